@@ -1,0 +1,122 @@
+"""An audit: one small frame about one increment, with the rows that speak against it.
+
+Owns the evidence that checks share: what the ledger says of the increment, and columns of pinned Delta tables. Rule:
+a check reads tables at the version in the ledger, never "latest" (landed tables only grow, there the cut pins), and
+only files that can hold what it looks for. What cannot be read raises; the verdict is then unknown.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+
+from expectations.facts import ReplayFacts, Source
+from state.errors import ConfigError, LedgerError
+from state.files import DataFile, read_files, table_version
+from state.ledger import DONE, PLANNED, Ledger
+from state.tables import PipelineTables, Warehouse
+
+WITNESSES_MAX = 20
+
+
+@dataclass(frozen=True)
+class Audit:
+    """``frame``: the few counts that the guarantee's rules judge. ``witnesses``: at most WITNESSES_MAX rows."""
+
+    frame: pl.DataFrame
+    witnesses: list[dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class Scope:
+    """One increment under audit. ``planned`` and ``done`` are the contents of its ledger rows."""
+
+    warehouse: Warehouse
+    tables: PipelineTables
+    facts: ReplayFacts
+    increment: int
+    planned: Mapping[str, Any]
+    done: Mapping[str, Any]
+
+    def version(self, table: str) -> int:
+        """Version of ``table`` ("outputs/x", "dropped" …) that the increment committed."""
+        version = self.done.get("versions", {}).get(table)
+        if version is None:
+            raise LedgerError(
+                f"{self.tables.ledger}, increment {self.increment}",
+                f"a version of {table}",
+                "none",
+                "run the check on an increment that was run to its end",
+            )
+        return int(version)
+
+    def cut(self, topic: str) -> dict[int, tuple[int, int]]:
+        """The increment's offsets ``[from, to)`` of a landed topic, by partition."""
+        if topic not in self.planned.get("cut_to", {}):
+            raise LedgerError(
+                f"{self.tables.ledger}, increment {self.increment}",
+                f"a cut of topic {topic}",
+                "none",
+                "check the facts: the plan does not read this topic",
+            )
+        starts = self.planned.get("cut_from", {}).get(topic, {})
+        ends = self.planned["cut_to"][topic]
+        return {int(partition): (int(starts.get(partition, 0)), int(end)) for partition, end in ends.items()}
+
+    def files(self, table: str, path: str) -> list[DataFile]:
+        """Live files of a table of the pipeline at the increment's version."""
+        return read_files(path, version=self.version(table), storage_options=self.warehouse.storage_options)
+
+    def source_files(self, source: Source) -> tuple[str, list[DataFile]]:
+        """Path and live files of the table in which the records of ``source`` lie."""
+        if source.kind == "repartition":
+            path = self.tables.repartition(source.topic)
+            return path, self.files(f"repartition/{source.topic}", path)
+        path = self.warehouse.landed(source.topic)
+        if table_version(path, storage_options=self.warehouse.storage_options) is None:
+            raise ConfigError(path, f"a landed table of topic {source.topic}", "no table", "land the topic")
+        return path, read_files(path, storage_options=self.warehouse.storage_options)
+
+    def scan(self, path: str, files: Sequence[DataFile], columns: Sequence[str]) -> pl.LazyFrame:
+        """``columns`` of ``files`` and `partition`, one scan a partition; ``files`` is not empty."""
+        options = None if self.warehouse.storage_options is None else dict(self.warehouse.storage_options)
+        by_partition: dict[int, list[str]] = {}
+        for file in files:
+            by_partition.setdefault(file.partition, []).append(f"{path}/{file.path}")
+        scans = [
+            pl.scan_parquet(paths, hive_partitioning=False, glob=False, storage_options=options)
+            .select(columns)
+            .with_columns(pl.lit(partition, pl.Int32).alias("partition"))
+            for partition, paths in by_partition.items()
+        ]
+        return pl.concat(scans)
+
+
+def open_scope(warehouse: Warehouse, pipeline: str, facts: ReplayFacts, increment: int | None) -> Scope:
+    """The scope of ``increment`` (None: the last done one). LedgerError when it is not done."""
+    tables = warehouse.pipeline(pipeline)
+    ledger = Ledger(tables.ledger, warehouse.storage_options)
+    if increment is None:
+        last = ledger.last_done()
+        increment = 0 if last is None else last.increment
+    contents = {row.phase: row.content for row in ledger.rows_of(increment)}
+    if DONE not in contents or PLANNED not in contents:
+        number = "" if increment == 0 else f" {increment}"
+        raise LedgerError(tables.ledger, f"a done increment{number}", "none", "run the replay first")
+    return Scope(warehouse, tables, facts, increment, contents[PLANNED], contents[DONE])
+
+
+def witness_rows(rows: pl.DataFrame) -> list[dict[str, Any]]:
+    """The first rows as values that JSON can hold; bytes are shown as text."""
+    return [{name: _shown(value) for name, value in row.items()} for row in rows.head(WITNESSES_MAX).to_dicts()]
+
+
+def _shown(value: Any) -> Any:
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "backslashreplace")
+    if isinstance(value, dict):
+        return {name: _shown(part) for name, part in value.items()}
+    if isinstance(value, list):
+        return [_shown(part) for part in value]
+    return value if value is None or isinstance(value, bool | int | float | str) else str(value)

@@ -1,0 +1,107 @@
+"""G3: the books balance, in every increment and sub-topology: read = applied + dropped + undecodable.
+
+Owns the recount. Rule: only `applied` is taken from the ledger; `read` is recounted from the landed tables inside the
+ledger's cut, `dropped` and `undecodable` from their tables, by distinct position. A record with a dead letter is
+undecodable even if it was also dropped; a refusal of one window of a record (`is_record` false) does not count.
+"""
+
+from typing import Any
+
+import polars as pl
+
+from expectations.audits import Audit, Scope, witness_rows
+from expectations.facts import Source, SubTopology
+from state.errors import LedgerError
+
+POSITION = ["topic", "partition", "offset"]
+
+
+def audit_books_balance(scope: Scope) -> Audit:
+    """Frame: one row a sub-topology: the recounts, and differences that must be 0."""
+    dropped = _refusals(scope, "dropped", scope.tables.dropped)
+    undecodable = _refusals(scope, "dead_letter", scope.tables.dead_letter)
+    lines, witnesses = [], []
+    for part in scope.facts.sub_topologies:
+        landed = pl.concat([_landed(scope, source) for source in part.sources])
+        dead = _positions(undecodable, part)
+        refused = _positions(dropped, part).join(dead, on=POSITION, how="anti")
+        stray = pl.concat([refused, dead]).join(landed, on=POSITION, how="anti").sort(POSITION)
+        line = _line(part.id, _booked(scope, part), landed.height, refused.height, dead.height, stray.height)
+        lines.append(line)
+        if any(line[name] != 0 for name in ("missing", "read_unbooked", "dropped_unbooked", "undecodable_unbooked")):
+            witnesses.append(line)
+        witnesses += [{"sub_topology": part.id, **row} for row in witness_rows(stray)]
+    return Audit(pl.DataFrame(lines), witnesses)
+
+
+def _line(number: int, booked: dict[str, int], read: int, dropped: int, undecodable: int, stray: int) -> dict[str, Any]:
+    return {
+        "sub_topology": number,
+        "read": read,
+        "applied": booked["applied"],
+        "dropped": dropped,
+        "undecodable": undecodable,
+        "missing": read - booked["applied"] - dropped - undecodable,
+        "read_unbooked": read - booked["read"],
+        "dropped_unbooked": dropped - booked["dropped"],
+        "undecodable_unbooked": undecodable - booked["undecodable"],
+        "stray": stray,
+    }
+
+
+def _booked(scope: Scope, part: SubTopology) -> dict[str, int]:
+    """What the ledger's done row says of the sub-topology."""
+    booked = scope.done.get("books", {}).get("by_sub_topology", {}).get(str(part.id))
+    if booked is None:
+        place = f"{scope.tables.ledger}, increment {scope.increment}"
+        raise LedgerError(place, f"books of sub-topology {part.id}", "none", "check the facts against the topology")
+    return {name: int(booked[name]) for name in ("read", "applied", "dropped", "undecodable")}
+
+
+def _landed(scope: Scope, source: Source) -> pl.DataFrame:
+    """Positions of ``source`` inside the increment: the cut of a landed topic, a repartition table's own records."""
+    path, files = scope.source_files(source)
+    topic = pl.lit(source.topic).alias("topic")
+    if source.kind == "repartition":
+        number = scope.increment
+        files = [file for file in files if file.may_hold("increment", number, number)]
+        inside = pl.col("increment") == number
+    else:
+        cut = scope.cut(source.topic)
+        files = [
+            f
+            for f in files
+            if f.partition in cut and f.may_hold("offset", cut[f.partition][0], cut[f.partition][1] - 1)
+        ]
+        inside = pl.any_horizontal(
+            False,
+            *(
+                (pl.col("partition") == p) & (pl.col("offset") >= a) & (pl.col("offset") < b)
+                for p, (a, b) in cut.items()
+            ),
+        )
+    if not files:
+        return _no_positions()
+    return (
+        scope.scan(path, files, ["offset", "increment"]).filter(inside).select(topic, "partition", "offset").collect()
+    )
+
+
+def _refusals(scope: Scope, table: str, path: str) -> pl.DataFrame:
+    """Rows of the increment in `dropped` or `dead_letter` that stand for a whole record."""
+    number = scope.increment
+    files = [file for file in scope.files(table, path) if file.may_hold("increment", number, number)]
+    if not files:
+        return _no_positions().with_columns(pl.lit(0, pl.Int32).alias("sub_topology"))
+    columns = ["topic", "offset", "increment", "sub_topology", *(["is_record"] if table == "dropped" else [])]
+    rows = scope.scan(path, files, columns).filter(pl.col("increment") == number)
+    whole = rows.filter(pl.col("is_record")) if table == "dropped" else rows
+    return whole.select(*POSITION, "sub_topology").collect()
+
+
+def _positions(refusals: pl.DataFrame, part: SubTopology) -> pl.DataFrame:
+    return refusals.filter(pl.col("sub_topology") == part.id).select(POSITION).unique()
+
+
+def _no_positions() -> pl.DataFrame:
+    return pl.DataFrame(schema={"topic": pl.String, "partition": pl.Int32, "offset": pl.Int64})

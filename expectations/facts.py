@@ -1,0 +1,50 @@
+"""What a check must know of a topology, and no more.
+
+Owns the words between the topology (which this package never sees) and the checks. Rule: facts say what must hold and
+where the evidence lies; whoever owns the topology fills them in.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+
+@dataclass(frozen=True)
+class Source:
+    """A topic that a sub-topology reads. ``kind`` says in which table its records lie."""
+
+    topic: str
+    kind: Literal["landed", "repartition"] = "landed"
+
+
+@dataclass(frozen=True)
+class SubTopology:
+    """A sub-topology, by its number, with the topics it reads."""
+
+    id: int
+    sources: tuple[Source, ...]
+
+
+@dataclass(frozen=True)
+class FinalOutput:
+    """An output whose records all left a suppress-until-window-closes.
+
+    ``wait_ms``: a window is closed when ``stream_time_ms >= window_end_ms + wait_ms``; the grace for time and sliding
+    windows, gap + grace for sessions. ``window_end_ms`` is exclusive for time windows, inclusive for the other two.
+    """
+
+    name: str
+    sub_topology: int
+    window: Literal["time", "sliding", "session"]
+    wait_ms: int
+
+
+@dataclass(frozen=True)
+class ReplayFacts:
+    """All that the checks of one pipeline need to know."""
+
+    sub_topologies: tuple[SubTopology, ...]
+    final_outputs: tuple[FinalOutput, ...] = ()
+
+    def sub_topology(self, number: int) -> SubTopology:
+        """The sub-topology with this number; KeyError when there is none."""
+        return {each.id: each for each in self.sub_topologies}[number]

@@ -1,0 +1,94 @@
+"""G2: no final result before its window closed (KIP-328).
+
+Owns two counts. `early`: the record's own stream time is below ``window_end_ms + wait_ms``; equal is closed.
+`unproven`: its stream time is above the highest record time landed for its task up to its cause, so the engine claims
+a time that no record had. Rule: the evidence comes from the landed (or repartition) table, never from the engine.
+"""
+
+import polars as pl
+
+from expectations.audits import Audit, Scope, witness_rows
+from expectations.facts import FinalOutput, Source
+from expectations.final_once import finals_of
+from state.files import DataFile
+
+
+def audit_final_after_close(scope: Scope, output: FinalOutput) -> Audit:
+    """Frame: one row with `finals` (of the increment), `early` and `unproven` among them."""
+    path = scope.tables.output(output.name)
+    own = finals_of(scope, path, scope.files(f"outputs/{output.name}", path))
+    if own.is_empty():
+        return Audit(_frame(output, 0, 0, 0), [])
+    judged = (
+        _with_evidence(scope, output, own)
+        .with_columns((pl.col("window_end_ms") + output.wait_ms).alias("closed_at_ms"))
+        .with_columns(
+            (pl.col("stream_time_ms") < pl.col("closed_at_ms")).alias("is_early"),
+            (pl.col("stream_time_ms") > pl.col("highest_landed_ms")).fill_null(True).alias("is_unproven"),
+        )
+    )
+    against = judged.filter(pl.col("is_early") | pl.col("is_unproven")).sort("partition", "offset")
+    frame = _frame(output, own.height, int(judged["is_early"].sum()), int(judged["is_unproven"].sum()))
+    return Audit(frame, witness_rows(against))
+
+
+def _with_evidence(scope: Scope, output: FinalOutput, own: pl.DataFrame) -> pl.DataFrame:
+    """``own`` with `highest_landed_ms`: the highest record time of the task's input up to `cause_offset`.
+
+    A task with several inputs: `cause_offset` does not say of which, so the bound is the highest time inside the cut.
+    """
+    sources = scope.facts.sub_topology(output.sub_topology).sources
+    if len(sources) == 1:
+        path, files = scope.source_files(sources[0])
+        parts = own.partition_by("partition")
+        return pl.concat([_with_running_highest(scope, path, files, part) for part in parts])
+    highest = pl.concat([_highest_of_cut(scope, source) for source in sources])
+    return own.join(highest.group_by("partition").max(), on="partition", how="left")
+
+
+def _with_running_highest(scope: Scope, path: str, files: list[DataFile], part: pl.DataFrame) -> pl.DataFrame:
+    """For records of one partition; files that end before the first cause give their highest time unopened."""
+    partition = part["partition"][0]
+    first, last = part["cause_offset"].min(), part["cause_offset"].max()
+    assert isinstance(first, int)
+    assert isinstance(last, int)
+    landed = [file for file in files if file.partition == partition and (file.min_offset or 0) <= last]
+    before, opened = _split_known(landed, first)
+    tape = _tape(scope, path, opened).filter(pl.col("offset") <= last).sort("offset")
+    running = tape.select("offset", pl.max_horizontal(pl.col("timestamp").cum_max(), pl.lit(before, pl.Int64)))
+    joined = part.sort("cause_offset").join_asof(
+        running, left_on="cause_offset", right_on="offset", strategy="backward"
+    )
+    return joined.select(part.columns, pl.col("timestamp").fill_null(before).alias("highest_landed_ms"))
+
+
+def _highest_of_cut(scope: Scope, source: Source) -> pl.DataFrame:
+    """Highest time of ``source`` by partition, over all records before the end of the increment's cut."""
+    path, files = scope.source_files(source)
+    ends = {p: end for p, (_, end) in scope.cut(source.topic).items()} if source.kind == "landed" else {}
+    rows = []
+    for partition in sorted({file.partition for file in files}):
+        mine = [file for file in files if file.partition == partition]
+        end = ends.get(partition, 1 + max(file.max_offset or 0 for file in mine))
+        known, opened = _split_known([file for file in mine if (file.min_offset or 0) < end], end)
+        read = _tape(scope, path, opened).filter(pl.col("offset") < end)["timestamp"].max()
+        times = [time for time in (known, read) if isinstance(time, int)]
+        rows.append((partition, max(times, default=None)))
+    return pl.DataFrame(rows, {"partition": pl.Int32, "highest_landed_ms": pl.Int64}, orient="row")
+
+
+def _split_known(files: list[DataFile], first: int) -> tuple[int | None, list[DataFile]]:
+    """Highest time of the files that end before offset ``first``, as their bounds tell; and the files to open."""
+    known = [f for f in files if f.max_offset is not None and f.max_offset < first and "timestamp" in f.bounds]
+    opened = [file for file in files if file not in known and file.records != 0]
+    return max((file.bounds["timestamp"][1] for file in known), default=None), opened
+
+
+def _tape(scope: Scope, path: str, files: list[DataFile]) -> pl.DataFrame:
+    if not files:
+        return pl.DataFrame(schema={"offset": pl.Int64, "timestamp": pl.Int64})
+    return scope.scan(path, files, ["offset", "timestamp"]).select("offset", "timestamp").collect()
+
+
+def _frame(output: FinalOutput, finals: int, early: int, unproven: int) -> pl.DataFrame:
+    return pl.DataFrame({"output": [output.name], "finals": [finals], "early": [early], "unproven": [unproven]})

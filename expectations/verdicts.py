@@ -1,0 +1,167 @@
+"""Verdicts: is a guarantee true of an increment, and which rows say that it is not.
+
+Owns the answer. Rule: true, false or unknown. False names witness rows; what could not be read is unknown with the
+reason, never true. The rules run in Great Expectations or as plain code; a failure of Great Expectations is noted and
+the plain answer given, so that it never stops a replay.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Literal
+
+import polars as pl
+
+from expectations.audits import WITNESSES_MAX, Audit, Scope, open_scope
+from expectations.books_balance import audit_books_balance
+from expectations.facts import FinalOutput, ReplayFacts, Source, SubTopology
+from expectations.final_after_close import audit_final_after_close
+from expectations.final_once import audit_final_once
+from expectations.guarantees import G1, G2, G3, Guarantee
+from state.errors import ReplayError
+from state.files import table_version
+from state.tables import Warehouse
+
+__all__ = ["FinalOutput", "ReplayFacts", "Source", "SubTopology", "Verdict", "check_increment"]
+
+Engine = Literal["gx", "plain"]
+Answer = Literal["true", "false", "unknown"]
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """One guarantee about one table in one increment.
+
+    ``table`` as in the ledger ("outputs/x"; "ledger" for the books), ``version`` its Delta version. ``observed``: the
+    audit's counts, differences without sign, summed over its rows. ``witnesses``: up to 20 rows that speak against the
+    guarantee. ``broken``: names of the rules that do not hold. ``reason``: why it is unknown, or why the engine is not
+    the one asked for; else "".
+    """
+
+    guarantee: str
+    sentence: str
+    check: str
+    table: str
+    version: int | None
+    increment: int | None
+    answer: Answer
+    observed: dict[str, int] = field(default_factory=dict)
+    witnesses: list[dict[str, Any]] = field(default_factory=list)
+    broken: tuple[str, ...] = ()
+    engine: Engine = "plain"
+    reason: str = ""
+
+    @property
+    def holds(self) -> bool | None:
+        """True or false; None when unknown."""
+        return None if self.answer == "unknown" else self.answer == "true"
+
+
+@dataclass(frozen=True)
+class _Question:
+    """A guarantee about a table, and how to audit it."""
+
+    guarantee: Guarantee
+    table: str
+    audit: Callable[[Scope], Audit]
+
+
+def check_increment(
+    warehouse: Warehouse, pipeline: str, facts: ReplayFacts, increment: int | None = None, *, engine: Engine = "gx"
+) -> list[Verdict]:
+    """Verdicts on one done increment (None: the last one): G1 and G2 of every final output, then G3.
+
+    Never raises for what the tables hold or lack: such a verdict is unknown, with the reason.
+    """
+    questions = _questions(facts)
+    try:
+        scope = open_scope(warehouse, pipeline, facts, increment)
+    except (ReplayError, OSError) as error:
+        return [_unknown(question, None, increment, error) for question in questions]
+    audits = [_audit(question, scope) for question in questions]
+    known = [(q.guarantee, audit.frame) for q, audit in zip(questions, audits, strict=True) if isinstance(audit, Audit)]
+    answers, used, reason = _judge(known, engine)
+    judged = iter(answers)
+    return [
+        _verdict(question, scope, audit, next(judged), used, reason)
+        if isinstance(audit, Audit)
+        else _unknown(question, scope, scope.increment, audit)
+        for question, audit in zip(questions, audits, strict=True)
+    ]
+
+
+def _questions(facts: ReplayFacts) -> list[_Question]:
+    questions = []
+    for output in facts.final_outputs:
+        table = f"outputs/{output.name}"
+        questions.append(_Question(G1, table, partial(audit_final_once, output=output)))
+        questions.append(_Question(G2, table, partial(audit_final_after_close, output=output)))
+    return [*questions, _Question(G3, "ledger", audit_books_balance)]
+
+
+def _audit(question: _Question, scope: Scope) -> Audit | Exception:
+    try:
+        return question.audit(scope)
+    except (ReplayError, OSError, pl.exceptions.PolarsError) as error:
+        return error
+
+
+def _judge(audited: list[tuple[Guarantee, pl.DataFrame]], engine: Engine) -> tuple[list[dict[str, bool]], Engine, str]:
+    """Rule name to whether it holds, for each audit; the engine that answered; why it is not the one asked for."""
+    if engine == "gx":
+        try:
+            from expectations.suites import validate_frames
+
+            return validate_frames(audited), "gx", ""
+        except Exception as error:  # whatever breaks inside Great Expectations must not stop a replay
+            return _judge_plainly(audited), "plain", f"Great Expectations failed: {error!r}"
+    return _judge_plainly(audited), "plain", ""
+
+
+def _judge_plainly(audited: list[tuple[Guarantee, pl.DataFrame]]) -> list[dict[str, bool]]:
+    return [
+        {rule.name: bool((frame[rule.column] == 0).all()) for rule in guarantee.rules} for guarantee, frame in audited
+    ]
+
+
+def _verdict(
+    question: _Question, scope: Scope, audit: Audit, answer: dict[str, bool], engine: Engine, reason: str
+) -> Verdict:
+    guarantee = question.guarantee
+    broken = tuple(rule.name for rule in guarantee.rules if not answer[rule.name])
+    counts = audit.frame.drop("output", "sub_topology", strict=False).select(pl.all().abs().sum()).row(0, named=True)
+    return Verdict(
+        guarantee=guarantee.id,
+        sentence=guarantee.sentence,
+        check=guarantee.check,
+        table=question.table,
+        version=_version(question, scope),
+        increment=scope.increment,
+        answer="false" if broken else "true",
+        observed={name: int(count) for name, count in counts.items()},
+        witnesses=audit.witnesses[:WITNESSES_MAX],
+        broken=broken,
+        engine=engine,
+        reason=reason,
+    )
+
+
+def _unknown(question: _Question, scope: Scope | None, increment: int | None, error: Exception) -> Verdict:
+    return Verdict(
+        guarantee=question.guarantee.id,
+        sentence=question.guarantee.sentence,
+        check=question.guarantee.check,
+        table=question.table,
+        version=None if scope is None else _version(question, scope),
+        increment=increment,
+        answer="unknown",
+        reason=str(error),
+    )
+
+
+def _version(question: _Question, scope: Scope) -> int | None:
+    """Version of the audited table; of the ledger, which is read whole, the newest."""
+    if question.table == "ledger":
+        return table_version(scope.tables.ledger, storage_options=scope.warehouse.storage_options)
+    version = scope.done.get("versions", {}).get(question.table)
+    return None if version is None else int(version)

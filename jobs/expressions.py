@@ -1,0 +1,196 @@
+"""Steps that a user writes as a polars expression, an SQL string or a Python callable, checked when the topology is built.
+
+Owns the names that an expression sees: the fields of a JSON value by their names (a primitive value is ``value``), and
+``record_key``, ``record_time_ms``, ``window_start_ms``, ``window_end_ms`` (a windowed key only).
+Rule: an expression is tried on an empty frame of the declared types at once, so that an unknown column is a
+TopologyError and not a failure at three in the morning.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+
+from state.errors import TaskFailed, TopologyError
+from state.records import Batch
+from state.serdes import Serde
+
+RESERVED = ("record_key", "record_time_ms", "window_start_ms", "window_end_ms")
+
+Expressible = pl.Expr | str
+"""A polars expression, or SQL text such as ``"air_time / 60 AS hours"``."""
+
+
+class Windowed(NamedTuple):
+    """A windowed key as a Python callable sees it (Kafka's Windowed)."""
+
+    key: Any
+    window_start_ms: int
+    window_end_ms: int
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What the records of a stream look like: types of key and value, and whether the key is windowed."""
+
+    key: Serde
+    value: Serde
+    window: str | None = None
+    """None, "time" or "session"."""
+
+    def __post_init__(self) -> None:
+        clash = sorted(set(RESERVED) & set(self.fields()))
+        if clash:
+            raise TopologyError(
+                "value fields", f"names other than {', '.join(RESERVED)}", ", ".join(clash), "rename these fields"
+            )
+
+    def fields(self) -> dict[str, pa.DataType]:
+        """The value's columns by name."""
+        if self.value.is_struct:
+            return {field.name: field.type for field in self.value.arrow_type}
+        return {"value": self.value.arrow_type}
+
+    def columns(self) -> dict[str, pa.DataType]:
+        """All columns that an expression may name."""
+        columns = self.fields() | {"record_key": self.key.arrow_type, "record_time_ms": pa.int64()}
+        if self.window is not None:
+            columns |= {"window_start_ms": pa.int64(), "window_end_ms": pa.int64()}
+        return columns
+
+    def frame(self, batch: Batch, names: list[str]) -> pl.DataFrame:
+        """The named columns of ``batch``, and nothing else."""
+        arrays: dict[str, pa.Array] = {}
+        fields = self.fields()
+        value = batch.value.all() if any(name in fields for name in names) else None
+        for name in names:
+            if name in fields:
+                assert value is not None
+                arrays[name] = _field(value, name) if self.value.is_struct else value
+            elif name == "record_key":
+                arrays[name] = batch.keys.typed(batch.key)
+            else:
+                column = batch.time_ms if name == "record_time_ms" else getattr(batch, name)
+                arrays[name] = pa.array(column)
+        if not arrays:
+            return pl.DataFrame({"rows": np.zeros(len(batch), np.int8)})
+        frame = pl.from_arrow(pa.table(arrays))
+        assert isinstance(frame, pl.DataFrame)
+        return frame
+
+
+def _field(struct: pa.StructArray, name: str) -> pa.Array:
+    return struct.flatten()[struct.type.get_field_index(name)]
+
+
+@dataclass(frozen=True, eq=False)
+class Expression:
+    """A polars expression bound to the shape it reads; ``result`` is the serde of what it gives."""
+
+    expression: pl.Expr
+    shape: Shape
+    result: Serde
+    name: str
+    place: str
+
+    def evaluate(self, batch: Batch) -> pa.Array:
+        """One value a record. Raises TaskFailed when polars cannot compute it on these values."""
+        frame = self.shape.frame(batch, self.expression.meta.root_names())
+        try:
+            column = frame.select(self.expression.alias("result"))["result"]
+        except pl.exceptions.PolarsError as error:
+            raise TaskFailed(
+                self.place, "values that the expression can compute", str(error).splitlines()[0], "correct the step"
+            ) from error
+        if len(column) == 1 and len(batch) != 1:  # a constant
+            column = column.extend_constant(column[0], len(batch) - 1) if len(batch) else column.clear()
+        return _arrow(column, self.result.arrow_type)
+
+
+def _arrow(column: pl.Series, wanted: pa.DataType) -> pa.Array:
+    array = column.to_arrow(compat_level=pl.CompatLevel.oldest())
+    return array if array.type == wanted else array.cast(wanted)
+
+
+def bind(expressible: Expressible, shape: Shape, place: str) -> Expression:
+    """Check ``expressible`` against ``shape``; ``place`` is named in errors.
+
+    Raises TopologyError for text that is no SQL expression, an unknown column, or types that do not fit.
+    """
+    try:
+        expression = pl.sql_expr(expressible) if isinstance(expressible, str) else expressible
+        empty = pl.from_arrow(pa.table({name: pa.array([], kind) for name, kind in shape.columns().items()}))
+        assert isinstance(empty, pl.DataFrame)
+        column = empty.select(expression).to_series()
+    except pl.exceptions.ColumnNotFoundError as error:
+        raise TopologyError(
+            place,
+            f"columns of {', '.join(shape.columns())}",
+            f"{expressible!s} (column {str(error).splitlines()[0]} not found)",
+            "correct the name or the declared serde",
+        ) from error
+    except pl.exceptions.PolarsError as error:
+        got = f"{expressible!s} ({str(error).splitlines()[0]})"
+        raise TopologyError(place, "an expression that polars can compute", got, "correct the step") from error
+    result = Serde.of(column.to_arrow(compat_level=pl.CompatLevel.oldest()).type)
+    return Expression(expression, shape, result, column.name, place)
+
+
+def bind_predicate(expressible: Expressible, shape: Shape, place: str) -> Expression:
+    """As ``bind``, and the result must be boolean."""
+    predicate = bind(expressible, shape, place)
+    if predicate.result.arrow_type != pa.bool_():
+        raise TopologyError(place, "a condition", f"{expressible!s}, which gives {predicate.result}", "compare with ==")
+    return predicate
+
+
+@dataclass(frozen=True, eq=False)
+class Call:
+    """A Python callable of (key, value), run record by record; ``result`` is the serde of what it gives."""
+
+    function: Callable[[Any, Any], Any]
+    shape: Shape
+    result: Serde
+    place: str
+
+    def evaluate(self, batch: Batch) -> pa.Array:
+        """One value a record. Raises TaskFailed that names the first record on which the callable failed."""
+        values = self.shape.value.to_python(batch.value.all())
+        results = [None] * len(batch)
+        for row, (key, value) in enumerate(zip(python_keys(self.shape, batch), values, strict=True)):
+            try:
+                results[row] = self.function(key, value)
+            except Exception as error:
+                got = f"{type(error).__name__}: {error} on key {key!r}, value {value!r}"
+                raise TaskFailed(self.place, "a result of the callable", got, "correct the callable") from error
+        return self.result.from_python(results)
+
+
+def python_keys(shape: Shape, batch: Batch) -> list[Any]:
+    """Keys as Python values; Windowed ones of a windowed stream."""
+    keys = shape.key.to_python(batch.keys.typed(batch.key))
+    if batch.window_start_ms is None or batch.window_end_ms is None:
+        return keys
+    starts, ends = batch.window_start_ms.tolist(), batch.window_end_ms.tolist()
+    return [Windowed(key, start, end) for key, start, end in zip(keys, starts, ends, strict=True)]
+
+
+@dataclass(frozen=True, eq=False)
+class Struct:
+    """Several expressions side by side: a struct value. A tombstone stays a tombstone."""
+
+    columns: Mapping[str, Expression]
+    result: Serde
+
+    def evaluate(self, batch: Batch) -> pa.Array:
+        arrays = [column.evaluate(batch) for column in self.columns.values()]
+        mask = None if batch.valid.all() else pa.array(~batch.valid)
+        return pa.StructArray.from_arrays(arrays, fields=list(self.result.arrow_type), mask=mask)
+
+
+def bind_struct(columns: Mapping[str, Expression]) -> Struct:
+    fields = [pa.field(name, column.result.arrow_type) for name, column in columns.items()]
+    return Struct(columns, Serde.of(pa.struct(fields)))

@@ -1,0 +1,90 @@
+"""The aggregate of an operator: one fold, or several by name as the fields of a struct."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from jobs.expressions import Shape
+from jobs.folds.fold import NEVER_NULL, Fold, FoldState, Program, Wanted
+from state.errors import TopologyError
+from state.records import Batch
+from state.serdes import Serde
+
+
+@dataclass(frozen=True, eq=False)
+class Aggregation:
+    """``folds`` by field name; a single one under the name "" makes a plain value."""
+
+    folds: Mapping[str, Fold]
+    shape: Shape
+    place: str
+
+    def __post_init__(self) -> None:
+        if not self.folds:
+            raise TopologyError(self.place, "at least one fold", "none", "give for example legs=fold.count()")
+        if len(self.folds) > 1 and any(fold.is_record_by_record for fold in self.folds.values()):
+            raise TopologyError(
+                self.place, "one Python aggregator alone, or built-in folds", "both", "put all into the aggregator"
+            )
+        self.serde()
+
+    def serde(self) -> Serde:
+        """Type of the aggregate as readers see it. Raises TopologyError when a fold does not suit the values."""
+        types = {name: fold.output(self.shape, self.place) for name, fold in self.folds.items()}
+        return Serde.of(types[""]) if "" in types else Serde.of(pa.struct(list(types.items())))
+
+    @property
+    def only(self) -> Fold:
+        return next(iter(self.folds.values()))
+
+    @property
+    def null_after(self) -> np.ndarray:
+        return self.only.null_after if "" in self.folds else NEVER_NULL
+
+    def start(self) -> "AggregationState":
+        states = {name: fold.start(self.shape, self.place) for name, fold in self.folds.items()}
+        return AggregationState(states, "" in self.folds)
+
+
+class AggregationState:
+    """Running folds side by side."""
+
+    def __init__(self, states: Mapping[str, FoldState], is_single: bool) -> None:
+        self.states, self.is_single = states, is_single
+        self.saved_type: pa.DataType = pa.struct([(name, state.saved_type) for name, state in states.items()])
+        if is_single:
+            self.saved_type = self.only.saved_type
+
+    @property
+    def only(self) -> FoldState:
+        return next(iter(self.states.values()))
+
+    def grow(self, capacity: int) -> None:
+        for state in self.states.values():
+            state.grow(capacity)
+
+    def run(self, program: Program, batch: Batch, wanted: Wanted) -> tuple[pa.Array, pa.Array]:
+        """Wanted new and old values."""
+        results = [state.run(program, batch, wanted) for state in self.states.values()]
+        return self._struct([new for new, _ in results]), self._struct([old for _, old in results])
+
+    def save(self, slots: np.ndarray) -> pa.Array:
+        """Durable form: a struct of the folds' own."""
+        return self._struct([state.save(slots) for state in self.states.values()])
+
+    def load(self, slots: np.ndarray, saved: pa.Array) -> None:
+        for state, part in zip(self.states.values(), self._parts(saved), strict=True):
+            state.load(slots, part)
+
+    def result(self, saved: pa.Array) -> pa.Array:
+        """What a reader sees, of durable aggregates."""
+        parts = self._parts(saved)
+        return self._struct([state.result(part) for state, part in zip(self.states.values(), parts, strict=True)])
+
+    def _parts(self, array: pa.Array) -> list[pa.Array]:
+        return [array] if self.is_single else array.flatten()
+
+    def _struct(self, parts: list[pa.Array]) -> pa.Array:
+        return parts[0] if self.is_single else pa.StructArray.from_arrays(parts, names=list(self.states))

@@ -1,0 +1,80 @@
+"""What a fold is: configuration (Fold) and running thing (FoldState).
+
+Rule: a kernel decides in which order aggregates start, merge, take values and are forwarded; a fold carries that
+program out on its kind of value and knows nothing of windows, time or stores.
+"""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from jobs.expressions import Shape
+from state.records import Batch
+
+NEVER_NULL = np.zeros(4, np.bool_)
+"""``null_after`` of a fold whose aggregate is never null: indexed by 2 * was null + value is null."""
+
+
+class Program(NamedTuple):
+    """Columns of jobs/kernels/program.py, cut to their length."""
+
+    flags: np.ndarray
+    slots: np.ndarray
+    arguments: np.ndarray
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which updates' values are wanted. ``new[u]``, ``old[u]`` int64: place in the result, or -1; and the results' lengths."""
+
+    new: np.ndarray
+    old: np.ndarray
+    n_new: int
+    n_old: int
+
+
+class FoldState(ABC):
+    """Aggregates by slot, and the operations on them."""
+
+    saved_type: pa.DataType
+    """Durable form of one aggregate."""
+
+    @abstractmethod
+    def grow(self, capacity: int) -> None:
+        """Make room for slots below ``capacity``."""
+
+    @abstractmethod
+    def run(self, program: Program, batch: Batch, wanted: Wanted) -> tuple[pa.Array, pa.Array]:
+        """Carry ``program`` out on the rows of ``batch``; returns the wanted new and old values."""
+
+    @abstractmethod
+    def save(self, slots: np.ndarray) -> pa.Array:
+        """Durable form of the aggregates of ``slots``."""
+
+    @abstractmethod
+    def load(self, slots: np.ndarray, saved: pa.Array) -> None:
+        """Take back what ``save`` gave."""
+
+    @abstractmethod
+    def result(self, saved: pa.Array) -> pa.Array:
+        """The value that a reader sees, of durable aggregates."""
+
+
+class Fold(ABC):
+    """Configuration of a fold; checks itself against the shape of the values when the topology is built."""
+
+    @abstractmethod
+    def output(self, shape: Shape, place: str) -> pa.DataType:
+        """Type of the aggregate; raises TopologyError when the values do not suit."""
+
+    @abstractmethod
+    def start(self, shape: Shape, place: str) -> FoldState:
+        """An empty running fold."""
+
+    null_after: np.ndarray = NEVER_NULL
+    starts_null: bool = False
+    is_record_by_record: bool = False
+    """The aggregate may become null in a way known only after the call, so each record waits for the one before."""

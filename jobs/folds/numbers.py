@@ -1,0 +1,176 @@
+"""Folds whose aggregate is a number: count, sum, min, max, mean.
+
+Rule: integers fold to a long (wrapping as Java's), floats to a double; null inputs change nothing, except that a count
+counts records. The mean keeps sum and count and divides when it is read.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from jobs.expressions import Expressible, Expression, Shape, bind
+from jobs.folds.fold import Fold, FoldState, Program, Wanted
+from jobs.kernels.folding import COUNT, MAX, MIN, SUM, fold_numbers
+from state.buffers import is_valid
+from state.errors import TopologyError
+from state.records import Batch
+
+_NOTHING: dict[type, np.ndarray] = {np.int64: np.zeros(0, np.int64), np.float64: np.zeros(0, np.float64)}
+
+
+@dataclass(frozen=True)
+class NumberFold(Fold):
+    """count (``of`` is None), sum, min or max of an expression."""
+
+    kind: int
+    of: Expressible | None = None
+
+    def output(self, shape: Shape, place: str) -> pa.DataType:
+        return self.start(shape, place).saved_type
+
+    def start(self, shape: Shape, place: str) -> "NumberState":
+        if self.of is None:
+            return NumberState(self.kind, None, np.int64)
+        return NumberState(self.kind, *numeric(self.of, shape, place))
+
+
+def numeric(of: Expressible, shape: Shape, place: str) -> tuple[Expression, type]:
+    """The bound expression and the NumPy type that its numbers fold in. Raises TopologyError unless numeric."""
+    expression = bind(of, shape, place)
+    kind = expression.result.arrow_type
+    if pa.types.is_integer(kind):
+        return expression, np.int64
+    if pa.types.is_floating(kind):
+        return expression, np.float64
+    raise TopologyError(place, "a number to fold", f"{of!s}, which gives {expression.result}", "cast it, or use min_by")
+
+
+class NumberState(FoldState):
+    def __init__(self, kind: int, of: Expression | None, dtype: type) -> None:
+        self.kind, self.of, self.dtype = kind, of, dtype
+        self.state = np.zeros(0, dtype)
+        self.valid = np.zeros(0, np.bool_)
+        self.saved_type = pa.int64() if dtype is np.int64 else pa.float64()
+
+    def grow(self, capacity: int) -> None:
+        more = capacity - len(self.state)
+        if more > 0:
+            self.state = np.concatenate([self.state, np.zeros(more, self.dtype)])
+            self.valid = np.concatenate([self.valid, np.zeros(more, np.bool_)])
+
+    def run(self, program: Program, batch: Batch, wanted: Wanted) -> tuple[pa.Array, pa.Array]:
+        values, valid = self._inputs(batch)
+        new, new_valid = np.zeros(wanted.n_new, self.dtype), np.zeros(wanted.n_new, np.bool_)
+        old, old_valid = np.zeros(wanted.n_old, self.dtype), np.zeros(wanted.n_old, np.bool_)
+        fold_numbers(
+            self.kind, tuple(program), values, valid, self.state, self.valid, wanted.new, wanted.old,
+            new, new_valid, old, old_valid,
+        )  # fmt: skip
+        return numbers(new, new_valid), numbers(old, old_valid)
+
+    def _inputs(self, batch: Batch) -> tuple[np.ndarray, np.ndarray]:
+        if self.of is None:
+            return _NOTHING[self.dtype], batch.valid
+        return number_columns(self.of.evaluate(batch), self.dtype)
+
+    def save(self, slots: np.ndarray) -> pa.Array:
+        return numbers(self.state[slots], self.valid[slots])
+
+    def load(self, slots: np.ndarray, saved: pa.Array) -> None:
+        self.state[slots], self.valid[slots] = number_columns(saved, self.dtype)
+
+    def result(self, saved: pa.Array) -> pa.Array:
+        return saved
+
+
+def numbers(values: np.ndarray, valid: np.ndarray) -> pa.Array:
+    return pa.array(values) if valid.all() else pa.array(values, mask=~valid)
+
+
+def number_columns(array: pa.Array, dtype: type) -> tuple[np.ndarray, np.ndarray]:
+    """Numbers (0 where null) and validity."""
+    valid = is_valid(array)
+    filled = array if array.null_count == 0 else pc.fill_null(array, 0)
+    return np.ascontiguousarray(filled.to_numpy(zero_copy_only=False), dtype=dtype), valid
+
+
+@dataclass(frozen=True)
+class MeanFold(Fold):
+    of: Expressible
+
+    def output(self, shape: Shape, place: str) -> pa.DataType:
+        numeric(self.of, shape, place)
+        return pa.float64()
+
+    def start(self, shape: Shape, place: str) -> "MeanState":
+        expression, dtype = numeric(self.of, shape, place)
+        return MeanState(expression, dtype)
+
+
+class MeanState(FoldState):
+    def __init__(self, of: Expression, dtype: type) -> None:
+        self.sum = NumberState(SUM, of, dtype)
+        self.count = NumberState(SUM, NotNull(of), np.int64)  # type: ignore[arg-type]
+        self.saved_type = pa.struct([("sum", self.sum.saved_type), ("count", pa.int64())])
+
+    def grow(self, capacity: int) -> None:
+        self.sum.grow(capacity)
+        self.count.grow(capacity)
+
+    def run(self, program: Program, batch: Batch, wanted: Wanted) -> tuple[pa.Array, pa.Array]:
+        new_sum, old_sum = self.sum.run(program, batch, wanted)
+        new_count, old_count = self.count.run(program, batch, wanted)
+        return _divide(new_sum, new_count), _divide(old_sum, old_count)
+
+    def save(self, slots: np.ndarray) -> pa.Array:
+        parts = [self.sum.save(slots), self.count.save(slots)]
+        return pa.StructArray.from_arrays(parts, fields=list(self.saved_type))
+
+    def load(self, slots: np.ndarray, saved: pa.Array) -> None:
+        self.sum.load(slots, saved.field("sum"))
+        self.count.load(slots, saved.field("count"))
+
+    def result(self, saved: pa.Array) -> pa.Array:
+        return _divide(saved.field("sum"), saved.field("count"))
+
+
+@dataclass(frozen=True, eq=False)
+class NotNull:
+    """1 where an expression has a value, else 0."""
+
+    of: Expression
+
+    def evaluate(self, batch: Batch) -> pa.Array:
+        return self.of.evaluate(batch).is_valid().cast(pa.int64())
+
+
+def _divide(total: pa.Array, count: pa.Array) -> pa.Array:
+    some = pc.if_else(pc.greater(count, 0), count, pa.scalar(None, pa.int64()))
+    return pc.divide(total.cast(pa.float64()), some.cast(pa.float64()))
+
+
+def count() -> Fold:
+    """Number of records, tombstones included where the operator takes them. Never null."""
+    return NumberFold(COUNT)
+
+
+def sum_(of: Expressible = "value") -> Fold:
+    """Sum of ``of``; 0 when there was nothing but nulls."""
+    return NumberFold(SUM, of)
+
+
+def min_(of: Expressible = "value") -> Fold:
+    """Smallest ``of``; null when there were only nulls."""
+    return NumberFold(MIN, of)
+
+
+def max_(of: Expressible = "value") -> Fold:
+    """Largest ``of``; null when there were only nulls."""
+    return NumberFold(MAX, of)
+
+
+def mean(of: Expressible = "value") -> Fold:
+    """Mean of the non-null ``of`` as a double; null when there were only nulls."""
+    return MeanFold(of)

@@ -1,0 +1,99 @@
+"""Folds whose aggregate is one of the values itself: first, last, min_by, max_by.
+
+Rule: a kernel moves references, never the values; a value is copied into the fold's heap when its chunk ends, and only
+if a slot still refers to it. First and last go by order of processing; min_by and max_by by a number, ties to the first.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from jobs.expressions import Expressible, Expression, Shape, bind
+from jobs.folds.fold import Fold, FoldState, Program, Wanted
+from jobs.folds.numbers import number_columns, numeric
+from jobs.kernels.folding import FIRST, LAST, MAX_BY, MIN_BY, NO_REFERENCE, fold_references
+from state.records import Batch
+from state.stores.value_heap import ValueHeap
+
+
+@dataclass(frozen=True)
+class ReferenceFold(Fold):
+    kind: int
+    of: Expressible
+    by: Expressible | None = None
+
+    def output(self, shape: Shape, place: str) -> pa.DataType:
+        if self.by is not None:
+            numeric(self.by, shape, place)
+        return bind(self.of, shape, place).result.arrow_type
+
+    def start(self, shape: Shape, place: str) -> "ReferenceState":
+        by, dtype = (None, np.int64) if self.by is None else numeric(self.by, shape, place)
+        return ReferenceState(self.kind, bind(self.of, shape, place), by, dtype)
+
+
+class ReferenceState(FoldState):
+    def __init__(self, kind: int, of: Expression, by: Expression | None, dtype: type) -> None:
+        self.kind, self.of, self.by, self.dtype = kind, of, by, dtype
+        self.state = np.zeros(0, np.int64)
+        self.state_by = np.zeros(0, dtype)
+        self.heap = ValueHeap(of.result.arrow_type)
+        by_type = pa.int64() if dtype is np.int64 else pa.float64()
+        self.saved_type = pa.struct([("value", of.result.arrow_type), ("by", by_type), ("is_set", pa.bool_())])
+
+    def grow(self, capacity: int) -> None:
+        more = capacity - len(self.state)
+        if more > 0:
+            self.state = np.concatenate([self.state, np.full(more, NO_REFERENCE, np.int64)])
+            self.state_by = np.concatenate([self.state_by, np.zeros(more, self.dtype)])
+
+    def run(self, program: Program, batch: Batch, wanted: Wanted) -> tuple[pa.Array, pa.Array]:
+        values = self.of.evaluate(batch)
+        if self.by is None:
+            by, by_valid = np.zeros(len(batch), self.dtype), batch.valid
+        else:
+            by, by_valid = number_columns(self.by.evaluate(batch), self.dtype)
+        new = np.full(wanted.n_new, NO_REFERENCE, np.int64)
+        old = np.full(wanted.n_old, NO_REFERENCE, np.int64)
+        base = self.heap.append(values)
+        fold_references(
+            self.kind, tuple(program), base, by, by_valid, self.state, self.state_by, wanted.new, wanted.old, new, old
+        )
+        results = self.heap.take(new), self.heap.take(old)
+        self.heap.keep_only(self.state)
+        return results
+
+    def save(self, slots: np.ndarray) -> pa.Array:
+        references = self.state[slots]
+        parts = [self.heap.take(references), pa.array(self.state_by[slots]), pa.array(references != NO_REFERENCE)]
+        return pa.StructArray.from_arrays(parts, fields=list(self.saved_type))
+
+    def load(self, slots: np.ndarray, saved: pa.Array) -> None:
+        base = self.heap.append(saved.field("value"))
+        is_set = saved.field("is_set").to_numpy(zero_copy_only=False)
+        self.state[slots] = np.where(is_set, base + np.arange(len(slots)), NO_REFERENCE)
+        self.state_by[slots] = number_columns(saved.field("by"), self.dtype)[0]
+
+    def result(self, saved: pa.Array) -> pa.Array:
+        return saved.field("value")
+
+
+def first(of: Expressible = "value") -> Fold:
+    """``of`` of the first record in order of processing (for merged sessions: of the session that ends first)."""
+    return ReferenceFold(FIRST, of)
+
+
+def last(of: Expressible = "value") -> Fold:
+    """``of`` of the last record in order of processing (for merged sessions: of the session that ends last)."""
+    return ReferenceFold(LAST, of)
+
+
+def min_by(of: Expressible, by: Expressible) -> Fold:
+    """``of`` of the record with the smallest ``by``, such as ``by="record_time_ms"``; the first of equal ones."""
+    return ReferenceFold(MIN_BY, of, by)
+
+
+def max_by(of: Expressible, by: Expressible) -> Fold:
+    """``of`` of the record with the largest ``by``; the first of equal ones."""
+    return ReferenceFold(MAX_BY, of, by)

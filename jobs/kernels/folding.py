@@ -1,0 +1,85 @@
+"""Folds over numbers and over references to values, carrying out a program (jobs/kernels/program.py).
+
+Rule: a null input changes nothing in a sum, a minimum or a maximum; a count counts it; first and last take it.
+``wanted[u]`` is where the new value of update u goes, or -1; ``wanted_old`` the same for its old value.
+"""
+
+from numba import njit
+
+from jobs.kernels.program import ADD, EMIT, MERGE, OLD, START
+
+COUNT, SUM, MIN, MAX = 0, 1, 2, 3
+FIRST, LAST, MIN_BY, MAX_BY = 0, 1, 2, 3
+NO_REFERENCE = -1
+
+
+@njit(cache=True)
+def fold_numbers(kind, program, values, valid, state, state_valid, wanted, wanted_old, new, new_valid, old, old_valid):  # type: ignore[no-untyped-def]
+    """Fold ``values`` of the rows into ``state`` by slot; ``*_valid`` false means null."""
+    flags, slots, arguments = program
+    update = 0
+    for p in range(flags.shape[0]):
+        f, s, a = flags[p], slots[p], arguments[p]
+        if f & START:
+            state[s] = 0
+            state_valid[s] = kind <= SUM
+        if f & OLD and wanted_old[update] >= 0:
+            old[wanted_old[update]] = state[s]
+            old_valid[wanted_old[update]] = state_valid[s]
+        if f & MERGE and state_valid[a]:
+            combine(kind, state, state_valid, s, state[a])
+        if f & ADD:
+            if kind == COUNT:
+                state[s] += 1
+            elif valid[a]:
+                combine(kind, state, state_valid, s, values[a])
+        if f & EMIT:
+            if wanted[update] >= 0:
+                new[wanted[update]] = state[s]
+                new_valid[wanted[update]] = state_valid[s]
+            update += 1
+
+
+@njit(cache=True, inline="always")
+def combine(kind, state, state_valid, s, number):  # type: ignore[no-untyped-def]
+    if kind <= SUM:
+        state[s] += number
+    elif not state_valid[s] or (number < state[s] if kind == MIN else number > state[s]):
+        state[s] = number
+    state_valid[s] = True
+
+
+@njit(cache=True)
+def fold_references(kind, program, base, by, by_valid, state, state_by, wanted, wanted_old, new, old):  # type: ignore[no-untyped-def]
+    """Fold references into ``state`` by slot: row r is the reference ``base + r``; ``state_by``: its ``by`` number.
+
+    For MIN_BY and MAX_BY a null ``by`` is passed over, and of equal ones the first stays.
+    """
+    flags, slots, arguments = program
+    update = 0
+    for p in range(flags.shape[0]):
+        f, s, a = flags[p], slots[p], arguments[p]
+        if f & START:
+            state[s] = NO_REFERENCE
+        if f & OLD and wanted_old[update] >= 0:
+            old[wanted_old[update]] = state[s]
+        if f & MERGE and state[a] != NO_REFERENCE:
+            prefer(kind, state, state_by, s, state[a], state_by[a])
+        if f & ADD and (kind <= LAST or by_valid[a]):
+            prefer(kind, state, state_by, s, base + a, by[a])
+        if f & EMIT:
+            if wanted[update] >= 0:
+                new[wanted[update]] = state[s]
+            update += 1
+
+
+@njit(cache=True, inline="always")
+def prefer(kind, state, state_by, s, reference, by):  # type: ignore[no-untyped-def]
+    if (
+        state[s] == NO_REFERENCE
+        or kind == LAST
+        or (kind == MIN_BY and by < state_by[s])
+        or (kind == MAX_BY and by > state_by[s])
+    ):
+        state[s] = reference
+        state_by[s] = by

@@ -1,0 +1,12 @@
+"""The program between control and fold: what a kernel decided, for folds to carry out on any kind of value.
+
+An entry is (flags, slot, argument), carried out in this order of flags:
+    START     aggregate of ``slot`` = initial value
+    OLD       the aggregate of ``slot`` as it is now is the old value of the next update
+    MERGE     aggregate of ``slot`` = merge(it, aggregate of slot ``argument``)
+    ADD       aggregate of ``slot`` = add(it, value of row ``argument``)
+    EMIT      the aggregate of ``slot`` is the new value of the next update, which is thereby complete
+One order of the rows, one implementation of the rules, any number of folds.
+"""
+
+START, OLD, MERGE, ADD, EMIT = 1, 2, 4, 8, 16

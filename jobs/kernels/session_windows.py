@@ -1,0 +1,190 @@
+"""Which sessions a record merges, and what is forwarded (KStreamSessionWindowAggregate, SessionWindows; KIP-94).
+
+Rule: a record at t merges every visible session of its key with ``end >= t - gap`` and ``start <= t + gap`` (both
+inclusive). The merged session is refused iff ``end < stream time - grace - gap`` (strict: equal is still in time). Else
+tombstones of all merged sessions go first, by ascending end, then the merged session; a second record at the only time
+of a one-point session makes no tombstone. A session is visible while ``end >= store time - retention + 1``.
+A null key is refused before the clock moves; null values are taken.
+"""
+
+import numpy as np
+from numba import njit
+
+from jobs.kernels.program import ADD, EMIT, MERGE, OLD, START
+from jobs.kernels.time_windows import PROGRAM, REFUSALS, STREAM_TIME, UPDATES
+from state.stores.slot_index import delete, insert
+from state.stores.slots import CHANGED, FREE_TOP, LIVE, LIVE_COUNT, OBSERVED_MS, STORED
+
+NO_SLOT = -1
+
+
+@njit(cache=True)
+def aggregate_sessions(  # type: ignore[no-untyped-def]
+    rows, gap, grace, retention, segment, null_after, with_old, slots, lists, updates, program, refusals, totals
+):
+    """Decide rows ``begin`` up to ``end_row`` of ``(key, time, valid)`` in order; shapes as in time_windows, with an end in updates and refusals.
+
+    ``segment``: length of a persistent store's segment, or 0 for an in-memory store. ``lists``: (head, next): sessions
+    of a key code by falling end. Refusals of the store (kind 2) do not keep the update from being forwarded.
+    """
+    key, time, valid, begin, end_row = rows
+    s_key, s_start, s_end, s_time, s_flags, table, free, counts = slots
+    head, following = lists
+    u_row, u_key, u_start, u_end, u_valid, u_old_valid, u_stream_time = updates
+    p_flags, p_slot, p_argument = program
+    r_row, r_kind, r_start, r_end, r_stream_time, r_limit = refusals
+    n_updates, n_program, n_refusals, observed = 0, 0, 0, totals[STREAM_TIME]
+    found = np.empty(16, np.int32)
+    for row in range(begin, end_row):
+        k = key[row]
+        t = time[row]
+        if k >= 0:
+            observed = max(observed, t)
+        close = observed - grace - gap
+        start, end, n_found = t, t, 0
+        if k >= 0:
+            horizon = max(t - gap, counts[OBSERVED_MS] - retention + 1)
+            slot = head[k]
+            while slot != NO_SLOT and s_end[slot] >= horizon:
+                if s_start[slot] <= t + gap:
+                    if n_found == found.shape[0]:
+                        wider = np.empty(2 * n_found, np.int32)
+                        wider[:n_found] = found
+                        found = wider
+                    found[n_found] = slot
+                    n_found += 1
+                    start, end = min(start, s_start[slot]), max(end, s_end[slot])
+                slot = following[slot]
+        if k < 0 or end < close:
+            r_row[n_refusals], r_kind[n_refusals], r_start[n_refusals], r_end[n_refusals] = row, k >= 0, start, end
+            r_stream_time[n_refusals], r_limit[n_refusals] = observed, close
+            n_refusals += 1
+            continue
+        counts[FREE_TOP] -= 1
+        merged = free[counts[FREE_TOP]]
+        flags = START
+        for f in range(n_found - 1, -1, -1):  # found by falling end, merged by rising end
+            p_flags[n_program], p_slot[n_program], p_argument[n_program] = flags | MERGE, merged, found[f]
+            n_program += 1
+            flags = 0
+        has_tombstones = start != t or end != t
+        for f in range(n_found - 1, -1, -1):
+            slot = found[f]
+            if has_tombstones:
+                p_flags[n_program], p_slot[n_program], p_argument[n_program] = EMIT | (OLD if with_old else 0), slot, -1
+                n_program += 1
+                u_row[n_updates], u_key[n_updates] = row, k
+                u_start[n_updates], u_end[n_updates], u_stream_time[n_updates] = s_start[slot], s_end[slot], observed
+                u_valid[n_updates], u_old_valid[n_updates] = False, True
+                n_updates += 1
+            unlink(slots, lists, slot)
+        is_null = null_after[2 * (n_found == 0) + (not valid[row])]
+        p_flags[n_program], p_slot[n_program], p_argument[n_program] = flags | ADD | EMIT, merged, row
+        n_program += 1
+        u_row[n_updates], u_key[n_updates] = row, k
+        u_start[n_updates], u_end[n_updates], u_stream_time[n_updates] = start, end, observed
+        u_valid[n_updates], u_old_valid[n_updates] = not is_null, False
+        n_updates += 1
+        s_key[merged], s_start[merged], s_end[merged], s_time[merged] = k, start, end, end
+        s_flags[merged] = 0
+        counts[OBSERVED_MS] = max(counts[OBSERVED_MS], end)
+        limit = counts[OBSERVED_MS] - retention
+        if is_expired(end, limit, segment):
+            r_row[n_refusals], r_kind[n_refusals], r_start[n_refusals], r_end[n_refusals] = row, 2, start, end
+            r_stream_time[n_refusals], r_limit[n_refusals] = counts[OBSERVED_MS], limit
+            n_refusals += 1
+        if is_null or end <= limit:  # not stored, or stored where it is never visible again
+            free[counts[FREE_TOP]] = merged
+            counts[FREE_TOP] += 1
+        else:
+            link(slots, lists, merged)
+    totals[UPDATES], totals[PROGRAM], totals[REFUSALS], totals[STREAM_TIME] = n_updates, n_program, n_refusals, observed
+
+
+@njit(cache=True)
+def is_expired(end, limit, segment):  # type: ignore[no-untyped-def]
+    """Does the store count a put at ``end`` as expired? In memory to the millisecond, persistent by whole segments."""
+    if segment == 0:
+        return end <= limit
+    # Java divides toward zero; a negative limit is in segment 0 or below, where nothing is expired.
+    return limit > 0 and end // segment < limit // segment
+
+
+@njit(cache=True)
+def link(slots, lists, slot):  # type: ignore[no-untyped-def]
+    """Enter a session into the index and its key's list, which is ordered by falling end."""
+    s_key, s_start, s_end, _, s_flags, table, _, counts = slots
+    head, following = lists
+    s_flags[slot] = (s_flags[slot] & STORED) | LIVE | CHANGED
+    counts[LIVE_COUNT] += 1
+    insert(table, s_key, s_start, s_end, slot)
+    before, at = NO_SLOT, head[s_key[slot]]
+    while at != NO_SLOT and s_end[at] > s_end[slot]:
+        before, at = at, following[at]
+    following[slot] = at
+    if before == NO_SLOT:
+        head[s_key[slot]] = slot
+    else:
+        following[before] = slot
+
+
+@njit(cache=True)
+def unlink(slots, lists, slot):  # type: ignore[no-untyped-def]
+    """Take a session out of its key's list and the index; a stored one stays behind as a grave."""
+    s_key, s_start, s_end, _, s_flags, table, free, counts = slots
+    head, following = lists
+    before, at = NO_SLOT, head[s_key[slot]]
+    while at != slot:
+        before, at = at, following[at]
+    if before == NO_SLOT:
+        head[s_key[slot]] = following[slot]
+    else:
+        following[before] = following[slot]
+    delete(table, s_key, s_start, s_end, slot)
+    counts[LIVE_COUNT] -= 1
+    if s_flags[slot] & STORED:
+        s_flags[slot] = STORED
+    else:
+        s_flags[slot] = 0
+        free[counts[FREE_TOP]] = slot
+        counts[FREE_TOP] += 1
+
+
+@njit(cache=True)
+def relink(slots, lists):  # type: ignore[no-untyped-def]
+    """Build every key's list anew from the live slots, after a load or a release."""
+    s_key, _, s_end, _, s_flags, _, _, _ = slots
+    head, following = lists
+    head[:] = NO_SLOT
+    live = np.flatnonzero(s_flags & LIVE)
+    for slot in live[np.argsort(s_end[live], kind="mergesort")]:
+        following[slot] = head[s_key[slot]]
+        head[s_key[slot]] = slot
+
+
+def rooms(records: int, sessions: int) -> tuple[tuple[np.ndarray, ...], ...]:
+    """Empty (updates, program, refusals) arrays for a call over ``records`` rows and ``sessions`` live sessions.
+
+    A record makes one session and one update; every session, new or there before, is merged away at most once.
+    """
+    most = 2 * records + sessions
+    updates = (
+        np.empty(most, np.int32),
+        np.empty(most, np.int32),
+        np.empty(most, np.int64),
+        np.empty(most, np.int64),
+        np.empty(most, np.bool_),
+        np.empty(most, np.bool_),
+        np.empty(most, np.int64),
+    )
+    entries = most + records + sessions
+    program = np.empty(entries, np.uint8), np.empty(entries, np.int32), np.empty(entries, np.int32)
+    refusals = (
+        np.empty(records, np.int32),
+        np.empty(records, np.int8),
+        np.empty(records, np.int64),
+        np.empty(records, np.int64),
+        np.empty(records, np.int64),
+        np.empty(records, np.int64),
+    )
+    return updates, program, refusals

@@ -1,0 +1,69 @@
+"""Arrow arrays as NumPy views, and back, without a copy where Arrow's layout allows it.
+
+Owns nothing. Rule: every function takes any slice (``array.offset`` may be anything), zero rows and all nulls; what
+stands in a null row of a view is undefined, except that binary views never reach outside their data.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+
+class BinaryView(NamedTuple):
+    """Bytes of row i are ``data[offsets[i]:offsets[i + 1]]``. ``data`` uint8 read-only, ``offsets`` int64, n + 1 of them."""
+
+    data: np.ndarray
+    offsets: np.ndarray
+
+
+def binary_view(array: pa.Array) -> BinaryView:
+    """View of a (large) binary or string array; offsets are widened to int64 so that kernels compile once."""
+    is_large = pa.types.is_large_binary(array.type) or pa.types.is_large_string(array.type)
+    assert is_large or pa.types.is_binary(array.type) or pa.types.is_string(array.type), array.type
+    rows = len(array)
+    _, offset_buffer, data_buffer = array.buffers()
+    if rows == 0 or offset_buffer is None:
+        offsets = np.zeros(rows + 1, np.int64)
+    else:
+        stored = np.frombuffer(offset_buffer, np.int64 if is_large else np.int32)
+        offsets = stored[array.offset : array.offset + rows + 1].astype(np.int64)
+    data = np.empty(0, np.uint8) if data_buffer is None else np.frombuffer(data_buffer, np.uint8)
+    data.flags.writeable = False  # Numba compiles read-only and writable arrays apart
+    return BinaryView(data, offsets)
+
+
+def fixed_view(array: pa.Array) -> np.ndarray:
+    """Values of an int, long or double array, read-only."""
+    dtype = np.dtype(array.type.to_pandas_dtype())
+    buffer = array.buffers()[1]
+    if len(array) == 0 or buffer is None:
+        return np.zeros(len(array), dtype)
+    return np.frombuffer(buffer, dtype)[array.offset : array.offset + len(array)]
+
+
+def is_valid(array: pa.Array) -> np.ndarray:
+    """True where ``array`` is not null, as a NumPy bool array."""
+    if array.null_count == 0:
+        return np.ones(len(array), np.bool_)
+    return np.asarray(array.is_valid().to_numpy(zero_copy_only=False), np.bool_)
+
+
+def fixed_array(values: np.ndarray, valid: np.ndarray, arrow_type: pa.DataType) -> pa.Array:
+    """Array of ``values``, null where not ``valid``; takes ``values`` over without a copy."""
+    buffers = [_bitmap(valid), pa.py_buffer(np.ascontiguousarray(values))]
+    return pa.Array.from_buffers(arrow_type, len(values), buffers)
+
+
+def binary_array(data: np.ndarray, offsets: np.ndarray, valid: np.ndarray | None = None) -> pa.BinaryArray:
+    """Binary array of rows ``data[offsets[i]:offsets[i + 1]]``; at most 2 GiB - 1 bytes."""
+    assert offsets[-1] < 2**31, f"a binary array holds less than 2 GiB, got {offsets[-1]} bytes"
+    bitmap = None if valid is None else _bitmap(valid)
+    buffers = [bitmap, pa.py_buffer(offsets.astype(np.int32)), pa.py_buffer(np.ascontiguousarray(data))]
+    return pa.Array.from_buffers(pa.binary(), len(offsets) - 1, buffers)
+
+
+def _bitmap(valid: np.ndarray) -> pa.Buffer | None:
+    if valid.all():
+        return None
+    return pa.py_buffer(np.packbits(valid, bitorder="little"))

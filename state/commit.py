@@ -1,0 +1,224 @@
+"""The one place that commits files to Delta, besides Spark's landing writer.
+
+Owns the Delta transaction of an increment. Rule: one table, one increment, one transaction, marked with
+(app id, increment) and read back. Delta's marks alone are not enough: this library writes a lower mark without a word,
+Spark skips it without a word, and RESTORE brings old files back but keeps the newer mark. So each of these is looked
+for before writing, and answered with CommitLost. A restored table goes on under a new epoch (part of the app id).
+"""
+
+import json
+from collections.abc import Sequence
+
+import pyarrow as pa
+from deltalake import CommitProperties, DeltaTable, Schema, Transaction
+from deltalake.exceptions import CommitFailedError, DeltaError
+from deltalake.transaction import AddAction, RemoveAction
+from pyarrow import fs
+
+from state.errors import CommitLost, ConfigError
+from state.files import (
+    DataFile,
+    StorageOptions,
+    live_files,
+    open_table,
+    read_files,
+    read_rows,
+    table_version,
+    write_loose_file,
+    write_task_file,
+)
+from state.tables import open_filesystem
+
+__all__ = [
+    "DataFile",
+    "append_row",
+    "commit_files",
+    "create_table",
+    "live_files",
+    "open_table",
+    "read_files",
+    "read_rows",
+    "table_version",
+    "transaction_version",
+    "write_task_file",
+]
+
+# Kept as long as history may be asked for (law 6): the log must outlive the files that it names. Version 2 checkpoints,
+# auto compaction and the change feed stay off: the first is not written by this library, the second adds commits of
+# its own, and rows carry their increment, so a change feed would only repeat them.
+PROPERTIES = {
+    "delta.checkpointInterval": "10",
+    "delta.logRetentionDuration": "interval 3650 days",
+    "delta.deletedFileRetentionDuration": "interval 3650 days",
+}
+
+
+def commit_files(
+    path: str,
+    schema: pa.Schema,
+    files: Sequence[DataFile],
+    *,
+    app_id: str,
+    increment: int,
+    storage_options: StorageOptions = None,
+) -> int:
+    """Add ``files`` to the table in one Delta transaction; return a version that holds the increment.
+
+    Creates the table, partitioned by `partition`, when it is missing. An empty list still marks the increment. A table
+    that already has ``increment`` is left as it is. Raises CommitLost when it has a later one, was restored since, lost
+    a file, or does not have the increment when read back; ConfigError when the table has other columns.
+    """
+    table = open_table(path, storage_options=storage_options)
+    if table is None:
+        table = create_table(path, schema, partition_by=["partition"], storage_options=storage_options)
+    _refuse_other_columns(table, path, schema)
+    if _has_increment(table, path, app_id, increment):
+        return table.version()
+    actions = _add_actions(path, files)
+    mark = _mark(app_id, increment)
+    try:
+        table.create_write_transaction(actions, "append", schema, ["partition"], commit_properties=mark)
+    except CommitFailedError as error:
+        return _after_conflict(path, app_id, increment, storage_options, error)
+    return _read_back(path, app_id, increment, storage_options)
+
+
+def create_table(
+    path: str, schema: pa.Schema, *, partition_by: Sequence[str] = (), storage_options: StorageOptions = None
+) -> DeltaTable:
+    """Create the empty table, or open it when it is there already (two runners may create at once)."""
+    options = None if storage_options is None else dict(storage_options)
+    try:
+        DeltaTable.create(
+            path,
+            Schema.from_arrow(schema),
+            mode="ignore",
+            partition_by=list(partition_by),
+            configuration=dict(PROPERTIES),
+            storage_options=options,
+        )
+    except DeltaError:
+        if not DeltaTable.is_deltatable(path, storage_options=options):
+            raise
+    return DeltaTable(path, storage_options=options)
+
+
+def append_row(table: DeltaTable, path: str, row: pa.Table, *, app_id: str, increment: int) -> None:
+    """Add ``row`` to an unpartitioned table that was opened *before* the caller decided to write.
+
+    Raises CommitFailedError when somebody else committed under ``app_id`` since then.
+    """
+    file = write_loose_file(path, row, name=f"{increment:08d}")
+    table.create_write_transaction(
+        _add_actions(path, [file]), "append", row.schema, [], commit_properties=_mark(app_id, increment)
+    )
+
+
+def transaction_version(path: str, app_id: str, *, storage_options: StorageOptions = None) -> int | None:
+    """The last increment committed under ``app_id``; None when there is none, or no table."""
+    table = open_table(path, storage_options=storage_options)
+    return None if table is None else table.transaction_version(app_id)
+
+
+def _mark(app_id: str, increment: int) -> CommitProperties:
+    return CommitProperties(
+        app_transactions=[Transaction(app_id, increment)],
+        custom_metadata={"replayApp": app_id, "replayIncrement": str(increment)},
+    )
+
+
+def _has_increment(table: DeltaTable, path: str, app_id: str, increment: int) -> bool:
+    """True when the increment is in the table, false when it may be written; else CommitLost."""
+    committed = table.transaction_version(app_id)
+    if committed is None:
+        return False
+    if committed > increment:
+        raise CommitLost(
+            f"{path}, {app_id}",
+            f"no increment after {increment}",
+            f"increment {committed}",
+            "fork under a new epoch to replay from an earlier increment",
+        )
+    if _was_restored(table, app_id):
+        raise CommitLost(
+            f"{path}, {app_id}",
+            f"the files of increment {committed}",
+            "a table that was restored since",
+            "go on under a new epoch: a restored table keeps the marks of what it no longer has",
+        )
+    return committed == increment
+
+
+def _was_restored(table: DeltaTable, app_id: str) -> bool:
+    """Has a RESTORE come after the newest commit of ``app_id``? Looks back no further than that commit."""
+    for limit in (1, 16, None):
+        for entry in table.history(limit):
+            if entry.get("operation") == "RESTORE":
+                return True
+            if entry.get("replayApp") == app_id:
+                return False
+    return False
+
+
+def _after_conflict(
+    path: str, app_id: str, increment: int, storage_options: StorageOptions, error: CommitFailedError
+) -> int:
+    """Another runner committed meanwhile: the same increment is as good as ours, anything else is lost."""
+    table = open_table(path, storage_options=storage_options)
+    if table is not None and _has_increment(table, path, app_id, increment):
+        return table.version()
+    raise CommitLost(
+        f"{path}, {app_id}", f"increment {increment} committed", str(error), "run the increment again"
+    ) from error
+
+
+def _read_back(path: str, app_id: str, increment: int, storage_options: StorageOptions) -> int:
+    table = open_table(path, storage_options=storage_options)
+    got = None if table is None else table.transaction_version(app_id)
+    if table is None or got != increment:
+        raise CommitLost(
+            f"{path}, {app_id}",
+            f"increment {increment} when read back",
+            f"increment {got}",
+            "stop the other writer of this table, then run the increment again",
+        )
+    return table.version()
+
+
+def _refuse_other_columns(table: DeltaTable, path: str, schema: pa.Schema) -> None:
+    want = {field.name: str(field.type) for field in Schema.from_arrow(schema).fields}
+    have = {field.name: str(field.type) for field in table.schema().fields}
+    if want != have:
+        wanted = ", ".join(f"{name} {kind}" for name, kind in want.items() if have.get(name) != kind)
+        found = ", ".join(f"{name} {kind}" for name, kind in have.items() if want.get(name) != kind)
+        raise ConfigError(
+            path,
+            f"columns {wanted or '(no more)'}",
+            found or "a table without them",
+            "write to another pipeline or output",
+        )
+
+
+def _add_actions(path: str, files: Sequence[DataFile]) -> list[AddAction | RemoveAction]:
+    """Delta's add actions; every file must be there in full size."""
+    filesystem, root = open_filesystem(path)
+    entries = filesystem.get_file_info([f"{root}/{file.path}" for file in files])
+    actions: list[AddAction | RemoveAction] = []
+    for file, entry in zip(files, entries, strict=True):
+        if entry.type != fs.FileType.File or entry.size != file.bytes:
+            got = "no file" if entry.type != fs.FileType.File else f"{entry.size} bytes"
+            raise CommitLost(f"{path}/{file.path}", f"{file.bytes} bytes", got, "run the increment again")
+        values: dict[str, str | None] = {} if file.partition < 0 else {"partition": str(file.partition)}
+        modified_ms = 0 if entry.mtime_ns is None else entry.mtime_ns // 1_000_000
+        actions.append(AddAction(file.path, file.bytes, values, modified_ms, True, _stats(file)))
+    return actions
+
+
+def _stats(file: DataFile) -> str:
+    return json.dumps(
+        {
+            "numRecords": file.records,
+            "minValues": {column: pair[0] for column, pair in file.bounds.items()},
+            "maxValues": {column: pair[1] for column, pair in file.bounds.items()},
+        }
+    )

@@ -1,0 +1,78 @@
+"""Every error this project raises on purpose, as one tree.
+
+Rule: a bug is an ``assert``; bad input is a dropped record or a dead letter; a run that cannot go on is a
+``ReplayError``. Each message names the place, what was expected, what was got, and ends with the next step.
+
+    ReplayError
+    ├── ConfigError            an argument or a setting is wrong
+    │   └── TopologyError      a topology that cannot work, found when it is built (Kafka's TopologyException)
+    ├── MachineError           Java, a JVM package or Spark is missing or too old
+    ├── LandingError           a topic cannot be landed as asked
+    │   └── RetentionGap       the broker deleted offsets that were never landed
+    ├── LedgerError            the ledger refuses
+    │   ├── LedgerGap          an increment does not start where the last one ended
+    │   └── LedgerConflict     another runner took the same increment
+    ├── CommitLost             Delta accepted a commit and did not make it
+    └── TaskFailed             a task died; carries sub-topology, partition and the cause
+        └── BufferFull         a strict suppress buffer went over its limit (KIP-328, shutDownWhenFull)
+"""
+
+
+class ReplayError(Exception):
+    """Base of all errors raised on purpose. ``message`` = place: expected, got; next step."""
+
+    def __init__(self, place: str, expected: str, got: str, next_step: str) -> None:
+        self.place, self.expected, self.got, self.next_step = place, expected, got, next_step
+        super().__init__(f"{place}: expected {expected}, got {got}; {next_step}")
+
+    def __reduce__(self) -> tuple[type["ReplayError"], tuple[str, str, str, str]]:
+        return type(self), (self.place, self.expected, self.got, self.next_step)
+
+
+class ConfigError(ReplayError):
+    """An argument or a setting is wrong."""
+
+
+class TopologyError(ConfigError):
+    """A topology that cannot work; raised while it is built, as Kafka's TopologyException."""
+
+
+class MachineError(ReplayError):
+    """Java, a JVM package or Spark is missing or too old."""
+
+
+class LandingError(ReplayError):
+    """A topic cannot be landed as asked."""
+
+
+class RetentionGap(LandingError):
+    """The broker deleted offsets that were never landed."""
+
+
+class LedgerError(ReplayError):
+    """The ledger refuses."""
+
+
+class LedgerGap(LedgerError):
+    """An increment does not start where the last one ended."""
+
+
+class LedgerConflict(LedgerError):
+    """Another runner took the same increment."""
+
+
+class CommitLost(ReplayError):
+    """Delta accepted a commit and did not make it (a lower txnVersion is skipped in silence)."""
+
+
+class TaskFailed(ReplayError):
+    """A task died; carries sub-topology, partition and the cause."""
+
+
+class BufferFull(TaskFailed):
+    """A strict suppress buffer went over its limit (KIP-328, shutDownWhenFull)."""
+
+    cause_row: int = -1
+    """Row of the chunk whose record filled the buffer."""
+    arrival: int = -1
+    """Number of that record in a test driver."""

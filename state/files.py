@@ -1,0 +1,181 @@
+"""Data files of a Delta table: list them, read them, write one that nobody sees yet.
+
+Owns the Parquet side of a table. Rule: a file is visible only once ``state.commit`` has committed it, and a written
+file is never written again (each name carries its own token), so a run that was killed cannot spoil a later one.
+"""
+
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from deltalake import DeltaTable
+
+from state.errors import ConfigError
+from state.tables import open_filesystem
+
+StorageOptions = Mapping[str, str] | None
+
+
+BOUNDED = ("offset", "increment", "timestamp", "window_end_ms")
+"""Columns whose bounds every file carries, so that a reader opens only files that can hold what it looks for."""
+
+_NONE = (None, None)
+
+
+@dataclass(frozen=True)
+class DataFile:
+    """One Parquet file of a table. ``path`` is relative to the table; ``bytes`` its size.
+
+    ``min_offset``/``max_offset`` and ``bounds`` (column to lowest and highest) are closed on both sides; None or left
+    out when there is no such column or no value.
+    """
+
+    path: str
+    bytes: int
+    records: int
+    partition: int
+    min_offset: int | None
+    max_offset: int | None
+    bounds: Mapping[str, tuple[int, int]] = field(default_factory=dict, hash=False)
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON values."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, fields: Mapping[str, Any]) -> "DataFile":
+        """The reverse of ``to_dict``."""
+        bounds = {column: (pair[0], pair[1]) for column, pair in fields.get("bounds", {}).items()}
+        return cls(**{**fields, "bounds": bounds})
+
+    def may_hold(self, column: str, lowest: int, highest: int) -> bool:
+        """False only when no row can have ``lowest <= column <= highest``."""
+        if self.records == 0:
+            return False
+        if column not in self.bounds:
+            return True
+        least, most = self.bounds[column]
+        return least <= highest and lowest <= most
+
+
+def write_task_file(directory: str, table: pa.Table, *, partition: int, name: str) -> DataFile:
+    """Write ``table`` as one Parquet file (zstd) under ``<directory>/partition=<partition>/``; not visible yet.
+
+    A column `partition` is left out: Delta keeps it in the path. ``name`` begins the file's name.
+    """
+    return _write(directory, table, folder=f"partition={partition}/", partition=partition, name=name)
+
+
+def write_loose_file(directory: str, table: pa.Table, *, name: str) -> DataFile:
+    """The same for a table without partitions; the file's ``partition`` is -1."""
+    return _write(directory, table, folder="", partition=-1, name=name)
+
+
+def _write(directory: str, table: pa.Table, *, folder: str, partition: int, name: str) -> DataFile:
+    if "partition" in table.column_names:
+        table = table.drop_columns(["partition"])
+    path = f"{folder}{name}-{uuid.uuid4().hex[:16]}.parquet"
+    filesystem, root = open_filesystem(directory)
+    filesystem.create_dir(f"{root}/{folder}", recursive=True)
+    pq.write_table(table, f"{root}/{path}", compression="zstd", filesystem=filesystem)
+    bounds = {column: pair for column in BOUNDED if (pair := _bounds(table, column)) is not None}
+    min_offset, max_offset = bounds.get("offset", (None, None))
+    return DataFile(
+        path=path,
+        bytes=filesystem.get_file_info(f"{root}/{path}").size,
+        records=table.num_rows,
+        partition=partition,
+        min_offset=min_offset,
+        max_offset=max_offset,
+        bounds=bounds,
+    )
+
+
+def _bounds(table: pa.Table, column: str) -> tuple[int, int] | None:
+    if column not in table.column_names or not pa.types.is_integer(table.schema.field(column).type):
+        return None
+    bounds = pc.min_max(table.column(column)).as_py()
+    return None if bounds["min"] is None else (bounds["min"], bounds["max"])
+
+
+def table_version(path: str, *, storage_options: StorageOptions = None) -> int | None:
+    """Newest version of the table; None when there is no table."""
+    table = open_table(path, storage_options=storage_options)
+    return None if table is None else table.version()
+
+
+def open_table(path: str, *, version: int | None = None, storage_options: StorageOptions = None) -> DeltaTable | None:
+    """The table at ``version`` (None: newest). None when there is no table and no version was named.
+
+    Raises ConfigError when a version was named that is not there.
+    """
+    options = None if storage_options is None else dict(storage_options)
+    if not DeltaTable.is_deltatable(path, storage_options=options):
+        if version is None:
+            return None
+        raise ConfigError(path, f"a Delta table with version {version}", "no table", "run the increment that writes it")
+    table = DeltaTable(path, storage_options=options)
+    if version is None or version == table.version():
+        return table
+    if version > table.version():
+        raise ConfigError(
+            path, f"version {version}", f"newest version {table.version()}", "name a version that is there"
+        )
+    return DeltaTable(path, version=version, storage_options=options)
+
+
+def read_files(path: str, *, version: int | None = None, storage_options: StorageOptions = None) -> list[DataFile]:
+    """Live files of the table at ``version`` (None: newest), in order of (partition, first offset, path).
+
+    [] when there is no table and no version was named; ConfigError when a version was named that is not there.
+    """
+    table = open_table(path, version=version, storage_options=storage_options)
+    return [] if table is None else live_files(table)
+
+
+def live_files(table: DeltaTable) -> list[DataFile]:
+    """Live files of an open table, in order of (partition, first offset, path)."""
+    actions = pa.table(table.get_add_actions(flatten=True))
+    length = actions.num_rows
+
+    def column(name: str) -> Sequence[Any]:
+        if name in actions.column_names:
+            values: list[Any] = actions.column(name).to_pylist()
+            return values
+        return [None] * length
+
+    bounds: list[dict[str, tuple[int, int]]] = [{} for _ in range(length)]
+    for name in BOUNDED:
+        for file, least, most in zip(bounds, column(f"min.{name}"), column(f"max.{name}"), strict=True):
+            if isinstance(least, int) and isinstance(most, int):
+                file[name] = (least, most)
+    partitions = [-1 if partition is None else int(partition) for partition in column("partition.partition")]
+    described = zip(column("path"), column("size_bytes"), column("num_records"), partitions, bounds, strict=True)
+    files = [
+        DataFile(path, size, records, partition, known.get("offset", _NONE)[0], known.get("offset", _NONE)[1], known)
+        for path, size, records, partition, known in described
+    ]
+    return sorted(
+        files, key=lambda file: (file.partition, -1 if file.min_offset is None else file.min_offset, file.path)
+    )
+
+
+def read_rows(path: str, files: Sequence[DataFile], schema: pa.Schema) -> pa.Table:
+    """Rows of ``files`` with the columns of ``schema``, file after file, `partition` put back where asked for.
+
+    ``schema`` may be a part of the table's columns; values are cast to its types.
+    """
+    filesystem, root = open_filesystem(path)
+    stored = [name for name in schema.names if name != "partition"]
+    parts = []
+    for file in files:
+        with filesystem.open_input_file(f"{root}/{file.path}") as source:
+            part = pq.ParquetFile(source).read(columns=stored)
+        if "partition" in schema.names:
+            part = part.append_column("partition", pa.array([file.partition] * part.num_rows, pa.int32()))
+        parts.append(part.select(schema.names).cast(schema))
+    return pa.concat_tables(parts) if parts else schema.empty_table()

@@ -1,0 +1,162 @@
+"""The ledger: the table of increments, whose row is the commit point.
+
+Owns two rows an increment: `planned` (the cut) before anything runs, `done` after everything is committed. Rule:
+increments are 1, 2, 3 … without a gap, the next is planned only when the last is done, and of two runners one wins.
+The winner is named by Delta: both commit under the same app id on a table they opened before they looked, so the
+second is refused. Rows decide, marks only guard.
+"""
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+from deltalake import DeltaTable
+from deltalake.exceptions import CommitFailedError
+
+from state.commit import append_row, create_table, live_files, open_table, read_rows
+from state.errors import LedgerConflict, LedgerGap
+from state.files import StorageOptions
+from state.tables import LEDGER_SCHEMA
+
+PLANNED, DONE = "planned", "done"
+_EVERY = 2**63 - 1
+
+
+@dataclass(frozen=True)
+class LedgerRow:
+    """One row. ``content`` is JSON; ``written_at_ms`` is wall-clock time, given by the caller."""
+
+    increment: int
+    epoch: int
+    phase: str
+    content: dict[str, Any]
+    written_at_ms: int
+
+
+class Ledger:
+    """A ledger at ``path``; the table is created by the first plan."""
+
+    def __init__(self, path: str, storage_options: StorageOptions = None) -> None:
+        self.path = path
+        self.storage_options = storage_options
+
+    def rows(self) -> list[LedgerRow]:
+        """Every row, by increment, planned before done; [] when there is no table."""
+        table = self._open()
+        return [] if table is None else self._read(table, 0, _EVERY)
+
+    def rows_of(self, increment: int) -> list[LedgerRow]:
+        """The rows of one increment, planned before done; [] when it has none. Reads no others."""
+        table = self._open()
+        return [] if table is None else self._read(table, increment, increment)
+
+    def last_done(self) -> LedgerRow | None:
+        """The done row of the highest increment that has one. Reads the newest increments only."""
+        return _last(self._newest(), DONE)
+
+    def pending(self) -> LedgerRow | None:
+        """The planned row that has no done row yet. Reads the newest increments only."""
+        return _pending(self._newest())
+
+    def plan(self, increment: int, content: dict[str, Any], *, epoch: int = 0, written_at_ms: int) -> LedgerRow:
+        """Write the plan of the next increment (the first is 1); return its row.
+
+        Raises LedgerConflict when another runner planned it first; LedgerGap when it is not the next one, or the one
+        before it is not done.
+        """
+        table = create_table(self.path, LEDGER_SCHEMA, storage_options=self.storage_options)
+        newest = self._read_newest(table)
+        if any(row.increment >= increment for row in newest):
+            raise self._conflict(increment, PLANNED)
+        pending, last = _pending(newest), _last(newest, DONE)
+        if pending is not None:
+            raise LedgerGap(
+                self.path,
+                f"increment {pending.increment} done before {increment} is planned",
+                f"increment {pending.increment} planned only",
+                f"run increment {pending.increment} again",
+            )
+        wanted = 1 if last is None else last.increment + 1
+        if increment != wanted:
+            raise LedgerGap(self.path, f"increment {wanted}", f"increment {increment}", f"plan increment {wanted}")
+        last_epoch = 0 if last is None else last.epoch
+        self._refuse_restored(table, increment, epoch, last_epoch)
+        return self._append(table, LedgerRow(increment, epoch, PLANNED, content, written_at_ms))
+
+    def done(self, increment: int, content: dict[str, Any], *, epoch: int = 0, written_at_ms: int) -> LedgerRow:
+        """Mark the pending increment as done: the commit point. Return its row.
+
+        Raises LedgerConflict when another runner did it first; LedgerGap when it was never planned.
+        """
+        table = create_table(self.path, LEDGER_SCHEMA, storage_options=self.storage_options)
+        newest = self._read_newest(table)
+        last, pending = _last(newest, DONE), _pending(newest)
+        if last is not None and last.increment >= increment:
+            raise self._conflict(increment, DONE)
+        if pending is None or pending.increment != increment:
+            raise LedgerGap(self.path, f"a plan of increment {increment}", "none", "plan the increment first")
+        return self._append(table, LedgerRow(increment, epoch, DONE, content, written_at_ms))
+
+    def _open(self) -> DeltaTable | None:
+        return open_table(self.path, storage_options=self.storage_options)
+
+    def _newest(self) -> list[LedgerRow]:
+        table = self._open()
+        return [] if table is None else self._read_newest(table)
+
+    def _read_newest(self, table: DeltaTable) -> list[LedgerRow]:
+        """Rows of the last two increments: enough for what is done and what is pending."""
+        highest = max((file.bounds.get("increment", (0, 0))[1] for file in live_files(table)), default=0)
+        return self._read(table, highest - 1, highest)
+
+    def _read(self, table: DeltaTable, lowest: int, highest: int) -> list[LedgerRow]:
+        """Rows of the increments ``[lowest, highest]``, in order."""
+        files = [file for file in live_files(table) if file.may_hold("increment", lowest, highest)]
+        rows = [
+            LedgerRow(row["increment"], row["epoch"], row["phase"], json.loads(row["content"]), row["written_at_ms"])
+            for row in read_rows(self.path, files, LEDGER_SCHEMA).to_pylist()
+            if lowest <= row["increment"] <= highest
+        ]
+        return sorted(rows, key=lambda row: (row.increment, row.phase != PLANNED))
+
+    def _append(self, table: DeltaTable, row: LedgerRow) -> LedgerRow:
+        """Commit ``row`` on the table that was opened before the checks, then read it back."""
+        content = json.dumps(row.content, sort_keys=True)
+        columns = [row.increment], [row.epoch], [row.phase], [content], [row.written_at_ms]
+        line = pa.table([pa.array(c, f.type) for c, f in zip(columns, LEDGER_SCHEMA, strict=True)], LEDGER_SCHEMA)
+        try:
+            append_row(table, self.path, line, app_id=f"ledger/{row.phase}", increment=row.increment)
+        except CommitFailedError as error:
+            raise self._conflict(row.increment, row.phase) from error
+        written = [r for r in self._newest() if (r.increment, r.phase) == (row.increment, row.phase)]
+        assert len(written) == 1, f"{self.path}: {len(written)} rows {row.phase} for increment {row.increment}"
+        return written[0]
+
+    def _refuse_restored(self, table: DeltaTable, increment: int, epoch: int, last_epoch: int) -> None:
+        """A mark without its row: the ledger was restored. It goes on only under a higher epoch."""
+        marked = table.transaction_version(f"ledger/{PLANNED}")
+        if marked is not None and marked >= increment and epoch <= last_epoch:
+            raise LedgerConflict(
+                self.path,
+                f"no increment after {increment - 1}",
+                f"the mark of increment {marked}: the ledger was restored",
+                f"go on under epoch {last_epoch + 1}",
+            )
+
+    def _conflict(self, increment: int, phase: str) -> LedgerConflict:
+        return LedgerConflict(
+            self.path,
+            f"increment {increment} not {phase} yet",
+            f"a row of another runner that is {phase}",
+            "let the other runner finish, then run again: what it did is skipped",
+        )
+
+
+def _last(rows: list[LedgerRow], phase: str) -> LedgerRow | None:
+    return next((row for row in reversed(rows) if row.phase == phase), None)
+
+
+def _pending(rows: list[LedgerRow]) -> LedgerRow | None:
+    done = {row.increment for row in rows if row.phase == DONE}
+    return next((row for row in rows if row.phase == PLANNED and row.increment not in done), None)

@@ -1,0 +1,112 @@
+"""int, long and double as Kafka's clients write them: 4 or 8 bytes, big-endian.
+
+Rule: a row of another length is bad, as Kafka's deserializers refuse it. When all lengths fit, a column is one
+reinterpretation of the data buffer.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from state.buffers import BinaryView, binary_array, binary_view, fixed_array, fixed_view, is_valid
+from state.serdes.codec import Decoded, refuse_value
+
+_ARROW = {"int": pa.int32(), "long": pa.int64(), "double": pa.float64()}
+_BIG_ENDIAN = {"int": np.dtype(">i4"), "long": np.dtype(">i8"), "double": np.dtype(">f8")}
+_BITS = {"int": 32, "long": 64}
+
+
+@dataclass(frozen=True, slots=True)
+class FixedWidth:
+    """``kind``: int, long or double."""
+
+    kind: str
+
+    @property
+    def name(self) -> str:
+        return f"{self.kind}()"
+
+    @property
+    def arrow_type(self) -> pa.DataType:
+        return _ARROW[self.kind]
+
+    def decode(self, binary: pa.BinaryArray) -> Decoded:
+        big_endian = _BIG_ENDIAN[self.kind]
+        view, valid = binary_view(binary), is_valid(binary)
+        lengths = np.diff(view.offsets)
+        bad = valid & (lengths != big_endian.itemsize)
+        good = valid & ~bad
+        values = big_endian_values(view, good, big_endian)
+        article = "an" if self.kind == "int" else "a"
+        reasons = {
+            int(row): f"expected {big_endian.itemsize} bytes of {article} {self.kind}, got {lengths[row]}"
+            for row in np.flatnonzero(bad)
+        }
+        return Decoded(fixed_array(values, good, self.arrow_type), bad, reasons)
+
+    def encode(self, values: pa.Array) -> pa.BinaryArray:
+        valid = is_valid(values)
+        written = fixed_view(values)[valid].astype(_BIG_ENDIAN[self.kind])
+        offsets = np.zeros(len(values) + 1, np.int64)
+        np.cumsum(valid, out=offsets[1:])
+        return binary_array(written.view(np.uint8), offsets * written.itemsize, valid)
+
+    def sizes(self, values: pa.Array) -> np.ndarray:
+        return is_valid(values) * np.int64(_BIG_ENDIAN[self.kind].itemsize)
+
+    def to_python(self, values: pa.Array) -> list[Any]:
+        return list(values.to_pylist())
+
+    def from_python(self, values: list[Any]) -> pa.Array:
+        return numbers_from_python(values, self.kind, f"Serde.{self.name}")
+
+
+def big_endian_values(view: BinaryView, good: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """Numbers of the ``good`` rows, each of exactly ``dtype``'s size; undefined in the other rows."""
+    native = dtype.newbyteorder("=")
+    starts = view.offsets[:-1]
+    begin, end = view.offsets[0], view.offsets[-1]
+    count = int(np.count_nonzero(good))
+    if end - begin == count * dtype.itemsize:  # no byte belongs to any other row
+        packed = np.frombuffer(view.data[begin:end], dtype).astype(native)
+        if count == len(good):
+            return packed
+    else:
+        places = starts[good][:, None] + np.arange(dtype.itemsize)
+        packed = view.data[places].view(dtype).ravel().astype(native)
+    values = np.zeros(len(good), native)
+    values[good] = packed
+    return values
+
+
+def numbers_from_python(values: list[Any], kind: str, place: str) -> pa.Array:
+    """Array of Python numbers: ints (no bools) for int and long, floats and ints for double."""
+    plain = {float, int, type(None)} if kind == "double" else {int, type(None)}
+    if set(map(type, values)) <= plain:
+        try:
+            return pa.array(values, _ARROW[kind])
+        except (OverflowError, pa.ArrowInvalid):
+            pass  # some number does not fit: find which, and say so
+    return pa.array([number(value, kind, f"{place}, row {row}") for row, value in enumerate(values)], _ARROW[kind])
+
+
+def number(value: Any, kind: str, place: str) -> int | float | None:
+    """``value`` as the number that is stored; ConfigError when it is none or does not fit."""
+    if value is None:
+        return None
+    is_whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    if kind == "double":
+        if isinstance(value, float | np.floating):
+            return float(value)
+        if not is_whole or not math.isfinite(value) or abs(value) > 2**53:
+            refuse_value(place, "a double", value)
+        return float(value)
+    if not is_whole:
+        refuse_value(place, f"{'an' if kind == 'int' else 'a'} {kind}", value)
+    bits = _BITS[kind]
+    if not -(2 ** (bits - 1)) <= value < 2 ** (bits - 1):
+        refuse_value(place, f"a number of {bits} bits", value)
+    return int(value)

@@ -1,0 +1,82 @@
+"""The JSON serde: objects with declared fields. The rules stand in json_reader and json_writer."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from state.serdes.codec import Decoded, refuse_value
+from state.serdes.fixed_width import number
+from state.serdes.json_reader import read_objects
+from state.serdes.json_schema import schema_text
+from state.serdes.json_writer import encode_objects
+from state.serdes.text import byte_lengths
+
+_KINDS = {pa.int32(): "int", pa.int64(): "long", pa.float64(): "double"}
+
+
+@dataclass(frozen=True, slots=True)
+class JsonCodec:
+    """``schema``: the object as an Arrow struct type."""
+
+    schema: pa.StructType
+
+    @property
+    def name(self) -> str:
+        return f'json("{schema_text(self.schema)}")'
+
+    @property
+    def arrow_type(self) -> pa.DataType:
+        return self.schema
+
+    def decode(self, binary: pa.BinaryArray) -> Decoded:
+        return read_objects(binary, self.schema)
+
+    def encode(self, values: pa.Array) -> pa.BinaryArray:
+        return encode_objects(values)
+
+    def sizes(self, values: pa.Array) -> np.ndarray:
+        return byte_lengths(encode_objects(values))
+
+    def to_python(self, values: pa.Array) -> list[Any]:
+        return list(values.to_pylist())
+
+    def from_python(self, values: list[Any]) -> pa.Array:
+        rows = [_checked(value, self.schema, f"Serde.json, row {row}") for row, value in enumerate(values)]
+        return pa.array(rows, self.schema)
+
+
+def _checked(value: Any, arrow_type: pa.DataType, place: str) -> Any:
+    """``value`` as it is stored; ConfigError names the place where it is not of ``arrow_type``."""
+    if value is None:
+        return None
+    if arrow_type in _KINDS:
+        return number(value, _KINDS[arrow_type], place)
+    if pa.types.is_struct(arrow_type):
+        return _checked_fields(value, arrow_type, place)
+    if pa.types.is_list(arrow_type):
+        if not isinstance(value, list | tuple):
+            refuse_value(place, "a list", value)
+        return [_checked(one, arrow_type.value_type, f"{place}[{at}]") for at, one in enumerate(value)]
+    if pa.types.is_boolean(arrow_type):
+        if not isinstance(value, bool | np.bool_):
+            refuse_value(place, "a bool", value)
+        return bool(value)
+    if not isinstance(value, str):
+        refuse_value(place, "a str", value)
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        refuse_value(place, "a str that UTF-8 can write", value, "remove the lone surrogate")
+    return value
+
+
+def _checked_fields(value: Any, arrow_type: pa.StructType, place: str) -> dict[str, Any]:
+    names = [field.name for field in arrow_type]
+    if not isinstance(value, dict):
+        refuse_value(place, f"a dict with the fields {', '.join(names)}", value)
+    for name in value:
+        if name not in names:
+            refuse_value(place, f"only the fields {', '.join(names)}", name, "declare the field or leave it out")
+    return {field.name: _checked(value.get(field.name), field.type, f"{place}, field {field.name}") for field in arrow_type}

@@ -1,0 +1,124 @@
+"""One JSON object a row, laid out as one object a line, in one pass over the bytes.
+
+Owns the answer to "is row i the i-th object that the parser will see?". Rule: a line goes to the parser only if its
+brackets open at its first byte and close at its last and nowhere between, counting brackets outside of strings only;
+any other row is left out (its line is ``{}``) and flagged. Why that is enough: as long as a parser finds no error, it
+agrees with this scan about which bytes are inside strings (a quote outside a string begins one, a backslash inside one
+takes the next byte along), so the object that it begins with a line ends with that line. If it finds an error, nothing
+of what it read is used. Top-level values other than objects, which make pyarrow's parser crash, never reach it.
+"""
+
+import numpy as np
+from numba import njit
+
+FINE, EMPTY, NO_OBJECT, CUT, MORE, CONTROL = 0, 1, 2, 3, 4, 5
+REASONS = {
+    EMPTY: "expected a JSON object, got nothing",
+    NO_OBJECT: "expected a JSON object, got text that does not begin with {",
+    CUT: "expected a whole JSON object, got one that is cut off",
+    MORE: "expected one JSON object, got more after its end",
+    CONTROL: "expected JSON, got a raw control character inside a string",
+}
+
+_QUOTE, _BACKSLASH, _SPACE, _NEWLINE = 0x22, 0x5C, 0x20, 0x0A
+_OPEN_BRACE, _CLOSE_BRACE = 0x7B, 0x7D
+_KIND = np.zeros(256, np.uint8)
+"""0: nothing to note; 1: quote; 2: opens; 3: closes; 4: end of line."""
+_KIND[_QUOTE] = 1
+_KIND[[_OPEN_BRACE, ord("[")]] = 2
+_KIND[[_CLOSE_BRACE, ord("]")]] = 3
+_KIND[[_NEWLINE, ord("\r")]] = 4
+
+
+def object_lines(data: np.ndarray, offsets: np.ndarray, skip: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(text, line starts, faults) of the rows ``data[offsets[i]:offsets[i + 1]]``; rows in ``skip`` become ``{}``.
+
+    ``text`` uint8: one line a row, each ended by one newline, no other newline in it. ``line starts`` int64, n + 1.
+    ``faults`` uint8: FINE or a key of REASONS.
+    """
+    rows = len(skip)
+    text = np.empty(int(offsets[-1] - offsets[0]) + 3 * rows, np.uint8)
+    starts, faults = np.empty(rows + 1, np.int64), np.zeros(rows, np.uint8)
+    _lay_out(data, offsets, skip, _KIND, text, starts, faults)
+    return text[: starts[-1]], starts, faults
+
+
+def blank(text: np.ndarray, start: int, end: int) -> None:
+    """Make the line at ``[start, end)``, its newline included, an empty object."""
+    text[start : end - 1] = _SPACE
+    text[start], text[end - 2] = _OPEN_BRACE, _CLOSE_BRACE
+
+
+@njit(cache=True)
+def _lay_out(data, offsets, skip, kind, text, starts, faults):  # type: ignore[no-untyped-def]
+    at = 0
+    for row in range(skip.shape[0]):
+        starts[row] = at
+        begin, end = offsets[row], offsets[row + 1]
+        while begin < end and _is_blank(data[begin]):
+            begin += 1
+        while begin < end and _is_blank(data[end - 1]):
+            end -= 1
+        if skip[row]:
+            fault = -1
+        elif begin == end:
+            fault = EMPTY
+        elif data[begin] != _OPEN_BRACE:
+            fault = NO_OBJECT
+        else:
+            fault = _copy_object(data, begin, end, kind, text, at)
+        if fault == FINE:
+            at += end - begin
+        else:
+            faults[row] = max(fault, 0)
+            text[at], text[at + 1] = _OPEN_BRACE, _CLOSE_BRACE
+            at += 2
+        text[at] = _NEWLINE
+        at += 1
+    starts[skip.shape[0]] = at
+
+
+@njit(cache=True)
+def _copy_object(data, begin, end, kind, text, at):  # type: ignore[no-untyped-def]
+    """Copy ``[begin, end)`` to ``text[at:]`` as one line; the fault that stopped it, or FINE."""
+    depth = 0
+    shift = at - begin
+    i = begin
+    while i < end:
+        byte = data[i]
+        text[i + shift] = byte
+        i += 1
+        what = kind[byte]
+        if what == 0:
+            continue
+        if what == 1:
+            is_open = True
+            while i < end:
+                byte = data[i]
+                text[i + shift] = byte
+                i += 1
+                if byte == _QUOTE:
+                    is_open = False
+                    break
+                if byte == _BACKSLASH and i < end:
+                    byte = data[i]
+                    text[i + shift] = byte
+                    i += 1
+                if byte < _SPACE:
+                    return CONTROL
+            if is_open:
+                return CUT
+        elif what == 2:
+            depth += 1
+        elif what == 3:
+            depth -= 1
+            if depth <= 0 and i < end:
+                return MORE
+        else:
+            text[i - 1 + shift] = _SPACE
+    return FINE if depth == 0 else CUT
+
+
+@njit(cache=True)
+def _is_blank(byte):  # type: ignore[no-untyped-def]
+    return byte == _SPACE or (0x09 <= byte <= _NEWLINE) or byte == 0x0D

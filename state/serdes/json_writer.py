@@ -1,0 +1,80 @@
+"""Columns into JSON texts, column by column.
+
+Rule: compact, keys in the order of the schema, null fields written as ``null``; strings escaped as Jackson does (quote,
+backslash, control characters), all else as plain UTF-8; a double as the shortest digits that give it back, whole ones
+with ``.0``; NaN and infinities as NaN, Infinity, -Infinity.
+"""
+
+import json
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from state.buffers import is_valid
+
+_NEEDS_ESCAPE = r'[\x00-\x1f"\\]'
+_NOT_FINITE = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
+
+
+def json_texts(values: pa.Array) -> pa.StringArray:
+    """JSON text of each row; ``null`` for null, so that no row is null."""
+    if pa.types.is_struct(values.type):
+        return _objects(values)
+    if pa.types.is_list(values.type):
+        return _arrays(values)
+    if pa.types.is_string(values.type):
+        return _or_null(pc.binary_join_element_wise('"', _escaped(values), '"', ""))
+    if pa.types.is_floating(values.type):
+        return _or_null(_doubles(values))
+    return _or_null(values.cast(pa.string()))
+
+
+def _objects(values: pa.StructArray) -> pa.StringArray:
+    pieces: list[pa.Array | str] = []
+    for place, field in enumerate(values.type):
+        pieces += [("{" if place == 0 else ",") + json.dumps(field.name, ensure_ascii=False) + ":"]
+        pieces += [json_texts(values.field(place))]
+    texts = pc.binary_join_element_wise(*pieces, "}", "")
+    return texts if values.null_count == 0 else pc.if_else(values.is_valid(), texts, "null")
+
+
+def _arrays(values: pa.ListArray) -> pa.StringArray:
+    lengths = pc.fill_null(pc.list_value_length(values), 0).to_numpy(zero_copy_only=False)
+    offsets = np.zeros(len(values) + 1, np.int32)
+    np.cumsum(lengths, out=offsets[1:])
+    elements = json_texts(values.flatten())
+    joined = pc.binary_join(pa.ListArray.from_arrays(pa.array(offsets), elements), ",")
+    texts = pc.binary_join_element_wise("[", joined, "]", "")
+    return texts if values.null_count == 0 else pc.if_else(values.is_valid(), texts, "null")
+
+
+def _escaped(strings: pa.StringArray) -> pa.StringArray:
+    needs = pc.fill_null(pc.match_substring_regex(strings, _NEEDS_ESCAPE), False)
+    if not pc.any(needs).as_py():
+        return strings
+    written = [json.dumps(one, ensure_ascii=False)[1:-1] for one in strings.filter(needs).to_pylist()]
+    return pc.replace_with_mask(strings, needs, pa.array(written, pa.string()))
+
+
+def _doubles(numbers: pa.DoubleArray) -> pa.StringArray:
+    texts = numbers.cast(pa.string())
+    is_bare = pc.invert(pc.match_substring_regex(texts, "[.en]"))  # neither point, exponent, nan nor inf
+    texts = pc.if_else(is_bare, pc.binary_join_element_wise(texts, ".0", ""), texts)
+    if pc.all(pc.is_finite(numbers), min_count=0).as_py():
+        return texts
+    for arrow, ours in _NOT_FINITE.items():
+        texts = pc.if_else(pc.equal(texts, arrow), ours, texts)
+    return texts
+
+
+def _or_null(texts: pa.StringArray) -> pa.StringArray:
+    return texts if texts.null_count == 0 else pc.fill_null(texts, "null")
+
+
+def encode_objects(values: pa.StructArray) -> pa.BinaryArray:
+    """JSON text of each row as bytes; null stays null."""
+    texts = json_texts(values).cast(pa.binary())
+    if values.null_count == 0:
+        return texts
+    return pc.if_else(pa.array(is_valid(values)), texts, pa.scalar(None, pa.binary()))

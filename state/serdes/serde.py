@@ -1,0 +1,157 @@
+"""Serde: how keys and values of a topic stand in bytes, as Kafka's clients write them.
+
+Owns the choice of the format and the checks at the door; the formats are the other modules of this package.
+Rule: ``decode(encode(values))`` gives ``values`` back, and bytes that a Kafka client could not have meant are never
+a silent null: they are flagged, with a sentence, and end as dead letters.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from state.errors import ConfigError
+from state.serdes.boolean import BooleanCodec
+from state.serdes.codec import Codec, Decoded
+from state.serdes.fixed_width import FixedWidth
+from state.serdes.json_codec import JsonCodec
+from state.serdes.json_schema import parse_schema
+from state.serdes.text import BytesCodec, StringCodec
+from state.serdes.variant import VariantCodec
+
+
+@dataclass(frozen=True, slots=True)
+class Serde:
+    """Frozen, picklable; two serdes are equal when they read and write the same bytes as the same type."""
+
+    codec: Codec
+
+    @staticmethod
+    def string() -> "Serde":
+        """UTF-8 (StringSerializer). Bytes that are no UTF-8 are bad; Kafka's deserializer would put U+FFFD in silence."""
+        return Serde(StringCodec())
+
+    @staticmethod
+    def bytes() -> "Serde":
+        """The bytes themselves (ByteArraySerializer); none are bad."""
+        return Serde(BytesCodec())
+
+    @staticmethod
+    def int() -> "Serde":
+        """4 bytes, big-endian (IntegerSerializer)."""
+        return Serde(FixedWidth("int"))
+
+    @staticmethod
+    def long() -> "Serde":
+        """8 bytes, big-endian (LongSerializer)."""
+        return Serde(FixedWidth("long"))
+
+    @staticmethod
+    def double() -> "Serde":
+        """8 bytes, big-endian IEEE 754 (DoubleSerializer)."""
+        return Serde(FixedWidth("double"))
+
+    @staticmethod
+    def json(schema: str) -> "Serde":
+        """A JSON object with declared fields, such as ``"user string, ms long, tags array<string>"``.
+
+        The rules of what is taken and what is bad stand in json_reader. Raises ConfigError for a schema it cannot read.
+        """
+        return Serde(JsonCodec(parse_schema(schema)))
+
+    @staticmethod
+    def variant() -> "Serde":
+        """A long with ``|n| < 2^56`` (8 bytes, big-endian) or a string that does not begin with U+0000 (UTF-8).
+
+        The first byte tells them apart: of such a long it is 0x00 or 0xff, of such a string it is neither.
+        """
+        return Serde(VariantCodec())
+
+    @staticmethod
+    def boolean() -> "Serde":
+        """One byte, 0x01 or 0x00 (BooleanSerializer)."""
+        return Serde(BooleanCodec())
+
+    @staticmethod
+    def of(arrow_type: pa.DataType) -> "Serde":
+        """The serde of computed values: long, double, string, ..., JSON for a struct. Raises ConfigError for other types."""
+        if arrow_type == VariantCodec().arrow_type:
+            return Serde.variant()
+        if pa.types.is_struct(arrow_type):
+            fields = [pa.field(field.name, Serde._plain(field.type)) for field in arrow_type]
+            return Serde(JsonCodec(pa.struct(fields)))
+        plain = Serde._plain(arrow_type)
+        simple = {
+            pa.string(): Serde.string,
+            pa.binary(): Serde.bytes,
+            pa.bool_(): Serde.boolean,
+            pa.int32(): Serde.int,
+            pa.int64(): Serde.long,
+            pa.float64(): Serde.double,
+        }
+        if plain not in simple:
+            next_step = "cast it, or make it a field of a struct by giving it a name"
+            raise ConfigError("value type", ", ".join(map(str, simple)), str(arrow_type), next_step)
+        return simple[plain]()
+
+    @staticmethod
+    def _plain(arrow_type: pa.DataType) -> pa.DataType:
+        """The declared type that holds every value of ``arrow_type``, such as long for an unsigned 32-bit integer."""
+        if pa.types.is_large_string(arrow_type) or pa.types.is_string_view(arrow_type):
+            return pa.string()
+        if pa.types.is_large_binary(arrow_type) or pa.types.is_binary_view(arrow_type):
+            return pa.binary()
+        if pa.types.is_integer(arrow_type) and arrow_type != pa.int32():
+            return pa.int32() if arrow_type in (pa.int8(), pa.int16(), pa.uint8(), pa.uint16()) else pa.int64()
+        if pa.types.is_floating(arrow_type):
+            return pa.float64()
+        if pa.types.is_large_list(arrow_type) or pa.types.is_list(arrow_type):
+            return pa.list_(Serde._plain(arrow_type.value_type))
+        if pa.types.is_struct(arrow_type):
+            return pa.struct([pa.field(field.name, Serde._plain(field.type)) for field in arrow_type])
+        return arrow_type
+
+    @property
+    def is_struct(self) -> bool:
+        """Values have named fields (a JSON object)."""
+        return isinstance(self.codec, JsonCodec)
+
+    @property
+    def arrow_type(self) -> pa.DataType:
+        """Type of the decoded column."""
+        return self.codec.arrow_type
+
+    def decode(self, binary: pa.Array) -> Decoded:
+        """Values of a binary or large_binary array (any slice of one), row by row."""
+        if pa.types.is_large_binary(binary.type) or pa.types.is_null(binary.type):
+            binary = binary.cast(pa.binary())
+        if binary.type != pa.binary():
+            raise ConfigError(f"{self}.decode", "a binary array", f"one of {binary.type}", "cast the column to binary")
+        return self.codec.decode(binary)
+
+    def encode(self, values: pa.Array) -> pa.BinaryArray:
+        """Bytes that a Kafka client would have written; null stays null."""
+        return self.codec.encode(self._checked(values, "encode"))
+
+    def sizes(self, values: pa.Array) -> np.ndarray:
+        """Serialized bytes of each row as int64, 0 for null."""
+        return self.codec.sizes(self._checked(values, "sizes"))
+
+    def to_python(self, values: pa.Array) -> list[Any]:
+        """Python values: str, bytes, int, float, dict of all fields; None for null."""
+        return self.codec.to_python(self._checked(values, "to_python"))
+
+    def from_python(self, values: list[Any]) -> pa.Array:
+        """Column of Python values. Raises ConfigError for one that is not of the serde's type; nothing is converted."""
+        return self.codec.from_python(values)
+
+    def _checked(self, values: pa.Array, what: str) -> pa.Array:
+        if values.type == self.arrow_type:
+            return values
+        if pa.types.is_null(values.type):
+            return pa.nulls(len(values), self.arrow_type)
+        raise ConfigError(f"{self}.{what}", f"an array of {self.arrow_type}", f"one of {values.type}", "cast the column")
+
+    def __repr__(self) -> str:
+        return f"Serde.{self.codec.name}"

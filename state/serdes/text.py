@@ -1,0 +1,126 @@
+"""Strings and bytes.
+
+Rule: a string is UTF-8, checked by Arrow for a whole column at once; only when that fails are the bad rows looked for.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from state.buffers import binary_view, is_valid
+from state.serdes.codec import Decoded, refuse_value
+
+
+@dataclass(frozen=True, slots=True)
+class StringCodec:
+    """UTF-8."""
+
+    @property
+    def name(self) -> str:
+        return "string()"
+
+    @property
+    def arrow_type(self) -> pa.DataType:
+        return pa.string()
+
+    def decode(self, binary: pa.BinaryArray) -> Decoded:
+        return decode_strings(binary)
+
+    def encode(self, values: pa.Array) -> pa.BinaryArray:
+        return values.cast(pa.binary())
+
+    def sizes(self, values: pa.Array) -> np.ndarray:
+        return byte_lengths(values)
+
+    def to_python(self, values: pa.Array) -> list[Any]:
+        return list(values.to_pylist())
+
+    def from_python(self, values: list[Any]) -> pa.Array:
+        return strings_from_python(values, f"Serde.{self.name}")
+
+
+@dataclass(frozen=True, slots=True)
+class BytesCodec:
+    """Nothing is interpreted."""
+
+    @property
+    def name(self) -> str:
+        return "bytes()"
+
+    @property
+    def arrow_type(self) -> pa.DataType:
+        return pa.binary()
+
+    def decode(self, binary: pa.BinaryArray) -> Decoded:
+        return Decoded.whole(binary)
+
+    def encode(self, values: pa.Array) -> pa.BinaryArray:
+        return values
+
+    def sizes(self, values: pa.Array) -> np.ndarray:
+        return byte_lengths(values)
+
+    def to_python(self, values: pa.Array) -> list[Any]:
+        return list(values.to_pylist())
+
+    def from_python(self, values: list[Any]) -> pa.Array:
+        for row, value in enumerate(values):
+            if value is not None and not isinstance(value, bytes):
+                refuse_value(f"Serde.{self.name}, row {row}", "bytes", value)
+        return pa.array(values, pa.binary())
+
+
+def decode_strings(binary: pa.BinaryArray) -> Decoded:
+    """Strings of UTF-8 rows; the others are bad."""
+    try:
+        return Decoded.whole(binary.cast(pa.string()))
+    except pa.ArrowInvalid:
+        reasons = invalid_utf8(binary)
+    assert reasons, "Arrow refused a column in which Python finds no row that is not UTF-8"
+    bad = np.zeros(len(binary), np.bool_)
+    bad[list(reasons)] = True
+    return Decoded(without(binary, bad).cast(pa.string()), bad, reasons)
+
+
+def invalid_utf8(binary: pa.BinaryArray) -> dict[int, str]:
+    """Row to sentence, for rows that are not UTF-8."""
+    try:
+        binary.cast(pa.string())
+    except pa.ArrowInvalid:
+        return {row: why for row, one in enumerate(binary.to_pylist()) if (why := _why_not_utf8(one)) is not None}
+    return {}
+
+
+def _why_not_utf8(value: bytes | None) -> str | None:
+    try:
+        if value is not None:
+            value.decode()
+    except UnicodeDecodeError as error:
+        return f"expected UTF-8, got byte 0x{error.object[error.start]:02x} at {error.start}"
+    return None
+
+
+def without(array: pa.Array, rows: np.ndarray) -> pa.Array:
+    """``array`` with null where ``rows`` is true."""
+    return pc.if_else(pa.array(rows), pa.scalar(None, array.type), array)
+
+
+def byte_lengths(array: pa.Array) -> np.ndarray:
+    """Bytes of each row of a string or binary array as int64, 0 for null."""
+    lengths = np.diff(binary_view(array).offsets)
+    return lengths if array.null_count == 0 else lengths * is_valid(array)
+
+
+def strings_from_python(values: list[Any], place: str) -> pa.Array:
+    """Array of ``str`` and None; ConfigError for anything else and for surrogates without their other half."""
+    for row, value in enumerate(values):
+        if value is not None and not isinstance(value, str):
+            refuse_value(f"{place}, row {row}", "a str", value)
+    try:
+        return pa.array(values, pa.string())
+    except UnicodeEncodeError as error:
+        row = next(row for row, value in enumerate(values) if value == error.object)
+        refuse_value(f"{place}, row {row}", "a str that UTF-8 can write", error.object, "remove the lone surrogate")

@@ -1,0 +1,114 @@
+"""The working form of a store: rows as slots of parallel arrays that grow, with an index and a free list.
+
+Owns memory only. Rule: a slot is *live* (found by key), *free*, or a *grave*: removed in this increment while the
+durable table still has its row, so that a deleted mark must be written. Kernels allocate and remove slots; between
+two kernel calls ``reserve`` makes room, since a kernel cannot.
+"""
+
+import numpy as np
+
+from state.stores import slot_index
+
+LIVE = 1
+STORED = 2
+"""The durable table has a row of this slot."""
+CHANGED = 4
+"""The slot differs from the durable row."""
+
+FREE_TOP, OBSERVED_MS, LIVE_COUNT = 0, 1, 2
+"""Places in ``Slots.counts``: free slots left, the store's own stream time (-1: none yet), live slots."""
+
+
+class Slots:
+    """Parallel arrays, one element a slot: ``key`` int32, ``start``/``end``/``time`` int64 ms, ``flags`` uint8.
+
+    ``table`` int32 is the index of slot_index, ``free`` int32 the stack of free slots, ``counts`` int64 the numbers that
+    kernels change. ``extra`` names further arrays and their types.
+    """
+
+    extra: dict[str, type] = {}
+
+    def __init__(self, capacity: int = 1024) -> None:
+        self.capacity = 0
+        self.key = np.empty(0, np.int32)
+        self.start = np.empty(0, np.int64)
+        self.end = np.empty(0, np.int64)
+        self.time = np.empty(0, np.int64)
+        self.flags = np.empty(0, np.uint8)
+        self.free = np.empty(0, np.int32)
+        self.table = np.empty(0, np.int32)
+        self.counts = np.array([0, -1, 0], np.int64)
+        for name, dtype in self.extra.items():
+            setattr(self, name, np.empty(0, dtype))
+        self._grow(capacity)
+
+    @property
+    def observed_stream_time_ms(self) -> int:
+        return int(self.counts[OBSERVED_MS])
+
+    def reserve(self, slots: int) -> None:
+        """Make room for ``slots`` more live slots."""
+        missing = slots - int(self.counts[FREE_TOP])
+        if missing > 0:
+            self._grow(max(self.capacity * 2, self.capacity + missing))
+
+    def live(self) -> np.ndarray:
+        return np.flatnonzero(self.flags & LIVE)
+
+    def changed(self) -> np.ndarray:
+        """Live slots that differ from their durable row."""
+        return np.flatnonzero((self.flags & (LIVE | CHANGED)) == (LIVE | CHANGED))
+
+    def graves(self) -> np.ndarray:
+        """Removed slots whose row the durable table still has, and that no live slot replaces."""
+        graves = np.flatnonzero((self.flags & (LIVE | STORED)) == STORED)
+        replaced = [
+            slot_index.find(
+                self.table, self.key, self.start, self.end, int(self.key[g]), int(self.start[g]), int(self.end[g])
+            )
+            >= 0
+            for g in graves
+        ]
+        return graves[~np.array(replaced, dtype=np.bool_)] if len(graves) else graves
+
+    def add(self, key: np.ndarray, start: np.ndarray, end: np.ndarray, time: np.ndarray) -> np.ndarray:
+        """Enter rows read from the durable table; returns their slots."""
+        self.reserve(len(key))
+        top = int(self.counts[FREE_TOP])
+        slots = self.free[top - len(key) : top][::-1].astype(np.int64)
+        self.counts[FREE_TOP] = top - len(key)
+        self.counts[LIVE_COUNT] += len(key)
+        self.key[slots], self.start[slots], self.end[slots], self.time[slots] = key, start, end, time
+        self.flags[slots] = LIVE | STORED
+        slot_index.rebuild(self.table, self.key, self.start, self.end, self.flags)
+        return slots
+
+    def release(self, slots: np.ndarray) -> None:
+        """Free live slots whose time is over. The index is built anew, so release many at once."""
+        if len(slots) == 0:
+            return
+        top = int(self.counts[FREE_TOP])
+        self.free[top : top + len(slots)] = slots
+        self.counts[FREE_TOP] = top + len(slots)
+        self.counts[LIVE_COUNT] -= len(slots)
+        self.flags[slots] = 0
+        slot_index.rebuild(self.table, self.key, self.start, self.end, self.flags)
+
+    def _grow(self, capacity: int) -> None:
+        grown = capacity - self.capacity
+        names = ["key", "start", "end", "time", "flags", *self.extra]
+        for name in names:
+            old = getattr(self, name)
+            new = np.zeros(capacity, old.dtype)
+            new[: self.capacity] = old
+            setattr(self, name, new)
+        free = np.empty(capacity, np.int32)
+        top = int(self.counts[FREE_TOP])
+        # New slots go below the freed ones and in falling order, so that the lowest number is taken first.
+        free[:grown] = np.arange(capacity - 1, self.capacity - 1, -1)
+        free[grown : grown + top] = self.free[:top]
+        self.free = free
+        self.counts[FREE_TOP] = top + grown
+        self.capacity = capacity
+        self.table = np.empty(1 << (2 * capacity - 1).bit_length(), np.int32)
+        slot_index.rebuild(self.table, self.key, self.start, self.end, self.flags)

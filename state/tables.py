@@ -1,0 +1,188 @@
+"""Where every table of a warehouse lies, and the fixed schemas.
+
+Owns paths and columns, never rows. Rule: all times are BIGINT milliseconds; nobody else spells a path of the warehouse.
+
+    <warehouse>/landed/<topic>               records as they came, partitioned by `partition`
+    <warehouse>/landing/<topic>/ledger       ledger of that topic's landing
+    <warehouse>/<pipeline>/outputs/<name>    changelog of an output topic
+    <warehouse>/<pipeline>/state/<store>     rows of a store
+    <warehouse>/<pipeline>/repartition/<name>  landed-shaped, written by tasks
+    <warehouse>/<pipeline>/dropped, dead_letter, ledger
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import pyarrow as pa
+from pyarrow import fs
+
+from state.errors import ConfigError
+
+_HEADERS = pa.list_(pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())]))
+
+LANDED_SCHEMA = pa.schema(
+    [
+        ("partition", pa.int32()),
+        ("offset", pa.int64()),
+        ("timestamp", pa.int64()),
+        ("timestamp_type", pa.string()),
+        ("key", pa.binary()),
+        ("value", pa.binary()),
+        ("headers", _HEADERS),
+        ("increment", pa.int64()),
+    ]
+)
+"""A file holds one partition, in offset order, so that `offset` ranges of a partition's files never overlap."""
+
+DROPPED_SCHEMA = pa.schema(
+    [
+        ("partition", pa.int32()),
+        ("increment", pa.int64()),
+        ("sub_topology", pa.int32()),
+        ("node", pa.string()),
+        ("reason", pa.string()),
+        ("topic", pa.string()),
+        ("offset", pa.int64()),
+        ("record_time_ms", pa.int64()),
+        ("stream_time_ms", pa.int64()),
+        ("limit_ms", pa.int64()),
+        ("window_start_ms", pa.int64()),
+        ("window_end_ms", pa.int64()),
+        ("is_record", pa.bool_()),
+    ]
+)
+"""`is_record`: the whole record had no effect at `node`; else only the window named here refused it."""
+
+DEAD_LETTER_SCHEMA = pa.schema(
+    [
+        ("partition", pa.int32()),
+        ("increment", pa.int64()),
+        ("sub_topology", pa.int32()),
+        ("node", pa.string()),
+        ("reason", pa.string()),
+        ("topic", pa.string()),
+        ("offset", pa.int64()),
+        ("record_time_ms", pa.int64()),
+        ("key", pa.binary()),
+        ("value", pa.binary()),
+    ]
+)
+
+LEDGER_SCHEMA = pa.schema(
+    [
+        ("increment", pa.int64()),
+        ("epoch", pa.int64()),
+        ("phase", pa.string()),
+        ("content", pa.string()),
+        ("written_at_ms", pa.int64()),
+    ]
+)
+
+_NAME = re.compile(r"[A-Za-z0-9._-]{1,249}")
+_TAKEN = frozenset({"landed", "landing"})
+
+
+def output_schema(key: pa.DataType, value: pa.DataType, *, windowed: bool) -> pa.Schema:
+    """Schema of an output's changelog. A null value is a tombstone; `cause_offset` is the task's input record."""
+    window = [("window_start_ms", pa.int64()), ("window_end_ms", pa.int64())] if windowed else []
+    return pa.schema(
+        [
+            ("partition", pa.int32()),
+            ("offset", pa.int64()),
+            ("increment", pa.int64()),
+            ("cause_offset", pa.int64()),
+            ("key", key),
+            *window,
+            ("value", value),
+            ("record_time_ms", pa.int64()),
+            ("stream_time_ms", pa.int64()),
+        ]
+    )
+
+
+@dataclass(frozen=True)
+class PipelineTables:
+    """Paths of one pipeline's tables."""
+
+    root: str
+
+    def output(self, name: str) -> str:
+        """Changelog of the output topic ``name``."""
+        return f"{self.root}/outputs/{_checked(name, 'output')}"
+
+    def state(self, store: str) -> str:
+        """Rows of the store ``store``."""
+        return f"{self.root}/state/{_checked(store, 'store')}"
+
+    def repartition(self, name: str) -> str:
+        """The repartition table ``name``, landed-shaped."""
+        return f"{self.root}/repartition/{_checked(name, 'repartition table')}"
+
+    @property
+    def dropped(self) -> str:
+        """Refused records, each with its reason."""
+        return f"{self.root}/dropped"
+
+    @property
+    def dead_letter(self) -> str:
+        """Undecodable records, with their bytes."""
+        return f"{self.root}/dead_letter"
+
+    @property
+    def ledger(self) -> str:
+        """The pipeline's ledger."""
+        return f"{self.root}/ledger"
+
+
+@dataclass(frozen=True)
+class Warehouse:
+    """A directory, or a URI that both pyarrow and Delta can open, with every table beneath it.
+
+    ``storage_options`` go to Delta as they are. Raises ConfigError for a name that is no legal topic name.
+    """
+
+    root: str
+    storage_options: Mapping[str, str] | None = None
+
+    def __post_init__(self) -> None:
+        root = str(self.root).rstrip("/")  # a pathlib.Path may come in
+        if not root:
+            raise ConfigError("warehouse", "a directory or a URI", repr(self.root), "name a directory")
+        object.__setattr__(self, "root", root)
+
+    def landed(self, topic: str) -> str:
+        """The landed table of ``topic``."""
+        return f"{self.root}/landed/{_checked(topic, 'topic')}"
+
+    def landing_ledger(self, topic: str) -> str:
+        """The ledger of the landing of ``topic``."""
+        return f"{self.root}/landing/{_checked(topic, 'topic')}/ledger"
+
+    def pipeline(self, name: str) -> PipelineTables:
+        """Tables of the pipeline ``name``."""
+        if name in _TAKEN:
+            raise ConfigError("pipeline", "a name that is not a folder of the warehouse", name, "choose another name")
+        return PipelineTables(f"{self.root}/{_checked(name, 'pipeline')}")
+
+    def topics(self) -> list[str]:
+        """Names of the landed topics, in alphabetical order."""
+        filesystem, path = open_filesystem(f"{self.root}/landed")
+        found = filesystem.get_file_info(fs.FileSelector(path, allow_not_found=True))
+        names = [entry.base_name for entry in found if entry.type == fs.FileType.Directory]
+        logs = filesystem.get_file_info([f"{path}/{name}/_delta_log" for name in names])
+        return sorted(n for n, log in zip(names, logs, strict=True) if log.type == fs.FileType.Directory)
+
+
+def open_filesystem(directory: str) -> tuple[fs.FileSystem, str]:
+    """pyarrow's file system of ``directory`` and the path in it; plain paths are local."""
+    if "://" in directory:
+        filesystem, path = fs.FileSystem.from_uri(directory)
+        return filesystem, path
+    return fs.LocalFileSystem(), directory
+
+
+def _checked(name: str, kind: str) -> str:
+    if _NAME.fullmatch(name) is None or name in (".", ".."):
+        raise ConfigError(kind, "letters, digits, '.', '_' and '-', at most 249", repr(name), "choose another name")
+    return name

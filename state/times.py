@@ -1,0 +1,48 @@
+"""Times and durations: signed 64-bit milliseconds everywhere, parsed once at the edge.
+
+Rule: a name that ends in ``_ms`` is an ``int`` of milliseconds. ``"30s"`` exists only in calls of the DSL.
+"""
+
+import re
+from datetime import timedelta
+
+from state.errors import ConfigError
+
+NO_TIMESTAMP_MS = -1
+"""What every observed stream time starts with (Kafka's ConsumerRecord.NO_TIMESTAMP)."""
+
+_UNITS_MS = {"ms": 1, "s": 1_000, "m": 60_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
+_PART = re.compile(r"\s*(\d+)\s*(ms|min|s|m|h|d)")
+
+Duration = int | str | timedelta
+"""Milliseconds as an ``int``, text such as ``"30s"``, ``"1h 30m"``, ``"500ms"``, or a ``timedelta``."""
+
+
+def duration_ms(duration: Duration, name: str) -> int:
+    """``duration`` in milliseconds; ``name`` is the argument named in the error.
+
+    Raises ConfigError for text that is not a sum of numbers with units and for parts of a millisecond.
+    """
+    if isinstance(duration, bool) or not isinstance(duration, int | str | timedelta):
+        raise ConfigError(name, "a duration", repr(duration), 'give milliseconds or text such as "30s"')
+    if isinstance(duration, int):
+        return duration
+    if isinstance(duration, timedelta):
+        whole_ms, rest = divmod(duration, timedelta(milliseconds=1))
+        if rest:
+            raise ConfigError(name, "whole milliseconds", repr(duration), "round the timedelta")
+        return whole_ms
+    return _text_ms(duration, name)
+
+
+def _text_ms(text: str, name: str) -> int:
+    total_ms, position = 0, 0
+    while position < len(text.rstrip()):
+        part = _PART.match(text, position)
+        if part is None:
+            raise ConfigError(name, 'a duration such as "30s", "1h 30m" or "500ms"', repr(text), "correct the text")
+        total_ms += int(part[1]) * _UNITS_MS[part[2]]
+        position = part.end()
+    if position == 0:
+        raise ConfigError(name, 'a duration such as "30s"', repr(text), "give a number and a unit")
+    return total_ms

@@ -1,0 +1,142 @@
+"""A real Apache Kafka broker as a child process: KRaft, one node, broker and controller in one.
+
+Owns the process and its directory. Rule: jars come by the same Ivy as Spark's, ports are free ones, the broker counts
+as started when it answers, and it is dead when the block ends.
+"""
+
+import contextlib
+import os
+import shutil
+import socket
+import subprocess
+import time
+import uuid
+from base64 import urlsafe_b64encode
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from confluent_kafka import KafkaException, Producer
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from jobs.spark import resolve
+
+KAFKA_VERSION = "4.3.0"
+JARS = (f"org.apache.kafka:kafka_2.13:{KAFKA_VERSION}", "org.slf4j:slf4j-simple:1.7.36")
+START_LIMIT_S = 90.0
+
+
+@dataclass(frozen=True)
+class Broker:
+    """A broker that answers. ``log`` is what it printed."""
+
+    bootstrap_servers: str
+    log: Path
+
+    def admin(self) -> AdminClient:
+        return AdminClient({"bootstrap.servers": self.bootstrap_servers})
+
+    def producer(self, **settings: Any) -> Producer:
+        """An idempotent producer; ``transactional_id="x"`` and the like are given with underscores."""
+        named = {name.replace("_", "."): value for name, value in settings.items()}
+        return Producer({"bootstrap.servers": self.bootstrap_servers, "enable.idempotence": True, **named})
+
+    def create_topic(self, name: str, partitions: int = 1, **settings: str) -> str:
+        """Create a topic that keeps old timestamps (``retention.ms=-1``) unless told otherwise; return its name."""
+        config = {"retention.ms": "-1"} | {key.replace("_", "."): value for key, value in settings.items()}
+        topic = NewTopic(name, num_partitions=partitions, replication_factor=1, config=config)
+        admin = self.admin()  # lives until the answer is there
+        for created in admin.create_topics([topic]).values():
+            created.result(timeout=30)
+        return name
+
+
+@contextlib.contextmanager
+def running_broker(directory: Path) -> Iterator[Broker]:
+    """A fresh broker with everything in ``directory``; killed at the end, whatever happens."""
+    classpath = os.pathsep.join(str(jar) for jar in resolve(JARS))
+    settings, port = _write_settings(directory)
+    log = directory / "broker.log"
+    with log.open("wb") as printed:
+        subprocess.run(
+            [*_java(classpath), "kafka.tools.StorageTool", "format", "-t", _cluster_id(), "-c", str(settings)],
+            stdout=printed,
+            stderr=printed,
+            check=True,
+        )
+        process = subprocess.Popen(
+            [*_java(classpath), "kafka.Kafka", str(settings)], stdout=printed, stderr=printed, stdin=subprocess.DEVNULL
+        )
+    broker = Broker(f"127.0.0.1:{port}", log)
+    try:
+        _wait_until_it_answers(broker, process)
+        yield broker
+    finally:
+        process.kill()
+        process.wait()
+
+
+def _java(classpath: str) -> list[str]:
+    java = shutil.which("java", path=os.path.join(os.environ["JAVA_HOME"], "bin")) if "JAVA_HOME" in os.environ else None
+    quiet = ["-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"]
+    small = ["-Xms128m", "-Xmx384m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto"]
+    return [java or "java", *small, *quiet, "-cp", classpath]
+
+
+def _cluster_id() -> str:
+    return urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=").replace("-", "A")
+
+
+def _free_ports(count: int) -> list[int]:
+    with contextlib.ExitStack() as stack:
+        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
+        for each in sockets:
+            each.bind(("127.0.0.1", 0))
+        return [each.getsockname()[1] for each in sockets]
+
+
+def _write_settings(directory: Path) -> tuple[Path, int]:
+    port, controller_port = _free_ports(2)
+    settings = {
+        "process.roles": "broker,controller",
+        "node.id": 1,
+        "controller.quorum.voters": f"1@127.0.0.1:{controller_port}",
+        "listeners": f"PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller_port}",
+        "advertised.listeners": f"PLAINTEXT://127.0.0.1:{port}",
+        "controller.listener.names": "CONTROLLER",
+        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+        "log.dirs": directory / "log",
+        "auto.create.topics.enable": "false",
+        "offsets.topic.num.partitions": 1,
+        "offsets.topic.replication.factor": 1,
+        "transaction.state.log.num.partitions": 1,
+        "transaction.state.log.replication.factor": 1,
+        "transaction.state.log.min.isr": 1,
+        "share.coordinator.state.topic.num.partitions": 1,
+        "share.coordinator.state.topic.replication.factor": 1,
+        "share.coordinator.state.topic.min.isr": 1,
+        "group.initial.rebalance.delay.ms": 0,
+        "num.network.threads": 1,
+        "num.io.threads": 2,
+        "log.cleaner.backoff.ms": 200,  # a compacted topic is cleaned while the test waits
+        "log.cleaner.dedupe.buffer.size": 4_194_304,
+        "log.message.timestamp.before.max.ms": 9_223_372_036_854_775_807,  # history is old
+    }
+    path = directory / "server.properties"
+    path.write_text("".join(f"{name}={value}\n" for name, value in settings.items()))
+    return path, port
+
+
+def _wait_until_it_answers(broker: Broker, process: subprocess.Popen[bytes]) -> None:
+    deadline = time.monotonic() + START_LIMIT_S
+    while time.monotonic() < deadline:
+        if process.poll() is not None:
+            break
+        try:
+            AdminClient({"bootstrap.servers": broker.bootstrap_servers, "log_level": 0}).list_topics(timeout=2)
+        except KafkaException:
+            continue
+        return
+    said = broker.log.read_text(errors="replace")[-2000:]
+    raise AssertionError(f"the broker did not answer within {START_LIMIT_S:.0f} s; it said:\n{said}")

@@ -1,0 +1,168 @@
+"""Increments 1, 2, 3 … without a gap; of two runners one wins."""
+
+import pytest
+from deltalake import DeltaTable
+
+from state.errors import LedgerConflict, LedgerGap
+from state.files import read_rows
+from state.ledger import Ledger, LedgerRow
+
+
+@pytest.fixture
+def ledger(tmp_path):
+    return Ledger(str(tmp_path / "ledger"))
+
+
+def run(ledger: Ledger, *increments: int, epoch: int = 0) -> None:
+    for increment in increments:
+        ledger.plan(increment, {"records": increment}, epoch=epoch, written_at_ms=1_000 + increment)
+        ledger.done(increment, {"seconds": increment}, epoch=epoch, written_at_ms=2_000 + increment)
+
+
+def phases(ledger: Ledger) -> list[tuple[int, int, str]]:
+    return [(row.increment, row.epoch, row.phase) for row in ledger.rows()]
+
+
+def test_a_missing_ledger_is_empty(ledger):
+    assert (ledger.rows(), ledger.last_done(), ledger.pending()) == ([], None, None)
+
+
+def test_a_plan_is_pending_until_it_is_done(ledger):
+    planned = ledger.plan(1, {"cut_to": {"clicks": {"0": 7}}}, written_at_ms=1_000)
+    assert planned == LedgerRow(1, 0, "planned", {"cut_to": {"clicks": {"0": 7}}}, 1_000)
+    assert (ledger.pending(), ledger.last_done()) == (planned, None)
+
+    done = ledger.done(1, {"books": {"read": 7}}, written_at_ms=2_000)
+    assert done == LedgerRow(1, 0, "done", {"books": {"read": 7}}, 2_000)
+    assert (ledger.pending(), ledger.last_done()) == (None, done)
+
+
+def test_rows_stand_by_increment_and_planned_before_done(ledger):
+    run(ledger, 1, 2)
+    ledger.plan(3, {}, written_at_ms=9_000)
+
+    assert phases(ledger) == [
+        (1, 0, "planned"),
+        (1, 0, "done"),
+        (2, 0, "planned"),
+        (2, 0, "done"),
+        (3, 0, "planned"),
+    ]
+    assert ledger.last_done().increment == 2
+    assert ledger.pending().increment == 3
+
+
+def test_the_first_increment_is_one(ledger):
+    with pytest.raises(LedgerGap, match="expected increment 1, got increment 0"):
+        ledger.plan(0, {}, written_at_ms=1)
+    with pytest.raises(LedgerGap, match="expected increment 1, got increment 2"):
+        ledger.plan(2, {}, written_at_ms=1)
+    assert ledger.rows() == []
+
+
+def test_an_increment_left_out_is_a_gap(ledger):
+    run(ledger, 1)
+
+    with pytest.raises(LedgerGap, match="expected increment 2, got increment 3; plan increment 2"):
+        ledger.plan(3, {}, written_at_ms=1)
+
+
+def test_nothing_is_planned_while_an_increment_is_pending(ledger):
+    ledger.plan(1, {}, written_at_ms=1)
+
+    with pytest.raises(LedgerGap, match="increment 1 planned only; run increment 1 again"):
+        ledger.plan(2, {}, written_at_ms=1)
+
+
+def test_what_was_never_planned_is_not_done(ledger):
+    with pytest.raises(LedgerGap, match="expected a plan of increment 1, got none"):
+        ledger.done(1, {}, written_at_ms=1)
+
+
+def test_a_second_runner_that_comes_later_is_refused(ledger):
+    run(ledger, 1)
+    ledger.plan(2, {"runner": "a"}, written_at_ms=1)
+    with pytest.raises(LedgerConflict, match="expected increment 2 not planned yet"):
+        ledger.plan(2, {"runner": "b"}, written_at_ms=1)
+
+    ledger.done(2, {"runner": "a"}, written_at_ms=1)
+    with pytest.raises(LedgerConflict, match="expected increment 2 not done yet"):
+        ledger.done(2, {"runner": "b"}, written_at_ms=1)
+    assert [row.content["runner"] for row in ledger.rows() if row.increment == 2] == ["a", "a"]
+
+
+class Overtaken(Ledger):
+    """A runner that is overtaken by ``other`` between its look at the ledger and its write."""
+
+    def __init__(self, path, other):
+        super().__init__(path)
+        self.other = other
+
+    def _append(self, table, row):
+        self.other()
+        return super()._append(table, row)
+
+
+@pytest.mark.parametrize("first", [1, 2, 3])
+def test_of_two_runners_that_plan_at_once_one_wins(ledger, first):
+    run(ledger, *range(1, first))
+    loser = Overtaken(ledger.path, lambda: ledger.plan(first, {"runner": "a"}, written_at_ms=1))
+
+    with pytest.raises(LedgerConflict, match=f"increment {first} not planned yet"):
+        loser.plan(first, {"runner": "b"}, written_at_ms=1)
+    assert [row.content for row in ledger.rows() if row.increment == first] == [{"runner": "a"}]
+
+
+def test_of_two_runners_that_finish_at_once_one_wins(ledger):
+    run(ledger, 1)
+    ledger.plan(2, {}, written_at_ms=1)
+    loser = Overtaken(ledger.path, lambda: ledger.done(2, {"runner": "a"}, written_at_ms=1))
+
+    with pytest.raises(LedgerConflict, match="increment 2 not done yet"):
+        loser.done(2, {"runner": "b"}, written_at_ms=1)
+    assert [row.content for row in ledger.rows() if row.phase == "done"][-1] == {"runner": "a"}
+
+
+def test_a_restored_ledger_goes_on_only_under_a_higher_epoch(ledger):
+    """
+    RESTORE takes the rows of increment 2 away and keeps its mark, as every table of the pipeline does.
+    """
+    run(ledger, 1)
+    version = DeltaTable(ledger.path).version()
+    run(ledger, 2)
+    DeltaTable(ledger.path).restore(version)
+    assert ledger.last_done().increment == 1
+
+    with pytest.raises(LedgerConflict, match="the ledger was restored; go on under epoch 1"):
+        ledger.plan(2, {}, written_at_ms=1)
+    run(ledger, 2, 3, epoch=1)
+
+    assert phases(ledger) == [
+        (1, 0, "planned"),
+        (1, 0, "done"),
+        (2, 1, "planned"),
+        (2, 1, "done"),
+        (3, 1, "planned"),
+        (3, 1, "done"),
+    ]
+
+
+def test_a_look_at_the_newest_rows_does_not_read_the_old_ones(ledger, monkeypatch):
+    run(ledger, 1, 2, 3, 4, 5)
+    read = []
+
+    def spy(path, files, schema):
+        read.extend(files)
+        return read_rows(path, files, schema)
+
+    monkeypatch.setattr("state.ledger.read_rows", spy)
+
+    assert ledger.last_done().increment == 5
+    assert sorted(file.bounds["increment"] for file in read) == [(4, 4), (4, 4), (5, 5), (5, 5)]
+
+
+def test_the_rows_of_one_increment_are_found_by_its_number(ledger):
+    run(ledger, 1, 2, 3)
+
+    assert [(row.increment, row.phase) for row in ledger.rows_of(2)] == [(2, "planned"), (2, "done")]
+    assert ledger.rows_of(4) == []
