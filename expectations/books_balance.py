@@ -12,6 +12,7 @@ import polars as pl
 from expectations.audits import Audit, Scope, witness_rows
 from expectations.facts import Source, SubTopology
 from state.errors import LedgerError
+from state.files import DataFile
 
 POSITION = ["topic", "partition", "offset"]
 
@@ -22,16 +23,24 @@ def audit_books_balance(scope: Scope) -> Audit:
     undecodable = _refusals(scope, "dead_letter", scope.tables.dead_letter)
     lines, witnesses = [], []
     for part in scope.facts.sub_topologies:
-        landed = pl.concat([_landed(scope, source) for source in part.sources])
+        tapes = [_landed(scope, source) for source in part.sources]
+        read = sum(int(tape.select(pl.len()).collect().item()) for tape in tapes)
         dead = _positions(undecodable, part)
         refused = _positions(dropped, part).join(dead, on=POSITION, how="anti")
-        stray = pl.concat([refused, dead]).join(landed, on=POSITION, how="anti").sort(POSITION)
-        line = _line(part.id, _booked(scope, part), landed.height, refused.height, dead.height, stray.height)
+        stray = _stray(pl.concat([refused, dead]), tapes)
+        line = _line(part.id, _booked(scope, part), read, refused.height, dead.height, stray.height)
         lines.append(line)
         if any(line[name] != 0 for name in ("missing", "read_unbooked", "dropped_unbooked", "undecodable_unbooked")):
             witnesses.append(line)
         witnesses += [{"sub_topology": part.id, **row} for row in witness_rows(stray)]
     return Audit(pl.DataFrame(lines), witnesses)
+
+
+def _stray(refusals: pl.DataFrame, tapes: list[pl.LazyFrame]) -> pl.DataFrame:
+    """Refused positions that were not landed inside the cut."""
+    for tape in tapes if len(refusals) else []:
+        refusals = refusals.join(tape.join(refusals.lazy(), on=POSITION, how="semi").collect(), on=POSITION, how="anti")
+    return refusals.sort(POSITION)
 
 
 def _line(number: int, booked: dict[str, int], read: int, dropped: int, undecodable: int, stray: int) -> dict[str, Any]:
@@ -58,33 +67,30 @@ def _booked(scope: Scope, part: SubTopology) -> dict[str, int]:
     return {name: int(booked[name]) for name in ("read", "applied", "dropped", "undecodable")}
 
 
-def _landed(scope: Scope, source: Source) -> pl.DataFrame:
+def _landed(scope: Scope, source: Source) -> pl.LazyFrame:
     """Positions of ``source`` inside the increment: the cut of a landed topic, a repartition table's own records."""
     path, files = scope.source_files(source)
-    topic = pl.lit(source.topic).alias("topic")
     if source.kind == "repartition":
         number = scope.increment
         files = [file for file in files if file.may_hold("increment", number, number)]
         inside = pl.col("increment") == number
     else:
-        cut = scope.cut(source.topic)
-        files = [
-            f
-            for f in files
-            if f.partition in cut and f.may_hold("offset", cut[f.partition][0], cut[f.partition][1] - 1)
-        ]
-        inside = pl.any_horizontal(
-            False,
-            *(
-                (pl.col("partition") == p) & (pl.col("offset") >= a) & (pl.col("offset") < b)
-                for p, (a, b) in cut.items()
-            ),
-        )
+        cut = {partition: span for partition, span in scope.cut(source.topic).items() if span[0] < span[1]}
+        files = [file for file in files if file.partition in cut and _may_be_inside(file, *cut[file.partition])]
+        inside = pl.any_horizontal(_is_inside(partition, *span) for partition, span in cut.items())
     if not files:
-        return _no_positions()
-    return (
-        scope.scan(path, files, ["offset", "increment"]).filter(inside).select(topic, "partition", "offset").collect()
-    )
+        return _no_positions().lazy()
+    tape = scope.scan(path, files, ["offset", "increment"]).filter(inside)
+    return tape.select(pl.lit(source.topic).alias("topic"), "partition", "offset")
+
+
+def _may_be_inside(file: DataFile, start: int, end: int) -> bool:
+    return file.may_hold("offset", start, end - 1)
+
+
+def _is_inside(partition: int, start: int, end: int) -> pl.Expr:
+    """Offsets of the cut are ``[start, end)``."""
+    return (pl.col("partition") == partition) & (pl.col("offset") >= start) & (pl.col("offset") < end)
 
 
 def _refusals(scope: Scope, table: str, path: str) -> pl.DataFrame:

@@ -55,11 +55,14 @@ def _with_running_highest(scope: Scope, path: str, files: list[DataFile], part: 
     landed = [file for file in files if file.partition == partition and (file.min_offset or 0) <= last]
     before, opened = _split_known(landed, first)
     tape = _tape(scope, path, opened).filter(pl.col("offset") <= last).sort("offset")
-    running = tape.select("offset", pl.max_horizontal(pl.col("timestamp").cum_max(), pl.lit(before, pl.Int64)))
-    joined = part.sort("cause_offset").join_asof(
-        running, left_on="cause_offset", right_on="offset", strategy="backward"
+    running = tape.select(
+        pl.col("offset").alias("landed_offset"),
+        pl.max_horizontal(pl.col("timestamp").cum_max(), pl.lit(before, pl.Int64)).alias("highest_landed_ms"),
     )
-    return joined.select(part.columns, pl.col("timestamp").fill_null(before).alias("highest_landed_ms"))
+    joined = part.sort("cause_offset").join_asof(
+        running, left_on="cause_offset", right_on="landed_offset", strategy="backward"
+    )
+    return joined.select(*part.columns, pl.col("highest_landed_ms").fill_null(pl.lit(before, pl.Int64)))
 
 
 def _highest_of_cut(scope: Scope, source: Source) -> pl.DataFrame:

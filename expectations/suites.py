@@ -6,6 +6,7 @@ costs seconds), keeps nothing between calls, sends nothing, and draws no progres
 
 import os
 from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 import polars as pl
@@ -43,8 +44,12 @@ def build_suite(guarantee: Guarantee, *, name: str | None = None) -> Any:
     )
 
 
+@cache
 def expectation_class(rule: Rule) -> type[Any]:
-    """An expectation whose name in Data Docs is the rule's: the rule's column holds nothing but 0."""
+    """An expectation whose name in Data Docs is the rule's: the rule's column holds nothing but 0.
+
+    One class a rule: Great Expectations registers each by its name.
+    """
     base = _import().expectations.ExpectColumnValuesToBeInSet
     fields = {
         "__module__": __name__,

@@ -14,11 +14,14 @@ from jobs.kernels.murmur2 import murmur2_partitions
 from jobs.operators import OPERATORS, Clocks, Operator, Place, StatefulOperator
 from jobs.topology.nodes import Node, RepartitionNode, SinkNode, SourceNode, SuppressNode
 from jobs.topology.topology import SubTopology, Topology
+from state.buffers import is_valid
 from state.keys import Keys
 from state.records import Batch, Chunk, Drops, Values
 from state.times import NO_TIMESTAMP_MS
 
 CHUNK_RECORDS = 262_144
+INPUT_COLUMNS = {"offset": pa.int64(), "timestamp": pa.int64(), "key": pa.binary(), "value": pa.binary()}
+"""Columns that a task reads of a landed or repartition table."""
 
 
 @dataclass(slots=True)
@@ -49,7 +52,7 @@ class Result:
     """What one chunk caused. Tables in order; ``cause_offset`` is the offset of the input record.
 
     ``outputs`` by sink topic: cause_offset, key, [window_start_ms, window_end_ms], value, record_time_ms, stream_time_ms.
-    ``repartitions`` by topic: cause_offset, cause_time_ms (the task's stream time), target (partition), timestamp, key, value.
+    ``repartitions`` by topic: cause_offset, cause_time_ms (largest time of the tape up to it), target (partition), timestamp, key, value.
     ``dropped``, ``dead_letters``: columns of the tables of those names, but for partition, increment and sub-topology.
     """
 
@@ -75,6 +78,7 @@ class Task:
         self.repartition_counts = repartition_counts or {}
         self.counts_bytes = counts_bytes
         self.stream_time_ms = NO_TIMESTAMP_MS
+        self.tape_time_ms = NO_TIMESTAMP_MS
         self.lateness, self.counts = Lateness(), Counts()
         self.operators: dict[str, Operator] = {}
         self._children = {node.name: self.graph.children(node.name) for node in sub_topology.nodes}
@@ -122,9 +126,16 @@ class Task:
             found[node.store] = operator
         return found
 
-    def resume(self, rows: dict[str, pa.Table], clocks: dict[str, Clocks], stream_time_ms: int) -> None:
+    def resume(
+        self,
+        rows: dict[str, pa.Table],
+        clocks: dict[str, Clocks],
+        *,
+        stream_time_ms: int = NO_TIMESTAMP_MS,
+        tape_time_ms: int = NO_TIMESTAMP_MS,
+    ) -> None:
         """Go on where the increment before ended: live rows and clocks by store. Call once, before ``process``."""
-        self.stream_time_ms = stream_time_ms
+        self.stream_time_ms, self.tape_time_ms = stream_time_ms, tape_time_ms
         for store, operator in self.stores.items():
             table = rows.get(store)
             operator.resume(operator.rows_schema().empty_table() if table is None else table, clocks.get(store, {}))
@@ -132,21 +143,29 @@ class Task:
     def clocks(self) -> dict[str, Clocks]:
         return {store: operator.clocks() for store, operator in self.stores.items()}
 
+    def metrics(self) -> dict[str, dict[str, int]]:
+        """Numbers of the operators that have any, by node."""
+        return {operator.place.node: found for operator in self.stores.values() if (found := operator.metrics())}
+
     # --- records ---------------------------------------------------------------------------------------------
 
     def process(self, records: pa.Table) -> Result:
         """Run one chunk: columns offset int64, timestamp int64 (ms), key and value binary; in offset order."""
         records = records.combine_chunks()
-        offset, time_ms = records["offset"].to_numpy(), records["timestamp"].to_numpy()
+        # Copies: a kernel compiled for Arrow's read-only memory would be another one than for our own.
+        offset, time_ms = np.array(records["offset"]), np.array(records["timestamp"])
         codes, bad_key = self._intern(_column(records, "key"))
         decoded = self.sub_topology.source.shape.value.decode(_column(records, "value"))
         readable = ~(bad_key | decoded.bad)
         takes = readable & (time_ms >= 0)
         before, stream_time = self._advance(time_ms, takes)
+        tape_time = np.maximum.accumulate(np.concatenate([[self.tape_time_ms], time_ms]))
+        self.tape_time_ms = int(tape_time[-1])
         self._measure(before, time_ms, takes)
         n = len(records)
         source = self.sub_topology.source
-        chunk = Chunk(source.topic, self.partition, offset, time_ms, stream_time, np.zeros(n, np.bool_), np.zeros(n, np.bool_))
+        verdicts = np.zeros(n, np.bool_), np.zeros(n, np.bool_)
+        chunk = Chunk(source.topic, self.partition, offset, time_ms, stream_time, tape_time[1:], *verdicts)
         self._refuse_negative(chunk, readable & ~takes)
         outputs, repartitions = _Collected(), _Collected()
         batch = Batch(
@@ -154,7 +173,7 @@ class Task:
             key=codes,
             keys=self._keys[source.name],
             time_ms=time_ms,
-            valid=np.asarray(decoded.values.is_valid().to_numpy(zero_copy_only=False)),
+            valid=is_valid(decoded.values),
             value=Values(decoded.values),
         ).where(takes)
         self._forward(source, batch, chunk, outputs, repartitions)
@@ -222,7 +241,7 @@ class Task:
         return pa.table(
             {
                 "cause_offset": chunk.offset[kept.cause],
-                "cause_time_ms": chunk.stream_time_ms[kept.cause],
+                "cause_time_ms": chunk.tape_time_ms[kept.cause],
                 "target": murmur2_partitions(key, self.repartition_counts.get(node.topic, 1)),
                 "timestamp": kept.time_ms,
                 "key": key.cast(pa.binary()),
@@ -244,6 +263,17 @@ class Task:
             if len(whole):
                 counts.dropped_by_reason[drops.reason] = counts.dropped_by_reason.get(drops.reason, 0) + len(whole)
             counts.windows_refused += int((~drops.is_record).sum())
+
+
+def compile_kernels(topology: Topology) -> None:
+    """Compile, or load from Numba's cache on disk, every kernel that ``topology`` runs, by running it over no records."""
+    nothing = pa.table({name: pa.array([], kind) for name, kind in INPUT_COLUMNS.items()})
+    for sub_topology in topology.sub_topologies:
+        task = Task(topology, sub_topology)
+        task.resume({}, {})
+        task.process(nothing)
+        for operator in task.stores.values():
+            operator.changes()
 
 
 class _Collected:

@@ -78,7 +78,7 @@ class TopologyTestDriver:
         self._taken: list[tuple[int, int, int]] = []
         self._arrivals = 0
         for task in self._tasks:
-            task.resume({}, {}, NO_TIMESTAMP_MS)
+            task.resume({}, {})
 
     # --- in --------------------------------------------------------------------------------------------------
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 
 class BinaryView(NamedTuple):
-    """Bytes of row i are ``data[offsets[i]:offsets[i + 1]]``. ``data`` uint8 read-only, ``offsets`` int64, n + 1 of them."""
+    """Bytes of row i are ``data[offsets[i]:offsets[i + 1]]``; ``data`` uint8, read-only, ``offsets`` int64, n + 1."""
 
     data: np.ndarray
     offsets: np.ndarray

@@ -17,6 +17,8 @@ Rule: a bug is an ``assert``; bad input is a dropped record or a dead letter; a 
         └── BufferFull         a strict suppress buffer went over its limit (KIP-328, shutDownWhenFull)
 """
 
+from typing import Any
+
 
 class ReplayError(Exception):
     """Base of all errors raised on purpose. ``message`` = place: expected, got; next step."""
@@ -25,8 +27,8 @@ class ReplayError(Exception):
         self.place, self.expected, self.got, self.next_step = place, expected, got, next_step
         super().__init__(f"{place}: expected {expected}, got {got}; {next_step}")
 
-    def __reduce__(self) -> tuple[type["ReplayError"], tuple[str, str, str, str]]:
-        return type(self), (self.place, self.expected, self.got, self.next_step)
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.place, self.expected, self.got, self.next_step), self.__dict__
 
 
 class ConfigError(ReplayError):

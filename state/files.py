@@ -95,6 +95,45 @@ def _write(directory: str, table: pa.Table, *, folder: str, partition: int, name
     )
 
 
+class TaskFile:
+    """One file of a partitioned table, written piece by piece and not visible yet. Nothing is written without rows."""
+
+    def __init__(self, directory: str, *, partition: int, name: str) -> None:
+        self.directory, self.partition = directory, partition
+        self.path = f"partition={partition}/{name}-{uuid.uuid4().hex[:16]}.parquet"
+        self._writer: pq.ParquetWriter | None = None
+        self._records = 0
+        self._bounds: dict[str, tuple[int, int]] = {}
+
+    def write(self, table: pa.Table) -> None:
+        """Append ``table`` (all pieces of one schema, without the partition column)."""
+        if table.num_rows == 0:
+            return
+        if self._writer is None:
+            filesystem, root = open_filesystem(self.directory)
+            filesystem.create_dir(f"{root}/partition={self.partition}", recursive=True)
+            self._writer = pq.ParquetWriter(
+                f"{root}/{self.path}", table.schema, compression="zstd", filesystem=filesystem
+            )
+        self._writer.write_table(table)
+        self._records += table.num_rows
+        for column in BOUNDED:
+            pair = _bounds(table, column)
+            if pair is not None:
+                least, most = self._bounds.get(column, pair)
+                self._bounds[column] = min(least, pair[0]), max(most, pair[1])
+
+    def close(self) -> DataFile | None:
+        """Finish the file; None when nothing was written."""
+        if self._writer is None:
+            return None
+        self._writer.close()
+        filesystem, root = open_filesystem(self.directory)
+        size = filesystem.get_file_info(f"{root}/{self.path}").size
+        offsets = self._bounds.get("offset", (None, None))
+        return DataFile(self.path, size, self._records, self.partition, *offsets, bounds=self._bounds)
+
+
 def _bounds(table: pa.Table, column: str) -> tuple[int, int] | None:
     if column not in table.column_names or not pa.types.is_integer(table.schema.field(column).type):
         return None

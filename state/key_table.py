@@ -1,4 +1,4 @@
-"""Compiled parts of the key interner: hash, probe, append, and the order of serialized keys.
+"""The compiled parts of the key interner: hash, probe, append, and the order of serialized keys.
 
 Owns no memory. Rule: key bytes lie one after the other in ``data``; those of code c are
 ``data[offsets[c]:offsets[c + 1]]``. ``table`` is open addressing over a power of two of int64 entries
@@ -9,119 +9,177 @@ import numpy as np
 from numba import njit
 
 EMPTY = -1
-UNSEEN = -2
-"""In ``codes``: a dictionary value that no row has named so far."""
 
 _PRIME = np.uint64(0x9E3779B97F4A7C15)
 _MIXER = np.uint64(0xD6E8FEB86659FD93)
-_HALF = np.uint64(32)
-_LOW = np.int64(0xFFFFFFFF)
+_HALF, _FOLD = np.uint64(32), np.uint64(29)
+_1, _2, _3, _4, _5, _6, _7, _8 = (np.uint64(n) for n in range(1, 9))
+_16, _24, _40, _48, _56 = (np.uint64(8 * n) for n in (2, 3, 5, 6, 7))
+_CODE = 0xFFFFFFFF
+_BLOCK = 256
+"""Keys that are looked up together, so that their cache misses overlap: a quarter of the time of one by one."""
+
+
+@njit(cache=True, inline="always")
+def _word(data, i):  # type: ignore[no-untyped-def]
+    """Eight bytes from ``i`` (uint64: a signed index would be checked for a count from the end) in one load."""
+    return (
+        np.uint64(data[i])
+        | np.uint64(data[i + _1]) << _8
+        | np.uint64(data[i + _2]) << _16
+        | np.uint64(data[i + _3]) << _24
+        | np.uint64(data[i + _4]) << _HALF
+        | np.uint64(data[i + _5]) << _40
+        | np.uint64(data[i + _6]) << _48
+        | np.uint64(data[i + _7]) << _56
+    )
 
 
 @njit(cache=True)
 def hash_bytes(data, begin, end):  # type: ignore[no-untyped-def]
     """64-bit hash of ``data[begin:end]``; ours alone, never stored."""
-    h = np.uint64(end - begin) * _PRIME
-    i = begin
-    while i + 8 <= end:
-        word = np.uint64(data[i])
-        for k in range(1, 8):
-            word |= np.uint64(data[i + k]) << np.uint64(8 * k)
-        h = (h ^ word) * _MIXER
+    i, stop = np.uint64(begin), np.uint64(end)
+    h = (stop - i) * _PRIME
+    while i + _8 <= stop:
+        h = (h ^ _word(data, i)) * _MIXER
         h ^= h >> _HALF
-        i += 8
-    word = np.uint64(0)
-    while i < end:
-        word = (word << np.uint64(8)) | np.uint64(data[i])
-        i += 1
-    h = (h ^ word) * _MIXER
-    h ^= h >> _HALF
-    h *= _PRIME
-    return h ^ (h >> np.uint64(29))
+        i += _8
+    rest = np.uint64(0)
+    while i < stop:
+        rest = (rest << _8) | np.uint64(data[i])
+        i += _1
+    h = (h ^ rest) * _MIXER
+    h = (h ^ (h >> _HALF)) * _PRIME
+    return h ^ (h >> _FOLD)
 
 
 @njit(cache=True)
-def find(table, data, offsets, hashed, key_data, begin, end):  # type: ignore[no-untyped-def]
-    """(place in ``table``, code) of the key ``key_data[begin:end]``; code -1: absent, place is where it would go."""
-    mask = table.shape[0] - 1
-    tag = np.int64(hashed >> _HALF)
-    place = np.int64(hashed & np.uint64(mask))
+def _is_same(a, first_a, b, first_b, length):  # type: ignore[no-untyped-def]
+    i, j = np.uint64(first_a), np.uint64(first_b)
+    stop = i + np.uint64(length)
+    while i + _8 <= stop:
+        if _word(a, i) != _word(b, j):
+            return False
+        i += _8
+        j += _8
+    while i < stop:
+        if a[i] != b[j]:
+            return False
+        i += _1
+        j += _1
+    return True
+
+
+@njit(cache=True)
+def _tag(hashed):  # type: ignore[no-untyped-def]
+    return np.int64(hashed >> _HALF)
+
+
+@njit(cache=True)
+def _has_tag(entry, hashed):  # type: ignore[no-untyped-def]
+    return entry != EMPTY and (entry >> 32) & _CODE == _tag(hashed)
+
+
+@njit(cache=True)
+def find(table, data, offsets, hashed, words, begin, end):  # type: ignore[no-untyped-def]
+    """(place in ``table``, code) of the key ``words[begin:end]``; code -1: absent, place is where it would go."""
+    mask = np.uint64(table.shape[0] - 1)
+    place = hashed & mask
     while True:
         entry = table[place]
         if entry == EMPTY:
-            return place, EMPTY
-        if (entry >> 32) & _LOW == tag:
-            code = entry & _LOW
+            return place, np.int64(EMPTY)
+        if _has_tag(entry, hashed):
+            code = entry & _CODE
             first = offsets[code]
-            if offsets[code + 1] - first == end - begin:
-                same = True
-                for i in range(end - begin):
-                    if data[first + i] != key_data[begin + i]:
-                        same = False
-                        break
-                if same:
-                    return place, code
-        place = (place + 1) & mask
+            if offsets[code + 1] - first == end - begin and _is_same(data, first, words, begin, end - begin):
+                return place, np.int64(code)
+        place = (place + _1) & mask
 
 
 @njit(cache=True)
-def entry_of(hashed, code):  # type: ignore[no-untyped-def]
-    return (np.int64(hashed >> _HALF) << 32) | np.int64(code)
+def lookup(word, table, data, offsets):  # type: ignore[no-untyped-def]
+    """Code of the key ``word``, or -1."""
+    length = word.shape[0]
+    return find(table, data, offsets, hash_bytes(word, 0, length), word, 0, length)[1]
 
 
 @njit(cache=True)
-def intern_rows(indices, words, word_offsets, codes, table, data, offsets, count, rows):  # type: ignore[no-untyped-def]
-    """Fill ``rows`` with the codes of ``indices`` into the dictionary ``words``; the new number of keys.
+def intern_words(words, word_offsets, order, table, data, offsets, count, codes):  # type: ignore[no-untyped-def]
+    """Fill ``codes[w]`` for each word w of ``order``, in that order; the new number of keys.
 
-    ``codes``: of each word, UNSEEN at first, -1 for a null word. Index -1 is the null key. The arrays have room for
-    every word.
+    The bytes of word w are ``words[word_offsets[w]:word_offsets[w + 1]]``. The arrays have room for every word.
     """
-    for row in range(indices.shape[0]):
-        index = indices[row]
-        if index < 0:
-            rows[row] = -1
-            continue
-        code = codes[index]
-        if code == UNSEEN:
-            begin, end = word_offsets[index], word_offsets[index + 1]
-            hashed = hash_bytes(words, begin, end)
-            place, found = find(table, data, offsets, hashed, words, begin, end)
-            if found == EMPTY:
-                found = count
-                first = offsets[count]
-                for i in range(end - begin):
-                    data[first + i] = words[begin + i]
+    mask = np.uint64(table.shape[0] - 1)
+    hashes, entries = np.empty(_BLOCK, np.uint64), np.empty(_BLOCK, np.int64)
+    firsts, lengths = np.empty(_BLOCK, np.int64), np.empty(_BLOCK, np.int64)
+    touched = np.empty(_BLOCK, np.uint8)
+    for block in range(0, order.shape[0], _BLOCK):
+        size = min(_BLOCK, order.shape[0] - block)
+        # One array at a time: the loads of such a loop do not wait for each other.
+        for b in range(size):
+            word = order[block + b]
+            hashes[b] = hash_bytes(words, word_offsets[word], word_offsets[word + 1])
+        for b in range(size):
+            entries[b] = table[hashes[b] & mask]
+        for b in range(size):
+            code = np.uint64(entries[b] & _CODE) if entries[b] != EMPTY else np.uint64(0)
+            firsts[b] = offsets[code]
+            lengths[b] = offsets[code + _1] - firsts[b]
+        for b in range(size):
+            touched[b] = data[np.uint64(firsts[b])]
+        for b in range(size):
+            word, hashed, entry = order[block + b], hashes[b], entries[b]
+            begin, end = word_offsets[word], word_offsets[word + 1]
+            is_met = _has_tag(entry, hashed) and lengths[b] == end - begin
+            if is_met and _is_same(data, firsts[b], words, begin, end - begin):
+                codes[word] = entry & _CODE
+                continue
+            place, code = find(table, data, offsets, hashed, words, begin, end)
+            if code == EMPTY:
+                code = count
+                _append(data, offsets, count, words, begin, end)
+                table[place] = (_tag(hashed) << 32) | code
                 count += 1
-                offsets[count] = first + end - begin
-                table[place] = entry_of(hashed, found)
-            code = found
-            codes[index] = code
-        rows[row] = code
+            codes[word] = code
     return count
+
+
+@njit(cache=True)
+def _append(data, offsets, count, words, begin, end):  # type: ignore[no-untyped-def]
+    first = offsets[count]
+    for i in range(end - begin):
+        data[first + i] = words[begin + i]
+    offsets[count + 1] = first + end - begin
+
+
+@njit(cache=True)
+def first_uses(indices, is_used, order):  # type: ignore[no-untyped-def]
+    """Fill ``order`` with the words that ``indices`` name, by first appearance; their number. Negative names none.
+
+    ``is_used``: true for words to leave out, and on return for all that were found.
+    """
+    found = 0
+    for row in range(indices.shape[0]):
+        word = indices[row]
+        if word >= 0 and not is_used[word]:
+            is_used[word] = True
+            order[found] = word
+            found += 1
+    return found
 
 
 @njit(cache=True)
 def rebuild(table, data, offsets, count):  # type: ignore[no-untyped-def]
     """Enter every key into the emptied ``table``; all are known to differ."""
     table[:] = EMPTY
-    mask = table.shape[0] - 1
+    mask = np.uint64(table.shape[0] - 1)
     for code in range(count):
         hashed = hash_bytes(data, offsets[code], offsets[code + 1])
-        place = np.int64(hashed & np.uint64(mask))
+        place = hashed & mask
         while table[place] != EMPTY:
-            place = (place + 1) & mask
-        table[place] = entry_of(hashed, code)
-
-
-@njit(cache=True)
-def gather(data, offsets, codes, taken, taken_offsets):  # type: ignore[no-untyped-def]
-    """Copy the key bytes of ``codes`` (-1: none) into ``taken``, where ``taken_offsets`` says."""
-    for row in range(codes.shape[0]):
-        code = codes[row]
-        if code >= 0:
-            first, at = offsets[code], taken_offsets[row]
-            for i in range(offsets[code + 1] - first):
-                taken[at + i] = data[first + i]
+            place = (place + _1) & mask
+        table[place] = (_tag(hashed) << 32) | code
 
 
 @njit(cache=True)

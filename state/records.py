@@ -121,7 +121,7 @@ class Chunk:
     """A slice of a task's tape: where its records are from, and what became of each.
 
     ``offset``/``time_ms``/``stream_time_ms`` int64: position, record time, and the task's stream time after the record was
-    taken. ``applied``/``refused`` bool: set by operators; a record may be both, when one branch took it and another did not.
+    taken. ``tape_time_ms``: the largest time on the tape so far, undecodable records included. ``applied``/``refused`` bool: set by operators; a record may be both, when one branch took it and another did not.
     """
 
     topic: str
@@ -129,6 +129,7 @@ class Chunk:
     offset: np.ndarray
     time_ms: np.ndarray
     stream_time_ms: np.ndarray
+    tape_time_ms: np.ndarray
     applied: np.ndarray
     refused: np.ndarray
     drops: list[tuple[str, np.ndarray, Drops]] = field(default_factory=list)

@@ -1,8 +1,8 @@
 """The partition of a key, as Kafka's producers choose it: ``toPositive(murmur2(serialized key)) % partitions``.
 
 Rule: 32-bit MurmurHash2 with Kafka's seed over the serialized key, the sign bit masked off, modulo the number of
-partitions (BuiltInPartitioner.partitionForKey, Utils.murmur2). So a repartition table is co-partitioned with topics that
-Kafka's Java clients wrote. A null key, which a producer would put anywhere, goes to partition 0.
+partitions (BuiltInPartitioner.partitionForKey, Utils.murmur2). So a repartition table is co-partitioned with topics
+that Kafka's Java clients wrote. A null key, which a producer would put anywhere, goes to partition 0.
 """
 
 import numpy as np

@@ -144,6 +144,10 @@ class KGroupedStream:
     ) -> None:
         self._graph, self._node, self._is_rekeyed, self._windows = graph, node, is_rekeyed, windows
 
+    @property
+    def shape(self) -> Shape:
+        return self._node.shape
+
     def windowed_by(self, windows: TimeWindows | SessionWindows) -> "KGroupedStream":
         return KGroupedStream(self._graph, self._node, is_rekeyed=self._is_rekeyed, windows=windows)
 

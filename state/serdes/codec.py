@@ -48,7 +48,7 @@ class Codec(Protocol):
     def from_python(self, values: list[Any]) -> pa.Array: ...
 
 
-def refuse_value(place: str, expected: str, value: object, next_step: str = "return a value of the serde's type") -> NoReturn:
+def refuse_value(place: str, expected: str, value: object, next_step: str = "give a value of that type") -> NoReturn:
     """Raise ConfigError for a Python value that the serde cannot carry."""
     shown = repr(value)
     got = f"{shown if len(shown) <= 60 else shown[:57] + '...'} ({type(value).__name__})"

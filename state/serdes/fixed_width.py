@@ -15,7 +15,7 @@ from state.buffers import BinaryView, binary_array, binary_view, fixed_array, fi
 from state.serdes.codec import Decoded, refuse_value
 
 _ARROW = {"int": pa.int32(), "long": pa.int64(), "double": pa.float64()}
-_BIG_ENDIAN = {"int": np.dtype(">i4"), "long": np.dtype(">i8"), "double": np.dtype(">f8")}
+_BIG_ENDIAN: dict[str, np.dtype] = {"int": np.dtype(">i4"), "long": np.dtype(">i8"), "double": np.dtype(">f8")}
 _BITS = {"int": 32, "long": 64}
 
 
@@ -55,7 +55,7 @@ class FixedWidth:
         return binary_array(written.view(np.uint8), offsets * written.itemsize, valid)
 
     def sizes(self, values: pa.Array) -> np.ndarray:
-        return is_valid(values) * np.int64(_BIG_ENDIAN[self.kind].itemsize)
+        return is_valid(values).astype(np.int64) * _BIG_ENDIAN[self.kind].itemsize
 
     def to_python(self, values: pa.Array) -> list[Any]:
         return list(values.to_pylist())

@@ -22,6 +22,9 @@ class JsonCodec:
 
     schema: pa.StructType
 
+    def __post_init__(self) -> None:
+        schema_text(self.schema)  # raises ConfigError for a type that the schema has no word for
+
     @property
     def name(self) -> str:
         return f'json("{schema_text(self.schema)}")'
@@ -79,4 +82,6 @@ def _checked_fields(value: Any, arrow_type: pa.StructType, place: str) -> dict[s
     for name in value:
         if name not in names:
             refuse_value(place, f"only the fields {', '.join(names)}", name, "declare the field or leave it out")
-    return {field.name: _checked(value.get(field.name), field.type, f"{place}, field {field.name}") for field in arrow_type}
+    return {
+        field.name: _checked(value.get(field.name), field.type, f"{place}, field {field.name}") for field in arrow_type
+    }

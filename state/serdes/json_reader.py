@@ -5,8 +5,9 @@ Rule, for a record's value (a JSON text, RFC 8259, in UTF-8):
 - exactly one object, white space around it allowed; no bytes, ``null``, an array, two objects, a byte order mark: bad
 - a declared field that is missing or ``null`` is null; a field that is not declared is ignored, whatever it holds
 - a declared field that stands twice is bad; one that is not declared may
-- string: a JSON string. int, long: digits without fraction or exponent, in range. double: any JSON number that is not too
-  big, rounded to the nearest double; also NaN, Infinity, -Infinity and Inf, which Python's clients write. boolean: true, false
+- string: a JSON string. int, long: digits without fraction or exponent, in range. boolean: true, false
+- double: any JSON number that is not too big, rounded to the nearest double; also NaN, Infinity, -Infinity, as Python's
+  clients write them, and Inf
 - array, struct: a JSON array, object, whose elements and fields follow the same rule; elements may be null
 - a value of another type (a number for a string, 1.0 for a long, …) makes the whole row bad; nothing is converted
 

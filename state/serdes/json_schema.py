@@ -45,6 +45,9 @@ def type_text(arrow_type: pa.DataType) -> str:
         return f"array<{type_text(arrow_type.value_type)}>"
     if pa.types.is_struct(arrow_type):
         return f"struct<{schema_text(arrow_type)}>"
+    if arrow_type not in _NAMES:
+        expected = "string, int, long, double, boolean, array<…> or struct<…>"
+        raise ConfigError(_PLACE, expected, f"Arrow's {arrow_type}", "cast the field to one of these")
     return _NAMES[arrow_type]
 
 

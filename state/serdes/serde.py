@@ -29,7 +29,7 @@ class Serde:
 
     @staticmethod
     def string() -> "Serde":
-        """UTF-8 (StringSerializer). Bytes that are no UTF-8 are bad; Kafka's deserializer would put U+FFFD in silence."""
+        """UTF-8 (StringSerializer). Other bytes are bad, where Kafka's deserializer puts U+FFFD in silence."""
         return Serde(StringCodec())
 
     @staticmethod
@@ -75,7 +75,7 @@ class Serde:
 
     @staticmethod
     def of(arrow_type: pa.DataType) -> "Serde":
-        """The serde of computed values: long, double, string, ..., JSON for a struct. Raises ConfigError for other types."""
+        """The serde of computed values: long, double, string, ..., JSON for a struct. ConfigError for other types."""
         if arrow_type == VariantCodec().arrow_type:
             return Serde.variant()
         if pa.types.is_struct(arrow_type):
@@ -151,7 +151,8 @@ class Serde:
             return values
         if pa.types.is_null(values.type):
             return pa.nulls(len(values), self.arrow_type)
-        raise ConfigError(f"{self}.{what}", f"an array of {self.arrow_type}", f"one of {values.type}", "cast the column")
+        expected, got = f"an array of {self.arrow_type}", f"one of {values.type}"
+        raise ConfigError(f"{self}.{what}", expected, got, "cast the column")
 
     def __repr__(self) -> str:
         return f"Serde.{self.codec.name}"

@@ -78,7 +78,9 @@ def running_broker(directory: Path) -> Iterator[Broker]:
 
 
 def _java(classpath: str) -> list[str]:
-    java = shutil.which("java", path=os.path.join(os.environ["JAVA_HOME"], "bin")) if "JAVA_HOME" in os.environ else None
+    java = (
+        shutil.which("java", path=os.path.join(os.environ["JAVA_HOME"], "bin")) if "JAVA_HOME" in os.environ else None
+    )
     quiet = ["-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"]
     small = ["-Xms128m", "-Xmx384m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto"]
     return [java or "java", *small, *quiet, "-cp", classpath]

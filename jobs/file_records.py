@@ -1,0 +1,311 @@
+"""Records of a slice of a file, in the order in which they stand there.
+
+Owns reading: JSON lines by byte range, Parquet by row group, CSV whole. Rule: every row becomes exactly one record or
+raises LandingError with file and line (JSON lines, CSV) or row (Parquet), both from 1. Only blank lines are no rows. A
+line belongs to the slice in which it begins, so slices that touch neither lose nor repeat one.
+"""
+
+import csv
+import io
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any, Self
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from jobs.file_source import FileSource
+from jobs.file_values import BadValueError, bytes_of, json_objects, partition_numbers, times_ms, typed
+from jobs.kernels.murmur2 import murmur2_partitions
+from state.errors import LandingError
+from state.tables import open_filesystem
+
+BLOCK_ROWS = 50_000
+SLICE_BYTES = 32 << 20
+"""About what one task reads; a CSV file is never split, because a quoted field may hold line ends."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileSlice:
+    """Part of a file: bytes ``[start, end)`` of JSON lines, row groups ``[start, end)`` of Parquet; ``end`` None: all.
+
+    ``bytes`` is its weight, about; ``size`` and ``mtime_ns`` are what the whole file had when it was planned.
+    """
+
+    name: str
+    start: int
+    end: int | None
+    bytes: int
+    size: int
+    mtime_ns: int | None
+
+    def to_list(self) -> list[Any]:
+        """As JSON values."""
+        return [self.name, self.start, self.end, self.bytes, self.size, self.mtime_ns]
+
+    @classmethod
+    def from_list(cls, values: Sequence[Any]) -> Self:
+        """The reverse of ``to_list``."""
+        return cls(*values)
+
+
+@dataclass(frozen=True, slots=True)
+class FileRecords:
+    """Some consecutive records: key and value ``pa.binary``, time int64 ms, partition int32."""
+
+    key: pa.Array
+    value: pa.Array
+    time_ms: np.ndarray
+    partition: np.ndarray
+
+
+@dataclass(frozen=True, slots=True)
+class _Block:
+    """Some consecutive rows as columns. ``places[i]`` says where row ``i`` stands; ``lines`` are whole lines."""
+
+    columns: Mapping[str, Sequence[Any] | pa.Array]
+    places: Sequence[int]
+    lines: Sequence[bytes] | None = None
+
+
+def slices_of(source: FileSource, name: str, size: int, mtime_ns: int | None) -> list[FileSlice]:
+    """Cut one file into slices of about ``SLICE_BYTES``, in order. Raises LandingError for Parquet that is none."""
+    if source.format == "csv" or name.endswith(".gz") or size <= SLICE_BYTES:
+        return [FileSlice(name, 0, None, size, size, mtime_ns)]
+    if source.format == "jsonl":
+        starts = range(0, size, SLICE_BYTES)
+        return [FileSlice(name, s, min(s + SLICE_BYTES, size), SLICE_BYTES, size, mtime_ns) for s in starts]
+    with _parquet(source, name) as file:
+        groups = file.metadata.num_row_groups
+    step = max(1, groups * SLICE_BYTES // size)
+    return [
+        FileSlice(name, s, min(s + step, groups), size * step // groups, size, mtime_ns) for s in range(0, groups, step)
+    ]
+
+
+def read_slice(source: FileSource, piece: FileSlice) -> Iterator[FileRecords]:
+    """Records of ``piece``, block by block, in order."""
+    _refuse_changed(source, piece)
+    blocks = {"jsonl": _json_blocks, "csv": _csv_blocks, "parquet": _parquet_blocks}[source.format]
+    for block in blocks(source, piece):
+        try:
+            yield _records(source, block)
+        except BadValueError as bad:
+            raise _bad_row(source, piece, block.places[bad.row], bad.expected, bad.got) from bad
+
+
+def _records(source: FileSource, block: _Block) -> FileRecords:
+    rows = len(block.places)
+    key = pa.nulls(rows, pa.binary()) if source.key is None else _as_bytes(block.columns[source.key])
+    time_ms = times_ms(block.columns[source.timestamp], source.timestamp_unit)
+    if source.partition is None:
+        partition = murmur2_partitions(key, source.partitions)
+    else:
+        partition = partition_numbers(_listed(block.columns[source.partition]), source.partitions)
+    return FileRecords(key, _value(source, block), time_ms, partition)
+
+
+def _value(source: FileSource, block: _Block) -> pa.Array:
+    if source.value is None and block.lines is not None:
+        return pa.array(block.lines, pa.binary())
+    if isinstance(source.value, str):
+        return _as_bytes(block.columns[source.value])
+    names = list(block.columns) if source.value is None else list(source.value)
+    columns = [_listed(block.columns[name]) for name in names]
+    return json_objects(names, [typed(c, source.types.get(n, "string")) for n, c in zip(names, columns, strict=True)])
+
+
+def _as_bytes(values: Sequence[Any] | pa.Array) -> pa.Array:
+    if isinstance(values, pa.Array):
+        if pa.types.is_dictionary(values.type):
+            values = values.dictionary_decode()
+        if pa.types.is_string(values.type) or pa.types.is_binary(values.type) or pa.types.is_large_string(values.type):
+            return values.cast(pa.binary())
+    return bytes_of(_listed(values))
+
+
+def _listed(values: Sequence[Any] | pa.Array) -> Sequence[Any]:
+    return values.to_pylist() if isinstance(values, pa.Array) else values
+
+
+# JSON lines
+
+
+def _json_blocks(source: FileSource, piece: FileSlice) -> Iterator[_Block]:
+    wanted = source.named_columns()
+    with _stream(source, piece.name) as stream:
+        lines = _lines(stream, piece)
+        while taken := list(islice(lines, BLOCK_ROWS)):
+            places = [place for place, _ in taken]
+            rows = [_json_row(source, piece, place, line) for place, line in taken]
+            columns = {name: [row.get(name) for row in rows] for name in wanted}
+            yield _Block(columns, places, [line for _, line in taken])
+
+
+def _lines(stream: io.BufferedReader, piece: FileSlice) -> Iterator[tuple[int, bytes]]:
+    """(byte at which it begins, line without its end) of each line that begins in the slice and is not blank."""
+    place = piece.start
+    if place > 0:
+        stream.seek(place - 1)
+        place += len(stream.readline()) - 1
+    for line in stream:
+        if piece.end is not None and place >= piece.end:
+            return
+        if line.strip():
+            yield place, line.removesuffix(b"\n").removesuffix(b"\r")
+        place += len(line)
+
+
+def _json_row(source: FileSource, piece: FileSlice, place: int, line: bytes) -> dict[str, Any]:
+    try:
+        row = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise _bad_row(source, piece, place, "a JSON object", f"{line[:80]!r} ({error})") from error
+    if not isinstance(row, dict):
+        raise _bad_row(source, piece, place, "a JSON object", repr(line[:80]))
+    return row
+
+
+# CSV
+
+
+def _csv_blocks(source: FileSource, piece: FileSlice) -> Iterator[_Block]:
+    csv.field_size_limit(1 << 30)  # values may be long; Python stops at 128 KiB
+    with _stream(source, piece.name) as stream:
+        text = io.TextIOWrapper(stream, encoding="utf-8-sig", newline="")
+        rows = _csv_rows(source, piece, csv.reader(text, delimiter=source.delimiter, strict=True))
+        names = source.columns or next(((*row,) for _, row in rows), None)
+        if names is None:
+            return
+        check_columns(source, piece.name, names)
+        nulls = set(source.nulls)
+        while taken := list(islice(_of_width(source, piece, rows, len(names)), BLOCK_ROWS)):
+            columns = zip(*(row for _, row in taken), strict=True)
+            cells = {
+                name: [None if cell in nulls else cell for cell in column]
+                for name, column in zip(names, columns, strict=True)
+            }
+            yield _Block(cells, [line for line, _ in taken])
+
+
+def _csv_rows(source: FileSource, piece: FileSlice, reader: Any) -> Iterator[tuple[int, list[str]]]:
+    """(line on which it begins, fields) of each row that is not blank."""
+    line = 1
+    try:
+        for row in reader:
+            if row:
+                yield line, row
+            line = reader.line_num + 1
+    except csv.Error as error:
+        raise _bad_row(source, piece, line, "a CSV row", str(error)) from error
+    except UnicodeDecodeError as error:
+        raise _bad_row(source, piece, _undecodable_line(source, piece), "UTF-8", str(error)) from error
+
+
+def _of_width(
+    source: FileSource, piece: FileSlice, rows: Iterator[tuple[int, list[str]]], width: int
+) -> Iterator[tuple[int, list[str]]]:
+    for line, row in rows:
+        if len(row) != width:
+            raise _bad_row(source, piece, line, f"{width} fields", f"{len(row)} fields")
+        yield line, row
+
+
+def _undecodable_line(source: FileSource, piece: FileSlice) -> int:
+    with _stream(source, piece.name) as stream:
+        for number, line in enumerate(stream, start=1):
+            try:
+                line.decode()
+            except UnicodeDecodeError:
+                return number
+    raise AssertionError(f"{piece.name}: every line is UTF-8 after all")
+
+
+# Parquet
+
+
+def _parquet_blocks(source: FileSource, piece: FileSlice) -> Iterator[_Block]:
+    with _parquet(source, piece.name) as file:
+        names = file.schema_arrow.names
+        check_columns(source, piece.name, names)
+        wanted = names if source.value is None else source.named_columns()
+        sizes = [file.metadata.row_group(group).num_rows for group in range(file.metadata.num_row_groups)]
+        row = sum(sizes[: piece.start]) + 1
+        groups = list(range(len(sizes))[piece.start : piece.end])
+        for batch in file.iter_batches(BLOCK_ROWS, row_groups=groups, columns=wanted):
+            columns = {name: batch.column(name) for name in wanted}
+            yield _Block(columns, range(row, row + batch.num_rows))
+            row += batch.num_rows
+
+
+@contextmanager
+def _parquet(source: FileSource, name: str) -> Iterator[pq.ParquetFile]:
+    filesystem, root = open_filesystem(source.path)
+    with filesystem.open_input_file(f"{root}/{name}") as opened:
+        try:
+            yield pq.ParquetFile(opened)
+        except (pa.ArrowInvalid, OSError) as error:
+            raise LandingError(
+                f"{source.path}/{name}", "a Parquet file", str(error).splitlines()[0], "remove or rewrite the file"
+            ) from error
+
+
+# What all formats share
+
+
+@contextmanager
+def _stream(source: FileSource, name: str) -> Iterator[io.BufferedReader]:
+    filesystem, root = open_filesystem(source.path)
+    path = f"{root}/{name}"
+    try:
+        opened = filesystem.open_input_stream(path) if name.endswith(".gz") else filesystem.open_input_file(path)
+        with opened, io.BufferedReader(opened, buffer_size=1 << 20) as stream:
+            yield stream
+    except OSError as error:
+        raise LandingError(
+            f"{source.path}/{name}", "a file that can be read", str(error), "put a whole file there, then land again"
+        ) from error
+
+
+def check_columns(source: FileSource, name: str, names: Sequence[str]) -> None:
+    """Raises LandingError when the file lacks a column of the mapping or has two of one name."""
+    missing = [column for column in source.named_columns() if column not in names]
+    if missing or len(set(names)) != len(names):
+        expected = f"a column {missing[0]}" if missing else "each column once"
+        raise LandingError(
+            f"{source.path}/{name}", expected, f"columns {', '.join(names)}", "correct the mapping or the file"
+        )
+
+
+def _refuse_changed(source: FileSource, piece: FileSlice) -> None:
+    filesystem, root = open_filesystem(source.path)
+    entry = filesystem.get_file_info(f"{root}/{piece.name}")
+    if (entry.size, entry.mtime_ns) != (piece.size, piece.mtime_ns):
+        raise LandingError(
+            f"{source.path}/{piece.name}",
+            f"{piece.size} bytes as planned",
+            "no file" if entry.size is None else f"{entry.size} bytes, modified since",
+            "put the planned file back, then land the topic again",
+        )
+
+
+def _bad_row(source: FileSource, piece: FileSlice, place: int, expected: str, got: str) -> LandingError:
+    if source.format == "jsonl":
+        with _stream(source, piece.name) as stream:
+            place = _count_lines(stream, place) + 1
+    unit = "row" if source.format == "parquet" else "line"
+    return LandingError(
+        f"{source.path}/{piece.name}, {unit} {place}", expected, got, "correct the file, or the mapping, and land again"
+    )
+
+
+def _count_lines(stream: io.BufferedReader, end: int) -> int:
+    """Line ends in the first ``end`` bytes."""
+    lines = 0
+    while end > 0 and (part := stream.read(min(end, 1 << 20))):
+        lines, end = lines + part.count(b"\n"), end - len(part)
+    return lines

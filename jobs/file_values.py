@@ -1,0 +1,179 @@
+"""Values of file rows as the parts of a record: key and value bytes, times, partitions.
+
+Owns conversions, column by column, without any file. Rule: all or nothing. A column whose conversion fails raises
+``BadValueError`` with the first row that does not fit; nothing is replaced, guessed or left out.
+"""
+
+import json
+import math
+from base64 import b64encode
+from collections.abc import Callable, Sequence
+from datetime import UTC, date, datetime, time, timedelta
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MS = timedelta(milliseconds=1)
+_INT64_MIN, _INT64_MAX = -(1 << 63), (1 << 63) - 1
+_TO_MS: dict[str, tuple[int, int]] = {"ms": (1, 1), "s": (1000, 1), "us": (1, 1_000), "ns": (1, 1_000_000)}
+
+
+class BadValueError(Exception):
+    """Row ``row`` of a block does not fit: what was expected, what was got."""
+
+    def __init__(self, row: int, expected: str, got: object) -> None:
+        super().__init__(row, expected, got)
+        self.row, self.expected, self.got = row, expected, repr(got)[:200]
+
+
+def times_ms(values: Sequence[Any] | pa.Array, unit: str) -> np.ndarray:
+    """Record times as int64 milliseconds. An Arrow array of timestamps or dates ignores ``unit``."""
+    if isinstance(values, pa.Array) and values.null_count == 0:
+        if pa.types.is_timestamp(values.type):
+            floored = pc.floor_temporal(values, unit="millisecond")
+            return np.asarray(floored.cast(pa.timestamp("ms", values.type.tz)).cast(pa.int64()))
+        if pa.types.is_integer(values.type) and unit in ("ms", "us", "ns"):
+            return np.asarray(values.cast(pa.int64())) // _TO_MS[unit][1]
+    listed = values.to_pylist() if isinstance(values, pa.Array) else values
+    if unit == "ms" and all(type(value) is int for value in listed):
+        return _as_int64(listed)
+    return _as_int64(_each(listed, f"a timestamp ({unit})", lambda value: _time_ms(value, unit)))
+
+
+def partition_numbers(values: Sequence[Any], partitions: int) -> np.ndarray:
+    """Declared partitions as int32, each in [0, ``partitions``)."""
+
+    def checked(value: Any) -> int:
+        number = _whole(value) if isinstance(value, str) else value
+        if type(number) is not int or not 0 <= number < partitions:
+            raise ValueError
+        return number
+
+    return np.array(_each(values, f"a partition in [0, {partitions})", checked), np.int32)
+
+
+def bytes_of(values: Sequence[Any]) -> pa.Array:
+    """Text as UTF-8, bytes as they are, null as null, anything else as compact JSON text."""
+    return pa.array(_each(values, "a value that can be written as text", _bytes), pa.binary())
+
+
+def json_objects(names: Sequence[str], columns: Sequence[Sequence[Any]]) -> pa.Array:
+    """One compact JSON object a row, its fields in the order of ``names``, as UTF-8 bytes."""
+    rows = list(zip(*columns, strict=True))
+    texts = _each(rows, "values that JSON can hold", lambda row: json_text(dict(zip(names, row, strict=True))).encode())
+    return pa.array(texts, pa.binary())
+
+
+def typed(texts: Sequence[str | None], kind: str) -> Sequence[Any]:
+    """Text of CSV fields as ``string``, ``long``, ``double`` or ``boolean``; null stays null."""
+    if kind == "string":
+        return texts
+    readers: dict[str, Callable[[str], Any]] = {"long": _whole, "double": float, "boolean": _boolean}
+    read = readers[kind]
+    return _each(texts, f"a {kind}", lambda text: None if text is None else read(text))
+
+
+def json_text(value: Any) -> str:
+    """Compact JSON; times as milliseconds, dates as days, bytes as base64, decimals as text, NaN as null."""
+    try:
+        return _STRICT.encode(value)
+    except ValueError:
+        return _STRICT.encode(_without_nan(value))
+
+
+def _each(values: Sequence[Any], expected: str, convert: Callable[[Any], Any]) -> list[Any]:
+    converted = []
+    for row, value in enumerate(values):
+        try:
+            converted.append(convert(value))
+        except (ValueError, TypeError, OverflowError, ArithmeticError) as error:
+            raise BadValueError(row, expected, value) from error
+    return converted
+
+
+def _as_int64(values: Sequence[int]) -> np.ndarray:
+    try:
+        return np.array(values, np.int64)
+    except OverflowError:
+        row = next(row for row, value in enumerate(values) if not _INT64_MIN <= value <= _INT64_MAX)
+        raise BadValueError(row, "a timestamp of 64 bits", values[row]) from None
+
+
+def _time_ms(value: Any, unit: str) -> int:
+    if isinstance(value, datetime):
+        return _datetime_ms(value)
+    if isinstance(value, date):
+        return _date_days(value) * 86_400_000
+    if unit == "iso":
+        return _datetime_ms(datetime.fromisoformat(value))
+    if isinstance(value, bool) or not isinstance(value, int | float | str | Decimal):
+        raise TypeError(value)
+    times, divisor = _TO_MS[unit]
+    if isinstance(value, str) and value.isascii() and value.lstrip("-").isdigit():
+        value = int(value)
+    if isinstance(value, int):
+        return value * times // divisor
+    return math.floor(Decimal(_plain(str(value))) * times / divisor)
+
+
+def _datetime_ms(moment: datetime) -> int:
+    return ((moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)) - _EPOCH) // _MS
+
+
+def _date_days(day: date) -> int:
+    return day.toordinal() - 719_163
+
+
+def _plain(text: str) -> str:
+    if "_" in text:  # Python reads 1_000, nobody else does
+        raise ValueError(text)
+    return text
+
+
+def _whole(text: str) -> int:
+    return int(_plain(text))
+
+
+def _boolean(text: str) -> bool:
+    if text.lower() not in ("true", "false"):
+        raise ValueError(text)
+    return text.lower() == "true"
+
+
+def _bytes(value: Any) -> bytes | None:
+    if value is None:
+        return None
+    if isinstance(value, bytes):
+        return value
+    return value.encode() if isinstance(value, str) else json_text(value).encode()
+
+
+def _json_default(value: Any) -> Any:
+    if isinstance(value, datetime):
+        return _datetime_ms(value)
+    if isinstance(value, date):
+        return _date_days(value)
+    if isinstance(value, time):
+        return (value.hour * 3600 + value.minute * 60 + value.second) * 1000 + value.microsecond // 1000
+    if isinstance(value, timedelta):
+        return value // _MS
+    if isinstance(value, bytes):
+        return b64encode(value).decode()
+    if isinstance(value, Decimal):
+        return str(value)
+    raise TypeError(f"no JSON for {type(value).__name__}")
+
+
+_STRICT = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False, default=_json_default)
+
+
+def _without_nan(value: Any) -> Any:
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {name: _without_nan(part) for name, part in value.items()}
+    return [_without_nan(part) for part in value] if isinstance(value, list | tuple) else value

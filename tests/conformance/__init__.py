@@ -1,0 +1,1 @@
+"""What real Kafka Streams said, and whether this project says the same."""

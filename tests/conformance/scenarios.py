@@ -1,0 +1,48 @@
+"""Scenario files: JSON lines, each a topology, its input records and what Kafka Streams 4.3.0 made of them.
+
+Owns the reading of the files and the names of what a scenario uses. The language is described in README.md beside this file.
+"""
+
+import gzip
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tests.conformance.coverage import operators_of
+
+GOLDENS = Path(__file__).with_name("goldens")
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """``want``: the result that Kafka Streams gave, or None when the file holds none. ``sensitive``: tags of the line."""
+
+    name: str
+    topology: dict[str, Any]
+    records: list[dict[str, Any]]
+    want: dict[str, Any] | None
+    sensitive: tuple[str, ...]
+
+    @property
+    def operators(self) -> set[str]:
+        """What its nodes are, in the words of coverage.py."""
+        return operators_of(self.topology["nodes"])
+
+    @property
+    def family(self) -> str:
+        """The name without its number: scenarios of one family are about one operator."""
+        return self.name.rpartition("/")[0] or self.name
+
+
+def read_scenarios(path: Path) -> list[Scenario]:
+    """Scenarios of a ``.jsonl`` or ``.jsonl.gz`` file, in order."""
+    opened = gzip.open(path, "rt", encoding="utf-8") if path.suffix == ".gz" else path.open(encoding="utf-8")
+    with opened as lines:
+        return [_scenario(json.loads(line)) for line in lines if line.strip()]
+
+
+def _scenario(line: dict[str, Any]) -> Scenario:
+    return Scenario(
+        line["name"], line["topology"], line["records"], line.get("result"), tuple(line.get("sensitive", ()))
+    )
