@@ -138,26 +138,33 @@ def _listed(values: Sequence[Any] | pa.Array) -> Sequence[Any]:
 def _json_blocks(source: FileSource, piece: FileSlice) -> Iterator[_Block]:
     wanted = source.named_columns()
     with _stream(source, piece.name) as stream:
-        lines = _lines(stream, piece)
-        while taken := list(islice(lines, BLOCK_ROWS)):
-            places = [place for place, _ in taken]
-            rows = [_json_row(source, piece, place, line) for place, line in taken]
-            columns = {name: [row.get(name) for row in rows] for name in wanted}
-            yield _Block(columns, places, [line for _, line in taken])
+        for places, lines in _line_blocks(stream, piece):
+            rows = [_json_row(source, piece, place, line) for place, line in zip(places, lines, strict=True)]
+            yield _Block({name: [row.get(name) for row in rows] for name in wanted}, places, lines)
 
 
-def _lines(stream: io.BufferedReader, piece: FileSlice) -> Iterator[tuple[int, bytes]]:
-    """(byte at which it begins, line without its end) of each line that begins in the slice and is not blank."""
+def _line_blocks(stream: io.BufferedReader, piece: FileSlice) -> Iterator[tuple[list[int], list[bytes]]]:
+    """(bytes at which lines begin, lines without their ends) of the lines that begin in the slice; no blank ones."""
     place = piece.start
     if place > 0:
         stream.seek(place - 1)
         place += len(stream.readline()) - 1
+    places: list[int] = []
+    lines: list[bytes] = []
+    size = 0
     for line in stream:
         if piece.end is not None and place >= piece.end:
-            return
+            break
         if line.strip():
-            yield place, line.removesuffix(b"\n").removesuffix(b"\r")
+            places.append(place)
+            lines.append(line.removesuffix(b"\n").removesuffix(b"\r"))
+            size += len(line)
         place += len(line)
+        if len(lines) >= BLOCK_ROWS or size >= BLOCK_BYTES:
+            yield places, lines
+            places, lines, size = [], [], 0
+    if lines:
+        yield places, lines
 
 
 def _json_row(source: FileSource, piece: FileSlice, place: int, line: bytes) -> dict[str, Any]:
@@ -174,47 +181,49 @@ def _json_row(source: FileSource, piece: FileSlice, place: int, line: bytes) -> 
 
 
 def _csv_blocks(source: FileSource, piece: FileSlice) -> Iterator[_Block]:
-    csv.field_size_limit(1 << 30)  # values may be long; Python stops at 128 KiB
+    rows = _csv_row_blocks(source, piece)
+    first = next(rows, [])
+    names = source.columns or (tuple(first[0]) if first else None)
+    if names is None:
+        return
+    check_columns(source, piece.name, names)
+    row = 0 if source.columns else 1
+    nulls = set(source.nulls)
+    for block in chain([first[row:]], rows):
+        if any(len(fields) != len(names) for fields in block):
+            bad = next(place for place, fields in enumerate(block) if len(fields) != len(names))
+            raise _bad_row(source, piece, row + bad, f"{len(names)} fields", f"{len(block[bad])} fields")
+        columns = [[None if cell in nulls else cell for cell in column] for column in zip(*block, strict=True)]
+        if block:
+            yield _Block(dict(zip(names, columns, strict=True)), range(row, row + len(block)))
+        row += len(block)
+
+
+def _csv_row_blocks(source: FileSource, piece: FileSlice) -> Iterator[list[list[str]]]:
+    """Rows that are not blank, the header line among them, in blocks of about BLOCK_BYTES."""
     with _stream(source, piece.name) as stream:
-        text = io.TextIOWrapper(stream, encoding="utf-8-sig", newline="")
-        rows = _csv_rows(source, piece, csv.reader(text, delimiter=source.delimiter, strict=True))
-        names = source.columns or next(((*row,) for _, row in rows), None)
-        if names is None:
-            return
-        check_columns(source, piece.name, names)
-        nulls = set(source.nulls)
-        while taken := list(islice(_of_width(source, piece, rows, len(names)), BLOCK_ROWS)):
-            columns = zip(*(row for _, row in taken), strict=True)
-            cells = {
-                name: [None if cell in nulls else cell for cell in column]
-                for name, column in zip(names, columns, strict=True)
-            }
-            yield _Block(cells, [line for line, _ in taken])
+        reader, size, read = _csv_reader(source, stream), 1_000, 0
+        try:
+            while block := list(islice(reader, size)):
+                yield block if all(block) else [row for row in block if row]
+                read += len(block)
+                size = max(1, min(BLOCK_ROWS, BLOCK_BYTES * read // max(1, stream.tell())))
+        except (csv.Error, UnicodeDecodeError) as error:
+            row = sum(1 for _ in _csv_lines(source, piece))
+            raise _bad_row(source, piece, row, "a CSV row in UTF-8", str(error)) from error
 
 
-def _csv_rows(source: FileSource, piece: FileSlice, reader: Any) -> Iterator[tuple[int, list[str]]]:
-    """(line on which it begins, fields) of each row that is not blank."""
-    line = 1
-    try:
-        for row in reader:
-            if row:
-                yield line, row
-            line = reader.line_num + 1
-    except csv.Error as error:
-        raise _bad_row(source, piece, line, "a CSV row", str(error)) from error
-    except UnicodeDecodeError as error:
-        raise _bad_row(source, piece, _undecodable_line(source, piece), "UTF-8", str(error)) from error
-
-
-def _of_width(
-    source: FileSource, piece: FileSlice, rows: Iterator[tuple[int, list[str]]], width: int
-) -> Iterator[tuple[int, list[str]]]:
-    for line, row in rows:
-        if len(row) != width:
-            raise _bad_row(source, piece, line, f"{width} fields", f"{len(row)} fields")
-        yield line, row
-
-
+def _csv_lines(source: FileSource, piece: FileSlice) -> Iterator[int]:
+    """The line on which each row begins that is not blank, up to the first that cannot be read."""
+    with _stream(source, piece.name) as stream:
+        reader, line = _csv_reader(source, stream, errors="surrogateescape"), 1
+        with contextlib.suppress(csv.Error):
+            for row in reader:
+                if any("\udc80" <= char <= "\udcff" for field in row for char in field):
+                    return
+                if row:
+                    yield line
+                line = reader.line_num + 1
 def _undecodable_line(source: FileSource, piece: FileSlice) -> int:
     with _stream(source, piece.name) as stream:
         for number, line in enumerate(stream, start=1):

@@ -10,6 +10,7 @@ from base64 import b64encode
 from collections.abc import Callable, Sequence
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
+from json.encoder import encode_basestring
 from typing import Any
 
 import numpy as np
@@ -39,8 +40,11 @@ def times_ms(values: Sequence[Any] | pa.Array, unit: str) -> np.ndarray:
         if pa.types.is_integer(values.type) and unit in ("ms", "us", "ns"):
             return np.asarray(values.cast(pa.int64())) // _TO_MS[unit][1]
     listed = values.to_pylist() if isinstance(values, pa.Array) else values
-    if unit == "ms" and all(type(value) is int for value in listed):
-        return _as_int64(listed)
+    kinds = set(map(type, listed))
+    if unit in ("ms", "us", "ns") and kinds == {int}:
+        return _as_int64(listed) // _TO_MS[unit][1]
+    if unit in ("ms", "us", "ns") and kinds == {str} and (numbers := _whole_numbers(listed)) is not None:
+        return np.asarray(numbers) // _TO_MS[unit][1]
     return _as_int64(_each(listed, f"a timestamp ({unit})", lambda value: _time_ms(value, unit)))
 
 
@@ -58,21 +62,46 @@ def partition_numbers(values: Sequence[Any], partitions: int) -> np.ndarray:
 
 def bytes_of(values: Sequence[Any]) -> pa.Array:
     """Text as UTF-8, bytes as they are, null as null, anything else as compact JSON text."""
+    if set(map(type, values)) <= {str, type(None)}:
+        try:
+            return pa.array(values, pa.string()).cast(pa.binary())
+        except UnicodeEncodeError:  # half a surrogate pair; named below
+            pass
     return pa.array(_each(values, "a value that can be written as text", _bytes), pa.binary())
 
 
 def json_objects(names: Sequence[str], columns: Sequence[Sequence[Any]]) -> pa.Array:
     """One compact JSON object a row, its fields in the order of ``names``, as UTF-8 bytes."""
-    rows = list(zip(*columns, strict=True))
-    texts = _each(rows, "values that JSON can hold", lambda row: json_text(dict(zip(names, row, strict=True))).encode())
-    return pa.array(texts, pa.binary())
+    pieces: list[pa.Scalar | pa.Array] = []
+    for place, (name, column) in enumerate(zip(names, columns, strict=True)):
+        pieces.append(pa.scalar(("," if place else "{") + encode_basestring(name) + ":", pa.string()))
+        pieces.append(_json_column(column))
+    end, between = pa.scalar("}", pa.string()), pa.scalar("", pa.string())
+    return pc.binary_join_element_wise(*pieces, end, between).cast(pa.binary())
+
+
+def _json_column(values: Sequence[Any]) -> pa.Array:
+    """JSON text of each value."""
+    kinds = set(map(type, values))
+    if kinds <= {str, type(None)}:
+        texts = ["null" if value is None else encode_basestring(value) for value in values]
+    elif kinds <= {int, type(None)}:
+        texts = ["null" if value is None else str(value) for value in values]
+    else:
+        texts = _each(values, "a value that JSON can hold", json_text)
+    try:
+        return pa.array(texts, pa.string())
+    except UnicodeEncodeError:  # half a surrogate pair; name its row
+        return pa.array(_each(texts, "text that is Unicode", lambda text: text.encode()), pa.string())
 
 
 def typed(texts: Sequence[str | None], kind: str) -> Sequence[Any]:
     """Text of CSV fields as ``string``, ``long``, ``double`` or ``boolean``; null stays null."""
     if kind == "string":
         return texts
-    readers: dict[str, Callable[[str], Any]] = {"long": _whole, "double": float, "boolean": _boolean}
+    if kind == "long" and (numbers := _whole_numbers(texts)) is not None:
+        return numbers.to_pylist()
+    readers: dict[str, Callable[[str], Any]] = {"long": _whole, "double": lambda text: float(_plain(text)), "boolean": _boolean}
     read = readers[kind]
     return _each(texts, f"a {kind}", lambda text: None if text is None else read(text))
 
@@ -83,6 +112,14 @@ def json_text(value: Any) -> str:
         return _STRICT.encode(value)
     except ValueError:
         return _STRICT.encode(_without_nan(value))
+
+
+def _whole_numbers(texts: Sequence[str | None]) -> pa.Array | None:
+    """Texts as int64, all at once; None when one does not fit (then they are read one by one, to name it)."""
+    try:
+        return pa.array(texts, pa.string()).cast(pa.int64())
+    except (pa.ArrowInvalid, UnicodeEncodeError):
+        return None
 
 
 def _each(values: Sequence[Any], expected: str, convert: Callable[[Any], Any]) -> list[Any]:

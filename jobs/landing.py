@@ -49,7 +49,10 @@ class LandingReport:
 class Lander(Protocol):
     """A source, seen by the landing of one topic."""
 
-    kind: str
+    @property
+    def kind(self) -> str:
+        """What the source is, in the ledger."""
+        ...
 
     def next_plan(self, rows: list[LedgerRow]) -> dict[str, Any] | None:
         """What is new after the ledger's ``rows``, as the content of a plan; None when nothing is."""
@@ -128,7 +131,8 @@ def _run(
         )
     table = open_table(path, storage_options=warehouse.storage_options)
     assert table is not None, f"{path}: committed, yet not there"
-    records = sum(f.records for f in live_files(table) if f.min_increment == f.max_increment == planned.increment)
+    own = planned.increment, planned.increment
+    records = sum(file.records for file in live_files(table) if file.bounds.get("increment") == own)
     content = {
         **{name: planned.content[name] for name in ("partitions", "cut_from", "cut_to", "gaps", "source")},
         "records": records,

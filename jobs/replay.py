@@ -265,9 +265,14 @@ class _Pipeline:
             str(sub.id): _add_books([r.counts for r in reports if r.sub_topology == sub.id])
             for sub in self.topology.sub_topologies
         }
-        landed = [by_sub[str(sub.id)] for sub in self.topology.sub_topologies if not isinstance(sub.source, RepartitionNode)]
+        landed = [
+            by_sub[str(sub.id)] for sub in self.topology.sub_topologies if not isinstance(sub.source, RepartitionNode)
+        ]
         files = [
-            (table, DataFile.from_dict(file)) for report in reports for table, found in report.files.items() for file in found
+            (table, DataFile.from_dict(file))
+            for report in reports
+            for table, found in report.files.items()
+            for file in found
         ]
         tasks = dict(self.previous.get("tasks", {}))
         tasks |= {f"{report.sub_topology}_{report.partition}": report.after for report in reports}
@@ -356,4 +361,3 @@ def report_of(increment: int, planned: dict[str, Any], done: dict[str, Any]) -> 
         waiting=planned["waiting"],
         done=done,
     )
-

@@ -133,7 +133,9 @@ class _TaskRun:
         self.watch = _Stopwatch()
 
     def run(self) -> TaskReport:
-        task = Task(self.topology, self.sub, self.description.partition, repartition_counts=self.description.repartitions)
+        task = Task(
+            self.topology, self.sub, self.description.partition, repartition_counts=self.description.repartitions
+        )
         before = self.description.before
         task.resume(
             {store: self._state(store, operator) for store, operator in task.stores.items()},
@@ -156,7 +158,9 @@ class _TaskRun:
 
     def _state(self, store: str, operator: StatefulOperator) -> pa.Table:
         """Newest row of every key that is not deleted."""
-        schema = operator.rows_schema().append(pa.field("increment", pa.int64())).append(pa.field("deleted", pa.bool_()))
+        schema = (
+            operator.rows_schema().append(pa.field("increment", pa.int64())).append(pa.field("deleted", pa.bool_()))
+        )
         files = self.description.state.get(store, ())
         rows = read_rows(self.tables.state(store), files, schema)
         if len(files) > 1:
@@ -290,7 +294,9 @@ def table_schema(topology: Topology, table: str) -> pa.Schema:
         return DEAD_LETTER_SCHEMA
     if kind == "outputs":
         sink = next(node for node in topology.sinks() if node.topic == name)
-        return output_schema(sink.shape.key.arrow_type, sink.shape.value.arrow_type, windowed=sink.shape.window is not None)
+        return output_schema(
+            sink.shape.key.arrow_type, sink.shape.value.arrow_type, windowed=sink.shape.window is not None
+        )
     if kind == "state":
         return state_schema(topology, name)
     return REPARTITION_SCHEMA
@@ -318,4 +324,3 @@ def state_schema(topology: Topology, store: str) -> pa.Schema:
             head = [("partition", pa.int32()), ("increment", pa.int64()), ("deleted", pa.bool_())]
             return pa.schema([*(pa.field(*column) for column in head), *stores[store].rows_schema()])
     raise AssertionError(f"no store {store} in the topology")
-

@@ -56,5 +56,3 @@ def _outcome(topology: Topology, description: TaskDescription) -> dict[str, Any]
         return asdict(run_task(topology, description))
     except ReplayError as error:
         return error
-
-

@@ -58,7 +58,7 @@ class Slice:
         filesystem, root = open_filesystem(self.path)
         for file in self.files:
             with filesystem.open_input_file(f"{root}/{file.path}") as source:
-                parquet = pq.ParquetFile(source, read_dictionary=["key"])
+                parquet = pq.ParquetFile(source)
                 for batch in parquet.iter_batches(records, columns=list(INPUT_COLUMNS)):
                     offsets = batch.column("offset").to_numpy()
                     first, after = np.searchsorted(offsets, [self.begin, self.end])
@@ -81,7 +81,9 @@ class Slice:
 
     def count(self) -> int:
         """Records in the slice; only files that are cut are opened."""
-        whole = [file for file in self.files if self.begin <= (file.min_offset or 0) and (file.max_offset or 0) < self.end]
+        whole = [
+            file for file in self.files if self.begin <= (file.min_offset or 0) and (file.max_offset or 0) < self.end
+        ]
         cut = tuple(file for file in self.files if file not in whole)
         return sum(file.records for file in whole) + len(Slice(self.path, cut, self.begin, self.end).times())
 

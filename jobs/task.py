@@ -80,6 +80,8 @@ class Task:
         self.stream_time_ms = NO_TIMESTAMP_MS
         self.tape_time_ms = NO_TIMESTAMP_MS
         self.lateness, self.counts = Lateness(), Counts()
+        self.unfinished: Result | None = None
+        """What the chunk caused on which the task failed, right up to the record that filled a buffer."""
         self.operators: dict[str, Operator] = {}
         self._children = {node.name: self.graph.children(node.name) for node in sub_topology.nodes}
         self._keys = {sub_topology.source.name: Keys(sub_topology.source.shape.key)}
@@ -150,7 +152,10 @@ class Task:
     # --- records ---------------------------------------------------------------------------------------------
 
     def process(self, records: pa.Table) -> Result:
-        """Run one chunk: columns offset int64, timestamp int64 (ms), key and value binary; in offset order."""
+        """Run one chunk: columns offset int64, timestamp int64 (ms), key and value binary; in offset order.
+
+        Raises BufferFull when a strict suppress buffer is full; ``unfinished`` then has what came before.
+        """
         records = records.combine_chunks()
         # Copies: a kernel compiled for Arrow's read-only memory would be another one than for our own.
         offset, time_ms = np.array(records["offset"]), np.array(records["timestamp"])
@@ -179,7 +184,11 @@ class Task:
         self._forward(source, batch, chunk, outputs, repartitions)
         reasons = {row: self._reason(row, bad_key, decoded.reasons) for row in np.flatnonzero(~readable).tolist()}
         self._count(chunk, int((~readable).sum()))
-        return Result(outputs.tables(), repartitions.tables(), _dropped(chunk), _dead_letters(records, source, reasons))
+        result = Result(outputs.tables(), repartitions.tables(), _dropped(chunk), _dead_letters(records, source, reasons))
+        if chunk.failure is not None:
+            self.unfinished = result
+            raise chunk.failure
+        return result
 
     def _intern(self, key: pa.Array) -> tuple[np.ndarray, np.ndarray]:
         """Codes of serialized keys, and which rows have an undecodable one. A key is decoded once."""
@@ -217,7 +226,9 @@ class Task:
             drops = Drops("negative-timestamp", rows, np.ones(len(rows), np.bool_), chunk.stream_time_ms[rows])
             chunk.drops.append((self.sub_topology.source.name, rows, drops))
 
-    def _forward(self, node: Node, batch: Batch, chunk: Chunk, outputs: "_Collected", repartitions: "_Collected") -> None:
+    def _forward(
+        self, node: Node, batch: Batch, chunk: Chunk, outputs: "_Collected", repartitions: "_Collected"
+    ) -> None:
         """Hand ``batch`` to the children of ``node``, depth first, in the order they were added."""
         children = self._children[node.name]
         if not children:
@@ -362,5 +373,3 @@ def _dead_letters(records: pa.Table, source: SourceNode | RepartitionNode, reaso
             "value": rows["value"].cast(pa.binary()),
         }
     )
-
-

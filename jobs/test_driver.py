@@ -5,6 +5,7 @@ topics too, before the next. Records are collected and run as one chunk when som
 through the compiled, columnar path.
 """
 
+from bisect import bisect_right
 from collections import deque
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -77,6 +78,7 @@ class TopologyTestDriver:
         self.dead_letters: list[DeadLetter] = []
         self._taken: list[tuple[int, int, int]] = []
         self._arrivals = 0
+        self._failure: BufferFull | None = None
         for task in self._tasks:
             task.resume({}, {})
 
@@ -85,7 +87,10 @@ class TopologyTestDriver:
     def pipe_input(self, topic: str, key: Any, value: Any, timestamp_ms: int) -> None:
         """Pipe one record, key and value as Python values of the topic's serdes."""
         shape = self._source(topic).shape
-        encoded = (serde.encode(serde.from_python([given]))[0].as_py() for serde, given in ((shape.key, key), (shape.value, value)))
+        encoded = (
+            serde.encode(serde.from_python([given]))[0].as_py()
+            for serde, given in ((shape.key, key), (shape.value, value))
+        )
         self.pipe_bytes(topic, *encoded, timestamp_ms)
 
     def pipe_bytes(self, topic: str, key: bytes | None, value: bytes | None, timestamp_ms: int) -> None:
@@ -152,12 +157,41 @@ class TopologyTestDriver:
     # --- run -------------------------------------------------------------------------------------------------
 
     def run(self) -> None:
-        """Process what was piped. Raises BufferFull with ``arrival``, the number of the record that filled it."""
+        """Process what was piped.
+
+        Raises BufferFull with ``arrival``, the number of the record that filled a suppress buffer. Outputs and refusals up
+        to that record can be read; the driver takes no more. (Metrics of a suppress above the full one count the whole
+        batch.)
+        """
+        if self._failure is not None:
+            if any(tape.rows for tape in self._tapes.values()):
+                raise self._failure
+            return
         for task in self._tasks:
             tape = self._tapes[task.sub_topology.source.topic]
             while tape.rows:
                 rows, tape.rows = tape.rows[: task.chunk_records], tape.rows[task.chunk_records :]
                 self._run_chunk(task, tape, rows)
+        if self._failure is not None:
+            self._forget_after(self._failure.arrival)
+            raise self._failure
+
+    def _fail(self, error: BufferFull, tape: _Tape) -> None:
+        """The first record that fills a buffer counts; what was piped after it is not processed any more."""
+        tape.rows.clear()
+        if self._failure is None or error.arrival < self._failure.arrival:
+            self._failure = error
+        for other in self._tapes.values():
+            waiting = other.arrivals[len(other.arrivals) - len(other.rows) :]
+            del other.rows[bisect_right(waiting, self._failure.arrival) :]
+
+    def _forget_after(self, arrival: int) -> None:
+        """Other branches and the sub-topologies before ran on to the end of the batch; that did not happen."""
+        for topic, records in self._outputs.items():
+            self._outputs[topic] = deque(record for record in records if record.arrival <= arrival)
+        self.dropped = [refusal for refusal in self.dropped if refusal.arrival <= arrival]
+        self.dead_letters = [letter for letter in self.dead_letters if letter.arrival <= arrival]
+        self._taken = [taken for taken in self._taken if taken[0] <= arrival]
 
     def _run_chunk(self, task: Task, tape: _Tape, rows: list[tuple[int, bytes | None, bytes | None]]) -> None:
         base, tape.next_offset = tape.next_offset, tape.next_offset + len(rows)
@@ -172,8 +206,10 @@ class TopologyTestDriver:
         try:
             result = task.process(records)
         except BufferFull as error:
+            assert task.unfinished is not None
+            result, rows = task.unfinished, rows[: error.cause_row + 1]
             error.arrival = tape.arrivals[base + error.cause_row]
-            raise
+            self._fail(error, tape)
         self._collect(task.sub_topology, tape, result.outputs)
         for topic, table in result.repartitions.items():
             self._repartition(self._tapes[topic], tape, table)
@@ -231,7 +267,9 @@ class StoreView:
         if node.shape.window is not None:
             bounds = (table[column].to_pylist() for column in ("window_start_ms", "window_end_ms"))
             windows = list(zip(*bounds, strict=True))
-        self._rows = sorted(zip(keys, windows, node.shape.value.to_python(values), strict=True), key=lambda row: row[:2])
+        self._rows = sorted(
+            zip(keys, windows, node.shape.value.to_python(values), strict=True), key=lambda row: row[:2]
+        )
 
     def all(self) -> list[tuple[Any, tuple[int, int] | None, Any]]:
         """(key, window or None, value) of every row, by key and window."""
@@ -248,5 +286,3 @@ class StoreView:
             for found, window, value in self._rows
             if found == key and window is not None and from_ms <= window[0] <= to_ms
         ]
-
-

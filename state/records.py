@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from state.buffers import is_valid
+from state.errors import BufferFull
 from state.keys import Keys
 
 NULL_KEY = -1
@@ -134,6 +135,12 @@ class Chunk:
     refused: np.ndarray
     drops: list[tuple[str, np.ndarray, Drops]] = field(default_factory=list)
     """(node, cause of each dropped record, the refusals)."""
+    failure: BufferFull | None = None
+
+    def fail(self, error: BufferFull) -> None:
+        """A record ended the run; of several such records the first counts. The task raises it when the chunk is done."""
+        if self.failure is None or error.cause_row < self.failure.cause_row:
+            self.failure = error
 
     def drop(self, node: str, batch: Batch, drops: Drops) -> None:
         """Book refusals of rows of ``batch`` at ``node``."""

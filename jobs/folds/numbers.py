@@ -93,7 +93,9 @@ def number_columns(array: pa.Array, dtype: type) -> tuple[np.ndarray, np.ndarray
     """Numbers (0 where null) and validity."""
     valid = is_valid(array)
     filled = array if array.null_count == 0 else pc.fill_null(array, 0)
-    return np.array(filled.to_numpy(zero_copy_only=False), dtype=dtype), valid  # a copy: kernels take no read-only memory
+    return np.array(
+        filled.to_numpy(zero_copy_only=False), dtype=dtype
+    ), valid  # a copy: kernels take no read-only memory
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,6 @@ from numba import njit
 
 from jobs.kernels.program import ADD, EMIT, MERGE, OLD, START
 from jobs.kernels.time_windows import PROGRAM, REFUSALS, STREAM_TIME, UPDATES
-from state.stores.slot_index import delete, insert
 from state.stores.slots import CHANGED, FREE_TOP, LIVE, LIVE_COUNT, OBSERVED_MS, STORED
 
 NO_SLOT = -1
@@ -28,7 +27,7 @@ def aggregate_sessions(  # type: ignore[no-untyped-def]
     of a key code by falling end. Refusals of the store (kind 2) do not keep the update from being forwarded.
     """
     key, time, valid, begin, end_row = rows
-    s_key, s_start, s_end, s_time, s_flags, table, free, counts = slots
+    s_key, s_start, s_end, s_time, s_flags, _, free, counts = slots
     head, following = lists
     u_row, u_key, u_start, u_end, u_valid, u_old_valid, u_stream_time = updates
     p_flags, p_slot, p_argument = program
@@ -112,12 +111,11 @@ def is_expired(end, limit, segment):  # type: ignore[no-untyped-def]
 
 @njit(cache=True)
 def link(slots, lists, slot):  # type: ignore[no-untyped-def]
-    """Enter a session into the index and its key's list, which is ordered by falling end."""
-    s_key, s_start, s_end, _, s_flags, table, _, counts = slots
+    """Enter a session into its key's list, which is ordered by falling end."""
+    s_key, _, s_end, _, s_flags, _, _, counts = slots
     head, following = lists
     s_flags[slot] = (s_flags[slot] & STORED) | LIVE | CHANGED
     counts[LIVE_COUNT] += 1
-    insert(table, s_key, s_start, s_end, slot)
     before, at = NO_SLOT, head[s_key[slot]]
     while at != NO_SLOT and s_end[at] > s_end[slot]:
         before, at = at, following[at]
@@ -130,8 +128,8 @@ def link(slots, lists, slot):  # type: ignore[no-untyped-def]
 
 @njit(cache=True)
 def unlink(slots, lists, slot):  # type: ignore[no-untyped-def]
-    """Take a session out of its key's list and the index; a stored one stays behind as a grave."""
-    s_key, s_start, s_end, _, s_flags, table, free, counts = slots
+    """Take a session out of its key's list; a stored one stays behind as a grave."""
+    s_key, _, _, _, s_flags, _, free, counts = slots
     head, following = lists
     before, at = NO_SLOT, head[s_key[slot]]
     while at != slot:
@@ -140,7 +138,6 @@ def unlink(slots, lists, slot):  # type: ignore[no-untyped-def]
         head[s_key[slot]] = following[slot]
     else:
         following[before] = following[slot]
-    delete(table, s_key, s_start, s_end, slot)
     counts[LIVE_COUNT] -= 1
     if s_flags[slot] & STORED:
         s_flags[slot] = STORED

@@ -3,55 +3,81 @@
 Rule: a change is put first, then every entry leaves whose buffer time is ``<= stream time - wait``, oldest first and
 equal ones by serialized windowed key. A second change of a key keeps the entry's place and replaces its value, so that what
 leaves is the latest change at the place of the first. A tombstone of a final result leaves in silence.
+
+Stream time never goes back and an entry's buffer time never changes, so the row at which an entry will leave is known when
+it is put: no queue is kept, and what leaves is put in order once a call, by counting.
 """
 
 import numpy as np
 from numba import njit
 
 from state.keys import compare_serialized, compare_serialized_sessions
-from state.stores.slot_index import delete, find, insert
+from state.stores.slot_index import delete, find, insert, rebuild, replace
 from state.stores.slots import CHANGED, FREE_TOP, LIVE, LIVE_COUNT, STORED
 
 NO_VALUE = -1
 
-EMITTED, STREAM_TIME, COUNT_MAX, BYTES, BYTES_MAX, FULL_ROW = 0, 1, 2, 3, 4, 5
-"""Places in ``totals``; FULL_ROW: row at which the buffer went over its limit, or -1."""
+EMITTED, STREAM_TIME, COUNT_MAX, BYTES, BYTES_MAX, FULL_ROW, FULL_COUNT, FULL_BYTES = 0, 1, 2, 3, 4, 5, 6, 7
+"""Places in ``totals``; FULL_ROW: row at which the buffer went over its limit, or -1, and what it held then."""
 
 
 @njit(cache=True)
 def suppress_until_window_closes(  # type: ignore[no-untyped-def]
-    rows, sizes, keys, wait, is_session, limits, slots, entries, heap, emitted, totals
+    rows, sizes, keys, wait, is_session, limits, slots, entries, emitted, totals
 ):
     """Take changes ``(key, start, end, time, valid)`` in order.
 
     ``sizes``: (fixed, new bytes, old bytes, old hash) a row, or empty arrays when bytes are not counted. ``keys``: (data, offsets)
-    of the interned keys. ``entries``: (reference, valid, bytes, prior bytes, prior hash) by slot; the reference of row r of this
-    call is ``-(r + 2)``. ``heap``: (time, slot) with its length in ``totals``' last place. ``limits``: (records, bytes).
+    of the interned keys. ``entries``: (reference, valid, bytes, prior bytes, prior hash, leaves) by slot; the reference of row r
+    of this call is ``-(r + 2)``; ``leaves``: row after which the entry goes. ``limits``: (records, bytes).
     ``emitted``: (row that evicted, key, start, end, time, reference, stream time).
     """
     key, start, end, time, valid = rows
     s_key, s_start, s_end, s_time, s_flags, table, free, counts = slots
-    e_reference, e_valid, e_bytes, e_prior, e_prior_hash = entries
-    h_time, h_slot = heap
-    o_row, o_key, o_start, o_end, o_time, o_reference, o_stream_time = emitted
+    e_reference, e_valid, e_bytes, e_prior, e_prior_hash, e_leaves = entries
+    n = key.shape[0]
     with_bytes = sizes[0].shape[0] > 0
-    n_out, observed, n_heap = 0, totals[STREAM_TIME], counts[LIVE_COUNT]
-    totals[FULL_ROW] = -1
-    for row in range(key.shape[0]):
-        observed = max(observed, time[row])
+    observed = np.empty(n, np.int64)
+    highest = totals[STREAM_TIME]
+    for row in range(n):
+        highest = max(highest, time[row])
+        observed[row] = highest
+    totals[STREAM_TIME] = highest
+    puts, goes = np.zeros(n, np.int8), np.zeros(n, np.int64)
+    bytes_put, bytes_gone = np.zeros(n if with_bytes else 0, np.int64), np.zeros(n if with_bytes else 0, np.int64)
+    count_before, bytes_before = counts[LIVE_COUNT], totals[BYTES]
+    leaving = np.empty(n + count_before, np.int32)
+    n_leaving = 0
+    for slot in range(s_flags.shape[0] if count_before else 0):
+        if s_flags[slot] & LIVE:
+            e_leaves[slot] = n
+            if n > 0 and s_end[slot] <= highest - wait:
+                e_leaves[slot] = first_reaching(observed, 0, s_end[slot] + wait)
+                leaving[n_leaving] = slot
+                n_leaving += 1
+    guess = 0
+    for row in range(n):
         slot = find(table, s_key, s_start, s_end, key[row], start[row], end[row])
-        if slot < 0:
+        if slot < 0 or e_leaves[slot] < row:
             counts[FREE_TOP] -= 1
+            fresh = free[counts[FREE_TOP]]
+            s_key[fresh], s_start[fresh], s_end[fresh], s_flags[fresh] = key[row], start[row], end[row], LIVE
+            if slot < 0:
+                insert(table, s_key, s_start, s_end, fresh)
+            else:  # the entry of before has left, this one takes its place in the index
+                replace(table, s_key, s_start, s_end, slot, fresh)
+            slot = fresh
             counts[LIVE_COUNT] += 1
-            slot = free[counts[FREE_TOP]]
-            s_key[slot], s_start[slot], s_end[slot], s_flags[slot] = key[row], start[row], end[row], LIVE
-            insert(table, s_key, s_start, s_end, slot)
+            puts[row] = 1
             e_bytes[slot] = 0
             if with_bytes:
                 e_prior[slot], e_prior_hash[slot] = sizes[2][row], sizes[3][row]
-            h_time[n_heap], h_slot[n_heap] = end[row], slot
-            n_heap += 1
-            sift_up(h_time, h_slot, n_heap - 1, keys, is_session, s_key, s_start, s_end)
+            e_leaves[slot] = n
+            if end[row] <= highest - wait:
+                guess = near_reaching(observed, row, guess, end[row] + wait)
+                e_leaves[slot] = guess
+                leaving[n_leaving] = slot
+                n_leaving += 1
         s_time[slot], e_valid[slot] = time[row], valid[row]
         e_reference[slot] = -(row + 2) if valid[row] else NO_VALUE
         s_flags[slot] |= CHANGED
@@ -59,39 +85,112 @@ def suppress_until_window_closes(  # type: ignore[no-untyped-def]
             fixed, new_bytes, old_bytes, old_hash = sizes[0][row], sizes[1][row], sizes[2][row], sizes[3][row]
             same = old_bytes == e_prior[slot] and old_hash == e_prior_hash[slot]
             size = fixed + max(e_prior[slot], 0) + (0 if same or old_bytes < 0 else old_bytes) + new_bytes
-            totals[BYTES] += size - e_bytes[slot]
+            bytes_put[row] = size - e_bytes[slot]
             e_bytes[slot] = size
-            totals[BYTES_MAX] = max(totals[BYTES_MAX], totals[BYTES])
-        totals[COUNT_MAX] = max(totals[COUNT_MAX], n_heap)
-        while n_heap > 0 and h_time[0] <= observed - wait:
-            slot = h_slot[0]
-            n_heap -= 1
-            h_time[0], h_slot[0] = h_time[n_heap], h_slot[n_heap]
-            sift_down(h_time, h_slot, n_heap, keys, is_session, s_key, s_start, s_end)
-            if e_valid[slot]:
-                o_row[n_out], o_key[n_out], o_start[n_out], o_end[n_out] = row, s_key[slot], s_start[slot], s_end[slot]
-                o_time[n_out], o_reference[n_out], o_stream_time[n_out] = s_time[slot], e_reference[slot], observed
-                n_out += 1
-            totals[BYTES] -= e_bytes[slot]
-            delete(table, s_key, s_start, s_end, slot)
-            counts[LIVE_COUNT] -= 1
-            e_reference[slot] = NO_VALUE
-            if s_flags[slot] & STORED:
-                s_flags[slot] = STORED
-            else:
-                s_flags[slot] = 0
-                free[counts[FREE_TOP]] = slot
-                counts[FREE_TOP] += 1
-        if n_heap > limits[0] or totals[BYTES] > limits[1]:
-            totals[FULL_ROW] = row
+    for i in range(n_leaving):
+        goes[e_leaves[leaving[i]]] += 1
+        if with_bytes:
+            bytes_gone[e_leaves[leaving[i]]] += e_bytes[leaving[i]]
+    measure(puts, goes, bytes_put, bytes_gone, count_before, bytes_before, limits, totals)
+    order = in_order(leaving[:n_leaving], goes, keys, is_session, s_key, s_start, s_end, e_leaves)
+    last_row = n if totals[FULL_ROW] < 0 else totals[FULL_ROW]
+    totals[EMITTED] = emit(order, observed, last_row, slots, entries, emitted)
+    forget(order, slots)
+
+
+@njit(cache=True)
+def first_reaching(observed, begin, time):  # type: ignore[no-untyped-def]
+    """First row from ``begin`` on at which stream time is at least ``time``, by bisection."""
+    end = observed.shape[0]
+    while begin < end:
+        middle = (begin + end) >> 1
+        if observed[middle] < time:
+            begin = middle + 1
+        else:
+            end = middle
+    return begin
+
+
+@njit(cache=True)
+def near_reaching(observed, begin, guess, time):  # type: ignore[no-untyped-def]
+    """As first_reaching; starts at ``guess``, since neighbours leave near one another."""
+    guess = max(begin, min(guess, observed.shape[0] - 1))
+    for _ in range(8):
+        if observed[guess] < time:
+            guess += 1
+        elif guess > begin and observed[guess - 1] >= time:
+            guess -= 1
+        else:
+            return guess
+    return first_reaching(observed, begin, time)
+
+
+@njit(cache=True)
+def measure(puts, goes, bytes_put, bytes_gone, count, size, limits, totals):  # type: ignore[no-untyped-def]
+    """Most entries and bytes, counted after a put and before anything leaves; and where a limit was passed, after it left."""
+    totals[FULL_ROW] = -1
+    for row in range(puts.shape[0]):
+        count += puts[row]
+        if bytes_put.shape[0]:
+            size += bytes_put[row]
+        totals[COUNT_MAX], totals[BYTES_MAX] = max(totals[COUNT_MAX], count), max(totals[BYTES_MAX], size)
+        count -= goes[row]
+        if bytes_put.shape[0]:
+            size -= bytes_gone[row]
+        if count > limits[0] or size > limits[1]:
+            totals[FULL_ROW], totals[FULL_COUNT], totals[FULL_BYTES] = row, count, size
             break
-    totals[EMITTED], totals[STREAM_TIME] = n_out, observed
+    totals[BYTES] = size
 
 
-@njit(cache=True, inline="always")
-def is_before(time_a, a, time_b, b, keys, is_session, s_key, s_start, s_end):  # type: ignore[no-untyped-def]
-    if time_a != time_b:
-        return time_a < time_b
+@njit(cache=True)
+def in_order(leaving, goes, keys, is_session, s_key, s_start, s_end, e_leaves):  # type: ignore[no-untyped-def]
+    """``leaving`` slots by the row they leave at, then window end, then serialized key."""
+    at = np.empty(goes.shape[0] + 1, np.int64)
+    at[0] = 0
+    for row in range(goes.shape[0]):
+        at[row + 1] = at[row] + goes[row]
+    order = np.empty(leaving.shape[0], np.int32)
+    for i in range(leaving.shape[0]):
+        row = e_leaves[leaving[i]]
+        order[at[row]] = leaving[i]
+        at[row] += 1
+    spare = np.empty(leaving.shape[0], np.int32)
+    first = 0
+    for row in range(goes.shape[0]):
+        if goes[row] > 1:
+            sort_group(order, spare, first, first + goes[row], keys, is_session, s_key, s_start, s_end)
+        first += goes[row]
+    return order
+
+
+@njit(cache=True)
+def sort_group(order, spare, begin, end, keys, is_session, s_key, s_start, s_end):  # type: ignore[no-untyped-def]
+    """Merge sort of ``order[begin:end]``, bottom up."""
+    width = 1
+    while width < end - begin:
+        for left in range(begin, end, 2 * width):
+            middle, right = min(left + width, end), min(left + 2 * width, end)
+            a, b = left, middle
+            for place in range(left, right):
+                take_a = b >= right or (
+                    a < middle and not is_before(order[b], order[a], keys, is_session, s_key, s_start, s_end)
+                )
+                if take_a:
+                    spare[place] = order[a]
+                    a += 1
+                else:
+                    spare[place] = order[b]
+                    b += 1
+        for place in range(begin, end):
+            order[place] = spare[place]
+        width *= 2
+
+
+@njit(cache=True)
+def is_before(a, b, keys, is_session, s_key, s_start, s_end):  # type: ignore[no-untyped-def]
+    if s_end[a] != s_end[b]:
+        return s_end[a] < s_end[b]
     data, offsets = keys
     if is_session:
         order = compare_serialized_sessions(data, offsets, s_key[a], s_end[a], s_start[a], s_key[b], s_end[b], s_start[b])
@@ -101,49 +200,41 @@ def is_before(time_a, a, time_b, b, keys, is_session, s_key, s_start, s_end):  #
 
 
 @njit(cache=True)
-def sift_up(h_time, h_slot, at, keys, is_session, s_key, s_start, s_end):  # type: ignore[no-untyped-def]
-    time, slot = h_time[at], h_slot[at]
-    while at > 0:
-        parent = (at - 1) >> 1
-        if not is_before(time, slot, h_time[parent], h_slot[parent], keys, is_session, s_key, s_start, s_end):
-            break
-        h_time[at], h_slot[at] = h_time[parent], h_slot[parent]
-        at = parent
-    h_time[at], h_slot[at] = time, slot
-
-
-@njit(cache=True)
-def sift_down(h_time, h_slot, n, keys, is_session, s_key, s_start, s_end):  # type: ignore[no-untyped-def]
-    if n == 0:
-        return
-    at, time, slot = 0, h_time[0], h_slot[0]
-    while True:
-        child = 2 * at + 1
-        if child >= n:
-            break
-        right = child + 1
-        if right < n and is_before(
-            h_time[right], h_slot[right], h_time[child], h_slot[child], keys, is_session, s_key, s_start, s_end
-        ):
-            child = right
-        if not is_before(h_time[child], h_slot[child], time, slot, keys, is_session, s_key, s_start, s_end):
-            break
-        h_time[at], h_slot[at] = h_time[child], h_slot[child]
-        at = child
-    h_time[at], h_slot[at] = time, slot
-
-
-@njit(cache=True)
-def refill(heap, slots, keys, is_session):  # type: ignore[no-untyped-def]
-    """Build the heap anew from the live slots, after a load."""
-    s_key, s_start, s_end, _, s_flags, _, _, _ = slots
-    h_time, h_slot = heap
+def emit(order, observed, last_row, slots, entries, emitted):  # type: ignore[no-untyped-def]
+    """Write out what leaves at rows up to ``last_row``; tombstones stay silent."""
+    s_key, s_start, s_end, s_time, _, _, _, _ = slots
+    e_reference, e_valid, _, _, _, e_leaves = entries
+    o_row, o_key, o_start, o_end, o_time, o_reference, o_stream_time = emitted
     n = 0
-    for slot in range(s_flags.shape[0]):
-        if s_flags[slot] & LIVE:
-            h_time[n], h_slot[n] = s_end[slot], slot
+    for i in range(order.shape[0]):
+        slot = order[i]
+        if e_valid[slot] and e_leaves[slot] <= last_row:
+            row = e_leaves[slot]
+            o_row[n], o_key[n], o_start[n], o_end[n] = row, s_key[slot], s_start[slot], s_end[slot]
+            o_time[n], o_reference[n], o_stream_time[n] = s_time[slot], e_reference[slot], observed[row]
             n += 1
-            sift_up(h_time, h_slot, n - 1, keys, is_session, s_key, s_start, s_end)
+        e_reference[slot] = NO_VALUE
+    return n
+
+
+@njit(cache=True)
+def forget(order, slots):  # type: ignore[no-untyped-def]
+    """Free the slots of ``order``; stored ones stay behind as graves."""
+    s_key, s_start, s_end, _, s_flags, table, free, counts = slots
+    few = order.shape[0] * 8 < counts[LIVE_COUNT]
+    for i in range(order.shape[0]):
+        slot = order[i]
+        if few and find(table, s_key, s_start, s_end, s_key[slot], s_start[slot], s_end[slot]) == slot:
+            delete(table, s_key, s_start, s_end, slot)
+        if s_flags[slot] & STORED:
+            s_flags[slot] = STORED
+        else:
+            s_flags[slot] = 0
+            free[counts[FREE_TOP]] = slot
+            counts[FREE_TOP] += 1
+    counts[LIVE_COUNT] -= order.shape[0]
+    if not few and order.shape[0]:
+        rebuild(table, s_key, s_start, s_end, s_flags)
 
 
 def room(records: int, buffered: int) -> tuple[np.ndarray, ...]:

@@ -307,4 +307,3 @@ def null_key_drops(batch: Batch, rows: np.ndarray, null_key: str, other: str) ->
         for reason, chosen in ((null_key, rows[~has_key]), (other, rows[has_key]))
         if len(chosen)
     ]
-

@@ -25,6 +25,7 @@ class SessionSlots(Slots):
     """Slots and, for every one, the session of its key that ends before it."""
 
     extra = {"following": np.int32}
+    is_indexed = False
     following: np.ndarray
 
 

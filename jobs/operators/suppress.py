@@ -33,16 +33,14 @@ class BufferSlots(Slots):
         "bytes": np.int64,
         "prior_bytes": np.int64,
         "prior_hash": np.int64,
-        "heap_time": np.int64,
-        "heap_slot": np.int32,
+        "leaves": np.int64,
     }
     reference: np.ndarray
     valid: np.ndarray
     bytes: np.ndarray
     prior_bytes: np.ndarray
     prior_hash: np.ndarray
-    heap_time: np.ndarray
-    heap_slot: np.ndarray
+    leaves: np.ndarray
 
 
 class SuppressUntilWindowCloses(StatefulOperator):
@@ -64,7 +62,7 @@ class SuppressUntilWindowCloses(StatefulOperator):
         self.counts_bytes = place.counts_bytes or max_bytes != UNBOUNDED
         self.slots = BufferSlots()
         self.heap = ValueHeap(value.arrow_type)
-        self.totals = np.array([0, -1, 0, 0, 0, -1], np.int64)
+        self.totals = np.array([0, -1, 0, 0, 0, -1, 0, 0], np.int64)
         self.emitted = 0
 
     def process(self, batch: Batch, chunk: Chunk) -> Batch:
@@ -81,13 +79,12 @@ class SuppressUntilWindowCloses(StatefulOperator):
             self.is_session,
             self.limits,
             self._slot_columns(),
-            (slots.reference, slots.valid, slots.bytes, slots.prior_bytes, slots.prior_hash),
-            (slots.heap_time, slots.heap_slot),
+            (slots.reference, slots.valid, slots.bytes, slots.prior_bytes, slots.prior_hash, slots.leaves),
             out,
             self.totals,
         )
         if self.totals[suppress.FULL_ROW] >= 0:
-            raise self._full(batch)
+            chunk.fail(self._full(batch))
         n = int(self.totals[suppress.EMITTED])
         self.emitted += n
         row, key, start, end, time_ms, reference, stream_time = (column[:n] for column in out)
@@ -137,7 +134,7 @@ class SuppressUntilWindowCloses(StatefulOperator):
     def _full(self, batch: Batch) -> BufferFull:
         row = int(self.totals[suppress.FULL_ROW])
         key = self.place.shape.key.to_python(self.place.keys.typed(batch.key[row : row + 1]))[0]
-        count, size = int(self.slots.counts[LIVE_COUNT]), int(self.totals[suppress.BYTES])
+        count, size = int(self.totals[suppress.FULL_COUNT]), int(self.totals[suppress.FULL_BYTES])
         limits = [f"{limit}" if limit != UNBOUNDED else "any number of" for limit in self.limits]
         error = BufferFull(
             f"{self.place.node}, key {key!r}",
@@ -159,9 +156,7 @@ class SuppressUntilWindowCloses(StatefulOperator):
         self.totals[suppress.BYTES] = clocks.get("bytes", 0)
         rows = rows.combine_chunks()
         key = self.place.keys.intern(self.place.shape.key.encode(rows["key"].combine_chunks()))
-        start, end, time = (
-            rows[name].to_numpy() for name in ("window_start_ms", "window_end_ms", "record_time_ms")
-        )
+        start, end, time = (rows[name].to_numpy() for name in ("window_start_ms", "window_end_ms", "record_time_ms"))
         at = self.slots.add(key, start, end, time)
         value = rows["value"].combine_chunks()
         valid = ~rows["is_tombstone"].combine_chunks().to_numpy(zero_copy_only=False)
@@ -169,8 +164,6 @@ class SuppressUntilWindowCloses(StatefulOperator):
         self.slots.reference[at] = np.where(valid, self.heap.append(value) + np.arange(len(at)), suppress.NO_VALUE)
         for name in ("bytes", "prior_bytes", "prior_hash"):
             getattr(self.slots, name)[at] = rows[name].to_numpy()
-        keys = self.place.keys.data, self.place.keys.offsets
-        suppress.refill((self.slots.heap_time, self.slots.heap_slot), self._slot_columns(), keys, self.is_session)
 
     def clocks(self) -> Clocks:
         return {

@@ -202,7 +202,9 @@ class KGroupedStream:
         if initializer is None or returns is None:
             raise TopologyError(place, "initializer and returns beside the aggregator", "none", "give both")
         if isinstance(self._windows, SessionWindows) and merger is None:
-            raise TopologyError(place, "a merger, since sessions merge", "none", "give merger=(key, one, other) -> aggregate")
+            raise TopologyError(
+                place, "a merger, since sessions merge", "none", "give merger=(key, one, other) -> aggregate"
+            )
         if merger is None:
             return PythonFold(initializer, aggregator, returns, starts_null=initializer() is None)
         return PythonFold(initializer, aggregator, returns, merger, starts_null=initializer() is None)
@@ -235,9 +237,7 @@ class KGroupedStream:
 
     def _repartitioned(self, store: str) -> Node:
         """Kafka names the three nodes of a repartition after its topic, unless the store's name is generated."""
-        sink, null_filter, source = (
-            self._graph.next_name(f"KSTREAM-{kind}-") for kind in ("SINK", "FILTER", "SOURCE")
-        )
+        sink, null_filter, source = (self._graph.next_name(f"KSTREAM-{kind}-") for kind in ("SINK", "FILTER", "SOURCE"))
         topic = f"{store}-repartition"
         if not store.startswith("KSTREAM-"):
             sink, null_filter, source = f"{topic}-sink", f"{topic}-filter", f"{topic}-source"

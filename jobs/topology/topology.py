@@ -45,10 +45,7 @@ class Topology:
                 number,
                 tuple(group),
                 tuple(
-                    child
-                    for node in group
-                    for child in graph.children(node.name)
-                    if isinstance(child, RepartitionNode)
+                    child for node in group for child in graph.children(node.name) if isinstance(child, RepartitionNode)
                 ),
             )
             for number, group in enumerate(graph.groups())
@@ -61,7 +58,9 @@ class Topology:
     @property
     def fingerprint(self) -> str:
         """Sixteen hex digits that change with the graph, its windows and its limits (not with Python callables)."""
-        return hashlib.sha256("\n".join([self.describe(), *map(settings, self.graph.nodes.values())]).encode()).hexdigest()[:16]
+        return hashlib.sha256(
+            "\n".join([self.describe(), *map(settings, self.graph.nodes.values())]).encode()
+        ).hexdigest()[:16]
 
     def source_topics(self) -> list[str]:
         return [node.topic for node in self.graph.nodes.values() if isinstance(node, SourceNode)]

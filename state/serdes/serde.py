@@ -76,7 +76,7 @@ class Serde:
     @staticmethod
     def of(arrow_type: pa.DataType) -> "Serde":
         """The serde of computed values: long, double, string, ..., JSON for a struct. ConfigError for other types."""
-        if arrow_type == VariantCodec().arrow_type:
+        if Serde._plain(arrow_type) == VariantCodec().arrow_type:
             return Serde.variant()
         if pa.types.is_struct(arrow_type):
             fields = [pa.field(field.name, Serde._plain(field.type)) for field in arrow_type]

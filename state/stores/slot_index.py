@@ -71,3 +71,13 @@ def rebuild(table, keys, starts, ends, flags):  # type: ignore[no-untyped-def]
     for slot in range(flags.shape[0]):
         if flags[slot] & 1:
             insert(table, keys, starts, ends, slot)
+
+
+@njit(cache=True)
+def replace(table, keys, starts, ends, slot, other):  # type: ignore[no-untyped-def]
+    """Let ``other`` stand where ``slot``, of the same (key, start, end), stood."""
+    mask = table.shape[0] - 1
+    at = _home(mask, keys[slot], starts[slot], ends[slot])
+    while table[at] != slot:
+        at = (at + 1) & mask
+    table[at] = other

@@ -27,6 +27,8 @@ class Slots:
     """
 
     extra: dict[str, type] = {}
+    is_indexed = True
+    """False: found by other means than the index, which is then not kept."""
 
     def __init__(self, capacity: int = 1024) -> None:
         self.capacity = 0
@@ -62,14 +64,14 @@ class Slots:
     def graves(self) -> np.ndarray:
         """Removed slots whose row the durable table still has, and that no live slot replaces."""
         graves = np.flatnonzero((self.flags & (LIVE | STORED)) == STORED)
-        replaced = [
-            slot_index.find(
-                self.table, self.key, self.start, self.end, int(self.key[g]), int(self.start[g]), int(self.end[g])
-            )
-            >= 0
-            for g in graves
-        ]
-        return graves[~np.array(replaced, dtype=np.bool_)] if len(graves) else graves
+        if len(graves) == 0:
+            return graves
+        return graves[~np.isin(self._identity(graves), self._identity(self.changed()))]
+
+    def _identity(self, slots: np.ndarray) -> np.ndarray:
+        """(key, start, end) of ``slots`` as one comparable value each."""
+        columns = np.stack([self.key[slots].astype(np.int64), self.start[slots], self.end[slots]], axis=1)
+        return np.ascontiguousarray(columns).view("V24").ravel()
 
     def add(self, key: np.ndarray, start: np.ndarray, end: np.ndarray, time: np.ndarray) -> np.ndarray:
         """Enter rows read from the durable table; returns their slots."""
@@ -80,7 +82,7 @@ class Slots:
         self.counts[LIVE_COUNT] += len(key)
         self.key[slots], self.start[slots], self.end[slots], self.time[slots] = key, start, end, time
         self.flags[slots] = LIVE | STORED
-        slot_index.rebuild(self.table, self.key, self.start, self.end, self.flags)
+        self._index()
         return slots
 
     def release(self, slots: np.ndarray) -> None:
@@ -92,7 +94,11 @@ class Slots:
         self.counts[FREE_TOP] = top + len(slots)
         self.counts[LIVE_COUNT] -= len(slots)
         self.flags[slots] = 0
-        slot_index.rebuild(self.table, self.key, self.start, self.end, self.flags)
+        self._index()
+
+    def _index(self) -> None:
+        if self.is_indexed:
+            slot_index.rebuild(self.table, self.key, self.start, self.end, self.flags)
 
     def _grow(self, capacity: int) -> None:
         grown = capacity - self.capacity
@@ -110,5 +116,5 @@ class Slots:
         self.free = free
         self.counts[FREE_TOP] = top + grown
         self.capacity = capacity
-        self.table = np.empty(1 << (2 * capacity - 1).bit_length(), np.int32)
-        slot_index.rebuild(self.table, self.key, self.start, self.end, self.flags)
+        self.table = np.empty(1 << (2 * capacity - 1).bit_length() if self.is_indexed else 0, np.int32)
+        self._index()

@@ -31,8 +31,8 @@ class Scenario:
 
     @property
     def family(self) -> str:
-        """The name without its number: scenarios of one family are about one operator."""
-        return self.name.rpartition("/")[0] or self.name
+        """The name without its number: scenarios of one family are about one operator, or one KIP."""
+        return self.name.removeprefix("public/").rpartition("/")[0] or "examples"
 
 
 def read_scenarios(path: Path) -> list[Scenario]:
