@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, islice
 from typing import Any, Self
 
 import numpy as np
@@ -25,6 +25,8 @@ from state.errors import LandingError
 from state.tables import open_filesystem
 
 BLOCK_ROWS = 50_000
+BLOCK_BYTES = 16 << 20
+"""About the most that is turned into records at a time."""
 SLICE_BYTES = 32 << 20
 """About what one task reads; a CSV file is never split, because a quoted field may hold line ends."""
 
@@ -65,7 +67,7 @@ class FileRecords:
 
 @dataclass(frozen=True, slots=True)
 class _Block:
-    """Some consecutive rows as columns. ``places[i]`` says where row ``i`` stands; ``lines`` are whole lines."""
+    """Some consecutive rows as columns. ``places[i]`` is the place of row ``i`` for ``_bad_row``; ``lines``: whole."""
 
     columns: Mapping[str, Sequence[Any] | pa.Array]
     places: Sequence[int]
@@ -209,29 +211,29 @@ def _csv_row_blocks(source: FileSource, piece: FileSlice) -> Iterator[list[list[
                 read += len(block)
                 size = max(1, min(BLOCK_ROWS, BLOCK_BYTES * read // max(1, stream.tell())))
         except (csv.Error, UnicodeDecodeError) as error:
-            row = sum(1 for _ in _csv_lines(source, piece))
+            row = sum(1 for _ in _csv_lines(source, piece)) - 1
             raise _bad_row(source, piece, row, "a CSV row in UTF-8", str(error)) from error
 
 
+def _csv_reader(source: FileSource, stream: io.BufferedReader, errors: str = "strict") -> Any:
+    csv.field_size_limit(1 << 30)  # values may be long; Python stops at 128 KiB
+    text = io.TextIOWrapper(stream, encoding="utf-8-sig", errors=errors, newline="")
+    return csv.reader(text, delimiter=source.delimiter, strict=True)
+
+
 def _csv_lines(source: FileSource, piece: FileSlice) -> Iterator[int]:
-    """The line on which each row begins that is not blank, up to the first that cannot be read."""
+    """The line on which each row begins that is not blank; the last is that of the row that cannot be read, if any."""
     with _stream(source, piece.name) as stream:
         reader, line = _csv_reader(source, stream, errors="surrogateescape"), 1
-        with contextlib.suppress(csv.Error):
+        try:
             for row in reader:
-                if any("\udc80" <= char <= "\udcff" for field in row for char in field):
-                    return
                 if row:
                     yield line
+                if any("\udc80" <= char <= "\udcff" for cell in row for char in cell):
+                    return
                 line = reader.line_num + 1
-def _undecodable_line(source: FileSource, piece: FileSlice) -> int:
-    with _stream(source, piece.name) as stream:
-        for number, line in enumerate(stream, start=1):
-            try:
-                line.decode()
-            except UnicodeDecodeError:
-                return number
-    raise AssertionError(f"{piece.name}: every line is UTF-8 after all")
+        except csv.Error:
+            yield line
 
 
 # Parquet
@@ -245,10 +247,17 @@ def _parquet_blocks(source: FileSource, piece: FileSlice) -> Iterator[_Block]:
         sizes = [file.metadata.row_group(group).num_rows for group in range(file.metadata.num_row_groups)]
         row = sum(sizes[: piece.start]) + 1
         groups = list(range(len(sizes))[piece.start : piece.end])
-        for batch in file.iter_batches(BLOCK_ROWS, row_groups=groups, columns=wanted):
+        for batch in file.iter_batches(_block_rows(file, groups), row_groups=groups, columns=wanted):
             columns = {name: batch.column(name) for name in wanted}
             yield _Block(columns, range(row, row + batch.num_rows))
             row += batch.num_rows
+
+
+def _block_rows(file: pq.ParquetFile, groups: Sequence[int]) -> int:
+    """Rows of about BLOCK_BYTES in the largest of ``groups``, at most BLOCK_ROWS."""
+    described = [file.metadata.row_group(group) for group in groups]
+    weight = max((group.total_byte_size // max(1, group.num_rows) for group in described), default=0)
+    return max(1, min(BLOCK_ROWS, BLOCK_BYTES // max(1, weight)))
 
 
 @contextmanager
@@ -303,9 +312,12 @@ def _refuse_changed(source: FileSource, piece: FileSlice) -> None:
 
 
 def _bad_row(source: FileSource, piece: FileSlice, place: int, expected: str, got: str) -> LandingError:
+    """The error of a row: ``place`` is its byte in JSON lines, its number from 0 in CSV, from 1 in Parquet."""
     if source.format == "jsonl":
         with _stream(source, piece.name) as stream:
             place = _count_lines(stream, place) + 1
+    elif source.format == "csv":
+        place = next(islice(_csv_lines(source, piece), place, None))
     unit = "row" if source.format == "parquet" else "line"
     return LandingError(
         f"{source.path}/{piece.name}, {unit} {place}", expected, got, "correct the file, or the mapping, and land again"

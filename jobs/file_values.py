@@ -101,7 +101,11 @@ def typed(texts: Sequence[str | None], kind: str) -> Sequence[Any]:
         return texts
     if kind == "long" and (numbers := _whole_numbers(texts)) is not None:
         return numbers.to_pylist()
-    readers: dict[str, Callable[[str], Any]] = {"long": _whole, "double": lambda text: float(_plain(text)), "boolean": _boolean}
+    readers: dict[str, Callable[[str], Any]] = {
+        "long": _whole,
+        "double": lambda text: float(_plain(text)),
+        "boolean": _boolean,
+    }
     read = readers[kind]
     return _each(texts, f"a {kind}", lambda text: None if text is None else read(text))
 

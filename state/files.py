@@ -130,8 +130,8 @@ class TaskFile:
         self._writer.close()
         filesystem, root = open_filesystem(self.directory)
         size = filesystem.get_file_info(f"{root}/{self.path}").size
-        offsets = self._bounds.get("offset", (None, None))
-        return DataFile(self.path, size, self._records, self.partition, *offsets, bounds=self._bounds)
+        least, most = self._bounds.get("offset", _NONE)
+        return DataFile(self.path, size, self._records, self.partition, least, most, self._bounds)
 
 
 def _bounds(table: pa.Table, column: str) -> tuple[int, int] | None:

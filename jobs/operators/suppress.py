@@ -215,9 +215,10 @@ class SuppressUntilWindowCloses(StatefulOperator):
 
     def metrics(self) -> dict[str, int]:
         """Emitted results of this increment; entries and bytes in the buffer now and at most (before any leaves)."""
+        is_full = self.totals[suppress.FULL_ROW] >= 0
         return {
             "emitted": self.emitted,
-            "count_current": int(self.slots.counts[LIVE_COUNT]),
+            "count_current": int(self.totals[suppress.FULL_COUNT] if is_full else self.slots.counts[LIVE_COUNT]),
             "count_max": int(self.totals[suppress.COUNT_MAX]),
             "bytes_current": int(self.totals[suppress.BYTES]),
             "bytes_max": int(self.totals[suppress.BYTES_MAX]),
