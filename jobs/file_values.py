@@ -100,7 +100,7 @@ def typed(texts: Sequence[str | None], kind: str) -> Sequence[Any]:
     if kind == "string":
         return texts
     if kind == "long" and (numbers := _whole_numbers(texts)) is not None:
-        return numbers.to_pylist()
+        return list(numbers.to_pylist())
     readers: dict[str, Callable[[str], Any]] = {
         "long": _whole,
         "double": lambda text: float(_plain(text)),
@@ -177,6 +177,10 @@ def _plain(text: str) -> str:
 
 def _whole(text: str) -> int:
     return int(_plain(text))
+
+
+def _double(text: str) -> float:
+    return float(_plain(text))
 
 
 def _boolean(text: str) -> bool:

@@ -208,8 +208,8 @@ class _Write:
 
     def _write(self, blocks: Sequence[FileRecords], following: dict[int, int]) -> list[DataFile]:
         """One file a partition; ``following`` moves on."""
-        key = pa.chunked_array([block.key for block in blocks], pa.binary())
-        value = pa.chunked_array([block.value for block in blocks], pa.binary())
+        key = pa.concat_arrays([block.key for block in blocks])
+        value = pa.concat_arrays([block.value for block in blocks])
         time_ms = np.concatenate([block.time_ms for block in blocks])
         partition = np.concatenate([block.partition for block in blocks])
         files = []
@@ -235,7 +235,7 @@ def _flushes(blocks: Iterator[FileRecords]) -> Iterator[list[FileRecords]]:
 
 
 def _landed_rows(
-    key: pa.ChunkedArray, value: pa.ChunkedArray, time_ms: np.ndarray, partition: int, first: int, increment: int
+    key: pa.Array, value: pa.Array, time_ms: np.ndarray, partition: int, first: int, increment: int
 ) -> pa.Table:
     rows = len(time_ms)
     headers = LANDED_SCHEMA.field("headers").type

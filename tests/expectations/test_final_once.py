@@ -9,6 +9,7 @@ pytestmark = pytest.mark.guarantee("G1")
 
 A = {"key": "a", "window_start_ms": 0, "window_end_ms": 10, "cause_offset": 5, "stream_time_ms": 26}
 B = {"key": "b", "window_start_ms": 10, "window_end_ms": 20, "cause_offset": 5, "stream_time_ms": 26}
+NOTHING = {"read": 0, "applied": 0, "dropped": 0, "undecodable": 0}
 
 
 def test_different_keys_and_windows_are_final_once(planted):
@@ -158,3 +159,23 @@ def test_old_files_whose_windows_ended_elsewhere_are_not_opened(planted, monkeyp
 
     audit_final_once(open_scope(planted.warehouse, "flights", FACTS, 2), FACTS.final_outputs[0])
     assert opened == [(2, 2)]
+
+
+def test_a_key_that_lives_in_two_partitions_has_two_final_results(planted):
+    """
+    A topic that was not partitioned by key: each task gives its own final result, and the reader gets both.
+    """
+    planted.land(1, [(0, 3), (1, 15)])
+    planted.land(2, [(0, 3), (1, 26)], partition=1)
+    planted.run(1, (0, 2), finals=[{**A, "offset": 0}], books=NOTHING)
+    path, schema = planted.tables.output("counts"), output_schema(pa.string(), pa.int64(), windowed=True)
+    final = {**A, "offset": 0, "value": 1, "record_time_ms": 3}
+    planted.ledger.plan(2, {}, written_at_ms=2)
+    version = planted.write(path, schema, 2, [final], partition=1)
+    planted.ledger.done(2, {"versions": {"outputs/counts": version}}, written_at_ms=2)
+
+    verdict = planted.verdict("G1")
+
+    assert [(row["partition"], row["first_partition"], row["first_increment"]) for row in verdict.witnesses] == [
+        (1, 0, 1)
+    ]
