@@ -14,7 +14,8 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from state.errors import TaskFailed, TopologyError
+from jobs.probe import looks_beyond_the_record
+from state.errors import ConfigError, TaskFailed, TopologyError
 from state.records import Batch
 from state.serdes import Serde
 
@@ -105,38 +106,59 @@ class Expression:
             raise TaskFailed(
                 self.place, "values that the expression can compute", str(error).splitlines()[0], "correct the step"
             ) from error
-        if len(column) == 1 and len(batch) != 1:  # a constant
+        if len(column) == 1 and len(batch) != 1 and not self.expression.meta.root_names():  # a constant
             column = column.extend_constant(column[0], len(batch) - 1) if len(batch) else column.clear()
-        return _arrow(column, self.result.arrow_type)
+        if len(column) != len(batch):
+            got = f"{len(column)} values for {len(batch)} records"
+            raise TaskFailed(self.place, "one value for each record", got, "correct the step")
+        return self._arrow(column)
 
-
-def _arrow(column: pl.Series, wanted: pa.DataType) -> pa.Array:
-    array = column.to_arrow(compat_level=pl.CompatLevel.oldest())
-    return array if array.type == wanted else array.cast(wanted)
+    def _arrow(self, column: pl.Series) -> pa.Array:
+        wanted = self.result.arrow_type
+        array = column.to_arrow(compat_level=pl.CompatLevel.oldest())
+        try:
+            return array if array.type == wanted else array.cast(wanted)
+        except pa.ArrowInvalid as error:
+            got = str(error).splitlines()[0]
+            raise TaskFailed(self.place, f"values that fit {self.result}", got, "correct the step, or cast it") from error
 
 
 def bind(expressible: Expressible, shape: Shape, place: str) -> Expression:
     """Check ``expressible`` against ``shape``; ``place`` is named in errors.
 
-    Raises TopologyError for text that is no SQL expression, an unknown column, or types that do not fit.
+    Raises TopologyError for text that is no SQL expression, an unknown column, types that do not fit or that no serde
+    has, several columns, and a result that depends on other records.
     """
+    if not isinstance(expressible, str | pl.Expr):
+        raise TopologyError(place, "a polars expression or SQL text", repr(expressible), "use pl.col(...), or text")
     try:
         expression = pl.sql_expr(expressible) if isinstance(expressible, str) else expressible
         empty = pl.from_arrow(pa.table({name: pa.array([], kind) for name, kind in shape.columns().items()}))
         assert isinstance(empty, pl.DataFrame)
-        column = empty.select(expression).to_series()
+        answer = empty.select(expression)
     except pl.exceptions.ColumnNotFoundError as error:
-        raise TopologyError(
-            place,
-            f"columns of {', '.join(shape.columns())}",
-            f"{expressible!s} (column {str(error).splitlines()[0]} not found)",
-            "correct the name or the declared serde",
-        ) from error
+        got = f"{expressible!s}: {str(error).splitlines()[0].partition(';')[0]}"
+        known = ", ".join(shape.columns())
+        raise TopologyError(place, f"columns of {known}", got, "correct the name or the declared serde") from error
     except pl.exceptions.PolarsError as error:
         got = f"{expressible!s} ({str(error).splitlines()[0]})"
         raise TopologyError(place, "an expression that polars can compute", got, "correct the step") from error
-    result = Serde.of(column.to_arrow(compat_level=pl.CompatLevel.oldest()).type)
-    return Expression(expression, shape, result, column.name, place)
+    if answer.width != 1:
+        got = f"{expressible!s}, which gives {', '.join(answer.columns)}"
+        raise TopologyError(place, "an expression of one column", got, "give one expression for each column")
+    if looks_beyond_the_record(expression, shape.columns()):
+        got = f"{expressible!s}, which looks at other records too"
+        raise TopologyError(place, "one value for each record, from that record alone", got, "use an aggregation")
+    column = answer.to_series()
+    return Expression(expression, shape, _serde_of(column, expressible, place), column.name, place)
+
+
+def _serde_of(column: pl.Series, expressible: Expressible, place: str) -> Serde:
+    try:
+        return Serde.of(column.to_arrow(compat_level=pl.CompatLevel.oldest()).type)
+    except ConfigError as error:
+        got = f"{expressible!s}, which gives {column.dtype}"
+        raise TopologyError(place, f"a result of type {error.expected}", got, error.next_step) from error
 
 
 def bind_predicate(expressible: Expressible, shape: Shape, place: str) -> Expression:

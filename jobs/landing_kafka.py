@@ -19,7 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from jobs.kafka_offsets import TopicState, topic_state
-from state.commit import create_table, transaction_version
+from state.commit import commit_files, create_table, transaction_version
 from state.errors import ConfigError, LandingError, LedgerConflict, RetentionGap
 from state.files import live_files, open_table, read_rows
 from state.ledger import LedgerRow
@@ -27,10 +27,6 @@ from state.tables import LANDED_SCHEMA, Warehouse
 
 ROWS_PER_FILE = 5_000_000
 _HEADERS = "array<struct<key: string, value: binary>>"
-_SPARK_COLUMNS = (
-    "partition int, offset long, timestamp long, timestamp_type string, key binary, value binary, "
-    f"headers {_HEADERS}, increment long"
-)
 _OFFSET_ONLY = pa.schema([LANDED_SCHEMA.field("offset")])
 _TIMESTAMP_TYPES = {-1: "NoTimestampType", 0: "CreateTime", 1: "LogAppendTime"}
 
@@ -108,21 +104,21 @@ class KafkaLander:
         cut_from = {int(p): offset for p, offset in row.content["cut_from"].items()}
         gaps = self._planned_gaps(row, state, cut_from, cut_to)
         begins = {p: gaps[p][1] if p in gaps else first for p, first in cut_from.items()}
-        path = self.warehouse.landed(self.topic)
-        create_table(path, LANDED_SCHEMA, partition_by=["partition"], storage_options=self.warehouse.storage_options)
-        records = self._records(begins, cut_to, row.increment)
-        try:
-            _append(records, path, app_id, row.increment)
-        except (PySparkException, Py4JError) as error:
-            raise self._explained(error, row, cut_from, cut_to, app_id) from error
-        _check_order(path, row.increment, begins, cut_to, self.warehouse)
+        path, options = self.warehouse.landed(self.topic), self.warehouse.storage_options
+        ranges = {p: (begin, cut_to[p]) for p, begin in begins.items() if begin < cut_to[p]}
+        if ranges:
+            create_table(path, LANDED_SCHEMA, partition_by=["partition"], storage_options=options)
+            try:
+                _append(self._records(ranges, row.increment), path, app_id, row.increment)
+            except (PySparkException, Py4JError) as error:
+                raise self._explained(error, row, cut_from, cut_to, app_id) from error
+            _check_order(path, row.increment, begins, cut_to, self.warehouse)
+        else:
+            commit_files(path, LANDED_SCHEMA, [], app_id=app_id, increment=row.increment, storage_options=options)
         return {"gaps": {str(p): list(gap) for p, gap in gaps.items()}}
 
-    def _records(self, begins: Mapping[int, int], cut_to: Mapping[int, int], increment: int) -> DataFrame:
-        """Rows of the landed table for the ranges, one Spark task each range, in offset order."""
-        ranges = {p: (begin, cut_to[p]) for p, begin in begins.items() if begin < cut_to[p]}
-        if not ranges:
-            return self.spark.createDataFrame([], _SPARK_COLUMNS)
+    def _records(self, ranges: Mapping[int, tuple[int, int]], increment: int) -> DataFrame:
+        """Rows of the landed table for the ranges, one Spark task each range."""
         name = self.source_topic
         options = {
             "assign": json.dumps({name: sorted(ranges)}),

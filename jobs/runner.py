@@ -7,7 +7,7 @@ simply run again; nothing here commits. The same function runs in process and in
 import resource
 import time
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Protocol
 
@@ -138,7 +138,10 @@ class _TaskRun:
         )
         before = self.description.before
         task.resume(
-            {store: self._state(store, operator) for store, operator in task.stores.items()},
+            {
+                store: load_rows(self.tables.state(store), self.description.state.get(store, ()), operator)
+                for store, operator in task.stores.items()
+            },
             before.get("clocks", {}),
             stream_time_ms=before.get("stream_time_ms", NO_TIMESTAMP_MS),
             tape_time_ms=before.get("tape_time_ms", NO_TIMESTAMP_MS),
@@ -155,17 +158,6 @@ class _TaskRun:
         return self._report(task)
 
     # --- in --------------------------------------------------------------------------------------------------
-
-    def _state(self, store: str, operator: StatefulOperator) -> pa.Table:
-        """Newest row of every key that is not deleted."""
-        schema = (
-            operator.rows_schema().append(pa.field("increment", pa.int64())).append(pa.field("deleted", pa.bool_()))
-        )
-        files = self.description.state.get(store, ())
-        rows = read_rows(self.tables.state(store), files, schema)
-        if len(files) > 1:
-            rows = newest_rows(rows)
-        return rows.filter(pc.invert(rows["deleted"])).drop_columns(["increment", "deleted"])
 
     def _chunks(self, records: int) -> Iterator[pa.Table]:
         if self.description.slice is not None:
@@ -263,6 +255,15 @@ class _TaskRun:
             seconds=self.watch.seconds,
             rss_bytes=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
         )
+
+
+def load_rows(path: str, files: Sequence[DataFile], operator: StatefulOperator) -> pa.Table:
+    """Live rows of one partition of a store: the newest of every key, unless it is deleted."""
+    schema = operator.rows_schema().append(pa.field("increment", pa.int64())).append(pa.field("deleted", pa.bool_()))
+    rows = read_rows(path, files, schema)
+    if len(files) > 1:
+        rows = newest_rows(rows)
+    return rows.filter(pc.invert(rows["deleted"])).drop_columns(["increment", "deleted"])
 
 
 def newest_rows(rows: pa.Table) -> pa.Table:

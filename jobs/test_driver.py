@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from jobs.task import Task
-from jobs.topology.nodes import AggregateNode, SourceNode
+from jobs.topology.nodes import SourceNode
 from jobs.topology.topology import SubTopology, Topology
 from state.errors import BufferFull, ConfigError
 from state.times import NO_TIMESTAMP_MS
@@ -256,12 +256,8 @@ class StoreView:
 
     def __init__(self, task: Task, name: str) -> None:
         node = next(node for node in task.sub_topology.stores if node.store == name)
-        operator = task.stores[name]
-        table = operator.rows()
-        if isinstance(node, AggregateNode):
-            values = operator.folds.result(table["aggregate"].combine_chunks())  # type: ignore[attr-defined]
-        else:
-            values = table["value"].combine_chunks()
+        table = task.stores[name].contents()
+        values = table["value"].combine_chunks()
         keys = node.shape.key.to_python(table["key"].combine_chunks())
         windows: list[tuple[int, int] | None] = [None] * len(keys)
         if node.shape.window is not None:

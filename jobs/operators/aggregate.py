@@ -224,6 +224,11 @@ class Aggregate(StatefulOperator):
         self._settle()
         return self._table(np.setdiff1d(self.slots.live(), self._expired()))
 
+    def contents(self) -> pa.Table:
+        rows = self.rows()
+        value = self.folds.result(rows["aggregate"].combine_chunks())
+        return rows.set_column(rows.column_names.index("aggregate"), "value", value)
+
     def rows_schema(self) -> pa.Schema:
         window = [] if self._window is None else ["window_start_ms", "window_end_ms"]
         return pa.schema(

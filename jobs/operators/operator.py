@@ -63,6 +63,10 @@ class StatefulOperator(Operator):
     def rows(self) -> pa.Table:
         """All visible rows, in ``rows_schema``."""
 
+    def contents(self) -> pa.Table:
+        """What a reader sees of ``rows``: key, a window's bounds, ``value``, ``record_time_ms``."""
+        return self.rows()
+
     @abstractmethod
     def rows_schema(self) -> pa.Schema:
         """Columns of the store's durable rows: ``key``, a window's bounds, the rest; times in milliseconds."""

@@ -92,6 +92,13 @@ def test_a_refused_window_of_an_applied_record_is_no_drop(planted):
     assert planted.verdict("G3").observed == BALANCED
 
 
+def test_drops_of_other_increments_in_one_compacted_file_do_not_count(planted):
+    planted.run_first()
+    planted.run_second(dropped=[{**DROPS_2[0], "offset": 1, "increment": 1}, *DROPS_2])
+
+    assert planted.verdict("G3").observed == BALANCED
+
+
 def test_an_undecodable_record_is_counted_by_its_dead_letter(planted):
     planted.run_first()
     dead = [{"topic": "clicks", "offset": 5, "reason": "not JSON"}]

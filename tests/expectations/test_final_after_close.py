@@ -97,6 +97,32 @@ def test_the_highest_time_may_have_landed_in_an_earlier_increment(planted):
     assert planted.verdict("G2").observed == {"finals": 1, "early": 0, "unproven": 0}
 
 
+@pytest.mark.parametrize(("stream_time_ms", "unproven"), [(15, 0), (16, 1)])
+def test_a_cause_that_compaction_removed_stands_on_the_records_before_it(planted, stream_time_ms, unproven):
+    """
+    Offsets 4 and 5 are gone; the highest time up to 4 is 15, of offset 3. Offset 6 is after it.
+    """
+    planted.run_first()
+    window = {"window_start_ms": 0, "window_end_ms": 10}
+    gone = {**B, **window, "cause_offset": 4, "stream_time_ms": stream_time_ms}
+    planted.run_second(landed=[(6, 31)], finals=[gone, {**B, "offset": 2, "cause_offset": 6}])
+
+    assert planted.verdict("G2").observed == {"finals": 2, "early": 0, "unproven": unproven}
+
+
+def test_between_two_landed_records_the_one_before_counts(planted):
+    """
+    Offset 5 is gone: 31 of offset 6 is no evidence for it, 26 of offset 4 is.
+    """
+    planted.run_first()
+    causes = [{**B, "stream_time_ms": 31}, {**B, "offset": 2, "cause_offset": 6, "stream_time_ms": 31}]
+    planted.run_second(landed=[(4, 26), (6, 31)], finals=causes)
+
+    verdict = planted.verdict("G2")
+
+    assert [(row["cause_offset"], row["highest_landed_ms"]) for row in verdict.witnesses] == [(5, 26)]
+
+
 def test_a_later_landing_does_not_change_the_verdict(planted):
     planted.run_first(
         finals=[{**B, "window_start_ms": 0, "window_end_ms": 10, "cause_offset": 3, "stream_time_ms": 99}]

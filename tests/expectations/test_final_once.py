@@ -98,6 +98,7 @@ def test_a_struct_is_a_tombstone_only_when_it_is_null(planted):
 @pytest.mark.parametrize(
     ("kind", "key", "shown"),
     [
+        (pa.string(), None, None),
         (pa.binary(), b"\xffk", "\\xffk"),
         (pa.int64(), 7, 7),
         (pa.float64(), 0.5, 0.5),
@@ -128,6 +129,16 @@ def test_a_past_increment_is_judged_as_it_was_then(planted):
     planted.run_second(finals=[{**A, "offset": 1}])
 
     assert [planted.verdict("G1", n).answer for n in (1, 2)] == ["true", "false"]
+
+
+def test_rows_of_other_increments_in_one_compacted_file_are_not_the_increments_own(planted):
+    planted.run_first(finals=[])
+    planted.run_second(finals=[{**A, "offset": 0, "increment": 1}, {**A, "offset": 1}, {**B, "offset": 2}])
+
+    verdict = planted.verdict("G1")
+
+    assert verdict.observed == {"finals": 2, "repeated": 1}
+    assert [(row["offset"], row["first_increment"], row["first_offset"]) for row in verdict.witnesses] == [(1, 1, 0)]
 
 
 def test_an_increment_without_final_results_repeats_nothing(planted):

@@ -4,6 +4,7 @@ import shutil
 import subprocess
 import sys
 
+import polars as pl
 import pytest
 
 from expectations.guarantees import GUARANTEES
@@ -144,3 +145,10 @@ def test_a_suite_reads_as_the_guarantee():
             ],
         ),
     ]
+
+
+def test_an_expectation_that_cannot_be_computed_is_an_error_and_no_answer():
+    from expectations.suites import validate_frames
+
+    with pytest.raises(RuntimeError, match="expect_one_final_row_per_key_window"):
+        validate_frames([(GUARANTEES[0], pl.DataFrame({"another": [0]}))])

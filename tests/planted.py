@@ -1,0 +1,86 @@
+"""Landed topics planted without Spark, and whole pipelines read back as plain rows, for tests that compare tables."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from jobs.reading import read_store
+from jobs.runner import table_schema
+from jobs.topology import Topology
+from state.commit import commit_files
+from state.files import TaskFile, read_files, read_rows
+from state.ledger import Ledger
+from state.tables import LANDED_SCHEMA, Warehouse
+
+
+class Landed(NamedTuple):
+    """One record of a landed topic, as bytes."""
+
+    partition: int
+    key: bytes | None
+    value: bytes | None
+    timestamp_ms: int
+
+
+def plant(warehouse: Warehouse, topic: str, records: Sequence[Landed], *, partitions: int) -> None:
+    """Land ``records`` as the topic's next increment."""
+    ledger = Ledger(warehouse.landing_ledger(topic))
+    last = ledger.last_done()
+    increment = 1 if last is None else last.increment + 1
+    begin = dict.fromkeys(map(str, range(partitions)), 0) if last is None else last.content["cut_to"]
+    end, files = dict(begin), []
+    for partition in range(partitions):
+        mine = [record for record in records if record.partition == partition]
+        first = begin[str(partition)]
+        end[str(partition)] = first + len(mine)
+        file = TaskFile(warehouse.landed(topic), partition=partition, name=f"{increment:08d}")
+        file.write(_table(mine, first, increment))
+        written = file.close()
+        files += [] if written is None else [written]
+    ledger.plan(increment, {"cut_from": begin, "cut_to": end}, written_at_ms=0)
+    app_id = f"landing/{topic}/0"
+    version = commit_files(warehouse.landed(topic), LANDED_SCHEMA, files, app_id=app_id, increment=increment)
+    content = {"partitions": partitions, "cut_from": begin, "cut_to": end, "records": len(records), "table_version": version}
+    ledger.done(increment, content, written_at_ms=0)
+
+
+def _table(records: Sequence[Landed], first: int, increment: int) -> pa.Table:
+    n = len(records)
+    return pa.table(
+        {
+            "offset": np.arange(first, first + n),
+            "timestamp": np.array([record.timestamp_ms for record in records], np.int64),
+            "timestamp_type": pa.array(["CreateTime"] * n, pa.string()),
+            "key": pa.array([record.key for record in records], pa.binary()),
+            "value": pa.array([record.value for record in records], pa.binary()),
+            "headers": pa.array([[]] * n, LANDED_SCHEMA.field("headers").type),
+            "increment": np.full(n, increment, np.int64),
+        }
+    )
+
+
+Rows = list[dict[str, Any]]
+
+
+def tables_of(warehouse: Warehouse, pipeline: str, topology: Topology) -> dict[str, Rows]:
+    """Every table of a pipeline as rows: outputs, repartitions, drops and dead letters whole, stores as what they show.
+
+    The increment is left out, since a cut must not show; rows stand in an order that does not depend on files.
+    """
+    tables = warehouse.pipeline(pipeline)
+    paths = {"dropped": tables.dropped, "dead_letter": tables.dead_letter}
+    paths |= {f"outputs/{sink.topic}": tables.output(sink.topic) for sink in topology.sinks()}
+    for sub in topology.sub_topologies:
+        paths |= {f"repartition/{node.topic}": tables.repartition(node.topic) for node in sub.repartitions}
+    rows = {name: read_rows(path, read_files(path), table_schema(topology, name)) for name, path in paths.items()}
+    found = {name: sorted(table.drop_columns(["increment"]).to_pylist(), key=_place) for name, table in rows.items()}
+    for node in topology.stores():
+        store = read_store(warehouse, pipeline, topology, node.store)
+        found[f"state/{node.store}"] = sorted(store.to_pylist(), key=repr)
+    return found
+
+
+def _place(row: dict[str, Any]) -> tuple[Any, ...]:
+    return row["partition"], row["offset"], row.get("node", ""), row.get("window_start_ms") or 0
