@@ -143,9 +143,9 @@ def bind(expressible: Expressible, shape: Shape, place: str) -> Expression:
     except pl.exceptions.PolarsError as error:
         got = f"{expressible!s} ({str(error).splitlines()[0]})"
         raise TopologyError(place, "an expression that polars can compute", got, "correct the step") from error
-    if answer.width != 1:
+    if answer.width != 1 or expression.meta.has_multiple_outputs():
         got = f"{expressible!s}, which gives {', '.join(answer.columns)}"
-        raise TopologyError(place, "an expression of one column", got, "give one expression for each column")
+        raise TopologyError(place, "an expression of one column, named", got, "give one expression for each column")
     if looks_beyond_the_record(expression, shape.columns()):
         got = f"{expressible!s}, which looks at other records too"
         raise TopologyError(place, "one value for each record, from that record alone", got, "use an aggregation")
@@ -188,7 +188,21 @@ class Call:
             except Exception as error:
                 got = f"{type(error).__name__}: {error} on key {key!r}, value {value!r}"
                 raise TaskFailed(self.place, "a result of the callable", got, "correct the callable") from error
-        return self.result.from_python(results)
+        return self._typed(results, batch)
+
+    def _typed(self, results: list[Any], batch: Batch) -> pa.Array:
+        try:
+            return self.result.from_python(results)
+        except ConfigError:
+            pass  # find whose result it was, and say so
+        for row, result in enumerate(results):
+            try:
+                self.result.from_python([result])
+            except ConfigError as error:
+                key = python_keys(self.shape, batch.where(np.arange(len(batch)) == row))[0]
+                got, next_step = f"{error.got} on key {key!r}", "correct the callable, or the serde in returns"
+                raise TaskFailed(self.place, f"a result of {self.result}", got, next_step) from error
+        raise AssertionError("a column was refused of which every value is taken")
 
 
 def python_keys(shape: Shape, batch: Batch) -> list[Any]:

@@ -83,7 +83,7 @@ class KafkaLander:
         self._refuse_other_topic(state, landed, following)
         cut_from = {p: following.get(p, earliest) for p, earliest in state.earliest.items()}
         gaps = self._gaps(state, cut_from)
-        begins = {p: gaps[p][1] if p in gaps else first for p, first in cut_from.items()}
+        begins = _behind(gaps, cut_from)
         available = {p: state.stable[p] - first for p, first in begins.items()}
         taken = share_out(available, self.max_records)
         if landed is not None and not any(taken.values()) and not gaps and len(following) == len(cut_from):
@@ -103,7 +103,7 @@ class KafkaLander:
         cut_to = {int(p): offset for p, offset in row.content["cut_to"].items()}
         cut_from = {int(p): offset for p, offset in row.content["cut_from"].items()}
         gaps = self._planned_gaps(row, state, cut_from, cut_to)
-        begins = {p: gaps[p][1] if p in gaps else first for p, first in cut_from.items()}
+        begins = _behind(gaps, cut_from)
         path, options = self.warehouse.landed(self.topic), self.warehouse.storage_options
         ranges = {p: (begin, cut_to[p]) for p, begin in begins.items() if begin < cut_to[p]}
         if ranges:
@@ -167,7 +167,7 @@ class KafkaLander:
     ) -> dict[int, tuple[int, int]]:
         """Gaps of the plan, and what the broker has deleted of the planned ranges since."""
         gaps = {int(p): (first, to) for p, (first, to) in row.content["gaps"].items()}
-        begins = {p: gaps[p][1] if p in gaps else first for p, first in cut_from.items()}
+        begins = _behind(gaps, cut_from)
         grown = {p for p, begin in begins.items() if begin < min(state.earliest[p], cut_to[p])}
         return gaps | self._skipped({p: (cut_from[p], min(state.earliest[p], cut_to[p])) for p in sorted(grown)})
 
@@ -252,6 +252,11 @@ def _check_order(
         assert offset[0] >= following[file.partition], f"{path}/{file.path}: overlaps, or begins before the cut"
         assert offset[-1] < cut_to[file.partition], f"{path}/{file.path}: goes behind the cut"
         following[file.partition] = int(offset[-1]) + 1
+
+
+def _behind(gaps: Mapping[int, tuple[int, int]], cut_from: Mapping[int, int]) -> dict[int, int]:
+    """Where reading begins: behind the gap of a partition that has one."""
+    return {p: gaps[p][1] if p in gaps else first for p, first in cut_from.items()}
 
 
 def _as_json(cut: Mapping[int, int]) -> dict[str, int]:

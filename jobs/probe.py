@@ -22,12 +22,12 @@ def looks_beyond_the_record(expression: pl.Expr, columns: Mapping[str, pa.DataTy
     assert isinstance(frame, pl.DataFrame)
     try:
         together = _answers(frame, expression)
-        apart = [answer for row in range(_ROWS) for answer in _answers(frame[row : row + 1], expression)]
+        apart = [_answers(frame[row : row + 1], expression) for row in range(_ROWS)]
     except pl.exceptions.PolarsError:
         return False
     if len(together) == 1 and not expression.meta.root_names():  # a constant, the same for every record
         together *= _ROWS
-    return together != apart
+    return [[answer] for answer in together] != apart
 
 
 def _answers(frame: pl.DataFrame, expression: pl.Expr) -> list[str]:

@@ -86,7 +86,7 @@ class Task:
         self.operators: dict[str, Operator] = {}
         self._children = {node.name: self.graph.children(node.name) for node in sub_topology.nodes}
         self._keys = {sub_topology.source.name: Keys(sub_topology.source.shape.key)}
-        self._bad_keys = np.zeros(0, np.bool_)
+        self._bad_keys: dict[int, str] = {}
         self._dispatch = {node.name: self._build(node) for node in sub_topology.nodes}
         self.chunk_records = max(1_024, CHUNK_RECORDS // self._amplification())
 
@@ -183,7 +183,8 @@ class Task:
             value=Values(decoded.values),
         ).where(takes)
         self._forward(source, batch, chunk, outputs, repartitions)
-        reasons = {row: self._reason(row, bad_key, decoded.reasons) for row in np.flatnonzero(~readable).tolist()}
+        unread = np.flatnonzero(~readable).tolist()
+        reasons = {row: self._reason(row, int(codes[row]), decoded.reasons) for row in unread}
         self._count(chunk, int((~readable).sum()))
         result = Result(outputs.tables(), repartitions.tables(), _dropped(chunk), _dead_letters(records, source, reasons))
         if chunk.failure is not None:
@@ -196,15 +197,11 @@ class Task:
         keys = self._keys[self.sub_topology.source.name]
         known = len(keys)
         codes = keys.intern(key)
-        if len(keys) > known:
-            fresh = self.sub_topology.source.shape.key.decode(keys.take(np.arange(known, len(keys), dtype=np.int32)))
-            self._bad_keys = np.concatenate([self._bad_keys[:known], fresh.bad])
-        if not self._bad_keys.any():
-            return codes, np.zeros(len(codes), np.bool_)
-        return codes, np.where(codes >= 0, np.append(self._bad_keys, False)[codes], False)
+        self._bad_keys |= keys.undecodable(known)
+        return codes, np.isin(codes, list(self._bad_keys)) if self._bad_keys else np.zeros(len(codes), np.bool_)
 
-    def _reason(self, row: int, bad_key: np.ndarray, reasons: dict[int, str]) -> str:
-        return f"key is no {self.sub_topology.source.shape.key}" if bad_key[row] else f"value: {reasons[row]}"
+    def _reason(self, row: int, code: int, reasons: dict[int, str]) -> str:
+        return f"key: {self._bad_keys[code]}" if code in self._bad_keys else f"value: {reasons[row]}"
 
     def _advance(self, time_ms: np.ndarray, takes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Stream time before and after every record; the task's own moves on."""

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from jobs.expressions import Shape
 from jobs.folds.fold import NEVER_NULL, Fold, FoldState, Program, Wanted
-from state.errors import TopologyError
+from state.errors import ConfigError, TopologyError
 from state.records import Batch
 from state.serdes import Serde
 
@@ -24,6 +24,10 @@ class Aggregation:
     def __post_init__(self) -> None:
         if not self.folds:
             raise TopologyError(self.place, "at least one fold", "none", "give for example legs=fold.count()")
+        for name, fold in self.folds.items():
+            if not isinstance(fold, Fold):
+                got = f"{name}={fold!r}" if name else repr(fold)
+                raise TopologyError(self.place, "a fold", got, "use one of jobs.topology.fold, such as fold.count()")
         if len(self.folds) > 1 and any(fold.is_record_by_record for fold in self.folds.values()):
             raise TopologyError(
                 self.place, "one Python aggregator alone, or built-in folds", "both", "put all into the aggregator"
@@ -33,11 +37,20 @@ class Aggregation:
     def serde(self) -> Serde:
         """Type of the aggregate as readers see it. Raises TopologyError when a fold does not suit the values."""
         types = {name: fold.output(self.shape, self.place) for name, fold in self.folds.items()}
-        return Serde.of(types[""]) if "" in types else Serde.of(pa.struct(list(types.items())))
+        try:
+            return Serde.of(types[""]) if "" in types else Serde.of(pa.struct(list(types.items())))
+        except ConfigError as error:
+            expected = f"an aggregate of type {error.expected}"
+            raise TopologyError(self.place, expected, error.got, error.next_step) from error
 
     @property
     def only(self) -> Fold:
         return next(iter(self.folds.values()))
+
+    @property
+    def may_be_null(self) -> bool:
+        """A plain aggregate may be null, which makes its update a tombstone."""
+        return "" in self.folds and self.only.may_be_null
 
     @property
     def null_after(self) -> np.ndarray:

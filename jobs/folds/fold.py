@@ -74,6 +74,11 @@ class Fold(ABC):
     def start(self, shape: Shape, place: str) -> FoldState:
         """An empty running fold."""
 
+    @property
+    def may_be_null(self) -> bool:
+        """The aggregate of some records may be null, as the smallest of nothing but nulls is."""
+        return False
+
     null_after: np.ndarray = NEVER_NULL
     starts_null: bool = False
     is_record_by_record: bool = False

@@ -27,6 +27,10 @@ class NumberFold(Fold):
     kind: int
     of: Expressible | None = None
 
+    @property
+    def may_be_null(self) -> bool:
+        return self.kind in (MIN, MAX)
+
     def output(self, shape: Shape, place: str) -> pa.DataType:
         return self.start(shape, place).saved_type
 
@@ -101,6 +105,10 @@ def number_columns(array: pa.Array, dtype: type) -> tuple[np.ndarray, np.ndarray
 @dataclass(frozen=True)
 class MeanFold(Fold):
     of: Expressible
+
+    @property
+    def may_be_null(self) -> bool:
+        return True
 
     def output(self, shape: Shape, place: str) -> pa.DataType:
         numeric(self.of, shape, place)

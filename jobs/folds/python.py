@@ -14,7 +14,7 @@ import pyarrow as pa
 from jobs.expressions import Expressible, Expression, Shape, bind, python_keys
 from jobs.folds.fold import Fold, FoldState, Program, Wanted
 from jobs.kernels.program import ADD, EMIT, MERGE, OLD, START
-from state.errors import TaskFailed
+from state.errors import ConfigError, TaskFailed
 from state.records import Batch
 from state.serdes import Serde
 
@@ -65,14 +65,14 @@ class PythonState(FoldState):
                 kept_new[wanted.new[update]] = value
             if wanted.n_old and wanted.old[update] >= 0:
                 kept_old[wanted.old[update]] = old[update]
-        return self.fold.returns.from_python(kept_new), self.fold.returns.from_python(kept_old)
+        return self.typed(kept_new), self.typed(kept_old)
 
     def step(self, program: Program, batch: Batch) -> tuple[list[Any], list[Any]]:
         """New and old value of every update of ``program``, as Python values."""
         rows, state, fold = self._python_rows(batch), self.state, self.fold
         new: list[Any] = []
         old: list[Any] = []
-        before: Any = None
+        key = before = None
         try:
             entries = list(zip(*(column.tolist() for column in program), strict=True))
             merging_keys = _keys_of_merges(entries, rows)
@@ -82,7 +82,8 @@ class PythonState(FoldState):
                 if flags & OLD:
                     before = state[slot]
                 if flags & MERGE:
-                    state[slot] = fold.merger(merging_keys.pop(), state[slot], state[argument])
+                    key = merging_keys.pop()
+                    state[slot] = fold.merger(key, state[slot], state[argument])
                 if flags & ADD:
                     key, value = rows[argument]
                     state[slot] = fold.aggregator(key, value, state[slot])
@@ -90,9 +91,17 @@ class PythonState(FoldState):
                     new.append(state[slot] if flags & ADD else None)
                     old.append(before if flags & OLD else None)
         except Exception as error:
-            got = f"{type(error).__name__}: {error}"
+            got = f"{type(error).__name__}: {error} on key {key!r}"
             raise TaskFailed(self.place, "an aggregate", got, "correct the aggregator or the merger") from error
         return new, old
+
+    def typed(self, values: list[Any]) -> pa.Array:
+        """Column of aggregates. Raises TaskFailed when the functions gave something that ``returns`` cannot carry."""
+        try:
+            return self.fold.returns.from_python(values)
+        except ConfigError as error:
+            next_step = "correct the aggregator, or the serde in returns"
+            raise TaskFailed(self.place, f"an aggregate of {self.fold.returns}", error.got, next_step) from error
 
     def _python_rows(self, batch: Batch) -> list[tuple[Any, Any]]:
         if self._rows_of is not batch:
@@ -105,7 +114,7 @@ class PythonState(FoldState):
         return self._rows
 
     def save(self, slots: np.ndarray) -> pa.Array:
-        return self.fold.returns.from_python([self.state[slot] for slot in slots.tolist()])
+        return self.typed([self.state[slot] for slot in slots.tolist()])
 
     def load(self, slots: np.ndarray, saved: pa.Array) -> None:
         for slot, value in zip(slots.tolist(), self.fold.returns.to_python(saved), strict=True):
@@ -137,15 +146,3 @@ def reducer(function: Callable[[Any, Any], Any], returns: Serde) -> PythonFold:
         return other if one is None else function(one, other)
 
     return PythonFold(lambda: None, add, returns, merge, starts_null=True)
-
-
-def collect(of: Expressible, returns: Serde) -> PythonFold:
-    """All ``of`` as a list, in order of processing, nulls included; ``returns`` is the serde of the list."""
-    return PythonFold(
-        list,
-        lambda key, value, aggregate: [*aggregate, value],
-        returns,
-        lambda key, one, other: [*one, *other],
-        of=of,
-        is_record_by_record=False,
-    )

@@ -23,6 +23,10 @@ class ReferenceFold(Fold):
     of: Expressible
     by: Expressible | None = None
 
+    @property
+    def may_be_null(self) -> bool:
+        return True
+
     def output(self, shape: Shape, place: str) -> pa.DataType:
         if self.by is not None:
             numeric(self.by, shape, place)

@@ -18,6 +18,7 @@ from jobs.kernels import records
 from jobs.kernels.program import EMIT
 from jobs.kernels.time_windows import PROGRAM, REFUSALS, UPDATES, remove
 from jobs.operators.operator import Clocks, Place, StatefulOperator
+from state.buffers import is_valid
 from state.records import Batch, Chunk, Drops, Values
 from state.stores.slots import LIVE_COUNT, OBSERVED_MS, Slots
 
@@ -114,8 +115,7 @@ class Aggregate(StatefulOperator):
         if self.aggregation.only.is_record_by_record:
             decided, value, old = self._record_by_record(batch)
         else:
-            decided = self._decide(batch, 0, len(batch))
-            value, old = self._fold(batch, decided)
+            decided, value, old = self._fold(batch)
         for drops in decided.drops:
             chunk.drop(self.place.node, batch, drops)
         chunk.applied[batch.cause[decided.row]] = True
@@ -133,13 +133,17 @@ class Aggregate(StatefulOperator):
             stream_time_ms=decided.stream_time_ms,
         )
 
-    def _fold(self, batch: Batch, decided: Decisions) -> tuple[Updates | Values, Values | None]:
+    def _fold(self, batch: Batch) -> tuple[Decisions, Updates | Values, Values | None]:
+        decided, wants_old = self._decide(batch, 0, len(batch)), self.place.wants_old
         updates = Updates(self.folds, batch, decided)
-        if self.place.is_lazy and not self.place.wants_old:
+        if self.place.is_lazy and not wants_old and not self.aggregation.may_be_null:
             self._updates = updates
-            return updates, None
-        new, old = updates.run(np.arange(len(decided.row)), with_old=self.place.wants_old)
-        return Values(new), Values(old) if self.place.wants_old else None
+            return decided, updates, None
+        new, old = updates.run(np.arange(len(decided.row)), with_old=wants_old)
+        if self.aggregation.may_be_null:
+            old_valid = is_valid(old) if wants_old else decided.old_valid
+            decided = replace(decided, valid=is_valid(new), old_valid=old_valid)
+        return decided, Values(new), Values(old) if wants_old else None
 
     def _record_by_record(self, batch: Batch) -> tuple[Decisions, Values, Values | None]:
         """A Python function may answer None, which the next record must find done."""
@@ -153,11 +157,10 @@ class Aggregate(StatefulOperator):
             new += values
             old += before
         decided = _joined(pieces) if pieces else self._decide(batch, 0, 0)
-        returns = state.fold.returns
-        old_values = Values(returns.from_python(old)) if self.place.wants_old else None
+        old_values = Values(state.typed(old)) if self.place.wants_old else None
         valid = np.array([value is not None for value in new], np.bool_)
         was_valid = np.array([value is not None for value in old], np.bool_)
-        return replace(decided, valid=valid, old_valid=was_valid), Values(returns.from_python(new)), old_values
+        return replace(decided, valid=valid, old_valid=was_valid), Values(state.typed(new)), old_values
 
     def _without_nulls(self, decided: Decisions, values: list[object]) -> Decisions:
         """Take aggregates that became None out of the store."""

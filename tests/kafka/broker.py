@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from confluent_kafka import KafkaException, Producer
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
 from jobs.spark import resolve
 
@@ -50,6 +50,12 @@ class Broker:
         for created in admin.create_topics([topic]).values():
             created.result(timeout=30)
         return name
+
+    def add_partitions(self, topic: str, total: int) -> None:
+        """Raise the number of partitions to ``total``."""
+        admin = self.admin()
+        for added in admin.create_partitions([NewPartitions(topic, total)]).values():
+            added.result(timeout=30)
 
 
 @contextlib.contextmanager

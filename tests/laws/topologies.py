@@ -61,12 +61,12 @@ def everything() -> Topology:
 
 
 def tape(seed: int, records: int) -> list[Landed]:
-    """Out-of-order clicks with late ones, null keys, tombstones, bad JSON and a negative time."""
+    """Out-of-order clicks with late ones, null keys, tombstones, bad keys, bad JSON and negative times."""
     generator = random.Random(seed)
     rows, now = [], 100
     for _ in range(records):
         now += generator.choice((0, 1, 3, 9, 30))
-        key = generator.choice((b"ann", b"bob", b"cid", b"d", None))
+        key = generator.choice((b"ann", b"bob", b"cid", b"d", b"ann", b"bob", None, b"no utf-8 \xff"))
         page = generator.choice(("home", "cart", "help"))
         value: bytes | None = b'{"page": "%s", "ms": %d}' % (page.encode(), generator.randrange(-3, 50))
         value = generator.choice((value,) * 9 + (None, b"no json"))

@@ -1,0 +1,147 @@
+"""The demo: a year of New York's departures, landed, replayed, checked. ``python -m examples.flights [--folder DIR]``.
+
+Everything goes the way production goes: files → landed Delta tables → increments on Spark → outputs, state, books → checks.
+"""
+
+import argparse
+import shutil
+import sys
+import time
+from pathlib import Path
+
+import polars as pl
+
+from examples.flights.topics import SOURCES, source, write_topics
+from examples.flights.topology import topology
+from expectations.verdicts import check_increment
+from jobs.landing import land_files
+from jobs.reading import read_changelog, read_store
+from jobs.replay import Books, IncrementReport, replay
+from jobs.spark import open_spark
+from jobs.spark_runner import SparkRunner
+from jobs.task import compile_kernels
+from orchestration.facts import replay_facts
+from state.errors import ReplayError
+from state.tables import Warehouse
+
+PIPELINE = "flights"
+INCREMENT_RECORDS = 150_000
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--folder", type=Path, default=Path("warehouse"), help="where topics and tables go")
+    folder: Path = parser.parse_args().folder
+    try:
+        return run(folder)
+    except ReplayError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+
+
+def run(folder: Path) -> int:
+    """0 when every number and every guarantee holds, else 1."""
+    started = time.perf_counter()
+
+    def say(text: str) -> None:
+        print(f"[{time.perf_counter() - started:5.1f} s] {text}", flush=True)
+
+    for old in (folder / "incoming", folder / "tables"):
+        shutil.rmtree(old, ignore_errors=True)
+    records = write_topics(folder / "incoming")
+    say(f"wrote the topics' files to {folder / 'incoming'}: " + ", ".join(f"{n:,} {t}" for t, n in records.items()))
+    say("starting Spark (the first start resolves its packages) and compiling kernels")
+    spark = open_spark("local[2]")
+    compile_kernels(topology)
+    warehouse = Warehouse(str(folder / "tables"))
+    for topic in SOURCES:
+        landed = land_files(spark, warehouse, topic, source(topic, folder / "incoming"))
+        say(f"landed {landed.records:,} records of {topic} in {landed.partitions} partitions")
+    reports = _replay(warehouse, SparkRunner(spark), say)
+    spark.stop()
+    _show_results(warehouse)
+    books = _show_books(reports)
+    is_right = _check_by_hand(warehouse, books, records["departures"])
+    is_right &= _show_verdicts(warehouse, reports[-1].increment)
+    _show_ways_on(folder)
+    say("done" if is_right else "done, and something does not hold: see above")
+    return 0 if is_right else 1
+
+
+def _replay(warehouse: Warehouse, runner: SparkRunner, say: "object") -> list[IncrementReport]:
+    reports = []
+    for report in replay(warehouse, topology, pipeline=PIPELINE, runner=runner, max_records=INCREMENT_RECORDS):
+        seconds = sum(report.seconds[part] for part in ("plan", "compute", "commit"))
+        written = ", ".join(f"{rows:,} {name}" for name, rows in report.outputs.items())
+        say(f"increment {report.increment}: {report.books.read:,} records in {seconds:.1f} s -> {written}")  # type: ignore[operator]
+        reports.append(report)
+    return reports
+
+
+def _show_results(warehouse: Warehouse) -> None:
+    for output, title, order in (
+        ("departures_per_hour", "Busiest hours (final results only)", "departures"),
+        ("aircraft_sessions", "Longest duty sessions", "legs"),
+    ):
+        rows = pl.from_arrow(read_changelog(warehouse, PIPELINE, topology, output))
+        assert isinstance(rows, pl.DataFrame)
+        start, end = (pl.from_epoch(f"window_{bound}_ms", time_unit="ms").alias(bound) for bound in ("start", "end"))
+        shown = rows.select("key", start, end, "value").unnest("value").sort(order, "key", "start", descending=[True, False, False])
+        print(f"\n{title}: {len(rows):,} rows in {output}")
+        with pl.Config(tbl_rows=5, tbl_hide_column_data_types=True, tbl_hide_dataframe_shape=True, tbl_cols=10, tbl_width_chars=120):
+            print(shown.head(5))
+
+
+def _show_books(reports: list[IncrementReport]) -> dict[str, Books]:
+    print("\nBooks: read = applied + dropped + undecodable")
+    total: dict[str, Books] = {}
+    for sub in topology.sub_topologies:
+        books = [report.books_by_sub_topology[str(sub.id)] for report in reports]
+        reasons = {r for book in books for r in book.dropped_by_reason}
+        numbers = (sum(getattr(b, name) for b in books) for name in ("read", "applied", "dropped", "undecodable"))
+        by_reason = {r: sum(b.dropped_by_reason.get(r, 0) for b in books) for r in reasons}
+        total[sub.source.topic] = book = Books(*numbers, dropped_by_reason=by_reason)
+        mark = "=" if book.balance else "IS NOT"
+        print(
+            f"  {sub.source.topic:<11} {book.read:>8,} {mark} {book.applied:>8,} + {book.dropped:>6,} + {book.undecodable}"
+            f"   dropped: {by_reason or 'none'}"
+        )
+    return total
+
+
+def _check_by_hand(warehouse: Warehouse, books: dict[str, Books], flown: int) -> bool:
+    """Every flight is in a final hour, in an hour still open, or a late drop."""
+    final = pl.from_arrow(read_changelog(warehouse, PIPELINE, topology, "departures_per_hour"))["value"].struct["departures"].sum()
+    buffer = next(node.store for node in topology.stores() if "SUPPRESS" in node.store)
+    still_open = pl.from_arrow(read_store(warehouse, PIPELINE, topology, buffer))["value"].struct["departures"].sum()
+    late = books["departures"].dropped
+    is_right = final + still_open + late == flown
+    print(f"\nBy hand: {final:,} in final hours + {still_open:,} in hours still open + {late:,} late drops", end=" ")
+    print(f"{'=' if is_right else 'IS NOT'} {flown:,} flights with a departure time")
+    return bool(is_right)
+
+
+def _show_verdicts(warehouse: Warehouse, increment: int) -> bool:
+    print("\nGuarantees")
+    verdicts = [v for n in range(1, increment + 1) for v in check_increment(warehouse, PIPELINE, replay_facts(topology), n, engine="gx" if n == increment else "plain")]
+    for guarantee, table in dict.fromkeys((v.guarantee, v.table) for v in verdicts):
+        mine = [v for v in verdicts if (v.guarantee, v.table) == (guarantee, table)]
+        answer = "holds" if all(v.holds for v in mine) else "DOES NOT HOLD"
+        print(f"  {guarantee} {answer:<7} {table:<28} {mine[0].sentence}")
+        for witness in [row for v in mine for row in v.witnesses][:3]:
+            print(f"       witness: {witness}")
+    return all(v.holds for v in verdicts)
+
+
+def _show_ways_on(folder: Path) -> None:
+    print(
+        f"""
+Tables  {folder / "tables"}/landed/<topic>, {folder / "tables"}/{PIPELINE}/outputs/<name>, state/<store>, dropped, dead_letter, ledger
+Dagster .venv/bin/dagster dev -m examples.flights.definitions    then open the address it prints
+Books   .venv/bin/replay books --warehouse {folder / "tables"} --pipeline {PIPELINE}
+"""
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

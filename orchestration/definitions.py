@@ -1,0 +1,72 @@
+"""From a topology to Dagster: assets, checks, a job and a schedule.
+
+Owns the wiring, which is all here. Rule: building definitions reads no table and starts nothing.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import dagster as dg
+
+from jobs.landing import FileSource, KafkaSource
+from jobs.topology import Topology
+from orchestration.assets import replay_assets
+from orchestration.checks import replay_checks
+from orchestration.pipeline import Pipeline
+from orchestration.resources import Engine, SparkEngine
+from orchestration.schedules import replay_job, replay_schedule
+from state.errors import ConfigError
+from state.tables import Warehouse
+
+CHECK_ENGINES = ("gx", "plain")
+
+
+def replay_definitions(
+    topology: Topology,
+    *,
+    pipeline: str,
+    warehouse: Warehouse | str | Path,
+    sources: Mapping[str, FileSource | KafkaSource] | None = None,
+    engine: Engine | None = None,
+    max_records: int | None = None,
+    increments: int | None = None,
+    idle: str = "wait",
+    check_engine: str = "gx",
+    cron: str | None = None,
+    retry_policy: dg.RetryPolicy | None = None,
+) -> dg.Definitions:
+    """Definitions of one pipeline; ``dg.Definitions.merge`` puts several together.
+
+    ``sources``: topic → where it is landed from; a topic of the topology without one is an external asset, a source that
+    the topology does not read is landed all the same. ``engine``: None for ``SparkEngine()``. ``max_records``,
+    ``increments``, ``idle``: as ``jobs.replay.replay`` takes them; by default a run is one increment of all that has
+    landed. ``check_engine``: "gx" (Great Expectations) or "plain". ``cron``: None for no schedule, else when, in UTC.
+    ``retry_policy``: of the steps that land and replay; only errors that a second try can mend are tried again.
+    Raises ConfigError for a setting that is wrong.
+    """
+    if check_engine not in CHECK_ENGINES:
+        raise ConfigError("check_engine", " or ".join(map(repr, CHECK_ENGINES)), repr(check_engine), "choose one")
+    if idle not in ("wait", "proceed"):
+        raise ConfigError("idle", '"wait" or "proceed"', repr(idle), "choose one")
+    settings = Pipeline(
+        name=pipeline,
+        topology=topology,
+        warehouse=warehouse if isinstance(warehouse, Warehouse) else Warehouse(str(warehouse)),
+        engine=engine or SparkEngine(),
+        sources=dict(sources or {}),
+        max_records=max_records,
+        increments=increments,
+        idle=idle,
+        check_engine=check_engine,
+        retry_policy=retry_policy,
+    )
+    settings.warehouse.pipeline(pipeline)  # refuses a name that no folder can have
+    job = replay_job(settings)
+    return dg.Definitions(
+        assets=replay_assets(settings),
+        asset_checks=replay_checks(settings),
+        jobs=[job],
+        schedules=[] if cron is None else [replay_schedule(settings, job, cron)],
+        resources={settings.engine_key: settings.engine},
+        executor=dg.in_process_executor,
+    )

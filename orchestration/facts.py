@@ -1,0 +1,54 @@
+"""What the checks must know of a topology: topology in, facts out.
+
+Owns the translation from `jobs.topology` to `expectations.facts`, since neither may know the other. Rule: an output is
+final when all that reaches it has left one suppress and still carries its window.
+"""
+
+from collections.abc import Iterable
+
+from expectations.facts import FinalOutput, ReplayFacts, Source, SubTopology
+from jobs.topology import SubTopology as Part
+from jobs.topology import Topology
+from jobs.topology.nodes import RepartitionNode, SinkNode
+
+
+def replay_facts(topology: Topology) -> ReplayFacts:
+    """Facts of the whole topology."""
+    return ReplayFacts(
+        sub_topologies=tuple(_sub_topology(part) for part in topology.sub_topologies),
+        final_outputs=tuple(
+            final
+            for part in topology.sub_topologies
+            for sink in part.sinks
+            if (final := _final_output(topology, part, sink)) is not None
+        ),
+    )
+
+
+def facts_of_output(topology: Topology, output: str) -> ReplayFacts:
+    """Facts of one output alone: the sub-topologies that its records came through, and whether it is final."""
+    facts = replay_facts(topology)
+    writer = next(part for part in topology.sub_topologies if output in {sink.topic for sink in part.sinks})
+    through = _upstream(topology, writer)
+    return ReplayFacts(
+        sub_topologies=tuple(each for each in facts.sub_topologies if each.id in through),
+        final_outputs=tuple(final for final in facts.final_outputs if final.name == output),
+    )
+
+
+def _sub_topology(part: Part) -> SubTopology:
+    kind = "repartition" if isinstance(part.source, RepartitionNode) else "landed"
+    return SubTopology(part.id, (Source(part.source.topic, kind),))
+
+
+def _final_output(topology: Topology, part: Part, sink: SinkNode) -> FinalOutput | None:
+    suppress = topology.suppress_above(sink)
+    if suppress is None or sink.shape.window is None:
+        return None
+    return FinalOutput(sink.topic, part.id, suppress.windows.kind, suppress.windows.wait_ms)
+
+
+def _upstream(topology: Topology, part: Part) -> set[int]:
+    """Ids of ``part`` and of the sub-topologies that write what it reads."""
+    writers: Iterable[Part] = (above for above in topology.sub_topologies if part.source in above.repartitions)
+    return {part.id}.union(*(_upstream(topology, above) for above in writers))

@@ -1,0 +1,62 @@
+"""Which table comes from which: the topology's graph, seen through its tables.
+
+Owns the tables of a sub-topology and the edges between them. Rule: an edge says that records of the one reach the other
+with no table between; a step that keeps nothing (a filter, a map) is no node of it. A repartition table belongs to the
+sub-topology whose records it holds, as Kafka's description puts its sink there.
+"""
+
+from dataclasses import dataclass
+
+from jobs.topology import SubTopology, Topology
+from jobs.topology.nodes import AggregateNode, Node, RepartitionNode, SinkNode, SourceNode, SuppressNode
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table that an increment writes.
+
+    ``name`` as in the ledger's versions ("state/x", "outputs/y", "repartition/z"); ``upstream``: names of the tables it
+    is made from, "landed/<topic>" among them, in order of the graph.
+    """
+
+    name: str
+    node: Node
+    upstream: tuple[str, ...]
+
+    @property
+    def kind(self) -> str:
+        """``state``, ``outputs`` or ``repartition``."""
+        return self.name.partition("/")[0]
+
+
+def tables_of(topology: Topology, sub: SubTopology) -> list[Table]:
+    """Tables of a sub-topology, each after those it is made from."""
+    own = {node.name for node in (*sub.nodes[1:], *sub.repartitions)}  # its source is written by another
+    return [
+        Table(_table(node), node, _upstream(topology, node))
+        for node in topology.graph.nodes.values()
+        if node.name in own and _is_table(node)
+    ]
+
+
+def _upstream(topology: Topology, node: Node) -> tuple[str, ...]:
+    found: list[str] = []
+    for name in node.inputs:
+        above = topology.graph.nodes[name]
+        found += [_table(above)] if _is_table(above) else _upstream(topology, above)
+    return tuple(dict.fromkeys(found))
+
+
+def _is_table(node: Node) -> bool:
+    return isinstance(node, SourceNode | RepartitionNode | AggregateNode | SuppressNode | SinkNode)
+
+
+def _table(node: Node) -> str:
+    if isinstance(node, SourceNode):
+        return f"landed/{node.topic}"
+    if isinstance(node, RepartitionNode):
+        return f"repartition/{node.topic}"
+    if isinstance(node, SinkNode):
+        return f"outputs/{node.topic}"
+    assert isinstance(node, AggregateNode | SuppressNode), f"{node.name} has no table"
+    return f"state/{node.store}"

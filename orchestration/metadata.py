@@ -1,0 +1,160 @@
+"""What a materialization says: numbers that Dagster plots over time, the cut, the table.
+
+Owns the names of metadata. Rule: everything is read from the ledger and from the table at the version in it, so the same
+increment says the same whoever reports it and however often. Times and durations are milliseconds where the name ends
+in `_ms`, `seconds/<part>` are seconds.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import dagster as dg
+import pyarrow as pa
+
+from jobs.planner import Cut
+from jobs.replay import IncrementReport, report_of
+from jobs.runner import table_schema
+from jobs.topology import SubTopology
+from jobs.topology.nodes import SinkNode, SuppressNode
+from orchestration.history import INCREMENT, NOTHING_NEW
+from orchestration.lineage import Table
+from orchestration.pipeline import Pipeline
+from state.files import StorageOptions, read_files
+from state.ledger import DONE, PLANNED, Ledger, LedgerRow
+from state.tables import LANDED_SCHEMA
+
+Metadata = dict[str, Any]
+NO_INCREMENT = "increment-0-epoch-0"
+
+
+def data_version(row: LedgerRow | None) -> dg.DataVersion:
+    """A table as of a ledger row. Two tables of one row are equal whoever wrote them."""
+    return dg.DataVersion(NO_INCREMENT if row is None else f"increment-{row.increment}-epoch-{row.epoch}")
+
+
+def table_metadata(pipeline: Pipeline, table: str) -> Metadata:
+    """What is known of a table before anything has run: where it lies and its columns."""
+    schema = LANDED_SCHEMA if table.startswith("landed/") else table_schema(pipeline.topology, table)
+    return {"dagster/table_name": pipeline.path(table), "dagster/column_schema": _column_schema(schema)}
+
+
+def increment_metadata(pipeline: Pipeline, sub: SubTopology, table: Table, increment: int) -> Metadata:
+    """What one increment did to ``table`` and to the sub-topology that writes it."""
+    rows = {row.phase: row for row in pipeline.ledger.rows_of(increment)}
+    report = report_of(increment, rows[PLANNED].content, rows[DONE].content)
+    version = report.versions[table.name]
+    return {
+        INCREMENT: increment,
+        "epoch": rows[DONE].epoch,
+        **_books(report, sub),
+        **_emitted(report, table),
+        **_lateness(report),
+        **{f"seconds/{part}": round(seconds, 3) for part, seconds in report.seconds.items()},
+        **_stream_time(report, sub),
+        "memory_bytes_max": report.rss_bytes_max,
+        "records_waiting": report.waiting,
+        "cut": _cut(report.cut_from, report.cut_to),
+        **_committed(pipeline, table.name, version),
+    }
+
+
+def unchanged_metadata(pipeline: Pipeline, table: str, row: LedgerRow | None) -> Metadata:
+    """For a table that has nothing new since the ``row`` that was reported before; None: nothing was ever run."""
+    said: Metadata = {INCREMENT: 0 if row is None else row.increment, NOTHING_NEW: True}
+    if row is None:
+        return said | table_metadata(pipeline, table)
+    landed = table.startswith("landed/")
+    version = row.content["table_version"] if landed else row.content["versions"][table]
+    return said | {"epoch": row.epoch, "records_read": 0} | _committed(pipeline, table, version)
+
+
+def landing_metadata(pipeline: Pipeline, topic: str, row: LedgerRow) -> Metadata:
+    """What one landing increment of a topic brought."""
+    content = row.content
+    return {
+        INCREMENT: row.increment,
+        "epoch": row.epoch,
+        "records_read": content["records"],
+        "partitions": content["partitions"],
+        "gaps": len(content.get("gaps", {})),
+        "cut": _cut({topic: content["cut_from"]}, {topic: content["cut_to"]}),
+        **_committed(pipeline, f"landed/{topic}", content["table_version"]),
+    }
+
+
+def last_done(ledger: Ledger) -> LedgerRow | None:
+    """The newest increment that readers may see."""
+    return ledger.last_done()
+
+
+def done_row(ledger: Ledger, increment: int) -> LedgerRow:
+    """The done row of an increment that is known to be done."""
+    return next(row for row in ledger.rows_of(increment) if row.phase == DONE)
+
+
+def _books(report: IncrementReport, sub: SubTopology) -> Metadata:
+    books = report.books_by_sub_topology[str(sub.id)]
+    return {
+        "records_read": books.read,
+        "records_applied": books.applied,
+        "records_dropped": books.dropped,
+        **{f"records_dropped/{reason}": count for reason, count in sorted(books.dropped_by_reason.items())},
+        "records_undecodable": books.undecodable,
+        "windows_refused": books.windows_refused,
+    }
+
+
+def _emitted(report: IncrementReport, table: Table) -> Metadata:
+    if isinstance(table.node, SinkNode):
+        return {"records_emitted": report.outputs[table.node.topic]}
+    if isinstance(table.node, SuppressNode):
+        numbers = report.suppress.get(table.node.name, {})
+        names = {"emitted": "results_emitted", "count_current": "buffer_count"}
+        return {names.get(name, f"buffer_{name}"): number for name, number in numbers.items()}
+    return {}
+
+
+def _lateness(report: IncrementReport) -> Metadata:
+    """Left out where nothing was taken: an increment without records has no lateness, not one of 0."""
+    numbers = {"lateness_avg_ms": report.lateness["avg"], "lateness_max_ms": report.lateness["max"]}
+    return {name: number for name, number in numbers.items() if number is not None}
+
+
+def _stream_time(report: IncrementReport, sub: SubTopology) -> Metadata:
+    """The largest of the sub-topology's tasks; left out before any record."""
+    tasks: Mapping[str, Any] = report.done["tasks"]
+    times = [task["stream_time_ms"] for name, task in tasks.items() if name.startswith(f"{sub.id}_")]
+    return {"stream_time_ms": max(times)} if times else {}
+
+
+def _committed(pipeline: Pipeline, table: str, version: int) -> Metadata:
+    options = pipeline.warehouse.storage_options
+    return {
+        "table_version": version,
+        "dagster/row_count": _row_count(pipeline.path(table), version, options),
+        **table_metadata(pipeline, table),
+    }
+
+
+def _row_count(path: str, version: int, storage_options: StorageOptions) -> int:
+    """Rows of the table at ``version``, counted from its log alone."""
+    return sum(file.records for file in read_files(path, version=version, storage_options=storage_options))
+
+
+def _cut(cut_from: Cut, cut_to: Cut) -> dg.TableMetadataValue:
+    """Offsets `[from, to)` of every partition that was read."""
+    spans = [
+        (topic, int(partition), cut_from.get(topic, {}).get(partition, 0), end)
+        for topic, ends in cut_to.items()
+        for partition, end in ends.items()
+    ]
+    return dg.MetadataValue.table(
+        [dg.TableRecord(dict(zip(("topic", "partition", "from", "to"), span, strict=True))) for span in sorted(spans)],
+        dg.TableSchema(
+            [dg.TableColumn("topic", "string"), *(dg.TableColumn(name, "int") for name in ("partition", "from", "to"))]
+        ),
+    )
+
+
+def _column_schema(schema: pa.Schema) -> dg.TableSchema:
+    return dg.TableSchema([dg.TableColumn(column.name, str(column.type)) for column in schema])

@@ -1,0 +1,75 @@
+"""A pipeline, as all its definitions see it: its topology, its tables, its settings, and the names they go by in Dagster.
+
+Owns names. Rule: an asset key is the pipeline's name and then the table's name as the warehouse spells it
+(`flights/outputs/hourly`, `flights/landed/departures`), so who knows the one finds the other.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import dagster as dg
+
+from jobs.landing import FileSource, KafkaSource
+from jobs.topology import SubTopology, Topology
+from orchestration.lineage import Table, tables_of
+from orchestration.resources import Engine
+from state.ledger import Ledger
+from state.tables import Warehouse
+
+
+@dataclass(frozen=True)
+class Pipeline:
+    """``sources``: topic → where it is landed from; ``max_records``, ``increments``, ``idle``: as `jobs.replay` takes them."""
+
+    name: str
+    topology: Topology
+    warehouse: Warehouse
+    engine: Engine
+    sources: Mapping[str, FileSource | KafkaSource] = field(default_factory=dict)
+    max_records: int | None = None
+    increments: int | None = None
+    idle: str = "wait"
+    check_engine: str = "gx"
+    retry_policy: dg.RetryPolicy | None = None
+
+    @property
+    def word(self) -> str:
+        """The name in the letters that Dagster takes for ops, jobs and groups."""
+        return re.sub(r"[^A-Za-z0-9_]", "_", self.name)
+
+    @property
+    def engine_key(self) -> str:
+        """The engine's resource key: one a pipeline, so that definitions of several can be merged."""
+        return f"{self.word}_engine"
+
+    def key(self, table: str) -> dg.AssetKey:
+        """Asset key of a table, given as "outputs/x", "state/y", "repartition/z" or "landed/topic"."""
+        return dg.AssetKey([self.name, *table.split("/", 1)])
+
+    def tables(self, sub: SubTopology) -> list[Table]:
+        """Tables of one sub-topology, each after those it is made from."""
+        return tables_of(self.topology, sub)
+
+    def keys(self) -> set[dg.AssetKey]:
+        """Keys of all tables that an increment writes."""
+        return {self.key(table.name) for sub in self.topology.sub_topologies for table in self.tables(sub)}
+
+    def topics(self) -> list[str]:
+        """Topics that are read, then those that are landed only."""
+        return list(dict.fromkeys([*self.topology.source_topics(), *self.sources]))
+
+    @property
+    def ledger(self) -> Ledger:
+        return Ledger(self.warehouse.pipeline(self.name).ledger, self.warehouse.storage_options)
+
+    def landing_ledger(self, topic: str) -> Ledger:
+        return Ledger(self.warehouse.landing_ledger(topic), self.warehouse.storage_options)
+
+    def path(self, table: str) -> str:
+        """Where the table lies."""
+        kind, name = table.split("/", 1)
+        tables = self.warehouse.pipeline(self.name)
+        if kind == "landed":
+            return self.warehouse.landed(name)
+        return {"outputs": tables.output, "state": tables.state, "repartition": tables.repartition}[kind](name)

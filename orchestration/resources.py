@@ -1,0 +1,87 @@
+"""Where increments run: in Spark, or in this process.
+
+Owns the only settings of machine and cluster. Rule: nothing starts before the first step asks for it, so loading
+definitions needs no Java; a cluster is a setting (`spark.master`), never another code path.
+"""
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING
+
+import dagster as dg
+
+from jobs.landing import FileSource, KafkaSource, LandingReport, land_files, land_kafka
+from jobs.runner import LocalRunner, Runner
+from state.errors import ConfigError
+from state.tables import Warehouse
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+class Engine(dg.ConfigurableResource, ABC):
+    """Runs the tasks of a replay and lands topics."""
+
+    @property
+    @abstractmethod
+    def kind(self) -> str:
+        """Dagster's kind of what it materializes."""
+
+    @abstractmethod
+    def session(self) -> "SparkSession | None":
+        """Spark, started on the first call; None when there is none to be had."""
+
+    @abstractmethod
+    def runner(self) -> Runner:
+        """What ``jobs.replay`` runs tasks with."""
+
+    def land(self, warehouse: Warehouse, topic: str, source: FileSource | KafkaSource) -> LandingReport:
+        """Land what is new. Raises ConfigError for Kafka without Spark, and what landing raises."""
+        spark = self.session()
+        if isinstance(source, FileSource):
+            return land_files(spark, warehouse, topic, source)
+        if spark is None:
+            raise ConfigError(
+                f"topic {topic!r}", "Spark, whose connector reads Kafka", "a local engine", "use SparkEngine()"
+            )
+        return land_kafka(spark, warehouse, topic, source)
+
+
+class LocalEngine(Engine):
+    """This process, one task after the other, without Java: for small data, tests and a first look."""
+
+    @property
+    def kind(self) -> str:
+        return "python"
+
+    def session(self) -> None:
+        return None
+
+    def runner(self) -> Runner:
+        return LocalRunner()
+
+
+class SparkEngine(Engine):
+    """Spark. ``master`` None: the environment's REPLAY_SPARK_MASTER, else all cores here (see jobs/spark.py).
+
+    ``settings``: of Spark, over those of jobs/spark.py; a ``spark.master`` among them counts where ``master`` is None.
+    """
+
+    master: str | None = None
+    app_name: str = "replay"
+    settings: dict[str, str] = {}  # noqa: RUF012  (pydantic copies it)
+
+    @property
+    def kind(self) -> str:
+        return "spark"
+
+    def session(self) -> "SparkSession":
+        from jobs.spark import open_spark  # here, so that definitions load without looking for jars
+
+        settings = dict(self.settings)
+        master = self.master or settings.pop("spark.master", None)
+        return open_spark(master, app_name=self.app_name, extra=settings)
+
+    def runner(self) -> Runner:
+        from jobs.spark_runner import SparkRunner
+
+        return SparkRunner(self.session())

@@ -1,0 +1,412 @@
+"""Landing from a real broker: what was produced is in the landed table, once, in order, whatever happens meanwhile."""
+
+import random
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from confluent_kafka import Consumer, TopicPartition
+
+from jobs import landing_kafka
+from jobs.landing import FileSource, KafkaSource, land_files, land_kafka
+from jobs.landing_kafka import share_out
+from state.errors import ConfigError, LandingError, LedgerConflict, RetentionGap
+from state.files import read_files, read_rows
+from state.ledger import Ledger
+from state.tables import LANDED_SCHEMA, Warehouse
+from tests.kafka.broker import Broker
+
+pytestmark = pytest.mark.jvm
+
+Row = dict[str, Any]
+
+
+class KilledError(Exception):
+    """Stands for the death of the process."""
+
+
+@pytest.fixture
+def source(broker: Broker) -> KafkaSource:
+    return KafkaSource(broker.bootstrap_servers)
+
+
+@pytest.fixture
+def topic(request: pytest.FixtureRequest) -> str:
+    """A topic's name that no other test has."""
+    return request.node.name.removeprefix("test_")[:200]
+
+
+def landed(warehouse: Warehouse, topic: str, *columns: str) -> list[tuple[Any, ...]]:
+    """Rows of the landed table in the order in which they lie in its files, files by partition and first offset."""
+    path = warehouse.landed(topic)
+    rows = read_rows(path, read_files(path), LANDED_SCHEMA).to_pylist()
+    return [tuple(row[column] for column in columns) for row in rows]
+
+
+class Producing:
+    """Produces to a topic and remembers at which position the broker put each record."""
+
+    def __init__(self, broker: Broker, topic: str, **settings: Any) -> None:
+        self.topic = topic
+        self.producer = broker.producer(**settings)
+        self.positions: list[tuple[int, int, bytes]] = []
+        if "transactional_id" in settings:
+            self.producer.init_transactions(30)
+
+    def send(self, values: Sequence[bytes], **fields: Any) -> None:
+        for value in values:
+            self.producer.produce(self.topic, value, on_delivery=self._delivered, **{"partition": 0, **fields})
+        assert self.producer.flush(30) == 0
+
+    def _delivered(self, error: Any, message: Any) -> None:
+        assert error is None, error
+        self.positions.append((message.partition(), message.offset(), message.value()))
+
+    def transaction(self, values: Sequence[bytes], *, commit: bool, **fields: Any) -> None:
+        before = len(self.positions)
+        self.producer.begin_transaction()
+        self.send(values, **fields)
+        if commit:
+            self.producer.commit_transaction(30)
+        else:
+            self.producer.abort_transaction(30)
+            del self.positions[before:]
+
+
+def numbered(name: str, count: int) -> list[bytes]:
+    return [f"{name}{number}".encode() for number in range(count)]
+
+
+def test_partitions_keys_times_and_headers_land_as_they_were_produced(spark, warehouse, broker, source, topic):
+    broker.create_topic(topic, partitions=3)
+    producing = Producing(broker, topic)
+    producing.send([b"a"], partition=2, key=b"\x00\xff", timestamp=1_000, headers=[("h", b"1"), ("h", None), ("", b"")])
+    producing.send([b"", b"b"], partition=0, timestamp=999)
+    producing.producer.produce(topic, None, key=b"tombstone", partition=0, timestamp=2_000)
+    producing.producer.flush(30)
+
+    report = land_kafka(spark, warehouse, topic, source)
+
+    assert landed(warehouse, topic, "partition", "offset", "timestamp", "timestamp_type", "key", "value") == [
+        (0, 0, 999, "CreateTime", None, b""),
+        (0, 1, 999, "CreateTime", None, b"b"),
+        (0, 2, 2_000, "CreateTime", b"tombstone", None),
+        (2, 0, 1_000, "CreateTime", b"\x00\xff", b"a"),
+    ]
+    headers = [{"key": "h", "value": b"1"}, {"key": "h", "value": None}, {"key": "", "value": b""}]
+    assert landed(warehouse, topic, "headers", "increment") == [([], 1), ([], 1), ([], 1), (headers, 1)]
+    assert (report.increments, report.records, report.partitions) == ((1,), 4, 3)
+    assert (report.cut_from, report.cut_to) == ({0: 0, 1: 0, 2: 0}, {0: 3, 1: 0, 2: 1})
+
+
+def test_the_brokers_own_time_is_told_apart_from_the_producers(spark, warehouse, broker, source, topic):
+    broker.create_topic(topic, message_timestamp_type="LogAppendTime")
+    Producing(broker, topic).send([b"a"], timestamp=5)
+
+    land_kafka(spark, warehouse, topic, source)
+
+    [(kind, time_ms)] = landed(warehouse, topic, "timestamp_type", "timestamp")
+    assert kind == "LogAppendTime"
+    assert time_ms > 5
+
+
+def test_an_empty_topic_lands_once_so_that_its_partitions_are_known(spark, warehouse, broker, source, topic):
+    broker.create_topic(topic, partitions=2)
+
+    first = land_kafka(spark, warehouse, topic, source)
+    second = land_kafka(spark, warehouse, topic, source)
+
+    assert (first.increments, first.records, first.cut_to) == ((1,), 0, {0: 0, 1: 0})
+    assert second.increments == ()
+    assert landed(warehouse, topic, "offset") == []
+    assert warehouse.topics() == [topic]
+
+
+def test_nothing_new_is_no_new_increment(spark, warehouse, broker, source, topic):
+    broker.create_topic(topic)
+    Producing(broker, topic).send([b"a"])
+    land_kafka(spark, warehouse, topic, source)
+
+    report = land_kafka(spark, warehouse, topic, source)
+
+    assert (report.increments, report.records, report.cut_from, report.cut_to) == ((), 0, {0: 1}, {0: 1})
+    assert [row.increment for row in Ledger(warehouse.landing_ledger(topic)).rows()] == [1, 1]
+
+
+def test_increments_of_any_size_give_the_committed_records_of_all_transactions(spark, warehouse, broker, source, topic):
+    """Ranges begin and end anywhere: among aborted records, on a transaction's marker, behind everything visible."""
+    broker.create_topic(topic, partitions=2)
+    dice = random.Random(7)
+    producing = Producing(broker, topic, transactional_id=topic)
+    for number in range(12):
+        partition, size, commit = dice.randrange(2), dice.randrange(1, 400), dice.random() < 0.5
+        producing.transaction(numbered(f"{number}-", size), commit=commit, partition=partition)
+    producing.transaction(numbered("aborted", 700), commit=False, partition=0)
+
+    reports = []
+    while not reports or reports[-1].increments:
+        reports.append(land_kafka(spark, warehouse, topic, source, max_records=300))
+
+    assert landed(warehouse, topic, "partition", "offset", "value") == sorted(producing.positions)
+    assert len(reports) > 7
+    assert sum(report.records for report in reports) == len(producing.positions)
+
+
+def test_an_open_transaction_holds_back_what_comes_after_it(spark, warehouse, broker, source, topic):
+    broker.create_topic(topic)
+    open_one = broker.producer(transactional_id=topic)
+    open_one.init_transactions(30)
+    plain = Producing(broker, topic)
+    plain.send([b"before"])
+    open_one.begin_transaction()
+    open_one.produce(topic, b"within", partition=0)
+    open_one.flush(30)
+    plain.send([b"after"])
+
+    land_kafka(spark, warehouse, topic, source)
+    assert landed(warehouse, topic, "offset", "value") == [(0, b"before")]
+
+    open_one.commit_transaction(30)
+    land_kafka(spark, warehouse, topic, source)
+    assert landed(warehouse, topic, "offset", "value") == [(0, b"before"), (1, b"within"), (2, b"after")]
+
+
+def test_holes_left_by_compaction_are_no_gaps(spark, warehouse, broker, source, topic):
+    broker.create_topic(
+        topic, cleanup_policy="compact", segment_ms="100", min_cleanable_dirty_ratio="0.001", delete_retention_ms="0"
+    )
+    producing = Producing(broker, topic)
+    for number in range(6):  # a segment each, because the times are far apart
+        producing.send([b"%d" % number], key=b"same", timestamp=1_000 + 10_000 * number)
+    producing.send([b"other"], key=b"other", timestamp=100_000)
+    kept = until_compacted(broker, topic, below=7)
+
+    land_kafka(spark, warehouse, topic, source)
+    producing.send([b"last"], key=b"same", timestamp=200_000)
+    land_kafka(spark, warehouse, topic, source)
+
+    assert landed(warehouse, topic, "offset", "value") == [*kept, (7, b"last")]
+    assert kept[-1] == (6, b"other")
+
+
+def until_compacted(broker: Broker, topic: str, *, below: int) -> list[tuple[int, bytes]]:
+    """Records of partition 0 once the broker keeps fewer than ``below`` and no more goes away."""
+    deadline, seen = time.monotonic() + 60, [consume(broker, topic)]
+    while time.monotonic() < deadline:
+        seen.append(consume(broker, topic))
+        if len(seen[-1]) < below and seen[-1] == seen[-2]:
+            return seen[-1]
+        time.sleep(0.3)  # longer than the cleaner's pause: two equal looks mean that it is done
+    raise AssertionError(f"not compacted: {seen[-1]}")
+
+
+def consume(broker: Broker, topic: str) -> list[tuple[int, bytes]]:
+    consumer = Consumer({"bootstrap.servers": broker.bootstrap_servers, "group.id": topic, "enable.auto.commit": False})
+    try:
+        _, end = consumer.get_watermark_offsets(TopicPartition(topic, 0), timeout=30)
+        consumer.assign([TopicPartition(topic, 0, 0)])
+        records: list[tuple[int, bytes]] = []
+        while not records or records[-1][0] < end - 1:
+            message = consumer.poll(30)
+            assert message is not None, records
+            assert message.error() is None, message.error()
+            records.append((message.offset(), message.value()))
+        return records
+    finally:
+        consumer.close()
+
+
+@pytest.mark.parametrize("dies_in", ["before_the_write", "between_write_and_ledger"])
+def test_a_killed_landing_run_again_lands_every_record_once(spark, warehouse, broker, source, monkeypatch, dies_in):
+    topic = broker.create_topic(dies_in, partitions=2)
+    producing = Producing(broker, topic)
+    producing.send(numbered("a", 5), partition=0)
+    producing.send(numbered("b", 3), partition=1)
+    land_kafka(spark, warehouse, topic, source)
+    producing.send(numbered("c", 4), partition=1)
+
+    def die(*_: Any, **__: Any) -> None:
+        raise KilledError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(
+            *{
+                "before_the_write": (landing_kafka, "_append", die),
+                "between_write_and_ledger": (Ledger, "done", die),
+            }[dies_in]
+        )
+        with pytest.raises(KilledError):
+            land_kafka(spark, warehouse, topic, source)
+    producing.send(numbered("d", 2), partition=0)
+
+    report = land_kafka(spark, warehouse, topic, source)
+
+    assert landed(warehouse, topic, "partition", "offset", "value") == sorted(producing.positions)
+    assert sorted(landed(warehouse, topic, "increment", "value"))[8:] == [
+        *((2, value) for value in numbered("c", 4)),  # the plan was kept: what came later is another increment
+        *((3, value) for value in numbered("d", 2)),
+    ]
+    assert (report.increments, report.records) == ((2, 3), 6)
+    assert (report.cut_from, report.cut_to) == ({0: 5, 1: 3}, {0: 7, 1: 7})
+
+
+def test_of_two_runners_with_one_plan_one_is_refused_and_nothing_is_landed_twice(
+    spark, warehouse, broker, source, topic, monkeypatch
+):
+    broker.create_topic(topic)
+    producing = Producing(broker, topic)
+    producing.send(numbered("a", 3))
+    append = landing_kafka._append
+
+    def overtaken(*arguments: Any) -> None:
+        monkeypatch.setattr(landing_kafka, "_append", append)
+        land_kafka(spark, warehouse, topic, source)  # another runner finds the plan and finishes it
+        append(*arguments)
+
+    monkeypatch.setattr(landing_kafka, "_append", overtaken)
+    with pytest.raises(LedgerConflict, match="let the other runner finish"):
+        land_kafka(spark, warehouse, topic, source)
+
+    assert landed(warehouse, topic, "partition", "offset", "value") == producing.positions
+
+
+def test_a_retention_gap_names_the_offsets_that_are_gone(spark, warehouse, broker, source, topic):
+    broker.create_topic(topic, partitions=2)
+    producing = Producing(broker, topic)
+    producing.send(numbered("a", 2), partition=1)
+    land_kafka(spark, warehouse, topic, source)
+    producing.send(numbered("b", 5), partition=1)
+    delete_below(broker, topic, 1, 6)
+
+    with pytest.raises(RetentionGap) as raised:
+        land_kafka(spark, warehouse, topic, source)
+
+    assert str(raised.value) == (
+        f"topic {topic}: expected next offset 2 in partition 1, "
+        "got deleted by the broker's retention before they were landed: [2, 6) of partition 1; "
+        'to go on without them land with on_gap="skip", which records the gap in the ledger'
+    )
+    assert landed(warehouse, topic, "offset") == [(0,), (1,)]
+
+
+def test_a_gap_that_is_skipped_stands_in_the_ledger(spark, warehouse, broker, topic):
+    skipping = KafkaSource(broker.bootstrap_servers, on_gap="skip")
+    broker.create_topic(topic)
+    producing = Producing(broker, topic)
+    producing.send(numbered("a", 2))
+    land_kafka(spark, warehouse, topic, skipping)
+    producing.send(numbered("b", 5))
+    delete_below(broker, topic, 0, 6)
+
+    report = land_kafka(spark, warehouse, topic, skipping)
+
+    assert landed(warehouse, topic, "offset", "value") == [(0, b"a0"), (1, b"a1"), (6, b"b4")]
+    assert (report.gaps, report.cut_from, report.cut_to) == ({0: (2, 6)}, {0: 2}, {0: 7})
+    last = Ledger(warehouse.landing_ledger(topic)).last_done()
+    assert last is not None
+    assert last.content["gaps"] == {"0": [2, 6]}
+    assert land_kafka(spark, warehouse, topic, skipping).increments == ()
+
+
+def test_offsets_deleted_after_they_were_planned_are_a_retention_gap_too(
+    spark, warehouse, broker, source, topic, monkeypatch
+):
+    broker.create_topic(topic)
+    Producing(broker, topic).send(numbered("a", 6))
+    append = landing_kafka._append
+
+    def after_the_retention_ran(*arguments: Any) -> None:
+        delete_below(broker, topic, 0, 4)
+        append(*arguments)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(landing_kafka, "_append", after_the_retention_ran)
+        with pytest.raises(RetentionGap, match=r"landed: \[0, 4\) of partition 0"):
+            land_kafka(spark, warehouse, topic, source)
+    with pytest.raises(RetentionGap, match=r"landed: \[0, 4\) of partition 0"):
+        land_kafka(spark, warehouse, topic, source)
+    report = land_kafka(spark, warehouse, topic, KafkaSource(broker.bootstrap_servers, on_gap="skip"))
+
+    assert landed(warehouse, topic, "offset", "value", "increment") == [(4, b"a4", 1), (5, b"a5", 1)]
+    assert (report.increments, report.gaps) == ((1,), {0: (0, 4)})
+
+
+def delete_below(broker: Broker, topic: str, partition: int, offset: int) -> None:
+    """What retention does, at once."""
+    admin = broker.admin()
+    for deleted in admin.delete_records([TopicPartition(topic, partition, offset)]).values():
+        assert deleted.result(30).low_watermark == offset
+
+
+def test_a_first_landing_begins_where_the_broker_begins(spark, warehouse, broker, source, topic):
+    broker.create_topic(topic)
+    Producing(broker, topic).send(numbered("a", 5))
+    delete_below(broker, topic, 0, 3)
+
+    report = land_kafka(spark, warehouse, topic, source)
+
+    assert (report.cut_from, report.cut_to, report.gaps) == ({0: 3}, {0: 5}, {})
+    assert landed(warehouse, topic, "offset") == [(3,), (4,)]
+
+
+def test_a_topic_created_anew_under_the_same_name_is_refused(spark, warehouse, broker, source, topic):
+    broker.create_topic(topic)
+    Producing(broker, topic).send([b"a"])
+    land_kafka(spark, warehouse, topic, source)
+    admin = broker.admin()
+    admin.delete_topics([topic], operation_timeout=30)[topic].result(30)
+    broker.create_topic(topic)
+
+    with pytest.raises(LandingError, match=r"created anew: its offsets mean other records; land it into a topic"):
+        land_kafka(spark, warehouse, topic, source)
+
+
+def test_a_topic_that_is_not_there_and_a_broker_that_does_not_answer_are_told_apart(spark, warehouse, broker, source):
+    with pytest.raises(LandingError, match="expected a topic absent, got no such topic; correct the topic's name"):
+        land_kafka(spark, warehouse, "absent", source)
+
+    impatient = {"default.api.timeout.ms": "1500", "request.timeout.ms": "1000"}
+    with pytest.raises(LandingError, match="expected an answer, got TimeoutException"):
+        land_kafka(spark, warehouse, "absent", KafkaSource("127.0.0.1:1", options=impatient))
+
+
+def test_a_topic_landed_from_files_is_not_continued_from_kafka(spark, warehouse, broker, source, topic, tmp_path):
+    (tmp_path / "in").mkdir()
+    land_files(None, warehouse, topic, FileSource(tmp_path / "in", "jsonl", timestamp="t"))
+
+    with pytest.raises(LandingError, match="expected a source of the kind files, which gave it its offsets, got kafka"):
+        land_kafka(spark, warehouse, topic, source)
+
+
+def test_a_partition_added_later_is_landed_from_its_beginning(spark, warehouse, broker, source, topic):
+    broker.create_topic(topic)
+    producing = Producing(broker, topic)
+    producing.send([b"a"])
+    land_kafka(spark, warehouse, topic, source)
+    broker.add_partitions(topic, 2)
+    Producing(broker, topic).send([b"b"], partition=1)  # a producer that knows of the new partition
+
+    report = land_kafka(spark, warehouse, topic, source)
+
+    assert landed(warehouse, topic, "partition", "offset", "value") == [(0, 0, b"a"), (1, 0, b"b")]
+    assert (report.partitions, report.cut_from, report.cut_to) == (2, {0: 1, 1: 0}, {0: 1, 1: 1})
+
+
+@pytest.mark.parametrize(
+    ("available", "limit", "want"),
+    [
+        ({0: 5, 1: 7}, None, {0: 5, 1: 7}),
+        ({0: 5, 1: 7}, 100, {0: 5, 1: 7}),
+        ({0: 1, 1: 7, 2: 9}, 9, {0: 1, 1: 4, 2: 4}),
+        ({0: 3, 1: 3, 2: 4}, 1, {0: 0, 1: 0, 2: 1}),  # the fullest goes first, so none waits for ever
+        ({0: 0, 1: 0}, 5, {0: 0, 1: 0}),
+    ],
+)
+def test_a_limit_is_shared_out_as_equally_as_it_can_be(available, limit, want):
+    assert share_out(available, limit) == want
+
+
+def test_a_limit_below_one_is_refused(spark, warehouse, source):
+    with pytest.raises(ConfigError, match="max_records: expected at least 1, got 0"):
+        land_kafka(spark, warehouse, "any", source, max_records=0)
