@@ -1,7 +1,7 @@
 """The benchmark's topic, landed: records with a Zipf tail of keys, a fifth of them out of order.
 
-Data: per partition one record every 4 ms; 20 % are set back by up to 30 s; keys ``user-<n>`` (string), values long. Written as
-landing writes them, without Spark, so that preparing 10 M records takes seconds.
+Data: per partition one record every 4 ms; 20 % are set back by up to 30 s; keys ``user-<n>`` (string), values long.
+Written as landing writes them, without Spark, so that preparing 10 M records takes seconds.
 """
 
 import numpy as np

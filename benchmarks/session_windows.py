@@ -1,10 +1,12 @@
-"""Session count + sum (gap 30 s, grace 60 s, final results): the public path against Spark's own batch ``session_window``.
+"""Session count + sum (gap 30 s, grace 60 s, final results): the public path against Spark's own batch
+``session_window``.
 
 ``python -m benchmarks.session_windows [--records 10000000] [--runs 3] [--json FILE]``
 
-Ours: ``replay`` on Spark ``local[2]`` from the landed table to committed output and state. Spark: the same rows, already typed
-(string key, timestamp, long), from Delta to Delta; it has neither a late rule nor an order. Both in one Spark session, in turn,
-so that the ratio holds on a noisy machine. Each side's first run, which pays for starting workers and compiling, is shown apart.
+Ours: ``replay`` on Spark ``local[2]`` from the landed table to committed output and state. Spark: the same rows,
+already typed (string key, timestamp, long), from Delta to Delta; it has neither a late rule nor an order. Both in one
+Spark session, in turn, so that the ratio holds on a noisy machine. Each side's first run, which pays for starting
+workers and compiling, is shown apart.
 """
 
 import argparse

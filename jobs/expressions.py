@@ -1,4 +1,5 @@
-"""Steps that a user writes as a polars expression, an SQL string or a Python callable, checked when the topology is built.
+"""Steps that a user writes as a polars expression, an SQL string or a Python callable, checked when the topology is
+built.
 
 Owns the names that an expression sees: the fields of a JSON value by their names (a primitive value is ``value``), and
 ``record_key``, ``record_time_ms``, ``window_start_ms``, ``window_end_ms`` (a windowed key only).
@@ -119,8 +120,8 @@ class Expression:
         try:
             return array if array.type == wanted else array.cast(wanted)
         except pa.ArrowInvalid as error:
-            got = str(error).splitlines()[0]
-            raise TaskFailed(self.place, f"values that fit {self.result}", got, "correct the step, or cast it") from error
+            expected, got = f"values that fit {self.result}", str(error).splitlines()[0]
+            raise TaskFailed(self.place, expected, got, "correct the step, or cast it") from error
 
 
 def bind(expressible: Expressible, shape: Shape, place: str) -> Expression:
@@ -227,6 +228,10 @@ class Struct:
         return pa.StructArray.from_arrays(arrays, fields=list(self.result.arrow_type), mask=mask)
 
 
-def bind_struct(columns: Mapping[str, Expression]) -> Struct:
+def bind_struct(columns: Mapping[str, Expression], place: str) -> Struct:
+    """``columns`` as the fields of a value. Raises TopologyError for a type that JSON does not have."""
     fields = [pa.field(name, column.result.arrow_type) for name, column in columns.items()]
-    return Struct(columns, Serde.of(pa.struct(fields)))
+    try:
+        return Struct(columns, Serde.of(pa.struct(fields)))
+    except ConfigError as error:
+        raise TopologyError(place, f"fields of type {error.expected}", error.got, error.next_step) from error

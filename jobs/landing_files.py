@@ -125,10 +125,10 @@ class FileLander:
     def _count(self, files: Sequence[_Found]) -> list[dict[str, Any]]:
         """Tasks of about SLICE_BYTES each, in order, with the number of records in each partition."""
         groups: list[list[FileSlice]] = []
-        weight = SLICE_BYTES
+        weight = 0
         for file in files:
             for piece in slices_of(self.source, file.name, file.bytes, file.mtime_ns):
-                if weight + piece.bytes > SLICE_BYTES:
+                if not groups or weight + piece.bytes > SLICE_BYTES:
                     groups.append([])
                     weight = 0
                 groups[-1].append(piece)

@@ -1,8 +1,8 @@
 """Plans increments: how far each source topic is read (a cut), before anything runs.
 
-Owns the choice of cuts, a function of what has landed and the ledger. Rule: a plan is written down before it is run, and run
-again as written. Where several partitions meet in one repartition table, ``idle="wait"`` leaves records unread until every
-partition with records has got past their time, so that a later cut changes nothing (design.md, Order d).
+Owns the choice of cuts, a function of what has landed and the ledger. Rule: a plan is written down before it is run,
+and run again as written. Where several partitions meet in one repartition table, ``idle="wait"`` leaves records unread
+until every partition with records has got past their time, so that a later cut changes nothing (design.md, Order d).
 """
 
 from collections.abc import Iterator
@@ -169,7 +169,9 @@ class Planner:
         return int(task.get("tape_time_ms", NO_TIMESTAMP_MS))
 
     def _is_ready(self, unread: _Unread) -> np.ndarray:
-        """Which of ``unread`` can be placed for good: those before the time that every partition of their topic has reached."""
+        """Which of ``unread`` can be placed for good: those before the time that every partition of their topic has
+        reached.
+        """
         ready = np.ones(len(unread), np.bool_)
         if self.idle == "proceed":
             return ready

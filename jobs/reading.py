@@ -1,71 +1,122 @@
-"""Reads a pipeline's tables as of its last done increment, whatever was half written since (Readers, design.md section 3).
+"""Reads tables of a pipeline as its readers may see them: whole increments, up to the last one that is done.
 
-Rule: a reader sees an increment whole. An output is read as its changelog or as a table (newest record of every key); a store
-as the rows that the operator itself would show: not deleted, not expired.
+Owns the public view of outputs, stores, drops and dead letters. Rule: a table is read at the version in the ledger, never
+"latest", so nobody sees half an increment; any increment before it can be asked for too.
 """
 
+from collections.abc import Sequence
+
+import numpy as np
+import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from jobs.runner import load_rows, newest_rows, table_schema
-from jobs.task import Task
-from jobs.topology.topology import Topology
-from state.errors import ConfigError
-from state.files import read_files, read_rows
-from state.ledger import Ledger, LedgerRow
-from state.tables import Warehouse
+from jobs.runner import newest_rows
+from state.errors import ConfigError, LedgerError
+from state.files import DataFile, live_files, open_table, read_rows
+from state.ledger import DONE, Ledger, LedgerRow
+from state.tables import PipelineTables, Warehouse
+
+WINDOW = ("window_start_ms", "window_end_ms")
 
 
-def last_increment(warehouse: Warehouse, pipeline: str) -> LedgerRow:
-    """The done row of the last increment. Raises ConfigError when there is none."""
-    last = Ledger(warehouse.pipeline(pipeline).ledger, warehouse.storage_options).last_done()
-    if last is None:
-        raise ConfigError(f"pipeline {pipeline!r}", "a done increment", "none", "run the replay first")
-    return last
+def read_changelog(
+    warehouse: Warehouse, pipeline: str, output: str, *, increment: int | None = None, last: int | None = None
+) -> pa.Table:
+    """Every record of an output up to ``increment`` (None: the last done one), by increment, partition and offset.
+
+    ``last``: only so many, the newest. Raises ConfigError for an output that is not there, LedgerError for an increment
+    that is not done.
+    """
+    return read_table(warehouse, pipeline, f"outputs/{output}", increment=increment, last=last)
 
 
-def read_changelog(warehouse: Warehouse, pipeline: str, topology: Topology, output: str) -> pa.Table:
-    """Every record of an output, by partition and offset; columns of state.tables.output_schema."""
-    _check(output, [sink.topic for sink in topology.sinks()], "output")
-    version = last_increment(warehouse, pipeline).content["versions"][f"outputs/{output}"]
-    path = warehouse.pipeline(pipeline).output(output)
-    files = read_files(path, version=version, storage_options=warehouse.storage_options)
-    rows = read_rows(path, files, table_schema(topology, f"outputs/{output}"))
-    return rows.sort_by([("partition", "ascending"), ("offset", "ascending")])
+def read_newest(warehouse: Warehouse, pipeline: str, output: str, *, increment: int | None = None) -> pa.Table:
+    """The output as a table: the newest record of every key (and window), tombstones left out, by key and window.
+
+    The newest is the one with the highest offset; where a key is in several partitions, that of the last increment and
+    then of the highest record time. Raises as ``read_changelog``.
+    """
+    rows = read_changelog(warehouse, pipeline, output, increment=increment)
+    identity = ["key", *(name for name in WINDOW if name in rows.column_names)]
+    frame = pl.from_arrow(rows.select([*identity, "partition", "offset", "increment", "record_time_ms"]))
+    assert isinstance(frame, pl.DataFrame)
+    newest = (
+        frame.with_row_index("row")
+        .sort("partition", "offset")
+        .unique(["partition", *identity], keep="last", maintain_order=True)
+        .sort("increment", "record_time_ms", "partition", maintain_order=True)
+        .unique(identity, keep="last", maintain_order=True)
+        .sort(identity)
+    )
+    table = rows.take(pa.array(newest["row"].to_numpy()))
+    return table.filter(pc.is_valid(table["value"].combine_chunks()))
 
 
-def read_table(warehouse: Warehouse, pipeline: str, topology: Topology, output: str) -> pa.Table:
-    """Newest record of every key (and window) of an output that is no tombstone, by partition and offset."""
-    newest = newest_rows(read_changelog(warehouse, pipeline, topology, output))
-    return newest.filter(pc.is_valid(newest["value"]))
+def read_state(warehouse: Warehouse, pipeline: str, store: str, *, increment: int | None = None) -> pa.Table:
+    """Live rows of a store: the newest of every key (and window) that is not deleted. Raises as ``read_changelog``."""
+    rows = newest_rows(read_table(warehouse, pipeline, f"state/{store}", increment=increment))
+    return rows.filter(pc.invert(rows["deleted"]))
 
 
-def read_store(warehouse: Warehouse, pipeline: str, topology: Topology, store: str) -> pa.Table:
-    """What a store shows: partition, key, [window_start_ms, window_end_ms], value, record_time_ms, perhaps more."""
-    _check(store, [node.store for node in topology.stores()], "store")
-    content = last_increment(warehouse, pipeline).content
-    sub = next(sub for sub in topology.sub_topologies if store in [node.store for node in sub.stores])
-    path = warehouse.pipeline(pipeline).state(store)
-    version = content["versions"][f"state/{store}"]
-    files = read_files(path, version=version, storage_options=warehouse.storage_options)
-    pieces = []
-    for partition in sorted({file.partition for file in files}):
-        operator = Task(topology, sub, partition).stores[store]
-        mine = sorted(
-            (file for file in files if file.partition == partition),
-            key=lambda file: file.bounds.get("increment", (0, 0)),
+def read_table(
+    warehouse: Warehouse, pipeline: str, table: str, *, increment: int | None = None, last: int | None = None
+) -> pa.Table:
+    """Rows of a table by its name in the ledger ("outputs/x", "state/y", "repartition/z", "dropped", "dead_letter").
+
+    Order: increment, partition, offset. ``increment``, ``last`` and errors: as ``read_changelog``.
+    """
+    tables = warehouse.pipeline(pipeline)
+    row = done_row(warehouse, pipeline, increment)
+    versions: dict[str, int] = row.content["versions"]
+    if table not in versions:
+        raise ConfigError(
+            f"pipeline {pipeline!r}", f"one of {', '.join(sorted(versions))}", repr(table), "name one of them"
         )
-        clocks = content["tasks"][f"{sub.id}_{partition}"]["clocks"][store]
-        operator.resume(load_rows(path, mine, operator), clocks)
-        rows = operator.contents()
-        pieces.append(rows.add_column(0, "partition", pa.array([partition] * len(rows), pa.int32())))
-    if pieces:
-        return pa.concat_tables(pieces)
-    empty = Task(topology, sub).stores[store]
-    empty.resume(empty.rows_schema().empty_table(), {})
-    return empty.contents().add_column(0, "partition", pa.array([], pa.int32()))
+    path = _path(tables, table)
+    opened = open_table(path, version=versions[table], storage_options=warehouse.storage_options)
+    assert opened is not None, f"{path}: in the ledger, yet not there"
+    schema = pa.schema(opened.schema().to_arrow())
+    rows = read_rows(path, _newest_files(live_files(opened), last), schema)
+    rows = rows.take(_order(rows))
+    return rows if last is None else rows.slice(max(len(rows) - last, 0))
 
 
-def _check(name: str, known: list[str], kind: str) -> None:
-    if name not in known:
-        raise ConfigError(kind, f"one of {', '.join(known)}", repr(name), f"name an {kind} of the topology")
+def done_row(warehouse: Warehouse, pipeline: str, increment: int | None = None) -> LedgerRow:
+    """The ledger's done row of ``increment`` (None: the last one). LedgerError when there is none."""
+    ledger = Ledger(warehouse.pipeline(pipeline).ledger, warehouse.storage_options)
+    if increment is None:
+        row = ledger.last_done()
+    else:
+        row = next((row for row in ledger.rows_of(increment) if row.phase == DONE), None)
+    if row is None:
+        number = "" if increment is None else f" {increment}"
+        raise LedgerError(ledger.path, f"a done increment{number}", "none", "run the replay first")
+    return row
+
+
+def _path(tables: PipelineTables, table: str) -> str:
+    kind, _, name = table.partition("/")
+    if not name:
+        return {"dropped": tables.dropped, "dead_letter": tables.dead_letter}[kind]
+    return {"outputs": tables.output, "state": tables.state, "repartition": tables.repartition}[kind](name)
+
+
+def _newest_files(files: Sequence[DataFile], last: int | None) -> Sequence[DataFile]:
+    """Files of the newest increments that hold ``last`` rows together; all for None."""
+    if last is None:
+        return files
+    rows, increment_of = 0, {id(file): file.bounds.get("increment", (0, 2**63 - 1))[1] for file in files}
+    kept: list[DataFile] = []
+    for file in sorted(files, key=lambda file: -increment_of[id(file)]):
+        if rows >= last and increment_of[id(file)] < increment_of[id(kept[-1])]:
+            break
+        kept.append(file)
+        rows += file.records
+    return kept
+
+
+def _order(rows: pa.Table) -> pa.Array:
+    columns = [name for name in ("increment", "partition", "offset") if name in rows.column_names]
+    keys = [rows[name].to_numpy() for name in reversed(columns)]
+    return pa.array(np.lexsort(keys) if keys and len(rows) else np.arange(len(rows)))

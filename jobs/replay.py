@@ -1,7 +1,8 @@
 """Replays landed topics through a topology, increment by increment (design.md section 3, Commit).
 
-Owns the order of steps: plan row, tasks, one Delta transaction a table, done row. Rule: an increment that dies anywhere is run
-again as planned and leaves every table as if it had run once; the done row is the commit point, and readers stop there.
+Owns the order of steps: plan row, tasks, one Delta transaction a table, done row. Rule: an increment that dies anywhere
+is run again as planned and leaves every table as if it had run once; the done row is the commit point, and readers stop
+there.
 """
 
 import time
@@ -25,7 +26,9 @@ from state.tables import Warehouse, open_filesystem
 
 @dataclass(frozen=True)
 class Books:
-    """Verdicts on the records read: ``read = applied + dropped + undecodable``; ``dropped_by_reason`` sums to ``dropped``."""
+    """Verdicts on the records read: ``read = applied + dropped + undecodable``; ``dropped_by_reason`` sums to
+    ``dropped``.
+    """
 
     read: int
     applied: int
@@ -63,7 +66,9 @@ class IncrementReport:
 
 
 OnStep = Callable[[str], None]
-"""Told of every step: "planned 3", "computed 3", "committed outputs/x 3", "done 3". What it raises stops the run there."""
+"""Told of every step: "planned 3", "computed 3", "committed outputs/x 3", "done 3". What it raises stops the run
+there.
+"""
 
 
 def replay(
@@ -79,9 +84,10 @@ def replay(
 ) -> Iterator[IncrementReport]:
     """Run what has landed and was not read yet; yields a report as each increment is committed.
 
-    ``max_records``: cut into increments of at most so many records; ``increments``: stop after so many. An increment that a run
-    before this one planned and did not finish is run first. Nothing new: nothing is written.
-    Raises LedgerError when the topology is another one than that of the state, LedgerConflict when another runner is quicker.
+    ``max_records``: cut into increments of at most so many records; ``increments``: stop after so many. An increment
+    that a run before this one planned and did not finish is run first. Nothing new: nothing is written.
+    Raises LedgerError when the topology is another one than that of the state, LedgerConflict when another runner is
+    quicker.
     """
     pipeline_run = _Pipeline(warehouse, topology, pipeline, runner, on_step)
     left = increments
@@ -176,7 +182,7 @@ class _Pipeline:
     ) -> TaskDescription | None:
         """The task, or None when it has nothing to read."""
         source, p = sub.source, str(partition)
-        slice_, pieces = None, ()
+        slice_, pieces = None, tuple[str, ...]()
         if isinstance(source, RepartitionNode):
             written = sorted(reports, key=lambda report: (report.sub_topology, report.partition))
             pieces = tuple(
@@ -295,7 +301,9 @@ class _Pipeline:
 
 
 def _add_books(counts: list[dict[str, Any]]) -> dict[str, Any]:
-    """Sums; ``read`` is what tasks counted. The increment's own ``read`` is put in by the plan, which counted tables."""
+    """Sums; ``read`` is what tasks counted. The increment's own ``read`` is put in by the plan, which counted
+    tables.
+    """
     total: dict[str, Any] = {
         name: sum(count[name] for count in counts)
         for name in ("read", "applied", "dropped", "undecodable", "windows_refused")

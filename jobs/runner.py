@@ -1,7 +1,7 @@
 """Runs one task of one increment: reads its slice and its state, writes files nobody sees yet, reports.
 
-Owns the border between the pure task and files. Rule: everything is a function of the description, so a task that died is
-simply run again; nothing here commits. The same function runs in process and in Spark's workers.
+Owns the border between the pure task and files. Rule: everything is a function of the description, so a task that died
+is simply run again; nothing here commits. The same function runs in process and in Spark's workers.
 """
 
 import resource
@@ -55,9 +55,11 @@ class TaskDescription:
 
 @dataclass(slots=True)
 class TaskReport:
-    """What a task did. ``after``: its entry for the done row; ``files`` by table ("outputs/x", "dropped", ...); JSON throughout.
+    """What a task did. ``after``: its entry for the done row; ``files`` by table ("outputs/x", "dropped", ...); JSON
+    throughout.
 
-    ``pieces``: repartition topic → target partition (as text) → path. ``rss_bytes``: the most memory its process ever held.
+    ``pieces``: repartition topic → target partition (as text) → path. ``rss_bytes``: the most memory its process ever
+    held.
     """
 
     sub_topology: int

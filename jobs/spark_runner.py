@@ -1,11 +1,11 @@
 """Runs tasks on Spark: one row of a small frame a task, one ``mapInArrow`` a stage.
 
-Rule: Spark places tasks and nothing else; records go from file to file inside a task and never through Spark. The topology
-travels with the function, so the packages must be installed where workers run (and Numba's cache with them).
+Rule: Spark places tasks and nothing else; records go from file to file inside a task and never through Spark. The
+topology travels with the function, so the packages must be installed where workers run (and Numba's cache with them).
 """
 
 import pickle
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict
 from typing import Any
 
@@ -39,8 +39,8 @@ class SparkRunner:
         return reports
 
 
-def _worker(work: bytes) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _worker(work: bytes) -> Callable[[Iterable[pa.RecordBatch]], Iterable[pa.RecordBatch]]:
+    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         topology, descriptions = pickle.loads(work)
         for batch in batches:
             numbers = batch.column(0).to_pylist()

@@ -1,7 +1,7 @@
 """A task's tape: the slice of its input that an increment reads, in order, as chunks.
 
-Rule: inside a partition offset order, always. Across the partitions that write one repartition table, the order of causes:
-by stream time of the task that took the cause, then its partition, then its offset (ARCHITECTURE.md, "Order").
+Rule: inside a partition offset order, always. Across the partitions that write one repartition table, the order of
+causes: by stream time of the task that took the cause, then its partition, then its offset (ARCHITECTURE.md, "Order").
 """
 
 from collections.abc import Iterator, Sequence
@@ -20,7 +20,9 @@ from state.tables import open_filesystem
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """Offsets ``[begin, end)`` of one partition of the table at ``path``, and the files that hold them in offset order."""
+    """Offsets ``[begin, end)`` of one partition of the table at ``path``, and the files that hold them in offset
+    order.
+    """
 
     path: str
     files: tuple[DataFile, ...]
@@ -35,7 +37,9 @@ class Slice:
         return cls(**{**fields, "files": tuple(DataFile.from_dict(file) for file in fields["files"])})
 
     def chunks(self, records: int) -> Iterator[pa.Table]:
-        """Chunks of about ``records`` rows with the columns a task reads. Raises LandingError when offsets do not rise."""
+        """Chunks of about ``records`` rows with the columns a task reads. Raises LandingError when offsets do not
+        rise.
+        """
         waiting: list[pa.Table] = []
         size, last = 0, self.begin - 1
         for piece in self._pieces(records):
@@ -110,8 +114,8 @@ CAUSE_COLUMNS = ("cause_time_ms", "cause_partition", "cause_offset")
 def merge_causes(pieces: Sequence[pa.Table], next_offset: int) -> pa.Table:
     """Rows of several tasks for one partition of a repartition table, in order of causes, with their offsets.
 
-    Columns out: offset, timestamp, key, value and CAUSE_COLUMNS. Rows of one cause keep the order of their task; ``pieces``
-    stand in order of the tasks' partitions.
+    Columns out: offset, timestamp, key, value and CAUSE_COLUMNS. Rows of one cause keep the order of their task;
+    ``pieces`` stand in order of the tasks' partitions.
     """
     rows = pa.concat_tables(pieces).combine_chunks()
     keys = [rows[name].to_numpy() for name in CAUSE_COLUMNS]

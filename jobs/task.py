@@ -1,8 +1,10 @@
-"""A task: one sub-topology × one partition, run over its tape chunk by chunk (Kafka's StreamTask, PartitionGroup's clock).
+"""A task: one sub-topology × one partition, run over its tape chunk by chunk (Kafka's StreamTask, PartitionGroup's
+clock).
 
 Owns the running operators, the task's stream time and the verdict on every record. Rule: a record is undecodable (dead
-letter), dropped (every operator that got it refused it) or applied; stream time is the largest time of the decodable records
-taken so far. Pure: chunks of Arrow columns in, Arrow tables out; where they come from and go to is the caller's affair.
+letter), dropped (every operator that got it refused it) or applied; stream time is the largest time of the decodable
+records taken so far. Pure: chunks of Arrow columns in, Arrow tables out; where they come from and go to is the caller's
+affair.
 """
 
 from dataclasses import dataclass, field
@@ -52,9 +54,10 @@ class Counts:
 class Result:
     """What one chunk caused. Tables in order; ``cause_offset`` is the offset of the input record.
 
-    ``outputs`` by sink topic: cause_offset, key, [window_start_ms, window_end_ms], value, record_time_ms, stream_time_ms.
-    ``repartitions`` by topic: cause_offset, cause_time_ms (largest time of the tape up to it), target (partition), timestamp, key, value.
-    ``dropped``, ``dead_letters``: columns of the tables of those names, but for partition, increment and sub-topology.
+    ``outputs`` by sink topic: cause_offset, key, [window_start_ms, window_end_ms], value, record_time_ms,
+    stream_time_ms. ``repartitions`` by topic: cause_offset, cause_time_ms (largest time of the tape up to it), target
+    (partition), timestamp, key, value. ``dropped``, ``dead_letters``: columns of the tables of those names, but for
+    partition, increment and sub-topology.
     """
 
     outputs: dict[str, pa.Table]
@@ -88,7 +91,7 @@ class Task:
         self._keys = {sub_topology.source.name: Keys(sub_topology.source.shape.key)}
         self._bad_keys: dict[int, str] = {}
         self._dispatch = {node.name: self._build(node) for node in sub_topology.nodes}
-        self.chunk_records = max(1_024, CHUNK_RECORDS // self._amplification())
+        self.chunk_records = max(1, CHUNK_RECORDS // self._amplification())
 
     def _build(self, node: Node) -> Operator | None:
         if type(node) not in OPERATORS:
@@ -186,7 +189,9 @@ class Task:
         unread = np.flatnonzero(~readable).tolist()
         reasons = {row: self._reason(row, int(codes[row]), decoded.reasons) for row in unread}
         self._count(chunk, int((~readable).sum()))
-        result = Result(outputs.tables(), repartitions.tables(), _dropped(chunk), _dead_letters(records, source, reasons))
+        result = Result(
+            outputs.tables(), repartitions.tables(), _dropped(chunk), _dead_letters(records, source, reasons)
+        )
         if chunk.failure is not None:
             self.unfinished = result
             raise chunk.failure
@@ -275,7 +280,9 @@ class Task:
 
 
 def compile_kernels(topology: Topology) -> None:
-    """Compile, or load from Numba's cache on disk, every kernel that ``topology`` runs, by running it over no records."""
+    """Compile, or load from Numba's cache on disk, every kernel that ``topology`` runs, by running it over no
+    records.
+    """
     nothing = pa.table({name: pa.array([], kind) for name, kind in INPUT_COLUMNS.items()})
     for sub_topology in topology.sub_topologies:
         task = Task(topology, sub_topology)

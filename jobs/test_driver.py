@@ -1,8 +1,8 @@
 """TopologyTestDriver: the same task code in process, without Spark, tables or Java (Kafka's TopologyTestDriver).
 
-Rule: piped records are processed in the order in which they were piped, each with all that it causes, through repartition
-topics too, before the next. Records are collected and run as one chunk when something is read, so that a test goes
-through the compiled, columnar path.
+Rule: piped records are processed in the order in which they were piped, each with all that it causes, through
+repartition topics too, before the next. Records are collected and run as one chunk when something is read, so that a
+test goes through the compiled, columnar path.
 """
 
 from bisect import bisect_right
@@ -21,7 +21,9 @@ from state.times import NO_TIMESTAMP_MS
 
 
 class OutputRecord(NamedTuple):
-    """``window``: (start, end) in ms of a windowed key, else None. ``arrival``: number of the piped record that caused it."""
+    """``window``: (start, end) in ms of a windowed key, else None. ``arrival``: number of the piped record that caused
+    it.
+    """
 
     key: Any
     value: Any
@@ -87,11 +89,11 @@ class TopologyTestDriver:
     def pipe_input(self, topic: str, key: Any, value: Any, timestamp_ms: int) -> None:
         """Pipe one record, key and value as Python values of the topic's serdes."""
         shape = self._source(topic).shape
-        encoded = (
+        key_bytes, value_bytes = (
             serde.encode(serde.from_python([given]))[0].as_py()
             for serde, given in ((shape.key, key), (shape.value, value))
         )
-        self.pipe_bytes(topic, *encoded, timestamp_ms)
+        self.pipe_bytes(topic, key_bytes, value_bytes, timestamp_ms)
 
     def pipe_bytes(self, topic: str, key: bytes | None, value: bytes | None, timestamp_ms: int) -> None:
         """Pipe one record as a Kafka client would have written it."""
@@ -112,15 +114,21 @@ class TopologyTestDriver:
 
     def read_output(self, topic: str) -> OutputRecord | None:
         """Next record of the output, or None."""
-        self.run()
-        return self._outputs[topic].popleft() if self._outputs[topic] else None
+        outputs = self._read(topic)
+        return outputs.popleft() if outputs else None
 
     def read_outputs(self, topic: str) -> list[OutputRecord]:
         """All records of the output that were not read yet, in order."""
-        self.run()
-        records = list(self._outputs[topic])
-        self._outputs[topic].clear()
+        outputs = self._read(topic)
+        records = list(outputs)
+        outputs.clear()
         return records
+
+    def _read(self, topic: str) -> deque[OutputRecord]:
+        if topic not in self._outputs:
+            raise ConfigError("read_output", f"one of {sorted(self._outputs)}", repr(topic), "read an output of to()")
+        self.run()
+        return self._outputs[topic]
 
     def store(self, name: str) -> "StoreView":
         """What the store ``name`` shows now."""
@@ -159,9 +167,9 @@ class TopologyTestDriver:
     def run(self) -> None:
         """Process what was piped.
 
-        Raises BufferFull with ``arrival``, the number of the record that filled a suppress buffer. Outputs and refusals up
-        to that record can be read; the driver takes no more. (Metrics of a suppress above the full one count the whole
-        batch.)
+        Raises BufferFull with ``arrival``, the number of the record that filled a suppress buffer. Outputs and refusals
+        up to that record can be read; the driver takes no more. (Metrics of a suppress above the full one count the
+        whole batch.)
         """
         if self._failure is not None:
             if any(tape.rows for tape in self._tapes.values()):
@@ -244,11 +252,11 @@ class TopologyTestDriver:
     def _book(self, tape: _Tape, dropped: pa.Table, dead_letters: pa.Table) -> None:
         for row in dropped.to_pylist():
             window = None if row["window_start_ms"] is None else (row["window_start_ms"], row["window_end_ms"])
-            names = ("node", "reason", "topic", "offset", "record_time_ms", "stream_time_ms", "limit_ms")
-            self.dropped.append(DroppedRecord(*(row[name] for name in names), window, tape.arrivals[row["offset"]]))
+            found = {name: row[name] for name in DroppedRecord._fields if name not in ("window", "arrival")}
+            self.dropped.append(DroppedRecord(**found, window=window, arrival=tape.arrivals[row["offset"]]))
         for row in dead_letters.to_pylist():
-            names = ("topic", "offset", "reason", "key", "value")
-            self.dead_letters.append(DeadLetter(*(row[name] for name in names), tape.arrivals[row["offset"]]))
+            found = {name: row[name] for name in DeadLetter._fields if name != "arrival"}
+            self.dead_letters.append(DeadLetter(**found, arrival=tape.arrivals[row["offset"]]))
 
 
 class StoreView:
@@ -263,9 +271,8 @@ class StoreView:
         if node.shape.window is not None:
             bounds = (table[column].to_pylist() for column in ("window_start_ms", "window_end_ms"))
             windows = list(zip(*bounds, strict=True))
-        self._rows = sorted(
-            zip(keys, windows, node.shape.value.to_python(values), strict=True), key=lambda row: row[:2]
-        )
+        rows = zip(keys, windows, node.shape.value.to_python(values), strict=True)
+        self._rows = sorted(rows, key=lambda row: (repr(row[0]) if isinstance(row[0], dict) else row[0], row[1]))
 
     def all(self) -> list[tuple[Any, tuple[int, int] | None, Any]]:
         """(key, window or None, value) of every row, by key and window."""

@@ -1,21 +1,23 @@
 """Assets of a pipeline: one for each landed topic and for each table that an increment writes.
 
-Owns what a step does. One multi-asset lands topics, one multi-asset a sub-topology stands for its tables. Rule: **steps run
-the replay, the ledger speaks.** An increment is one: all sub-topologies, one ledger row. So whichever sub-topology
-comes first in a Dagster run replays what has landed; those after it find that the run has replayed and do not again, so
-that nothing that lands in the middle splits the run. Each then reports the increments in the ledger that Dagster has not
-heard of for *its* assets, one materialization an increment, with that row's numbers and data version.
+Owns what a step does. One multi-asset lands topics; one multi-asset a sub-topology stands for its tables. Rule: **steps
+run the replay, the ledger speaks.** An increment is one: all sub-topologies, one ledger row. So whichever sub-topology
+comes first in a Dagster run replays what has landed; those after it find that the run has replayed and do not replay
+again, so that what lands in the middle does not split the run. Each then reports the increments in the ledger that
+Dagster has not heard of for *its* assets, one materialization an increment, with that row's numbers and data version.
 
-Why this is exact: a materialization is a function of a ledger row. A step that dies before the commit reports nothing and
-its retry runs the planned increment again; one that dies after it finds the row and reports it. When only some
-sub-topologies are selected, the increment still runs whole (the ledger knows no other); the others report it when they
-are next asked, and until then Dagster shows them as they are: behind their upstream. Two processes at once: the ledger
-refuses the second, whose retry reports what the first did. Topics are landed in one step, because an increment's plan
-reads all of them while lineage shows each table only those it is made from.
+Why this is exact: a materialization is a function of a ledger row. A step that dies before the commit reports nothing,
+and its retry runs the planned increment again; one that dies after it finds the row and reports it. When only some
+sub-topologies are selected, the increment still runs whole (the ledger knows no other kind), and the others report it
+when they are next asked. Two processes at once: the ledger refuses the second, whose retry reports what the first did.
+Topics are landed in one step, because an increment's plan reads all of them, while lineage shows each table only those
+it is made from.
 """
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from functools import partial
+from typing import Any
 
 import dagster as dg
 
@@ -23,7 +25,6 @@ from jobs.landing import KafkaSource
 from jobs.replay import IncrementReport, replay
 from jobs.topology import SubTopology
 from orchestration.history import increments_to_report, ran_in_run, reported_increment
-from orchestration.lineage import Table
 from orchestration.metadata import (
     Metadata,
     data_version,
@@ -67,7 +68,7 @@ def _landing_assets(pipeline: Pipeline) -> dg.AssetsDefinition:
         retry_policy=pipeline.retry_policy,
         pool=pipeline.word,
     )
-    def landing(context: dg.AssetExecutionContext) -> Iterator[dg.MaterializeResult]:
+    def landing(context: dg.AssetExecutionContext) -> Iterator[dg.MaterializeResult[Any]]:
         engine: Engine = getattr(context.resources, pipeline.engine_key)
         for topic, source in pipeline.sources.items():
             key = pipeline.key(f"landed/{topic}")
@@ -82,9 +83,7 @@ def _landing_assets(pipeline: Pipeline) -> dg.AssetsDefinition:
                 f"landed/{topic}",
                 pipeline.landing_ledger(topic),
                 landed.increments,
-                lambda increment, topic=topic: landing_metadata(
-                    pipeline, topic, done_row(pipeline.landing_ledger(topic), increment)
-                ),
+                partial(landing_metadata, pipeline, topic),
             )
 
     return landing
@@ -95,13 +94,13 @@ def _sub_topology_assets(pipeline: Pipeline, sub: SubTopology) -> dg.AssetsDefin
 
     @dg.multi_asset(
         name=f"{pipeline.word}_sub_topology_{sub.id}",
-        description=f"Sub-topology {sub.id} of {pipeline.name}: it runs as one, a task a partition of {sub.source.topic}.",
+        description=f"Sub-topology {sub.id} of {pipeline.name}, a task for each partition of {sub.source.topic}.",
         specs=[_spec(pipeline, table.name, table.upstream, {pipeline.engine.kind, "deltalake"}) for table in tables],
         required_resource_keys={pipeline.engine_key},
         retry_policy=pipeline.retry_policy,
         pool=pipeline.word,
     )
-    def sub_topology(context: dg.AssetExecutionContext) -> Iterator[dg.MaterializeResult]:
+    def sub_topology(context: dg.AssetExecutionContext) -> Iterator[dg.MaterializeResult[Any]]:
         ran = _replay_once_a_run(context, pipeline)
         for table in tables:
             yield from _report(
@@ -110,7 +109,7 @@ def _sub_topology_assets(pipeline: Pipeline, sub: SubTopology) -> dg.AssetsDefin
                 table.name,
                 pipeline.ledger,
                 ran,
-                lambda increment, table=table: increment_metadata(pipeline, sub, table, increment),
+                partial(increment_metadata, pipeline, sub, table),
             )
 
     return sub_topology
@@ -154,7 +153,7 @@ def _report(
     ledger: Ledger,
     ran: Iterable[int],
     metadata_of: Callable[[int], Metadata],
-) -> Iterator[dg.MaterializeResult]:
+) -> Iterator[dg.MaterializeResult[Any]]:
     """One materialization for each increment that Dagster has not heard of; if there is none, one that says so."""
     key, last = pipeline.key(table), ledger.last_done()
     known = reported_increment(context.instance, key)
@@ -177,7 +176,9 @@ def _observe_external_topics(context: dg.AssetExecutionContext, pipeline: Pipeli
         if row is not None:
             key = pipeline.key(f"landed/{topic}")
             tags = {"dagster/data_version": data_version(row).value}
-            context.log_event(dg.AssetObservation(key, metadata=landing_metadata(pipeline, topic, row), tags=tags))
+            context.log_event(
+                dg.AssetObservation(key, metadata=landing_metadata(pipeline, topic, row.increment), tags=tags)
+            )
 
 
 def _landed_spec(pipeline: Pipeline, topic: str) -> dg.AssetSpec:

@@ -1,9 +1,9 @@
 """Asset checks: one for each guarantee and output, blocking, so that nothing downstream reads a lie.
 
-Owns the way from verdicts to Dagster. Rule: a check speaks of increments, never of "latest": it asks `expectations` about
-every increment since the last one up to which the guarantee held, at the table version in the ledger. Broken stays broken
-until it is repaired; what could not be judged is not passed. An output's books are those of the sub-topologies that its
-records came through.
+Owns the way from verdicts to Dagster. Rule: a check speaks of increments, never of "latest": it asks `expectations`
+about every increment since the last one up to which the guarantee held, at the table version in the ledger. Broken
+stays broken until it is repaired; what could not be judged is not passed. An output's books are those of the
+sub-topologies that its records came through.
 """
 
 from collections.abc import Iterator

@@ -37,8 +37,8 @@ def replay_definitions(
 ) -> dg.Definitions:
     """Definitions of one pipeline; ``dg.Definitions.merge`` puts several together.
 
-    ``sources``: topic → where it is landed from; a topic of the topology without one is an external asset, a source that
-    the topology does not read is landed all the same. ``engine``: None for ``SparkEngine()``. ``max_records``,
+    ``sources``: topic → where it is landed from; a topic of the topology without one is an external asset, one that the
+    topology does not read is landed all the same. ``engine``: None for ``SparkEngine()``. ``max_records``,
     ``increments``, ``idle``: as ``jobs.replay.replay`` takes them; by default a run is one increment of all that has
     landed. ``check_engine``: "gx" (Great Expectations) or "plain". ``cron``: None for no schedule, else when, in UTC.
     ``retry_policy``: of the steps that land and replay; only errors that a second try can mend are tried again.

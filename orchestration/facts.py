@@ -5,6 +5,7 @@ final when all that reaches it has left one suppress and still carries its windo
 """
 
 from collections.abc import Iterable
+from typing import Literal, cast
 
 from expectations.facts import FinalOutput, ReplayFacts, Source, SubTopology
 from jobs.topology import SubTopology as Part
@@ -37,15 +38,16 @@ def facts_of_output(topology: Topology, output: str) -> ReplayFacts:
 
 
 def _sub_topology(part: Part) -> SubTopology:
-    kind = "repartition" if isinstance(part.source, RepartitionNode) else "landed"
-    return SubTopology(part.id, (Source(part.source.topic, kind),))
+    is_repartition = isinstance(part.source, RepartitionNode)
+    return SubTopology(part.id, (Source(part.source.topic, "repartition" if is_repartition else "landed"),))
 
 
 def _final_output(topology: Topology, part: Part, sink: SinkNode) -> FinalOutput | None:
     suppress = topology.suppress_above(sink)
     if suppress is None or sink.shape.window is None:
         return None
-    return FinalOutput(sink.topic, part.id, suppress.windows.kind, suppress.windows.wait_ms)
+    kind = cast(Literal["time", "sliding", "session"], suppress.windows.kind)
+    return FinalOutput(sink.topic, part.id, kind, suppress.windows.wait_ms)
 
 
 def _upstream(topology: Topology, part: Part) -> set[int]:

@@ -1,8 +1,8 @@
 """What Dagster has been told already, and so which increments an asset or a check still has to speak of.
 
-Owns the reading of Dagster's event log. Rule: the ledger says what happened, the event log only what was reported; an asset
-reports every increment between the two once and in order. So a step that died after its commit, a subset of assets,
-or a run of the command line in between loses no number and reports none twice.
+Owns the reading of Dagster's event log. Rule: the ledger says what happened, the event log only what was reported; an
+asset reports every increment between the two once and in order. So a step that died after its commit, a subset of
+assets, or a run of the command line in between loses no number and reports none twice.
 """
 
 from collections.abc import Collection, Iterable

@@ -1,8 +1,8 @@
 """What a materialization says: numbers that Dagster plots over time, the cut, the table.
 
-Owns the names of metadata. Rule: everything is read from the ledger and from the table at the version in it, so the same
+Owns the names of metadata. Rule: everything is read from the ledger and from the table at the version in it, so an
 increment says the same whoever reports it and however often. Times and durations are milliseconds where the name ends
-in `_ms`, `seconds/<part>` are seconds.
+in `_ms`; `seconds/<part>` are seconds.
 """
 
 from collections.abc import Mapping
@@ -68,8 +68,9 @@ def unchanged_metadata(pipeline: Pipeline, table: str, row: LedgerRow | None) ->
     return said | {"epoch": row.epoch, "records_read": 0} | _committed(pipeline, table, version)
 
 
-def landing_metadata(pipeline: Pipeline, topic: str, row: LedgerRow) -> Metadata:
+def landing_metadata(pipeline: Pipeline, topic: str, increment: int) -> Metadata:
     """What one landing increment of a topic brought."""
+    row = done_row(pipeline.landing_ledger(topic), increment)
     content = row.content
     return {
         INCREMENT: row.increment,
@@ -80,11 +81,6 @@ def landing_metadata(pipeline: Pipeline, topic: str, row: LedgerRow) -> Metadata
         "cut": _cut({topic: content["cut_from"]}, {topic: content["cut_to"]}),
         **_committed(pipeline, f"landed/{topic}", content["table_version"]),
     }
-
-
-def last_done(ledger: Ledger) -> LedgerRow | None:
-    """The newest increment that readers may see."""
-    return ledger.last_done()
 
 
 def done_row(ledger: Ledger, increment: int) -> LedgerRow:

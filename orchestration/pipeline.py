@@ -1,4 +1,4 @@
-"""A pipeline, as all its definitions see it: its topology, its tables, its settings, and the names they go by in Dagster.
+"""A pipeline, as all its definitions see it: topology, tables, settings, and the names they go by in Dagster.
 
 Owns names. Rule: an asset key is the pipeline's name and then the table's name as the warehouse spells it
 (`flights/outputs/hourly`, `flights/landed/departures`), so who knows the one finds the other.
@@ -20,7 +20,10 @@ from state.tables import Warehouse
 
 @dataclass(frozen=True)
 class Pipeline:
-    """``sources``: topic → where it is landed from; ``max_records``, ``increments``, ``idle``: as `jobs.replay` takes them."""
+    """``sources``: topic → where it is landed from.
+
+    ``max_records``, ``increments``, ``idle``: as ``jobs.replay.replay`` takes them.
+    """
 
     name: str
     topology: Topology

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-class Engine(dg.ConfigurableResource, ABC):
+class Engine(dg.ConfigurableResource["Engine"], ABC):
     """Runs the tasks of a replay and lands topics."""
 
     @property

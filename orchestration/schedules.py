@@ -1,10 +1,11 @@
 """When a pipeline runs: one job over all that it materializes, and a schedule of it.
 
-Owns the job and the schedule. Rule: a tick finds either nothing running and starts the job, or leaves it to the run that
-is still at work, since an increment takes all that has landed by its start.
+Owns the job and the schedule. Rule: a tick either finds nothing running and starts the job, or leaves the work to the
+next tick, since two runs of one pipeline would only refuse each other.
 """
 
 import dagster as dg
+from dagster._core.definitions.unresolved_asset_job_definition import UnresolvedAssetJobDefinition
 
 from orchestration.pipeline import Pipeline
 
@@ -16,7 +17,7 @@ UNFINISHED = [
 ]
 
 
-def replay_job(pipeline: Pipeline) -> dg.JobDefinition:
+def replay_job(pipeline: Pipeline) -> UnresolvedAssetJobDefinition:
     """Land, replay and check. Steps share one process, since a second one would start a second JVM."""
     landed = [pipeline.key(f"landed/{topic}") for topic in pipeline.sources]
     tables = [pipeline.key(table.name) for sub in pipeline.topology.sub_topologies for table in pipeline.tables(sub)]
@@ -28,7 +29,7 @@ def replay_job(pipeline: Pipeline) -> dg.JobDefinition:
     )
 
 
-def replay_schedule(pipeline: Pipeline, job: dg.JobDefinition, cron: str) -> dg.ScheduleDefinition:
+def replay_schedule(pipeline: Pipeline, job: UnresolvedAssetJobDefinition, cron: str) -> dg.ScheduleDefinition:
     """The job by ``cron``, in UTC; off until it is switched on."""
 
     @dg.schedule(

@@ -121,8 +121,9 @@ class Drops:
 class Chunk:
     """A slice of a task's tape: where its records are from, and what became of each.
 
-    ``offset``/``time_ms``/``stream_time_ms`` int64: position, record time, and the task's stream time after the record was
-    taken. ``tape_time_ms``: the largest time on the tape so far, undecodable records included. ``applied``/``refused`` bool: set by operators; a record may be both, when one branch took it and another did not.
+    ``offset``/``time_ms``/``stream_time_ms`` int64: position, record time, and the task's stream time after the record
+    was taken. ``tape_time_ms``: the largest time on the tape so far, undecodable records included.
+    ``applied``/``refused`` bool: set by operators; a record may be both, when one branch took it and another did not.
     """
 
     topic: str
@@ -138,7 +139,9 @@ class Chunk:
     failure: BufferFull | None = None
 
     def fail(self, error: BufferFull) -> None:
-        """A record ended the run; of several such records the first counts. The task raises it when the chunk is done."""
+        """A record ended the run; of several such records the first counts. The task raises it when the chunk is
+        done.
+        """
         if self.failure is None or error.cause_row < self.failure.cause_row:
             self.failure = error
 

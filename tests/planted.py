@@ -42,7 +42,13 @@ def plant(warehouse: Warehouse, topic: str, records: Sequence[Landed], *, partit
     ledger.plan(increment, {"cut_from": begin, "cut_to": end}, written_at_ms=0)
     app_id = f"landing/{topic}/0"
     version = commit_files(warehouse.landed(topic), LANDED_SCHEMA, files, app_id=app_id, increment=increment)
-    content = {"partitions": partitions, "cut_from": begin, "cut_to": end, "records": len(records), "table_version": version}
+    content = {
+        "partitions": partitions,
+        "cut_from": begin,
+        "cut_to": end,
+        "records": len(records),
+        "table_version": version,
+    }
     ledger.done(increment, content, written_at_ms=0)
 
 

@@ -1,6 +1,7 @@
 """The demo: a year of New York's departures, landed, replayed, checked. ``python -m examples.flights [--folder DIR]``.
 
-Everything goes the way production goes: files → landed Delta tables → increments on Spark → outputs, state, books → checks.
+Everything goes the way production goes: files → landed Delta tables → increments on Spark → outputs, state, books →
+checks.
 """
 
 import argparse
@@ -86,9 +87,15 @@ def _show_results(warehouse: Warehouse) -> None:
         rows = pl.from_arrow(read_changelog(warehouse, PIPELINE, topology, output))
         assert isinstance(rows, pl.DataFrame)
         start, end = (pl.from_epoch(f"window_{bound}_ms", time_unit="ms").alias(bound) for bound in ("start", "end"))
-        shown = rows.select("key", start, end, "value").unnest("value").sort(order, "key", "start", descending=[True, False, False])
+        shown = (
+            rows.select("key", start, end, "value")
+            .unnest("value")
+            .sort(order, "key", "start", descending=[True, False, False])
+        )
         print(f"\n{title}: {len(rows):,} rows in {output}")
-        with pl.Config(tbl_rows=5, tbl_hide_column_data_types=True, tbl_hide_dataframe_shape=True, tbl_cols=10, tbl_width_chars=120):
+        with pl.Config(
+            tbl_rows=5, tbl_hide_column_data_types=True, tbl_hide_dataframe_shape=True, tbl_cols=10, tbl_width_chars=120
+        ):
             print(shown.head(5))
 
 
@@ -102,16 +109,18 @@ def _show_books(reports: list[IncrementReport]) -> dict[str, Books]:
         by_reason = {r: sum(b.dropped_by_reason.get(r, 0) for b in books) for r in reasons}
         total[sub.source.topic] = book = Books(*numbers, dropped_by_reason=by_reason)
         mark = "=" if book.balance else "IS NOT"
-        print(
-            f"  {sub.source.topic:<11} {book.read:>8,} {mark} {book.applied:>8,} + {book.dropped:>6,} + {book.undecodable}"
-            f"   dropped: {by_reason or 'none'}"
-        )
+        parts = f"{book.applied:>8,} + {book.dropped:>6,} + {book.undecodable}"
+        print(f"  {sub.source.topic:<11} {book.read:>8,} {mark} {parts}   dropped: {by_reason or 'none'}")
     return total
 
 
 def _check_by_hand(warehouse: Warehouse, books: dict[str, Books], flown: int) -> bool:
     """Every flight is in a final hour, in an hour still open, or a late drop."""
-    final = pl.from_arrow(read_changelog(warehouse, PIPELINE, topology, "departures_per_hour"))["value"].struct["departures"].sum()
+    final = (
+        pl.from_arrow(read_changelog(warehouse, PIPELINE, topology, "departures_per_hour"))["value"]
+        .struct["departures"]
+        .sum()
+    )
     buffer = next(node.store for node in topology.stores() if "SUPPRESS" in node.store)
     still_open = pl.from_arrow(read_store(warehouse, PIPELINE, topology, buffer))["value"].struct["departures"].sum()
     late = books["departures"].dropped
@@ -123,7 +132,13 @@ def _check_by_hand(warehouse: Warehouse, books: dict[str, Books], flown: int) ->
 
 def _show_verdicts(warehouse: Warehouse, increment: int) -> bool:
     print("\nGuarantees")
-    verdicts = [v for n in range(1, increment + 1) for v in check_increment(warehouse, PIPELINE, replay_facts(topology), n, engine="gx" if n == increment else "plain")]
+    verdicts = [
+        v
+        for n in range(1, increment + 1)
+        for v in check_increment(
+            warehouse, PIPELINE, replay_facts(topology), n, engine="gx" if n == increment else "plain"
+        )
+    ]
     for guarantee, table in dict.fromkeys((v.guarantee, v.table) for v in verdicts):
         mine = [v for v in verdicts if (v.guarantee, v.table) == (guarantee, table)]
         answer = "holds" if all(v.holds for v in mine) else "DOES NOT HOLD"
@@ -134,11 +149,13 @@ def _show_verdicts(warehouse: Warehouse, increment: int) -> bool:
 
 
 def _show_ways_on(folder: Path) -> None:
+    tables = folder / "tables"
     print(
         f"""
-Tables  {folder / "tables"}/landed/<topic>, {folder / "tables"}/{PIPELINE}/outputs/<name>, state/<store>, dropped, dead_letter, ledger
+Tables  {tables}/landed/<topic>
+        {tables}/{PIPELINE}/outputs/<name>, state/<store>, dropped, dead_letter, ledger
 Dagster .venv/bin/dagster dev -m examples.flights.definitions    then open the address it prints
-Books   .venv/bin/replay books --warehouse {folder / "tables"} --pipeline {PIPELINE}
+Books   .venv/bin/replay books --warehouse {tables} --pipeline {PIPELINE}
 """
     )
 

@@ -7,7 +7,8 @@ def build() -> Topology:
     builder = StreamsBuilder()
 
     departure = Serde.json(
-        "departed_ms long, scheduled_ms long, carrier string, flight int, origin string, destination string, minutes_late int"
+        "departed_ms long, scheduled_ms long, carrier string, flight int, origin string, destination string, "
+        "minutes_late int"
     )
     (
         builder.stream("departures", Consumed(Serde.string(), departure))

@@ -1,4 +1,6 @@
-"""Folds: what an aggregate is made of. ``fold.count()``, ``fold.sum("minutes")``, ``fold.max_by("dest", "record_time_ms")``."""
+"""Folds: what an aggregate is made of. ``fold.count()``, ``fold.sum("minutes")``, ``fold.max_by("dest",
+"record_time_ms")``.
+"""
 
 from jobs.folds.lists import collect
 from jobs.folds.numbers import count, mean

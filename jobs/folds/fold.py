@@ -28,7 +28,9 @@ class Program(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Which updates' values are wanted. ``new[u]``, ``old[u]`` int64: place in the result, or -1; and the results' lengths."""
+    """Which updates' values are wanted. ``new[u]``, ``old[u]`` int64: place in the result, or -1; and the results'
+    lengths.
+    """
 
     new: np.ndarray
     old: np.ndarray

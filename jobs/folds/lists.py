@@ -1,7 +1,8 @@
 """The fold whose aggregate is a list of all values: collect.
 
-Rule: lists grow at their end, in order of processing, nulls included; of merged sessions the one that ends first comes first.
-What is forwarded is a copy, so an update costs the length of its list; below a suppress only final lists are copied.
+Rule: lists grow at their end, in order of processing, nulls included; of merged sessions the one that ends first comes
+first. What is forwarded is a copy, so an update costs the length of its list; below a suppress only final lists are
+copied.
 """
 
 from dataclasses import dataclass

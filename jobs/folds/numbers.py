@@ -54,7 +54,7 @@ def numeric(of: Expressible, shape: Shape, place: str) -> tuple[Expression, type
 class NumberState(FoldState):
     def __init__(self, kind: int, of: Expression | None, dtype: type) -> None:
         self.kind, self.of, self.dtype = kind, of, dtype
-        self.state = np.zeros(0, dtype)
+        self.state: np.ndarray = np.zeros(0, dtype)
         self.valid = np.zeros(0, np.bool_)
         self.saved_type = pa.int64() if dtype is np.int64 else pa.float64()
 
@@ -66,8 +66,9 @@ class NumberState(FoldState):
 
     def run(self, program: Program, batch: Batch, wanted: Wanted) -> tuple[pa.Array, pa.Array]:
         values, valid = self._inputs(batch)
-        new, new_valid = np.zeros(wanted.n_new, self.dtype), np.zeros(wanted.n_new, np.bool_)
-        old, old_valid = np.zeros(wanted.n_old, self.dtype), np.zeros(wanted.n_old, np.bool_)
+        new: np.ndarray = np.zeros(wanted.n_new, self.dtype)
+        old: np.ndarray = np.zeros(wanted.n_old, self.dtype)
+        new_valid, old_valid = np.zeros(wanted.n_new, np.bool_), np.zeros(wanted.n_old, np.bool_)
         fold_numbers(
             self.kind, tuple(program), values, valid, self.state, self.valid, wanted.new, wanted.old,
             new, new_valid, old, old_valid,

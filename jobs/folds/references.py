@@ -1,7 +1,8 @@
 """Folds whose aggregate is one of the values itself: first, last, min_by, max_by.
 
 Rule: a kernel moves references, never the values; a value is copied into the fold's heap when its chunk ends, and only
-if a slot still refers to it. First and last go by order of processing; min_by and max_by by a number, ties to the first.
+if a slot still refers to it. First and last go by order of processing; min_by and max_by by a number, ties to the
+first.
 """
 
 from dataclasses import dataclass
@@ -41,7 +42,7 @@ class ReferenceState(FoldState):
     def __init__(self, kind: int, of: Expression, by: Expression | None, dtype: type) -> None:
         self.kind, self.of, self.by, self.dtype = kind, of, by, dtype
         self.state = np.zeros(0, np.int64)
-        self.state_by = np.zeros(0, dtype)
+        self.state_by: np.ndarray = np.zeros(0, dtype)
         self.heap = ValueHeap(of.result.arrow_type)
         by_type = pa.int64() if dtype is np.int64 else pa.float64()
         self.saved_type = pa.struct([("value", of.result.arrow_type), ("by", by_type), ("is_set", pa.bool_())])
@@ -54,6 +55,7 @@ class ReferenceState(FoldState):
 
     def run(self, program: Program, batch: Batch, wanted: Wanted) -> tuple[pa.Array, pa.Array]:
         values = self.of.evaluate(batch)
+        by: np.ndarray
         if self.by is None:
             by, by_valid = np.zeros(len(batch), self.dtype), batch.valid
         else:

@@ -1,7 +1,7 @@
 """Aggregates without windows (KStreamAggregate, KStreamReduce).
 
-Rule: a null key or a null value is refused; every other record updates its key's aggregate and forwards it, with the larger
-of its own time and the aggregate's.
+Rule: a null key or a null value is refused; every other record updates its key's aggregate and forwards it, with the
+larger of its own time and the aggregate's.
 """
 
 import numpy as np
@@ -15,7 +15,9 @@ from state.stores.slots import CHANGED, FREE_TOP, LIVE, LIVE_COUNT
 
 @njit(cache=True)
 def aggregate_records(rows, null_after, starts_null, with_old, slots, updates, program, refused, totals):  # type: ignore[no-untyped-def]
-    """Decide rows ``begin`` up to ``end_row`` of ``(key, time, valid)``; ``updates``: (row, key, time, valid, old valid)."""
+    """Decide rows ``begin`` up to ``end_row`` of ``(key, time, valid)``; ``updates``: (row, key, time, valid, old
+    valid).
+    """
     key, time, valid, begin, end_row = rows
     s_key, s_start, s_end, s_time, s_flags, table, free, counts = slots
     u_row, u_key, u_time, u_valid, u_old_valid = updates

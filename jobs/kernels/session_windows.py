@@ -21,7 +21,8 @@ NO_SLOT = -1
 def aggregate_sessions(  # type: ignore[no-untyped-def]
     rows, gap, grace, retention, segment, null_after, with_old, slots, lists, updates, program, refusals, totals
 ):
-    """Decide rows ``begin`` up to ``end_row`` of ``(key, time, valid)`` in order; shapes as in time_windows, with an end in updates and refusals.
+    """Decide rows ``begin`` up to ``end_row`` of ``(key, time, valid)`` in order; shapes as in time_windows, with an
+    end in updates and refusals.
 
     ``segment``: length of a persistent store's segment, or 0 for an in-memory store. ``lists``: (head, next): sessions
     of a key code by falling end. Refusals of the store (kind 2) do not keep the update from being forwarded.

@@ -1,11 +1,12 @@
-"""Which results wait, which leave, in which order (KTableSuppressProcessorSupplier, InMemoryTimeOrderedKeyValueChangeBuffer).
+"""Which results wait, which leave, in which order (KTableSuppressProcessorSupplier,
+InMemoryTimeOrderedKeyValueChangeBuffer).
 
 Rule: a change is put first, then every entry leaves whose buffer time is ``<= stream time - wait``, oldest first and
-equal ones by serialized windowed key. A second change of a key keeps the entry's place and replaces its value, so that what
-leaves is the latest change at the place of the first. A tombstone of a final result leaves in silence.
+equal ones by serialized windowed key. A second change of a key keeps the entry's place and replaces its value, so that
+what leaves is the latest change at the place of the first. A tombstone of a final result leaves in silence.
 
-Stream time never goes back and an entry's buffer time never changes, so the row at which an entry will leave is known when
-it is put: no queue is kept, and what leaves is put in order once a call, by counting.
+Stream time never goes back and an entry's buffer time never changes, so the row at which an entry will leave is known
+when it is put: no queue is kept, and what leaves is put in order once a call, by counting.
 """
 
 import numpy as np
@@ -27,10 +28,10 @@ def suppress_until_window_closes(  # type: ignore[no-untyped-def]
 ):
     """Take changes ``(key, start, end, time, valid)`` in order.
 
-    ``sizes``: (fixed, new bytes, old bytes, old hash) a row, or empty arrays when bytes are not counted. ``keys``: (data, offsets)
-    of the interned keys. ``entries``: (reference, valid, bytes, prior bytes, prior hash, leaves) by slot; the reference of row r
-    of this call is ``-(r + 2)``; ``leaves``: row after which the entry goes. ``limits``: (records, bytes).
-    ``emitted``: (row that evicted, key, start, end, time, reference, stream time).
+    ``sizes``: (fixed, new bytes, old bytes, old hash) a row, or empty arrays when bytes are not counted. ``keys``:
+    (data, offsets) of the interned keys. ``entries``: (reference, valid, bytes, prior bytes, prior hash, leaves) by
+    slot; the reference of row r of this call is ``-(r + 2)``; ``leaves``: row after which the entry goes. ``limits``:
+    (records, bytes). ``emitted``: (row that evicted, key, start, end, time, reference, stream time).
     """
     key, start, end, time, valid = rows
     s_key, s_start, s_end, s_time, s_flags, table, free, counts = slots
@@ -127,7 +128,9 @@ def near_reaching(observed, begin, guess, time):  # type: ignore[no-untyped-def]
 
 @njit(cache=True)
 def measure(puts, goes, bytes_put, bytes_gone, count, size, limits, totals):  # type: ignore[no-untyped-def]
-    """Most entries and bytes, counted after a put and before anything leaves; and where a limit was passed, after it left."""
+    """Most entries and bytes, counted after a put and before anything leaves; and where a limit was passed, after it
+    left.
+    """
     totals[FULL_ROW] = -1
     for row in range(puts.shape[0]):
         count += puts[row]
@@ -193,7 +196,9 @@ def is_before(a, b, keys, is_session, s_key, s_start, s_end):  # type: ignore[no
         return s_end[a] < s_end[b]
     data, offsets = keys
     if is_session:
-        order = compare_serialized_sessions(data, offsets, s_key[a], s_end[a], s_start[a], s_key[b], s_end[b], s_start[b])
+        order = compare_serialized_sessions(
+            data, offsets, s_key[a], s_end[a], s_start[a], s_key[b], s_end[b], s_start[b]
+        )
     else:
         order = compare_serialized(data, offsets, s_key[a], s_start[a], s_key[b], s_start[b])
     return order < 0

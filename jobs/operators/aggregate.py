@@ -112,10 +112,8 @@ class Aggregate(StatefulOperator):
         self._settle()
         self._reserve(len(batch))
         self.folds.grow(self.slots.capacity)
-        if self.aggregation.only.is_record_by_record:
-            decided, value, old = self._record_by_record(batch)
-        else:
-            decided, value, old = self._fold(batch)
+        is_slow = self.aggregation.only.is_record_by_record
+        decided, value, old = self._record_by_record(batch) if is_slow else self._fold(batch)
         for drops in decided.drops:
             chunk.drop(self.place.node, batch, drops)
         chunk.applied[batch.cause[decided.row]] = True
@@ -164,7 +162,7 @@ class Aggregate(StatefulOperator):
 
     def _without_nulls(self, decided: Decisions, values: list[object]) -> Decisions:
         """Take aggregates that became None out of the store."""
-        for update in np.flatnonzero(decided.valid):
+        for update in np.flatnonzero(decided.valid).tolist():
             if values[update] is None:
                 self._remove(int(decided.program.slots[_entry_of(decided.program, update)]))
         return decided

@@ -1,7 +1,7 @@
 """What an operator is: a batch of records in, a batch of records out, and perhaps a store between.
 
-Rule: an operator never sees a table, a clock, an increment or another operator; rows come and go in order, and every record
-it is handed is either applied, refused with the number that decided, or passed on.
+Rule: an operator never sees a table, a clock, an increment or another operator; rows come and go in order, and every
+record it is handed is either applied, refused with the number that decided, or passed on.
 """
 
 from abc import ABC, abstractmethod

@@ -1,9 +1,12 @@
 """Session windows, forwarded on every update (KStreamSessionWindowAggregate, SessionWindows; KIP-94).
 
 Owns one aggregate a key and session ``[start, end]``, closed on both sides. The rule stands in
-jobs/kernels/session_windows.py: the gap is inclusive, a merged session is refused iff ``end < stream time - grace - gap``, and the
-store shows sessions while ``end >= store time - retention + 1``. An update's time is the session's end.
+jobs/kernels/session_windows.py: the gap is inclusive, a merged session is refused iff ``end < stream time - grace -
+gap``, and the store shows sessions while ``end >= store time - retention + 1``. An update's time is the session's end.
 """
+
+from collections.abc import Mapping
+from typing import ClassVar
 
 import numpy as np
 
@@ -24,7 +27,7 @@ _REASONS = ("null-key", "expired-window", "expired-in-store")
 class SessionSlots(Slots):
     """Slots and, for every one, the session of its key that ends before it."""
 
-    extra = {"following": np.int32}
+    extra: ClassVar[Mapping[str, type]] = {"following": np.int32}
     is_indexed = False
     following: np.ndarray
 

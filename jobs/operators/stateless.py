@@ -1,7 +1,7 @@
 """filter, map_values, select_key: operators without a store.
 
-Rule: a filter passes a record iff its predicate is true (null is not true); expressions map a tombstone to a tombstone, a
-Python callable is called with None, as Kafka calls it. A step keeps order, times and causes.
+Rule: a filter passes a record iff its predicate is true (null is not true); expressions map a tombstone to a tombstone,
+a Python callable is called with None, as Kafka calls it. A step keeps order, times and causes.
 """
 
 import numpy as np

@@ -1,11 +1,13 @@
 """Suppress until the window closes (KIP-328, untilWindowCloses; KTableSuppressProcessorSupplier).
 
 Owns the buffer of not yet final results, one entry a windowed key. Rule: a result leaves once, when
-``window end <= stream time - wait``, oldest window first, equal ones by serialized key; wait is the grace, for sessions grace
-plus gap; stream time is the largest time of any change that came here. A strict buffer that is full ends the run.
+``window end <= stream time - wait``, oldest window first, equal ones by serialized key; wait is the grace, for sessions
+grace plus gap; stream time is the largest time of any change that came here. A strict buffer that is full ends the run.
 """
 
 import hashlib
+from collections.abc import Mapping
+from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -21,13 +23,15 @@ from state.stores.value_heap import ValueHeap
 
 UNBOUNDED = 2**63 - 1
 CONTEXT_BYTES = 20
-"""Timestamp, offset and partition of the record context, which Kafka counts in an entry's size beside the topic's name."""
+"""Timestamp, offset and partition of the record context, which Kafka counts in an entry's size beside the topic's
+name.
+"""
 
 
 class BufferSlots(Slots):
     """Entries: ``reference`` into the value heap, ``valid`` (not a tombstone), sizes in bytes."""
 
-    extra = {
+    extra: ClassVar[Mapping[str, type]] = {
         "reference": np.int64,
         "valid": np.bool_,
         "bytes": np.int64,

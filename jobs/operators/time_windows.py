@@ -1,7 +1,7 @@
 """Tumbling and hopping windows, forwarded on every update (KStreamWindowAggregate, TimeWindows; KIP-328 grace).
 
-Owns one aggregate a key and window ``[start, start + size)``. The rule stands in jobs/kernels/time_windows.py: a window takes
-records while ``end > stream time - grace``; the update's time is the largest record time in the window.
+Owns one aggregate a key and window ``[start, start + size)``. The rule stands in jobs/kernels/time_windows.py: a window
+takes records while ``end > stream time - grace``; the update's time is the largest record time in the window.
 """
 
 import numpy as np

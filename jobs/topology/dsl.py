@@ -1,7 +1,7 @@
 """The DSL: Kafka Streams' own in snake_case. Who knows one knows the other.
 
-Rule: every call checks itself and raises TopologyError or ConfigError at once; nothing runs. A step is a polars expression,
-an SQL string or a Python callable; a callable needs ``returns``, the serde of what it gives.
+Rule: every call checks itself and raises TopologyError or ConfigError at once; nothing runs. A step is a polars
+expression, an SQL string or a Python callable; a callable needs ``returns``, the serde of what it gives.
 """
 
 from collections.abc import Callable
@@ -86,7 +86,7 @@ class KStream:
         if isinstance(predicate, str | pl.Expr):
             bound = bind_predicate(predicate, self.shape, name)
         else:
-            bound = Call(predicate, self.shape, Serde.boolean(), name)
+            bound = _bind(predicate, self.shape, Serde.boolean(), name)
         node = FilterNode(name=name, inputs=(self._node.name,), shape=self.shape, predicate=bound, keeps=keeps)
         return self._then(node)
 
@@ -149,6 +149,10 @@ class KGroupedStream:
         return self._node.shape
 
     def windowed_by(self, windows: TimeWindows | SessionWindows) -> "KGroupedStream":
+        """Aggregate by windows. Raises TopologyError for anything but TimeWindows and SessionWindows."""
+        if not isinstance(windows, TimeWindows | SessionWindows):
+            expected, next_step = "TimeWindows or SessionWindows", 'use for example TimeWindows.of_size("1h")'
+            raise TopologyError("windowed_by", expected, repr(windows), next_step)
         return KGroupedStream(self._graph, self._node, is_rekeyed=self._is_rekeyed, windows=windows)
 
     def count(self, materialized: Materialized | None = None, *, name: str | None = None) -> "KTable":
@@ -303,6 +307,9 @@ class KTable:
 def _bind(step: Step, shape: Shape, returns: Serde | None, place: str) -> Expression | Call:
     if isinstance(step, str | pl.Expr):
         return bind(step, shape, place)
+    if not callable(step):
+        expected = "an expression, SQL text or a callable of (key, value)"
+        raise TopologyError(place, expected, repr(step), "correct the step")
     if returns is None:
         raise TopologyError(place, "returns= beside a Python callable", "none", "give the serde of the result")
     return Call(step, shape, returns, place)
@@ -320,5 +327,8 @@ def _bind_mapper(
         bound = _bind(step, shape, returns, place)
         if not isinstance(bound, Expression):
             raise TopologyError(place, "expressions side by side", "a Python callable", "give the callable alone")
+        if bound.name in struct | columns:
+            next_step = "name one of them anew, with .alias() or AS"
+            raise TopologyError(place, "fields of different names", f"{bound.name!r} twice", next_step)
         struct[bound.name] = bound
-    return bind_struct(struct | {column: bind(step, shape, place) for column, step in columns.items()})
+    return bind_struct(struct | {column: bind(step, shape, place) for column, step in columns.items()}, place)

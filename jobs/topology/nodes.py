@@ -43,7 +43,8 @@ class SelectKeyNode(Node):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class RepartitionNode(Node):
-    """Ends a sub-topology with a repartition table and begins the next; null keys are filtered in silence, as Kafka does.
+    """Ends a sub-topology with a repartition table and begins the next; null keys are filtered in silence, as Kafka
+    does.
 
     ``partitions``: None for as many as the largest source topic has.
     """

@@ -90,7 +90,8 @@ def _check_not_negative(place: str, duration: int) -> None:
 class Suppressed:
     """Hold a windowed table's changes until the window closes (KIP-328).
 
-    ``max_records``/``max_bytes``: limits of the strict buffer, None for none; when it is full the run ends with BufferFull.
+    ``max_records``/``max_bytes``: limits of the strict buffer, None for none; when it is full the run ends with
+    BufferFull.
     """
 
     max_records: int | None = None

@@ -16,7 +16,7 @@ from state.serdes.boolean import BooleanCodec
 from state.serdes.codec import Codec, Decoded
 from state.serdes.fixed_width import FixedWidth
 from state.serdes.json_codec import JsonCodec
-from state.serdes.json_schema import parse_schema
+from state.serdes.json_schema import parse_schema, schema_text
 from state.serdes.text import BytesCodec, StringCodec
 from state.serdes.variant import VariantCodec
 
@@ -80,6 +80,7 @@ class Serde:
             return Serde.variant()
         if pa.types.is_struct(arrow_type):
             fields = [pa.field(field.name, Serde._plain(field.type)) for field in arrow_type]
+            schema_text(pa.struct(fields))  # refuses what JSON does not have
             return Serde(JsonCodec(pa.struct(fields)))
         plain = Serde._plain(arrow_type)
         simple = {

@@ -11,7 +11,7 @@ EMPTY = -1
 
 
 @njit(cache=True, inline="always")
-def _home(mask: int, key: int, start: int, end: int) -> int:
+def _home(mask, key, start, end):  # type: ignore[no-untyped-def]
     h = np.uint64(key) * np.uint64(0x9E3779B97F4A7C15)
     h = (h ^ (h >> np.uint64(29))) + np.uint64(start) * np.uint64(0xBF58476D1CE4E5B9)
     h = (h ^ (h >> np.uint64(32))) + np.uint64(end) * np.uint64(0x94D049BB133111EB)

@@ -5,6 +5,9 @@ durable table still has its row, so that a deleted mark must be written. Kernels
 two kernel calls ``reserve`` makes room, since a kernel cannot.
 """
 
+from collections.abc import Mapping
+from typing import ClassVar
+
 import numpy as np
 
 from state.stores import slot_index
@@ -22,11 +25,11 @@ FREE_TOP, OBSERVED_MS, LIVE_COUNT = 0, 1, 2
 class Slots:
     """Parallel arrays, one element a slot: ``key`` int32, ``start``/``end``/``time`` int64 ms, ``flags`` uint8.
 
-    ``table`` int32 is the index of slot_index, ``free`` int32 the stack of free slots, ``counts`` int64 the numbers that
-    kernels change. ``extra`` names further arrays and their types.
+    ``table`` int32 is the index of slot_index, ``free`` int32 the stack of free slots, ``counts`` int64 the numbers
+    that kernels change. ``extra`` names further arrays and their types.
     """
 
-    extra: dict[str, type] = {}
+    extra: ClassVar[Mapping[str, type]] = {}
     is_indexed = True
     """False: found by other means than the index, which is then not kept."""
 

@@ -42,7 +42,7 @@ def play_files(paths: list[Path], engine: str) -> tuple[int, int]:
 
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.conformance", description=__doc__)
-    parser.add_argument("files", nargs="+", type=Path, metavar="FILE", help="scenarios with results, .jsonl or .jsonl.gz")
+    parser.add_argument("files", nargs="+", type=Path, metavar="FILE", help=".jsonl or .jsonl.gz, with results")
     parser.add_argument("--engine", choices=sorted(ENGINES), default="driver", help="what plays them")
     parser.add_argument("--cuts", choices=CUTS, default="none", help="where the tape is cut into increments")
     chosen = parser.parse_args(arguments)

@@ -71,9 +71,8 @@ def _result(driver: TopologyTestDriver, records: int) -> Result:
     for refusal in driver.dropped:
         dropped[refusal.arrival] += 1
     metrics = driver.metrics()
-    metrics["suppress"] = {
-        node: {kafka: numbers[ours] for kafka, ours in _SUPPRESS.items()} for node, numbers in metrics["suppress"].items()
-    }
+    suppress = metrics["suppress"].items()
+    metrics["suppress"] = {node: {kafka: numbers[ours] for kafka, ours in _SUPPRESS.items()} for node, numbers in suppress}
     return {"outputs": outputs, "dropped": dropped, "metrics": metrics}
 
 

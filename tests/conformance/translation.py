@@ -1,6 +1,6 @@
 """A scenario's topology, built with the public DSL.
 
-Rule: one function an operator; an operator that is not here raises NotCovered, so that a scenario fails and never vanishes.
+Rule: one function an operator; one that is not here raises NotCovered, so that a scenario fails and never vanishes.
 """
 
 from collections.abc import Callable

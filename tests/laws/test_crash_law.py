@@ -73,7 +73,9 @@ def test_the_steps_at_which_runs_are_killed_are_all_there_are(finished):
 
 
 @pytest.mark.parametrize("last_step", STEPS)
-def test_a_run_killed_at_a_step_and_run_again_leaves_the_tables_of_one_that_was_not(begun, finished, tmp_path, last_step):
+def test_a_run_killed_at_a_step_and_run_again_leaves_the_tables_of_one_that_was_not(
+    begun, finished, tmp_path, last_step
+):
     warehouse = copy(begun, tmp_path)
 
     def die(step: str) -> None:

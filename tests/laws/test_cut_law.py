@@ -1,6 +1,7 @@
 """Law 2: a cut is not an event. Any increments over the same records leave the same tables."""
 
 import random
+from itertools import pairwise
 
 import pytest
 
@@ -50,7 +51,7 @@ def test_landing_and_replaying_in_turn_leaves_the_tables_of_landing_all_first(tm
     # Every partition gets a first record, since a partition without any holds nobody back.
     cuts = [0, 30, *sorted(generator.sample(range(31, RECORDS), 3)), RECORDS]
     assert {record.partition for record in records[:30]} == set(range(PARTITIONS))
-    for first, after in zip(cuts, cuts[1:], strict=False):
+    for first, after in pairwise(cuts):
         plant(in_turn, "clicks", records[first:after], partitions=PARTITIONS)
         run(in_turn, "p", [1000])
 

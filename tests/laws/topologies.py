@@ -16,7 +16,14 @@ from jobs.topology import (
 from tests.planted import Landed
 
 PARTITIONS = 3
-STORES = ("sessions-store", "final-sessions-store", "clicks-by-user", "initials-store", "pages-store", "final-pages-store")
+STORES = (
+    "sessions-store",
+    "final-sessions-store",
+    "clicks-by-user",
+    "initials-store",
+    "pages-store",
+    "final-pages-store",
+)
 OUTPUTS = ("sessions", "counts", "initials", "pages")
 
 

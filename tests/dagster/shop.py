@@ -1,0 +1,85 @@
+"""A small shop: clicks become final sessions of every user and final counts of every page.
+
+One topic, two sub-topologies; topic `clicks` comes from a directory of JSON lines. Times in milliseconds; sessions: gap
+20, grace 15; pages: tumbling 30, grace 10.
+"""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+
+from jobs.landing import FileSource
+from jobs.topology import (
+    Consumed,
+    Materialized,
+    Serde,
+    SessionWindows,
+    StreamsBuilder,
+    Suppressed,
+    TimeWindows,
+    Topology,
+    fold,
+)
+from orchestration.definitions import replay_definitions
+from orchestration.resources import Engine, LocalEngine
+from state.tables import Warehouse
+
+MORNING = [
+    ("ann", "home", 100),
+    ("bob", "home", 105),
+    ("ann", "cart", 110),
+    ("cid", "help", 200),  # closes the sessions of ann and bob, and pages [90, 120)
+    ("bob", "cart", 101),  # late for its session and for its page
+    (None, "home", 210),  # a null key has no session
+]
+EVENING = [
+    ("ann", "home", 300),  # closes cid's session and pages [180, 210)
+    ("bob", "help", 400),  # closes ann's session and pages [300, 330)
+]
+
+
+def topology() -> Topology:
+    builder = StreamsBuilder()
+    clicks = builder.stream("clicks", Consumed(Serde.string(), Serde.json("page string, ms long")))
+    (
+        clicks.group_by_key()
+        .windowed_by(SessionWindows.with_inactivity_gap(20, grace=15))
+        .aggregate(
+            clicks=fold.count(), last_page=fold.last("page"), materialized=Materialized.as_("open-sessions")
+        )
+        .suppress(Suppressed.until_window_closes(name="held-sessions"))
+        .to("sessions")
+    )
+    (
+        clicks.group_by("page")
+        .windowed_by(TimeWindows.of_size(30, grace=10))
+        .count(Materialized.as_("open-pages"))
+        .suppress(Suppressed.until_window_closes(name="held-pages"))
+        .to("pages")
+    )
+    return builder.build()
+
+
+def drop_files(folder: Path, name: str, clicks: list[tuple[str | None, str, int]]) -> None:
+    """Another system drops a file of clicks."""
+    folder.mkdir(parents=True, exist_ok=True)
+    lines = [json.dumps({"user": user, "page": page, "ms": ms}) for user, page, ms in clicks]
+    (folder / f"{name}.jsonl").write_text("\n".join(lines) + "\n")
+
+
+def source(folder: Path) -> FileSource:
+    return FileSource(path=str(folder), format="jsonl", timestamp="ms", key="user")
+
+
+def definitions(root: Path, *, engine: Engine | None = None, **settings: Any) -> dg.Definitions:
+    """The shop's definitions over ``root``/warehouse and the clicks in ``root``/clicks."""
+    return replay_definitions(
+        topology(),
+        pipeline="shop",
+        warehouse=Warehouse(root / "warehouse"),
+        sources=settings.pop("sources", {"clicks": source(root / "clicks")}),
+        engine=engine or LocalEngine(),
+        **settings,
+    )
