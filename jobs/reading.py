@@ -1,7 +1,7 @@
 """Reads tables of a pipeline as its readers may see them: whole increments, up to the last one that is done.
 
-Owns the public view of outputs, stores, drops and dead letters. Rule: a table is read at the version in the ledger, never
-"latest", so nobody sees half an increment; any increment before it can be asked for too.
+Owns the public view of outputs, stores, drops and dead letters. Rule: a table is read at the version in the ledger,
+never "latest", so nobody sees half an increment; any increment before it can be asked for too.
 """
 
 from collections.abc import Sequence

@@ -67,11 +67,16 @@ class _Tape:
 
 
 class TopologyTestDriver:
-    """One task a sub-topology, partition 0. ``counts_bytes``: measure suppress buffers in bytes too."""
+    """One task a sub-topology, partition 0.
+
+    ``counts_bytes``: measure suppress buffers in bytes too. ``chunk_records``: run that many at a time; changes nothing.
+    """
 
     __test__ = False  # no test class for pytest
 
-    def __init__(self, topology: Topology, *, counts_bytes: bool = False) -> None:
+    def __init__(
+        self, topology: Topology, *, counts_bytes: bool = False, chunk_records: int | None = None
+    ) -> None:
         self.topology = topology
         self._tasks = [Task(topology, sub, counts_bytes=counts_bytes) for sub in topology.sub_topologies]
         self._tapes = {sub.source.topic: _Tape([], []) for sub in topology.sub_topologies}
@@ -83,6 +88,7 @@ class TopologyTestDriver:
         self._failure: BufferFull | None = None
         for task in self._tasks:
             task.resume({}, {})
+            task.chunk_records = chunk_records or task.chunk_records
 
     # --- in --------------------------------------------------------------------------------------------------
 

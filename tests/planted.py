@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from jobs.reading import read_store
+from jobs.store_reading import read_store
 from jobs.runner import table_schema
 from jobs.topology import Topology
 from state.commit import commit_files

@@ -2,9 +2,10 @@
 
 import pytest
 
-from jobs.reading import read_changelog, read_store, read_table
+from jobs.reading import read_changelog, read_newest
 from jobs.replay import Books, replay
 from jobs.runner import LocalRunner
+from jobs.store_reading import read_store
 from jobs.topology import Consumed, Materialized, Serde, StreamsBuilder, Suppressed, TimeWindows, Topology, fold
 from state.errors import BufferFull, ConfigError, LedgerError, TaskFailed
 from state.tables import Warehouse
@@ -61,7 +62,7 @@ def test_the_books_of_an_increment_name_every_record_that_had_no_effect(tmp_path
     assert report.suppress == {
         "final": {"emitted": 1, "count_current": 1, "count_max": 2, "bytes_current": 0, "bytes_max": 0}
     }
-    rows = read_changelog(warehouse, "p", counts(), "counts").to_pylist()
+    rows = read_changelog(warehouse, "p", "counts").to_pylist()
     assert rows == [
         {
             "partition": 0,
@@ -84,7 +85,7 @@ def test_a_store_and_an_output_are_read_as_of_the_last_increment(tmp_path):
     run(warehouse, counts(), max_records=1)
 
     windows = read_store(warehouse, "p", counts(), "counts-store").select(["key", "window_start_ms", "value"])
-    table = read_table(warehouse, "p", counts(), "counts").select(["key", "window_start_ms", "value"])
+    table = read_newest(warehouse, "p", "counts").select(["key", "window_start_ms", "value"])
 
     # Retention is size + grace = 15: at window start 20 the store shows starts above 5.
     assert windows.to_pylist() == [{"key": "a", "window_start_ms": 20, "value": 1}]
@@ -189,9 +190,7 @@ def test_a_repartition_table_is_written_in_the_order_of_causes_with_offsets_of_i
 
     run(warehouse, pages(), idle="proceed")
 
-    rows = read_changelog(warehouse, "p", pages(), "pages").select(
-        ["offset", "cause_offset", "value", "record_time_ms"]
-    )
+    rows = read_changelog(warehouse, "p", "pages").select(["offset", "cause_offset", "value", "record_time_ms"])
     # Partition 1's 6 comes first; the 1 stands behind the 7 of its own partition; then 8.
     assert rows.to_pylist() == [
         {"offset": 0, "cause_offset": 0, "value": 1, "record_time_ms": 6},
@@ -212,5 +211,5 @@ def test_a_sum_and_a_mean_survive_increments(tmp_path):
 
     run(warehouse, topology, max_records=1)
 
-    rows = read_changelog(warehouse, "p", topology, "totals")["value"].to_pylist()
+    rows = read_changelog(warehouse, "p", "totals")["value"].to_pylist()
     assert rows == [{"total": 4, "mean": 4.0}, {"total": 9, "mean": 4.5}, {"total": 18, "mean": 6.0}]

@@ -16,10 +16,11 @@ from examples.flights.topics import SOURCES, source, write_topics
 from examples.flights.topology import topology
 from expectations.verdicts import check_increment
 from jobs.landing import land_files
-from jobs.reading import read_changelog, read_store
+from jobs.reading import read_changelog
 from jobs.replay import Books, IncrementReport, replay
 from jobs.spark import open_spark
 from jobs.spark_runner import SparkRunner
+from jobs.store_reading import read_store
 from jobs.task import compile_kernels
 from orchestration.facts import replay_facts
 from state.errors import ReplayError
@@ -84,7 +85,7 @@ def _show_results(warehouse: Warehouse) -> None:
         ("departures_per_hour", "Busiest hours (final results only)", "departures"),
         ("aircraft_sessions", "Longest duty sessions", "legs"),
     ):
-        rows = pl.from_arrow(read_changelog(warehouse, PIPELINE, topology, output))
+        rows = pl.from_arrow(read_changelog(warehouse, PIPELINE, output))
         assert isinstance(rows, pl.DataFrame)
         start, end = (pl.from_epoch(f"window_{bound}_ms", time_unit="ms").alias(bound) for bound in ("start", "end"))
         shown = (
@@ -117,9 +118,7 @@ def _show_books(reports: list[IncrementReport]) -> dict[str, Books]:
 def _check_by_hand(warehouse: Warehouse, books: dict[str, Books], flown: int) -> bool:
     """Every flight is in a final hour, in an hour still open, or a late drop."""
     final = (
-        pl.from_arrow(read_changelog(warehouse, PIPELINE, topology, "departures_per_hour"))["value"]
-        .struct["departures"]
-        .sum()
+        pl.from_arrow(read_changelog(warehouse, PIPELINE, "departures_per_hour"))["value"].struct["departures"].sum()
     )
     buffer = next(node.store for node in topology.stores() if "SUPPRESS" in node.store)
     still_open = pl.from_arrow(read_store(warehouse, PIPELINE, topology, buffer))["value"].struct["departures"].sum()

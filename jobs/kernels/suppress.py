@@ -29,13 +29,12 @@ def suppress_until_window_closes(  # type: ignore[no-untyped-def]
     """Take changes ``(key, start, end, time, valid)`` in order.
 
     ``sizes``: (fixed, new bytes, old bytes, old hash) a row, or empty arrays when bytes are not counted. ``keys``:
-    (data, offsets) of the interned keys. ``entries``: (reference, valid, bytes, prior bytes, prior hash, leaves) by
-    slot; the reference of row r of this call is ``-(r + 2)``; ``leaves``: row after which the entry goes. ``limits``:
+    (data, offsets) of the interned keys. ``entries``: (reference, bytes, prior bytes, prior hash, leaves) by slot; the reference of row r of this call is ``-(r + 2)``; ``leaves``: row after which the entry goes. ``limits``:
     (records, bytes). ``emitted``: (row that evicted, key, start, end, time, reference, stream time).
     """
     key, start, end, time, valid = rows
     s_key, s_start, s_end, s_time, s_flags, table, free, counts = slots
-    e_reference, e_valid, e_bytes, e_prior, e_prior_hash, e_leaves = entries
+    e_reference, e_bytes, e_prior, e_prior_hash, e_leaves = entries
     n = key.shape[0]
     with_bytes = sizes[0].shape[0] > 0
     observed = np.empty(n, np.int64)
@@ -70,8 +69,8 @@ def suppress_until_window_closes(  # type: ignore[no-untyped-def]
             slot = fresh
             counts[LIVE_COUNT] += 1
             puts[row] = 1
-            e_bytes[slot] = 0
             if with_bytes:
+                e_bytes[slot] = 0
                 e_prior[slot], e_prior_hash[slot] = sizes[2][row], sizes[3][row]
             e_leaves[slot] = n
             if end[row] <= highest - wait:
@@ -79,7 +78,7 @@ def suppress_until_window_closes(  # type: ignore[no-untyped-def]
                 e_leaves[slot] = guess
                 leaving[n_leaving] = slot
                 n_leaving += 1
-        s_time[slot], e_valid[slot] = time[row], valid[row]
+        s_time[slot] = time[row]
         e_reference[slot] = -(row + 2) if valid[row] else NO_VALUE
         s_flags[slot] |= CHANGED
         if with_bytes:
@@ -93,10 +92,11 @@ def suppress_until_window_closes(  # type: ignore[no-untyped-def]
         if with_bytes:
             bytes_gone[e_leaves[leaving[i]]] += e_bytes[leaving[i]]
     measure(puts, goes, bytes_put, bytes_gone, count_before, bytes_before, limits, totals)
-    order = in_order(leaving[:n_leaving], goes, keys, is_session, s_key, s_start, s_end, e_leaves)
+    results = leaving[:n_leaving][e_reference[leaving[:n_leaving]] != NO_VALUE]  # tombstones leave in silence
+    order = in_order(results, n, keys, is_session, s_key, s_start, s_end, e_leaves)
     last_row = n if totals[FULL_ROW] < 0 else totals[FULL_ROW]
     totals[EMITTED] = emit(order, observed, last_row, slots, entries, emitted)
-    forget(order, slots)
+    forget(leaving[:n_leaving], slots, e_reference)
 
 
 @njit(cache=True)
@@ -147,20 +147,22 @@ def measure(puts, goes, bytes_put, bytes_gone, count, size, limits, totals):  # 
 
 
 @njit(cache=True)
-def in_order(leaving, goes, keys, is_session, s_key, s_start, s_end, e_leaves):  # type: ignore[no-untyped-def]
-    """``leaving`` slots by the row they leave at, then window end, then serialized key."""
-    at = np.empty(goes.shape[0] + 1, np.int64)
+def in_order(results, n, keys, is_session, s_key, s_start, s_end, e_leaves):  # type: ignore[no-untyped-def]
+    """Slots ``results`` by the row they leave at, then window end, then serialized key."""
+    goes, at = np.zeros(n, np.int64), np.empty(n + 1, np.int64)
+    for i in range(results.shape[0]):
+        goes[e_leaves[results[i]]] += 1
     at[0] = 0
-    for row in range(goes.shape[0]):
+    for row in range(n):
         at[row + 1] = at[row] + goes[row]
-    order = np.empty(leaving.shape[0], np.int32)
-    for i in range(leaving.shape[0]):
-        row = e_leaves[leaving[i]]
-        order[at[row]] = leaving[i]
+    order = np.empty(results.shape[0], np.int32)
+    for i in range(results.shape[0]):
+        row = e_leaves[results[i]]
+        order[at[row]] = results[i]
         at[row] += 1
-    spare = np.empty(leaving.shape[0], np.int32)
+    spare = np.empty(results.shape[0], np.int32)
     first = 0
-    for row in range(goes.shape[0]):
+    for row in range(n):
         if goes[row] > 1:
             sort_group(order, spare, first, first + goes[row], keys, is_session, s_key, s_start, s_end)
         first += goes[row]
@@ -206,39 +208,39 @@ def is_before(a, b, keys, is_session, s_key, s_start, s_end):  # type: ignore[no
 
 @njit(cache=True)
 def emit(order, observed, last_row, slots, entries, emitted):  # type: ignore[no-untyped-def]
-    """Write out what leaves at rows up to ``last_row``; tombstones stay silent."""
+    """Write out the results that leave at rows up to ``last_row``, in order."""
     s_key, s_start, s_end, s_time, _, _, _, _ = slots
-    e_reference, e_valid, _, _, _, e_leaves = entries
+    e_reference, _, _, _, e_leaves = entries
     o_row, o_key, o_start, o_end, o_time, o_reference, o_stream_time = emitted
     n = 0
     for i in range(order.shape[0]):
         slot = order[i]
-        if e_valid[slot] and e_leaves[slot] <= last_row:
+        if e_leaves[slot] <= last_row:
             row = e_leaves[slot]
             o_row[n], o_key[n], o_start[n], o_end[n] = row, s_key[slot], s_start[slot], s_end[slot]
             o_time[n], o_reference[n], o_stream_time[n] = s_time[slot], e_reference[slot], observed[row]
             n += 1
-        e_reference[slot] = NO_VALUE
     return n
 
 
 @njit(cache=True)
-def forget(order, slots):  # type: ignore[no-untyped-def]
-    """Free the slots of ``order``; stored ones stay behind as graves."""
+def forget(leaving, slots, e_reference):  # type: ignore[no-untyped-def]
+    """Free the slots ``leaving``; stored ones stay behind as graves."""
     s_key, s_start, s_end, _, s_flags, table, free, counts = slots
-    few = order.shape[0] * 8 < counts[LIVE_COUNT]
-    for i in range(order.shape[0]):
-        slot = order[i]
+    few = leaving.shape[0] * 8 < counts[LIVE_COUNT]
+    for i in range(leaving.shape[0]):
+        slot = leaving[i]
         if few and find(table, s_key, s_start, s_end, s_key[slot], s_start[slot], s_end[slot]) == slot:
             delete(table, s_key, s_start, s_end, slot)
+        e_reference[slot] = NO_VALUE
         if s_flags[slot] & STORED:
             s_flags[slot] = STORED
         else:
             s_flags[slot] = 0
             free[counts[FREE_TOP]] = slot
             counts[FREE_TOP] += 1
-    counts[LIVE_COUNT] -= order.shape[0]
-    if not few and order.shape[0]:
+    counts[LIVE_COUNT] -= leaving.shape[0]
+    if not few and leaving.shape[0]:
         rebuild(table, s_key, s_start, s_end, s_flags)
 
 

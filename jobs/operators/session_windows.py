@@ -5,9 +5,6 @@ jobs/kernels/session_windows.py: the gap is inclusive, a merged session is refus
 gap``, and the store shows sessions while ``end >= store time - retention + 1``. An update's time is the session's end.
 """
 
-from collections.abc import Mapping
-from typing import ClassVar
-
 import numpy as np
 
 from jobs.folds.aggregation import Aggregation
@@ -27,7 +24,7 @@ _REASONS = ("null-key", "expired-window", "expired-in-store")
 class SessionSlots(Slots):
     """Slots and, for every one, the session of its key that ends before it."""
 
-    extra: ClassVar[Mapping[str, type]] = {"following": np.int32}
+    beside = ("following",)
     is_indexed = False
     following: np.ndarray
 

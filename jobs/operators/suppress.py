@@ -29,22 +29,15 @@ name.
 
 
 class BufferSlots(Slots):
-    """Entries: ``reference`` into the value heap, ``valid`` (not a tombstone), sizes in bytes."""
+    """Entries: ``reference`` into the value heap (NO_VALUE: a tombstone), row of the call it leaves at, sizes in bytes."""
 
-    extra: ClassVar[Mapping[str, type]] = {
-        "reference": np.int64,
-        "valid": np.bool_,
-        "bytes": np.int64,
-        "prior_bytes": np.int64,
-        "prior_hash": np.int64,
-        "leaves": np.int64,
-    }
+    beside = ("reference", "leaves")
+    extra: ClassVar[Mapping[str, type]] = {"bytes": np.int64, "prior_bytes": np.int64, "prior_hash": np.int64}
     reference: np.ndarray
-    valid: np.ndarray
+    leaves: np.ndarray
     bytes: np.ndarray
     prior_bytes: np.ndarray
     prior_hash: np.ndarray
-    leaves: np.ndarray
 
 
 class SuppressUntilWindowCloses(StatefulOperator):
@@ -83,7 +76,7 @@ class SuppressUntilWindowCloses(StatefulOperator):
             self.is_session,
             self.limits,
             self._slot_columns(),
-            (slots.reference, slots.valid, slots.bytes, slots.prior_bytes, slots.prior_hash, slots.leaves),
+            (slots.reference, slots.bytes, slots.prior_bytes, slots.prior_hash, slots.leaves),
             out,
             self.totals,
         )
@@ -164,7 +157,6 @@ class SuppressUntilWindowCloses(StatefulOperator):
         at = self.slots.add(key, start, end, time)
         value = rows["value"].combine_chunks()
         valid = ~rows["is_tombstone"].combine_chunks().to_numpy(zero_copy_only=False)
-        self.slots.valid[at] = valid
         self.slots.reference[at] = np.where(valid, self.heap.append(value) + np.arange(len(at)), suppress.NO_VALUE)
         for name in ("bytes", "prior_bytes", "prior_hash"):
             getattr(self.slots, name)[at] = rows[name].to_numpy()
@@ -211,7 +203,7 @@ class SuppressUntilWindowCloses(StatefulOperator):
             pa.array(s.start[at]),
             pa.array(s.end[at]),
             self.heap.take(np.where(is_live, s.reference[at], -1)),
-            pa.array(~s.valid[at]),
+            pa.array(s.reference[at] == suppress.NO_VALUE),
             pa.array(s.time[at]),
             *(pa.array(getattr(s, name)[at]) for name in ("bytes", "prior_bytes", "prior_hash")),
         ]

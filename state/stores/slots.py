@@ -1,6 +1,7 @@
 """The working form of a store: rows as slots of parallel arrays that grow, with an index and a free list.
 
-Owns memory only. Rule: a slot is *live* (found by key), *free*, or a *grave*: removed in this increment while the
+Owns memory only. What a kernel reads of one slot lies side by side (``block``: a row a slot, its columns seen as
+arrays), since a slot is met at random and a cache miss costs more than all the arithmetic. Rule: a slot is *live* (found by key), *free*, or a *grave*: removed in this increment while the
 durable table still has its row, so that a deleted mark must be written. Kernels allocate and remove slots; between
 two kernel calls ``reserve`` makes room, since a kernel cannot.
 """
@@ -23,22 +24,20 @@ FREE_TOP, OBSERVED_MS, LIVE_COUNT = 0, 1, 2
 
 
 class Slots:
-    """Parallel arrays, one element a slot: ``key`` int32, ``start``/``end``/``time`` int64 ms, ``flags`` uint8.
+    """Columns, one element a slot: ``key`` (code), ``start``/``end``/``time`` (ms) int64, ``flags`` uint8.
 
     ``table`` int32 is the index of slot_index, ``free`` int32 the stack of free slots, ``counts`` int64 the numbers
-    that kernels change. ``extra`` names further arrays and their types.
+    that kernels change. ``beside`` names further int64 columns of the block, ``extra`` further arrays and their types.
     """
 
+    beside: ClassVar[tuple[str, ...]] = ()
     extra: ClassVar[Mapping[str, type]] = {}
     is_indexed = True
     """False: found by other means than the index, which is then not kept."""
 
     def __init__(self, capacity: int = 1024) -> None:
         self.capacity = 0
-        self.key = np.empty(0, np.int32)
-        self.start = np.empty(0, np.int64)
-        self.end = np.empty(0, np.int64)
-        self.time = np.empty(0, np.int64)
+        self.key = self.start = self.end = self.time = np.empty(0, np.int64)
         self.flags = np.empty(0, np.uint8)
         self.free = np.empty(0, np.int32)
         self.table = np.empty(0, np.int32)
@@ -105,8 +104,12 @@ class Slots:
 
     def _grow(self, capacity: int) -> None:
         grown = capacity - self.capacity
-        names = ["key", "start", "end", "time", "flags", *self.extra]
-        for name in names:
+        names = ("key", "start", "end", "time", *self.beside)
+        block = np.zeros((capacity, len(names)), np.int64)
+        for place, name in enumerate(names):
+            block[: self.capacity, place] = getattr(self, name, ())
+            setattr(self, name, block[:, place])
+        for name in ("flags", *self.extra):
             old = getattr(self, name)
             new = np.zeros(capacity, old.dtype)
             new[: self.capacity] = old

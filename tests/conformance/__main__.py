@@ -4,6 +4,7 @@ import argparse
 import sys
 import traceback
 from pathlib import Path
+from typing import Any
 
 from tests.conformance.comparison import first_difference
 from tests.conformance.engines import ENGINES
@@ -14,12 +15,12 @@ CUTS = ("none",)
 """Where a tape may be cut into increments; the driver plays it whole."""
 
 
-def report(scenario: Scenario, engine: str) -> str | None:
-    """Why ``scenario`` fails, or None when it passes."""
+def report(scenario: Scenario, engine: str = "driver", **options: Any) -> str | None:
+    """Why ``scenario`` fails, or None when it passes. ``options`` are the engine's."""
     if scenario.want is None:
         return "  the line holds no result to compare with"
     try:
-        got = ENGINES[engine](scenario)
+        got = ENGINES[engine](scenario, **options)
     except NotCovered as missing:
         return f"  NotCovered: {missing}"
     except Exception:

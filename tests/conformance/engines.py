@@ -8,7 +8,6 @@ from collections.abc import Callable
 from typing import Any
 
 from jobs.test_driver import TopologyTestDriver
-from jobs.topology import Topology
 from state.errors import BufferFull, ConfigError, TopologyError
 from tests.conformance.scenarios import Scenario
 from tests.conformance.translation import OUTPUT, translate
@@ -24,28 +23,26 @@ _SUPPRESS = {
 }
 
 
-def play_with_driver(scenario: Scenario) -> Result:
-    """All records in one batch through TopologyTestDriver."""
+def play_with_driver(scenario: Scenario, **options: Any) -> Result:
+    """All records in one batch through TopologyTestDriver; ``options`` are the driver's."""
     try:
         topology = translate(scenario.topology, scenario.records)
     except ConfigError as error:
         return {"phase": "build", "error": kafka_error(error), "message": str(error)}
-    records = scenario.records
+    records, options = scenario.records, {"counts_bytes": True} | options
     try:
-        return _played(topology, records)
+        return _played(TopologyTestDriver(topology, **options), records)
     except BufferFull as error:
         # Once more, up to that record: what the batch did beyond it did not happen.
-        return _played_until_full(topology, records[: error.arrival + 1])
+        return _played_until_full(TopologyTestDriver(topology, **options), records[: error.arrival + 1])
 
 
-def _played(topology: Topology, records: list[dict[str, Any]]) -> Result:
-    driver = TopologyTestDriver(topology, counts_bytes=True)
+def _played(driver: TopologyTestDriver, records: list[dict[str, Any]]) -> Result:
     _pipe(driver, records)
     return _result(driver, len(records))
 
 
-def _played_until_full(topology: Topology, records: list[dict[str, Any]]) -> Result:
-    driver = TopologyTestDriver(topology, counts_bytes=True)
+def _played_until_full(driver: TopologyTestDriver, records: list[dict[str, Any]]) -> Result:
     _pipe(driver, records)
     try:
         driver.run()
@@ -72,7 +69,7 @@ def _result(driver: TopologyTestDriver, records: int) -> Result:
         dropped[refusal.arrival] += 1
     metrics = driver.metrics()
     suppress = metrics["suppress"].items()
-    metrics["suppress"] = {node: {kafka: numbers[ours] for kafka, ours in _SUPPRESS.items()} for node, numbers in suppress}
+    metrics["suppress"] = {node: {kafka: found[ours] for kafka, ours in _SUPPRESS.items()} for node, found in suppress}
     return {"outputs": outputs, "dropped": dropped, "metrics": metrics}
 
 
@@ -85,4 +82,4 @@ def kafka_error(error: ConfigError | BufferFull) -> str:
     return "java.lang.IllegalArgumentException"
 
 
-ENGINES: dict[str, Callable[[Scenario], Result]] = {"driver": play_with_driver}
+ENGINES: dict[str, Callable[..., Result]] = {"driver": play_with_driver}

@@ -10,8 +10,8 @@ from typing import Any
 import polars as pl
 
 from jobs.expressions import Shape
-from jobs.topology import Serde, fold
 from jobs.folds.fold import Fold
+from jobs.topology import Serde, fold
 
 _KEY, _VALUE = pl.col("record_key"), pl.col("value")
 LONG, STRING, VARIANT = Serde.long(), Serde.string(), Serde.variant()

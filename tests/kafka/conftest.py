@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from jobs.landing import KafkaSource
 from tests.kafka.broker import Broker, running_broker
 
 
@@ -12,3 +13,14 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
     """A real Apache Kafka broker, started once a test run."""
     with running_broker(tmp_path_factory.mktemp("broker")) as started:
         yield started
+
+
+@pytest.fixture
+def source(broker: Broker) -> KafkaSource:
+    return KafkaSource(broker.bootstrap_servers)
+
+
+@pytest.fixture
+def topic(request: pytest.FixtureRequest) -> str:
+    """A topic's name that no other test has."""
+    return request.node.name.removeprefix("test_")[:200]

@@ -2,7 +2,6 @@
 
 import random
 import time
-from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -11,71 +10,13 @@ from confluent_kafka import Consumer, TopicPartition
 from jobs import landing_kafka
 from jobs.landing import FileSource, KafkaSource, land_files, land_kafka
 from jobs.landing_kafka import share_out
-from state.errors import ConfigError, LandingError, LedgerConflict, RetentionGap
-from state.files import read_files, read_rows
+from state.errors import ConfigError, LandingError, LedgerConflict
 from state.ledger import Ledger
-from state.tables import LANDED_SCHEMA, Warehouse
 from tests.kafka.broker import Broker
+from tests.kafka.producing import Producing, numbered
+from tests.landed_rows import KilledError, landed
 
 pytestmark = pytest.mark.jvm
-
-Row = dict[str, Any]
-
-
-class KilledError(Exception):
-    """Stands for the death of the process."""
-
-
-@pytest.fixture
-def source(broker: Broker) -> KafkaSource:
-    return KafkaSource(broker.bootstrap_servers)
-
-
-@pytest.fixture
-def topic(request: pytest.FixtureRequest) -> str:
-    """A topic's name that no other test has."""
-    return request.node.name.removeprefix("test_")[:200]
-
-
-def landed(warehouse: Warehouse, topic: str, *columns: str) -> list[tuple[Any, ...]]:
-    """Rows of the landed table in the order in which they lie in its files, files by partition and first offset."""
-    path = warehouse.landed(topic)
-    rows = read_rows(path, read_files(path), LANDED_SCHEMA).to_pylist()
-    return [tuple(row[column] for column in columns) for row in rows]
-
-
-class Producing:
-    """Produces to a topic and remembers at which position the broker put each record."""
-
-    def __init__(self, broker: Broker, topic: str, **settings: Any) -> None:
-        self.topic = topic
-        self.producer = broker.producer(**settings)
-        self.positions: list[tuple[int, int, bytes]] = []
-        if "transactional_id" in settings:
-            self.producer.init_transactions(30)
-
-    def send(self, values: Sequence[bytes], **fields: Any) -> None:
-        for value in values:
-            self.producer.produce(self.topic, value, on_delivery=self._delivered, **{"partition": 0, **fields})
-        assert self.producer.flush(30) == 0
-
-    def _delivered(self, error: Any, message: Any) -> None:
-        assert error is None, error
-        self.positions.append((message.partition(), message.offset(), message.value()))
-
-    def transaction(self, values: Sequence[bytes], *, commit: bool, **fields: Any) -> None:
-        before = len(self.positions)
-        self.producer.begin_transaction()
-        self.send(values, **fields)
-        if commit:
-            self.producer.commit_transaction(30)
-        else:
-            self.producer.abort_transaction(30)
-            del self.positions[before:]
-
-
-def numbered(name: str, count: int) -> list[bytes]:
-    return [f"{name}{number}".encode() for number in range(count)]
 
 
 def test_partitions_keys_times_and_headers_land_as_they_were_produced(spark, warehouse, broker, source, topic):
@@ -269,85 +210,6 @@ def test_of_two_runners_with_one_plan_one_is_refused_and_nothing_is_landed_twice
         land_kafka(spark, warehouse, topic, source)
 
     assert landed(warehouse, topic, "partition", "offset", "value") == producing.positions
-
-
-def test_a_retention_gap_names_the_offsets_that_are_gone(spark, warehouse, broker, source, topic):
-    broker.create_topic(topic, partitions=2)
-    producing = Producing(broker, topic)
-    producing.send(numbered("a", 2), partition=1)
-    land_kafka(spark, warehouse, topic, source)
-    producing.send(numbered("b", 5), partition=1)
-    delete_below(broker, topic, 1, 6)
-
-    with pytest.raises(RetentionGap) as raised:
-        land_kafka(spark, warehouse, topic, source)
-
-    assert str(raised.value) == (
-        f"topic {topic}: expected next offset 2 in partition 1, "
-        "got deleted by the broker's retention before they were landed: [2, 6) of partition 1; "
-        'to go on without them land with on_gap="skip", which records the gap in the ledger'
-    )
-    assert landed(warehouse, topic, "offset") == [(0,), (1,)]
-
-
-def test_a_gap_that_is_skipped_stands_in_the_ledger(spark, warehouse, broker, topic):
-    skipping = KafkaSource(broker.bootstrap_servers, on_gap="skip")
-    broker.create_topic(topic)
-    producing = Producing(broker, topic)
-    producing.send(numbered("a", 2))
-    land_kafka(spark, warehouse, topic, skipping)
-    producing.send(numbered("b", 5))
-    delete_below(broker, topic, 0, 6)
-
-    report = land_kafka(spark, warehouse, topic, skipping)
-
-    assert landed(warehouse, topic, "offset", "value") == [(0, b"a0"), (1, b"a1"), (6, b"b4")]
-    assert (report.gaps, report.cut_from, report.cut_to) == ({0: (2, 6)}, {0: 2}, {0: 7})
-    last = Ledger(warehouse.landing_ledger(topic)).last_done()
-    assert last is not None
-    assert last.content["gaps"] == {"0": [2, 6]}
-    assert land_kafka(spark, warehouse, topic, skipping).increments == ()
-
-
-def test_offsets_deleted_after_they_were_planned_are_a_retention_gap_too(
-    spark, warehouse, broker, source, topic, monkeypatch
-):
-    broker.create_topic(topic)
-    Producing(broker, topic).send(numbered("a", 6))
-    append = landing_kafka._append
-
-    def after_the_retention_ran(*arguments: Any) -> None:
-        delete_below(broker, topic, 0, 4)
-        append(*arguments)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(landing_kafka, "_append", after_the_retention_ran)
-        with pytest.raises(RetentionGap, match=r"landed: \[0, 4\) of partition 0"):
-            land_kafka(spark, warehouse, topic, source)
-    with pytest.raises(RetentionGap, match=r"landed: \[0, 4\) of partition 0"):
-        land_kafka(spark, warehouse, topic, source)
-    report = land_kafka(spark, warehouse, topic, KafkaSource(broker.bootstrap_servers, on_gap="skip"))
-
-    assert landed(warehouse, topic, "offset", "value", "increment") == [(4, b"a4", 1), (5, b"a5", 1)]
-    assert (report.increments, report.gaps) == ((1,), {0: (0, 4)})
-
-
-def delete_below(broker: Broker, topic: str, partition: int, offset: int) -> None:
-    """What retention does, at once."""
-    admin = broker.admin()
-    for deleted in admin.delete_records([TopicPartition(topic, partition, offset)]).values():
-        assert deleted.result(30).low_watermark == offset
-
-
-def test_a_first_landing_begins_where_the_broker_begins(spark, warehouse, broker, source, topic):
-    broker.create_topic(topic)
-    Producing(broker, topic).send(numbered("a", 5))
-    delete_below(broker, topic, 0, 3)
-
-    report = land_kafka(spark, warehouse, topic, source)
-
-    assert (report.cut_from, report.cut_to, report.gaps) == ({0: 3}, {0: 5}, {})
-    assert landed(warehouse, topic, "offset") == [(3,), (4,)]
 
 
 def test_a_topic_created_anew_under_the_same_name_is_refused(spark, warehouse, broker, source, topic):

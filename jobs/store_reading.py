@@ -1,0 +1,42 @@
+"""Reads a store as its operator would show it: not deleted, not expired, values as readers see them.
+
+Rule: the operator itself says what its rows mean, so it is resumed from the durable rows and the clocks of the ledger.
+"""
+
+import pyarrow as pa
+
+from jobs.reading import done_row
+from jobs.runner import load_rows
+from jobs.task import Task
+from jobs.topology.topology import Topology
+from state.errors import ConfigError
+from state.files import read_files
+from state.tables import Warehouse
+
+
+def read_store(
+    warehouse: Warehouse, pipeline: str, topology: Topology, store: str, *, increment: int | None = None
+) -> pa.Table:
+    """Rows of ``store`` after ``increment`` (None: the last done one), by partition.
+
+    Columns: partition, key, [window_start_ms, window_end_ms], value, record_time_ms, perhaps more of the store's own.
+    Raises ConfigError for a store that the topology does not have, LedgerError for an increment that is not done.
+    """
+    sub = next((sub for sub in topology.sub_topologies if store in [node.store for node in sub.stores]), None)
+    if sub is None:
+        known = ", ".join(node.store for node in topology.stores())
+        raise ConfigError("store", f"one of {known}", repr(store), "name a store of the topology")
+    content = done_row(warehouse, pipeline, increment).content
+    path, version = warehouse.pipeline(pipeline).state(store), content["versions"][f"state/{store}"]
+    files = read_files(path, version=version, storage_options=warehouse.storage_options)
+    files.sort(key=lambda file: file.bounds.get("increment", (0, 0)))
+    operator = Task(topology, sub).stores[store]
+    operator.resume(operator.rows_schema().empty_table(), {})
+    pieces = [operator.contents().add_column(0, "partition", pa.array([], pa.int32()))]
+    for partition in sorted({file.partition for file in files}):
+        operator = Task(topology, sub, partition).stores[store]
+        mine = [file for file in files if file.partition == partition]
+        operator.resume(load_rows(path, mine, operator), content["tasks"][f"{sub.id}_{partition}"]["clocks"][store])
+        rows = operator.contents()
+        pieces.append(rows.add_column(0, "partition", pa.array([partition] * len(rows), pa.int32())))
+    return pa.concat_tables(pieces)

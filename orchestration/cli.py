@@ -1,0 +1,172 @@
+"""The command `replay`: the same work as Dagster's steps, without Dagster.
+
+    replay land clicks --warehouse W --files DIR --timestamp ms --key user
+    replay run shop.py:topology --warehouse W --pipeline shop
+    replay check shop.py:topology --warehouse W --pipeline shop
+    replay books --warehouse W --pipeline shop
+    replay show sessions --warehouse W --pipeline shop
+    replay describe shop.py:topology
+
+Owns the arguments and the exit codes: 0 done, 1 a guarantee does not hold, 2 refused with a sentence, 3 a bug.
+Rule: an error is one sentence on stderr; the stack trace is for those who ask for it.
+"""
+
+import argparse
+import logging
+import sys
+import traceback
+from collections.abc import Sequence
+
+from jobs.file_source import FORMATS, TIMESTAMP_UNITS
+from state.errors import ReplayError
+
+REFUSED, BUG, INTERRUPTED = 2, 3, 130
+TOPOLOGY = "module:attribute or file.py:attribute, where the attribute is a Topology or a function that builds one"
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; returns its exit code."""
+    options = build_parser().parse_args(argv)
+    _log_to_stderr()
+    try:
+        return _run(options)
+    except KeyboardInterrupt:
+        print("replay: stopped; what is committed stays, and the next run goes on from there", file=sys.stderr)
+        return INTERRUPTED
+    except BrokenPipeError:
+        return 0  # whoever reads our output has seen enough
+    except ReplayError as error:
+        _tell(options, f"replay: {error}", error)
+        return REFUSED
+    except Exception as error:
+        _tell(options, f"replay: {type(error).__name__}: {error}; this is a bug, --traceback shows where", error)
+        return BUG
+
+
+def _run(options: argparse.Namespace) -> int:
+    from orchestration import commands  # here, so that --help needs no Spark, Arrow or Numba
+
+    code: int = getattr(commands, options.command)(options)
+    return code
+
+
+def _log_to_stderr() -> None:
+    """Our own remarks (jars being fetched), and only warnings of the libraries beneath."""
+    handler = logging.StreamHandler()
+    handler.addFilter(lambda record: record.levelno >= logging.WARNING or record.name.startswith("jobs"))
+    logging.basicConfig(level=logging.WARNING, format="%(message)s", handlers=[handler])
+    logging.getLogger("jobs").setLevel(logging.INFO)
+
+
+def _tell(options: argparse.Namespace, sentence: str, error: BaseException) -> None:
+    print(sentence, file=sys.stderr)
+    if options.traceback:
+        traceback.print_exception(error, file=sys.stderr)
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """The parser of all commands; ``command`` names the function in `orchestration.commands`."""
+    parser = argparse.ArgumentParser(
+        prog="replay", description="Replay Kafka topics through a topology, over Delta tables."
+    )
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    _add_land(_command(commands, "land", "land what is new in a topic, from files or from Kafka"))
+    _add_run(_command(commands, "run", "replay what has landed, increment by increment"))
+    _add_topology(_command(commands, "describe", "print a topology as Kafka Streams does"))
+    _add_check(_command(commands, "check", "judge the guarantees of an increment"))
+    _add_books(_command(commands, "books", "what became of the records, increment by increment"))
+    _add_show(_command(commands, "show", "show rows of an output, a store, the drops or the dead letters"))
+    return parser
+
+
+def _command(
+    commands: "argparse._SubParsersAction[argparse.ArgumentParser]", name: str, words: str
+) -> argparse.ArgumentParser:
+    parser = commands.add_parser(name, help=words, description=words[0].upper() + words[1:] + ".")
+    parser.add_argument("--traceback", action="store_true", help="show the stack trace of an error too")
+    return parser
+
+
+def _add_land(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("topic", help="name of the landed topic")
+    _add_warehouse(parser)
+    _add_engine(parser)
+    source = parser.add_mutually_exclusive_group(required=True)
+    source.add_argument("--files", metavar="DIR", help="a directory of files")
+    source.add_argument("--kafka", metavar="SERVERS", help="bootstrap servers of a broker")
+    files = parser.add_argument_group("files")
+    files.add_argument("--format", choices=FORMATS, default="jsonl")
+    files.add_argument("--timestamp", metavar="COLUMN", help="column of the record time")
+    files.add_argument("--timestamp-unit", choices=TIMESTAMP_UNITS, default="ms")
+    files.add_argument("--key", metavar="COLUMN", help="column of the key; without it all keys are null")
+    files.add_argument("--value", metavar="COLUMN", nargs="+", help="columns of the value; without it the whole row")
+    files.add_argument("--partition", metavar="COLUMN", help="column of the partition; without it murmur2 of the key")
+    files.add_argument("--partitions", type=int, default=1, metavar="N", help="partitions of the topic (default 1)")
+    files.add_argument("--pattern", default="*", help="names of the files, as in *.jsonl")
+    files.add_argument("--delimiter", default=",", help="of CSV")
+    kafka = parser.add_argument_group("Kafka")
+    kafka.add_argument("--source-topic", metavar="NAME", help="the topic's name at the broker, if it is another one")
+    kafka.add_argument("--option", metavar="NAME=VALUE", action="append", default=[], help="a setting of the client")
+    kafka.add_argument("--on-gap", choices=("refuse", "skip"), default="refuse", help="when the broker deleted offsets")
+    kafka.add_argument("--max-records", type=int, metavar="N", help="land at most so many")
+
+
+def _add_run(parser: argparse.ArgumentParser) -> None:
+    _add_topology(parser)
+    _add_pipeline(parser)
+    _add_engine(parser)
+    parser.add_argument("--max-records", type=int, metavar="N", help="cut into increments of at most so many records")
+    parser.add_argument("--increments", type=int, metavar="N", help="stop after so many increments")
+    parser.add_argument(
+        "--idle",
+        choices=("wait", "proceed"),
+        default="wait",
+        help="records that a lagging partition may still have to precede: keep them for later, or take them now",
+    )
+
+
+def _add_check(parser: argparse.ArgumentParser) -> None:
+    _add_topology(parser)
+    _add_pipeline(parser)
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument("--increment", type=int, metavar="N", help="this one (default: the last)")
+    which.add_argument("--all", action="store_true", help="every increment")
+    parser.add_argument("--engine", choices=("gx", "plain"), default="gx", help="Great Expectations, or plain code")
+
+
+def _add_books(parser: argparse.ArgumentParser) -> None:
+    _add_pipeline(parser)
+    parser.add_argument("--last", type=int, default=20, metavar="N", help="so many increments (default 20)")
+
+
+def _add_show(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("table", metavar="OUTPUT", help="an output, state/STORE, dropped or dead_letter")
+    _add_pipeline(parser)
+    parser.add_argument("--changelog", action="store_true", help="every record instead of the newest of each key")
+    parser.add_argument("--increment", type=int, metavar="N", help="as of this increment (default: the last)")
+    parser.add_argument("--limit", type=int, default=20, metavar="N", help="so many rows (default 20)")
+    parser.add_argument("--raw", action="store_true", help="times as milliseconds")
+
+
+def _add_topology(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("topology", metavar="TOPOLOGY", help=TOPOLOGY)
+
+
+def _add_pipeline(parser: argparse.ArgumentParser) -> None:
+    _add_warehouse(parser)
+    parser.add_argument("--pipeline", required=True, metavar="NAME", help="folder of its tables in the warehouse")
+
+
+def _add_warehouse(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--warehouse", required=True, metavar="W", help="directory or URI of all tables")
+
+
+def _add_engine(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--local", action="store_true", help="in this process, without Spark and Java")
+    parser.add_argument(
+        "--master", metavar="URL", help="Spark's master (default: $REPLAY_SPARK_MASTER, else all cores)"
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

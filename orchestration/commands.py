@@ -1,0 +1,225 @@
+"""What the commands do: land, run, describe, check, books, show.
+
+Owns their output. Rule: results go to stdout, progress and errors to stderr; each returns the exit code. They call the
+same functions as Dagster's steps, so both see one ledger and can take turns.
+"""
+
+import sys
+from argparse import Namespace
+from typing import TYPE_CHECKING, Any
+
+from expectations.verdicts import Verdict, check_increment
+from jobs.landing import FileSource, KafkaSource, land_files, land_kafka
+from jobs.reading import done_row, read_newest, read_state, read_table
+from jobs.replay import IncrementReport, replay, report_of
+from jobs.runner import LocalRunner, Runner
+from orchestration.facts import replay_facts
+from orchestration.progress import Progress, unread_records
+from orchestration.text_tables import flat_row, text_table
+from orchestration.topology_files import load_topology
+from state.errors import ConfigError
+from state.ledger import DONE, PLANNED, Ledger
+from state.tables import Warehouse
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+BROKEN = 1
+"""Exit code of `check` when a guarantee does not hold or cannot be judged."""
+
+HIDDEN = ("partition", "offset", "increment", "cause_offset", "stream_time_ms", "deleted")
+"""Columns that the newest rows are shown without."""
+
+
+def land(options: Namespace) -> int:
+    """Land what is new in one topic."""
+    warehouse, source = Warehouse(options.warehouse), _source(options)
+    if isinstance(source, KafkaSource):
+        if options.local:
+            raise ConfigError(
+                f"topic {options.topic!r}", "Spark, whose connector reads Kafka", "--local", "leave it out"
+            )
+        report = land_kafka(_spark(options), warehouse, options.topic, source, max_records=options.max_records)
+    else:
+        report = land_files(None if options.local else _spark(options), warehouse, options.topic, source)
+    if not report.increments:
+        print(f"{report.topic}: nothing new")
+        return 0
+    increments = ", ".join(map(str, report.increments))
+    print(f"{report.topic}: {report.records:,} records landed in {report.seconds:.1f} s (increment {increments})")
+    spans = [
+        {"partition": p, "from": report.cut_from.get(p, 0), "to": end, "gone": _gap(report.gaps.get(p))}
+        for p, end in report.cut_to.items()
+    ]
+    print(text_table(spans, ["partition", "from", "to", *(["gone"] if report.gaps else [])]))
+    return 0
+
+
+def run(options: Namespace) -> int:
+    """Replay what has landed."""
+    warehouse, topology = Warehouse(options.warehouse), load_topology(options.topology)
+    to_do, runner = unread_records(warehouse, topology, options.pipeline), _runner(options)
+    progress = Progress(sys.stderr, to_do)
+    reports: list[IncrementReport] = []
+    try:
+        for report in replay(
+            warehouse,
+            topology,
+            pipeline=options.pipeline,
+            runner=runner,
+            max_records=options.max_records,
+            increments=options.increments,
+            idle=options.idle,
+            on_step=progress.on_step,
+        ):
+            progress.on_report(report)
+            reports.append(report)
+    finally:
+        progress.close()
+    _print_run(warehouse, options.pipeline, reports, progress)
+    return 0
+
+
+def describe(options: Namespace) -> int:
+    """Print the topology as Kafka Streams would."""
+    print(load_topology(options.topology).describe())
+    return 0
+
+
+def check(options: Namespace) -> int:
+    """Verdicts on increments, with the rows that speak against them."""
+    warehouse, facts = Warehouse(options.warehouse), replay_facts(load_topology(options.topology))
+    last = done_row(warehouse, options.pipeline, options.increment).increment
+    verdicts = [
+        verdict
+        for increment in (range(1, last + 1) if options.all else [last])
+        for verdict in check_increment(warehouse, options.pipeline, facts, increment, engine=options.engine)
+    ]
+    for verdict in verdicts:
+        _print_verdict(verdict)
+    return 0 if all(verdict.answer == "true" for verdict in verdicts) else BROKEN
+
+
+def books(options: Namespace) -> int:
+    """One line an increment: what became of the records that it read."""
+    warehouse = Warehouse(options.warehouse)
+    last = done_row(warehouse, options.pipeline)
+    ledger = Ledger(warehouse.pipeline(options.pipeline).ledger, warehouse.storage_options)
+    lines = [
+        _books_line(report_of(increment, contents[PLANNED], contents[DONE]))
+        for increment in range(max(1, last.increment - options.last + 1), last.increment + 1)
+        if (contents := {row.phase: row.content for row in ledger.rows_of(increment)})
+    ]
+    total: dict[str, Any] = {name: sum(line.get(name) or 0 for line in lines) for name in _counted(lines)}
+    print(
+        text_table([*lines, {"increment": "all" if lines[0]["increment"] == 1 else "these", **total}], thousands=True)
+    )
+    return 0
+
+
+def show(options: Namespace) -> int:
+    """A few rows of a table: the newest of each key, or with --changelog every record."""
+    warehouse, name = Warehouse(options.warehouse), options.table
+    table = name if "/" in name or name in ("dropped", "dead_letter") else f"outputs/{name}"
+    kind, _, name = table.partition("/")
+    if options.changelog or kind not in ("outputs", "state"):
+        rows = read_table(warehouse, options.pipeline, table, increment=options.increment, last=options.limit)
+        total = len(rows)
+        shown = rows.to_pylist()
+    else:
+        read = read_newest if kind == "outputs" else read_state
+        rows = read(warehouse, options.pipeline, name, increment=options.increment)
+        total = len(rows)
+        rows = rows.drop_columns([column for column in HIDDEN if column in rows.column_names])
+        shown = rows.slice(0, options.limit).to_pylist()
+    print(text_table([flat_row(row, as_numbers=options.raw) for row in shown] or [dict.fromkeys(rows.column_names)]))
+    if total > len(shown):
+        print(f"… {len(shown):,} of {total:,} rows; --limit shows more")
+    return 0
+
+
+def _print_run(warehouse: Warehouse, pipeline: str, reports: list[IncrementReport], progress: Progress) -> None:
+    if not reports:
+        print(f"nothing new to replay for {pipeline}")
+        return
+    print(text_table([_books_line(report) for report in reports], thousands=True))
+    increments = "1 increment" if len(reports) == 1 else f"{len(reports)} increments"
+    print(f"{progress.done:,} records in {increments}, {progress.rate():,.0f} records/s")
+    waiting = reports[-1].waiting
+    if waiting:
+        print(f"{waiting:,} landed records wait for partitions that lag behind; --idle proceed replays them now")
+    print(f"tables: {warehouse.pipeline(pipeline).root}")
+
+
+def _books_line(report: IncrementReport) -> dict[str, Any]:
+    books = report.books
+    return {
+        "increment": report.increment,
+        "read": books.read,
+        "applied": books.applied,
+        "dropped": books.dropped,
+        "undecodable": books.undecodable,
+        **dict(sorted(books.dropped_by_reason.items())),
+        "emitted": sum(report.outputs.values()),
+        "late_max_ms": report.lateness["max"],
+        "seconds": round(sum(report.seconds.get(part, 0.0) for part in ("plan", "compute", "commit")), 2),
+    }
+
+
+def _counted(lines: list[dict[str, Any]]) -> list[str]:
+    names = dict.fromkeys(name for line in lines for name in line)
+    return [name for name in names if name not in ("increment", "late_max_ms")]
+
+
+def _print_verdict(verdict: Verdict) -> None:
+    answer = {"true": "holds", "false": "BROKEN", "unknown": "UNKNOWN"}[verdict.answer]
+    observed = ", ".join(f"{name} {count:,}" for name, count in verdict.observed.items())
+    print(
+        f"{answer:8}{verdict.guarantee} {verdict.table}, increment {verdict.increment}: {verdict.sentence} ({observed})"
+    )
+    if verdict.reason:
+        print(f"        {verdict.reason}")
+    if verdict.witnesses:
+        print(text_table([flat_row(row, as_numbers=True) for row in verdict.witnesses]))
+
+
+def _source(options: Namespace) -> FileSource | KafkaSource:
+    if options.kafka is not None:
+        pairs = [option.partition("=") for option in options.option]
+        settings = {name: value for name, _, value in pairs}
+        return KafkaSource(options.kafka, topic=options.source_topic, options=settings, on_gap=options.on_gap)
+    if options.timestamp is None:
+        raise ConfigError(
+            f"topic {options.topic!r}", "the column of the record time", "none", "name it with --timestamp COLUMN"
+        )
+    value = options.value
+    return FileSource(
+        path=options.files,
+        format=options.format,
+        timestamp=options.timestamp,
+        key=options.key,
+        value=value[0] if value is not None and len(value) == 1 else tuple(value) if value else None,
+        partition=options.partition,
+        partitions=options.partitions,
+        timestamp_unit=options.timestamp_unit,
+        pattern=options.pattern,
+        delimiter=options.delimiter,
+    )
+
+
+def _gap(gap: tuple[int, int] | None) -> str | None:
+    return None if gap is None else f"[{gap[0]}, {gap[1]})"
+
+
+def _runner(options: Namespace) -> Runner:
+    if options.local:
+        return LocalRunner()
+    from jobs.spark_runner import SparkRunner
+
+    return SparkRunner(_spark(options))
+
+
+def _spark(options: Namespace) -> "SparkSession":
+    from jobs.spark import open_spark
+
+    return open_spark(options.master)

@@ -1,0 +1,104 @@
+"""Finds the topology that a command names: `module:attribute` or `path/to/file.py:attribute`.
+
+Owns the loading of a user's file. Rule: whatever is wrong with it is one sentence that names file and line. The file's
+functions travel to Spark's workers by value, since workers need not have it.
+"""
+
+import importlib
+import importlib.util
+import os
+import sys
+import traceback
+from pathlib import Path
+from types import ModuleType
+
+import cloudpickle
+
+from jobs.topology import Topology
+from state.errors import ConfigError, ReplayError
+
+ATTRIBUTES = ("topology", "build")
+"""Tried in this order when no attribute is named."""
+
+
+def load_topology(reference: str) -> Topology:
+    """The topology that ``reference`` names: a Topology, or a function without arguments that builds one.
+
+    Raises ConfigError for what cannot be found, loaded or built, and what the DSL raises while it is built.
+    """
+    place, separator, attribute = reference.rpartition(":")
+    if not separator:
+        place, attribute = reference, ""
+    module = _load(place, reference)
+    found = _attribute(module, attribute, reference)
+    try:
+        topology = found if isinstance(found, Topology) or not callable(found) else found()
+    except ReplayError:
+        raise
+    except Exception as error:
+        raise _broken(reference, error) from error
+    if not isinstance(topology, Topology):
+        raise ConfigError(
+            reference,
+            "a Topology, or a function that builds one",
+            f"{type(topology).__name__}",
+            "name another attribute",
+        )
+    return topology
+
+
+def _load(place: str, reference: str) -> ModuleType:
+    if os.getcwd() not in sys.path:
+        sys.path.insert(0, os.getcwd())  # as `python -m` does; a console script does not
+    try:
+        module = _load_file(Path(place)) if place.endswith(".py") else importlib.import_module(place)
+    except (FileNotFoundError, ModuleNotFoundError) as error:
+        raise ConfigError(
+            reference, "a module or a file", str(error), "check the path, or run it from its folder"
+        ) from error
+    except ReplayError:
+        raise
+    except Exception as error:
+        raise _broken(reference, error) from error
+    cloudpickle.register_pickle_by_value(module)
+    return module
+
+
+def _load_file(path: Path) -> ModuleType:
+    if not path.is_file():
+        raise FileNotFoundError(f"no file {path}")
+    name = f"replay_topology_{path.stem}"
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    if str(path.parent.resolve()) not in sys.path:
+        sys.path.insert(0, str(path.parent.resolve()))
+    spec.loader.exec_module(module)
+    return module
+
+
+def _attribute(module: ModuleType, attribute: str, reference: str) -> object:
+    names = (attribute,) if attribute else ATTRIBUTES
+    for name in names:
+        if hasattr(module, name):
+            return getattr(module, name)
+    public = [name for name in vars(module) if not name.startswith("_")]
+    got = f"a file with {', '.join(public[:10])}" if public else "an empty file"
+    raise ConfigError(reference, f"an attribute {' or '.join(names)}", got, "name it after a colon")
+
+
+def _broken(reference: str, error: Exception) -> ConfigError:
+    """An error of the user's own code, with its line."""
+    if isinstance(error, SyntaxError):
+        where = f"{error.filename}, line {error.lineno}"
+    else:
+        frame = traceback.extract_tb(error.__traceback__)[-1]
+        where = f"{frame.filename}, line {frame.lineno}"
+    return ConfigError(
+        reference,
+        "a file that runs",
+        f"{type(error).__name__}: {error} ({where})",
+        "correct the file; --traceback shows more",
+    )

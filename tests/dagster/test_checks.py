@@ -1,0 +1,167 @@
+"""Asset checks: green when it holds, and red, blocking and with witnesses when somebody plants a lie."""
+
+import dagster as dg
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from jobs.runner import LocalRunner
+from orchestration.resources import LocalEngine
+from state.files import DataFile, write_task_file
+from tests.dagster import shop
+from tests.dagster.conftest import numbers, passed
+
+ALL_HOLD = {
+    f"{output}: {check}": True
+    for output in ("sessions", "pages")
+    for check in (
+        "one_final_result_per_key_and_window",
+        "no_final_result_before_its_window_closed",
+        "the_books_balance",
+    )
+}
+SESSIONS_G1 = "sessions: one_final_result_per_key_and_window"
+
+
+def test_every_guarantee_of_every_output_is_checked_by_great_expectations(small_shop):
+    result = small_shop.run(shop.definitions(small_shop.root))
+
+    assert result.success
+    assert passed(result) == ALL_HOLD
+    for evaluation in result.get_asset_check_evaluations():
+        assert numbers_of(evaluation, "engine", "increment", "holds_up_to") == {
+            "engine": "gx",
+            "increment": 1,
+            "holds_up_to": 1,
+        }
+        assert evaluation.blocking
+
+
+def numbers_of(evaluation, *names):
+    return {name: evaluation.metadata[name].value for name in names}
+
+
+class DuplicatingEngine(LocalEngine):
+    """A replay that emits its first final session a second time."""
+
+    def runner(self):
+        return DuplicatingRunner()
+
+
+class DuplicatingRunner(LocalRunner):
+    def run(self, topology, descriptions):
+        reports = super().run(topology, descriptions)
+        path = descriptions[0].warehouse.pipeline("shop").output("sessions")
+        for report in reports:
+            for fields in report.files.get("outputs/sessions", [])[:1]:
+                written = DataFile.from_dict(fields)
+                rows = pq.ParquetFile(f"{path}/{written.path}").read().slice(0, 1)
+                offset = pa.array([written.max_offset + 1])
+                rows = rows.set_column(rows.schema.get_field_index("offset"), "offset", offset)
+                second = write_task_file(path, rows, partition=report.partition, name="planted")
+                report.files["outputs/sessions"].append(second.to_dict())
+        return reports
+
+
+def with_reader(definitions):
+    """Somebody's own asset, which reads the sessions."""
+
+    @dg.asset(deps=[dg.AssetKey(["shop", "outputs", "sessions"])])
+    def newsletter():
+        return dg.MaterializeResult()
+
+    job = dg.define_asset_job("everything", dg.AssetSelection.all(), executor_def=dg.in_process_executor)
+    return dg.Definitions.merge(definitions, dg.Definitions(assets=[newsletter], jobs=[job]))
+
+
+def run_everything(small_shop, definitions):
+    job = with_reader(definitions).resolve_job_def("everything")
+    return job.execute_in_process(instance=small_shop.instance, raise_on_error=False)
+
+
+def read(result):
+    return [event for event in result.get_asset_materialization_events() if event.asset_key.path[-1] == "newsletter"]
+
+
+def test_a_duplicate_final_fails_its_check_with_witnesses_and_blocks_who_reads_the_output(small_shop):
+    definitions = shop.definitions(small_shop.root, engine=DuplicatingEngine(), check_engine="plain")
+
+    result = run_everything(small_shop, definitions)
+
+    assert not result.success
+    assert passed(result) == ALL_HOLD | {SESSIONS_G1: False}
+    assert read(result) == []
+    (broken,) = [each for each in result.get_asset_check_evaluations() if not each.passed]
+    assert broken.description == (
+        "One final result per key and window. Broken in increment 1: expect_one_final_row_per_key_window"
+    )
+    assert broken.severity is dg.AssetCheckSeverity.ERROR
+    want = {"finals": 3, "repeated": 1, "increment": 1, "holds_up_to": 0, "table_version": 1}
+    assert numbers_of(broken, *want) == want
+    (witness,) = [record.data for record in broken.metadata["witnesses"].records]
+    want = {"key": "bob", "window_start_ms": 105, "window_end_ms": 105, "increment": 1, "offset": 2, "first_offset": 0}
+    assert {name: witness[name] for name in want} == want
+
+
+def test_who_reads_an_output_that_holds_is_not_blocked(small_shop):
+    result = run_everything(small_shop, shop.definitions(small_shop.root, check_engine="plain"))
+
+    assert result.success
+    assert len(read(result)) == 1
+
+
+def test_a_broken_guarantee_stays_broken_whatever_good_increments_follow(small_shop):
+    run_everything(small_shop, shop.definitions(small_shop.root, engine=DuplicatingEngine(), check_engine="plain"))
+    small_shop.drop("2-evening", shop.EVENING)
+
+    result = run_everything(small_shop, shop.definitions(small_shop.root, check_engine="plain"))
+
+    assert passed(result) == ALL_HOLD | {SESSIONS_G1: False}
+    assert read(result) == []
+    (broken,) = [each for each in result.get_asset_check_evaluations() if not each.passed]
+    assert numbers_of(broken, "increment", "holds_up_to") == {"increment": 1, "holds_up_to": 0}
+
+
+def test_increments_that_nobody_checked_are_checked_by_the_next_run(small_shop):
+    small_shop.run()
+    small_shop.drop("2-evening", shop.EVENING)
+    small_shop.run(asset_selection=[dg.AssetKey(["shop", "landed", "clicks"])])
+    planted = shop.definitions(small_shop.root, engine=DuplicatingEngine(), sources={}, check_engine="plain")
+    outputs = [dg.AssetKey(["shop", *each.split("/")]) for each in ("state/open-pages",)]
+    job = planted.resolve_implicit_global_asset_job_def()
+    assert outputs
+    job.get_subset(
+        asset_selection={
+            dg.AssetKey(["shop", *name.split("/")])
+            for name in ("state/open-pages", "state/held-pages-store", "outputs/pages")
+        },
+        asset_check_selection=set(),
+    ).execute_in_process(instance=small_shop.instance)
+
+    result = small_shop.run()
+
+    assert passed(result) == ALL_HOLD | {SESSIONS_G1: False}
+    (broken,) = [each for each in result.get_asset_check_evaluations() if not each.passed]
+    assert numbers_of(broken, "increment", "holds_up_to") == {"increment": 2, "holds_up_to": 1}
+
+
+def test_a_check_that_cannot_be_judged_is_not_passed(small_shop):
+    small_shop.run()
+    for file in (small_shop.root / "warehouse" / "shop" / "outputs" / "sessions").glob("partition=0/*.parquet"):
+        file.unlink()
+
+    result = small_shop.run()
+
+    want = {SESSIONS_G1: False, "sessions: no_final_result_before_its_window_closed": False}
+    assert passed(result) == ALL_HOLD | want
+    unknown = next(each for each in result.get_asset_check_evaluations() if not each.passed)
+    assert unknown.description.startswith("One final result per key and window. Unknown: ")
+
+
+def test_a_check_before_the_first_increment_says_that_there_is_none(small_shop):
+    (small_shop.root / "clicks" / "1-morning.jsonl").unlink()
+
+    result = small_shop.run()
+
+    assert passed(result) == ALL_HOLD
+    descriptions = {each.description for each in result.get_asset_check_evaluations()}
+    assert "The books balance: read = applied + dropped + undecodable. Nothing has been replayed yet." in descriptions
