@@ -5,7 +5,7 @@ file is never written again (each name carries its own token), so a run that was
 """
 
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -113,7 +113,12 @@ class TaskFile:
             filesystem, root = open_filesystem(self.directory)
             filesystem.create_dir(f"{root}/partition={self.partition}", recursive=True)
             self._writer = pq.ParquetWriter(
-                f"{root}/{self.path}", table.schema, compression="zstd", filesystem=filesystem
+                f"{root}/{self.path}",
+                table.schema,
+                compression="zstd",
+                filesystem=filesystem,
+                use_dictionary=words(table.schema),
+                column_encoding=dict.fromkeys(whole_numbers(table.schema), "DELTA_BINARY_PACKED"),
             )
         self._writer.write_table(table)
         self._records += table.num_rows
@@ -132,6 +137,26 @@ class TaskFile:
         size = filesystem.get_file_info(f"{root}/{self.path}").size
         least, most = self._bounds.get("offset", _NONE)
         return DataFile(self.path, size, self._records, self.partition, least, most, self._bounds)
+
+
+def whole_numbers(schema: pa.Schema) -> list[str]:
+    """Leaves that hold integers. Written as differences: offsets and times nearly always rise, so that half the bytes
+    and half the seconds of Parquet's usual dictionaries suffice."""
+    return [path for path, kind in _leaves(schema) if kind in (pa.int32(), pa.int64())]
+
+
+def words(schema: pa.Schema) -> list[str]:
+    """Leaves that hold text or bytes, for which a dictionary pays."""
+    return [path for path, kind in _leaves(schema) if kind in (pa.string(), pa.binary())]
+
+
+def _leaves(fields: Iterable[pa.Field], above: str = "") -> Iterator[tuple[str, pa.DataType]]:
+    """Parquet's paths and types, lists left out (they are written plainly)."""
+    for field in fields:
+        if pa.types.is_struct(field.type):
+            yield from _leaves(field.type, f"{above}{field.name}.")
+        else:
+            yield f"{above}{field.name}", field.type
 
 
 def _bounds(table: pa.Table, column: str) -> tuple[int, int] | None:

@@ -31,7 +31,8 @@ class Shop:
 
     def replay(self, **settings: Any) -> list[IncrementReport]:
         """Replay without Dagster, as the command line does."""
-        return list(replay(self.warehouse, shop.topology(), pipeline="shop", runner=LocalRunner(), **settings))
+        runner = settings.pop("runner", LocalRunner())
+        return list(replay(self.warehouse, shop.topology(), pipeline="shop", runner=runner, **settings))
 
 
 @pytest.fixture
