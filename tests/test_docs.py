@@ -1,0 +1,239 @@
+"""Docs that cannot drift: what a document lists is compared with the code that it describes.
+
+Rule: a list in a document is complete and in the code's own words, or a test here says which line is missing.
+"""
+
+import inspect
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from expectations.guarantees import GUARANTEES, Guarantee
+from jobs.operators import OPERATORS, Operator
+from jobs.runner import REPARTITION_SCHEMA, state_schema
+from jobs.topology import (
+    KGroupedStream,
+    KStream,
+    KTable,
+    Materialized,
+    SessionWindows,
+    StreamsBuilder,
+    Suppressed,
+    TimeWindows,
+    fold,
+)
+from state import errors, tables
+from state.errors import ReplayError
+from tests.laws.topologies import everything
+from tests.test_tidy import files, matches, of_packages, text_of
+
+ROOT = Path(__file__).parents[1]
+GUARANTEE_COLUMNS = ["id", "sentence", "KIP", "operator", "check", "status"]
+DSL = (StreamsBuilder, KStream, KGroupedStream, KTable, TimeWindows, SessionWindows, Suppressed, Materialized)
+NOT_OF_THE_DSL = frozenset({"shape", "retention_ms", "wait_ms", "kind"})
+WINDOW = ["window_start_ms", "window_end_ms"]
+
+
+# --- reading Markdown ----------------------------------------------------------------------------------------
+
+
+def document(path: str) -> str:
+    assert (ROOT / path).is_file(), f"{path} is missing: write it"
+    return (ROOT / path).read_text(encoding="utf-8")
+
+
+def section(text: str, heading: str) -> str:
+    """What stands below ``heading`` ("## Run it") up to the next one of its level or above."""
+    level = len(heading) - len(heading.lstrip("#"))
+    _, found, rest = f"\n{text}".partition(f"\n{heading}\n")
+    assert found, f"no heading {heading!r}: add it"
+    return re.split(rf"\n#{{1,{level}}} ", rest)[0]
+
+
+def code_blocks(text: str) -> list[list[str]]:
+    """Lines of every fenced block."""
+    return [block.splitlines() for block in re.findall(r"^```\w*\n(.*?)\n```$", text, re.DOTALL | re.MULTILINE)]
+
+
+def rows_of(text: str, *first_columns: str) -> Iterator[list[dict[str, str]]]:
+    """Every table that begins with these columns: its rows by column, without backquotes."""
+    for block in re.findall(r"(?:^\|.*\|$\n?)+", text, re.MULTILINE):
+        header, _, *rows = [
+            [cell.strip().strip("`") for cell in line.strip().strip("|").split("|")] for line in block.splitlines()
+        ]
+        if header[: len(first_columns)] == list(first_columns):
+            yield [dict(zip(header, row, strict=True)) for row in rows]
+
+
+def only_table(text: str, *first_columns: str) -> list[dict[str, str]]:
+    found = list(rows_of(text, *first_columns))
+    assert len(found) == 1, f"{len(found)} tables with the columns {' | '.join(first_columns)}: there must be one"
+    return found[0]
+
+
+# --- errors --------------------------------------------------------------------------------------------------
+
+
+def branches(error: type[ReplayError], lead: str = "") -> Iterator[str]:
+    """The tree below ``error``, a line a class, as `tree` draws it."""
+    below = [each for each in error.__subclasses__() if each.__module__ == errors.__name__]
+    for each in below:
+        is_last = each is below[-1]
+        yield f"{lead}{'└──' if is_last else '├──'} {each.__name__}"
+        yield from branches(each, lead + ("    " if is_last else "│   "))
+
+
+def test_the_error_tree_in_the_docstring_is_that_of_the_classes():
+    drawn = re.findall(r"^    (ReplayError|[│├└─ ]+ \w+)", errors.__doc__ or "", re.MULTILINE)
+
+    assert drawn == ["ReplayError", *branches(ReplayError)]
+
+
+def test_every_error_of_the_packages_stands_in_the_tree():
+    drawn = {name for name, each in inspect.getmembers(errors, inspect.isclass)}
+    elsewhere = [
+        f"{path}: {node.name}"
+        for path, tree in of_packages()
+        for node in tree.body
+        if hasattr(node, "bases") and any(getattr(base, "id", "") in drawn for base in node.bases)
+        if path != "state/errors.py"
+    ]
+
+    assert elsewhere == []
+
+
+# --- state/README.md -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("heading", "schema"),
+    [
+        ("## Landed topic", tables.LANDED_SCHEMA),
+        ("## Output", tables.output_schema(pa.null(), pa.null(), windowed=True)),
+        ("## Repartition", REPARTITION_SCHEMA),
+        ("## Dropped", tables.DROPPED_SCHEMA),
+        ("## Dead letters", tables.DEAD_LETTER_SCHEMA),
+        ("## Ledger", tables.LEDGER_SCHEMA),
+    ],
+)
+def test_the_columns_of_a_table_stand_in_state_readme_with_their_types(heading, schema):
+    columns = only_table(section(document("state/README.md"), heading), "column", "type", "meaning")
+
+    got = [(row["column"], row["type"]) for row in columns if not row["type"].startswith("the ")]
+
+    assert [row["column"] for row in columns] == schema.names
+    assert got == [(each.name, type_text(each.type)) for each in schema if each.type != pa.null()]
+
+
+def type_text(kind: pa.DataType) -> str:
+    """Arrow's own, without the names that it gives to elements of lists."""
+    return re.sub(r"<(item|element): ", "<", str(kind))
+
+
+def test_the_columns_of_every_store_stand_in_state_readme():
+    """
+    Of the topology of every operator; a store without windows has no window columns.
+    """
+    stores = section(document("state/README.md"), "## Stores")
+    documented = [[row["column"] for row in columns] for columns in rows_of(stores, "column", "type", "meaning")]
+    documented += [[name for name in columns if name not in WINDOW] for columns in documented]
+    topology = everything()
+    columns = {node.store: state_schema(topology, node.store).names for node in topology.stores()}
+
+    assert {store: names for store, names in columns.items() if names not in documented} == {}
+
+
+# --- jobs/README.md ------------------------------------------------------------------------------------------
+
+
+def operators(base: type = Operator) -> Iterator[type]:
+    """Operators that can run."""
+    for each in base.__subclasses__():
+        if each.__module__.startswith("jobs.operators") and not inspect.isabstract(each):
+            yield each
+        yield from operators(each)
+
+
+def test_every_operator_has_a_line_in_jobs_readme():
+    lines = only_table(section(document("jobs/README.md"), "## Operators"), "node", "operator", "module")
+
+    assert sorted({row["node"] for row in lines}) == sorted(node.__name__ for node in OPERATORS)
+    assert sorted(row["operator"] for row in lines) == sorted(each.__name__ for each in operators())
+
+
+def test_every_module_in_a_line_of_an_operator_is_there():
+    lines = only_table(section(document("jobs/README.md"), "## Operators"), "node", "operator", "module")
+    named = {path for row in lines for path in re.findall(r"[\w/]+\.py", row["module"])}
+
+    assert sorted(path for path in named if not (ROOT / "jobs" / path).is_file()) == []
+
+
+def test_every_call_of_the_dsl_has_a_line_in_jobs_readme():
+    calls = {name for each in DSL for name in vars(each) if not name.startswith("_")} - NOT_OF_THE_DSL
+    fields = {name for each in DSL for name in getattr(each, "__dataclass_fields__", ())}
+    lines = only_table(section(document("jobs/README.md"), "## How to write a topology"), "call", "Kafka Streams")
+
+    got = {name for row in lines for name in re.findall(r"\.(\w+)\(", row["call"])}
+
+    assert sorted(calls - fields - got) == []
+
+
+def test_every_fold_has_a_line_in_jobs_readme():
+    lines = only_table(section(document("jobs/README.md"), "## How to write a topology"), "fold", "aggregate")
+
+    got = [name for row in lines for name in re.findall(r"fold\.(\w+)\(", row["fold"])]
+
+    assert sorted(got) == sorted(fold.__all__)
+
+
+# --- README.md -----------------------------------------------------------------------------------------------
+
+
+def test_the_readmes_guarantee_table_is_the_one_of_the_code():
+    rows = only_table(document("README.md"), *GUARANTEE_COLUMNS)
+    none = ("", "-", "–", "—", "none")
+
+    got = [{name: "" if row[name] in none else row[name] for name in GUARANTEE_COLUMNS} for row in rows]
+
+    assert got == [
+        dict(
+            zip(
+                GUARANTEE_COLUMNS,
+                (each.id, each.sentence, each.kip, each.operator, each.check, each.status),
+                strict=True,
+            )
+        )
+        for each in GUARANTEES
+    ]
+
+
+@pytest.mark.parametrize("guarantee", GUARANTEES, ids=lambda guarantee: guarantee.id)
+def test_the_proof_of_a_guarantee_is_a_test_that_is_marked_with_it(guarantee: Guarantee):
+    assert f'pytest.mark.guarantee("{guarantee.id}")' in document(guarantee.proof)
+
+
+@pytest.mark.parametrize("heading", ["## Run it", "## Test it"])
+def test_a_readme_command_is_the_only_line_of_the_only_block_under_its_heading(heading):
+    blocks = code_blocks(section(document("README.md"), heading))
+
+    assert [len(block) for block in blocks] == [1]
+
+
+# --- every document ------------------------------------------------------------------------------------------
+
+
+def test_every_folder_of_tests_is_told_of_in_tests_readme():
+    folders = {path.split("/")[1] for path in files() if path.startswith("tests/") and path.count("/") > 1}
+    told = document("tests/README.md")
+
+    assert sorted(folder for folder in folders if f"`{folder}/`" not in told) == []
+
+
+def test_every_document_that_is_named_somewhere_is_there():
+    names = {path.rpartition("/")[2] for path in files()}
+    named = matches(re.compile(r"[\w/.-]*\b\w+\.md\b"), (path for path in files() if text_of(path)))
+
+    assert sorted({f"{place}: {path}" for place, path in named if path.rpartition("/")[2] not in names}) == []
