@@ -12,8 +12,8 @@ import polars as pl
 import pyarrow as pa
 
 _ROWS = 6
-_NUMBERS = (3, None, None, 1, 3, 2)
-"""Repeated, unordered, and with nulls on both sides of a cut, so that filling, ranking and sorting show."""
+_NUMBERS = (3, None, 1, None, 3, 2)
+"""Repeated, unordered, and with nulls between, wherever it begins, so that filling, ranking and sorting show."""
 
 
 def looks_beyond_the_record(expression: pl.Expr, columns: Mapping[str, pa.DataType]) -> bool:

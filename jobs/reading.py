@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
+from deltalake import DeltaTable
 
 from jobs.runner import newest_rows
 from state.errors import ConfigError, LedgerError
@@ -66,20 +67,17 @@ def read_table(
 
     Order: increment, partition, offset. ``increment``, ``last`` and errors: as ``read_changelog``.
     """
-    tables = warehouse.pipeline(pipeline)
-    row = done_row(warehouse, pipeline, increment)
-    versions: dict[str, int] = row.content["versions"]
-    if table not in versions:
-        raise ConfigError(
-            f"pipeline {pipeline!r}", f"one of {', '.join(sorted(versions))}", repr(table), "name one of them"
-        )
-    path = _path(tables, table)
-    opened = open_table(path, version=versions[table], storage_options=warehouse.storage_options)
-    assert opened is not None, f"{path}: in the ledger, yet not there"
+    opened = _open(warehouse, pipeline, table, increment)
     schema = pa.schema(opened.schema().to_arrow())
+    path = _path(warehouse.pipeline(pipeline), table)
     rows = read_rows(path, _newest_files(live_files(opened), last), schema)
     rows = rows.take(_order(rows))
     return rows if last is None else rows.slice(max(len(rows) - last, 0))
+
+
+def count_rows(warehouse: Warehouse, pipeline: str, table: str, *, increment: int | None = None) -> int:
+    """Rows of a table, counted from its log alone. Table and errors: as ``read_table``."""
+    return sum(file.records for file in live_files(_open(warehouse, pipeline, table, increment)))
 
 
 def done_row(warehouse: Warehouse, pipeline: str, increment: int | None = None) -> LedgerRow:
@@ -95,6 +93,19 @@ def done_row(warehouse: Warehouse, pipeline: str, increment: int | None = None) 
     return row
 
 
+def _open(warehouse: Warehouse, pipeline: str, table: str, increment: int | None) -> DeltaTable:
+    """The table at the version of ``increment``."""
+    versions: dict[str, int] = done_row(warehouse, pipeline, increment).content["versions"]
+    if table not in versions:
+        raise ConfigError(
+            f"pipeline {pipeline!r}", f"one of {', '.join(sorted(versions))}", repr(table), "name one of them"
+        )
+    path = _path(warehouse.pipeline(pipeline), table)
+    opened = open_table(path, version=versions[table], storage_options=warehouse.storage_options)
+    assert opened is not None, f"{path}: in the ledger, yet not there"
+    return opened
+
+
 def _path(tables: PipelineTables, table: str) -> str:
     kind, _, name = table.partition("/")
     if not name:
@@ -106,6 +117,8 @@ def _newest_files(files: Sequence[DataFile], last: int | None) -> Sequence[DataF
     """Files of the newest increments that hold ``last`` rows together; all for None."""
     if last is None:
         return files
+    if last == 0:
+        return []
     rows, increment_of = 0, {id(file): file.bounds.get("increment", (0, 2**63 - 1))[1] for file in files}
     kept: list[DataFile] = []
     for file in sorted(files, key=lambda file: -increment_of[id(file)]):

@@ -143,6 +143,7 @@ def _add_show(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("table", metavar="OUTPUT", help="an output, state/STORE, dropped or dead_letter")
     _add_pipeline(parser)
     parser.add_argument("--changelog", action="store_true", help="every record instead of the newest of each key")
+    parser.add_argument("--topology", metavar="TOPOLOGY", help="for state/STORE: show values as its readers see them")
     parser.add_argument("--increment", type=int, metavar="N", help="as of this increment (default: the last)")
     parser.add_argument("--limit", type=int, default=20, metavar="N", help="so many rows (default 20)")
     parser.add_argument("--raw", action="store_true", help="times as milliseconds")

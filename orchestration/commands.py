@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from expectations.verdicts import Verdict, check_increment
 from jobs.landing import FileSource, KafkaSource, land_files, land_kafka
-from jobs.reading import done_row, read_newest, read_state, read_table
+from jobs.reading import count_rows, done_row, read_newest, read_state, read_table
 from jobs.replay import IncrementReport, replay, report_of
 from jobs.runner import LocalRunner, Runner
+from jobs.store_reading import read_store
 from orchestration.facts import replay_facts
 from orchestration.progress import Progress, unread_records
 from orchestration.text_tables import flat_row, text_table
@@ -122,9 +123,14 @@ def show(options: Namespace) -> int:
     warehouse, name = Warehouse(options.warehouse), options.table
     table = name if "/" in name or name in ("dropped", "dead_letter") else f"outputs/{name}"
     kind, _, name = table.partition("/")
-    if options.changelog or kind not in ("outputs", "state"):
-        rows = read_table(warehouse, options.pipeline, table, increment=options.increment, last=options.limit)
+    if kind == "state" and options.topology is not None and not options.changelog:
+        topology = load_topology(options.topology)
+        rows = read_store(warehouse, options.pipeline, topology, name, increment=options.increment)
         total = len(rows)
+        shown = rows.slice(0, options.limit).to_pylist()
+    elif options.changelog or kind not in ("outputs", "state"):
+        rows = read_table(warehouse, options.pipeline, table, increment=options.increment, last=options.limit)
+        total = count_rows(warehouse, options.pipeline, table, increment=options.increment)
         shown = rows.to_pylist()
     else:
         read = read_newest if kind == "outputs" else read_state

@@ -4,6 +4,7 @@ Owns what is drawn. Rule: a terminal gets one line that is drawn over, anything 
 stderr, so that results can be piped.
 """
 
+import shutil
 import time
 from collections.abc import Callable
 from typing import TextIO
@@ -41,6 +42,7 @@ class Progress:
         self._stream_time_ms: int | None = None
         self._step = "planning"
         self._is_terminal = stream.isatty()
+        self._width = shutil.get_terminal_size().columns - 1
         self._drawn = 0
 
     def on_step(self, step: str) -> None:
@@ -72,7 +74,7 @@ class Progress:
         return self.done / max(self._seconds() - self._started, 1e-9)
 
     def _draw(self) -> None:
-        line = f"{self._bar()} {self._line()} · {self._step}"
+        line = f"{self._bar()} {self._line()} · {self._step}"[: self._width]  # a line that wraps cannot be drawn over
         print(f"\r{line.ljust(self._drawn)}", end="", file=self.stream, flush=True)
         self._drawn = len(line)
 

@@ -14,6 +14,7 @@ import pytest
 from expectations.guarantees import GUARANTEES, Guarantee
 from jobs.operators import OPERATORS, Operator
 from jobs.runner import REPARTITION_SCHEMA, state_schema
+from jobs.test_driver import TopologyTestDriver
 from jobs.topology import (
     KGroupedStream,
     KStream,
@@ -23,12 +24,13 @@ from jobs.topology import (
     StreamsBuilder,
     Suppressed,
     TimeWindows,
+    Topology,
     fold,
 )
 from state import errors, tables
 from state.errors import ReplayError
 from tests.laws.topologies import everything
-from tests.test_tidy import files, matches, of_packages, text_of
+from tests.test_tidy import files, matches, of_packages, refuse, text_of
 
 ROOT = Path(__file__).parents[1]
 GUARANTEE_COLUMNS = ["id", "sentence", "KIP", "operator", "check", "status"]
@@ -53,9 +55,9 @@ def section(text: str, heading: str) -> str:
     return re.split(rf"\n#{{1,{level}}} ", rest)[0]
 
 
-def code_blocks(text: str) -> list[list[str]]:
+def code_blocks(text: str, language: str = r"\w*") -> list[list[str]]:
     """Lines of every fenced block."""
-    return [block.splitlines() for block in re.findall(r"^```\w*\n(.*?)\n```$", text, re.DOTALL | re.MULTILINE)]
+    return [block.splitlines() for block in re.findall(rf"^```{language}\n(.*?)\n```$", text, re.DOTALL | re.MULTILINE)]
 
 
 def rows_of(text: str, *first_columns: str) -> Iterator[list[dict[str, str]]]:
@@ -229,11 +231,25 @@ def test_every_folder_of_tests_is_told_of_in_tests_readme():
     folders = {path.split("/")[1] for path in files() if path.startswith("tests/") and path.count("/") > 1}
     told = document("tests/README.md")
 
-    assert sorted(folder for folder in folders if f"`{folder}/`" not in told) == []
+    assert sorted(folder for folder in folders if f"`{folder}/" not in told) == []
+
+
+@pytest.mark.parametrize(
+    ("path", "heading"), [("README.md", "## A topology"), ("jobs/README.md", "## How to write a topology")]
+)
+def test_the_python_that_a_document_shows_runs(path, heading):
+    names = {"TopologyTestDriver": TopologyTestDriver}
+
+    for block in code_blocks(section(document(path), heading), "python"):
+        exec("\n".join(block), names)
+
+    assert isinstance(names["topology"], Topology)
 
 
 def test_every_document_that_is_named_somewhere_is_there():
     names = {path.rpartition("/")[2] for path in files()}
     named = matches(re.compile(r"[\w/.-]*\b\w+\.md\b"), (path for path in files() if text_of(path)))
-
-    assert sorted({f"{place}: {path}" for place, path in named if path.rpartition("/")[2] not in names}) == []
+    refuse(
+        [f"{place}: {path}" for place, path in named if path.rpartition("/")[2] not in names],
+        "Nobody who clones this has these documents; say the reason in place, or name one that is here:",
+    )

@@ -8,9 +8,11 @@ import argparse
 import shutil
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import polars as pl
+from pyspark.sql import SparkSession
 
 from examples.flights.topics import SOURCES, source, write_topics
 from examples.flights.topology import topology
@@ -34,33 +36,41 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--folder", type=Path, default=Path("warehouse"), help="where topics and tables go")
     folder: Path = parser.parse_args().folder
+    say = _storyteller()
+    say("starting Spark (the first start resolves its packages)")
     try:
-        return run(folder)
+        spark = open_spark("local[2]")
+        try:
+            return run(folder, spark, say)
+        finally:
+            spark.stop()
     except ReplayError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
 
 
-def run(folder: Path) -> int:
-    """0 when every number and every guarantee holds, else 1."""
+Say = Callable[[str], None]
+
+
+def _storyteller() -> Say:
+    """Prints a line with the seconds since the beginning."""
     started = time.perf_counter()
+    return lambda text: print(f"[{time.perf_counter() - started:5.1f} s] {text}", flush=True)
 
-    def say(text: str) -> None:
-        print(f"[{time.perf_counter() - started:5.1f} s] {text}", flush=True)
 
+def run(folder: Path, spark: SparkSession, say: Say) -> int:
+    """0 when every number and every guarantee holds, else 1."""
     for old in (folder / "incoming", folder / "tables"):
         shutil.rmtree(old, ignore_errors=True)
     records = write_topics(folder / "incoming")
     say(f"wrote the topics' files to {folder / 'incoming'}: " + ", ".join(f"{n:,} {t}" for t, n in records.items()))
-    say("starting Spark (the first start resolves its packages) and compiling kernels")
-    spark = open_spark("local[2]")
-    compile_kernels(topology)
     warehouse = Warehouse(str(folder / "tables"))
     for topic in SOURCES:
         landed = land_files(spark, warehouse, topic, source(topic, folder / "incoming"))
         say(f"landed {landed.records:,} records of {topic} in {landed.partitions} partitions")
+    say("compiling kernels (once a machine)")
+    compile_kernels(topology)
     reports = _replay(warehouse, SparkRunner(spark), say)
-    spark.stop()
     _show_results(warehouse)
     books = _show_books(reports)
     is_right = _check_by_hand(warehouse, books, records["departures"])
@@ -70,12 +80,12 @@ def run(folder: Path) -> int:
     return 0 if is_right else 1
 
 
-def _replay(warehouse: Warehouse, runner: SparkRunner, say: "object") -> list[IncrementReport]:
+def _replay(warehouse: Warehouse, runner: SparkRunner, say: Say) -> list[IncrementReport]:
     reports = []
     for report in replay(warehouse, topology, pipeline=PIPELINE, runner=runner, max_records=INCREMENT_RECORDS):
         seconds = sum(report.seconds[part] for part in ("plan", "compute", "commit"))
         written = ", ".join(f"{rows:,} {name}" for name, rows in report.outputs.items())
-        say(f"increment {report.increment}: {report.books.read:,} records in {seconds:.1f} s -> {written}")  # type: ignore[operator]
+        say(f"increment {report.increment}: {report.books.read:,} records in {seconds:.1f} s -> {written}")
         reports.append(report)
     return reports
 

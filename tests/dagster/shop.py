@@ -46,9 +46,7 @@ def topology() -> Topology:
     (
         clicks.group_by_key()
         .windowed_by(SessionWindows.with_inactivity_gap(20, grace=15))
-        .aggregate(
-            clicks=fold.count(), last_page=fold.last("page"), materialized=Materialized.as_("open-sessions")
-        )
+        .aggregate(clicks=fold.count(), last_page=fold.last("page"), materialized=Materialized.as_("open-sessions"))
         .suppress(Suppressed.until_window_closes(name="held-sessions"))
         .to("sessions")
     )

@@ -179,7 +179,7 @@ def test_a_part_of_the_assets_runs_the_increment_whole_and_the_rest_tells_it_lat
 
 
 class FailingEngine(LocalEngine):
-    """Fails the first ``failures`` times that a task is to be run; the count lies in a file, as a retry is a new step."""
+    """Fails the first ``failures`` runs of tasks; the count lies in a file, since a retry is a new step."""
 
     counter: str
     failures: int

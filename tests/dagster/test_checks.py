@@ -1,14 +1,10 @@
 """Asset checks: green when it holds, and red, blocking and with witnesses when somebody plants a lie."""
 
 import dagster as dg
-import pyarrow as pa
-import pyarrow.parquet as pq
 
-from jobs.runner import LocalRunner
-from orchestration.resources import LocalEngine
-from state.files import DataFile, write_task_file
 from tests.dagster import shop
 from tests.dagster.conftest import passed
+from tests.dagster.duplicates import DuplicatingEngine, DuplicatingRunner
 
 ALL_HOLD = {
     f"{output}: {check}": True
@@ -38,28 +34,6 @@ def test_every_guarantee_of_every_output_is_checked_by_great_expectations(small_
 
 def numbers_of(evaluation, *names):
     return {name: evaluation.metadata[name].value for name in names}
-
-
-class DuplicatingEngine(LocalEngine):
-    """A replay that emits its first final session a second time."""
-
-    def runner(self):
-        return DuplicatingRunner()
-
-
-class DuplicatingRunner(LocalRunner):
-    def run(self, topology, descriptions):
-        reports = super().run(topology, descriptions)
-        path = descriptions[0].warehouse.pipeline("shop").output("sessions")
-        for report in reports:
-            for fields in report.files.get("outputs/sessions", [])[:1]:
-                written = DataFile.from_dict(fields)
-                rows = pq.ParquetFile(f"{path}/{written.path}").read().slice(0, 1)
-                offset = pa.array([written.max_offset + 1])
-                rows = rows.set_column(rows.schema.get_field_index("offset"), "offset", offset)
-                second = write_task_file(path, rows, partition=report.partition, name="planted")
-                report.files["outputs/sessions"].append(second.to_dict())
-        return reports
 
 
 def with_reader(definitions):

@@ -20,7 +20,8 @@ def test_definitions_for_spark_load_without_java_and_without_great_expectations(
         "import sys, dagster as dg\n"
         "from orchestration.definitions import replay_definitions\n"
         "from tests.dagster import shop\n"
-        f"dg.Definitions.validate_loadable(replay_definitions(shop.topology(), pipeline='p', warehouse={str(tmp_path)!r}))\n"
+        f"definitions = replay_definitions(shop.topology(), pipeline='p', warehouse={str(tmp_path)!r})\n"
+        "dg.Definitions.validate_loadable(definitions)\n"
         "print('great_expectations' in sys.modules, 'jobs.spark_runner' in sys.modules)\n"
     )
     no_java = {"PATH": "", "JAVA_HOME": ""}

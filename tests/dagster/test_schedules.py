@@ -59,7 +59,7 @@ def test_steps_of_the_job_share_one_process(tmp_path):
     ("setting", "sentence"),
     [
         ({"check_engine": "ge"}, "check_engine: expected 'gx' or 'plain', got 'ge'; choose one"),
-        ({"idle": "never"}, "idle: expected \"wait\" or \"proceed\", got 'never'; choose one"),
+        ({"idle": "never"}, 'idle: expected "wait" or "proceed", got \'never\'; choose one'),
         ({"pipeline": "a/b"}, "pipeline: expected letters, digits"),
     ],
 )

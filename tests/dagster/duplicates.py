@@ -1,0 +1,32 @@
+"""A replay that breaks a guarantee on purpose."""
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from jobs.runner import LocalRunner, TaskDescription, TaskReport
+from jobs.topology import Topology
+from orchestration.resources import LocalEngine
+from state.files import DataFile, write_task_file
+
+
+class DuplicatingEngine(LocalEngine):
+    """A replay that emits its first final session a second time."""
+
+    def runner(self) -> LocalRunner:
+        return DuplicatingRunner()
+
+
+class DuplicatingRunner(LocalRunner):
+    def run(self, topology: Topology, descriptions: list[TaskDescription]) -> list[TaskReport]:
+        reports = super().run(topology, descriptions)
+        path = descriptions[0].warehouse.pipeline("shop").output("sessions")
+        for report in reports:
+            for fields in report.files.get("outputs/sessions", [])[:1]:
+                written = DataFile.from_dict(fields)
+                assert written.max_offset is not None
+                rows = pq.ParquetFile(f"{path}/{written.path}").read().slice(0, 1)
+                offset = pa.array([written.max_offset + 1])
+                rows = rows.set_column(rows.schema.get_field_index("offset"), "offset", offset)
+                second = write_task_file(path, rows, partition=report.partition, name="planted")
+                report.files["outputs/sessions"].append(second.to_dict())
+        return reports

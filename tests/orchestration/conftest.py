@@ -1,0 +1,30 @@
+"""A warehouse of the shop's two increments, replayed in process."""
+
+from pathlib import Path
+
+import pytest
+
+from jobs.landing import land_files
+from jobs.replay import replay
+from jobs.runner import LocalRunner
+from state.tables import Warehouse
+from tests.dagster import shop
+
+
+@pytest.fixture(scope="session")
+def replayed(tmp_path_factory: pytest.TempPathFactory) -> Warehouse:
+    """Morning and evening, landed and replayed one after the other. Read only."""
+    root = tmp_path_factory.mktemp("shop")
+    warehouse = Warehouse(root / "warehouse")
+    for name, clicks in (("1-morning", shop.MORNING), ("2-evening", shop.EVENING)):
+        shop.drop_files(root / "clicks", name, clicks)
+        land_files(None, warehouse, "clicks", shop.source(root / "clicks"))
+        assert len(list(replay(warehouse, shop.topology(), pipeline="shop", runner=LocalRunner()))) == 1
+    return warehouse
+
+
+@pytest.fixture
+def clicks(tmp_path: Path) -> Path:
+    """A directory with the morning's clicks."""
+    shop.drop_files(tmp_path / "clicks", "1-morning", shop.MORNING)
+    return tmp_path / "clicks"

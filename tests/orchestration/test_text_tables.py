@@ -1,0 +1,40 @@
+"""Small tables as text."""
+
+import pytest
+
+from orchestration.text_tables import flat_row, text_table, utc
+
+
+def test_numbers_stand_to_the_right_and_text_to_the_left():
+    got = text_table([{"name": "ann", "count": 7}, {"name": "b", "count": 12345, "more": None}])
+
+    want = """\
+name  count  more
+----  -----  ----
+ann       7
+b     12345"""
+    assert got == want
+
+
+def test_counts_get_separators_when_they_are_asked_for():
+    assert text_table([{"read": 1234567, "share": 0.12345}], thousands=True).splitlines()[-1] == "1,234,567  0.123"
+
+
+def test_a_struct_becomes_columns_that_keep_apart_from_those_that_are_there():
+    row = {"key": {"user": "ann", "shop": 1}, "value": {"user": "bob", "count": 2}, "record_time_ms": 1500}
+
+    want = {"user": "ann", "shop": 1, "value.user": "bob", "count": 2, "record_time": "1970-01-01 00:00:01.500"}
+    assert flat_row(row) == want
+
+
+@pytest.mark.parametrize(
+    ("time_ms", "want"),
+    [
+        (0, "1970-01-01 00:00:00"),
+        (1_357_018_620_000, "2013-01-01 05:37:00"),
+        (-1, "1969-12-31 23:59:59.999"),
+        (2**62, f"{2**62} ms"),
+    ],
+)
+def test_a_time_is_shown_in_utc_and_one_that_no_calendar_has_in_milliseconds(time_ms, want):
+    assert utc(time_ms) == want
