@@ -1,4 +1,4 @@
-"""Replays landed topics through a topology, increment by increment (design.md section 3, Commit).
+"""Replays landed topics through a topology, increment by increment.
 
 Owns the order of steps: plan row, tasks, one Delta transaction a table, done row. Rule: an increment that dies anywhere
 is run again as planned and leaves every table as if it had run once; the done row is the commit point, and readers stop

@@ -269,7 +269,9 @@ def load_rows(path: str, files: Sequence[DataFile], operator: StatefulOperator) 
 
 
 def newest_rows(rows: pa.Table) -> pa.Table:
-    """The newest row of every key and window (in each partition), deleted marks included. Files stand in order of their increments."""
+    """The newest row of every key and window (in each partition), deleted marks included. Files stand in order of their
+    increments.
+    """
     keys = [name for name in ("partition", "key", "window_start_ms", "window_end_ms") if name in rows.column_names]
     frame = pl.from_arrow(rows.select(keys).append_column("row", pa.array(np.arange(len(rows)))))
     assert isinstance(frame, pl.DataFrame)

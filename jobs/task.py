@@ -19,6 +19,7 @@ from jobs.topology.topology import SubTopology, Topology
 from state.buffers import is_valid
 from state.keys import Keys
 from state.records import Batch, Chunk, Drops, Values
+from state.serdes import Serde
 from state.times import NO_TIMESTAMP_MS
 
 CHUNK_RECORDS = 131_072
@@ -162,7 +163,7 @@ class Task:
         """
         records = records.combine_chunks()
         # Copies: a kernel compiled for Arrow's read-only memory would be another one than for our own.
-        offset, time_ms = np.array(records["offset"]), np.array(records["timestamp"])
+        offset, time_ms = (records[name].to_numpy().copy() for name in ("offset", "timestamp"))
         codes, bad_key = self._intern(_column(records, "key"))
         decoded = self.sub_topology.source.shape.value.decode(_column(records, "value"))
         readable = ~(bad_key | decoded.bad)
@@ -284,6 +285,7 @@ def compile_kernels(topology: Topology) -> None:
     records.
     """
     nothing = pa.table({name: pa.array([], kind) for name, kind in INPUT_COLUMNS.items()})
+    Keys(Serde.string()).intern(pa.array([b"key"]))
     for sub_topology in topology.sub_topologies:
         task = Task(topology, sub_topology)
         task.resume({}, {})

@@ -69,14 +69,13 @@ class _Tape:
 class TopologyTestDriver:
     """One task a sub-topology, partition 0.
 
-    ``counts_bytes``: measure suppress buffers in bytes too. ``chunk_records``: run that many at a time; changes nothing.
+    ``counts_bytes``: measure suppress buffers in bytes too. ``chunk_records``: run that many at a time; it changes
+    nothing.
     """
 
     __test__ = False  # no test class for pytest
 
-    def __init__(
-        self, topology: Topology, *, counts_bytes: bool = False, chunk_records: int | None = None
-    ) -> None:
+    def __init__(self, topology: Topology, *, counts_bytes: bool = False, chunk_records: int | None = None) -> None:
         self.topology = topology
         self._tasks = [Task(topology, sub, counts_bytes=counts_bytes) for sub in topology.sub_topologies]
         self._tapes = {sub.source.topic: _Tape([], []) for sub in topology.sub_topologies}

@@ -152,11 +152,11 @@ def words(schema: pa.Schema) -> list[str]:
 
 def _leaves(fields: Iterable[pa.Field], above: str = "") -> Iterator[tuple[str, pa.DataType]]:
     """Parquet's paths and types, lists left out (they are written plainly)."""
-    for field in fields:
-        if pa.types.is_struct(field.type):
-            yield from _leaves(field.type, f"{above}{field.name}.")
+    for column in fields:
+        if pa.types.is_struct(column.type):
+            yield from _leaves(column.type, f"{above}{column.name}.")
         else:
-            yield f"{above}{field.name}", field.type
+            yield f"{above}{column.name}", column.type
 
 
 def _bounds(table: pa.Table, column: str) -> tuple[int, int] | None:

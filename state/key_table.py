@@ -184,7 +184,7 @@ def rebuild(table, data, offsets, count):  # type: ignore[no-untyped-def]
 
 @njit(cache=True)
 def compare_serialized(data, offsets, code_a, suffix_a, code_b, suffix_b):  # type: ignore[no-untyped-def]
-    """-1, 0 or 1: order of ``kb(a) || be64(suffix_a)`` and ``kb(b) || be64(suffix_b)`` (semantics.md section 0, wk).
+    """-1, 0 or 1: order of ``kb(a) || be64(suffix_a)`` and ``kb(b) || be64(suffix_b)`` (Kafka's WindowKeySchema).
 
     Unsigned, lexicographic, the shorter of two first when it is a prefix of the other (Kafka's Bytes.compareTo). For
     time and sliding windows the suffix is the window's start.

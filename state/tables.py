@@ -52,7 +52,8 @@ DROPPED_SCHEMA = pa.schema(
         ("is_record", pa.bool_()),
     ]
 )
-"""`is_record`: the whole record had no effect at `node`; else only the window named here refused it."""
+"""`is_record`: the record had no effect anywhere in its sub-topology, so it is one of the dropped in the books; else
+one window refused it, or one branch did while another took it."""
 
 DEAD_LETTER_SCHEMA = pa.schema(
     [

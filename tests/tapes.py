@@ -1,8 +1,8 @@
-"""Tapes: input records and wanted outcomes as small text tables (style.md, rule 11).
+"""Tapes: input records and wanted outcomes as small text tables.
 
-A table's first line names the columns; ``#`` begins a remark; ``-`` is null; what looks like an integer is one. ``play`` runs a
-tape through TopologyTestDriver as one batch; its answers are rendered like the wanted table, so that a failing test
-shows the row.
+A table's first line names the columns; ``#`` begins a remark; ``-`` is null; what looks like an integer is one.
+``play`` runs a tape through TopologyTestDriver as one batch; its answers are rendered like the wanted table, so that a
+failing test shows the row.
 """
 
 from collections.abc import Callable
@@ -37,7 +37,9 @@ def render(rows: list[Row], columns: list[str]) -> str:
 def table(text: str) -> str:
     """A wanted table as ``render`` writes it."""
     rows = parse(text)
-    header = [cell.strip() for cell in next(line for line in text.splitlines() if line.strip()).partition("#")[0].split("|")]
+    header = [
+        cell.strip() for cell in next(line for line in text.splitlines() if line.strip()).partition("#")[0].split("|")
+    ]
     return render(rows, header)
 
 
@@ -99,9 +101,7 @@ def topology_of(build: Build, *, key: Serde | None = None, value: Serde | None =
     return builder.build(), result.shape.window
 
 
-def play(
-    build: Build, tape: str, *, key: Serde | None = None, value: Serde | None = None, **options: Any
-) -> Played:
+def play(build: Build, tape: str, *, key: Serde | None = None, value: Serde | None = None, **options: Any) -> Played:
     """Run ``tape`` (columns key, value, time_ms) through ``build``; ``options`` are the driver's."""
     topology, window = topology_of(build, key=key, value=value)
     driver = TopologyTestDriver(topology, **options)

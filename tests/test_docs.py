@@ -6,7 +6,6 @@ Rule: a list in a document is complete and in the code's own words, or a test he
 import inspect
 import re
 from collections.abc import Iterator
-from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -30,9 +29,8 @@ from jobs.topology import (
 from state import errors, tables
 from state.errors import ReplayError
 from tests.laws.topologies import everything
-from tests.test_tidy import files, matches, of_packages, refuse, text_of
+from tests.source_tree import ROOT, files, matches, package_modules, refuse
 
-ROOT = Path(__file__).parents[1]
 GUARANTEE_COLUMNS = ["id", "sentence", "KIP", "operator", "check", "status"]
 DSL = (StreamsBuilder, KStream, KGroupedStream, KTable, TimeWindows, SessionWindows, Suppressed, Materialized)
 NOT_OF_THE_DSL = frozenset({"shape", "retention_ms", "wait_ms", "kind"})
@@ -98,7 +96,7 @@ def test_every_error_of_the_packages_stands_in_the_tree():
     drawn = {name for name, each in inspect.getmembers(errors, inspect.isclass)}
     elsewhere = [
         f"{path}: {node.name}"
-        for path, tree in of_packages()
+        for path, tree in package_modules().items()
         for node in tree.body
         if hasattr(node, "bases") and any(getattr(base, "id", "") in drawn for base in node.bases)
         if path != "state/errors.py"
@@ -248,7 +246,7 @@ def test_the_python_that_a_document_shows_runs(path, heading):
 
 def test_every_document_that_is_named_somewhere_is_there():
     names = {path.rpartition("/")[2] for path in files()}
-    named = matches(re.compile(r"[\w/.-]*\b\w+\.md\b"), (path for path in files() if text_of(path)))
+    named = matches(r"[\w/.-]*\b\w+\.md\b")
     refuse(
         [f"{place}: {path}" for place, path in named if path.rpartition("/")[2] not in names],
         "Nobody who clones this has these documents; say the reason in place, or name one that is here:",

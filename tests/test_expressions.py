@@ -75,7 +75,10 @@ def test_an_expression_has_the_serde_of_its_result(expressible, result):
         (None, "step: expected a polars expression or SQL text, got None; use pl.col(...), or text"),
         (pl.all(), f"step: expected an expression of one column, named, got cs.all(), which gives {COLUMNS}; "),
         (pl.col("dest", "minutes"), "step: expected an expression of one column, named, got cs.by_name("),
-        (pl.col("^d.*$"), 'step: expected an expression of one column, named, got cs.matches("^d.*$"), which gives dest; '),
+        (
+            pl.col("^d.*$"),
+            'step: expected an expression of one column, named, got cs.matches("^d.*$"), which gives dest; ',
+        ),
         (
             pl.date(2024, 1, 1),
             "step: expected a result of type string, binary, bool, int32, int64, double, got 2024-01-01",
@@ -123,7 +126,7 @@ def test_an_expression_that_looks_at_other_records_is_refused(expressible):
     """
     Batches begin and end anywhere, so a sum over one would be a sum over an accident.
     """
-    with pytest.raises(TopologyError, match="one value for each record, from that record alone, got .*; use an agg"):
+    with pytest.raises(TopologyError, match=r"one value for each record, from that record alone, got .*; use an agg"):
         bind(expressible, SHAPE, "step")
 
 
@@ -146,7 +149,7 @@ def test_an_expression_of_one_record_is_taken(expressible):
     ("expressible", "message"),
     [
         ("minutes", "step: expected a condition, got minutes, which gives Serde.long(); compare with =="),
-        (pl.lit("x"), 'step: expected a condition, got String(x), which gives Serde.string(); compare with =='),
+        (pl.lit("x"), "step: expected a condition, got String(x), which gives Serde.string(); compare with =="),
     ],
     ids=str,
 )
@@ -194,5 +197,5 @@ def test_a_number_that_does_not_fit_the_declared_type_fails_with_the_node():
 
 
 def test_an_expression_that_fails_on_a_value_fails_with_the_node():
-    with pytest.raises(TaskFailed, match="step: expected values that the expression can compute, got .*; correct"):
+    with pytest.raises(TaskFailed, match=r"step: expected values that the expression can compute, got .*; correct"):
         answers(pl.col("value").cast(pl.Int8), [5, 300])

@@ -1,4 +1,6 @@
-"""A replay from landed tables to committed ones: books, refusals, what waits, and errors that end with the next step."""
+"""A replay from landed tables to committed ones: books, refusals, what waits, and errors that end with the next
+step.
+"""
 
 import pytest
 

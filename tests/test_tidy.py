@@ -4,14 +4,8 @@ Rule: a limit is never raised and a file never excepted; what breaks a rule is s
 """
 
 import ast
-import re
-import subprocess
-from collections.abc import Iterator
-from functools import cache
-from pathlib import Path
 
-ROOT = Path(__file__).parents[1]
-PACKAGES = ("state", "jobs", "expectations", "orchestration")
+from tests.source_tree import Function, files, matches, modules, package_modules, refuse, text_of
 
 MODULE_LINES_MAX = 400
 FUNCTION_LINES_MAX = 60
@@ -23,51 +17,11 @@ RATCHET = {
 """Compiled loops over rows that keep their counters in locals, which parts could only hand round. They may shrink."""
 
 EMPTY_WORDS = frozenset({"util", "utils", "helper", "helpers", "common", "manager", "managers", "info", "misc"})
-UNFINISHED = re.compile(
-    r"pytest\.skip|mark\.skip|skipif|importorskip|xfail|NotImplementedError|\b(?:TODO|FIXME|XXX)\b",
-)
-ADDRESS = re.compile(
+UNFINISHED = r"pytest\.skip|mark\.skip|skipif|importorskip|xfail|NotImplementedError|\b(?:TODO|FIXME|XXX)\b"
+ADDRESS = (
     r"https?://(?!localhost|127\.0\.0\.1|0\.0\.0\.0|[{<$])[\w.-]+|\b(?:[\w-]+\.)+(?:org|com|net|io|dev)\b(?!\w|\(|\.\w)"
 )
-MACHINE_PATH = re.compile(r"(?<![\w./>}-])/(?:work|root|home|tmp)\b")
-
-Function = ast.FunctionDef | ast.AsyncFunctionDef
-
-
-# --- the tree ------------------------------------------------------------------------------------------------
-
-
-@cache
-def files() -> tuple[str, ...]:
-    """Paths of all files that are committed, or would be by `git add`."""
-    listed = subprocess.run(
-        ["git", "ls-files", "--cached", "--others", "--exclude-standard"],
-        cwd=ROOT,
-        check=True,
-        capture_output=True,
-        text=True,
-    )
-    return tuple(sorted(path for path in set(listed.stdout.splitlines()) if (ROOT / path).is_file()))
-
-
-@cache
-def text_of(path: str) -> str:
-    """Text of a file; "" for one that is none."""
-    try:
-        return (ROOT / path).read_text(encoding="utf-8")
-    except UnicodeDecodeError:
-        return ""
-
-
-@cache
-def modules() -> dict[str, ast.Module]:
-    """Parsed Python files by path."""
-    return {path: ast.parse(text_of(path)) for path in files() if path.endswith(".py")}
-
-
-def of_packages() -> Iterator[tuple[str, ast.Module]]:
-    """Modules of the four packages."""
-    return ((path, tree) for path, tree in modules().items() if path.split("/")[0] in PACKAGES)
+MACHINE_PATH = r"(?<![\w./>}-])/(?:work|root|home|tmp)\b"
 
 
 def functions() -> dict[str, int]:
@@ -79,19 +33,6 @@ def functions() -> dict[str, int]:
                 name = f"{path}: {node.name}"
                 found[name] = max(found.get(name, 0), (node.end_lineno or node.lineno) - node.lineno + 1)
     return found
-
-
-def matches(pattern: re.Pattern[str], paths: Iterator[str]) -> Iterator[tuple[str, str]]:
-    """("path:line", text found) for every match; this file, which spells what it forbids, is left out."""
-    for path in paths:
-        if (ROOT / path) != Path(__file__):
-            for number, line in enumerate(text_of(path).splitlines(), 1):
-                for found in pattern.finditer(line):
-                    yield f"{path}:{number}", found.group()
-
-
-def refuse(untidy: list[str], how_to_fix: str) -> None:
-    assert not untidy, f"{how_to_fix}\n  " + "\n  ".join(untidy)
 
 
 # --- sizes ---------------------------------------------------------------------------------------------------
@@ -138,14 +79,14 @@ def test_file_names_are_nouns_of_the_domain():
 
 def test_nothing_is_left_out_or_left_for_later():
     refuse(
-        [f"{place}: {word}" for place, word in matches(UNFINISHED, iter(files()))],
+        [f"{place}: {word}" for place, word in matches(UNFINISHED)],
         "Finish it, or take it out. A test that cannot run here gets a marker of pyproject.toml:",
     )
 
 
 def test_no_file_names_an_address_of_another_machine():
     refuse(
-        [f"{place}: {address}" for place, address in matches(ADDRESS, iter(files()))],
+        [f"{place}: {address}" for place, address in matches(ADDRESS)],
         "Name the package, the project or the class instead of an address; registries are the client's settings:",
     )
 
@@ -155,7 +96,7 @@ def test_no_file_names_a_path_of_one_machine():
         return path != "/tmp" or not place.startswith("tests/")
 
     refuse(
-        [f"{place}: {path}" for place, path in matches(MACHINE_PATH, iter(files())) if is_untidy(place, path)],
+        [f"{place}: {path}" for place, path in matches(MACHINE_PATH) if is_untidy(place, path)],
         "Give paths relative to the checkout, or take them from an argument; tests take pytest's tmp_path:",
     )
 
@@ -165,7 +106,7 @@ def test_no_file_names_a_path_of_one_machine():
 
 def test_every_module_begins_with_what_it_owns():
     refuse(
-        [path for path, tree in of_packages() if tree.body and ast.get_docstring(tree) is None],
+        [path for path, tree in package_modules().items() if tree.body and ast.get_docstring(tree) is None],
         "Begin it with a docstring: what it owns, and the rule that it keeps:",
     )
 
@@ -174,7 +115,7 @@ def test_every_public_function_and_class_says_what_it_is():
     refuse(
         [
             f"{path}:{node.lineno}: {node.name}"
-            for path, tree in of_packages()
+            for path, tree in package_modules().items()
             for node in tree.body
             if isinstance(node, Function | ast.ClassDef)
             and not node.name.startswith("_")

@@ -19,6 +19,8 @@ from state.records import Batch
 
 @dataclass(frozen=True)
 class ListFold(Fold):
+    """collect: all values of an expression."""
+
     of: Expressible
 
     def output(self, shape: Shape, place: str) -> pa.DataType:
@@ -29,6 +31,8 @@ class ListFold(Fold):
 
 
 class ListState(FoldState):
+    """A Python list a slot."""
+
     def __init__(self, of: Expression) -> None:
         self.of = of
         self.saved_type = pa.list_(of.result.arrow_type)

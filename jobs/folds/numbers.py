@@ -52,6 +52,8 @@ def numeric(of: Expressible, shape: Shape, place: str) -> tuple[Expression, type
 
 
 class NumberState(FoldState):
+    """A number and whether it is not null, a slot; ``dtype`` is int64 or float64."""
+
     def __init__(self, kind: int, of: Expression | None, dtype: type) -> None:
         self.kind, self.of, self.dtype = kind, of, dtype
         self.state: np.ndarray = np.zeros(0, dtype)
@@ -91,6 +93,7 @@ class NumberState(FoldState):
 
 
 def numbers(values: np.ndarray, valid: np.ndarray) -> pa.Array:
+    """Array of ``values``, null where not ``valid``."""
     return pa.array(values) if valid.all() else pa.array(values, mask=~valid)
 
 
@@ -105,6 +108,8 @@ def number_columns(array: pa.Array, dtype: type) -> tuple[np.ndarray, np.ndarray
 
 @dataclass(frozen=True)
 class MeanFold(Fold):
+    """mean: the sum of an expression by the number of its values."""
+
     of: Expressible
 
     @property
@@ -121,6 +126,8 @@ class MeanFold(Fold):
 
 
 class MeanState(FoldState):
+    """Sum and count a slot, divided when read."""
+
     def __init__(self, of: Expression, dtype: type) -> None:
         self.sum = NumberState(SUM, of, dtype)
         self.count = NumberState(SUM, NotNull(of), np.int64)  # type: ignore[arg-type]

@@ -47,6 +47,8 @@ class PythonFold(Fold):
 
 
 class PythonState(FoldState):
+    """A Python object a slot, None where there is no aggregate."""
+
     def __init__(self, fold: PythonFold, shape: Shape, of: Expression | None, place: str) -> None:
         self.fold, self.shape, self.of, self.place = fold, shape, of, place
         self.saved_type = fold.returns.arrow_type

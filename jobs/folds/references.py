@@ -20,6 +20,8 @@ from state.stores.value_heap import ValueHeap
 
 @dataclass(frozen=True)
 class ReferenceFold(Fold):
+    """first, last (``by`` is None), min_by or max_by of an expression."""
+
     kind: int
     of: Expressible
     by: Expressible | None = None
@@ -39,6 +41,8 @@ class ReferenceFold(Fold):
 
 
 class ReferenceState(FoldState):
+    """A reference into the heap and its ``by`` number, a slot."""
+
     def __init__(self, kind: int, of: Expression, by: Expression | None, dtype: type) -> None:
         self.kind, self.of, self.by, self.dtype = kind, of, by, dtype
         self.state = np.zeros(0, np.int64)

@@ -42,6 +42,7 @@ def fold_numbers(kind, program, values, valid, state, state_valid, wanted, wante
 
 @njit(cache=True, inline="always")
 def combine(kind, state, state_valid, s, number):  # type: ignore[no-untyped-def]
+    """Take one number that is not null into slot ``s``."""
     if kind <= SUM:
         state[s] += number
     elif not state_valid[s] or (number < state[s] if kind == MIN else number > state[s]):
@@ -75,6 +76,7 @@ def fold_references(kind, program, base, by, by_valid, state, state_by, wanted, 
 
 @njit(cache=True, inline="always")
 def prefer(kind, state, state_by, s, reference, by):  # type: ignore[no-untyped-def]
+    """Let slot ``s`` refer to ``reference`` if the kind prefers it to what is there."""
     if (
         state[s] == NO_REFERENCE
         or kind == LAST

@@ -29,8 +29,9 @@ def suppress_until_window_closes(  # type: ignore[no-untyped-def]
     """Take changes ``(key, start, end, time, valid)`` in order.
 
     ``sizes``: (fixed, new bytes, old bytes, old hash) a row, or empty arrays when bytes are not counted. ``keys``:
-    (data, offsets) of the interned keys. ``entries``: (reference, bytes, prior bytes, prior hash, leaves) by slot; the reference of row r of this call is ``-(r + 2)``; ``leaves``: row after which the entry goes. ``limits``:
-    (records, bytes). ``emitted``: (row that evicted, key, start, end, time, reference, stream time).
+    (data, offsets) of the interned keys. ``entries``: (reference, bytes, prior bytes, prior hash, leaves) by slot; the
+    reference of row r of this call is ``-(r + 2)``; ``leaves``: row after which the entry goes. ``limits``: (records,
+    bytes). ``emitted``: (row that evicted, key, start, end, time, reference, stream time).
     """
     key, start, end, time, valid = rows
     s_key, s_start, s_end, s_time, s_flags, table, free, counts = slots
@@ -194,6 +195,7 @@ def sort_group(order, spare, begin, end, keys, is_session, s_key, s_start, s_end
 
 @njit(cache=True)
 def is_before(a, b, keys, is_session, s_key, s_start, s_end):  # type: ignore[no-untyped-def]
+    """Does slot ``a`` leave before ``b`` at the same row: by window end, then serialized windowed key."""
     if s_end[a] != s_end[b]:
         return s_end[a] < s_end[b]
     data, offsets = keys

@@ -29,7 +29,9 @@ name.
 
 
 class BufferSlots(Slots):
-    """Entries: ``reference`` into the value heap (NO_VALUE: a tombstone), row of the call it leaves at, sizes in bytes."""
+    """Entries: ``reference`` into the value heap (NO_VALUE: a tombstone), row of the call it leaves at, sizes in
+    bytes.
+    """
 
     beside = ("reference", "leaves")
     extra: ClassVar[Mapping[str, type]] = {"bytes": np.int64, "prior_bytes": np.int64, "prior_hash": np.int64}

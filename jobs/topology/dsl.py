@@ -30,7 +30,7 @@ from jobs.topology.nodes import (
 )
 from jobs.topology.topology import Topology
 from jobs.topology.windows import Materialized, SessionWindows, Suppressed, TimeWindows
-from state.errors import TopologyError
+from state.errors import ConfigError, TopologyError
 from state.serdes import Serde
 
 Step = Expressible | Callable[[Any, Any], Any]
@@ -209,9 +209,15 @@ class KGroupedStream:
             raise TopologyError(
                 place, "a merger, since sessions merge", "none", "give merger=(key, one, other) -> aggregate"
             )
+        try:
+            initial = initializer()
+            returns.from_python([initial])
+        except Exception as error:
+            got = error.got if isinstance(error, ConfigError) else f"{type(error).__name__}: {error}"
+            raise TopologyError(place, f"an initial value of {returns}", got, "correct the initializer") from error
         if merger is None:
-            return PythonFold(initializer, aggregator, returns, starts_null=initializer() is None)
-        return PythonFold(initializer, aggregator, returns, merger, starts_null=initializer() is None)
+            return PythonFold(initializer, aggregator, returns, starts_null=initial is None)
+        return PythonFold(initializer, aggregator, returns, merger, starts_null=initial is None)
 
     def _aggregate(
         self, folds: dict[str, Fold], materialized: Materialized | None, name: str | None, prefix: str

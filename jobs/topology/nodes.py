@@ -22,22 +22,30 @@ class Node:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class SourceNode(Node):
+    """Reads the landed ``topic``."""
+
     topic: str
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class FilterNode(Node):
+    """``keeps``: forward what the predicate says yes to (filter), else what it does not (filter_not)."""
+
     predicate: Expression | Call
     keeps: bool
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class MapValuesNode(Node):
+    """New values; keys, times and order stay."""
+
     mapper: Expression | Struct | Call
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class SelectKeyNode(Node):
+    """New keys; what groups by them comes after a repartition."""
+
     selector: Expression | Call
 
 
@@ -78,7 +86,7 @@ class SuppressNode(Node):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ToStreamNode(Node):
-    pass
+    """A table's changes as a stream of records."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -15,6 +15,8 @@ _TRUE, _FALSE = b"\x01", b"\x00"
 
 @dataclass(frozen=True, slots=True)
 class BooleanCodec:
+    """Any other byte, or another number of bytes, is bad."""
+
     @property
     def name(self) -> str:
         return "boolean()"

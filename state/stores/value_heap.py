@@ -11,6 +11,8 @@ NO_REFERENCE = -1
 
 
 class ValueHeap:
+    """Values of one Arrow type; references are int64 and -1 is none."""
+
     def __init__(self, kind: pa.DataType) -> None:
         self.values = pa.array([], kind)
         self._pieces: list[pa.Array] = []

@@ -1,4 +1,4 @@
-"""Built-in folds: what each makes of its inputs, of nulls, of merged sessions, and whether its state survives a store."""
+"""Built-in folds: what each makes of its inputs, of nulls and of merged sessions, and that a saved state goes on."""
 
 import numpy as np
 import polars as pl
@@ -152,7 +152,9 @@ def test_lists_of_merged_sessions_are_joined_in_order_of_their_end():
     builder = StreamsBuilder()
     grouped = builder.stream("in", Consumed(Serde.string(), FLIGHT)).group_by_key()
     windows = SessionWindows.with_inactivity_gap(5, grace=100)
-    grouped.windowed_by(windows).aggregate(dests=fold.collect("dest"), materialized=Materialized(retention=1_000)).to("out")
+    grouped.windowed_by(windows).aggregate(dests=fold.collect("dest"), materialized=Materialized(retention=1_000)).to(
+        "out"
+    )
     driver = TopologyTestDriver(builder.build())
     for time_ms, flight in [(10, FLIGHTS[3]), (0, FLIGHTS[0]), (5, FLIGHTS[2])]:
         driver.pipe_input("in", "a", flight, time_ms)
@@ -257,9 +259,7 @@ def test_merging_with_a_fresh_slot_changes_nothing(chosen):
     """
     batch, state = batch_of(FLIGHTS), chosen.start(SHAPE, "fold")
     state.grow(4)
-    new, _ = state.run(
-        program_of((START | ADD | EMIT, 1, 2), (START | MERGE, 2, 1), (EMIT, 2, -1)), batch, all_of(2)
-    )
+    new, _ = state.run(program_of((START | ADD | EMIT, 1, 2), (START | MERGE, 2, 1), (EMIT, 2, -1)), batch, all_of(2))
 
     assert new.to_pylist()[1] == new.to_pylist()[0]
 

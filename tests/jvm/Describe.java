@@ -1,10 +1,13 @@
 import java.time.Duration;
 import java.util.LinkedHashMap;
 import java.util.Map;
+import java.util.function.Consumer;
 import org.apache.kafka.common.serialization.Serde;
 import org.apache.kafka.common.serialization.Serdes;
+import org.apache.kafka.common.utils.Bytes;
 import org.apache.kafka.streams.StreamsBuilder;
 import org.apache.kafka.streams.kstream.*;
+import org.apache.kafka.streams.state.KeyValueStore;
 
 /** Prints Kafka's own description of the topologies that test_describe.py builds with our DSL. */
 public class Describe {
@@ -60,17 +63,18 @@ public class Describe {
     }
 
     static void threeLevels(StreamsBuilder builder) {
+        Materialized<String, Long, KeyValueStore<Bytes, byte[]>> totals = Materialized.as("totals");
         KStream<String, Long> finals = byKey(stream(builder, "in"))
             .windowedBy(TimeWindows.ofSizeWithNoGrace(Duration.ofMillis(10)))
             .count()
             .suppress(Suppressed.untilWindowCloses(Suppressed.BufferConfig.unbounded()))
             .toStream()
             .selectKey((key, value) -> key.key());
-        KStream<String, Long> totals = byKey(finals)
-            .aggregate(() -> 0L, (key, value, sum) -> sum, Materialized.<String, Long, org.apache.kafka.streams.state.KeyValueStore<org.apache.kafka.common.utils.Bytes, byte[]>>as("totals").withValueSerde(LONG))
+        KStream<String, Long> sums = byKey(finals)
+            .aggregate(() -> 0L, (key, value, sum) -> sum, totals)
             .toStream();
-        totals.to("totals");
-        totals.groupBy((key, value) -> key, Grouped.with(STRING, LONG)).count().toStream().to("ranks");
+        sums.to("totals");
+        sums.groupBy((key, value) -> key, Grouped.with(STRING, LONG)).count().toStream().to("ranks");
         finals.to("finals");
     }
 
@@ -84,14 +88,26 @@ public class Describe {
         stream.mapValues(value -> value).to("values");
     }
 
+    static void wide(StreamsBuilder builder) {
+        KStream<String, Long> stream = stream(builder, "in");
+        for (int number = 0; number < 7; number++) {
+            KStream<String, Long> branch = stream.filter((key, value) -> true);
+            for (int step = 0; step < number % 4; step++) {
+                branch = branch.mapValues(value -> value);
+            }
+            branch.to("out-" + number);
+        }
+    }
+
     public static void main(String[] arguments) {
-        Map<String, java.util.function.Consumer<StreamsBuilder>> topologies = new LinkedHashMap<>();
+        Map<String, Consumer<StreamsBuilder>> topologies = new LinkedHashMap<>();
         topologies.put("stateless", Describe::stateless);
         topologies.put("final_results", Describe::finalResults);
         topologies.put("repartitioned", Describe::repartitioned);
         topologies.put("named", Describe::named);
         topologies.put("three_levels", Describe::threeLevels);
         topologies.put("side_by_side", Describe::sideBySide);
+        topologies.put("wide", Describe::wide);
         topologies.forEach((name, build) -> {
             StreamsBuilder builder = new StreamsBuilder();
             build.accept(builder);

@@ -1,7 +1,7 @@
-"""Windows, sessions and suppress once more: record by record, in plain Python, written from semantics.md and nothing else.
+"""Windows, sessions and suppress once more: record by record, in plain Python, from Kafka's rules and nothing else.
 
-Rule: clarity over speed, no code shared with jobs/. An update is (step, key, (start, end), value or None, time); values are
-tuples of what went in, so that the order of merging shows.
+Rule: clarity over speed, no code shared with jobs/. An update is (step, key, (start, end), value or None, time); values
+are tuples of what went in, so that the order of merging shows.
 """
 
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ Update = tuple[int, str, tuple[int, int], Any, int]
 
 @dataclass
 class HoppingModel:
-    """Section 3: KStreamWindowAggregate on every update."""
+    """KStreamWindowAggregate, forwarding on every update."""
 
     size: int
     advance: int
@@ -43,7 +43,7 @@ class HoppingModel:
 
 @dataclass
 class SessionModel:
-    """Sections 5 and 2.3: KStreamSessionWindowAggregate on every update, over a store with retention."""
+    """KStreamSessionWindowAggregate, forwarding on every update, over a store with retention."""
 
     gap: int
     grace: int
@@ -90,7 +90,7 @@ class SessionModel:
 
 @dataclass
 class SuppressModel:
-    """Section 7.2: until the window closes, without a limit."""
+    """KTableSuppressProcessorSupplier: until the window closes, without a limit."""
 
     wait: int
     is_session: bool

@@ -200,9 +200,7 @@ def test_a_store_shows_sessions_that_end_after_its_newest_end_less_retention(tim
 
 
 def test_a_session_that_ends_one_millisecond_earlier_is_not_visible():
-    got = play(
-        counts(10, grace=10, retention=20), "key | value | time_ms\n a | 1 | 100\n b | 1 | 120\n a | 1 | 106"
-    )
+    got = play(counts(10, grace=10, retention=20), "key | value | time_ms\n a | 1 | 100\n b | 1 | 120\n a | 1 | 106")
 
     assert [record.window for record in got.driver.read_outputs("out")][-1] == (106, 106)
 

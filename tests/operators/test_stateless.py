@@ -132,7 +132,9 @@ def test_one_step_gives_a_plain_value_and_named_ones_a_struct():
 
 
 def test_a_callable_that_fails_is_named_with_key_and_value():
-    got = play(lambda stream: stream.map_values(lambda key, value: 1 // value, returns=Serde.long(), name="inverse"), NUMBERS)
+    got = play(
+        lambda stream: stream.map_values(lambda key, value: 1 // value, returns=Serde.long(), name="inverse"), NUMBERS
+    )
 
     with pytest.raises(TaskFailed) as caught:
         got.driver.run()

@@ -2,10 +2,10 @@
 
 import pytest
 
+from jobs.test_driver import TopologyTestDriver
 from jobs.topology import KStream, KTable, Materialized, Serde, SessionWindows, Suppressed, TimeWindows
 from state.errors import BufferFull
 from tests.tapes import parse, play, table, topology_of, value_of
-from jobs.test_driver import TopologyTestDriver
 
 
 def final_counts(windows: TimeWindows | SessionWindows, *, retention: int | None = None, **limits: int):
@@ -32,7 +32,8 @@ def buffer(played):
 )
 def test_a_result_waits_for_the_window_end_and_then_for_the_grace(time_ms, leaves):
     got = play(
-        final_counts(TimeWindows.of_size(10, grace=5)), f"key | value | time_ms\n a | 1 | 3\n a | 1 | 9\n b | 1 | {time_ms}"
+        final_counts(TimeWindows.of_size(10, grace=5)),
+        f"key | value | time_ms\n a | 1 | 3\n a | 1 | 9\n b | 1 | {time_ms}",
     )
 
     final = "3 | a | [0, 10) | 2 | 9" if leaves else ""
@@ -172,7 +173,7 @@ def test_a_time_window_is_final_once_even_at_the_very_millisecond_of_its_close()
 
 def test_a_session_may_be_final_twice_at_the_very_millisecond_of_its_close():
     """
-    Suppress lets go at end + gap + grace, where the aggregation still takes records (semantics.md, section 7.4).
+    Suppress lets go at end + gap + grace, where the aggregation still takes records.
     """
     got = play(
         final_counts(SessionWindows.with_inactivity_gap(10), retention=1_000),
@@ -244,7 +245,7 @@ def test_a_buffer_over_its_limit_of_records_ends_the_run_at_that_record():
         6    | e   | 1     | 30
         7    | -   | 1     | 31
     """
-    topology, window = topology_of(build)
+    topology, _ = topology_of(build)
     driver = TopologyTestDriver(topology)
     for row in parse(tape):
         driver.pipe_input("in", value_of(row["key"]), value_of(row["value"]), int(row["time_ms"]))
@@ -323,7 +324,9 @@ def test_an_old_value_equal_to_the_prior_one_is_counted_once():
     got = play(final_counts(TimeWindows.of_size(10)), "key | value | time_ms\n a | 1 | 1", counts_bytes=True)
     assert sizes(got) == (8 + 9 + 8 + 0 + 8 + 22,) * 2
 
-    got = play(final_counts(TimeWindows.of_size(10)), "key | value | time_ms\n a | 1 | 1\n a | 1 | 1", counts_bytes=True)
+    got = play(
+        final_counts(TimeWindows.of_size(10)), "key | value | time_ms\n a | 1 | 1\n a | 1 | 1", counts_bytes=True
+    )
     assert sizes(got) == (8 + 9 + 8 + 8 + 8 + 22,) * 2
 
 

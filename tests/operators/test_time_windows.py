@@ -108,7 +108,7 @@ def test_without_grace_the_record_that_reaches_the_end_closes_the_window():
 
 def test_a_hopping_record_updates_its_open_windows_and_is_refused_by_the_closed_ones():
     """
-    The example of semantics.md, section 3, as real Kafka Streams played it: size 10, advance 4, grace 3.
+    As real Kafka Streams played it: size 10, advance 4, grace 3.
     """
     got = play(
         texts(TimeWindows.of_size(10, grace=3).advance_by(4)),

@@ -1,0 +1,28 @@
+"""``describe()`` is Kafka's own text. described.txt is what Kafka 4.3.0 printed (tests/jvm checks that)."""
+
+from pathlib import Path
+
+import pytest
+
+from jobs.topology import StreamsBuilder
+from tests.topology.described import TOPOLOGIES
+
+PRINTED = Path(__file__).with_name("described.txt")
+
+
+def printed() -> dict[str, str]:
+    """Kafka's text by topology."""
+    parts = PRINTED.read_text().split("=== ")[1:]
+    return {name: text for name, _, text in (part.partition("\n") for part in parts)}
+
+
+def test_every_topology_that_kafka_described_is_compared():
+    assert list(printed()) == list(TOPOLOGIES)
+
+
+@pytest.mark.parametrize("name", TOPOLOGIES)
+def test_a_topology_is_described_as_kafka_describes_it(name):
+    builder = StreamsBuilder()
+    TOPOLOGIES[name](builder)
+
+    assert builder.build().describe() == printed()[name]

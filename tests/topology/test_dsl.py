@@ -1,0 +1,324 @@
+"""The DSL refuses what cannot work when it is written: place, expected, got, next step."""
+
+import polars as pl
+import pytest
+
+from jobs.topology import (
+    Consumed,
+    KStream,
+    KTable,
+    Materialized,
+    Serde,
+    SessionWindows,
+    StreamsBuilder,
+    Suppressed,
+    TimeWindows,
+    fold,
+)
+from state.errors import ConfigError, TopologyError
+
+FLIGHT = Serde.json("dest string, minutes long")
+COLUMNS = "dest, minutes, record_key, record_time_ms"
+WINDOWS, SESSIONS = TimeWindows.of_size(10), SessionWindows.with_inactivity_gap(10)
+
+
+def flights(builder: StreamsBuilder | None = None) -> KStream:
+    return (builder or StreamsBuilder()).stream("flights", Consumed(Serde.string(), FLIGHT))
+
+
+def hourly() -> KTable:
+    return flights().group_by_key().windowed_by(WINDOWS).count()
+
+
+def message(call) -> str:
+    with pytest.raises(TopologyError) as caught:
+        call()
+    return str(caught.value)
+
+
+# --- expressions and callables -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("step", ["minuets > 5", pl.col("minuets") > 5], ids=["sql", "polars"])
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda step: flights().filter(step, name="here"),
+        lambda step: flights().filter_not(step, name="here"),
+        lambda step: flights().map_values(step, name="here"),
+        lambda step: flights().map_values("dest", long=step, name="here"),
+        lambda step: flights().select_key(step, name="here"),
+        lambda step: flights().group_by(step, name="here"),
+        lambda step: flights().group_by_key().aggregate(fold.first(step), name="here"),
+        lambda step: flights().group_by_key().aggregate(n=fold.count(), first=fold.first(step), name="here"),
+    ],
+    ids=["filter", "filter_not", "map_values", "named", "select_key", "group_by", "fold", "named fold"],
+)
+def test_an_unknown_column_is_found_when_the_step_is_written(call, step):
+    got = message(lambda: call(step))
+
+    assert got.startswith(f"here: expected columns of {COLUMNS}, got ")
+    assert got.endswith(': unable to find column "minuets"; correct the name or the declared serde')
+
+
+def test_a_step_without_a_name_is_named_as_kafka_names_it():
+    assert message(lambda: flights().filter("minuets > 5")).startswith("KSTREAM-FILTER-0000000001: expected columns")
+
+
+def test_a_filter_needs_a_condition():
+    got = message(lambda: flights().filter("minutes", name="here"))
+
+    assert got == "here: expected a condition, got minutes, which gives Serde.long(); compare with =="
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda step: flights().map_values(step, name="here"),
+        lambda step: flights().select_key(step, name="here"),
+        lambda step: flights().group_by(step, name="here"),
+    ],
+    ids=["map_values", "select_key", "group_by"],
+)
+def test_a_callable_needs_the_serde_of_its_result(call):
+    got = message(lambda: call(lambda key, value: key))
+
+    assert got == "here: expected returns= beside a Python callable, got none; give the serde of the result"
+
+
+@pytest.mark.parametrize("call", [KStream.filter, KStream.map_values, KStream.select_key, KStream.group_by])
+def test_a_step_is_an_expression_text_or_a_callable(call):
+    got = message(lambda: call(flights(), 5, name="here"))
+
+    assert got == "here: expected an expression, SQL text or a callable of (key, value), got 5; correct the step"
+
+
+@pytest.mark.parametrize(
+    ("call", "want"),
+    [
+        (
+            lambda: flights().map_values(name="here"),
+            'here: expected at least one step, got none; give for example "air_time / 60 AS hours"',
+        ),
+        (
+            lambda: flights().map_values("dest", lambda key, value: 5, returns=Serde.long(), name="here"),
+            "here: expected expressions side by side, got a Python callable; give the callable alone",
+        ),
+        (
+            lambda: flights().map_values("minutes", pl.col("minutes") + 1, name="here"),
+            "here: expected fields of different names, got 'minutes' twice; name one of them anew, with .alias() or AS",
+        ),
+        (
+            lambda: flights().map_values("minutes", minutes="minutes + 1", name="here"),
+            "here: expected fields of different names, got 'minutes' twice; name one of them anew, with .alias() or AS",
+        ),
+        (
+            lambda: flights().map_values("dest", raw=pl.col("dest").cast(pl.Binary), name="here"),
+            "here: expected fields of type string, int, long, double, boolean, array<…> or struct<…>, "
+            "got Arrow's binary; cast the field to one of these",
+        ),
+        (
+            lambda: flights().map_values("dest", record_key="minutes", name="here"),
+            "value fields: expected names other than record_key, record_time_ms, window_start_ms, window_end_ms, "
+            "got record_key; rename these fields",
+        ),
+        (
+            lambda: flights().map_values("SUM(minutes) AS total", name="here"),
+            "here: expected one value for each record, from that record alone, got SUM(minutes) AS total, "
+            "which looks at other records too; use an aggregation",
+        ),
+    ],
+)
+def test_values_that_cannot_be_made_are_refused(call, want):
+    assert message(call) == want
+
+
+# --- grouping, windows, aggregates ---------------------------------------------------------------------------
+
+
+def test_a_windowed_key_is_not_grouped_as_it_is():
+    got = message(lambda: hourly().to_stream(name="changes").group_by_key())
+
+    assert got == ('changes: expected a plain key to group by, got a windowed key; use select_key("record_key") first')
+
+
+def test_a_windowed_key_may_be_grouped_by_a_plain_one():
+    hourly().to_stream().group_by("record_key").count()
+    hourly().to_stream().select_key("window_start_ms").group_by_key().count()
+
+
+@pytest.mark.parametrize(
+    "build",
+    [
+        lambda: flights().group_by_key().count(name="count"),
+        lambda: hourly().to_stream().select_key("record_key").group_by_key().count(name="count"),
+    ],
+    ids=["plain", "plain again"],
+)
+def test_suppress_needs_a_window_above(build):
+    got = message(lambda: build().suppress(Suppressed.until_window_closes()))
+
+    assert got == (
+        "count: expected a windowed table (window close time is only defined for windowed computations), "
+        "got a table without windows; use windowed_by() before the aggregation"
+    )
+
+
+@pytest.mark.parametrize("windows", [10, "1h", None])
+def test_windows_are_given_as_windows(windows):
+    got = message(lambda: flights().group_by_key().windowed_by(windows))
+
+    assert got == (
+        f"windowed_by: expected TimeWindows or SessionWindows, got {windows!r}; "
+        'use for example TimeWindows.of_size("1h")'
+    )
+
+
+def adder(key, value, aggregate):
+    return aggregate + 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "want"),
+    [
+        ({}, "here: expected at least one fold, got none; give for example legs=fold.count()"),
+        (
+            {"fold": fold.count(), "legs": fold.count()},
+            "here: expected a fold, named folds, or an aggregator, got more than one of them; choose one",
+        ),
+        (
+            {"initializer": int, "aggregator": adder, "returns": Serde.long(), "legs": fold.count()},
+            "here: expected a fold, named folds, or an aggregator, got more than one of them; choose one",
+        ),
+        (
+            {"aggregator": adder, "returns": Serde.long()},
+            "here: expected initializer and returns beside the aggregator, got none; give both",
+        ),
+        (
+            {"aggregator": adder, "initializer": int},
+            "here: expected initializer and returns beside the aggregator, got none; give both",
+        ),
+        (
+            {"aggregator": adder, "initializer": str, "returns": Serde.long()},
+            "here: expected an initial value of Serde.long(), got '' (str); correct the initializer",
+        ),
+        (
+            {"aggregator": adder, "initializer": lambda: 1 // 0, "returns": Serde.long()},
+            "here: expected an initial value of Serde.long(), got ZeroDivisionError: integer division or modulo by "
+            "zero; correct the initializer",
+        ),
+        ({"fold": "count"}, "here: expected a fold, got 'count'; use one of jobs.topology.fold, such as fold.count()"),
+        ({"legs": 5}, "here: expected a fold, got legs=5; use one of jobs.topology.fold, such as fold.count()"),
+        (
+            {"fold": fold.sum("dest")},
+            "here: expected a number to fold, got dest, which gives Serde.string(); cast it, or use min_by",
+        ),
+        (
+            {"fold": fold.collect("dest")},
+            "here: expected an aggregate of type string, binary, bool, int32, int64, double, got list<item: string>; "
+            "cast it, or make it a field of a struct by giving it a name",
+        ),
+    ],
+)
+def test_an_aggregate_that_cannot_be_made_is_refused(arguments, want):
+    assert message(lambda: flights().group_by_key().aggregate(**arguments, name="here")) == want
+
+
+def test_sessions_need_a_merger_beside_a_python_aggregator():
+    sessions = flights().group_by_key().windowed_by(SESSIONS)
+
+    got = message(lambda: sessions.aggregate(initializer=int, aggregator=adder, returns=Serde.long(), name="here"))
+
+    assert got == (
+        "here: expected a merger, since sessions merge, got none; give merger=(key, one, other) -> aggregate"
+    )
+
+
+def test_retention_is_at_least_as_long_as_the_windows():
+    with pytest.raises(ConfigError) as caught:
+        flights().group_by_key().windowed_by(WINDOWS).count(Materialized(retention=9), name="here")
+
+    assert str(caught.value) == (
+        "here retention: expected at least 10 ms (the windows and their grace), got 9 ms; give a longer retention"
+    )
+
+
+# --- names ---------------------------------------------------------------------------------------------------
+
+
+def test_two_nodes_have_different_names():
+    stream = flights()
+    stream.filter("TRUE", name="all")
+
+    assert message(lambda: stream.map_values("dest", name="all")) == (
+        "topology: expected names that differ, got 'all' twice; rename one of them"
+    )
+
+
+def test_a_topic_is_read_once():
+    builder = StreamsBuilder()
+    flights(builder)
+
+    assert message(lambda: flights(builder)) == (
+        "topic 'flights': expected one stream(), got two; keep the first stream and use it in both places"
+    )
+
+
+def test_an_output_is_written_once():
+    stream = flights()
+    stream.to("out")
+
+    assert (
+        message(lambda: stream.to("out"))
+        == "output 'out': expected one to(), got two; write to outputs of different names"
+    )
+
+
+def test_a_store_belongs_to_one_operator():
+    grouped = flights().group_by_key()
+    grouped.count(Materialized.as_("counts"))
+
+    assert message(lambda: grouped.windowed_by(WINDOWS).count(Materialized.as_("counts"))) == (
+        "store 'counts': expected one operator, got two; give them different names"
+    )
+
+
+def test_a_topology_reads_something():
+    assert message(StreamsBuilder().build) == (
+        "topology: expected at least one stream(), got none; read a topic with builder.stream()"
+    )
+
+
+# --- shapes --------------------------------------------------------------------------------------------------
+
+
+def test_each_step_knows_the_types_of_what_it_forwards():
+    stream = flights().select_key("minutes").map_values("dest", half=pl.col("minutes") / 2)
+    table = stream.group_by_key().windowed_by(SESSIONS).aggregate(n=fold.count(), dests=fold.collect("dest"))
+
+    assert (stream.shape.key, stream.shape.value) == (Serde.long(), Serde.json("dest string, half double"))
+    assert (table.shape.key, table.shape.value, table.shape.window) == (
+        Serde.long(),
+        Serde.json("n long, dests array<string>"),
+        "session",
+    )
+    assert table.suppress(Suppressed.until_window_closes()).to_stream().select_key("record_key").shape.window is None
+
+
+def test_a_topology_knows_its_topics_stores_and_outputs():
+    builder = StreamsBuilder()
+    windows = flights(builder).group_by("dest").windowed_by(WINDOWS)
+    counts = windows.count(Materialized.as_("counts")).suppress(Suppressed.until_window_closes(name="final"))
+    counts.to("hourly")
+    topology = builder.build()
+
+    assert topology.source_topics() == ["flights"]
+    assert [sink.topic for sink in topology.sinks()] == ["hourly"]
+    assert [node.store for node in topology.stores()] == ["counts", "final-store"]
+    assert [(sub.id, sub.source.topic) for sub in topology.sub_topologies] == [
+        (0, "flights"),
+        (1, "counts-repartition"),
+    ]
+    suppress = topology.suppress_above(topology.sinks()[0])
+    assert suppress is not None
+    assert suppress.name == "final"
