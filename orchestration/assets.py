@@ -24,6 +24,7 @@ import dagster as dg
 from jobs.landing import KafkaSource
 from jobs.replay import IncrementReport, replay
 from jobs.topology import SubTopology
+from jobs.topology.nodes import Node
 from orchestration.history import increments_to_report, ran_in_run, reported_increment
 from orchestration.metadata import (
     Metadata,
@@ -95,7 +96,10 @@ def _sub_topology_assets(pipeline: Pipeline, sub: SubTopology) -> dg.AssetsDefin
     @dg.multi_asset(
         name=f"{pipeline.word}_sub_topology_{sub.id}",
         description=f"Sub-topology {sub.id} of {pipeline.name}, a task for each partition of {sub.source.topic}.",
-        specs=[_spec(pipeline, table.name, table.upstream, {pipeline.engine.kind, "deltalake"}) for table in tables],
+        specs=[
+            _spec(pipeline, table.name, table.upstream, {pipeline.engine.kind, "deltalake"}, table.node)
+            for table in tables
+        ],
         required_resource_keys={pipeline.engine_key},
         retry_policy=pipeline.retry_policy,
         pool=pipeline.word,
@@ -183,16 +187,24 @@ def _observe_external_topics(context: dg.AssetExecutionContext, pipeline: Pipeli
 
 def _landed_spec(pipeline: Pipeline, topic: str) -> dg.AssetSpec:
     source = pipeline.sources[topic]
-    kind = "kafka" if isinstance(source, KafkaSource) else source.format
+    kind = "kafka" if isinstance(source, KafkaSource) else source.format.removesuffix("l")  # jsonl: Dagster draws json
     return _spec(pipeline, f"landed/{topic}", (), {pipeline.engine.kind, "deltalake", kind})
 
 
-def _spec(pipeline: Pipeline, table: str, upstream: Iterable[str], kinds: set[str]) -> dg.AssetSpec:
+def _settings(node: Node | None) -> str:
+    """What decides in a store's operator: its windows."""
+    windows = getattr(node, "windows", None)
+    return "" if node is None or windows is None else f" Operator `{node.name}`, `{windows}`."
+
+
+def _spec(
+    pipeline: Pipeline, table: str, upstream: Iterable[str], kinds: set[str], node: Node | None = None
+) -> dg.AssetSpec:
     kind, name = table.split("/", 1)
     return dg.AssetSpec(
         pipeline.key(table),
         deps=[pipeline.key(each) for each in upstream],
-        description=WORDS[kind].format(name=name),
+        description=WORDS[kind].format(name=name) + _settings(node),
         group_name=pipeline.word,
         kinds=kinds,
         code_version=None if kind == "landed" else pipeline.topology.fingerprint,

@@ -25,6 +25,19 @@ from state.tables import LANDED_SCHEMA
 
 Metadata = dict[str, Any]
 NO_INCREMENT = "increment-0-epoch-0"
+COLUMN_WORDS = {
+    "partition": "partition of the topic, and of the task",
+    "offset": "position in the partition",
+    "increment": "number of the increment that wrote the row",
+    "cause_offset": "offset of the task's input record that caused it",
+    "timestamp": "record time, milliseconds",
+    "record_time_ms": "the record's own time, milliseconds",
+    "stream_time_ms": "stream time of the operator that forwarded it, milliseconds",
+    "window_start_ms": "start of the window, inclusive, milliseconds",
+    "window_end_ms": "end of the window, exclusive (of a session: inclusive), milliseconds",
+    "deleted": "the row deletes its key (and window)",
+    "value": "null is a tombstone",
+}
 
 
 def data_version(row: LedgerRow | None) -> dg.DataVersion:
@@ -113,7 +126,7 @@ def _emitted(report: IncrementReport, table: Table) -> Metadata:
 def _lateness(report: IncrementReport) -> Metadata:
     """Left out where nothing was taken: an increment without records has no lateness, not one of 0."""
     numbers = {"lateness_avg_ms": report.lateness["avg"], "lateness_max_ms": report.lateness["max"]}
-    return {name: number for name, number in numbers.items() if number is not None}
+    return {name: round(number, 3) for name, number in numbers.items() if number is not None}
 
 
 def _stream_time(report: IncrementReport, sub: SubTopology) -> Metadata:
@@ -153,4 +166,6 @@ def _cut(cut_from: Cut, cut_to: Cut) -> dg.TableMetadataValue:
 
 
 def _column_schema(schema: pa.Schema) -> dg.TableSchema:
-    return dg.TableSchema([dg.TableColumn(column.name, str(column.type)) for column in schema])
+    return dg.TableSchema(
+        [dg.TableColumn(column.name, str(column.type), COLUMN_WORDS.get(column.name)) for column in schema]
+    )

@@ -60,6 +60,10 @@ def test_lineage_is_the_graph_of_tables_and_a_sub_topology_is_one_multi_asset():
     assert {key.to_user_string() for key in nodes["shop/outputs/pages"].execution_set_asset_keys} == {*SUB_TOPOLOGY_1}
     assert {node.group_name for node in nodes.values()} == {"shop"}
     assert nodes["shop/outputs/pages"].kinds == {"python", "deltalake"}
+    assert nodes["shop/state/open-pages"].description == (
+        "Rows of store `open-pages`: typed columns, one row a change, the newest of a key counts. "
+        "Operator `KSTREAM-AGGREGATE-0000000005`, `TimeWindows(size_ms=30, advance_ms=30, grace_ms=10)`."
+    )
 
 
 def test_a_materialization_says_what_the_increment_did_to_the_table_and_its_sub_topology(small_shop):
