@@ -13,6 +13,7 @@ Rule: an error is one sentence on stderr; the stack trace is for those who ask f
 
 import argparse
 import logging
+import os
 import sys
 import traceback
 from collections.abc import Sequence
@@ -29,12 +30,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     options = build_parser().parse_args(argv)
     _log_to_stderr()
     try:
-        return _run(options)
+        code = _run(options)
+        sys.stdout.flush()
+        return code
     except KeyboardInterrupt:
         print("replay: stopped; what is committed stays, and the next run goes on from there", file=sys.stderr)
         return INTERRUPTED
-    except BrokenPipeError:
-        return 0  # whoever reads our output has seen enough
+    except BrokenPipeError:  # whoever reads our output, `head` for one, has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
     except ReplayError as error:
         _tell(options, f"replay: {error}", error)
         return REFUSED

@@ -16,7 +16,7 @@ from orchestration.text_tables import utc
 from state.ledger import Ledger
 from state.tables import Warehouse
 
-BAR_WIDTH = 24
+BAR_WIDTH = 12
 
 
 def unread_records(warehouse: Warehouse, topology: Topology, pipeline: str) -> int:
@@ -79,9 +79,8 @@ class Progress:
         self._drawn = len(line)
 
     def _line(self) -> str:
-        parts = [f"{self.done:,} of {self.to_do:,} records", f"{self.rate():,.0f}/s"]
-        if self._increment is not None:
-            parts.append(f"increment {self._increment}")
+        parts = [] if self._increment is None else [f"increment {self._increment}"]
+        parts += [f"{self.done:,} of {self.to_do:,} records", f"{self.rate():,.0f}/s"]
         if self._stream_time_ms is not None and self._stream_time_ms >= 0:
             parts.append(f"stream time {utc(self._stream_time_ms)}")
         return " · ".join(parts)

@@ -28,3 +28,13 @@ def spark() -> Iterator[SparkSession]:
 def warehouse(tmp_path: Path) -> Warehouse:
     """An empty warehouse of this test alone."""
     return Warehouse(str(tmp_path / "warehouse"))
+
+
+SLOW_FOLDERS = ("laws", "dagster")
+"""Their tests run whole pipelines many times, so `.ci/run fast` leaves them out."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if item.path.parent.name in SLOW_FOLDERS:
+            item.add_marker(pytest.mark.slow)

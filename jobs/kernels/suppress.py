@@ -36,26 +36,14 @@ def suppress_until_window_closes(  # type: ignore[no-untyped-def]
     key, start, end, time, valid = rows
     s_key, s_start, s_end, s_time, s_flags, table, free, counts = slots
     e_reference, e_bytes, e_prior, e_prior_hash, e_leaves = entries
-    n = key.shape[0]
-    with_bytes = sizes[0].shape[0] > 0
-    observed = np.empty(n, np.int64)
+    n, with_bytes = key.shape[0], sizes[0].shape[0] > 0
+    observed = watch(time, totals)
     highest = totals[STREAM_TIME]
-    for row in range(n):
-        highest = max(highest, time[row])
-        observed[row] = highest
-    totals[STREAM_TIME] = highest
     puts, goes = np.zeros(n, np.int8), np.zeros(n, np.int64)
     bytes_put, bytes_gone = np.zeros(n if with_bytes else 0, np.int64), np.zeros(n if with_bytes else 0, np.int64)
     count_before, bytes_before = counts[LIVE_COUNT], totals[BYTES]
     leaving = np.empty(n + count_before, np.int32)
-    n_leaving = 0
-    for slot in range(s_flags.shape[0] if count_before else 0):
-        if s_flags[slot] & LIVE:
-            e_leaves[slot] = n
-            if n > 0 and s_end[slot] <= highest - wait:
-                e_leaves[slot] = first_reaching(observed, 0, s_end[slot] + wait)
-                leaving[n_leaving] = slot
-                n_leaving += 1
+    n_leaving = schedule(observed, highest - wait, wait, s_end, s_flags, e_leaves, leaving) if count_before else 0
     guess = 0
     for row in range(n):
         slot = find(table, s_key, s_start, s_end, key[row], start[row], end[row])
@@ -83,9 +71,7 @@ def suppress_until_window_closes(  # type: ignore[no-untyped-def]
         e_reference[slot] = -(row + 2) if valid[row] else NO_VALUE
         s_flags[slot] |= CHANGED
         if with_bytes:
-            fixed, new_bytes, old_bytes, old_hash = sizes[0][row], sizes[1][row], sizes[2][row], sizes[3][row]
-            same = old_bytes == e_prior[slot] and old_hash == e_prior_hash[slot]
-            size = fixed + max(e_prior[slot], 0) + (0 if same or old_bytes < 0 else old_bytes) + new_bytes
+            size = entry_bytes(sizes, row, e_prior[slot], e_prior_hash[slot])
             bytes_put[row] = size - e_bytes[slot]
             e_bytes[slot] = size
     for i in range(n_leaving):
@@ -95,9 +81,42 @@ def suppress_until_window_closes(  # type: ignore[no-untyped-def]
     measure(puts, goes, bytes_put, bytes_gone, count_before, bytes_before, limits, totals)
     results = leaving[:n_leaving][e_reference[leaving[:n_leaving]] != NO_VALUE]  # tombstones leave in silence
     order = in_order(results, n, keys, is_session, s_key, s_start, s_end, e_leaves)
-    last_row = n if totals[FULL_ROW] < 0 else totals[FULL_ROW]
-    totals[EMITTED] = emit(order, observed, last_row, slots, entries, emitted)
+    totals[EMITTED] = emit(order, observed, n if totals[FULL_ROW] < 0 else totals[FULL_ROW], slots, entries, emitted)
     forget(leaving[:n_leaving], slots, e_reference)
+
+
+@njit(cache=True)
+def watch(time, totals):  # type: ignore[no-untyped-def]
+    """Stream time after each change; the operator's own moves on."""
+    observed = np.empty(time.shape[0], np.int64)
+    highest = totals[STREAM_TIME]
+    for row in range(time.shape[0]):
+        highest = max(highest, time[row])
+        observed[row] = highest
+    totals[STREAM_TIME] = highest
+    return observed
+
+
+@njit(cache=True)
+def schedule(observed, limit, wait, s_end, s_flags, e_leaves, leaving):  # type: ignore[no-untyped-def]
+    """Say of every entry that was there before at which row it leaves; those that do go to ``leaving``."""
+    n, n_leaving = observed.shape[0], 0
+    for slot in range(s_flags.shape[0]):
+        if s_flags[slot] & LIVE:
+            e_leaves[slot] = n
+            if n > 0 and s_end[slot] <= limit:
+                e_leaves[slot] = first_reaching(observed, 0, s_end[slot] + wait)
+                leaving[n_leaving] = slot
+                n_leaving += 1
+    return n_leaving
+
+
+@njit(cache=True)
+def entry_bytes(sizes, row, prior, prior_hash):  # type: ignore[no-untyped-def]
+    """What Kafka counts for an entry: an old value that equals the prior one is kept once."""
+    fixed, new_bytes, old_bytes, old_hash = sizes[0][row], sizes[1][row], sizes[2][row], sizes[3][row]
+    same = old_bytes == prior and old_hash == prior_hash
+    return fixed + max(prior, 0) + (0 if same or old_bytes < 0 else old_bytes) + new_bytes
 
 
 @njit(cache=True)

@@ -66,7 +66,7 @@ def test_the_asset_graph_shows_every_table_of_the_pipeline_and_its_edges(browser
 def test_a_materialization_shows_its_increment_its_books_and_its_table(browser, address, artifacts):
     browser.get(f"{address}/assets/flights/outputs/departures_per_hour?view=events")
 
-    shown(browser, "//*[starts-with(text(), 'Materialized in')]")
+    shown(browser, "//div[starts-with(normalize-space(), 'Materialized in run')]")
     got = {name: value_of(browser, name) for name in ("increment", "table_version", "records_undecodable")}
     save(browser, artifacts / "dagster-materialization.png")
 

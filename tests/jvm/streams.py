@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+import tempfile
 from pathlib import Path
 
 from jobs.spark import resolve
@@ -11,10 +12,12 @@ STREAMS = f"org.apache.kafka:kafka-streams:{VERSION}"
 TEST_UTILS = f"org.apache.kafka:kafka-streams-test-utils:{VERSION}"
 
 
-def run_java(program: Path, *arguments: str, packages: tuple[str, ...] = (STREAMS,)) -> str:
-    """What a single-file Java ``program`` prints; a failure shows what it said."""
+def run_java(program: Path, *, packages: tuple[str, ...] = (STREAMS,), text: str = "") -> str:
+    """What a single-file Java ``program`` prints about ``text``, its input; a failure shows what it said."""
     class_path = os.pathsep.join(map(str, resolve(packages)))
-    command = ["java", "-cp", class_path, str(program), *arguments]
-    said = subprocess.run(command, capture_output=True, text=True, encoding="utf-8", check=False)
+    with tempfile.TemporaryDirectory() as scratch:  # state stores and unpacked libraries
+        options = ["-Dfile.encoding=UTF-8", f"-Djava.io.tmpdir={scratch}", "-cp", class_path]
+        command = ["java", *options, str(program)]
+        said = subprocess.run(command, input=text, capture_output=True, text=True, encoding="utf-8", check=False)
     assert said.returncode == 0, said.stderr
     return said.stdout

@@ -41,8 +41,8 @@ def test_a_file_gets_one_line_an_increment(replayed, tmp_path):
     drive(copied(replayed, tmp_path), Progress(stream, 8, seconds=Clock()))
 
     assert stream.getvalue() == (
-        "4 of 8 records · 8/s · increment 1 · stream time 1970-01-01 00:00:00.200\n"
-        "8 of 8 records · 8/s · increment 2 · stream time 1970-01-01 00:00:00.400\n"
+        "increment 1 · 4 of 8 records · 8/s · stream time 1970-01-01 00:00:00.200\n"
+        "increment 2 · 8 of 8 records · 8/s · stream time 1970-01-01 00:00:00.400\n"
     )
 
 
@@ -54,10 +54,10 @@ def test_a_terminal_gets_a_bar_that_is_drawn_over(replayed, tmp_path, monkeypatc
 
     drawn = stream.getvalue().split("\r")
     assert stream.getvalue().count("\n") == 1
-    assert drawn[1].startswith("[------------------------]   0% 0 of 8 records")
-    assert drawn[1].rstrip().endswith("increment 1 · planned")
-    assert drawn[-1].startswith("[########################] 100% 8 of 8 records")
-    assert drawn[-1].rstrip().endswith("increment 2 · stream time 1970-01-01 00:00:00.400 · done")
+    assert drawn[1].startswith("[------------]   0% increment 1 · 0 of 8 records · ")
+    assert drawn[1].rstrip().endswith("/s · planned")
+    assert drawn[-1].startswith("[############] 100% increment 2 · 8 of 8 records · ")
+    assert drawn[-1].rstrip().endswith("stream time 1970-01-01 00:00:00.400 · done")
     for before, line in itertools.pairwise(drawn[1:]):
         assert len(line) >= len(before.rstrip()), "the end of the longer line before would stay"
 
@@ -68,7 +68,7 @@ def test_a_line_is_cut_to_the_width_of_the_terminal(monkeypatch):
 
     Progress(stream, 8, seconds=Clock()).on_step("committed outputs/sessions 3")
 
-    assert stream.getvalue() == "\r[------------------------]   0% 0 of 8 "
+    assert stream.getvalue() == "\r[------------]   0% increment 3 · 0 of "
 
 
 def test_unread_records_are_those_behind_the_last_done_cut(replayed, tmp_path):
