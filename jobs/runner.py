@@ -52,6 +52,11 @@ class TaskDescription:
         """As Kafka's TaskId prints."""
         return f"{self.sub_topology}_{self.partition}"
 
+    @property
+    def size(self) -> int:
+        """Offsets or files to read: how long the task will take, compared with others of its stage."""
+        return len(self.pieces) if self.slice is None else self.slice.end - self.slice.begin
+
 
 @dataclass(slots=True)
 class TaskReport:

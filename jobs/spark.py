@@ -132,6 +132,7 @@ def _settings(jars: Sequence[Path]) -> dict[str, str]:
         "spark.driver.memory": os.environ.get("REPLAY_SPARK_DRIVER_MEMORY") or "2g",
         "spark.driver.extraJavaOptions": f"-Duser.timezone=UTC -Dlog4j2.configurationFile={logging_rules}",
         "spark.executor.extraJavaOptions": "-Duser.timezone=UTC",
+        "spark.python.daemon.module": "jobs.worker_daemon",
         "spark.python.worker.faulthandler.enabled": "true",
         "spark.sql.execution.arrow.pyspark.enabled": "true",
         "spark.sql.session.timeZone": "UTC",

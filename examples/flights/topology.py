@@ -1,6 +1,16 @@
 """Two answers over the flights: final departures per origin and hour, and duty sessions of every aircraft."""
 
-from jobs.topology import Consumed, Serde, SessionWindows, StreamsBuilder, Suppressed, TimeWindows, Topology, fold
+from jobs.topology import (
+    Consumed,
+    Materialized,
+    Serde,
+    SessionWindows,
+    StreamsBuilder,
+    Suppressed,
+    TimeWindows,
+    Topology,
+    fold,
+)
 
 
 def build() -> Topology:
@@ -14,8 +24,12 @@ def build() -> Topology:
         builder.stream("departures", Consumed(Serde.string(), departure))
         .group_by_key()
         .windowed_by(TimeWindows.of_size("1h", grace="4h"))
-        .aggregate(departures=fold.count(), mean_minutes_late=fold.mean("minutes_late"))
-        .suppress(Suppressed.until_window_closes())
+        .aggregate(
+            departures=fold.count(),
+            mean_minutes_late=fold.mean("minutes_late"),
+            materialized=Materialized.as_("hours"),
+        )
+        .suppress(Suppressed.until_window_closes(name="open-hours"))
         .to("departures_per_hour")
     )
 
@@ -32,8 +46,9 @@ def build() -> Topology:
             minutes_in_air=fold.sum("minutes_in_air"),
             first_airport=fold.min_by("origin", by="record_time_ms"),
             last_airport=fold.max_by("destination", by="record_time_ms"),
+            materialized=Materialized.as_("duties"),
         )
-        .suppress(Suppressed.until_window_closes())
+        .suppress(Suppressed.until_window_closes(name="open-duties"))
         .to("aircraft_sessions")
     )
     return builder.build()

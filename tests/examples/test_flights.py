@@ -45,7 +45,7 @@ def test_the_hours_count_every_flight_that_was_neither_late_nor_still_waiting(de
     tables = tables_of(demo[0], PIPELINE, topology)
 
     final = sum(row["value"]["departures"] for row in tables["outputs/departures_per_hour"])
-    waiting = sum(row["value"]["departures"] for row in tables["state/KTABLE-SUPPRESS-STATE-STORE-0000000004"])
+    waiting = sum(row["value"]["departures"] for row in tables["state/open-hours-store"])
     late = sum(row["topic"] == "departures" and row["is_record"] for row in tables["dropped"])
     assert (final, waiting, late) == (308_552, 83, 19_886)
     assert final + waiting + late == 336_776 - 8_255
