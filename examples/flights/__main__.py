@@ -127,10 +127,9 @@ def _show_books(reports: list[IncrementReport]) -> dict[str, Books]:
 
 def _check_by_hand(warehouse: Warehouse, books: dict[str, Books], flown: int) -> bool:
     """Every flight is in a final hour, in an hour still open, or a late drop."""
-    final = (
-        pl.from_arrow(read_changelog(warehouse, PIPELINE, "departures_per_hour"))["value"].struct["departures"].sum()
-    )
-    still_open = pl.from_arrow(read_store(warehouse, PIPELINE, topology, "open-hours-store"))["value"].struct["departures"].sum()
+    changelog = read_changelog(warehouse, PIPELINE, "departures_per_hour")
+    buffer = read_store(warehouse, PIPELINE, topology, "open-hours-store")
+    final, still_open = (pl.from_arrow(rows)["value"].struct["departures"].sum() for rows in (changelog, buffer))
     late = books["departures"].dropped
     is_right = final + still_open + late == flown
     print(f"\nBy hand: {final:,} in final hours + {still_open:,} in hours still open + {late:,} late drops", end=" ")
