@@ -20,6 +20,7 @@ from state.buffers import is_valid
 from state.keys import Keys
 from state.records import Batch, Chunk, Drops, Values
 from state.serdes import Serde
+from state.tables import DROPPED_SCHEMA
 from state.times import NO_TIMESTAMP_MS
 
 CHUNK_RECORDS = 131_072
@@ -329,20 +330,7 @@ def _output(batch: Batch, chunk: Chunk) -> pa.Table:
     )
 
 
-_DROPPED = pa.schema(
-    [
-        ("node", pa.string()),
-        ("reason", pa.string()),
-        ("topic", pa.string()),
-        ("offset", pa.int64()),
-        ("record_time_ms", pa.int64()),
-        ("stream_time_ms", pa.int64()),
-        ("limit_ms", pa.int64()),
-        ("window_start_ms", pa.int64()),
-        ("window_end_ms", pa.int64()),
-        ("is_record", pa.bool_()),
-    ]
-)
+_DROPPED = pa.schema([c for c in DROPPED_SCHEMA if c.name not in ("partition", "increment", "sub_topology")])
 
 
 def _dropped(chunk: Chunk) -> pa.Table:

@@ -139,6 +139,8 @@ def show(options: Namespace) -> int:
         rows = rows.drop_columns([column for column in HIDDEN if column in rows.column_names])
         shown = rows.slice(0, options.limit).to_pylist()
     print(text_table([flat_row(row, as_numbers=options.raw) for row in shown] or [dict.fromkeys(rows.column_names)]))
+    if kind == "state" and options.topology is None:
+        print("rows as they are stored; with --topology, what the store shows (without those past its retention)")
     if total > len(shown):
         print(f"… {len(shown):,} of {total:,} rows; --limit shows more")
     return 0

@@ -12,7 +12,7 @@ from numba import njit
 
 from jobs.kernels.program import ADD, EMIT, MERGE, OLD, START
 from jobs.kernels.time_windows import PROGRAM, REFUSALS, STREAM_TIME, UPDATES
-from state.stores.slots import CHANGED, FREE_TOP, LIVE, LIVE_COUNT, OBSERVED_MS, STORED
+from state.stores.slots import CHANGED, FREE_TOP, LIVE, LIVE_COUNT, OBSERVED_MS, vacate
 
 NO_SLOT = -1
 
@@ -115,7 +115,7 @@ def link(slots, lists, slot):  # type: ignore[no-untyped-def]
     """Enter a session into its key's list, which is ordered by falling end."""
     s_key, _, s_end, _, s_flags, _, _, counts = slots
     head, following = lists
-    s_flags[slot] = (s_flags[slot] & STORED) | LIVE | CHANGED
+    s_flags[slot] = LIVE | CHANGED
     counts[LIVE_COUNT] += 1
     before, at = NO_SLOT, head[s_key[slot]]
     while at != NO_SLOT and s_end[at] > s_end[slot]:
@@ -139,13 +139,7 @@ def unlink(slots, lists, slot):  # type: ignore[no-untyped-def]
         head[s_key[slot]] = following[slot]
     else:
         following[before] = following[slot]
-    counts[LIVE_COUNT] -= 1
-    if s_flags[slot] & STORED:
-        s_flags[slot] = STORED
-    else:
-        s_flags[slot] = 0
-        free[counts[FREE_TOP]] = slot
-        counts[FREE_TOP] += 1
+    vacate(s_flags, free, counts, slot)
 
 
 @njit(cache=True)
