@@ -1,11 +1,11 @@
-"""Runs tasks on Spark: one row of a small frame a task, one ``mapInArrow`` a stage.
+"""Runs tasks on Spark: one row of a small frame a slot, one ``mapInArrow`` a stage.
 
 Rule: Spark places tasks and nothing else; records go from file to file inside a task and never through Spark. The
 topology travels with the function, so the packages must be installed where workers run (and Numba's cache with them).
 """
 
 import pickle
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import asdict
 from typing import Any
 
@@ -26,14 +26,15 @@ class SparkRunner:
 
     def run(self, topology: Topology, descriptions: list[TaskDescription]) -> list[TaskReport]:
         """Reports in order of ``descriptions``. Raises what a task raised, as if it had run here."""
-        # The longest first, so that none begins when the others are done.
-        order = sorted(range(len(descriptions)), key=lambda number: -descriptions[number].size)
-        work = cloudpickle.dumps((topology, [descriptions[number] for number in order]))
-        # spark.range with as many partitions as rows gives every partition exactly one row, so every task its own slot.
-        numbers = self.spark.range(0, len(descriptions), 1, len(descriptions))
+        shares = share_out(
+            [description.size for description in descriptions], self.spark.sparkContext.defaultParallelism
+        )
+        work = cloudpickle.dumps((topology, descriptions, shares))
+        # spark.range with as many partitions as rows gives every partition one row, so every share a slot of its own.
+        numbers = self.spark.range(0, len(shares), 1, len(shares))
         rows = numbers.mapInArrow(_worker(work), "id long, report binary").collect()
         reports: list[TaskReport] = []
-        for row in sorted(rows, key=lambda row: order[row["id"]]):
+        for row in sorted(rows, key=lambda row: row["id"]):
             outcome = pickle.loads(bytes(row["report"]))
             if isinstance(outcome, ReplayError):
                 raise outcome
@@ -41,13 +42,27 @@ class SparkRunner:
         return reports
 
 
+def share_out(sizes: list[int], slots: int) -> list[list[int]]:
+    """Numbers of the tasks that each slot runs one after the other: the longest first, to the slot with least to do.
+
+    Starting a Python task costs Spark some 50 ms, so there are no more of them than can run at once.
+    """
+    shares: list[list[int]] = [[] for _ in range(min(len(sizes), slots))]
+    loads = [0] * len(shares)
+    for number in sorted(range(len(sizes)), key=lambda number: -sizes[number]):
+        least = loads.index(min(loads))
+        shares[least].append(number)
+        loads[least] += sizes[number]
+    return shares
+
+
 def _worker(work: bytes) -> Callable[[Iterable[pa.RecordBatch]], Iterable[pa.RecordBatch]]:
-    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        topology, descriptions = pickle.loads(work)
+    def run(batches: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
+        topology, descriptions, shares = pickle.loads(work)
         for batch in batches:
-            numbers = batch.column(0).to_pylist()
-            outcomes = [pickle.dumps(_outcome(topology, descriptions[number])) for number in numbers]
-            yield pa.record_batch([pa.array(numbers), pa.array(outcomes, pa.binary())], ["id", "report"])
+            for number in [number for share in batch.column(0).to_pylist() for number in shares[share]]:
+                report = pickle.dumps(_outcome(topology, descriptions[number]))
+                yield pa.record_batch([pa.array([number]), pa.array([report], pa.binary())], ["id", "report"])
 
     return run
 

@@ -12,7 +12,7 @@ from numba import njit
 
 from jobs.kernels.program import ADD, EMIT, MERGE, OLD, START
 from jobs.kernels.time_windows import PROGRAM, REFUSALS, STREAM_TIME, UPDATES
-from state.stores.slots import CHANGED, FREE_TOP, LIVE, LIVE_COUNT, OBSERVED_MS, vacate
+from state.stores.slots import CHANGED, FREE_TOP, LIVE, LIVE_COUNT, OBSERVED_MS, STORED
 
 NO_SLOT = -1
 
@@ -77,7 +77,7 @@ def aggregate_sessions(  # type: ignore[no-untyped-def]
                 u_start[n_updates], u_end[n_updates], u_stream_time[n_updates] = s_start[slot], s_end[slot], observed
                 u_valid[n_updates], u_old_valid[n_updates] = False, True
                 n_updates += 1
-            unlink(slots, lists, slot)
+            unlink(s_key, s_flags, free, counts, head, following, slot)
         is_null = null_after[2 * (n_found == 0) + (not valid[row])]
         p_flags[n_program], p_slot[n_program], p_argument[n_program] = flags | ADD | EMIT, merged, row
         n_program += 1
@@ -97,7 +97,7 @@ def aggregate_sessions(  # type: ignore[no-untyped-def]
             free[counts[FREE_TOP]] = merged
             counts[FREE_TOP] += 1
         else:
-            link(slots, lists, merged)
+            link(s_key, s_end, s_flags, counts, head, following, merged)
     totals[UPDATES], totals[PROGRAM], totals[REFUSALS], totals[STREAM_TIME] = n_updates, n_program, n_refusals, observed
 
 
@@ -111,10 +111,8 @@ def is_expired(end, limit, segment):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True)
-def link(slots, lists, slot):  # type: ignore[no-untyped-def]
+def link(s_key, s_end, s_flags, counts, head, following, slot):  # type: ignore[no-untyped-def]
     """Enter a session into its key's list, which is ordered by falling end."""
-    s_key, _, s_end, _, s_flags, _, _, counts = slots
-    head, following = lists
     s_flags[slot] = LIVE | CHANGED
     counts[LIVE_COUNT] += 1
     before, at = NO_SLOT, head[s_key[slot]]
@@ -128,10 +126,8 @@ def link(slots, lists, slot):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True)
-def unlink(slots, lists, slot):  # type: ignore[no-untyped-def]
+def unlink(s_key, s_flags, free, counts, head, following, slot):  # type: ignore[no-untyped-def]
     """Take a session out of its key's list; a stored one stays behind as a grave."""
-    s_key, _, _, _, s_flags, _, free, counts = slots
-    head, following = lists
     before, at = NO_SLOT, head[s_key[slot]]
     while at != slot:
         before, at = at, following[at]
@@ -139,7 +135,13 @@ def unlink(slots, lists, slot):  # type: ignore[no-untyped-def]
         head[s_key[slot]] = following[slot]
     else:
         following[before] = following[slot]
-    vacate(s_flags, free, counts, slot)
+    counts[LIVE_COUNT] -= 1
+    if s_flags[slot] & STORED:
+        s_flags[slot] = STORED
+    else:
+        s_flags[slot] = 0
+        free[counts[FREE_TOP]] = slot
+        counts[FREE_TOP] += 1
 
 
 @njit(cache=True)

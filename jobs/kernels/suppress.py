@@ -14,7 +14,7 @@ from numba import njit
 
 from state.keys import compare_serialized, compare_serialized_sessions
 from state.stores.slot_index import delete, find, insert, rebuild, replace
-from state.stores.slots import CHANGED, FREE_TOP, LIVE, LIVE_COUNT, vacate
+from state.stores.slots import CHANGED, FREE_TOP, LIVE, LIVE_COUNT, STORED
 
 NO_VALUE = -1
 
@@ -254,7 +254,13 @@ def forget(leaving, slots, e_reference):  # type: ignore[no-untyped-def]
         if few and find(table, s_key, s_start, s_end, s_key[slot], s_start[slot], s_end[slot]) == slot:
             delete(table, s_key, s_start, s_end, slot)
         e_reference[slot] = NO_VALUE
-        vacate(s_flags, free, counts, slot)
+        if s_flags[slot] & STORED:
+            s_flags[slot] = STORED
+        else:
+            s_flags[slot] = 0
+            free[counts[FREE_TOP]] = slot
+            counts[FREE_TOP] += 1
+    counts[LIVE_COUNT] -= leaving.shape[0]
     if not few and leaving.shape[0]:
         rebuild(table, s_key, s_start, s_end, s_flags)
 

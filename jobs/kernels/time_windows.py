@@ -10,7 +10,7 @@ from numba import njit
 
 from jobs.kernels.program import ADD, EMIT, OLD, START
 from state.stores.slot_index import delete, find, insert
-from state.stores.slots import CHANGED, FREE_TOP, LIVE, LIVE_COUNT, OBSERVED_MS, vacate
+from state.stores.slots import CHANGED, FREE_TOP, LIVE, LIVE_COUNT, OBSERVED_MS, STORED
 
 UPDATES, PROGRAM, REFUSALS, STREAM_TIME = 0, 1, 2, 3
 """Places in ``totals``: updates, program entries and refusals written; the operator's stream time in and out."""
@@ -90,7 +90,13 @@ def remove(slots, slot):  # type: ignore[no-untyped-def]
     """Take a window whose aggregate became null out of the store."""
     s_key, s_start, s_end, _, s_flags, table, free, counts = slots
     delete(table, s_key, s_start, s_end, slot)
-    vacate(s_flags, free, counts, slot)
+    counts[LIVE_COUNT] -= 1
+    if s_flags[slot] & STORED:
+        s_flags[slot] = STORED
+    else:
+        s_flags[slot] = 0
+        free[counts[FREE_TOP]] = slot
+        counts[FREE_TOP] += 1
 
 
 def updates_per_record(size: int, advance: int) -> int:

@@ -73,7 +73,8 @@ class SessionAggregate(Aggregate):
 
     def _remove(self, slot: int) -> None:
         if self.slots.flags[slot] & LIVE:
-            session_windows.unlink(self.slot_columns(), self._lists(), slot)
+            s = self.slots
+            session_windows.unlink(s.key, s.flags, s.free, s.counts, *self._lists(), slot)
 
     def _decide(self, batch: Batch, begin: int, end: int) -> Decisions:
         updates, program, refusals = session_windows.rooms(end - begin, int(self.slots.counts[LIVE_COUNT]))

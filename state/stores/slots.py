@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from typing import ClassVar
 
 import numpy as np
-from numba import njit
 
 from state.stores import slot_index
 
@@ -23,18 +22,6 @@ CHANGED = 4
 
 FREE_TOP, OBSERVED_MS, LIVE_COUNT = 0, 1, 2
 """Places in ``Slots.counts``: free slots left, the store's own stream time (-1: none yet), live slots."""
-
-
-@njit(cache=True)
-def vacate(flags, free, counts, slot):  # type: ignore[no-untyped-def]
-    """Take live ``slot`` away: free it, or leave a grave where the durable table has its row."""
-    counts[LIVE_COUNT] -= 1
-    if flags[slot] & STORED:
-        flags[slot] = STORED
-    else:
-        flags[slot] = 0
-        free[counts[FREE_TOP]] = slot
-        counts[FREE_TOP] += 1
 
 
 class Slots:
