@@ -162,11 +162,12 @@ class _Pipeline:
         """Stage after stage: a sub-topology runs when all that write its repartition table have run."""
         reports: list[TaskReport] = []
         state = self._state_files()
+        landed = {topic: Landed.of(self.warehouse, topic) for topic in self.topology.source_topics()}
         for sub in self.topology.sub_topologies:
             descriptions = [
                 description
                 for partition in range(plan.partitions[str(sub.id)])
-                if (description := self._describe(plan, sub, partition, reports, state)) is not None
+                if (description := self._describe(plan, sub, partition, reports, state, landed)) is not None
             ]
             if descriptions:
                 reports += self.runner.run(self.topology, descriptions)
@@ -179,6 +180,7 @@ class _Pipeline:
         partition: int,
         reports: list[TaskReport],
         state: dict[str, list[DataFile]],
+        landed: dict[str, Landed],
     ) -> TaskDescription | None:
         """The task, or None when it has nothing to read."""
         source, p = sub.source, str(partition)
@@ -191,8 +193,8 @@ class _Pipeline:
             if not pieces:
                 return None
         else:
-            landed = self._landed(source.topic)
-            slice_ = landed.slice(p, plan.cut_from[source.topic].get(p, 0), plan.cut_to[source.topic].get(p, 0))
+            begin, end = (cut[source.topic].get(p, 0) for cut in (plan.cut_from, plan.cut_to))
+            slice_ = landed[source.topic].slice(p, begin, end)
             if not slice_.files:
                 return None
         return TaskDescription(
@@ -215,9 +217,6 @@ class _Pipeline:
             },
             before=self.previous.get("tasks", {}).get(f"{sub.id}_{partition}", {}),
         )
-
-    def _landed(self, topic: str) -> Landed:
-        return Landed.of(self.warehouse, topic)
 
     def _state_files(self) -> dict[str, list[DataFile]]:
         """Files of every store as of the increment before, whatever was half written since."""

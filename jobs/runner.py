@@ -328,9 +328,7 @@ REPARTITION_SCHEMA = pa.schema(
 
 def state_schema(topology: Topology, store: str) -> pa.Schema:
     """partition, increment, deleted, then the store's own columns."""
-    for sub in topology.sub_topologies:
-        stores = Task(topology, sub).stores
-        if store in stores:
-            head = [("partition", pa.int32()), ("increment", pa.int64()), ("deleted", pa.bool_())]
-            return pa.schema([*(pa.field(*column) for column in head), *stores[store].rows_schema()])
-    raise AssertionError(f"no store {store} in the topology")
+    sub = topology.sub_topology_of(store)
+    assert sub is not None, f"no store {store} in the topology"
+    head = [("partition", pa.int32()), ("increment", pa.int64()), ("deleted", pa.bool_())]
+    return pa.schema([*(pa.field(*column) for column in head), *Task(topology, sub).stores[store].rows_schema()])

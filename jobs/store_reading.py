@@ -22,7 +22,7 @@ def read_store(
     Columns: partition, key, [window_start_ms, window_end_ms], value, record_time_ms, perhaps more of the store's own.
     Raises ConfigError for a store that the topology does not have, LedgerError for an increment that is not done.
     """
-    sub = next((sub for sub in topology.sub_topologies if store in [node.store for node in sub.stores]), None)
+    sub = topology.sub_topology_of(store)
     if sub is None:
         known = ", ".join(node.store for node in topology.stores())
         raise ConfigError("store", f"one of {known}", repr(store), "name a store of the topology")

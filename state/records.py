@@ -14,9 +14,6 @@ from state.buffers import is_valid
 from state.errors import BufferFull
 from state.keys import Keys
 
-NULL_KEY = -1
-"""Code of the null key in a batch's ``key`` column."""
-
 
 class Column(Protocol):
     """Values of a batch's rows, perhaps not computed yet."""
@@ -48,7 +45,7 @@ class Batch:
     """Records between two operators. All arrays have one element a record.
 
     ``cause`` int32: row of the chunk that caused the record, never falling.
-    ``key`` int32: code in ``keys``, ``NULL_KEY`` for null. ``time_ms`` int64: record time.
+    ``key`` int32: code in ``keys``, ``state.keys.NULL_CODE`` for null. ``time_ms`` int64: record time.
     ``valid`` bool: false for a tombstone. ``value``: the values, null where not valid.
     ``window_start_ms``/``window_end_ms`` int64 or None: of a windowed key; the end is exclusive for time windows and
     inclusive for sessions. ``old``/``old_valid``: the value that the change replaced, where an operator below asks.

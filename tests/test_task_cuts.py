@@ -74,6 +74,17 @@ def run_in_chunks(topology: Topology, size: int) -> tuple[Task, list[Result]]:
     return task, [task.process(records(*LATE[at : at + size])) for at in range(0, len(LATE), size)]
 
 
+def assert_the_same_came_of(task: Task, got: list[Result], whole: Task, want: Result) -> None:
+    """Results, stores and clocks of a run in parts are those of the run in one piece."""
+    outputs, dropped, dead = everything(got)
+    want_outputs, want_dropped, want_dead = everything([want])
+    assert outputs == want_outputs
+    assert in_order(dropped) == in_order(want_dropped)
+    assert dead == want_dead
+    assert stores_of(task) == stores_of(whole)
+    assert task.clocks() == whole.clocks()
+
+
 @pytest.mark.parametrize("build", BUILDS)
 @pytest.mark.parametrize("size", [1, 2, 7])
 def test_where_the_tape_is_cut_into_chunks_changes_nothing(build, size):
@@ -82,13 +93,7 @@ def test_where_the_tape_is_cut_into_chunks_changes_nothing(build, size):
 
     task, got = run_in_chunks(topology, size)
 
-    outputs, dropped, dead = everything(got)
-    want_outputs, want_dropped, want_dead = everything([want])
-    assert outputs == want_outputs
-    assert in_order(dropped) == in_order(want_dropped)
-    assert dead == want_dead
-    assert stores_of(task) == stores_of(whole)
-    assert task.clocks() == whole.clocks()
+    assert_the_same_came_of(task, got, whole, want)
     assert (task.counts, task.lateness) == (whole.counts, whole.lateness)
 
 
@@ -129,13 +134,7 @@ def test_where_the_tape_is_cut_into_increments_changes_nothing(build, cuts):
 
     task, got = run_in_increments(topology, cuts)
 
-    outputs, dropped, dead = everything(got)
-    want_outputs, want_dropped, want_dead = everything([want])
-    assert outputs == want_outputs
-    assert in_order(dropped) == in_order(want_dropped)
-    assert dead == want_dead
-    assert stores_of(task) == stores_of(whole)
-    assert task.clocks() == whole.clocks()
+    assert_the_same_came_of(task, got, whole, want)
 
 
 @pytest.mark.parametrize("build", BUILDS)

@@ -17,7 +17,7 @@ from jobs.folds.python import PythonState
 from jobs.kernels import records
 from jobs.kernels.program import EMIT
 from jobs.kernels.time_windows import PROGRAM, REFUSALS, UPDATES, remove
-from jobs.operators.operator import Clocks, Place, StatefulOperator
+from jobs.operators.operator import Clocks, Place, StatefulOperator, marked
 from state.buffers import is_valid
 from state.records import Batch, Chunk, Drops, Values
 from state.stores.slots import LIVE_COUNT, OBSERVED_MS, Slots
@@ -68,7 +68,7 @@ class Updates:
         wanted = np.full(len(decided.row), -1, np.int64)
         wanted[rows] = np.arange(len(rows))
         wanted[~decided.valid] = -1
-        wanted_old = np.full(len(decided.row), -1, np.int64)
+        wanted_old = np.full(len(decided.row) if with_old else 0, -1, np.int64)
         if with_old:
             wanted_old[decided.old_valid] = np.flatnonzero(decided.old_valid)
         asked = Wanted(wanted, wanted_old, len(rows), len(decided.row) if with_old else 0)
@@ -168,11 +168,7 @@ class Aggregate(StatefulOperator):
         return decided
 
     def _remove(self, slot: int) -> None:
-        remove(self.slot_columns(), slot)
-
-    def slot_columns(self) -> tuple[np.ndarray, ...]:
-        s = self.slots
-        return s.key, s.start, s.end, s.time, s.flags, s.table, s.free, s.counts
+        remove(self.slots.columns(), slot)
 
     def _settle(self) -> None:
         """Finish the chunk before: run a program nobody asked for, and forget rows whose time is over."""
@@ -213,13 +209,7 @@ class Aggregate(StatefulOperator):
     def changes(self) -> pa.Table:
         self._settle()
         changed, graves = np.setdiff1d(self.slots.changed(), self._expired()), self.slots.graves()
-        alive, gone = self._table(changed), self._table(graves)
-        return pa.concat_tables(
-            [
-                alive.append_column("deleted", pa.array(np.zeros(len(changed), np.bool_))),
-                gone.append_column("deleted", pa.array(np.ones(len(graves), np.bool_))),
-            ]
-        )
+        return marked(self._table(changed), self._table(graves))
 
     def rows(self) -> pa.Table:
         self._settle()
@@ -292,7 +282,7 @@ class RecordAggregate(Aggregate):
             self.aggregation.null_after,
             self.aggregation.only.starts_null,
             self.place.wants_old,
-            self.slot_columns(),
+            self.slots.columns(),
             updates,
             program,
             refused,

@@ -8,6 +8,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from jobs.expressions import Shape
@@ -74,3 +75,9 @@ class StatefulOperator(Operator):
     def metrics(self) -> dict[str, Any]:
         """Numbers of this increment for its report."""
         return {}
+
+
+def marked(alive: pa.Table, gone: pa.Table) -> pa.Table:
+    """Rows that are there now and rows that are not any more, told apart by ``deleted``."""
+    marks = (alive, np.zeros(len(alive), np.bool_)), (gone, np.ones(len(gone), np.bool_))
+    return pa.concat_tables([rows.append_column("deleted", pa.array(deleted)) for rows, deleted in marks])

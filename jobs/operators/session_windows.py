@@ -65,7 +65,7 @@ class SessionAggregate(Aggregate):
 
     def _released(self) -> None:
         self._reserve_keys()
-        session_windows.relink(self.slot_columns(), self._lists())
+        session_windows.relink(self.slots.columns(), self._lists())
 
     def _expired(self) -> np.ndarray:
         live = self.slots.live()
@@ -87,7 +87,7 @@ class SessionAggregate(Aggregate):
             self.segment_ms,
             self.aggregation.null_after,
             self.place.wants_old,
-            self.slot_columns(),
+            self.slots.columns(),
             self._lists(),
             updates,
             program,

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from jobs.kernels import suppress
-from jobs.operators.operator import Clocks, Place, StatefulOperator
+from jobs.operators.operator import Clocks, Place, StatefulOperator, marked
 from state.errors import BufferFull
 from state.records import Batch, Chunk, Values
 from state.serdes import Serde
@@ -77,7 +77,7 @@ class SuppressUntilWindowCloses(StatefulOperator):
             self.wait_ms,
             self.is_session,
             self.limits,
-            self._slot_columns(),
+            slots.columns(),
             (slots.reference, slots.bytes, slots.prior_bytes, slots.prior_hash, slots.leaves),
             out,
             self.totals,
@@ -144,10 +144,6 @@ class SuppressUntilWindowCloses(StatefulOperator):
         error.cause_row = int(batch.cause[row])
         return error
 
-    def _slot_columns(self) -> tuple[np.ndarray, ...]:
-        s = self.slots
-        return s.key, s.start, s.end, s.time, s.flags, s.table, s.free, s.counts
-
     # --- state -----------------------------------------------------------------------------------------------
 
     def resume(self, rows: pa.Table, clocks: Clocks) -> None:
@@ -171,13 +167,7 @@ class SuppressUntilWindowCloses(StatefulOperator):
 
     def changes(self) -> pa.Table:
         changed, graves = self.slots.changed(), self.slots.graves()
-        alive, gone = self._table(changed), self._table(graves)
-        return pa.concat_tables(
-            [
-                alive.append_column("deleted", pa.array(np.zeros(len(changed), np.bool_))),
-                gone.append_column("deleted", pa.array(np.ones(len(graves), np.bool_))),
-            ]
-        )
+        return marked(self._table(changed), self._table(graves))
 
     def rows(self) -> pa.Table:
         return self._table(self.slots.live())

@@ -53,7 +53,7 @@ class TimeWindowAggregate(Aggregate):
             self.aggregation.null_after,
             self.aggregation.only.starts_null,
             self.place.wants_old,
-            self.slot_columns(),
+            self.slots.columns(),
             updates,
             program,
             refusals,

@@ -71,6 +71,10 @@ class Topology:
     def stores(self) -> list[StoreNode]:
         return [node for node in self.graph.nodes.values() if isinstance(node, StoreNode)]
 
+    def sub_topology_of(self, store: str) -> SubTopology | None:
+        """The sub-topology that keeps ``store``; None when there is none."""
+        return next((sub for sub in self.sub_topologies if store in [node.store for node in sub.stores]), None)
+
     def suppress_above(self, sink: SinkNode) -> SuppressNode | None:
         """The suppress whose final results ``sink`` writes, or None when it writes something else."""
         for node in self.graph.above(sink):

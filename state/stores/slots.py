@@ -51,6 +51,10 @@ class Slots:
     def observed_stream_time_ms(self) -> int:
         return int(self.counts[OBSERVED_MS])
 
+    def columns(self) -> tuple[np.ndarray, ...]:
+        """What kernels take as ``slots``; right until the next ``reserve``."""
+        return self.key, self.start, self.end, self.time, self.flags, self.table, self.free, self.counts
+
     def reserve(self, slots: int) -> None:
         """Make room for ``slots`` more live slots."""
         missing = slots - int(self.counts[FREE_TOP])
