@@ -9,7 +9,7 @@ TopologyError and not a failure at three in the morning.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import polars as pl
@@ -32,6 +32,12 @@ class Windowed(NamedTuple):
     key: Any
     window_start_ms: int
     window_end_ms: int
+
+
+class Columns(Protocol):
+    """What an expression may name."""
+
+    def columns(self) -> dict[str, pa.DataType]: ...
 
 
 @dataclass(frozen=True)
@@ -90,27 +96,32 @@ def _field(struct: pa.StructArray, name: str) -> pa.Array:
 
 @dataclass(frozen=True, eq=False)
 class Expression:
-    """A polars expression bound to the shape it reads; ``result`` is the serde of what it gives."""
+    """A polars expression bound to the columns it reads; ``result`` is the serde of what it gives."""
 
     expression: pl.Expr
-    shape: Shape
+    shape: Columns
     result: Serde
     name: str
     place: str
 
     def evaluate(self, batch: Batch) -> pa.Array:
         """One value a record. Raises TaskFailed when polars cannot compute it on these values."""
-        frame = self.shape.frame(batch, self.expression.meta.root_names())
+        assert isinstance(self.shape, Shape)
+        return self.compute(self.shape.frame(batch, self.expression.meta.root_names()))
+
+    def compute(self, frame: pl.DataFrame) -> pa.Array:
+        """One value a row of ``frame``, which has the columns that the expression names."""
+        rows = frame.height
         try:
             column = frame.select(self.expression.alias("result"))["result"]
         except pl.exceptions.PolarsError as error:
             raise TaskFailed(
                 self.place, "values that the expression can compute", str(error).splitlines()[0], "correct the step"
             ) from error
-        if len(column) == 1 and len(batch) != 1 and not self.expression.meta.root_names():  # a constant
-            column = column.extend_constant(column[0], len(batch) - 1) if len(batch) else column.clear()
-        if len(column) != len(batch):
-            got = f"{len(column)} values for {len(batch)} records"
+        if len(column) == 1 and rows != 1 and not self.expression.meta.root_names():  # a constant
+            column = column.extend_constant(column[0], rows - 1) if rows else column.clear()
+        if len(column) != rows:
+            got = f"{len(column)} values for {rows} records"
             raise TaskFailed(self.place, "one value for each record", got, "correct the step")
         return self._arrow(column)
 
@@ -124,7 +135,7 @@ class Expression:
             raise TaskFailed(self.place, expected, got, "correct the step, or cast it") from error
 
 
-def bind(expressible: Expressible, shape: Shape, place: str) -> Expression:
+def bind(expressible: Expressible, shape: Columns, place: str) -> Expression:
     """Check ``expressible`` against ``shape``; ``place`` is named in errors.
 
     Raises TopologyError for text that is no SQL expression, an unknown column, types that do not fit or that no serde
@@ -162,7 +173,7 @@ def _serde_of(column: pl.Series, expressible: Expressible, place: str) -> Serde:
         raise TopologyError(place, f"a result of type {error.expected}", got, error.next_step) from error
 
 
-def bind_predicate(expressible: Expressible, shape: Shape, place: str) -> Expression:
+def bind_predicate(expressible: Expressible, shape: Columns, place: str) -> Expression:
     """As ``bind``, and the result must be boolean."""
     predicate = bind(expressible, shape, place)
     if predicate.result.arrow_type != pa.bool_():
@@ -230,8 +241,13 @@ class Struct:
 
 def bind_struct(columns: Mapping[str, Expression], place: str) -> Struct:
     """``columns`` as the fields of a value. Raises TopologyError for a type that JSON does not have."""
+    return Struct(columns, fields_of(columns, place))
+
+
+def fields_of(columns: Mapping[str, Expression], place: str) -> Serde:
+    """Serde of a value with ``columns`` as its fields."""
     fields = [pa.field(name, column.result.arrow_type) for name, column in columns.items()]
     try:
-        return Struct(columns, Serde.of(pa.struct(fields)))
+        return Serde.of(pa.struct(fields))
     except ConfigError as error:
         raise TopologyError(place, f"fields of type {error.expected}", error.got, error.next_step) from error

@@ -13,18 +13,20 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from jobs.file_source import FileSource
 from jobs.landing_files import FileLander
 from jobs.landing_kafka import KafkaLander, KafkaSource
+from jobs.landing_records import RecordLander
 from state.commit import transaction_version
 from state.errors import CommitLost, LandingError
 from state.files import live_files, open_table
 from state.ledger import Ledger, LedgerRow
 from state.tables import Warehouse
 
-__all__ = ["FileSource", "KafkaSource", "LandingReport", "land_files", "land_kafka"]
+__all__ = ["FileSource", "KafkaSource", "LandingReport", "land_files", "land_kafka", "land_records"]
 
 
 @dataclass(frozen=True)
@@ -95,6 +97,22 @@ def land_kafka(
     """
     lander = KafkaLander(spark, warehouse, topic, source, max_records)
     return _land(warehouse, topic, lander, clock_ms or _wall_clock_ms)
+
+
+def land_records(
+    warehouse: Warehouse,
+    topic: str,
+    records: pa.Table,
+    *,
+    partitions: int = 1,
+    clock_ms: Callable[[], int] | None = None,
+) -> LandingReport:
+    """Land ``records`` (see RecordLander for the columns) after those landed before, in their order.
+
+    Raises LandingError when an unfinished landing was of other records, LedgerConflict when another runner lands the
+    same increment.
+    """
+    return _land(warehouse, topic, RecordLander(warehouse, topic, records, partitions), clock_ms or _wall_clock_ms)
 
 
 def _land(warehouse: Warehouse, topic: str, lander: Lander, clock_ms: Callable[[], int]) -> LandingReport:

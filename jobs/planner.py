@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from jobs.tape import Slice, slice_of
-from jobs.topology.nodes import RepartitionNode
-from jobs.topology.topology import SubTopology, Topology
+from jobs.topology.nodes import RepartitionNode, SourceNode
+from jobs.topology.topology import Topology
 from state.errors import ConfigError
 from state.files import DataFile, read_files
 from state.ledger import Ledger
@@ -98,11 +98,21 @@ class Planner:
     """``previous``: content of the last done row, or {}."""
 
     def __init__(
-        self, warehouse: Warehouse, topology: Topology, *, increment: int, previous: dict[str, Any], idle: str
+        self,
+        warehouse: Warehouse,
+        topology: Topology,
+        *,
+        increment: int,
+        previous: dict[str, Any],
+        idle: str,
+        order: str = "time",
     ) -> None:
-        if idle not in ("wait", "proceed"):
-            raise ConfigError("idle", '"wait" or "proceed"', repr(idle), "choose one")
-        self.topology, self.increment, self.previous, self.idle = topology, increment, previous, idle
+        for name, given, known in (("idle", idle, ("wait", "proceed")), ("order", order, ("time", "arrival"))):
+            if given not in known:
+                raise ConfigError(name, " or ".join(f'"{choice}"' for choice in known), repr(given), "choose one")
+        self.topology, self.increment, self.previous, self.idle, self.order = (
+            topology, increment, previous, idle, order,
+        )  # fmt: skip
         self.landed = {topic: Landed.of(warehouse, topic) for topic in topology.source_topics()}
         cut_from: Cut = previous.get("cut_to", {})
         self.begin: Cut = {
@@ -110,17 +120,32 @@ class Planner:
         }
 
     def partitions(self) -> dict[str, int]:
-        """Tasks of every sub-topology. A repartition table keeps the number it was made with."""
+        """Tasks of every sub-topology. A repartition table keeps the number it was made with.
+
+        Raises ConfigError when topics that meet have different numbers of partitions.
+        """
         before: dict[str, int] = self.previous.get("partitions", {})
         counts: dict[str, int] = {}
+        of_kafka_id: dict[int, int] = {}
         for sub in self.topology.sub_topologies:
-            if isinstance(sub.source, RepartitionNode):
-                above = next(other for other in self.topology.sub_topologies if sub.source in other.repartitions)
-                wanted = sub.source.partitions or counts[str(above.id)]
-                counts[str(sub.id)] = before.get(str(sub.id), wanted)
-            else:
-                counts[str(sub.id)] = len(self.landed[sub.source.topic].ends)
+            landed = {s.topic: len(self.landed[s.topic].ends) for s in sub.sources if isinstance(s, SourceNode)}
+            if len(set(landed.values())) > 1:
+                raise ConfigError(
+                    f"sub-topology {sub.kafka_id}", "topics with equally many partitions", str(landed),
+                    "use repartition() on one of the streams",
+                )  # fmt: skip
+            wanted = of_kafka_id.get(sub.kafka_id) or next(iter(landed.values()), 0)
+            if not wanted:
+                wanted = max(self._wanted(source, counts) for source in sub.sources)
+            counts[str(sub.id)] = before.get(str(sub.id), wanted)
+            of_kafka_id[sub.kafka_id] = counts[str(sub.id)]
         return counts
+
+    def _wanted(self, source: SourceNode | RepartitionNode, counts: dict[str, int]) -> int:
+        """Partitions that a repartition table asks for, or as many as the sub-topology above has tasks."""
+        assert isinstance(source, RepartitionNode)
+        above = next(other for other in self.topology.sub_topologies if source in other.repartitions)
+        return source.partitions or counts[str(above.id)]
 
     def plans(self, max_records: int | None) -> Iterator[Plan]:
         """Increments to run one after the other; none when there is nothing to read."""
@@ -139,64 +164,127 @@ class Planner:
             records = sum(
                 landed.slice(p, begin[topic][p], cut[topic][p]).count()
                 for topic, landed in self.landed.items()
+                if self.topology.readers_of(topic)
                 for p in landed.ends
             )
-            if records:
+            if any(cut[topic] != begin[topic] for topic in cut):
                 yield Plan(increment, begin, cut, records, waiting, self.partitions(), self.topology.fingerprint)
                 begin, increment = cut, increment + 1
 
     def _waits(self) -> bool:
-        return self.idle == "wait" and any(sub.repartitions for sub in self.topology.sub_topologies)
+        """Whether records of several queues meet anywhere, whose order waits for the slowest."""
+        if self.idle == "proceed" or self.order == "arrival":
+            return False
+        return any(
+            sub.repartitions or sub.globals or sum(isinstance(source, SourceNode) for source in sub.sources) > 1
+            for sub in self.topology.sub_topologies
+        )
 
     def _unread(self) -> _Unread:
-        """Rule: a record's place is the largest time of its tape up to it, then topic, partition and offset."""
+        """Rule: a record's place is its arrival, or the largest time of its tape up to it, then topic, partition and
+        offset.
+        """
         columns: list[tuple[np.ndarray, ...]] = []
         for number, (topic, landed) in enumerate(self.landed.items()):
             for p, end in landed.ends.items():
-                times = landed.slice(p, self.begin[topic][p], end).times()
-                seen = np.concatenate([[self._tape_time(topic, p)], times["timestamp"].to_numpy()])
-                running = np.maximum.accumulate(seen)[1:]
-                n = len(times)
-                columns.append((running, np.full(n, number), np.full(n, int(p)), times["offset"].to_numpy()))
+                rows = landed.slice(p, self.begin[topic][p], end).times(arrival=self.order == "arrival")
+                if self.order == "arrival":
+                    place = rows["arrival"].to_numpy()
+                else:
+                    seen = np.concatenate([[self._tape_time(topic, p)], rows["timestamp"].to_numpy()])
+                    place = np.maximum.accumulate(seen)[1:]
+                n = len(rows)
+                columns.append((place, np.full(n, number), np.full(n, int(p)), rows["offset"].to_numpy()))
         time_ms, topics, partitions, offsets = (np.concatenate(column) for column in zip(*columns, strict=True))
         order = np.lexsort((offsets, partitions, topics, time_ms))
         return _Unread(time_ms[order], topics[order], partitions[order], offsets[order])
 
-    def _sub_topology(self, topic: str) -> SubTopology:
-        return next(sub for sub in self.topology.sub_topologies if sub.source.topic == topic)
-
     def _tape_time(self, topic: str, partition: str) -> int:
-        task: dict[str, Any] = self.previous.get("tasks", {}).get(f"{self._sub_topology(topic).id}_{partition}", {})
+        """Largest time of the topic's partition that an increment before has read."""
+        if topic in self._meeting_topics():
+            found: dict[str, dict[str, int]] = self.previous.get("tape_times", {})
+            return found.get(topic, {}).get(partition, NO_TIMESTAMP_MS)
+        (sub,) = self.topology.readers_of(topic)
+        task: dict[str, Any] = self.previous.get("tasks", {}).get(f"{sub.id}_{partition}", {})
         return int(task.get("tape_time_ms", NO_TIMESTAMP_MS))
 
+    def _meeting_topics(self) -> set[str]:
+        """Topics of which a task reads more than one, so that its own tape time is not theirs."""
+        found: set[str] = set()
+        for sub in self.topology.sub_topologies:
+            topics = [node.topic for node in (*sub.sources, *sub.globals) if not isinstance(node, RepartitionNode)]
+            if len(topics) > 1:
+                found |= set(topics)
+        return found
+
+    def tape_times(self, plan: Plan) -> dict[str, dict[str, int]]:
+        """Largest time of every partition of the meeting topics up to the cut, for the done row."""
+        found = {topic: dict(times) for topic, times in self.previous.get("tape_times", {}).items()}
+        for topic in self._meeting_topics():
+            landed = self.landed[topic]
+            for p, end in plan.cut_to[topic].items():
+                times = landed.slice(p, plan.cut_from[topic].get(p, 0), end).times()["timestamp"]
+                if len(times):
+                    before = found.setdefault(topic, {}).get(p, NO_TIMESTAMP_MS)
+                    found[topic][p] = max(before, int(times.to_numpy().max()))
+        return found
+
     def _is_ready(self, unread: _Unread) -> np.ndarray:
-        """Which of ``unread`` can be placed for good: those before the time that every partition of their topic has
+        """Which of ``unread`` can be placed for good: those before the time that every queue which they meet has
         reached.
         """
         ready = np.ones(len(unread), np.bool_)
-        if self.idle == "proceed":
+        if not self._waits():
             return ready
-        for number, (topic, landed) in enumerate(self.landed.items()):
-            if not self._sub_topology(topic).repartitions:
-                continue
-            reached = []
-            for p in landed.ends:
-                times = unread.time_ms[(unread.topic == number) & (unread.partition == int(p))]
+        names = list(self.landed)
+        for queues in self._meetings():
+            mine, reached = np.zeros(len(unread), np.bool_), []
+            for topic, p in queues:
+                rows = (unread.topic == names.index(topic)) & (unread.partition == int(p))
+                mine |= rows
+                times = unread.time_ms[rows]
                 last = int(times[-1]) if len(times) else self._tape_time(topic, p)
                 if last != NO_TIMESTAMP_MS:
                     reached.append(last)
             if len(reached) > 1:
-                ready &= (unread.topic != number) | (unread.time_ms < min(reached))
+                ready &= ~mine | (unread.time_ms < min(reached))
         return ready
+
+    def _meetings(self) -> list[set[tuple[str, str]]]:
+        """Queues (topic, partition) whose records meet, in a task or through a repartition table."""
+        groups: list[set[tuple[str, str]]] = []
+        of_sub: dict[int, set[tuple[str, str]]] = {}
+        for sub in self.topology.sub_topologies:
+            landed = [(s.topic, p) for s in sub.sources if isinstance(s, SourceNode) for p in self.landed[s.topic].ends]
+            everything = {(t.topic, p) for t in sub.globals for p in self.landed[t.topic].ends} | set(landed)
+            above = [of_sub[o.id] for o in self.topology.sub_topologies if o.id in of_sub
+                     and (set(o.repartitions) & set(sub.sources) or o.kafka_id == sub.kafka_id)]  # fmt: skip
+            of_sub[sub.id] = everything.union(*above)
+            if sub.globals or sub.repartitions or above:
+                groups.append(of_sub[sub.id])
+            else:
+                groups += [{queue for queue in landed if queue[1] == p} for p in {p for _, p in landed}]
+        merged: list[set[tuple[str, str]]] = []
+        for group in groups:
+            touching = [other for other in merged if other & group]
+            merged = [other for other in merged if not other & group] + [group.union(*touching)]
+        return merged
 
     def _cuts(self, unread: _Unread, max_records: int) -> Iterator[Cut]:
         cut = self.begin
         names = list(self.landed)
-        for first in range(0, len(unread), max_records):
+        first = 0
+        while first < len(unread):
+            after = min(first + max_records, len(unread))
+            if (
+                self._meeting_topics() and self.order == "time"
+            ):  # records of one time meet in the order of their queues, which a cut must not part
+                after = int(np.searchsorted(unread.time_ms, unread.time_ms[after - 1], "right"))
             cut = {topic: dict(partitions) for topic, partitions in cut.items()}
-            for row in _last_of_each(unread, first, min(first + max_records, len(unread))):
+            for row in _last_of_each(unread, first, after):
                 cut[names[unread.topic[row]]][str(unread.partition[row])] = int(unread.offset[row]) + 1
             yield cut
+            first = after
 
 
 def _last_of_each(unread: _Unread, first: int, after: int) -> np.ndarray:

@@ -7,7 +7,7 @@ is simply run again; nothing here commits. The same function runs in process and
 import resource
 import time
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Protocol
 
@@ -18,13 +18,21 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from jobs.operators import StatefulOperator
-from jobs.tape import CAUSE_COLUMNS, Slice, merge_causes
-from jobs.task import Result, Task
+from jobs.task import Result, Task, empty_input
+from jobs.task_tape import PLACE_COLUMNS, Places, Queue, TaskTape
 from jobs.topology.nodes import RepartitionNode
 from jobs.topology.topology import SubTopology, Topology
 from state.errors import ReplayError, TaskFailed
 from state.files import DataFile, TaskFile, read_rows
-from state.tables import DEAD_LETTER_SCHEMA, DROPPED_SCHEMA, PipelineTables, Warehouse, open_filesystem, output_schema
+from state.tables import (
+    DEAD_LETTER_SCHEMA,
+    DROPPED_SCHEMA,
+    HEADERS,
+    PipelineTables,
+    Warehouse,
+    open_filesystem,
+    output_schema,
+)
 from state.times import NO_TIMESTAMP_MS
 
 
@@ -32,8 +40,9 @@ from state.times import NO_TIMESTAMP_MS
 class TaskDescription:
     """What a task needs to run anywhere. ``before``: the task's entry of the last done row, or {}.
 
-    ``slice``: of a landed topic; ``pieces``: files of a repartition's rows, in order of the tasks that wrote them.
-    ``state``: store → committed files of the task's partition. ``repartitions``: topic → number of partitions.
+    ``queues``: what it reads, in the order of the task's sources; ``order``: "time" or "arrival". ``state``: store →
+    committed files of the task's partition; ``imported``: node of an earlier part of the sub-topology → its store.
+    ``repartitions``: topic → number of partitions.
     """
 
     warehouse: Warehouse
@@ -41,9 +50,10 @@ class TaskDescription:
     increment: int
     sub_topology: int
     partition: int
-    slice: Slice | None
-    pieces: tuple[str, ...]
+    queues: tuple[Queue, ...]
+    order: str
     state: dict[str, tuple[DataFile, ...]]
+    imported: dict[str, "ImportedStore"]
     repartitions: dict[str, int]
     before: dict[str, Any]
 
@@ -55,7 +65,22 @@ class TaskDescription:
     @property
     def size(self) -> int:
         """Offsets or files to read: how long the task will take, compared with others of its stage."""
-        return len(self.pieces) if self.slice is None else self.slice.end - self.slice.begin
+        return sum(
+            len(queue.pieces.paths)
+            if queue.slice is None and queue.pieces is not None
+            else queue.slice.end - queue.slice.begin
+            for queue in self.queues
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ImportedStore:
+    """A store that an earlier part of the same sub-topology keeps, as of the increment before."""
+
+    sub_topology: int
+    store: str
+    files: tuple[DataFile, ...]
+    clocks: dict[str, int]
 
 
 @dataclass(slots=True)
@@ -63,14 +88,15 @@ class TaskReport:
     """What a task did. ``after``: its entry for the done row; ``files`` by table ("outputs/x", "dropped", ...); JSON
     throughout.
 
-    ``pieces``: repartition topic → target partition (as text) → path. ``rss_bytes``: the most memory its process ever
-    held.
+    ``counts``: verdicts on all records read, ``landed``: on those from landed topics. ``pieces``: repartition topic or
+    exported node → target partition (as text) → path. ``rss_bytes``: the most memory its process ever held.
     """
 
     sub_topology: int
     partition: int
     after: dict[str, Any]
     counts: dict[str, Any]
+    landed: dict[str, Any]
     lateness: dict[str, int]
     suppress: dict[str, dict[str, int]]
     files: dict[str, list[dict[str, Any]]]
@@ -133,16 +159,32 @@ class _TaskRun:
 
     def __post_init__(self) -> None:
         d = self.description
-        self.sub: SubTopology = self.topology.sub_topologies[d.sub_topology]
+        self.sub: SubTopology = self.topology.sub_topology(d.sub_topology)
         self.tables: PipelineTables = d.warehouse.pipeline(d.pipeline)
         self.next_offsets: dict[str, int] = dict(d.before.get("next_offsets", {}))
-        self.causes: pa.Table | None = None
+        self.sent = 0
         self.watch = _Stopwatch()
 
     def run(self) -> TaskReport:
-        task = Task(
-            self.topology, self.sub, self.description.partition, repartition_counts=self.description.repartitions
-        )
+        d = self.description
+        task = Task(self.topology, self.sub, d.partition, repartition_counts=d.repartitions)
+        self._resume(task)
+        self.watch.lap("resume")
+        tape = self._tape(task)
+        for chunk, places in tape.chunks(task.chunk_records):
+            self.watch.lap("read")
+            result = task.process(chunk)
+            self.watch.lap("compute")
+            self._write(result, places)
+            self.watch.lap("write")
+        self._write_repartitions(tape)
+        for store, operator in task.stores.items():
+            self._write_rows(f"state/{store}", self.tables.state(store), operator.changes())
+        return self._report(task, tape)
+
+    # --- in --------------------------------------------------------------------------------------------------
+
+    def _resume(self, task: Task) -> None:
         before = self.description.before
         task.resume(
             {
@@ -150,57 +192,63 @@ class _TaskRun:
                 for store, operator in task.stores.items()
             },
             before.get("clocks", {}),
+            imported={node: self._imported(store) for node, store in self.description.imported.items()},
             stream_time_ms=before.get("stream_time_ms", NO_TIMESTAMP_MS),
             tape_time_ms=before.get("tape_time_ms", NO_TIMESTAMP_MS),
         )
-        self.watch.lap("resume")
-        for chunk in self._chunks(task.chunk_records):
-            self.watch.lap("read")
-            result = task.process(chunk)
-            self.watch.lap("compute")
-            self._write(result)
-            self.watch.lap("write")
-        for store, operator in task.stores.items():
-            self._write_rows(f"state/{store}", self.tables.state(store), operator.changes())
-        return self._report(task)
 
-    # --- in --------------------------------------------------------------------------------------------------
+    def _imported(self, imported: ImportedStore) -> pa.Table:
+        """What the store showed when the increment before was done."""
+        earlier = Task(self.topology, self.topology.sub_topology(imported.sub_topology), self.description.partition)
+        operator = earlier.stores[imported.store]
+        operator.resume(load_rows(self.tables.state(imported.store), imported.files, operator), imported.clocks)
+        return operator.contents()
 
-    def _chunks(self, records: int) -> Iterator[pa.Table]:
-        if self.description.slice is not None:
-            yield from self.description.slice.chunks(records)
-            return
-        rows = self._repartitioned()
-        for first in range(0, len(rows), records):
-            yield rows.slice(first, records)
-
-    def _repartitioned(self) -> pa.Table:
-        """Fix the order of this task's repartition records for ever, by writing them with their offsets."""
-        source = self.sub.source
-        assert isinstance(source, RepartitionNode)
-        table = f"repartition/{source.topic}"
-        first = self.next_offsets.get(table, 0)
-        rows = merge_causes([_read_piece(path) for path in self.description.pieces], first)
-        self.causes = rows.select(["offset", *CAUSE_COLUMNS])
-        self.next_offsets[table] = first + len(rows)
-        self._write_rows(table, self.tables.repartition(source.topic), rows)
-        return rows
+    def _tape(self, task: Task) -> TaskTape:
+        d = self.description
+        return TaskTape(
+            d.queues,
+            len(task.sources),
+            d.order,
+            self.sub.id,
+            d.partition,
+            d.before.get("tape_position", 0),
+            d.before.get("tape_time_ms", NO_TIMESTAMP_MS),
+            d.before.get("heap"),
+            empty_input(task).tables,
+            {
+                number: self.next_offsets.get(f"repartition/{source.topic}", 0)
+                for number, source in enumerate(self.sub.sources)
+                if isinstance(source, RepartitionNode)
+            },
+        )
 
     # --- out -------------------------------------------------------------------------------------------------
 
-    def _write(self, result: Result) -> None:
+    def _write(self, result: Result, places: Places) -> None:
         for name, rows in result.outputs.items():
             table = f"outputs/{name}"
             first = self.next_offsets.get(table, 0)
             self.next_offsets[table] = first + len(rows)
             offsets = pa.array(np.arange(first, first + len(rows)))
-            self._write_rows(table, self.tables.output(name), rows.append_column("offset", offsets))
-        for topic, rows in result.repartitions.items():
-            self._write_pieces(topic, rows)
-        sub = pa.array(np.full(len(result.dropped), self.sub.id, np.int32))
-        self._write_rows("dropped", self.tables.dropped, result.dropped.append_column("sub_topology", sub))
-        sub = pa.array(np.full(len(result.dead_letters), self.sub.id, np.int32))
-        self._write_rows("dead_letter", self.tables.dead_letter, result.dead_letters.append_column("sub_topology", sub))
+            rows = self._with_arrival(rows, places).append_column("offset", offsets)
+            self._write_rows(table, self.tables.output(name), rows)
+        for name, rows in [*result.repartitions.items(), *result.exports.items()]:
+            self._write_pieces(name, rows, places)
+        self.sent += sum(len(rows) for rows in [*result.repartitions.values(), *result.exports.values()])
+        for table, path, rows in (
+            ("dropped", self.tables.dropped, result.dropped),
+            ("dead_letter", self.tables.dead_letter, result.dead_letters),
+        ):
+            sub = pa.array(np.full(len(rows), self.sub.id, np.int32))
+            self._write_rows(table, path, self._with_arrival(rows, places).append_column("sub_topology", sub))
+
+    def _with_arrival(self, rows: pa.Table, places: Places) -> pa.Table:
+        """Rows with the arrival of the landed record that caused them, null where the order is by time."""
+        arrival = pa.nulls(len(rows), pa.int64())
+        if self.description.order == "arrival":
+            arrival = pa.array(places.columns["cause_time_ms"][rows["cause"].to_numpy()])
+        return rows.append_column("arrival", arrival)
 
     def _write_rows(self, table: str, path: str, rows: pa.Table) -> None:
         """Add ``increment`` and the columns' order, and write to the task's one file of ``table``."""
@@ -212,35 +260,37 @@ class _TaskRun:
             self.files[table] = TaskFile(path, partition=d.partition, name=f"{d.increment:08d}-{d.id}")
         self.files[table].write(rows.select(stored.names).cast(stored))
 
-    def _write_pieces(self, topic: str, rows: pa.Table) -> None:
-        """One file for every target partition, for the next stage of this increment alone."""
+    def _write_repartitions(self, tape: TaskTape) -> None:
+        """Fix the order of this task's repartition records for ever, by writing them with their offsets."""
+        for number, rows in tape.fixed.items():
+            source = self.sub.sources[number]
+            table = f"repartition/{source.topic}"
+            self.next_offsets[table] = tape.next_offset[number]
+            if "old" not in rows.column_names:
+                rows = rows.append_column("old", pa.nulls(len(rows), pa.binary()))
+            self._write_rows(table, self.tables.repartition(source.topic), rows)
+
+    def _write_pieces(self, name: str, rows: pa.Table, places: Places) -> None:
+        """One file for every target partition, for the later stages of this increment alone."""
         d = self.description
-        rows = self._with_causes(rows)
-        targets = rows["target"].to_numpy()
+        is_topic = name in [node.topic for node in self.sub.repartitions if node.is_topic]
+        found = places.of(rows["cause"].to_numpy(), deeper=int(is_topic))
+        targets = rows["target"].to_numpy() if "target" in rows.column_names else np.full(len(rows), d.partition)
+        rows = rows.set_column(rows.column_names.index("send"), "send", pa.array(rows["send"].to_numpy() + self.sent))
+        for column, numbers in found.items():
+            rows = rows.append_column(column, pa.array(numbers))
         for target in np.unique(targets).tolist():
-            if (topic, target) not in self.pieces:
+            if (name, target) not in self.pieces:
                 folder = exchange_folder(self.tables, d.increment)
                 filesystem, root = open_filesystem(folder)
                 filesystem.create_dir(root, recursive=True)
-                path = f"{folder}/{topic}-{target}-from-{d.id}-{time.time_ns()}.parquet"
+                path = f"{folder}/{name}-{target}-from-{d.id}-{time.time_ns()}.parquet"
                 writer = pq.ParquetWriter(open_filesystem(path)[1], rows.schema, filesystem=filesystem)
-                self.pieces[topic, target] = writer
-                self.piece_paths.setdefault(topic, {})[str(target)] = path
-            self.pieces[topic, target].write_table(rows.filter(pa.array(targets == target)))
+                self.pieces[name, target] = writer
+                self.piece_paths.setdefault(name, {})[str(target)] = path
+            self.pieces[name, target].write_table(rows.filter(pa.array(targets == target)))
 
-    def _with_causes(self, rows: pa.Table) -> pa.Table:
-        """Rows keep the cause that the first sub-topology gave them, through any number of repartitions."""
-        if self.causes is None:
-            return rows.append_column("cause_partition", pa.array(np.full(len(rows), self.description.partition)))
-        places = np.searchsorted(self.causes["offset"].to_numpy(), rows["cause_offset"].to_numpy())
-        causes = self.causes.take(pa.array(places))
-        for name in CAUSE_COLUMNS:
-            if name in rows.column_names:
-                rows = rows.drop_columns([name])
-            rows = rows.append_column(name, causes[name])
-        return rows
-
-    def _report(self, task: Task) -> TaskReport:
+    def _report(self, task: Task, tape: TaskTape) -> TaskReport:
         for writer in self.pieces.values():
             writer.close()
         closed = {table: file.close() for table, file in self.files.items()}
@@ -253,8 +303,11 @@ class _TaskRun:
                 "stream_time_ms": task.stream_time_ms,
                 "tape_time_ms": task.tape_time_ms,
                 "next_offsets": self.next_offsets,
+                "tape_position": tape.position,
+                "heap": tape.heap,
             },
             counts=asdict(task.counts),
+            landed=asdict(task.landed),
             lateness=asdict(task.lateness),
             suppress=task.metrics(),
             files={table: [file.to_dict()] for table, file in closed.items() if file is not None},
@@ -269,25 +322,20 @@ def load_rows(path: str, files: Sequence[DataFile], operator: StatefulOperator) 
     schema = operator.rows_schema().append(pa.field("increment", pa.int64())).append(pa.field("deleted", pa.bool_()))
     rows = read_rows(path, files, schema)
     if len(files) > 1:
-        rows = newest_rows(rows)
+        rows = newest_rows(rows, operator.row_key)
     return rows.filter(pc.invert(rows["deleted"])).drop_columns(["increment", "deleted"])
 
 
-def newest_rows(rows: pa.Table) -> pa.Table:
-    """The newest row of every key and window (in each partition), deleted marks included. Files stand in order of their
-    increments.
+def newest_rows(rows: pa.Table, row_key: Sequence[str] = StatefulOperator.row_key) -> pa.Table:
+    """The newest row of every key and window (in each partition), or of what else names a row of the store
+    (``row_key``); deleted marks included. Files stand in order of their increments.
     """
-    keys = [name for name in ("partition", "key", "window_start_ms", "window_end_ms") if name in rows.column_names]
+    keys = [name for name in ("partition", *row_key) if name in rows.column_names]
     frame = pl.from_arrow(rows.select(keys).append_column("row", pa.array(np.arange(len(rows)))))
     assert isinstance(frame, pl.DataFrame)
     frame = frame.with_columns(increment=pl.Series(rows["increment"].to_numpy())).sort("increment", maintain_order=True)
     newest = frame.unique(subset=keys, keep="last", maintain_order=True)["row"].to_numpy()
     return rows.take(pa.array(np.sort(newest)))
-
-
-def _read_piece(path: str) -> pa.Table:
-    filesystem, root = open_filesystem(path)
-    return pq.read_table(root, filesystem=filesystem)
 
 
 def exchange_folder(tables: PipelineTables, increment: int) -> str:
@@ -319,11 +367,13 @@ REPARTITION_SCHEMA = pa.schema(
         ("timestamp", pa.int64()),
         ("key", pa.binary()),
         ("value", pa.binary()),
-        *[(name, pa.int64()) for name in CAUSE_COLUMNS],
+        ("headers", HEADERS),
+        ("old", pa.binary()),
+        *[(name, pa.int64()) for name in PLACE_COLUMNS[:-1]],
         ("increment", pa.int64()),
     ]
 )
-"""A landed table of our own, and the cause of every record."""
+"""A landed table of our own, the value that a table's change replaced, and the cause of every record."""
 
 
 def state_schema(topology: Topology, store: str) -> pa.Schema:

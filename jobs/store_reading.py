@@ -24,7 +24,7 @@ def read_store(
     """
     sub = topology.sub_topology_of(store)
     if sub is None:
-        known = ", ".join(node.store for node in topology.stores())
+        known = ", ".join(topology.stores())
         raise ConfigError("store", f"one of {known}", repr(store), "name a store of the topology")
     content = done_row(warehouse, pipeline, increment).content
     path, version = warehouse.pipeline(pipeline).state(store), content["versions"][f"state/{store}"]

@@ -1,8 +1,4 @@
-"""A task's tape: the slice of its input that an increment reads, in order, as chunks.
-
-Rule: inside a partition offset order, always. Across the partitions that write one repartition table, the order of
-causes: by stream time of the task that took the cause, then its partition, then its offset (ARCHITECTURE.md, "Order").
-"""
+"""Slices of landed tables: what an increment reads of one partition of one topic, in offset order."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
@@ -12,10 +8,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from jobs.task import INPUT_COLUMNS
+from jobs.task_tables import INPUT_COLUMNS
 from state.errors import LandingError
 from state.files import DataFile
 from state.tables import open_filesystem
+
+OPTIONAL_COLUMNS = ("headers", "context_offset", "arrival")
+"""Of landed tables: headers, the offset that operators see, and the record's number among all topics' records."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +36,8 @@ class Slice:
         return cls(**{**fields, "files": tuple(DataFile.from_dict(file) for file in fields["files"])})
 
     def chunks(self, records: int) -> Iterator[pa.Table]:
-        """Chunks of about ``records`` rows with the columns a task reads. Raises LandingError when offsets do not
-        rise.
+        """Chunks of about ``records`` rows with the columns a task reads, and those of OPTIONAL_COLUMNS that the table
+        has. Raises LandingError when offsets do not rise.
         """
         waiting: list[pa.Table] = []
         size, last = 0, self.begin - 1
@@ -53,25 +52,26 @@ class Slice:
             waiting.append(piece)
             size += len(piece)
             if size >= records:
-                yield pa.concat_tables(waiting)
+                yield pa.concat_tables(waiting, promote_options="default")
                 waiting, size = [], 0
         if waiting:
-            yield pa.concat_tables(waiting)
+            yield pa.concat_tables(waiting, promote_options="default")
 
     def _pieces(self, records: int) -> Iterator[pa.Table]:
         filesystem, root = open_filesystem(self.path)
         for file in self.files:
             with filesystem.open_input_file(f"{root}/{file.path}") as source:
                 parquet = pq.ParquetFile(source)
-                for batch in parquet.iter_batches(records, columns=list(INPUT_COLUMNS)):
+                columns = [*INPUT_COLUMNS, *(name for name in OPTIONAL_COLUMNS if name in parquet.schema_arrow.names)]
+                for batch in parquet.iter_batches(records, columns=columns):
                     offsets = batch.column("offset").to_numpy()
                     first, after = np.searchsorted(offsets, [self.begin, self.end])
                     if after > first:
                         yield pa.Table.from_batches([batch.slice(first, after - first)])
 
-    def times(self) -> pa.Table:
-        """offset and timestamp of every record, in offset order."""
-        columns = ["offset", "timestamp"]
+    def times(self, *, arrival: bool = False) -> pa.Table:
+        """offset and timestamp (and arrival) of every record, in offset order."""
+        columns = ["offset", "timestamp", *(["arrival"] if arrival else [])]
         filesystem, root = open_filesystem(self.path)
         tables = []
         for file in self.files:
@@ -105,20 +105,3 @@ def slice_of(path: str, files: Sequence[DataFile], partition: int, begin: int, e
         and file.max_offset >= begin
     ]
     return Slice(path, tuple(sorted(chosen, key=lambda file: file.min_offset or 0)), begin, end)
-
-
-CAUSE_COLUMNS = ("cause_time_ms", "cause_partition", "cause_offset")
-"""Where a repartition record comes from: the order in which sources' records meet."""
-
-
-def merge_causes(pieces: Sequence[pa.Table], next_offset: int) -> pa.Table:
-    """Rows of several tasks for one partition of a repartition table, in order of causes, with their offsets.
-
-    Columns out: offset, timestamp, key, value and CAUSE_COLUMNS. Rows of one cause keep the order of their task;
-    ``pieces`` stand in order of the tasks' partitions.
-    """
-    rows = pa.concat_tables(pieces).combine_chunks()
-    keys = [rows[name].to_numpy() for name in CAUSE_COLUMNS]
-    order = np.lexsort(keys[::-1])
-    offsets = pa.array(np.arange(next_offset, next_offset + len(rows)))
-    return rows.take(pa.array(order)).append_column("offset", offsets)

@@ -7,65 +7,45 @@ records taken so far. Pure: chunks of Arrow columns in, Arrow tables out; where 
 affair.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 
-from jobs.kernels.murmur2 import murmur2_partitions
-from jobs.operators import OPERATORS, Clocks, Operator, Place, StatefulOperator
-from jobs.topology.nodes import Node, RepartitionNode, SinkNode, SourceNode, SuppressNode
+from jobs.decoding import Decoder
+from jobs.operators import Clocks, Operator, Place, StatefulOperator, TableView, build
+from jobs.operators.views import build_view
+from jobs.running import Running
+from jobs.task_tables import INPUT_COLUMNS, Input, contexts, dead_letter_table, dropped_table, import_batch
+from jobs.topology.nodes import GlobalTableNode, Node, RepartitionNode, SourceNode, SuppressNode, TableTraits
 from jobs.topology.topology import SubTopology, Topology
-from state.buffers import is_valid
+from jobs.verdicts import Counts, Lateness
+from jobs.wiring import Wiring, wire
 from state.keys import Keys
-from state.records import Batch, Chunk, Drops, Values
+from state.records import Batch, Chunk, Drops
 from state.serdes import Serde
-from state.tables import DROPPED_SCHEMA
 from state.times import NO_TIMESTAMP_MS
 
 CHUNK_RECORDS = 131_072
 """Measured: a chunk's rows and slots then fit the cache; twice or half as many cost 5 to 8 % more."""
-INPUT_COLUMNS = {"offset": pa.int64(), "timestamp": pa.int64(), "key": pa.binary(), "value": pa.binary()}
-"""Columns that a task reads of a landed or repartition table."""
-
-
-@dataclass(slots=True)
-class Lateness:
-    """Of records behind the task's stream time when they were taken: milliseconds behind, summed and largest."""
-
-    total_ms: int = 0
-    max_ms: int = 0
-    records: int = 0
-    """Records taken, those with lateness 0 included."""
-
-
-@dataclass(slots=True)
-class Counts:
-    """Verdicts: read = applied + dropped + undecodable."""
-
-    read: int = 0
-    applied: int = 0
-    dropped: int = 0
-    undecodable: int = 0
-    dropped_by_reason: dict[str, int] = field(default_factory=dict)
-    windows_refused: int = 0
-    """Windows that refused a record which others took."""
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What one chunk caused. Tables in order; ``cause_offset`` is the offset of the input record.
+    """What one chunk caused. Tables in order; ``cause``: row of the chunk (jobs/task_tables.py has their columns).
 
-    ``outputs`` by sink topic: cause_offset, key, [window_start_ms, window_end_ms], value, record_time_ms,
-    stream_time_ms. ``repartitions`` by topic: cause_offset, cause_time_ms (largest time of the tape up to it), target
-    (partition), timestamp, key, value. ``dropped``, ``dead_letters``: columns of the tables of those names, but for
-    partition, increment and sub-topology.
+    ``outputs`` by sink topic; ``repartitions`` by topic and ``exports`` by node, all with ``send`` int64: which of them
+    was sent first; ``tape_time_ms``: the largest time of the tape up to each row of the chunk.
     """
 
     outputs: dict[str, pa.Table]
     repartitions: dict[str, pa.Table]
+    exports: dict[str, pa.Table]
     dropped: pa.Table
     dead_letters: pa.Table
+    tape_time_ms: np.ndarray
+    taken: np.ndarray
+    """Rows of the chunk that are records which the task took: not imported, decodable, with a time."""
 
 
 class Task:
@@ -86,37 +66,54 @@ class Task:
         self.stream_time_ms = NO_TIMESTAMP_MS
         self.tape_time_ms = NO_TIMESTAMP_MS
         self.lateness, self.counts = Lateness(), Counts()
+        self.landed = Counts()
+        """Verdicts on the records of landed topics alone."""
         self.unfinished: Result | None = None
         """What the chunk caused on which the task failed, right up to the record that filled a buffer."""
+        self.wiring = wirings(topology)[sub_topology.id]
+        self.sources: tuple[Node, ...] = (
+            *sub_topology.sources,
+            *(self.graph.nodes[name] for name in self.wiring.imports),
+            *sub_topology.globals,
+        )
+        """What a chunk's rows may be from: topics, then imports, then global tables."""
         self.operators: dict[str, Operator] = {}
-        self._children = {node.name: self.graph.children(node.name) for node in sub_topology.nodes}
-        self._keys = {sub_topology.source.name: Keys(sub_topology.source.shape.key)}
-        self._bad_keys: dict[int, str] = {}
-        self._dispatch = {node.name: self._build(node) for node in sub_topology.nodes}
+        self.views: list[TableView] = []
+        self._decoder = Decoder()
+        self._keys = {source.name: self._decoder.keys_of(source.shape.key) for source in self.sources}
+        for node in sub_topology.nodes:
+            if not isinstance(node, SourceNode | RepartitionNode):
+                self._build(node)
         self.chunk_records = max(1, CHUNK_RECORDS // self._amplification())
 
-    def _build(self, node: Node) -> Operator | None:
-        if type(node) not in OPERATORS:
-            if node.inputs and node.name not in self._keys:
-                self._keys[node.name] = self._keys[node.inputs[0]]
-            return None
-        before = self.graph.parent(node)
-        operator = OPERATORS[type(node)](node, self._place(node, before))
-        self._keys[node.name] = getattr(operator, "keys", self._keys[before.name])
+    def _build(self, node: Node) -> None:
+        above = [self.graph.nodes[name] for name in node.inputs]
+        self._keys[node.name] = self._keys[above[0].name]
+        operator = build(node, self._place(node, above))
+        if operator is None:
+            return
+        self._keys[node.name] = getattr(operator, "keys", self._keys[node.name])
         self.operators[node.name] = operator
-        return operator
 
-    def _place(self, node: Node, before: Node) -> Place:
-        children = self._children[node.name]
-        suppresses = [child for child in children if isinstance(child, SuppressNode)]
-        wants_old = any(self.counts_bytes or child.max_bytes is not None for child in suppresses)
+    def _place(self, node: Node, above: list[Node]) -> Place:
+        children = [self.graph.nodes[edge.child] for edge in self.wiring.children.get(node.name, ())]
+        is_lazy = (
+            len(children) == 1 and isinstance(children[0], SuppressNode) and not self.wiring.readers.get(node.name)
+        )
+        keys = self._keys[above[0].name]
+        views = tuple(build_view(self.graph, name, keys) for name in getattr(node, "reads", ()))
+        self.views += views
         return Place(
             node.name,
-            before.shape,
-            self._keys[before.name],
-            wants_old=wants_old,
-            is_lazy=len(children) == len(suppresses) == 1,
+            above[0].shape,
+            keys,
+            wants_old=self.wiring.needs_old(node.name, lambda below: self.counts_bytes or below.max_bytes is not None),
+            is_lazy=is_lazy,
             counts_bytes=self.counts_bytes,
+            table=self.graph.tables.get(node.name, TableTraits()),
+            above=tuple(self.graph.tables[name] for name in node.inputs if name in self.graph.tables),
+            shapes=tuple(input_.shape for input_ in above),
+            views=views,
         )
 
     def _amplification(self) -> int:
@@ -128,10 +125,10 @@ class Task:
     def stores(self) -> dict[str, StatefulOperator]:
         """Stateful operators by the name of their store."""
         found = {}
-        for node in self.sub_topology.stores:
+        for store, node in self.sub_topology.stores.items():
             operator = self.operators[node.name]
-            assert isinstance(operator, StatefulOperator)
-            found[node.store] = operator
+            assert isinstance(operator, StatefulOperator), f"{node.name} has a store and no state"
+            found[store] = operator
         return found
 
     def resume(
@@ -139,14 +136,25 @@ class Task:
         rows: dict[str, pa.Table],
         clocks: dict[str, Clocks],
         *,
+        imported: dict[str, pa.Table] | None = None,
         stream_time_ms: int = NO_TIMESTAMP_MS,
         tape_time_ms: int = NO_TIMESTAMP_MS,
     ) -> None:
-        """Go on where the increment before ended: live rows and clocks by store. Call once, before ``process``."""
+        """Go on where the increment before ended: live rows and clocks by store. Call once, before ``process``.
+
+        ``imported``: ``contents`` of stores that belong to an earlier part of this sub-topology, by node.
+        """
         self.stream_time_ms, self.tape_time_ms = stream_time_ms, tape_time_ms
+        shown = dict(imported or {})
+        wanted = {name for view in self.views for name in view.wants}
         for store, operator in self.stores.items():
             table = rows.get(store)
             operator.resume(operator.rows_schema().empty_table() if table is None else table, clocks.get(store, {}))
+            node = self.sub_topology.stores[store].name
+            if node in wanted:
+                shown[node] = operator.contents()
+        for view in self.views:
+            view.resume({name: shown[name] for name in view.wants if name in shown})
 
     def clocks(self) -> dict[str, Clocks]:
         return {store: operator.clocks() for store, operator in self.stores.items()}
@@ -157,58 +165,87 @@ class Task:
 
     # --- records ---------------------------------------------------------------------------------------------
 
-    def process(self, records: pa.Table) -> Result:
-        """Run one chunk: columns offset int64, timestamp int64 (ms), key and value binary; in offset order.
+    def process(self, records: pa.Table | Input) -> Result:
+        """Run one chunk, in order: a table of INPUT_COLUMNS, or rows of several sources.
 
-        Raises BufferFull when a strict suppress buffer is full; ``unfinished`` then has what came before.
+        Raises the failure of the first record that ended the run (BufferFull: a strict suppress buffer is full);
+        ``unfinished`` then has what came before.
         """
-        records = records.combine_chunks()
-        # Copies: a kernel compiled for Arrow's read-only memory would be another one than for our own.
-        offset, time_ms = (records[name].to_numpy().copy() for name in ("offset", "timestamp"))
-        codes, bad_key = self._intern(_column(records, "key"))
-        decoded = self.sub_topology.source.shape.value.decode(_column(records, "value"))
-        readable = ~(bad_key | decoded.bad)
-        takes = readable & (time_ms >= 0)
-        before, stream_time = self._advance(time_ms, takes)
-        tape_time = np.maximum.accumulate(np.concatenate([[self.tape_time_ms], time_ms]))
-        self.tape_time_ms = int(tape_time[-1])
-        self._measure(before, time_ms, takes)
-        n = len(records)
-        source = self.sub_topology.source
-        verdicts = np.zeros(n, np.bool_), np.zeros(n, np.bool_)
-        chunk = Chunk(source.topic, self.partition, offset, time_ms, stream_time, tape_time[1:], *verdicts)
-        self._refuse_negative(chunk, readable & ~takes)
-        outputs, repartitions = _Collected(), _Collected()
-        batch = Batch(
-            cause=np.arange(n, dtype=np.int32),
-            key=codes,
-            keys=self._keys[source.name],
-            time_ms=time_ms,
-            valid=is_valid(decoded.values),
-            value=Values(decoded.values),
-        ).where(takes)
-        self._forward(source, batch, chunk, outputs, repartitions)
-        unread = np.flatnonzero(~readable).tolist()
-        reasons = {row: self._reason(row, int(codes[row]), decoded.reasons) for row in unread}
-        self._count(chunk, int((~readable).sum()))
+        input_ = records if isinstance(records, Input) else Input.of(records.combine_chunks())
+        batches, chunk, takes, reasons = self._take(input_)
+        running = Running(self.wiring, self.operators, chunk, self.repartition_counts)
+        running.run(batches)
+        for view in self.views:
+            view.settle()
+        unread = np.zeros(len(input_), np.bool_)
+        for number, found in reasons.items():
+            unread[input_.rows(number)[list(found)]] = True
+        self._count(chunk, unread)
+        letters = [
+            dead_letter_table(input_.tables[number], input_.rows(number), self.sub_topology.sources[number], found)
+            for number, found in reasons.items()
+        ]
         result = Result(
-            outputs.tables(), repartitions.tables(), _dropped(chunk), _dead_letters(records, source, reasons)
+            running.outputs,
+            *running.exchanged(),
+            dropped_table(chunk),
+            pa.concat_tables(letters),
+            chunk.tape_time_ms,
+            takes,
         )
         if chunk.failure is not None:
             self.unfinished = result
             raise chunk.failure
         return result
 
-    def _intern(self, key: pa.Array) -> tuple[np.ndarray, np.ndarray]:
-        """Codes of serialized keys, and which rows have an undecodable one. A key is decoded once."""
-        keys = self._keys[self.sub_topology.source.name]
-        known = len(keys)
-        codes = keys.intern(key)
-        self._bad_keys |= keys.undecodable(known)
-        return codes, np.isin(codes, list(self._bad_keys)) if self._bad_keys else np.zeros(len(codes), np.bool_)
+    def _take(self, input_: Input) -> tuple[dict[str, Batch], Chunk, np.ndarray, dict[int, dict[int, str]]]:
+        """Decoded records by source, the chunk, which rows are records taken, and why others cannot be read."""
+        n, topics = len(input_), len(self.sub_topology.sources)
+        time_ms = input_.spread("timestamp", NO_TIMESTAMP_MS)
+        is_record = np.ones(n, np.bool_) if len(self.sources) == topics else input_.source < topics
+        readable = np.ones(n, np.bool_)
+        reasons: dict[int, dict[int, str]] = {}
+        batches: dict[str, Batch] = {}
+        for number, source in enumerate(self.sources):
+            rows = input_.rows(number)
+            if number < topics or isinstance(source, GlobalTableNode):
+                batch, bad, why = self._decoder.decode(source, input_.tables[number], rows)
+                readable[rows] = ~bad
+                batches[source.name] = batch.where(~bad & (batch.time_ms >= 0))
+                if number < topics:
+                    reasons[number] = why
+            else:
+                batches[source.name] = import_batch(input_.tables[number], rows, self._keys[source.name])
+        takes = readable & (time_ms >= 0) & is_record & self._is_topic(input_)
+        before, stream_time = self._advance(time_ms, takes)
+        tape_time = np.maximum.accumulate(
+            np.concatenate([[self.tape_time_ms], np.where(is_record, time_ms, NO_TIMESTAMP_MS)])
+        )
+        self.tape_time_ms = int(tape_time[-1])
+        self.lateness.add(np.maximum(before - time_ms, 0)[takes])
+        offset = input_.spread("offset", -1)
+        names = tuple(getattr(source, "topic", source.name) for source in self.sources)
+        chunk = Chunk(
+            names,
+            self.partition,
+            input_.source,
+            offset,
+            *contexts(input_, names, offset),
+            time_ms,
+            stream_time,
+            tape_time[1:],
+            *(np.zeros(n, np.bool_), np.zeros(n, np.bool_)),
+            is_record=is_record,
+        )
+        self._refuse_negative(chunk, readable & is_record & (time_ms < 0))
+        return batches, chunk, takes, reasons
 
-    def _reason(self, row: int, code: int, reasons: dict[int, str]) -> str:
-        return f"key: {self._bad_keys[code]}" if code in self._bad_keys else f"value: {reasons[row]}"
+    def _is_topic(self, input_: Input) -> np.ndarray:
+        """Rows that Kafka would have taken from a topic."""
+        inlined = [
+            n for n, source in enumerate(self.sources) if isinstance(source, RepartitionNode) and not source.is_topic
+        ]
+        return np.isin(input_.source, inlined, invert=True) if inlined else np.ones(len(input_), np.bool_)
 
     def _advance(self, time_ms: np.ndarray, takes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Stream time before and after every record; the task's own moves on."""
@@ -217,154 +254,53 @@ class Task:
         self.stream_time_ms = int(running[-1])
         return running[:-1], running[1:]
 
-    def _measure(self, before: np.ndarray, time_ms: np.ndarray, takes: np.ndarray) -> None:
-        behind = np.maximum(before - time_ms, 0)[takes]
-        if len(behind):
-            self.lateness.total_ms += int(behind.sum())
-            self.lateness.max_ms = max(self.lateness.max_ms, int(behind.max()))
-            self.lateness.records += len(behind)
-
     def _refuse_negative(self, chunk: Chunk, negative: np.ndarray) -> None:
-        rows = np.flatnonzero(negative).astype(np.int32)
-        if len(rows):
-            chunk.refused[rows] = True
-            drops = Drops("negative-timestamp", rows, np.ones(len(rows), np.bool_), chunk.stream_time_ms[rows])
-            chunk.drops.append((self.sub_topology.source.name, rows, drops))
+        for number, source in enumerate(self.sub_topology.sources):
+            rows = np.flatnonzero(negative & (chunk.source == number)).astype(np.int32)
+            if len(rows):
+                chunk.refused[rows] = True
+                drops = Drops("negative-timestamp", rows, np.ones(len(rows), np.bool_), chunk.stream_time_ms[rows])
+                chunk.drops.append((source.name, rows, drops))
 
-    def _forward(
-        self, node: Node, batch: Batch, chunk: Chunk, outputs: "_Collected", repartitions: "_Collected"
-    ) -> None:
-        """Hand ``batch`` to the children of ``node``, depth first, in the order they were added."""
-        children = self._children[node.name]
-        if not children:
-            chunk.applied[batch.cause] = True
-        for child in children:
-            if isinstance(child, SinkNode):
-                chunk.applied[batch.cause] = True
-                outputs.add(child.topic, _output(batch, chunk))
-            elif isinstance(child, RepartitionNode):
-                chunk.applied[batch.cause] = True
-                repartitions.add(child.topic, self._repartition(child, batch, chunk))
-            else:
-                operator = self._dispatch[child.name]
-                forwarded = batch if operator is None else operator.process(batch, chunk)
-                self._forward(child, forwarded, chunk, outputs, repartitions)
+    def _count(self, chunk: Chunk, unread: np.ndarray) -> None:
+        self.counts.add(chunk, unread, chunk.is_record)
+        is_landed = np.array([isinstance(source, SourceNode) for source in self.sources])
+        if is_landed.all():
+            self.landed = self.counts
+        else:
+            self.landed.add(chunk, unread, is_landed[chunk.source])
 
-    def _repartition(self, node: RepartitionNode, batch: Batch, chunk: Chunk) -> pa.Table:
-        """Serialized records with their target partitions. Null keys are filtered, as Kafka does."""
-        kept = batch.where(batch.key >= 0)
-        key = kept.keys.take(kept.key)
-        return pa.table(
-            {
-                "cause_offset": chunk.offset[kept.cause],
-                "cause_time_ms": chunk.tape_time_ms[kept.cause],
-                "target": murmur2_partitions(key, self.repartition_counts.get(node.topic, 1)),
-                "timestamp": kept.time_ms,
-                "key": key.cast(pa.binary()),
-                "value": node.shape.value.encode(kept.value.all()),
-            }
-        )
 
-    def _count(self, chunk: Chunk, undecodable: int) -> None:
-        counts = self.counts
-        dropped = chunk.refused & ~chunk.applied
-        counts.read += len(chunk.offset)
-        counts.undecodable += undecodable
-        counts.applied += int(chunk.applied.sum())
-        counts.dropped += int(dropped.sum())
-        booked = np.zeros(len(chunk.offset), np.bool_)
-        for _, cause, drops in chunk.drops:
-            whole = np.unique(cause[drops.is_record & dropped[cause] & ~booked[cause]])
-            booked[whole] = True
-            if len(whole):
-                counts.dropped_by_reason[drops.reason] = counts.dropped_by_reason.get(drops.reason, 0) + len(whole)
-            counts.windows_refused += int((~drops.is_record).sum())
+def wirings(topology: Topology) -> dict[int, Wiring]:
+    """Wiring of every sub-topology, worked out once."""
+    if topology.wirings is None:
+        wants = {
+            node.name: [build_view(topology.graph, name, Keys(node.shape.key)).wants for name in node.reads]
+            for node in topology.graph.nodes.values()
+            if hasattr(node, "reads")
+        }
+        topology.wirings = wire(topology, wants)
+    return topology.wirings
+
+
+def empty_input(task: Task) -> Input:
+    """A chunk of no records."""
+    nothing = pa.table({name: pa.array([], kind) for name, kind in INPUT_COLUMNS.items()})
+    tables = [nothing for _ in task.sources]
+    for number, source in enumerate(task.sources):
+        if source.name in task.wiring.imports:
+            tables[number] = nothing.set_column(3, "value", pa.array([], source.shape.value.arrow_type))
+    return Input(np.zeros(0, np.int16), tuple(tables))
 
 
 def compile_kernels(topology: Topology) -> None:
     """Compile, or load from Numba's cache on disk, every kernel that ``topology`` runs, by running it over no
     records.
     """
-    nothing = pa.table({name: pa.array([], kind) for name, kind in INPUT_COLUMNS.items()})
     Keys(Serde.string()).intern(pa.array([b"key"]))
     for sub_topology in topology.sub_topologies:
         task = Task(topology, sub_topology)
         task.resume({}, {})
-        task.process(nothing)
+        task.process(empty_input(task))
         for operator in task.stores.values():
             operator.changes()
-
-
-class _Collected:
-    """Tables by name, in the order they came."""
-
-    def __init__(self) -> None:
-        self._pieces: dict[str, list[pa.Table]] = {}
-
-    def add(self, name: str, table: pa.Table) -> None:
-        self._pieces.setdefault(name, []).append(table)
-
-    def tables(self) -> dict[str, pa.Table]:
-        return {name: pa.concat_tables(pieces) for name, pieces in self._pieces.items()}
-
-
-def _column(records: pa.Table, name: str) -> pa.Array:
-    column = records[name]
-    return column.chunk(0) if column.num_chunks else pa.array([], column.type)
-
-
-def _output(batch: Batch, chunk: Chunk) -> pa.Table:
-    stream_time = chunk.stream_time_ms[batch.cause] if batch.stream_time_ms is None else batch.stream_time_ms
-    window = {}
-    if batch.window_start_ms is not None:
-        window = {"window_start_ms": batch.window_start_ms, "window_end_ms": batch.window_end_ms}
-    return pa.table(
-        {
-            "cause_offset": chunk.offset[batch.cause],
-            "key": batch.keys.typed(batch.key),
-            **window,
-            "value": batch.value.all(),
-            "record_time_ms": batch.time_ms,
-            "stream_time_ms": stream_time,
-        }
-    )
-
-
-_DROPPED = pa.schema([c for c in DROPPED_SCHEMA if c.name not in ("partition", "increment", "sub_topology")])
-
-
-def _dropped(chunk: Chunk) -> pa.Table:
-    dropped = chunk.refused & ~chunk.applied
-    pieces = [_DROPPED.empty_table()]
-    for node, cause, drops in chunk.drops:
-        n = len(cause)
-        numbers = (drops.limit_ms, drops.window_start_ms, drops.window_end_ms)
-        stream_time = chunk.stream_time_ms[cause] if drops.stream_time_ms is None else drops.stream_time_ms
-        columns = [
-            pa.array([node] * n, pa.string()),
-            pa.array([drops.reason] * n, pa.string()),
-            pa.array([chunk.topic] * n, pa.string()),
-            pa.array(chunk.offset[cause]),
-            pa.array(chunk.time_ms[cause]),
-            pa.array(stream_time),
-            *(pa.nulls(n, pa.int64()) if column is None else pa.array(column) for column in numbers),
-            pa.array(drops.is_record & dropped[cause]),
-        ]
-        pieces.append(pa.table(columns, schema=_DROPPED))
-    return pa.concat_tables(pieces)
-
-
-def _dead_letters(records: pa.Table, source: SourceNode | RepartitionNode, reasons: dict[int, str]) -> pa.Table:
-    rows = records.take(pa.array(list(reasons), pa.int64()))
-    n = len(reasons)
-    return pa.table(
-        {
-            "node": pa.array([source.name] * n, pa.string()),
-            "reason": pa.array(list(reasons.values()), pa.string()),
-            "topic": pa.array([source.topic] * n, pa.string()),
-            "offset": rows["offset"],
-            "record_time_ms": rows["timestamp"],
-            "key": rows["key"].cast(pa.binary()),
-            "value": rows["value"].cast(pa.binary()),
-        }
-    )

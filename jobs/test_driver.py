@@ -5,24 +5,28 @@ repartition topics too, before the next. Records are collected and run as one ch
 test goes through the compiled, columnar path.
 """
 
-from bisect import bisect_right
 from collections import deque
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
-from jobs.task import Task
-from jobs.topology.nodes import SourceNode
+from jobs.arrivals import LANDED, Causes
+from jobs.store_view import StoreView
+from jobs.task import Result, Task, empty_input
+from jobs.task_tables import Input
+from jobs.topology.nodes import GlobalTableNode, SourceNode
 from jobs.topology.topology import SubTopology, Topology
-from state.errors import BufferFull, ConfigError
+from state.errors import ConfigError, TaskFailed
+from state.tables import HEADERS
 from state.times import NO_TIMESTAMP_MS
 
 
 class OutputRecord(NamedTuple):
     """``window``: (start, end) in ms of a windowed key, else None. ``arrival``: number of the piped record that caused
-    it.
+    it. ``headers``: (key, value) pairs.
     """
 
     key: Any
@@ -30,6 +34,7 @@ class OutputRecord(NamedTuple):
     timestamp_ms: int
     window: tuple[int, int] | None
     arrival: int
+    headers: tuple[tuple[str, bytes | None], ...] = ()
 
 
 class DroppedRecord(NamedTuple):
@@ -57,13 +62,49 @@ class DeadLetter(NamedTuple):
     arrival: int
 
 
-@dataclass(slots=True)
-class _Tape:
-    """Records of one topic that were not run yet, and the arrival of every one since the beginning."""
+NO_OFFSET_GIVEN = -2
+"""The record's offset is its number in its topic, from 0."""
 
-    rows: list[tuple[int, bytes | None, bytes | None]]
-    arrivals: list[int]
+Headers = Sequence[tuple[str, bytes | None]]
+
+
+class _Piped(NamedTuple):
+    timestamp_ms: int
+    key: bytes | None
+    value: bytes | None
+    headers: Headers
+    offset: int | None
+    arrival: int
+
+
+@dataclass
+class _Tape:
+    """Rows of one source of one task that were not run yet, with their places, and where the next offset is."""
+
+    tables: list[pa.Table] = field(default_factory=list)
+    arrival: list[np.ndarray] = field(default_factory=list)
+    number: list[np.ndarray] = field(default_factory=list)
+    send: list[np.ndarray] = field(default_factory=list)
     next_offset: int = 0
+
+    def add(self, table: pa.Table, arrival: np.ndarray, number: np.ndarray, send: np.ndarray | None = None) -> None:
+        """``send``: which of the rows of one place comes first, where several are."""
+        self.tables.append(table)
+        self.arrival.append(arrival)
+        self.number.append(number)
+        self.send.append(np.zeros(len(arrival), np.int64) if send is None else send)
+
+    def take(self) -> tuple[pa.Table | None, np.ndarray, np.ndarray, np.ndarray]:
+        """All rows, in the order they came; the tape is empty then."""
+        none = np.zeros(0, np.int64)
+        taken = (
+            pa.concat_tables(self.tables).combine_chunks() if self.tables else None,
+            np.concatenate([none, *self.arrival]),
+            np.concatenate([none, *self.number]),
+            np.concatenate([none, *self.send]),
+        )
+        self.tables, self.arrival, self.number, self.send = [], [], [], []
+        return taken
 
 
 class TopologyTestDriver:
@@ -78,42 +119,65 @@ class TopologyTestDriver:
     def __init__(self, topology: Topology, *, counts_bytes: bool = False, chunk_records: int | None = None) -> None:
         self.topology = topology
         self._tasks = [Task(topology, sub, counts_bytes=counts_bytes) for sub in topology.sub_topologies]
-        self._tapes = {sub.source.topic: _Tape([], []) for sub in topology.sub_topologies}
         self._outputs: dict[str, deque[OutputRecord]] = {sink.topic: deque() for sink in topology.sinks()}
         self.dropped: list[DroppedRecord] = []
         self.dead_letters: list[DeadLetter] = []
-        self._taken: list[tuple[int, int, int]] = []
+        self._sources = {
+            node.topic: node for node in topology.graph.nodes.values() if isinstance(node, SourceNode | GlobalTableNode)
+        }
+        self._piped: dict[str, list[_Piped]] = {topic: [] for topic in self._sources}
+        self._tapes = {(task.sub_topology.id, source.name): _Tape() for task in self._tasks for source in task.sources}
+        self._causes = Causes()
+        self._taken: list[tuple[np.ndarray, ...]] = []
         self._arrivals = 0
-        self._failure: BufferFull | None = None
+        self._failure: TaskFailed | None = None
         for task in self._tasks:
             task.resume({}, {})
             task.chunk_records = chunk_records or task.chunk_records
 
     # --- in --------------------------------------------------------------------------------------------------
 
-    def pipe_input(self, topic: str, key: Any, value: Any, timestamp_ms: int) -> None:
-        """Pipe one record, key and value as Python values of the topic's serdes."""
+    def pipe_input(
+        self,
+        topic: str,
+        key: Any,
+        value: Any,
+        timestamp_ms: int,
+        *,
+        headers: Headers = (),
+        offset: int | None = NO_OFFSET_GIVEN,
+    ) -> None:
+        """Pipe one record, key and value as Python values of the topic's serdes.
+
+        ``offset``: what operators see as the record's offset; None for a record that is from no topic.
+        """
         shape = self._source(topic).shape
         key_bytes, value_bytes = (
             serde.encode(serde.from_python([given]))[0].as_py()
             for serde, given in ((shape.key, key), (shape.value, value))
         )
-        self.pipe_bytes(topic, key_bytes, value_bytes, timestamp_ms)
+        self.pipe_bytes(topic, key_bytes, value_bytes, timestamp_ms, headers=headers, offset=offset)
 
-    def pipe_bytes(self, topic: str, key: bytes | None, value: bytes | None, timestamp_ms: int) -> None:
+    def pipe_bytes(
+        self,
+        topic: str,
+        key: bytes | None,
+        value: bytes | None,
+        timestamp_ms: int,
+        *,
+        headers: Headers = (),
+        offset: int | None = NO_OFFSET_GIVEN,
+    ) -> None:
         """Pipe one record as a Kafka client would have written it."""
-        tape = self._tapes[self._source(topic).topic]
-        tape.rows.append((timestamp_ms, key, value))
-        tape.arrivals.append(self._arrivals)
+        self._source(topic)
+        self._piped[topic].append(_Piped(timestamp_ms, key, value, headers, offset, self._arrivals))
         self._arrivals += 1
 
-    def _source(self, topic: str) -> SourceNode:
-        for node in self.topology.graph.nodes.values():
-            if isinstance(node, SourceNode) and node.topic == topic:
-                return node
-        raise ConfigError(
-            "pipe_input", f"a topic of {self.topology.source_topics()}", repr(topic), "pipe into a source topic"
-        )
+    def _source(self, topic: str) -> SourceNode | GlobalTableNode:
+        if topic not in self._sources:
+            expected = f"a topic of {self.topology.source_topics()}"
+            raise ConfigError("pipe_input", expected, repr(topic), "pipe into a source topic")
+        return self._sources[topic]
 
     # --- out -------------------------------------------------------------------------------------------------
 
@@ -135,25 +199,20 @@ class TopologyTestDriver:
         self.run()
         return self._outputs[topic]
 
-    def store(self, name: str) -> "StoreView":
+    def store(self, name: str) -> StoreView:
         """What the store ``name`` shows now."""
         self.run()
         for task in self._tasks:
             if name in task.stores:
                 return StoreView(task, name)
-        known = [node.store for node in self.topology.stores()]
+        known = list(self.topology.stores())
         raise ConfigError("store", f"one of {known}", repr(name), "name a store of the topology")
 
     def metrics(self) -> dict[str, Any]:
         """Kafka's metrics of the run: dropped-records-total, record-lateness-avg/-max, and each suppress's."""
         self.run()
         lateness = self._lateness()
-        suppress = {
-            name: operator.metrics()
-            for task in self._tasks
-            for name, operator in task.operators.items()
-            if hasattr(operator, "metrics") and operator.metrics()
-        }
+        suppress = {node: numbers for task in self._tasks for node, numbers in task.metrics().items()}
         return {
             "dropped-records-total": len(self.dropped),
             "record-lateness-avg": float(lateness.mean()) if len(lateness) else None,
@@ -163,7 +222,10 @@ class TopologyTestDriver:
 
     def _lateness(self) -> np.ndarray:
         """Of every record taken from a topic, in the order in which one thread would have taken them."""
-        times = np.array([time_ms for _, _, time_ms in sorted(self._taken, key=lambda taken: taken[:2])], np.int64)
+        if not self._taken:
+            return np.zeros(0, np.int64)
+        arrival, number, times = (np.concatenate(columns) for columns in zip(*self._taken, strict=True))
+        times = times[np.lexsort((self._causes.sequence(number), arrival))]
         before = np.maximum.accumulate(np.concatenate([[NO_TIMESTAMP_MS], times]))[:-1]
         return np.maximum(before - times, 0)
 
@@ -172,31 +234,115 @@ class TopologyTestDriver:
     def run(self) -> None:
         """Process what was piped.
 
-        Raises BufferFull with ``arrival``, the number of the record that filled a suppress buffer. Outputs and refusals
-        up to that record can be read; the driver takes no more. (Metrics of a suppress above the full one count the
-        whole batch.)
+        Raises the failure of a record that ends the run (BufferFull: it filled a suppress buffer) with ``arrival``, the
+        record's number. Outputs and refusals up to that record can be read; the driver takes no more. (Metrics of a
+        suppress above the full one count the whole batch.)
         """
         if self._failure is not None:
-            if any(tape.rows for tape in self._tapes.values()):
+            if any(self._piped.values()):
                 raise self._failure
             return
+        if not any(self._piped.values()):
+            return
+        for topic in self._piped:
+            self._land(topic)
         for task in self._tasks:
-            tape = self._tapes[task.sub_topology.source.topic]
-            while tape.rows:
-                rows, tape.rows = tape.rows[: task.chunk_records], tape.rows[task.chunk_records :]
-                self._run_chunk(task, tape, rows)
+            self._run_task(task)
         if self._failure is not None:
             self._forget_after(self._failure.arrival)
             raise self._failure
 
-    def _fail(self, error: BufferFull, tape: _Tape) -> None:
-        """The first record that fills a buffer counts; what was piped after it is not processed any more."""
-        tape.rows.clear()
-        if self._failure is None or error.arrival < self._failure.arrival:
-            self._failure = error
-        for other in self._tapes.values():
-            waiting = other.arrivals[len(other.arrivals) - len(other.rows) :]
-            del other.rows[bisect_right(waiting, self._failure.arrival) :]
+    def _land(self, topic: str) -> None:
+        rows, self._piped[topic] = self._piped[topic], []
+        if not rows:
+            return
+        node, arrival = self._sources[topic], np.array([row.arrival for row in rows], np.int64)
+        for task in self._tasks:
+            if node not in task.sources:
+                continue
+            tape = self._tapes[task.sub_topology.id, node.name]
+            numbers = range(tape.next_offset, tape.next_offset + len(rows))
+            tape.next_offset += len(rows)
+            seen = [n if row.offset == NO_OFFSET_GIVEN else row.offset for n, row in zip(numbers, rows, strict=True)]
+            table = pa.table(
+                {
+                    "offset": pa.array(numbers, pa.int64()),
+                    "timestamp": pa.array([row.timestamp_ms for row in rows], pa.int64()),
+                    "key": pa.array([row.key for row in rows], pa.binary()),
+                    "value": pa.array([row.value for row in rows], pa.binary()),
+                    "headers": pa.array([_header_rows(row.headers) for row in rows], HEADERS),
+                    "context_offset": pa.array(seen, pa.int64()),
+                }
+            )
+            tape.add(table, arrival, np.full(len(rows), LANDED))
+
+    def _run_task(self, task: Task) -> None:
+        """Everything that waits for one task, in the order of causes."""
+        waiting = [self._tapes[task.sub_topology.id, source.name].take() for source in task.sources]
+        empty = empty_input(task)
+        tables = [empty.tables[n] if table is None else table for n, (table, *_) in enumerate(waiting)]
+        arrival, number, send = (np.concatenate([columns[n] for columns in waiting]) for n in (1, 2, 3))
+        source = np.repeat(np.arange(len(waiting), dtype=np.int16), [len(columns[1]) for columns in waiting])
+        if len(waiting) > 1:
+            order = np.lexsort((send, self._causes.sequence(number), arrival))
+            arrival, number, source = arrival[order], number[order], source[order]
+        if self._failure is not None:
+            end = int(np.searchsorted(arrival, self._failure.arrival, "right"))
+            arrival, number, source = arrival[:end], number[:end], source[:end]
+        used = np.zeros(len(tables), np.int64)
+        for first in range(0, len(source), task.chunk_records):
+            part = slice(first, first + task.chunk_records)
+            counts = np.bincount(source[part], minlength=len(tables))
+            pieces = tuple(
+                table.slice(begin, count).combine_chunks()
+                for table, begin, count in zip(tables, used.tolist(), counts.tolist(), strict=True)
+            )
+            used += counts
+            if not self._run_chunk(task, Input(source[part], pieces), arrival[part], number[part]):
+                return
+
+    def _run_chunk(self, task: Task, input_: Input, arrival: np.ndarray, number: np.ndarray) -> bool:
+        """False when a record ended the run."""
+        failed = None
+        try:
+            result = task.process(input_)
+        except TaskFailed as error:
+            if task.unfinished is None:
+                raise
+            failed, result = error, task.unfinished
+            failed.arrival = int(arrival[failed.cause_row])
+            if self._failure is None or failed.arrival < self._failure.arrival:
+                self._failure = failed
+        self._collect(task.sub_topology, arrival, result.outputs)
+        self._exchange(task, arrival, number, result)
+        self._book(arrival, result.dropped, result.dead_letters)
+        kept = result.taken.copy()
+        if failed is not None:
+            kept[failed.cause_row + 1 :] = False
+        self._taken.append((arrival[kept], number[kept], input_.spread("timestamp", NO_TIMESTAMP_MS)[kept]))
+        return failed is None
+
+    def _exchange(self, task: Task, arrival: np.ndarray, number: np.ndarray, result: Result) -> None:
+        """Hand on what goes to other tasks."""
+        for topic, table in result.repartitions.items():
+            cause, send = table["cause"].to_numpy(), table["send"].to_numpy()
+            node = next(node for node in task.sub_topology.repartitions if node.topic == topic)
+            numbers = number[cause]
+            if node.is_topic:
+                numbers = self._causes.add(topic, arrival[cause], numbers, send, table["timestamp"].to_numpy())
+            reader = next(other for other in self._tasks if node in other.sources)
+            tape = self._tapes[reader.sub_topology.id, node.name]
+            offset = pa.array(np.arange(tape.next_offset, tape.next_offset + len(table)))
+            tape.next_offset += len(table)
+            rows = table.drop_columns(["cause", "target", "send"]).append_column("offset", offset)
+            tape.add(rows, arrival[cause], numbers, None if node.is_topic else send)
+        for name, table in result.exports.items():
+            cause = table["cause"].to_numpy()
+            for reader in self._tasks:
+                if name in reader.wiring.imports:
+                    tape = self._tapes[reader.sub_topology.id, name]
+                    rows = table.drop_columns(["cause", "send"])
+                    tape.add(rows, arrival[cause], number[cause], table["send"].to_numpy())
 
     def _forget_after(self, arrival: int) -> None:
         """Other branches and the sub-topologies before ran on to the end of the batch; that did not happen."""
@@ -204,37 +350,11 @@ class TopologyTestDriver:
             self._outputs[topic] = deque(record for record in records if record.arrival <= arrival)
         self.dropped = [refusal for refusal in self.dropped if refusal.arrival <= arrival]
         self.dead_letters = [letter for letter in self.dead_letters if letter.arrival <= arrival]
-        self._taken = [taken for taken in self._taken if taken[0] <= arrival]
-
-    def _run_chunk(self, task: Task, tape: _Tape, rows: list[tuple[int, bytes | None, bytes | None]]) -> None:
-        base, tape.next_offset = tape.next_offset, tape.next_offset + len(rows)
-        records = pa.table(
-            {
-                "offset": np.arange(base, tape.next_offset),
-                "timestamp": np.array([row[0] for row in rows], np.int64),
-                "key": pa.array([row[1] for row in rows], pa.binary()),
-                "value": pa.array([row[2] for row in rows], pa.binary()),
-            }
-        )
-        try:
-            result = task.process(records)
-        except BufferFull as error:
-            assert task.unfinished is not None
-            result, rows = task.unfinished, rows[: error.cause_row + 1]
-            error.arrival = tape.arrivals[base + error.cause_row]
-            self._fail(error, tape)
-        self._collect(task.sub_topology, tape, result.outputs)
-        for topic, table in result.repartitions.items():
-            self._repartition(self._tapes[topic], tape, table)
-        self._book(tape, result.dropped, result.dead_letters)
-        unread = {letter.offset for letter in self.dead_letters if letter.topic == task.sub_topology.source.topic}
-        self._taken += [
-            (tape.arrivals[base + place], task.sub_topology.id, row[0])
-            for place, row in enumerate(rows)
-            if row[0] >= 0 and base + place not in unread
+        self._taken = [
+            tuple(column[arrivals <= arrival] for column in (arrivals, *columns)) for arrivals, *columns in self._taken
         ]
 
-    def _collect(self, sub: SubTopology, tape: _Tape, outputs: dict[str, pa.Table]) -> None:
+    def _collect(self, sub: SubTopology, arrival: np.ndarray, outputs: dict[str, pa.Table]) -> None:
         shapes = {sink.topic: sink.shape for sink in sub.sinks}
         for topic, table in outputs.items():
             shape = shapes[topic]
@@ -244,53 +364,23 @@ class TopologyTestDriver:
             if shape.window is not None:
                 bounds = (table[name].to_pylist() for name in ("window_start_ms", "window_end_ms"))
                 windows = list(zip(*bounds, strict=True))
-            arrivals = [tape.arrivals[offset] for offset in table["cause_offset"].to_pylist()]
+            arrivals = arrival[table["cause"].to_numpy()].tolist()
             times = table["record_time_ms"].to_pylist()
-            self._outputs[topic].extend(map(OutputRecord, keys, values, times, windows, arrivals))
+            headers = [
+                tuple((header["key"], header["value"]) for header in found or ())
+                for found in table["headers"].to_pylist()
+            ]
+            self._outputs[topic].extend(map(OutputRecord, keys, values, times, windows, arrivals, headers))
 
-    @staticmethod
-    def _repartition(target: _Tape, source: _Tape, table: pa.Table) -> None:
-        columns = (table[name].to_pylist() for name in ("timestamp", "key", "value"))
-        target.rows += list(zip(*columns, strict=True))
-        target.arrivals += [source.arrivals[offset] for offset in table["cause_offset"].to_pylist()]
-
-    def _book(self, tape: _Tape, dropped: pa.Table, dead_letters: pa.Table) -> None:
+    def _book(self, arrival: np.ndarray, dropped: pa.Table, dead_letters: pa.Table) -> None:
         for row in dropped.to_pylist():
             window = None if row["window_start_ms"] is None else (row["window_start_ms"], row["window_end_ms"])
             found = {name: row[name] for name in DroppedRecord._fields if name not in ("window", "arrival")}
-            self.dropped.append(DroppedRecord(**found, window=window, arrival=tape.arrivals[row["offset"]]))
+            self.dropped.append(DroppedRecord(**found, window=window, arrival=int(arrival[row["cause"]])))
         for row in dead_letters.to_pylist():
             found = {name: row[name] for name in DeadLetter._fields if name != "arrival"}
-            self.dead_letters.append(DeadLetter(**found, arrival=tape.arrivals[row["offset"]]))
+            self.dead_letters.append(DeadLetter(**found, arrival=int(arrival[row["cause"]])))
 
 
-class StoreView:
-    """Read-only look into a store: ``all``, ``get``, ``fetch``."""
-
-    def __init__(self, task: Task, name: str) -> None:
-        node = next(node for node in task.sub_topology.stores if node.store == name)
-        table = task.stores[name].contents()
-        values = table["value"].combine_chunks()
-        keys = node.shape.key.to_python(table["key"].combine_chunks())
-        windows: list[tuple[int, int] | None] = [None] * len(keys)
-        if node.shape.window is not None:
-            bounds = (table[column].to_pylist() for column in ("window_start_ms", "window_end_ms"))
-            windows = list(zip(*bounds, strict=True))
-        rows = zip(keys, windows, node.shape.value.to_python(values), strict=True)
-        self._rows = sorted(rows, key=lambda row: (repr(row[0]) if isinstance(row[0], dict) else row[0], row[1]))
-
-    def all(self) -> list[tuple[Any, tuple[int, int] | None, Any]]:
-        """(key, window or None, value) of every row, by key and window."""
-        return self._rows
-
-    def get(self, key: Any) -> Any:
-        """The value of ``key`` in a store without windows, or None."""
-        return next((value for found, window, value in self._rows if found == key and window is None), None)
-
-    def fetch(self, key: Any, from_ms: int = 0, to_ms: int = 2**63 - 1) -> list[tuple[tuple[int, int], Any]]:
-        """(window, value) of ``key``'s windows that start in ``[from_ms, to_ms]``, by start."""
-        return [
-            (window, value)
-            for found, window, value in self._rows
-            if found == key and window is not None and from_ms <= window[0] <= to_ms
-        ]
+def _header_rows(headers: Headers) -> list[dict[str, Any]] | None:
+    return [{"key": key, "value": value} for key, value in headers] or None

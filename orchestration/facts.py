@@ -38,19 +38,28 @@ def facts_of_output(topology: Topology, output: str) -> ReplayFacts:
 
 
 def _sub_topology(part: Part) -> SubTopology:
-    is_repartition = isinstance(part.source, RepartitionNode)
-    return SubTopology(part.id, (Source(part.source.topic, "repartition" if is_repartition else "landed"),))
+    return SubTopology(
+        part.id,
+        tuple(
+            Source(source.topic, "repartition" if isinstance(source, RepartitionNode) else "landed")
+            for source in part.sources
+        ),
+    )
 
 
 def _final_output(topology: Topology, part: Part, sink: SinkNode) -> FinalOutput | None:
     suppress = topology.suppress_above(sink)
-    if suppress is None or sink.shape.window is None:
+    if suppress is None or suppress.until != "window-closes" or suppress.windows is None or sink.shape.window is None:
         return None
     kind = cast(Literal["time", "sliding", "session"], suppress.windows.kind)
-    return FinalOutput(sink.topic, part.id, kind, suppress.windows.wait_ms)
+    return FinalOutput(sink.topic, part.id, kind, suppress.wait_ms)
 
 
 def _upstream(topology: Topology, part: Part) -> set[int]:
     """Ids of ``part`` and of the sub-topologies that write what it reads."""
-    writers: Iterable[Part] = (above for above in topology.sub_topologies if part.source in above.repartitions)
+    writers: Iterable[Part] = (
+        above
+        for above in topology.sub_topologies
+        if set(part.sources) & set(above.repartitions) or (above.kafka_id == part.kafka_id and above.level < part.level)
+    )
     return {part.id}.union(*(_upstream(topology, above) for above in writers))

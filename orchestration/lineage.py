@@ -8,7 +8,7 @@ sub-topology whose records it holds, as Kafka's description puts its sink there.
 from dataclasses import dataclass
 
 from jobs.topology import SubTopology, Topology
-from jobs.topology.nodes import AggregateNode, Node, RepartitionNode, SinkNode, SourceNode, SuppressNode
+from jobs.topology.nodes import GlobalTableNode, Node, RepartitionNode, SinkNode, SourceNode
 
 
 @dataclass(frozen=True)
@@ -31,32 +31,35 @@ class Table:
 
 def tables_of(topology: Topology, sub: SubTopology) -> list[Table]:
     """Tables of a sub-topology, each after those it is made from."""
-    own = {node.name for node in (*sub.nodes[1:], *sub.repartitions)}  # its source is written by another
+    written = {node.name for node in sub.nodes if not isinstance(node, SourceNode | RepartitionNode)}
+    own = written | {node.name for node in sub.repartitions}  # its sources are written by others
     return [
-        Table(_table(node), node, _upstream(topology, node))
+        Table(_table(topology, node), node, _upstream(topology, node))
         for node in topology.graph.nodes.values()
-        if node.name in own and _is_table(node)
+        if node.name in own and _is_table(topology, node)
     ]
 
 
 def _upstream(topology: Topology, node: Node) -> tuple[str, ...]:
     found: list[str] = []
-    for name in node.inputs:
+    for name in (*node.inputs, *getattr(node, "reads", ())):
         above = topology.graph.nodes[name]
-        found += [_table(above)] if _is_table(above) else _upstream(topology, above)
+        found += [_table(topology, above)] if _is_table(topology, above) else _upstream(topology, above)
     return tuple(dict.fromkeys(found))
 
 
-def _is_table(node: Node) -> bool:
-    return isinstance(node, SourceNode | RepartitionNode | AggregateNode | SuppressNode | SinkNode)
+def _is_table(topology: Topology, node: Node) -> bool:
+    ends = isinstance(node, SourceNode | GlobalTableNode | RepartitionNode | SinkNode)
+    return ends or topology.graph.store_of(node) is not None
 
 
-def _table(node: Node) -> str:
-    if isinstance(node, SourceNode):
+def _table(topology: Topology, node: Node) -> str:
+    if isinstance(node, SourceNode | GlobalTableNode):
         return f"landed/{node.topic}"
     if isinstance(node, RepartitionNode):
         return f"repartition/{node.topic}"
     if isinstance(node, SinkNode):
         return f"outputs/{node.topic}"
-    assert isinstance(node, AggregateNode | SuppressNode), f"{node.name} has no table"
-    return f"state/{node.store}"
+    store = topology.graph.store_of(node)
+    assert store is not None, f"{node.name} has no table"
+    return f"state/{store}"

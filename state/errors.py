@@ -14,7 +14,8 @@ Rule: a bug is an ``assert``; bad input is a dropped record or a dead letter; a 
     │   └── LedgerConflict     another runner took the same increment
     ├── CommitLost             Delta accepted a commit and did not make it
     └── TaskFailed             a task died; carries sub-topology, partition and the cause
-        └── BufferFull         a strict suppress buffer went over its limit (KIP-328, shutDownWhenFull)
+        ├── BufferFull         a strict suppress buffer went over its limit (KIP-328, shutDownWhenFull)
+        └── NullKey            a record without a key came to a buffer that needs one (Kafka's NullPointerException)
 """
 
 from typing import Any
@@ -70,11 +71,15 @@ class CommitLost(ReplayError):
 class TaskFailed(ReplayError):
     """A task died; carries sub-topology, partition and the cause."""
 
+    cause_row: int = -1
+    """Row of the chunk whose record ended the run, where one did."""
+    arrival: int = -1
+    """Number of that record in a test driver."""
+
 
 class BufferFull(TaskFailed):
     """A strict suppress buffer went over its limit (KIP-328, shutDownWhenFull)."""
 
-    cause_row: int = -1
-    """Row of the chunk whose record filled the buffer."""
-    arrival: int = -1
-    """Number of that record in a test driver."""
+
+class NullKey(TaskFailed):
+    """A record without a key came to a buffer that needs one (KIP-923; Kafka throws a NullPointerException)."""

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from state.buffers import is_valid
-from state.errors import BufferFull
+from state.errors import TaskFailed
 from state.keys import Keys
 
 
@@ -50,6 +50,11 @@ class Batch:
     ``window_start_ms``/``window_end_ms`` int64 or None: of a windowed key; the end is exclusive for time windows and
     inclusive for sessions. ``old``/``old_valid``: the value that the change replaced, where an operator below asks.
     ``stream_time_ms`` int64 or None: the forwarding operator's stream time; None means that of the task.
+    ``latest`` bool or None: of a table's change, whether it is the newest of its key by time (KIP-914); None: all are.
+    ``headers``: list of (key, value) a record, or None when no record has any.
+    ``path``: further columns of a record's place, where branches of the topology meet again (jobs/meeting.py).
+    ``context``: place in the chunk's topics (-1: none) and offset of every record's context, where a buffer kept them;
+    OF_CAUSE where they are those of the causing record; None when they all are.
     """
 
     cause: np.ndarray
@@ -63,23 +68,27 @@ class Batch:
     old: Column | None = None
     old_valid: np.ndarray | None = None
     stream_time_ms: np.ndarray | None = None
+    latest: np.ndarray | None = None
+    headers: pa.Array | None = None
+    path: tuple[np.ndarray, ...] = ()
+    context: tuple[np.ndarray, np.ndarray] | None = None
 
     def __len__(self) -> int:
         return len(self.cause)
 
     def where(self, mask: np.ndarray) -> "Batch":
         """The records for which ``mask`` is true."""
-        if mask.all():
-            return self
-        rows = np.flatnonzero(mask)
+        return self if mask.all() else self.take(np.flatnonzero(mask))
+
+    def take(self, rows: np.ndarray) -> "Batch":
+        """The records ``rows``, in that order."""
 
         def pick(column: np.ndarray | None) -> np.ndarray | None:
             return None if column is None else column[rows]
 
-        return Batch(
-            cause=self.cause[rows],
+        return self.forward(
+            rows,
             key=self.key[rows],
-            keys=self.keys,
             time_ms=self.time_ms[rows],
             valid=self.valid[rows],
             value=Values(self.value.take(rows)),
@@ -88,7 +97,57 @@ class Batch:
             old=None if self.old is None else Values(self.old.take(rows)),
             old_valid=pick(self.old_valid),
             stream_time_ms=pick(self.stream_time_ms),
+            latest=pick(self.latest),
         )
+
+    def forward(
+        self,
+        rows: np.ndarray,
+        *,
+        key: np.ndarray,
+        time_ms: np.ndarray,
+        valid: np.ndarray,
+        value: Column,
+        keys: Keys | None = None,
+        window_start_ms: np.ndarray | None = None,
+        window_end_ms: np.ndarray | None = None,
+        old: Column | None = None,
+        old_valid: np.ndarray | None = None,
+        stream_time_ms: np.ndarray | None = None,
+        latest: np.ndarray | None = None,
+        has_headers: bool = True,
+    ) -> "Batch":
+        """What an operator forwards because of ``rows`` of this batch (not falling), one element each.
+
+        Place and headers are those of the causing row; ``has_headers`` False: the records have none.
+        """
+        headers = None if self.headers is None or not has_headers else self.headers.take(pa.array(rows))
+        return Batch(
+            cause=self.cause[rows],
+            key=key,
+            keys=self.keys if keys is None else keys,
+            time_ms=time_ms,
+            valid=valid,
+            value=value,
+            window_start_ms=window_start_ms,
+            window_end_ms=window_end_ms,
+            old=old,
+            old_valid=old_valid,
+            stream_time_ms=stream_time_ms,
+            latest=latest,
+            headers=headers,
+            path=tuple(column[rows] for column in self.path),
+            context=None if self.context is None else (self.context[0][rows], self.context[1][rows]),
+        )
+
+    def coordinates(self, chunk: "Chunk") -> tuple[np.ndarray, np.ndarray]:
+        """Place in ``chunk.topics`` (-1: none) and offset (NO_OFFSET: none) of every record's context."""
+        source, offset = chunk.source[self.cause], chunk.context_offset[self.cause]
+        if self.context is None:
+            return np.where(offset == NO_OFFSET, -1, source), offset
+        is_own = self.context[1] == OF_CAUSE
+        source, offset = np.where(is_own, source, self.context[0]), np.where(is_own, offset, self.context[1])
+        return np.where(offset == NO_OFFSET, -1, source), offset
 
     def with_value(self, array: pa.Array) -> "Batch":
         return replace(self, value=Values(array), valid=is_valid(array), old=None, old_valid=None)
@@ -114,18 +173,28 @@ class Drops:
     window_end_ms: np.ndarray | None = None
 
 
+NO_OFFSET, OF_CAUSE = -1, -2
+"""``context_offset`` of a record that is from no topic; in ``Batch.context``: that of the causing record."""
+
+
 @dataclass(slots=True)
 class Chunk:
     """A slice of a task's tape: where its records are from, and what became of each.
 
-    ``offset``/``time_ms``/``stream_time_ms`` int64: position, record time, and the task's stream time after the record
-    was taken. ``tape_time_ms``: the largest time on the tape so far, undecodable records included.
+    ``source`` int16: place in ``topics`` of the topic that the record is from. ``offset``/``time_ms``/``stream_time_ms``
+    int64: position, record time, and the task's stream time after the record was taken. ``tape_time_ms``: the largest
+    time on the tape so far, undecodable records included. ``context_offset`` int64: the offset that operators see,
+    NO_OFFSET for a record that a punctuator made; ``context_source`` into ``context_topics``: the topic that they see.
     ``applied``/``refused`` bool: set by operators; a record may be both, when one branch took it and another did not.
     """
 
-    topic: str
+    topics: tuple[str, ...]
     partition: int
+    source: np.ndarray
     offset: np.ndarray
+    context_offset: np.ndarray
+    context_topics: tuple[str, ...]
+    context_source: np.ndarray
     time_ms: np.ndarray
     stream_time_ms: np.ndarray
     tape_time_ms: np.ndarray
@@ -133,9 +202,16 @@ class Chunk:
     refused: np.ndarray
     drops: list[tuple[str, np.ndarray, Drops]] = field(default_factory=list)
     """(node, cause of each dropped record, the refusals)."""
-    failure: BufferFull | None = None
+    failure: TaskFailed | None = None
+    is_record: np.ndarray = field(default_factory=lambda: np.zeros(0, np.bool_))
+    """Which rows are records of the task's topics, and not imported from elsewhere."""
 
-    def fail(self, error: BufferFull) -> None:
+    def context_topic(self, batch: Batch) -> pa.Array:
+        """Topic that operators see of every record of ``batch``."""
+        names = pa.array(self.context_topics, pa.string())
+        return names.take(pa.array(self.context_source[batch.cause]))
+
+    def fail(self, error: TaskFailed) -> None:
         """A record ended the run; of several such records the first counts. The task raises it when the chunk is
         done.
         """

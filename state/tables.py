@@ -19,7 +19,7 @@ from pyarrow import fs
 
 from state.errors import ConfigError
 
-_HEADERS = pa.list_(pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())]))
+HEADERS = pa.list_(pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())]))
 
 LANDED_SCHEMA = pa.schema(
     [
@@ -29,7 +29,7 @@ LANDED_SCHEMA = pa.schema(
         ("timestamp_type", pa.string()),
         ("key", pa.binary()),
         ("value", pa.binary()),
-        ("headers", _HEADERS),
+        ("headers", HEADERS),
         ("increment", pa.int64()),
     ]
 )
@@ -50,6 +50,7 @@ DROPPED_SCHEMA = pa.schema(
         ("window_start_ms", pa.int64()),
         ("window_end_ms", pa.int64()),
         ("is_record", pa.bool_()),
+        ("arrival", pa.int64()),
     ]
 )
 """`is_record`: the record had no effect anywhere in its sub-topology, so it is one of the dropped in the books; else
@@ -67,6 +68,7 @@ DEAD_LETTER_SCHEMA = pa.schema(
         ("record_time_ms", pa.int64()),
         ("key", pa.binary()),
         ("value", pa.binary()),
+        ("arrival", pa.int64()),
     ]
 )
 
@@ -85,7 +87,9 @@ _TAKEN = frozenset({"landed", "landing"})
 
 
 def output_schema(key: pa.DataType, value: pa.DataType, *, windowed: bool) -> pa.Schema:
-    """Schema of an output's changelog. A null value is a tombstone; `cause_offset` is the task's input record."""
+    """Schema of an output's changelog. A null value is a tombstone; `cause_offset` is the task's input record;
+    `arrival`: of the landed record that caused it, where the replay follows arrivals.
+    """
     window = [("window_start_ms", pa.int64()), ("window_end_ms", pa.int64())] if windowed else []
     return pa.schema(
         [
@@ -98,6 +102,8 @@ def output_schema(key: pa.DataType, value: pa.DataType, *, windowed: bool) -> pa
             ("value", value),
             ("record_time_ms", pa.int64()),
             ("stream_time_ms", pa.int64()),
+            ("headers", HEADERS),
+            ("arrival", pa.int64()),
         ]
     )
 

@@ -82,9 +82,9 @@ def tables_of(warehouse: Warehouse, pipeline: str, topology: Topology) -> dict[s
         paths |= {f"repartition/{node.topic}": tables.repartition(node.topic) for node in sub.repartitions}
     rows = {name: read_rows(path, read_files(path), table_schema(topology, name)) for name, path in paths.items()}
     found = {name: sorted(table.drop_columns(["increment"]).to_pylist(), key=_place) for name, table in rows.items()}
-    for node in topology.stores():
-        store = read_store(warehouse, pipeline, topology, node.store)
-        found[f"state/{node.store}"] = sorted(store.to_pylist(), key=repr)
+    for name in topology.stores():
+        store = read_store(warehouse, pipeline, topology, name)
+        found[f"state/{name}"] = sorted(store.to_pylist(), key=repr)
     return found
 
 

@@ -141,7 +141,7 @@ def test_the_columns_of_every_store_stand_in_state_readme():
     documented = [[row["column"] for row in columns] for columns in rows_of(stores, "column", "type", "meaning")]
     documented += [[name for name in columns if name not in WINDOW] for columns in documented]
     topology = everything()
-    columns = {node.store: state_schema(topology, node.store).names for node in topology.stores()}
+    columns = {store: state_schema(topology, store).names for store in topology.stores()}
 
     assert {store: names for store, names in columns.items() if names not in documented} == {}
 

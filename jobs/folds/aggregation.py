@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 
 from jobs.expressions import Shape
-from jobs.folds.fold import NEVER_NULL, Fold, FoldState, Program, Wanted
+from jobs.folds.fold import Fold, FoldState, Program, Wanted
 from state.errors import ConfigError, TopologyError
 from state.records import Batch
 from state.serdes import Serde
@@ -51,10 +51,6 @@ class Aggregation:
     def may_be_null(self) -> bool:
         """A plain aggregate may be null, which makes its update a tombstone."""
         return "" in self.folds and self.only.may_be_null
-
-    @property
-    def null_after(self) -> np.ndarray:
-        return self.only.null_after if "" in self.folds else NEVER_NULL
 
     def start(self) -> "AggregationState":
         states = {name: fold.start(self.shape, self.place) for name, fold in self.folds.items()}

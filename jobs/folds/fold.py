@@ -14,9 +14,6 @@ import pyarrow as pa
 from jobs.expressions import Shape
 from state.records import Batch
 
-NEVER_NULL = np.zeros(4, np.bool_)
-"""``null_after`` of a fold whose aggregate is never null: indexed by 2 * was null + value is null."""
-
 
 class Program(NamedTuple):
     """Columns of jobs/kernels/program.py, cut to their length."""
@@ -81,7 +78,5 @@ class Fold(ABC):
         """The aggregate of some records may be null, as the smallest of nothing but nulls is."""
         return False
 
-    null_after: np.ndarray = NEVER_NULL
-    starts_null: bool = False
     is_record_by_record: bool = False
     """The aggregate may become null in a way known only after the call, so each record waits for the one before."""

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from jobs.expressions import Expressible, Expression, Shape, bind
 from jobs.folds.fold import Fold, FoldState, Program, Wanted
-from jobs.kernels.program import ADD, EMIT, MERGE, OLD, START
+from jobs.kernels.program import ADD, COPY, EMIT, MERGE, OLD, START
 from state.records import Batch
 
 
@@ -49,6 +49,8 @@ class ListState(FoldState):
         for flags, slot, argument in zip(*(column.tolist() for column in program), strict=True):
             if flags & START:
                 state[slot] = []
+            if flags & COPY:
+                state[slot] = state[argument].copy()
             if flags & OLD and wanted.old[update] >= 0:
                 old[wanted.old[update]] = state[slot].copy()
             if flags & MERGE:

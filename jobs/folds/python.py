@@ -4,6 +4,7 @@ Rule: custom code costs speed, never correctness. A function may return None, wh
 decides what the next record meets, such folds run record by record.
 """
 
+import copy
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,13 +14,16 @@ import pyarrow as pa
 
 from jobs.expressions import Expressible, Expression, Shape, bind, python_keys
 from jobs.folds.fold import Fold, FoldState, Program, Wanted
-from jobs.kernels.program import ADD, EMIT, MERGE, OLD, START
+from jobs.kernels.program import ADD, COPY, EMIT, MERGE, OLD, START
 from state.errors import ConfigError, TaskFailed
 from state.records import Batch
 from state.serdes import Serde
 
 Aggregator = Callable[[Any, Any, Any], Any]
 """(key, value, aggregate) -> aggregate; for sessions a merger (key, one aggregate, other aggregate) -> aggregate."""
+
+
+_UNCHANGEABLE = (int, str, float, bool, bytes)
 
 
 def _no_merger(key: Any, one: Any, other: Any) -> Any:
@@ -35,7 +39,6 @@ class PythonFold(Fold):
     returns: Serde
     merger: Aggregator = _no_merger
     of: Expressible | None = None
-    starts_null: bool = False
     is_record_by_record: bool = True
     place: str = field(default="aggregate")
 
@@ -70,7 +73,9 @@ class PythonState(FoldState):
         return self.typed(kept_new), self.typed(kept_old)
 
     def step(self, program: Program, batch: Batch) -> tuple[list[Any], list[Any]]:
-        """New and old value of every update of ``program``, as Python values."""
+        """New and old value of every update of ``program``, as Python values; the new value of a tombstone is what it
+        deletes.
+        """
         rows, state, fold = self._python_rows(batch), self.state, self.fold
         new: list[Any] = []
         old: list[Any] = []
@@ -81,16 +86,18 @@ class PythonState(FoldState):
             for flags, slot, argument in entries:
                 if flags & START:
                     state[slot] = fold.initializer()
+                if flags & COPY:
+                    state[slot] = state[argument]
                 if flags & OLD:
                     before = state[slot]
                 if flags & MERGE:
                     key = merging_keys.pop()
-                    state[slot] = fold.merger(key, state[slot], state[argument])
+                    state[slot] = fold.merger(key, _own(state[slot]), _own(state[argument]))
                 if flags & ADD:
                     key, value = rows[argument]
-                    state[slot] = fold.aggregator(key, value, state[slot])
+                    state[slot] = fold.aggregator(key, value, _own(state[slot]))
                 if flags & EMIT:
-                    new.append(state[slot] if flags & ADD else None)
+                    new.append(state[slot])
                     old.append(before if flags & OLD else None)
         except Exception as error:
             got = f"{type(error).__name__}: {error} on key {key!r}"
@@ -104,6 +111,10 @@ class PythonState(FoldState):
         except ConfigError as error:
             next_step = "correct the aggregator, or the serde in returns"
             raise TaskFailed(self.place, f"an aggregate of {self.fold.returns}", error.got, next_step) from error
+
+    def show(self, batch: Batch, rows: list[tuple[Any, Any]]) -> None:
+        """Key and value of each row of ``batch`` as functions are to see them."""
+        self._rows_of, self._rows = batch, rows
 
     def _python_rows(self, batch: Batch) -> list[tuple[Any, Any]]:
         if self._rows_of is not batch:
@@ -124,6 +135,11 @@ class PythonState(FoldState):
 
     def result(self, saved: pa.Array) -> pa.Array:
         return saved
+
+
+def _own(aggregate: Any) -> Any:
+    """The aggregate for a function that may change it in place, as what Kafka deserializes is the function's own."""
+    return aggregate if aggregate is None or type(aggregate) in _UNCHANGEABLE else copy.deepcopy(aggregate)
 
 
 def _keys_of_merges(entries: list[tuple[int, int, int]], rows: list[tuple[Any, Any]]) -> list[Any]:
@@ -147,4 +163,4 @@ def reducer(function: Callable[[Any, Any], Any], returns: Serde) -> PythonFold:
     def merge(key: Any, one: Any, other: Any) -> Any:
         return other if one is None else function(one, other)
 
-    return PythonFold(lambda: None, add, returns, merge, starts_null=True)
+    return PythonFold(lambda: None, add, returns, merge)

@@ -6,7 +6,7 @@ Rule: a null input changes nothing in a sum, a minimum or a maximum; a count cou
 
 from numba import njit
 
-from jobs.kernels.program import ADD, EMIT, MERGE, OLD, START
+from jobs.kernels.program import ADD, COPY, EMIT, MERGE, OLD, START
 
 COUNT, SUM, MIN, MAX = 0, 1, 2, 3
 FIRST, LAST, MIN_BY, MAX_BY = 0, 1, 2, 3
@@ -23,6 +23,8 @@ def fold_numbers(kind, program, values, valid, state, state_valid, wanted, wante
         if f & START:
             state[s] = 0
             state_valid[s] = kind <= SUM
+        if f & COPY:
+            state[s], state_valid[s] = state[a], state_valid[a]
         if f & OLD and wanted_old[update] >= 0:
             old[wanted_old[update]] = state[s]
             old_valid[wanted_old[update]] = state_valid[s]
@@ -62,6 +64,8 @@ def fold_references(kind, program, base, by, by_valid, state, state_by, wanted, 
         f, s, a = flags[p], slots[p], arguments[p]
         if f & START:
             state[s] = NO_REFERENCE
+        if f & COPY:
+            state[s], state_by[s] = state[a], state_by[a]
         if f & OLD and wanted_old[update] >= 0:
             old[wanted_old[update]] = state[s]
         if f & MERGE and state[a] != NO_REFERENCE:

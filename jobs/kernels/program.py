@@ -2,6 +2,7 @@
 
 An entry is (flags, slot, argument), carried out in this order of flags:
     START     aggregate of ``slot`` = initial value
+    COPY      aggregate of ``slot`` = aggregate of slot ``argument``
     OLD       the aggregate of ``slot`` as it is now is the old value of the next update
     MERGE     aggregate of ``slot`` = merge(it, aggregate of slot ``argument``)
     ADD       aggregate of ``slot`` = add(it, value of row ``argument``)
@@ -9,4 +10,4 @@ An entry is (flags, slot, argument), carried out in this order of flags:
 One order of the rows, one implementation of the rules, any number of folds.
 """
 
-START, OLD, MERGE, ADD, EMIT = 1, 2, 4, 8, 16
+START, OLD, MERGE, ADD, EMIT, COPY = 1, 2, 4, 8, 16, 32

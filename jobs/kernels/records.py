@@ -8,19 +8,17 @@ import numpy as np
 from numba import njit
 
 from jobs.kernels.program import ADD, EMIT, OLD, START
-from jobs.kernels.time_windows import PROGRAM, REFUSALS, UPDATES, remove
+from jobs.kernels.time_windows import PROGRAM, REFUSALS, UPDATES
 from state.stores.slot_index import find, insert
 from state.stores.slots import CHANGED, FREE_TOP, LIVE, LIVE_COUNT
 
 
 @njit(cache=True)
-def aggregate_records(rows, null_after, starts_null, with_old, slots, updates, program, refused, totals):  # type: ignore[no-untyped-def]
-    """Decide rows ``begin`` up to ``end_row`` of ``(key, time, valid)``; ``updates``: (row, key, time, valid, old
-    valid).
-    """
+def aggregate_records(rows, with_old, slots, updates, program, refused, totals):  # type: ignore[no-untyped-def]
+    """Decide rows ``begin`` up to ``end_row`` of ``(key, time, valid)``; ``updates``: (row, key, time)."""
     key, time, valid, begin, end_row = rows
     s_key, s_start, s_end, s_time, s_flags, table, free, counts = slots
-    u_row, u_key, u_time, u_valid, u_old_valid = updates
+    u_row, u_key, u_time = updates
     p_flags, p_slot, p_argument = program
     n, n_refused = 0, 0
     for row in range(begin, end_row):
@@ -31,8 +29,7 @@ def aggregate_records(rows, null_after, starts_null, with_old, slots, updates, p
             continue
         slot = find(table, s_key, s_start, s_end, k, 0, 0)
         flags = ADD | EMIT
-        was_null = slot < 0
-        if was_null:
+        if slot < 0:
             counts[FREE_TOP] -= 1
             counts[LIVE_COUNT] += 1
             slot = free[counts[FREE_TOP]]
@@ -41,26 +38,16 @@ def aggregate_records(rows, null_after, starts_null, with_old, slots, updates, p
             flags |= START
         s_time[slot] = max(s_time[slot], time[row])
         s_flags[slot] |= CHANGED
-        is_null = null_after[2 * was_null]
         if with_old:
             flags |= OLD
         u_row[n], u_key[n], u_time[n] = row, k, s_time[slot]
-        u_valid[n], u_old_valid[n] = not is_null, not (was_null and starts_null)
         p_flags[n], p_slot[n], p_argument[n] = flags, slot, row
         n += 1
-        if is_null:
-            remove(slots, slot)
     totals[UPDATES], totals[PROGRAM], totals[REFUSALS] = n, n, n_refused
 
 
 def rooms(records: int) -> tuple[tuple[np.ndarray, ...], ...]:
     """Empty (updates, program, (refused,)) arrays for a call over ``records`` rows."""
-    updates = (
-        np.empty(records, np.int32),
-        np.empty(records, np.int32),
-        np.empty(records, np.int64),
-        np.empty(records, np.bool_),
-        np.empty(records, np.bool_),
-    )
+    updates = np.empty(records, np.int32), np.empty(records, np.int32), np.empty(records, np.int64)
     program = np.empty(records, np.uint8), np.empty(records, np.int32), np.empty(records, np.int32)
     return updates, program, (np.empty(records, np.int32),)

@@ -12,28 +12,32 @@ from numba import njit
 
 from jobs.kernels.program import ADD, EMIT, MERGE, OLD, START
 from jobs.kernels.time_windows import PROGRAM, REFUSALS, STREAM_TIME, UPDATES
-from state.stores.slots import CHANGED, FREE_TOP, LIVE, LIVE_COUNT, OBSERVED_MS, STORED
-
-NO_SLOT = -1
+from jobs.kernels.window_lists import NO_SLOT, link, unlink
+from state.stores.slots import FREE_TOP, OBSERVED_MS
 
 
 @njit(cache=True)
 def aggregate_sessions(  # type: ignore[no-untyped-def]
-    rows, gap, grace, retention, segment, null_after, with_old, slots, lists, updates, program, refusals, totals
+    rows, windows, forwarding, closing, slots, lists, updates, program, refusals, totals
 ):
-    """Decide rows ``begin`` up to ``end_row`` of ``(key, time, valid)`` in order; shapes as in time_windows, with an
-    end in updates and refusals.
+    """Decide rows ``begin`` up to ``end_row`` of ``(key, time)`` in order; shapes as in time_windows, with an end in
+    updates and refusals.
 
-    ``segment``: length of a persistent store's segment, or 0 for an in-memory store. ``lists``: (head, next): sessions
-    of a key code by falling end. Refusals of the store (kind 2) do not keep the update from being forwarded.
+    ``windows``: (gap, grace, retention, segment): length of a persistent store's segment, or 0 for an in-memory store.
+    ``forwarding``: (updates are forwarded, with old values). ``closing``: (latest end that is closed after each row,
+    latest end that was closed before the batch), asked when updates are not forwarded. ``lists``: as in window_lists.
+    Refusals of the store (kind 2) do not keep the update from being forwarded.
     """
-    key, time, valid, begin, end_row = rows
+    key, time, begin, end_row = rows
+    gap, grace, retention, segment = windows
+    forwards, with_old = forwarding
     s_key, s_start, s_end, s_time, s_flags, _, free, counts = slots
     head, following = lists
-    u_row, u_key, u_start, u_end, u_valid, u_old_valid, u_stream_time = updates
+    u_row, u_key, u_start, u_end, u_valid, u_stream_time = updates
     p_flags, p_slot, p_argument = program
     r_row, r_kind, r_start, r_end, r_stream_time, r_limit = refusals
     n_updates, n_program, n_refusals, observed = 0, 0, 0, totals[STREAM_TIME]
+    tombstone = EMIT | (OLD if with_old else 0)
     found = np.empty(16, np.int32)
     for row in range(begin, end_row):
         k = key[row]
@@ -48,9 +52,7 @@ def aggregate_sessions(  # type: ignore[no-untyped-def]
             while slot != NO_SLOT and s_end[slot] >= horizon:
                 if s_start[slot] <= t + gap:
                     if n_found == found.shape[0]:
-                        wider = np.empty(2 * n_found, np.int32)
-                        wider[:n_found] = found
-                        found = wider
+                        found = wider(found)
                     found[n_found] = slot
                     n_found += 1
                     start, end = min(start, s_start[slot]), max(end, s_end[slot])
@@ -70,35 +72,67 @@ def aggregate_sessions(  # type: ignore[no-untyped-def]
         has_tombstones = start != t or end != t
         for f in range(n_found - 1, -1, -1):
             slot = found[f]
-            if has_tombstones:
-                p_flags[n_program], p_slot[n_program], p_argument[n_program] = EMIT | (OLD if with_old else 0), slot, -1
+            if (forwards and has_tombstones) or (not forwards and has_closed(closing, s_end[slot], row)):
+                p_flags[n_program], p_slot[n_program], p_argument[n_program] = tombstone, slot, -1
                 n_program += 1
-                u_row[n_updates], u_key[n_updates] = row, k
+                u_row[n_updates], u_key[n_updates], u_valid[n_updates] = row, k, not forwards
                 u_start[n_updates], u_end[n_updates], u_stream_time[n_updates] = s_start[slot], s_end[slot], observed
-                u_valid[n_updates], u_old_valid[n_updates] = False, True
+                if not forwards:  # the final result left before; its value stood until now
+                    u_row[n_updates] = np.searchsorted(closing[0], s_end[slot])
                 n_updates += 1
             unlink(s_key, s_flags, free, counts, head, following, slot)
-        is_null = null_after[2 * (n_found == 0) + (not valid[row])]
-        p_flags[n_program], p_slot[n_program], p_argument[n_program] = flags | ADD | EMIT, merged, row
+        flags |= ADD | (EMIT if forwards else 0)
+        p_flags[n_program], p_slot[n_program], p_argument[n_program] = flags, merged, row
         n_program += 1
-        u_row[n_updates], u_key[n_updates] = row, k
-        u_start[n_updates], u_end[n_updates], u_stream_time[n_updates] = start, end, observed
-        u_valid[n_updates], u_old_valid[n_updates] = not is_null, False
-        n_updates += 1
+        if forwards:
+            u_row[n_updates], u_key[n_updates], u_valid[n_updates] = row, k, True
+            u_start[n_updates], u_end[n_updates], u_stream_time[n_updates] = start, end, observed
+            n_updates += 1
         s_key[merged], s_start[merged], s_end[merged], s_time[merged] = k, start, end, end
         s_flags[merged] = 0
         counts[OBSERVED_MS] = max(counts[OBSERVED_MS], end)
         limit = counts[OBSERVED_MS] - retention
-        if is_expired(end, limit, segment):
+        expired = is_expired(end, limit, segment)
+        if expired:
             r_row[n_refusals], r_kind[n_refusals], r_start[n_refusals], r_end[n_refusals] = row, 2, start, end
             r_stream_time[n_refusals], r_limit[n_refusals] = counts[OBSERVED_MS], limit
             n_refusals += 1
-        if is_null or end <= limit:  # not stored, or stored where it is never visible again
+        if expired or (forwards and end <= limit):  # not stored, or stored where it is never visible again
             free[counts[FREE_TOP]] = merged
             counts[FREE_TOP] += 1
         else:
             link(s_key, s_end, s_flags, counts, head, following, merged)
+            if not forwards:
+                overwrite(slots, lists, merged)
     totals[UPDATES], totals[PROGRAM], totals[REFUSALS], totals[STREAM_TIME] = n_updates, n_program, n_refusals, observed
+
+
+@njit(cache=True)
+def wider(found):  # type: ignore[no-untyped-def]
+    """The array with twice the room."""
+    room = np.empty(2 * found.shape[0], found.dtype)
+    room[: found.shape[0]] = found
+    return room
+
+
+@njit(cache=True, inline="always")
+def has_closed(closing, end, row):  # type: ignore[no-untyped-def]
+    """Did the session that ends at ``end`` close at a row before ``row`` of this batch?"""
+    closed, done = closing
+    return row > 0 and done < end and end <= closed[row - 1]
+
+
+@njit(cache=True)
+def overwrite(slots, lists, slot):  # type: ignore[no-untyped-def]
+    """Forget a session of the same bounds as ``slot`` which the store has, but shows to no lookup any more."""
+    s_key, s_start, s_end, _, s_flags, _, free, counts = slots
+    head, following = lists
+    other = following[slot]
+    while other != NO_SLOT and s_end[other] == s_end[slot]:
+        if s_start[other] == s_start[slot]:
+            unlink(s_key, s_flags, free, counts, head, following, other)
+            return
+        other = following[other]
 
 
 @njit(cache=True)
@@ -108,52 +142,6 @@ def is_expired(end, limit, segment):  # type: ignore[no-untyped-def]
         return end <= limit
     # Java divides toward zero; a negative limit is in segment 0 or below, where nothing is expired.
     return limit > 0 and end // segment < limit // segment
-
-
-@njit(cache=True)
-def link(s_key, s_end, s_flags, counts, head, following, slot):  # type: ignore[no-untyped-def]
-    """Enter a session into its key's list, which is ordered by falling end."""
-    s_flags[slot] = LIVE | CHANGED
-    counts[LIVE_COUNT] += 1
-    before, at = NO_SLOT, head[s_key[slot]]
-    while at != NO_SLOT and s_end[at] > s_end[slot]:
-        before, at = at, following[at]
-    following[slot] = at
-    if before == NO_SLOT:
-        head[s_key[slot]] = slot
-    else:
-        following[before] = slot
-
-
-@njit(cache=True)
-def unlink(s_key, s_flags, free, counts, head, following, slot):  # type: ignore[no-untyped-def]
-    """Take a session out of its key's list; a stored one stays behind as a grave."""
-    before, at = NO_SLOT, head[s_key[slot]]
-    while at != slot:
-        before, at = at, following[at]
-    if before == NO_SLOT:
-        head[s_key[slot]] = following[slot]
-    else:
-        following[before] = following[slot]
-    counts[LIVE_COUNT] -= 1
-    if s_flags[slot] & STORED:
-        s_flags[slot] = STORED
-    else:
-        s_flags[slot] = 0
-        free[counts[FREE_TOP]] = slot
-        counts[FREE_TOP] += 1
-
-
-@njit(cache=True)
-def relink(slots, lists):  # type: ignore[no-untyped-def]
-    """Build every key's list anew from the live slots, after a load or a release."""
-    s_key, _, s_end, _, s_flags, _, _, _ = slots
-    head, following = lists
-    head[:] = NO_SLOT
-    live = np.flatnonzero(s_flags & LIVE)
-    for slot in live[np.argsort(s_end[live], kind="mergesort")]:
-        following[slot] = head[s_key[slot]]
-        head[s_key[slot]] = slot
 
 
 def rooms(records: int, sessions: int) -> tuple[tuple[np.ndarray, ...], ...]:
@@ -167,7 +155,6 @@ def rooms(records: int, sessions: int) -> tuple[tuple[np.ndarray, ...], ...]:
         np.empty(most, np.int32),
         np.empty(most, np.int64),
         np.empty(most, np.int64),
-        np.empty(most, np.bool_),
         np.empty(most, np.bool_),
         np.empty(most, np.int64),
     )

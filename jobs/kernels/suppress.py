@@ -1,9 +1,10 @@
-"""Which results wait, which leave, in which order (KTableSuppressProcessorSupplier,
+"""Which changes wait, which leave, in which order, from a buffer that never emits early (KTableSuppressProcessorSupplier,
 InMemoryTimeOrderedKeyValueChangeBuffer).
 
 Rule: a change is put first, then every entry leaves whose buffer time is ``<= stream time - wait``, oldest first and
-equal ones by serialized windowed key. A second change of a key keeps the entry's place and replaces its value, so that
-what leaves is the latest change at the place of the first. A tombstone of a final result leaves in silence.
+equal ones by serialized (windowed) key. The buffer time is the window's end, or the time of the key's first change that
+waits. A second change of a key keeps the entry's place and replaces its value, so that what leaves is the latest change
+at the place of the first. A tombstone of a final result leaves in silence.
 
 Stream time never goes back and an entry's buffer time never changes, so the row at which an entry will leave is known
 when it is put: no queue is kept, and what leaves is put in order once a call, by counting.
@@ -12,6 +13,7 @@ when it is put: no queue is kept, and what leaves is put in order once a call, b
 import numpy as np
 from numba import njit
 
+from state.key_table import hash_bytes
 from state.keys import compare_serialized, compare_serialized_sessions
 from state.stores.slot_index import delete, find, insert, rebuild, replace
 from state.stores.slots import CHANGED, FREE_TOP, LIVE, LIVE_COUNT, STORED
@@ -19,23 +21,27 @@ from state.stores.slots import CHANGED, FREE_TOP, LIVE, LIVE_COUNT, STORED
 NO_VALUE = -1
 
 EMITTED, STREAM_TIME, COUNT_MAX, BYTES, BYTES_MAX, FULL_ROW, FULL_COUNT, FULL_BYTES = 0, 1, 2, 3, 4, 5, 6, 7
-"""Places in ``totals``; FULL_ROW: row at which the buffer went over its limit, or -1, and what it held then."""
+MEASURED, COUNT_SUM, BYTES_SUM = 8, 9, 10
+"""Places in ``totals``; FULL_ROW: row at which the buffer went over its limit, or -1, and what it held then; MEASURED:
+how often the buffer was measured (after each put and after each round of evictions), and the sums of what it held.
+"""
 
 
 @njit(cache=True)
-def suppress_until_window_closes(  # type: ignore[no-untyped-def]
-    rows, sizes, keys, wait, is_session, limits, slots, entries, emitted, totals
+def suppress_strictly(  # type: ignore[no-untyped-def]
+    rows, sizes, keys, wait, is_session, keeps, limits, slots, entries, emitted, totals
 ):
-    """Take changes ``(key, start, end, time, valid)`` in order.
+    """Take changes ``(key, start, end, buffer time, time, valid)`` in order.
 
     ``sizes``: (fixed, new bytes, old bytes, old hash) a row, or empty arrays when bytes are not counted. ``keys``:
-    (data, offsets) of the interned keys. ``entries``: (reference, bytes, prior bytes, prior hash, leaves) by slot; the
-    reference of row r of this call is ``-(r + 2)``; ``leaves``: row after which the entry goes. ``limits``: (records,
-    bytes). ``emitted``: (row that evicted, key, start, end, time, reference, stream time).
+    (data, offsets) of the interned keys. ``keeps``: (tombstones are forwarded, old values are kept). ``entries``: (buffer time, reference, prior, leaves, bytes, prior bytes, prior hash) by
+    slot; the reference of row r of this call is ``-(r + 2)``, and so is that of its old value in ``prior``; ``leaves``:
+    row after which the entry goes. ``limits``: (records, bytes). ``emitted``: (row that evicted, key, start, end, buffer time, time, reference, stream time).
     """
-    key, start, end, time, valid = rows
+    key, start, end, due, time, valid = rows
     s_key, s_start, s_end, s_time, s_flags, table, free, counts = slots
-    e_reference, e_bytes, e_prior, e_prior_hash, e_leaves = entries
+    e_due, e_reference, e_prior, e_leaves, e_bytes, e_prior_bytes, e_prior_hash = entries
+    with_tombstones, with_prior = keeps
     n, with_bytes = key.shape[0], sizes[0].shape[0] > 0
     observed = watch(time, totals)
     highest = totals[STREAM_TIME]
@@ -43,7 +49,7 @@ def suppress_until_window_closes(  # type: ignore[no-untyped-def]
     bytes_put, bytes_gone = np.zeros(n if with_bytes else 0, np.int64), np.zeros(n if with_bytes else 0, np.int64)
     count_before, bytes_before = counts[LIVE_COUNT], totals[BYTES]
     leaving = np.empty(n + count_before, np.int32)
-    n_leaving = schedule(observed, highest - wait, wait, s_end, s_flags, e_leaves, leaving) if count_before else 0
+    n_leaving = schedule(observed, highest - wait, wait, e_due, s_flags, e_leaves, leaving) if count_before else 0
     guess = 0
     for row in range(n):
         slot = find(table, s_key, s_start, s_end, key[row], start[row], end[row])
@@ -58,20 +64,22 @@ def suppress_until_window_closes(  # type: ignore[no-untyped-def]
             slot = fresh
             counts[LIVE_COUNT] += 1
             puts[row] = 1
+            e_due[slot] = due[row]
+            e_prior[slot] = -(row + 2) if with_prior else NO_VALUE
             if with_bytes:
                 e_bytes[slot] = 0
-                e_prior[slot], e_prior_hash[slot] = sizes[2][row], sizes[3][row]
+                e_prior_bytes[slot], e_prior_hash[slot] = sizes[2][row], sizes[3][row]
             e_leaves[slot] = n
-            if end[row] <= highest - wait:
-                guess = near_reaching(observed, row, guess, end[row] + wait)
+            if due[row] <= highest - wait:
+                guess = near_reaching(observed, row, guess, due[row] + wait)
                 e_leaves[slot] = guess
                 leaving[n_leaving] = slot
                 n_leaving += 1
         s_time[slot] = time[row]
-        e_reference[slot] = -(row + 2) if valid[row] else NO_VALUE
+        e_reference[slot] = -(row + 2) if valid[row] or with_tombstones else NO_VALUE
         s_flags[slot] |= CHANGED
         if with_bytes:
-            size = entry_bytes(sizes, row, e_prior[slot], e_prior_hash[slot])
+            size = entry_bytes(sizes, row, e_prior_bytes[slot], e_prior_hash[slot])
             bytes_put[row] = size - e_bytes[slot]
             e_bytes[slot] = size
     for i in range(n_leaving):
@@ -79,10 +87,10 @@ def suppress_until_window_closes(  # type: ignore[no-untyped-def]
         if with_bytes:
             bytes_gone[e_leaves[leaving[i]]] += e_bytes[leaving[i]]
     measure(puts, goes, bytes_put, bytes_gone, count_before, bytes_before, limits, totals)
-    results = leaving[:n_leaving][e_reference[leaving[:n_leaving]] != NO_VALUE]  # tombstones leave in silence
-    order = in_order(results, n, keys, is_session, s_key, s_start, s_end, e_leaves)
+    told = leaving[:n_leaving][e_reference[leaving[:n_leaving]] != NO_VALUE]  # tombstones of final results are not
+    order = in_order(told, n, keys, is_session, s_key, s_start, s_end, e_due, e_leaves)
     totals[EMITTED] = emit(order, observed, n if totals[FULL_ROW] < 0 else totals[FULL_ROW], slots, entries, emitted)
-    forget(leaving[:n_leaving], slots, e_reference)
+    forget(leaving[:n_leaving], slots, e_reference, e_prior)
 
 
 @njit(cache=True)
@@ -98,14 +106,14 @@ def watch(time, totals):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True)
-def schedule(observed, limit, wait, s_end, s_flags, e_leaves, leaving):  # type: ignore[no-untyped-def]
+def schedule(observed, limit, wait, e_due, s_flags, e_leaves, leaving):  # type: ignore[no-untyped-def]
     """Say of every entry that was there before at which row it leaves; those that do go to ``leaving``."""
     n, n_leaving = observed.shape[0], 0
     for slot in range(s_flags.shape[0]):
         if s_flags[slot] & LIVE:
             e_leaves[slot] = n
-            if n > 0 and s_end[slot] <= limit:
-                e_leaves[slot] = first_reaching(observed, 0, s_end[slot] + wait)
+            if n > 0 and e_due[slot] <= limit:
+                e_leaves[slot] = first_reaching(observed, 0, e_due[slot] + wait)
                 leaving[n_leaving] = slot
                 n_leaving += 1
     return n_leaving
@@ -148,18 +156,18 @@ def near_reaching(observed, begin, guess, time):  # type: ignore[no-untyped-def]
 
 @njit(cache=True)
 def measure(puts, goes, bytes_put, bytes_gone, count, size, limits, totals):  # type: ignore[no-untyped-def]
-    """Most entries and bytes, counted after a put and before anything leaves; and where a limit was passed, after it
-    left.
-    """
+    """Measure the buffer after every put and after every round of evictions; find where it is over a limit after one."""
     totals[FULL_ROW] = -1
     for row in range(puts.shape[0]):
         count += puts[row]
         if bytes_put.shape[0]:
             size += bytes_put[row]
-        totals[COUNT_MAX], totals[BYTES_MAX] = max(totals[COUNT_MAX], count), max(totals[BYTES_MAX], size)
-        count -= goes[row]
-        if bytes_put.shape[0]:
-            size -= bytes_gone[row]
+        note(count, size, totals)
+        if goes[row]:
+            count -= goes[row]
+            if bytes_put.shape[0]:
+                size -= bytes_gone[row]
+            note(count, size, totals)
         if count > limits[0] or size > limits[1]:
             totals[FULL_ROW], totals[FULL_COUNT], totals[FULL_BYTES] = row, count, size
             break
@@ -167,8 +175,17 @@ def measure(puts, goes, bytes_put, bytes_gone, count, size, limits, totals):  # 
 
 
 @njit(cache=True)
-def in_order(results, n, keys, is_session, s_key, s_start, s_end, e_leaves):  # type: ignore[no-untyped-def]
-    """Slots ``results`` by the row they leave at, then window end, then serialized key."""
+def note(count, size, totals):  # type: ignore[no-untyped-def]
+    """One measurement of the buffer."""
+    totals[COUNT_MAX], totals[BYTES_MAX] = max(totals[COUNT_MAX], count), max(totals[BYTES_MAX], size)
+    totals[MEASURED] += 1
+    totals[COUNT_SUM] += count
+    totals[BYTES_SUM] += size
+
+
+@njit(cache=True)
+def in_order(results, n, keys, is_session, s_key, s_start, s_end, e_due, e_leaves):  # type: ignore[no-untyped-def]
+    """Slots ``results`` by the row they leave at, then buffer time, then serialized key."""
     goes, at = np.zeros(n, np.int64), np.empty(n + 1, np.int64)
     for i in range(results.shape[0]):
         goes[e_leaves[results[i]]] += 1
@@ -184,13 +201,13 @@ def in_order(results, n, keys, is_session, s_key, s_start, s_end, e_leaves):  # 
     first = 0
     for row in range(n):
         if goes[row] > 1:
-            sort_group(order, spare, first, first + goes[row], keys, is_session, s_key, s_start, s_end)
+            sort_group(order, spare, first, first + goes[row], keys, is_session, s_key, s_start, s_end, e_due)
         first += goes[row]
     return order
 
 
 @njit(cache=True)
-def sort_group(order, spare, begin, end, keys, is_session, s_key, s_start, s_end):  # type: ignore[no-untyped-def]
+def sort_group(order, spare, begin, end, keys, is_session, s_key, s_start, s_end, e_due):  # type: ignore[no-untyped-def]
     """Merge sort of ``order[begin:end]``, bottom up."""
     width = 1
     while width < end - begin:
@@ -199,7 +216,7 @@ def sort_group(order, spare, begin, end, keys, is_session, s_key, s_start, s_end
             a, b = left, middle
             for place in range(left, right):
                 take_a = b >= right or (
-                    a < middle and not is_before(order[b], order[a], keys, is_session, s_key, s_start, s_end)
+                    a < middle and not is_before(order[b], order[a], keys, is_session, s_key, s_start, s_end, e_due)
                 )
                 if take_a:
                     spare[place] = order[a]
@@ -213,10 +230,12 @@ def sort_group(order, spare, begin, end, keys, is_session, s_key, s_start, s_end
 
 
 @njit(cache=True)
-def is_before(a, b, keys, is_session, s_key, s_start, s_end):  # type: ignore[no-untyped-def]
-    """Does slot ``a`` leave before ``b`` at the same row: by window end, then serialized windowed key."""
-    if s_end[a] != s_end[b]:
-        return s_end[a] < s_end[b]
+def is_before(a, b, keys, is_session, s_key, s_start, s_end, e_due):  # type: ignore[no-untyped-def]
+    """Does slot ``a`` leave before ``b``: by buffer time, then serialized (windowed) key. Keys without a window have
+    start and end 0.
+    """
+    if e_due[a] != e_due[b]:
+        return e_due[a] < e_due[b]
     data, offsets = keys
     if is_session:
         order = compare_serialized_sessions(
@@ -229,23 +248,27 @@ def is_before(a, b, keys, is_session, s_key, s_start, s_end):  # type: ignore[no
 
 @njit(cache=True)
 def emit(order, observed, last_row, slots, entries, emitted):  # type: ignore[no-untyped-def]
-    """Write out the results that leave at rows up to ``last_row``, in order."""
-    s_key, s_start, s_end, s_time, _, _, _, _ = slots
-    e_reference, _, _, _, e_leaves = entries
-    o_row, o_key, o_start, o_end, o_time, o_reference, o_stream_time = emitted
+    """Write out what leaves at rows up to ``last_row``, in order."""
     n = 0
     for i in range(order.shape[0]):
-        slot = order[i]
-        if e_leaves[slot] <= last_row:
-            row = e_leaves[slot]
-            o_row[n], o_key[n], o_start[n], o_end[n] = row, s_key[slot], s_start[slot], s_end[slot]
-            o_time[n], o_reference[n], o_stream_time[n] = s_time[slot], e_reference[slot], observed[row]
+        row = entries[3][order[i]]
+        if row <= last_row:
+            write_out(n, row, order[i], observed[row], slots, entries, emitted)
             n += 1
     return n
 
 
 @njit(cache=True)
-def forget(leaving, slots, e_reference):  # type: ignore[no-untyped-def]
+def write_out(n, row, slot, stream_time, slots, entries, emitted):  # type: ignore[no-untyped-def]
+    """Element ``n`` of ``emitted``: the entry in ``slot``, which ``row`` evicted."""
+    s_key, s_start, s_end, s_time, _, _, _, _ = slots
+    o_row, o_key, o_start, o_end, o_due, o_time, o_reference, o_stream_time = emitted
+    o_row[n], o_key[n], o_start[n], o_end[n], o_due[n] = row, s_key[slot], s_start[slot], s_end[slot], entries[0][slot]
+    o_time[n], o_reference[n], o_stream_time[n] = s_time[slot], entries[1][slot], stream_time
+
+
+@njit(cache=True)
+def forget(leaving, slots, e_reference, e_prior):  # type: ignore[no-untyped-def]
     """Free the slots ``leaving``; stored ones stay behind as graves."""
     s_key, s_start, s_end, _, s_flags, table, free, counts = slots
     few = leaving.shape[0] * 8 < counts[LIVE_COUNT]
@@ -253,7 +276,7 @@ def forget(leaving, slots, e_reference):  # type: ignore[no-untyped-def]
         slot = leaving[i]
         if few and find(table, s_key, s_start, s_end, s_key[slot], s_start[slot], s_end[slot]) == slot:
             delete(table, s_key, s_start, s_end, slot)
-        e_reference[slot] = NO_VALUE
+        e_reference[slot] = e_prior[slot] = NO_VALUE
         if s_flags[slot] & STORED:
             s_flags[slot] = STORED
         else:
@@ -265,15 +288,16 @@ def forget(leaving, slots, e_reference):  # type: ignore[no-untyped-def]
         rebuild(table, s_key, s_start, s_end, s_flags)
 
 
+@njit(cache=True)
+def hashes(data, offsets):  # type: ignore[no-untyped-def]
+    """A 64-bit hash of each value's bytes, ours alone and never stored."""
+    found = np.empty(offsets.shape[0] - 1, np.int64)
+    for row in range(found.shape[0]):
+        found[row] = np.int64(hash_bytes(data, offsets[row], offsets[row + 1]))
+    return found
+
+
 def room(records: int, buffered: int) -> tuple[np.ndarray, ...]:
     """Empty ``emitted`` arrays for a call over ``records`` rows and ``buffered`` entries."""
     most = records + buffered
-    return (
-        np.empty(most, np.int32),
-        np.empty(most, np.int32),
-        np.empty(most, np.int64),
-        np.empty(most, np.int64),
-        np.empty(most, np.int64),
-        np.empty(most, np.int64),
-        np.empty(most, np.int64),
-    )
+    return (np.empty(most, np.int32), np.empty(most, np.int32), *(np.empty(most, np.int64) for _ in range(6)))

@@ -1,4 +1,5 @@
-"""Which windows a record falls into, which are still open, what is forwarded (KStreamWindowAggregate, TimeWindows).
+"""Which windows a record falls into, which are still open, what is forwarded (KStreamWindowAggregate, TimeWindows,
+UnlimitedWindows).
 
 Rule: the windows of time t start at max(0, t - size + advance) rounded down to the advance, then every advance while
 start <= t. A window takes the record while ``start + size > stream time - grace`` (strict), stream time including the
@@ -17,22 +18,23 @@ UPDATES, PROGRAM, REFUSALS, STREAM_TIME = 0, 1, 2, 3
 
 
 @njit(cache=True)
-def aggregate_time_windows(  # type: ignore[no-untyped-def]
-    rows, size, advance, grace, null_after, starts_null, with_old, slots, updates, program, refusals, totals
-):
-    """Decide rows ``begin`` up to ``end_row`` of ``(key, time, valid)`` in order.
+def aggregate_time_windows(rows, windows, forwarding, slots, updates, program, refusals, totals):  # type: ignore[no-untyped-def]
+    """Decide rows ``begin`` up to ``end_row`` of ``(key, time)`` in order.
 
-    ``null_after[2 * was null + value is null]``: whether the aggregate is null afterwards; ``starts_null``: the
-    initial value is null. ``slots``: (key, start, end,
-    time, flags, table, free, counts). ``updates``: (row, key, start, time, valid, old valid, stream time). ``program``:
-    (flags, slot, argument). ``refusals``: (row, start or -1 for a null key, stream time, limit, is record).
+    ``windows``: (origin, size, advance, grace); times before the origin are in none. ``forwarding``: (updates are
+    forwarded, with old values). ``slots``: (key, start, end, time, flags, table, free, counts). ``updates``: (row, key,
+    start, time, stream time). ``program``: (flags, slot, argument). ``refusals``: (row, start or -1 for a null key,
+    stream time, limit, is record).
     """
-    key, time, valid, begin, end_row = rows
+    key, time, begin, end_row = rows
+    origin, size, advance, grace = windows
+    forwards, with_old = forwarding
     s_key, s_start, s_end, s_time, s_flags, table, free, counts = slots
-    u_row, u_key, u_start, u_time, u_valid, u_old_valid, u_stream_time = updates
+    u_row, u_key, u_start, u_time, u_stream_time = updates
     p_flags, p_slot, p_argument = program
     r_row, r_start, r_stream_time, r_limit, r_is_record = refusals
     n_updates, n_program, n_refusals, observed = 0, 0, 0, totals[STREAM_TIME]
+    plain = ADD | (EMIT if forwards else 0) | (OLD if with_old else 0)
     for row in range(begin, end_row):
         k = key[row]
         if k < 0:
@@ -44,7 +46,7 @@ def aggregate_time_windows(  # type: ignore[no-untyped-def]
         observed = max(observed, t)
         close = observed - grace
         first_refusal, taken = n_refusals, False
-        start = max(0, t - size + advance) // advance * advance
+        start = origin + max(0, t - origin - size + advance) // advance * advance
         while start <= t:
             if start + size <= close:
                 r_row[n_refusals], r_start[n_refusals], r_is_record[n_refusals] = row, start, False
@@ -54,9 +56,8 @@ def aggregate_time_windows(  # type: ignore[no-untyped-def]
                 continue
             taken = True
             slot = find(table, s_key, s_start, s_end, k, start, start + size)
-            flags = ADD | EMIT
-            was_null = slot < 0
-            if was_null:
+            flags = plain
+            if slot < 0:
                 counts[FREE_TOP] -= 1
                 counts[LIVE_COUNT] += 1
                 slot = free[counts[FREE_TOP]]
@@ -67,17 +68,12 @@ def aggregate_time_windows(  # type: ignore[no-untyped-def]
             counts[OBSERVED_MS] = max(counts[OBSERVED_MS], start)
             s_time[slot] = max(s_time[slot], t)
             s_flags[slot] |= CHANGED
-            is_null = null_after[2 * was_null + (not valid[row])]
-            if with_old:
-                flags |= OLD
-            u_row[n_updates], u_key[n_updates], u_start[n_updates] = row, k, start
-            u_time[n_updates], u_stream_time[n_updates] = s_time[slot], observed
-            u_valid[n_updates], u_old_valid[n_updates] = not is_null, not (was_null and starts_null)
-            n_updates += 1
+            if forwards:
+                u_row[n_updates], u_key[n_updates], u_start[n_updates] = row, k, start
+                u_time[n_updates], u_stream_time[n_updates] = s_time[slot], observed
+                n_updates += 1
             p_flags[n_program], p_slot[n_program], p_argument[n_program] = flags, slot, row
             n_program += 1
-            if is_null:
-                remove(slots, slot)
             start += advance
         if not taken:
             for r in range(first_refusal, n_refusals):
@@ -90,6 +86,12 @@ def remove(slots, slot):  # type: ignore[no-untyped-def]
     """Take a window whose aggregate became null out of the store."""
     s_key, s_start, s_end, _, s_flags, table, free, counts = slots
     delete(table, s_key, s_start, s_end, slot)
+    vacate(s_flags, free, counts, slot)
+
+
+@njit(cache=True)
+def vacate(s_flags, free, counts, slot):  # type: ignore[no-untyped-def]
+    """Free a live slot that nothing finds any more; a stored one stays behind as a grave."""
     counts[LIVE_COUNT] -= 1
     if s_flags[slot] & STORED:
         s_flags[slot] = STORED
@@ -112,8 +114,6 @@ def rooms(records: int, per_record: int) -> tuple[tuple[np.ndarray, ...], ...]:
         np.empty(most, np.int32),
         np.empty(most, np.int64),
         np.empty(most, np.int64),
-        np.empty(most, np.bool_),
-        np.empty(most, np.bool_),
         np.empty(most, np.int64),
     )
     program = np.empty(most, np.uint8), np.empty(most, np.int32), np.empty(most, np.int32)

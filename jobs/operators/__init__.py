@@ -1,62 +1,53 @@
-"""Operators, and which node each one runs."""
+"""Operators, and which node each one runs.
 
-from collections.abc import Callable
-from typing import Any
+Rule: every file has a ``build`` that makes its running operator of a node and its place in a task; it is imported when
+the first such node is met.
+"""
 
-from jobs.operators.aggregate import Aggregate, RecordAggregate
-from jobs.operators.operator import Clocks, Operator, Place, StatefulOperator
-from jobs.operators.session_windows import SessionAggregate
-from jobs.operators.stateless import Filter, MapValues, SelectKey
-from jobs.operators.suppress import UNBOUNDED, SuppressUntilWindowCloses
-from jobs.operators.time_windows import TimeWindowAggregate
-from jobs.topology.nodes import AggregateNode, FilterNode, MapValuesNode, Node, SelectKeyNode, SuppressNode
-from jobs.topology.windows import TimeWindows
-from state.keys import Keys
+from importlib import import_module
 
+from jobs.operators.operator import Clocks, MultiOperator, Operator, Place, StatefulOperator, TableView
+from jobs.topology import nodes
+from jobs.topology.nodes import Node
 
-def _aggregate(node: AggregateNode, place: Place) -> Aggregate:
-    if node.windows is None:
-        return RecordAggregate(place, node.aggregation)
-    if isinstance(node.windows, TimeWindows):
-        return TimeWindowAggregate(
-            place,
-            node.aggregation,
-            size_ms=node.windows.size_ms,
-            advance_ms=node.windows.advance_ms,
-            grace_ms=node.windows.grace_ms,
-            retention_ms=node.retention_ms,
-        )
-    return SessionAggregate(
-        place,
-        node.aggregation,
-        gap_ms=node.windows.gap_ms,
-        grace_ms=node.windows.grace_ms,
-        retention_ms=node.retention_ms,
-        is_persistent=node.is_persistent,
-    )
-
-
-def _suppress(node: SuppressNode, place: Place) -> SuppressUntilWindowCloses:
-    return SuppressUntilWindowCloses(
-        place,
-        node.shape.value,
-        wait_ms=node.windows.wait_ms,
-        max_records=UNBOUNDED if node.max_records is None else node.max_records,
-        max_bytes=UNBOUNDED if node.max_bytes is None else node.max_bytes,
-    )
-
-
-def _select_key(node: SelectKeyNode, place: Place) -> SelectKey:
-    return SelectKey(place, node.selector, Keys(node.shape.key))
-
-
-OPERATORS: dict[type[Node], Callable[[Any, Place], Operator]] = {
-    AggregateNode: _aggregate,
-    FilterNode: lambda node, place: Filter(place, node.predicate, keeps=node.keeps),
-    MapValuesNode: lambda node, place: MapValues(place, node.mapper),
-    SelectKeyNode: _select_key,
-    SuppressNode: _suppress,
+OPERATORS: dict[type[Node], str] = {
+    nodes.AggregateNode: "aggregates.build",
+    nodes.CogroupNode: "cogroup.build",
+    nodes.DeduplicateNode: "deduplicate.build",
+    nodes.DistinctNode: "distinct.build",
+    nodes.FilterNode: "stateless.build_filter",
+    nodes.FlatMapNode: "stateless.build_flat_map",
+    nodes.ForeignKeyJoinNode: "foreign_key_join.build",
+    nodes.ForeignKeyResponseNode: "foreign_key.build_response",
+    nodes.ForeignKeySendNode: "foreign_key.build_send",
+    nodes.MapNode: "stateless.build_map",
+    nodes.MapValuesNode: "stateless.build_map_values",
+    nodes.MergeNode: "stateless.build_merge",
+    nodes.PeekNode: "stateless.build_peek",
+    nodes.ProcessNode: "processing.build",
+    nodes.ReorderNode: "reorder.build",
+    nodes.SelectKeyNode: "stateless.build_select_key",
+    nodes.StreamGlobalTableJoinNode: "stream_table_join.build_global",
+    nodes.StreamJoinNode: "stream_join.build",
+    nodes.StreamTableJoinNode: "stream_table_join.build",
+    nodes.SuppressNode: "suppress.build",
+    nodes.TableAggregateNode: "table_aggregate.build",
+    nodes.TableFilterNode: "table_steps.build",
+    nodes.TableGroupByNode: "table_group_by.build",
+    nodes.TableJoinNode: "table_join.build",
+    nodes.TableMapValuesNode: "table_steps.build",
+    nodes.TableNode: "table_source.build",
 }
-"""Nodes that are not here (source, repartition, to_stream, sink) are the task's own."""
+"""Nodes that are not here (source, repartition, to_stream, sink, global table) are the task's own."""
 
-__all__ = ["OPERATORS", "Clocks", "Operator", "Place", "StatefulOperator"]
+
+def build(node: Node, place: Place) -> Operator | None:
+    """The running operator of ``node``, or None for one that hands on what it gets."""
+    if type(node) not in OPERATORS:
+        return None
+    module, function = OPERATORS[type(node)].split(".")
+    operator: Operator = getattr(import_module(f"jobs.operators.{module}"), function)(node, place)
+    return operator
+
+
+__all__ = ["OPERATORS", "Clocks", "MultiOperator", "Operator", "Place", "StatefulOperator", "TableView", "build"]

@@ -1,100 +1,73 @@
-"""Aggregates: the frame that all of them share, and the one without windows (KStreamAggregate, KStreamReduce).
+"""Aggregates of streams: the frame that all of them share.
 
-Rule: ``_decide`` runs the kernel, folds carry its program out, and the updates go on in the order of the kernel. Values
-are computed when asked for, so that a suppress below pays only for what leaves it.
+Rule: ``_decide`` runs the kernel, folds carry its program out, and the updates go on in the order of the kernel, or,
+when results go on at the close of their windows only, in the order in which Kafka's stores show them.
 """
 
 from abc import abstractmethod
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from jobs.folds.aggregation import Aggregation, AggregationState
-from jobs.folds.fold import Program, Wanted
+from jobs.folds.aggregation import Aggregation
+from jobs.folds.fold import Program
 from jobs.folds.python import PythonState
-from jobs.kernels import records
-from jobs.kernels.program import EMIT
-from jobs.kernels.time_windows import PROGRAM, REFUSALS, UPDATES, remove
+from jobs.kernels.program import ADD, EMIT
+from jobs.kernels.time_windows import remove
+from jobs.operators.decisions import Decisions, Updates, joined
+from jobs.operators.final_results import FinalResults
 from jobs.operators.operator import Clocks, Place, StatefulOperator, marked
 from state.buffers import is_valid
-from state.records import Batch, Chunk, Drops, Values
+from state.records import Batch, Chunk, Values
 from state.stores.slots import LIVE_COUNT, OBSERVED_MS, Slots
+from state.times import NO_TIMESTAMP_MS
 
 _KEPT_SLOTS = 65_536
 """Below this many rows a store is not swept."""
 
 
-@dataclass(frozen=True, slots=True)
-class Decisions:
-    """Updates of one kernel call, one element each, and what was refused. Columns as in Batch."""
-
-    row: np.ndarray
-    key: np.ndarray
-    time_ms: np.ndarray
-    valid: np.ndarray
-    old_valid: np.ndarray
-    program: Program
-    window_start_ms: np.ndarray | None = None
-    window_end_ms: np.ndarray | None = None
-    stream_time_ms: np.ndarray | None = None
-    drops: list[Drops] = field(default_factory=list)
-
-
-class Updates:
-    """Values of updates, which exist once the program has been run: on the first ``take``, and on no other."""
-
-    def __init__(self, state: AggregationState, batch: Batch, decisions: Decisions) -> None:
-        self._state, self._batch, self._decisions = state, batch, decisions
-        self._whole: pa.Array | None = None
-        self._has_run = False
-
-    def take(self, rows: np.ndarray) -> pa.Array:
-        if self._whole is not None:
-            return self._whole.take(pa.array(rows))
-        assert not self._has_run, "the values of a lazy batch were asked for twice"
-        return self.run(rows)[0]
-
-    def all(self) -> pa.Array:
-        if self._whole is None:
-            self._whole = self.take(np.arange(len(self._decisions.row)))
-        return self._whole
-
-    def run(self, rows: np.ndarray, *, with_old: bool = False) -> tuple[pa.Array, pa.Array]:
-        """New values of ``rows``, and old values of all rows if asked; states move on."""
-        self._has_run = True
-        decided = self._decisions
-        wanted = np.full(len(decided.row), -1, np.int64)
-        wanted[rows] = np.arange(len(rows))
-        wanted[~decided.valid] = -1
-        wanted_old = np.full(len(decided.row) if with_old else 0, -1, np.int64)
-        if with_old:
-            wanted_old[decided.old_valid] = np.flatnonzero(decided.old_valid)
-        asked = Wanted(wanted, wanted_old, len(rows), len(decided.row) if with_old else 0)
-        new, old = self._state.run(decided.program, self._batch, asked)
-        return _masked(new, decided.valid[rows]), _masked(old, decided.old_valid) if with_old else old
-
-    def finish(self) -> None:
-        """Run the program if nobody asked for a value."""
-        if not self._has_run:
-            self.run(np.zeros(0, np.int64))
-
-
-def _masked(values: pa.Array, valid: np.ndarray) -> pa.Array:
-    return values if valid.all() else pc.if_else(pa.array(valid), values, pa.scalar(None, values.type))
-
-
 class Aggregate(StatefulOperator):
-    """What aggregates with and without windows share."""
+    """What aggregates with and without windows share. ``final``: None when every update is forwarded.
 
-    def __init__(self, place: Place, aggregation: Aggregation, slots: Slots) -> None:
+    ``inputs``: streams that share the store, each with a stream time of its own (cogroup).
+    """
+
+    has_headers = True
+    """Updates carry the headers of the record that caused them."""
+
+    def __init__(
+        self,
+        place: Place,
+        aggregation: Aggregation,
+        slots: Slots,
+        *,
+        final: FinalResults | None = None,
+        inputs: int = 1,
+    ) -> None:
         super().__init__(place)
-        self.aggregation, self.slots = aggregation, slots
+        self.aggregation, self.slots, self.final = aggregation, slots, final
         self.folds = aggregation.start()
-        self.observed_stream_time_ms = -1
+        self.stream_times_ms = [NO_TIMESTAMP_MS] * inputs
+        self.input = 0
+        """Number of the stream whose record is being taken."""
+        self.input_of: np.ndarray | None = None
+        """Number of the stream of each row of the batch, when there are several."""
         self._updates: Updates | None = None
         self._kept = 0
+
+    @property
+    def observed_stream_time_ms(self) -> int:
+        return self.stream_times_ms[self.input]
+
+    @observed_stream_time_ms.setter
+    def observed_stream_time_ms(self, time_ms: int) -> None:
+        self.stream_times_ms[self.input] = time_ms
+
+    @property
+    def _forwarding(self) -> tuple[bool, bool]:
+        """What kernels ask: whether updates are forwarded, and with old values."""
+        return self.final is None, self.final is None and self.place.wants_old
 
     @abstractmethod
     def _decide(self, batch: Batch, begin: int, end: int) -> Decisions:
@@ -112,15 +85,15 @@ class Aggregate(StatefulOperator):
         self._settle()
         self._reserve(len(batch))
         self.folds.grow(self.slots.capacity)
+        if self.final is not None:
+            times = np.where(self._moves_time(batch), batch.time_ms, NO_TIMESTAMP_MS)
+            self.final.begin(times, self.observed_stream_time_ms)
         is_slow = self.aggregation.only.is_record_by_record
         decided, value, old = self._record_by_record(batch) if is_slow else self._fold(batch)
-        for drops in decided.drops:
-            chunk.drop(self.place.node, batch, drops)
-        chunk.applied[batch.cause[decided.row]] = True
-        return Batch(
-            cause=batch.cause[decided.row],
+        self._book(decided, batch, chunk)
+        return batch.forward(
+            decided.row,
             key=decided.key,
-            keys=batch.keys,
             time_ms=decided.time_ms,
             valid=decided.valid,
             value=value,
@@ -129,19 +102,29 @@ class Aggregate(StatefulOperator):
             old=old,
             old_valid=decided.old_valid if self.place.wants_old else None,
             stream_time_ms=decided.stream_time_ms,
+            has_headers=self.has_headers or self.final is not None,
         )
+
+    def _book(self, decided: Decisions, batch: Batch, chunk: Chunk) -> None:
+        took_effect = np.ones(len(batch), np.bool_)
+        for drops in decided.drops:
+            took_effect[drops.row[drops.is_record]] = False
+            chunk.drop(self.place.node, batch, drops)
+        chunk.applied[batch.cause[took_effect]] = True
 
     def _fold(self, batch: Batch) -> tuple[Decisions, Updates | Values, Values | None]:
         decided, wants_old = self._decide(batch, 0, len(batch)), self.place.wants_old
+        if self.final is not None:
+            decided = joined([decided, self._finals()])
         updates = Updates(self.folds, batch, decided)
-        if self.place.is_lazy and not wants_old and not self.aggregation.may_be_null:
+        if self.place.is_lazy and self.final is None and not wants_old and not self.aggregation.may_be_null:
             self._updates = updates
             return decided, updates, None
         new, old = updates.run(np.arange(len(decided.row)), with_old=wants_old)
         if self.aggregation.may_be_null:
             old_valid = is_valid(old) if wants_old else decided.old_valid
             decided = replace(decided, valid=is_valid(new), old_valid=old_valid)
-        return decided, Values(new), Values(old) if wants_old else None
+        return self._in_order(decided, Values(new), Values(old) if wants_old else None)
 
     def _record_by_record(self, batch: Batch) -> tuple[Decisions, Values, Values | None]:
         """A Python function may answer None, which the next record must find done."""
@@ -149,26 +132,82 @@ class Aggregate(StatefulOperator):
         assert isinstance(state, PythonState)
         pieces, new, old = [], [], []
         for row in range(len(batch)):
+            if self.input_of is not None:
+                self.input = int(self.input_of[row])
             decided = self._decide(batch, row, row + 1)
             values, before = state.step(decided.program, batch)
-            pieces.append(self._without_nulls(decided, values))
+            self._remove_nulls(decided.program, state)
+            pieces.append(decided)
             new += values
             old += before
-        decided = _joined(pieces) if pieces else self._decide(batch, 0, 0)
-        old_values = Values(state.typed(old)) if self.place.wants_old else None
+        if self.final is not None:
+            pieces.append(self._finals())
+            values, before = state.step(pieces[-1].program, batch)
+            new += values
+            old += before
+        decided = joined(pieces) if pieces else self._decide(batch, 0, 0)
+        new = [value if kept else None for value, kept in zip(new, decided.valid.tolist(), strict=True)]
+        old = [value if kept else None for value, kept in zip(old, decided.old_valid.tolist(), strict=True)]
         valid = np.array([value is not None for value in new], np.bool_)
         was_valid = np.array([value is not None for value in old], np.bool_)
-        return replace(decided, valid=valid, old_valid=was_valid), Values(state.typed(new)), old_values
+        decided = replace(decided, valid=valid, old_valid=was_valid)
+        old_values = Values(state.typed(old)) if self.place.wants_old else None
+        return self._in_order(decided, Values(state.typed(new)), old_values)
 
-    def _without_nulls(self, decided: Decisions, values: list[object]) -> Decisions:
+    def _remove_nulls(self, program: Program, state: PythonState) -> None:
         """Take aggregates that became None out of the store."""
-        for update in np.flatnonzero(decided.valid).tolist():
-            if values[update] is None:
-                self._remove(int(decided.program.slots[_entry_of(decided.program, update)]))
-        return decided
+        for slot in program.slots[program.flags & ADD > 0].tolist():
+            if state.state[slot] is None:
+                self._remove(slot)
 
     def _remove(self, slot: int) -> None:
         remove(self.slots.columns(), slot)
+
+    # --- results at the close of windows -----------------------------------------------------------------------
+
+    def _moves_time(self, batch: Batch) -> np.ndarray:
+        """Rows whose record moves the operator's stream time."""
+        return batch.key >= 0
+
+    def _position(self, slots: np.ndarray) -> np.ndarray:
+        """What decides when the windows in ``slots`` close."""
+        return self.slots.start[slots]
+
+    def _visible_from(self) -> np.ndarray:
+        """The first position that the store shows after each row of the batch."""
+        raise NotImplementedError
+
+    def _order(self, decided: Decisions) -> np.ndarray:
+        """Final results in the order in which the store shows them, by the row they leave at."""
+        raise NotImplementedError
+
+    def _finals(self) -> Decisions:
+        """Results of windows in the store that leave in this batch."""
+        assert self.final is not None
+        live = self.slots.live()
+        places, row = self.final.due(self._position(live), self._visible_from())
+        slots, n = live[places], len(places)
+        program = np.full(n, EMIT, np.uint8), slots.astype(np.int32), np.full(n, -1, np.int32)
+        return Decisions(
+            row=row.astype(np.int32),
+            key=self.slots.key[slots].astype(np.int32),
+            time_ms=self.slots.time[slots],
+            valid=np.ones(n, np.bool_),
+            old_valid=np.zeros(n, np.bool_),
+            program=Program(*program),
+            window_start_ms=self.slots.start[slots],
+            window_end_ms=self.slots.end[slots],
+            stream_time_ms=self.final.stream_time_ms[row],
+        )
+
+    def _in_order(self, decided: Decisions, new: Values, old: Values | None) -> tuple[Decisions, Values, Values | None]:
+        """Final results by the row they leave at; one that is null leaves in silence."""
+        if self.final is None:
+            return decided, new, old
+        self.final.finish()
+        order = self._order(decided)
+        order = order[decided.valid[order]]
+        return decided.take(order), Values(new.take(order)), None if old is None else Values(old.take(order))
 
     def _settle(self) -> None:
         """Finish the chunk before: run a program nobody asked for, and forget rows whose time is over."""
@@ -186,8 +225,10 @@ class Aggregate(StatefulOperator):
     # --- state -----------------------------------------------------------------------------------------------
 
     def resume(self, rows: pa.Table, clocks: Clocks) -> None:
-        self.observed_stream_time_ms = clocks.get("stream_time_ms", -1)
-        self.slots.counts[OBSERVED_MS] = clocks.get("store_time_ms", -1)
+        self.stream_times_ms = [clocks.get(name, NO_TIMESTAMP_MS) for name in self._clock_names()]
+        self.slots.counts[OBSERVED_MS] = clocks.get("store_time_ms", NO_TIMESTAMP_MS)
+        if self.final is not None:
+            self.final.last_close_ms = clocks.get("last_close_ms", NO_TIMESTAMP_MS)
         rows = rows.combine_chunks()
         key = self.place.keys.intern(self.place.shape.key.encode(rows["key"].combine_chunks()))
         start, end = (
@@ -201,10 +242,15 @@ class Aggregate(StatefulOperator):
         self._released()
 
     def clocks(self) -> Clocks:
-        return {
-            "stream_time_ms": self.observed_stream_time_ms,
-            "store_time_ms": self.slots.observed_stream_time_ms,
-        }
+        clocks = dict(zip(self._clock_names(), self.stream_times_ms, strict=True))
+        clocks["store_time_ms"] = self.slots.observed_stream_time_ms
+        if self.final is not None:
+            clocks["last_close_ms"] = self.final.last_close_ms
+        return clocks
+
+    def _clock_names(self) -> list[str]:
+        several = len(self.stream_times_ms) > 1
+        return [f"stream_time_{n}_ms" if several else "stream_time_ms" for n in range(len(self.stream_times_ms))]
 
     def changes(self) -> pa.Table:
         self._settle()
@@ -218,7 +264,8 @@ class Aggregate(StatefulOperator):
     def contents(self) -> pa.Table:
         rows = self.rows()
         value = self.folds.result(rows["aggregate"].combine_chunks())
-        return rows.set_column(rows.column_names.index("aggregate"), "value", value)
+        shown = rows.set_column(rows.column_names.index("aggregate"), "value", value)
+        return shown.filter(value.is_valid()) if self.aggregation.may_be_null else shown
 
     def rows_schema(self) -> pa.Schema:
         window = [] if self._window is None else ["window_start_ms", "window_end_ms"]
@@ -243,63 +290,3 @@ class Aggregate(StatefulOperator):
         }
         schema = self.rows_schema()
         return pa.table([columns[name] for name in schema.names], schema=schema)
-
-
-def _entry_of(program: Program, update: int) -> int:
-    """Place of the entry that completes ``update``."""
-    return int(np.flatnonzero(program.flags & EMIT)[update])
-
-
-def _joined(pieces: list[Decisions]) -> Decisions:
-    """Decisions of consecutive calls as one; their programs have been carried out already."""
-
-    def join(name: str) -> np.ndarray | None:
-        columns = [getattr(piece, name) for piece in pieces]
-        return None if columns[0] is None else np.concatenate(columns)
-
-    columns = {f.name: join(f.name) for f in fields(Decisions) if f.name not in ("program", "drops")}
-    return Decisions(
-        **columns,  # type: ignore[arg-type]
-        program=Program(np.zeros(0, np.uint8), np.zeros(0, np.int32), np.zeros(0, np.int32)),
-        drops=[drops for piece in pieces for drops in piece.drops],
-    )
-
-
-class RecordAggregate(Aggregate):
-    """``group_by_key().count()`` and its like: one aggregate a key, without windows and without a clock."""
-
-    def __init__(self, place: Place, aggregation: Aggregation) -> None:
-        super().__init__(place, aggregation, Slots())
-
-    def _reserve(self, records: int) -> None:
-        self.slots.reserve(records)
-
-    def _decide(self, batch: Batch, begin: int, end: int) -> Decisions:
-        updates, program, (refused,) = records.rooms(end - begin)
-        totals = np.zeros(4, np.int64)
-        records.aggregate_records(
-            (batch.key, batch.time_ms, batch.valid, begin, end),
-            self.aggregation.null_after,
-            self.aggregation.only.starts_null,
-            self.place.wants_old,
-            self.slots.columns(),
-            updates,
-            program,
-            refused,
-            totals,
-        )
-        row, key, time_ms, valid, old_valid = (column[: totals[UPDATES]] for column in updates)
-        cut = Program(*(column[: totals[PROGRAM]] for column in program))
-        rows = refused[: totals[REFUSALS]]
-        drops = null_key_drops(batch, rows, "null-key", "null-value")
-        return Decisions(row, key, time_ms, valid, old_valid, cut, drops=drops)
-
-
-def null_key_drops(batch: Batch, rows: np.ndarray, null_key: str, other: str) -> list[Drops]:
-    """Whole refusals of ``rows``: reason ``null_key`` where the key is null, else ``other``."""
-    has_key = batch.key[rows] >= 0
-    return [
-        Drops(reason, chosen, np.ones(len(chosen), np.bool_))
-        for reason, chosen in ((null_key, rows[~has_key]), (other, rows[has_key]))
-        if len(chosen)
-    ]

@@ -5,13 +5,15 @@ record it is handed is either applied, refused with the number that decided, or 
 """
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from jobs.expressions import Shape
+from jobs.topology.nodes import TableTraits
 from state.keys import Keys
 from state.records import Batch, Chunk
 
@@ -32,6 +34,14 @@ class Place:
     """One operator alone reads the values, once and in part, so they are computed when it asks."""
     counts_bytes: bool = False
     """Suppress buffers count their bytes even without a byte limit."""
+    table: TableTraits = field(default_factory=TableTraits)
+    """Of the node itself, when it is a table."""
+    above: tuple[TableTraits, ...] = ()
+    """Of the tables among its inputs, in order of the inputs."""
+    shapes: tuple[Shape, ...] = ()
+    """Shapes of all inputs; ``shape`` is the first."""
+    views: "tuple[TableView, ...]" = ()
+    """Of the tables that the node reads, in order of ``reads``."""
 
 
 class Operator(ABC):
@@ -45,8 +55,64 @@ class Operator(ABC):
         """Take ``batch``, forward what it causes, book what is refused in ``chunk``."""
 
 
+class MultiOperator(Operator):
+    """One node with several inputs (joins, merges). Stateful ones are a StatefulOperator too, named second."""
+
+    def process(self, batch: Batch, chunk: Chunk) -> Batch:
+        return self.process_all((batch,), chunk)
+
+    @abstractmethod
+    def process_all(self, batches: tuple[Batch, ...], chunk: Chunk) -> Batch:
+        """Take one batch of every input; forward what they cause, in the order of jobs/meeting.py. Keys of all batches
+        are coded by ``place.keys``.
+        """
+
+
+class TableView(ABC):
+    """A reader's own look into a table: what a KTableValueGetter answers, as of the asking row.
+
+    Kept up by ``feed``: before the reader's ``process`` the task hands it what the named nodes forwarded in the chunk.
+    ``wants``: those nodes, and whether a row counts from BEFORE what it causes below (a put) or from AFTER it.
+    """
+
+    BEFORE, AFTER = "before", "after"
+    wants: Mapping[str, str]
+    is_versioned = False
+    """Whether ``get`` can be asked as of a time (KTableValueGetter.isVersioned)."""
+
+    @abstractmethod
+    def feed(self, forwarded: Mapping[str, Batch]) -> None:
+        """What each of ``wants`` forwarded in this chunk, in order; of a store's owner that is what it put."""
+
+    @abstractmethod
+    def get(self, asking: Batch, keys: np.ndarray, as_of_ms: np.ndarray | None = None) -> "Found":
+        """What the table shows to every row of ``asking`` for ``keys`` (codes of ``place.keys``, NULL_CODE: nothing),
+        each row seeing the puts before it and none after. ``as_of_ms``: look into a versioned table as of that time.
+        """
+
+    @abstractmethod
+    def settle(self) -> None:
+        """The chunk is done: take its puts in."""
+
+    @abstractmethod
+    def resume(self, stores: Mapping[str, pa.Table]) -> None:
+        """Stores of ``wants`` as of the increment before: what their owners' ``contents`` show, by node."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Answers of a view: ``value`` null where not ``valid``; ``time_ms`` int64 of the value, -1 where there is none."""
+
+    value: pa.Array
+    valid: np.ndarray
+    time_ms: np.ndarray
+
+
 class StatefulOperator(Operator):
     """An operator with a store, which a task resumes before its first batch and saves after its last."""
+
+    row_key: tuple[str, ...] = ("key", "window_start_ms", "window_end_ms")
+    """Columns that name a durable row, those of them that ``rows_schema`` has."""
 
     @abstractmethod
     def resume(self, rows: pa.Table, clocks: Clocks) -> None:

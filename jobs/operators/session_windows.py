@@ -1,8 +1,11 @@
-"""Session windows, forwarded on every update (KStreamSessionWindowAggregate, SessionWindows; KIP-94).
+"""Session windows (KStreamSessionWindowAggregate, SessionWindows; KIP-94, KIP-825 emit on close).
 
 Owns one aggregate a key and session ``[start, end]``, closed on both sides. The rule stands in
 jobs/kernels/session_windows.py: the gap is inclusive, a merged session is refused iff ``end < stream time - grace -
-gap``, and the store shows sessions while ``end >= store time - retention + 1``. An update's time is the session's end.
+gap``, and the store shows sessions while ``end >= store time - retention + 1``. An update's time is the session's end;
+updates carry no headers. A session is final, and leaves when only final results do, once ``end < stream time - grace -
+gap``, if its store still has it: a persistent one by whole segments of max(retention / 2, 60 s), in order of (end,
+start, key bytes), in memory to the millisecond, in order of (end, key bytes, falling start).
 """
 
 import numpy as np
@@ -11,28 +14,26 @@ from jobs.folds.aggregation import Aggregation
 from jobs.folds.fold import Program
 from jobs.kernels import session_windows
 from jobs.kernels.time_windows import PROGRAM, REFUSALS, STREAM_TIME, UPDATES
-from jobs.operators.aggregate import Aggregate, Decisions
+from jobs.operators.decisions import Decisions
+from jobs.operators.final_results import FinalResults, key_ranks
+from jobs.operators.listed_slots import ListedAggregate, ListedSlots
 from jobs.operators.operator import Place
 from state.records import Batch, Drops
-from state.stores.slots import LIVE, LIVE_COUNT, Slots
+from state.stores.slots import LIVE_COUNT
 
 SEGMENT_MS_MIN = 60_000
 
 _REASONS = ("null-key", "expired-window", "expired-in-store")
+_NOTHING_CLOSES = np.zeros(0, np.int64), 0
 
 
-class SessionSlots(Slots):
-    """Slots and, for every one, the session of its key that ends before it."""
-
-    beside = ("following",)
-    is_indexed = False
-    following: np.ndarray
-
-
-class SessionAggregate(Aggregate):
-    """``gap_ms`` >= 0, ``grace_ms`` >= 0, ``retention_ms`` >= gap + grace."""
+class SessionAggregate(ListedAggregate):
+    """``gap_ms`` >= 0, ``grace_ms`` >= 0, ``retention_ms`` >= gap + grace. ``emits_final``: results go on at the close
+    of their sessions only.
+    """
 
     _window = "session"
+    has_headers = False
 
     def __init__(
         self,
@@ -43,71 +44,79 @@ class SessionAggregate(Aggregate):
         grace_ms: int,
         retention_ms: int,
         is_persistent: bool,
+        emits_final: bool = False,
+        inputs: int = 1,
     ) -> None:
-        super().__init__(place, aggregation, SessionSlots())
+        final = FinalResults(grace_ms + gap_ms, 1) if emits_final else None
+        super().__init__(place, aggregation, ListedSlots(), final=final, inputs=inputs)
         self.gap_ms, self.grace_ms, self.retention_ms = gap_ms, grace_ms, retention_ms
         self.segment_ms = max(retention_ms // 2, SEGMENT_MS_MIN) if is_persistent else 0
-        self.head = np.empty(0, np.int32)
 
     def _reserve(self, records: int) -> None:
         self.slots.reserve(records + 1)
         self._reserve_keys()
 
-    def _reserve_keys(self) -> None:
-        more = len(self.place.keys) - len(self.head)
-        if more > 0:
-            room = np.full(more + len(self.head), session_windows.NO_SLOT, np.int32)
-            self.head = np.concatenate([self.head, room])
-
-    def _lists(self) -> tuple[np.ndarray, np.ndarray]:
-        assert isinstance(self.slots, SessionSlots)
-        return self.head, self.slots.following
-
-    def _released(self) -> None:
-        self._reserve_keys()
-        session_windows.relink(self.slots.columns(), self._lists())
-
     def _expired(self) -> np.ndarray:
         live = self.slots.live()
-        return live[self.slots.end[live] <= self.slots.observed_stream_time_ms - self.retention_ms]
-
-    def _remove(self, slot: int) -> None:
-        if self.slots.flags[slot] & LIVE:
-            s = self.slots
-            session_windows.unlink(s.key, s.flags, s.free, s.counts, *self._lists(), slot)
+        end = self.slots.end[live]
+        is_hidden = end <= self.slots.observed_stream_time_ms - self.retention_ms
+        if self.final is not None:
+            is_gone = end < self._kept_from(np.array([self.slots.observed_stream_time_ms]))[0]
+            is_hidden &= is_gone | (end <= self.final.emitted)
+        return live[is_hidden]
 
     def _decide(self, batch: Batch, begin: int, end: int) -> Decisions:
         updates, program, refusals = session_windows.rooms(end - begin, int(self.slots.counts[LIVE_COUNT]))
         totals = np.array([0, 0, 0, self.observed_stream_time_ms], np.int64)
         session_windows.aggregate_sessions(
-            (batch.key, batch.time_ms, batch.valid, begin, end),
-            self.gap_ms,
-            self.grace_ms,
-            self.retention_ms,
-            self.segment_ms,
-            self.aggregation.null_after,
-            self.place.wants_old,
+            (batch.key, batch.time_ms, begin, end),
+            (self.gap_ms, self.grace_ms, self.retention_ms, self.segment_ms),
+            self._forwarding,
+            _NOTHING_CLOSES if self.final is None else (self.final.closed, self.final.done),
             self.slots.columns(),
-            self._lists(),
+            self.slots.lists,
             updates,
             program,
             refusals,
             totals,
         )
         self.observed_stream_time_ms = int(totals[STREAM_TIME])
-        row, key, start, last, valid, old_valid, stream_time = (column[: totals[UPDATES]] for column in updates)
+        row, key, start, last, valid, stream_time = (column[: totals[UPDATES]] for column in updates)
         return Decisions(
             row=row,
             key=key,
             time_ms=last,
             valid=valid,
-            old_valid=old_valid,
+            old_valid=~valid if self.final is None else np.zeros(len(row), np.bool_),
             program=Program(*(column[: totals[PROGRAM]] for column in program)),
             window_start_ms=start,
             window_end_ms=last,
-            stream_time_ms=stream_time,
+            stream_time_ms=stream_time if self.final is None else self.final.stream_time_ms[row],
             drops=_drops(tuple(column[: totals[REFUSALS]] for column in refusals)),
         )
+
+    def _position(self, slots: np.ndarray) -> np.ndarray:
+        return self.slots.end[slots]
+
+    def _visible_from(self) -> np.ndarray:
+        """The newest record is never late, so the store's time is the operator's."""
+        assert self.final is not None
+        return self._kept_from(self.final.stream_time_ms)
+
+    def _kept_from(self, store_time_ms: np.ndarray) -> np.ndarray:
+        """The first session end that the store has at each of the times."""
+        limit = store_time_ms - self.retention_ms
+        if self.segment_ms == 0:
+            return limit + 1
+        return np.where(limit > 0, limit // self.segment_ms * self.segment_ms, 0)
+
+    def _order(self, decided: Decisions) -> np.ndarray:
+        start, end = decided.window_start_ms, decided.window_end_ms
+        assert start is not None
+        assert end is not None
+        ranks = key_ranks(self.place.keys, decided.key)
+        by = (ranks, start, end) if self.segment_ms else (-start, ranks, end)
+        return np.lexsort((*by, decided.row))
 
 
 def _drops(refusals: tuple[np.ndarray, ...]) -> list[Drops]:

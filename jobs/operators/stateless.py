@@ -1,17 +1,33 @@
-"""filter, map_values, select_key: operators without a store.
+"""Steps of streams without a store (KStreamFilter, KStreamMapValues, KStreamMap, KStreamFlatMap, KStreamPeek).
 
 Rule: a filter passes a record iff its predicate is true (null is not true); expressions map a tombstone to a tombstone,
-a Python callable is called with None, as Kafka calls it. A step keeps order, times and causes.
+a Python callable is called with None, as Kafka calls it. A step keeps order, times, headers and causes.
 """
+
+from collections.abc import Callable, Iterable
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from jobs.expressions import Call, Expression, Struct
-from jobs.operators.operator import Operator, Place
+from jobs.expressions import Call, Expression, Struct, python_keys
+from jobs.meeting import joined_batch, meet
+from jobs.operators.operator import MultiOperator, Operator, Place
+from jobs.topology.nodes import (
+    FilterNode,
+    FlatMapNode,
+    MapNode,
+    MapValuesNode,
+    MergeNode,
+    PeekNode,
+    SelectKeyNode,
+)
+from state.buffers import is_valid
+from state.errors import ConfigError, TaskFailed
 from state.keys import Keys
-from state.records import Batch, Chunk
+from state.records import Batch, Chunk, Values
+from state.serdes import Serde
 
 Step = Expression | Struct | Call
 
@@ -19,13 +35,13 @@ Step = Expression | Struct | Call
 class Filter(Operator):
     """KStreamFilter: forward the records for which the predicate is true."""
 
-    def __init__(self, place: Place, predicate: Expression | Call, *, keeps: bool) -> None:
+    def __init__(self, place: Place, node: FilterNode) -> None:
         super().__init__(place)
-        self.predicate, self.keeps = predicate, keeps
+        self.node = node
 
     def process(self, batch: Batch, chunk: Chunk) -> Batch:
-        passed = pc.fill_null(self.predicate.evaluate(batch), False).to_numpy(zero_copy_only=False).astype(np.bool_)
-        mask = passed if self.keeps else ~passed
+        answers = pc.fill_null(self.node.predicate.evaluate(batch), False)
+        mask = answers.to_numpy(zero_copy_only=False).astype(np.bool_) == self.node.keeps
         chunk.applied[batch.cause[~mask]] = True
         return batch.where(mask)
 
@@ -33,24 +49,158 @@ class Filter(Operator):
 class MapValues(Operator):
     """KStreamMapValues."""
 
-    def __init__(self, place: Place, mapper: Step) -> None:
+    def __init__(self, place: Place, node: MapValuesNode) -> None:
         super().__init__(place)
-        self.mapper = mapper
+        self.node = node
 
     def process(self, batch: Batch, chunk: Chunk) -> Batch:
-        values = self.mapper.evaluate(batch)
-        if isinstance(self.mapper, Expression) and not batch.valid.all():
-            values = pc.if_else(pa.array(batch.valid), values, pa.scalar(None, values.type))
-        return batch.with_value(values)
+        return batch.with_value(_mapped(self.node.mapper, batch))
 
 
 class SelectKey(Operator):
     """KStreamMap of keys (select_key, and the first half of group_by). ``keys`` codes the new keys."""
 
-    def __init__(self, place: Place, selector: Expression | Call, keys: Keys) -> None:
+    def __init__(self, place: Place, node: SelectKeyNode) -> None:
         super().__init__(place)
-        self.selector, self.keys = selector, keys
+        self.node, self.keys = node, Keys(node.shape.key)
 
     def process(self, batch: Batch, chunk: Chunk) -> Batch:
-        codes = self.keys.intern(self.selector.result.encode(self.selector.evaluate(batch)))
-        return batch.with_key(codes, self.keys)
+        return batch.with_key(_selected(self.node.selector, batch, self.keys), self.keys)
+
+
+class Map(Operator):
+    """KStreamMap: ``keys`` codes the new keys. Both steps see the record as it was."""
+
+    def __init__(self, place: Place, node: MapNode) -> None:
+        super().__init__(place)
+        self.node, self.keys = node, Keys(node.shape.key)
+
+    def process(self, batch: Batch, chunk: Chunk) -> Batch:
+        codes, values = _selected(self.node.selector, batch, self.keys), _mapped(self.node.mapper, batch)
+        return batch.with_key(codes, self.keys).with_value(values)
+
+
+class FlatMapValues(Operator):
+    """KStreamFlatMapValues: what the function gives for a record goes on under its key, in order."""
+
+    def __init__(self, place: Place, node: FlatMapNode) -> None:
+        super().__init__(place)
+        self.node = node
+
+    def process(self, batch: Batch, chunk: Chunk) -> Batch:
+        rows, values = _flattened(self.node.function, self.place, batch)
+        chunk.applied[batch.cause] = True
+        return batch.take(rows).with_value(_typed(self.node.shape.value, values, self.place))
+
+
+class FlatMap(Operator):
+    """KStreamFlatMap: what the function gives for a record are its new keys and values, in order."""
+
+    def __init__(self, place: Place, node: FlatMapNode) -> None:
+        super().__init__(place)
+        self.node, self.keys = node, Keys(node.shape.key)
+
+    def process(self, batch: Batch, chunk: Chunk) -> Batch:
+        rows, pairs = _flattened(self.node.function, self.place, batch)
+        for pair in pairs:
+            if not isinstance(pair, tuple | list) or len(pair) != 2:
+                raise TaskFailed(self.place.node, "pairs of key and value", repr(pair), "correct the callable")
+        keys = _typed(self.node.shape.key, [key for key, _ in pairs], self.place)
+        values = _typed(self.node.shape.value, [value for _, value in pairs], self.place)
+        chunk.applied[batch.cause] = True
+        return batch.forward(
+            rows,
+            key=self.keys.intern(self.node.shape.key.encode(keys)),
+            keys=self.keys,
+            time_ms=batch.time_ms[rows],
+            valid=is_valid(values),
+            value=Values(values),
+        )
+
+
+class Peek(Operator):
+    """KStreamPeek, and foreach: the function is called for every record, in order."""
+
+    def __init__(self, place: Place, node: PeekNode) -> None:
+        super().__init__(place)
+        self.node = node
+
+    def process(self, batch: Batch, chunk: Chunk) -> Batch:
+        _called(self.node.function, self.place, batch)
+        return batch
+
+
+class Merge(MultiOperator):
+    """KStreamImpl.merge: the records of all inputs, each at its turn."""
+
+    def process_all(self, batches: tuple[Batch, ...], chunk: Chunk) -> Batch:
+        return joined_batch(batches, meet(batches))
+
+
+def build_filter(node: FilterNode, place: Place) -> Operator:
+    return Filter(place, node)
+
+
+def build_map_values(node: MapValuesNode, place: Place) -> Operator:
+    return MapValues(place, node)
+
+
+def build_select_key(node: SelectKeyNode, place: Place) -> Operator:
+    return SelectKey(place, node)
+
+
+def build_map(node: MapNode, place: Place) -> Operator:
+    return Map(place, node)
+
+
+def build_flat_map(node: FlatMapNode, place: Place) -> Operator:
+    return FlatMapValues(place, node) if node.keeps_key else FlatMap(place, node)
+
+
+def build_peek(node: PeekNode, place: Place) -> Operator:
+    return Peek(place, node)
+
+
+def build_merge(node: MergeNode, place: Place) -> Operator:
+    return Merge(place)
+
+
+def _mapped(mapper: Step, batch: Batch) -> pa.Array:
+    values = mapper.evaluate(batch)
+    if isinstance(mapper, Expression) and not batch.valid.all():
+        values = pc.if_else(pa.array(batch.valid), values, pa.scalar(None, values.type))
+    return values
+
+
+def _selected(selector: Expression | Call, batch: Batch, keys: Keys) -> np.ndarray:
+    return keys.intern(selector.result.encode(selector.evaluate(batch)))
+
+
+def _called(function: Callable[[Any, Any], Any], place: Place, batch: Batch) -> list[Any]:
+    """What ``function(key, value)`` gives for every record. Raises TaskFailed that names the record it failed on."""
+    values = place.shape.value.to_python(batch.value.all())
+    results = []
+    for key, value in zip(python_keys(place.shape, batch), values, strict=True):
+        try:
+            results.append(function(key, value))
+        except Exception as error:
+            got = f"{type(error).__name__}: {error} on key {key!r}, value {value!r}"
+            raise TaskFailed(place.node, "a result of the callable", got, "correct the callable") from error
+    return results
+
+
+def _flattened(
+    function: Callable[[Any, Any], Iterable[Any]], place: Place, batch: Batch
+) -> tuple[np.ndarray, list[Any]]:
+    """Everything that ``function`` gives, and the row that it is of."""
+    results = _called(lambda key, value: list(function(key, value)), place, batch)
+    rows = np.repeat(np.arange(len(batch)), [len(found) for found in results])
+    return rows, [one for found in results for one in found]
+
+
+def _typed(serde: Serde, results: list[Any], place: Place) -> pa.Array:
+    try:
+        return serde.from_python(results)
+    except ConfigError as error:
+        next_step = "correct the callable, or the serdes in returns_key and returns"
+        raise TaskFailed(place.node, f"results of {serde}", error.got, next_step) from error

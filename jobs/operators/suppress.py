@@ -1,146 +1,154 @@
-"""Suppress until the window closes (KIP-328, untilWindowCloses; KTableSuppressProcessorSupplier).
+"""Suppress: hold a table's changes back until their window closes, or for a time (KIP-328;
+KTableSuppressProcessorSupplier).
 
-Owns the buffer of not yet final results, one entry a windowed key. Rule: a result leaves once, when
-``window end <= stream time - wait``, oldest window first, equal ones by serialized key; wait is the grace, for sessions
-grace plus gap; stream time is the largest time of any change that came here. A strict buffer that is full ends the run.
+Owns the buffer of what waits, one entry a key (and window). Rule: a change is put first; then every entry leaves, once,
+whose buffer time is ``<= stream time - wait``, the oldest first, equal ones by serialized key. Until a window closes the
+buffer time is the window's end and the wait its grace (for sessions grace plus gap), and a deletion leaves in silence;
+until a time limit it is the time of the key's first change that waits, and a deletion is forwarded like any change.
+What leaves is the latest change, with its own time, headers and context. Stream time is the largest time of any change
+that came here. A buffer that is over a limit ends the run, emits the oldest entries early, or goes on in a file.
 """
 
-import hashlib
-from collections.abc import Mapping
-from typing import ClassVar
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from jobs.kernels import suppress
+from jobs.kernels import suppress, suppress_early
 from jobs.operators.operator import Clocks, Place, StatefulOperator, marked
+from jobs.operators.suppress_entries import Entries
+from jobs.operators.suppress_final import FinalOnce
+from jobs.topology.nodes import SuppressNode
 from state.errors import BufferFull
 from state.records import Batch, Chunk, Values
 from state.serdes import Serde
-from state.stores.slots import LIVE, LIVE_COUNT, Slots
-from state.stores.value_heap import ValueHeap
+from state.stores.slots import LIVE_COUNT
+from state.stores.spilling_heap import SpillingHeap
 
 UNBOUNDED = 2**63 - 1
-CONTEXT_BYTES = 20
-"""Timestamp, offset and partition of the record context, which Kafka counts in an entry's size beside the topic's
-name.
-"""
 
 
-class BufferSlots(Slots):
-    """Entries: ``reference`` into the value heap (NO_VALUE: a tombstone), row of the call it leaves at, sizes in
-    bytes.
+class Suppress(StatefulOperator):
+    """``until``: "window-closes" or "time-limit". ``wait_ms`` >= 0. ``max_records``/``max_bytes``: what the buffer may
+    hold (exactly that much is allowed), UNBOUNDED for any. ``when_full``: "shut-down" ends the run with BufferFull at the
+    record; "emit-early" (of a time limit only) lets the oldest entries go; "spill" keeps at most so many values and so
+    many of their bytes in memory, the others in a temporary file, and emits what an unbounded buffer would (keys and
+    times stay in memory, about 100 bytes an entry).
+    ``is_strict_final``: never a second result of a window (jobs/operators/suppress_final.py).
     """
-
-    beside = ("reference", "leaves")
-    extra: ClassVar[Mapping[str, type]] = {"bytes": np.int64, "prior_bytes": np.int64, "prior_hash": np.int64}
-    reference: np.ndarray
-    leaves: np.ndarray
-    bytes: np.ndarray
-    prior_bytes: np.ndarray
-    prior_hash: np.ndarray
-
-
-class SuppressUntilWindowCloses(StatefulOperator):
-    """``wait_ms`` >= 0; ``max_records``/``max_bytes``: limits of a strict buffer (UNBOUNDED: none)."""
 
     def __init__(
         self,
         place: Place,
         value: Serde,
         *,
+        until: str,
         wait_ms: int,
         max_records: int = UNBOUNDED,
         max_bytes: int = UNBOUNDED,
+        when_full: str = "shut-down",
+        is_strict_final: bool = False,
     ) -> None:
         super().__init__(place)
-        self.value, self.wait_ms = value, wait_ms
-        self.is_session = place.shape.window == "session"
-        self.limits = (max_records, max_bytes)
-        self.counts_bytes = place.counts_bytes or max_bytes != UNBOUNDED
-        self.slots = BufferSlots()
-        self.heap = ValueHeap(value.arrow_type)
-        self.totals = np.array([0, -1, 0, 0, 0, -1, 0, 0], np.int64)
-        self.emitted = 0
+        self.wait_ms, self.is_final, self.when_full = wait_ms, until == "window-closes", when_full
+        assert when_full != "emit-early" or not self.is_final, "final results are never emitted early"
+        spills = when_full == "spill"
+        self.limits = (UNBOUNDED, UNBOUNDED) if spills else (max_records, max_bytes)
+        self.entries = Entries(
+            place,
+            value,
+            keeps_tombstones=not self.is_final,
+            counts_bytes=place.counts_bytes or self.limits[1] != UNBOUNDED,
+            memory=(max_records, max_bytes) if spills else None,
+        )
+        self.once = FinalOnce(place, wait_ms) if is_strict_final and self.is_final else None
+        self.totals = np.zeros(11, np.int64)
+        self.totals[[suppress.STREAM_TIME, suppress.FULL_ROW]] = -1
+        self.emitted, self.overtime = 0, _Overtime()
+        self._queue = np.empty(0, np.int32)
+
+    @property
+    def is_session(self) -> bool:
+        return self.place.shape.window == "session"
 
     def process(self, batch: Batch, chunk: Chunk) -> Batch:
-        assert batch.window_start_ms is not None
-        assert batch.window_end_ms is not None
-        slots = self.slots
-        slots.reserve(len(batch))
-        out = suppress.room(len(batch), int(slots.counts[LIVE_COUNT]))
-        suppress.suppress_until_window_closes(
-            (batch.key, batch.window_start_ms, batch.window_end_ms, batch.time_ms, batch.valid),
-            self._sizes(batch, chunk),
-            (self.place.keys.data, self.place.keys.offsets),
-            self.wait_ms,
-            self.is_session,
-            self.limits,
-            slots.columns(),
-            (slots.reference, slots.bytes, slots.prior_bytes, slots.prior_hash, slots.leaves),
-            out,
-            self.totals,
-        )
+        entries, before = self.entries, int(self.totals[suppress.STREAM_TIME])
+        entries.slots.reserve(len(batch))
+        chunk.applied[batch.cause] = True
+        out = suppress.room(len(batch), int(entries.slots.counts[LIVE_COUNT]))
+        self._decide(batch, chunk, out)
         if self.totals[suppress.FULL_ROW] >= 0:
             chunk.fail(self._full(batch))
-        n = int(self.totals[suppress.EMITTED])
-        self.emitted += n
-        row, key, start, end, time_ms, reference, stream_time = (column[:n] for column in out)
-        return Batch(
-            cause=batch.cause[row],
+        emitted = [column[: self.totals[suppress.EMITTED]] for column in out]
+        if self.once is not None:
+            emitted = self._first(self.once, emitted)
+        row, key, start, end, due_ms, time_ms, reference, stream_time = emitted
+        seen_ms = np.maximum.accumulate(np.maximum(batch.time_ms, before))
+        changes = entries.settle(batch, chunk, seen_ms, reference)
+        self.emitted += len(row)
+        self.overtime.add(self.wait_ms - (changes.field("seen_ms").to_numpy() - due_ms))
+        valid = np.asarray(changes.field("value").is_valid().to_numpy(zero_copy_only=False), np.bool_)
+        old = changes.field("old") if self.place.wants_old else None
+        forwarded = batch.forward(
+            row,
             key=key,
-            keys=batch.keys,
             time_ms=time_ms,
-            valid=np.ones(n, np.bool_),
-            value=Values(self._values(batch, reference)),
-            window_start_ms=start,
-            window_end_ms=end,
+            valid=valid,
+            value=Values(changes.field("value")),
+            window_start_ms=start if entries.is_windowed else None,
+            window_end_ms=end if entries.is_windowed else None,
+            old=None if old is None else Values(old),
+            old_valid=None if old is None else np.asarray(old.is_valid().to_numpy(zero_copy_only=False), np.bool_),
             stream_time_ms=stream_time,
+            has_headers=False,
+        )
+        headers = changes.field("headers")
+        return replace(
+            forwarded,
+            headers=None if headers.null_count == len(headers) else headers,
+            context=entries.context(changes, chunk),
         )
 
-    def _values(self, batch: Batch, reference: np.ndarray) -> pa.Array:
-        """Values of what leaves; those of what stays go from the batch to the heap."""
-        from_heap = self.heap.take(np.where(reference >= 0, reference, -1))
-        stays = np.flatnonzero(self.slots.reference < suppress.NO_VALUE)
-        leaving = np.flatnonzero(reference < suppress.NO_VALUE)
-        rows = np.concatenate([-reference[leaving] - 2, -self.slots.reference[stays] - 2])
-        fresh = batch.value.take(rows)
-        base = self.heap.append(fresh.slice(len(leaving)))
-        self.slots.reference[stays] = base + np.arange(len(stays))
-        self.heap.keep_only(self.slots.reference)
-        if len(leaving) == len(reference):
-            return fresh.slice(0, len(leaving))
-        both = pa.concat_arrays([from_heap, fresh.slice(0, len(leaving))])
-        places = np.arange(len(reference))
-        places[leaving] = len(reference) + np.arange(len(leaving))
-        return both.take(pa.array(places))
+    def _decide(self, batch: Batch, chunk: Chunk, out: tuple[np.ndarray, ...]) -> None:
+        """Run the kernel: totals, entries and ``out`` say what became of every change."""
+        slots, keys = self.entries.slots, self.place.keys
+        nothing = np.zeros(len(batch), np.int64)
+        start = nothing if batch.window_start_ms is None else batch.window_start_ms
+        end = nothing if batch.window_end_ms is None else batch.window_end_ms
+        rows = (batch.key, start, end, end if self.is_final else batch.time_ms, batch.time_ms, batch.valid)
+        data = (rows, self.entries.sizes(batch, chunk), (keys.data, keys.offsets), self.wait_ms, self.is_session)
+        with_prior = batch.old is not None
+        stores = (self.limits, slots.columns(), slots.entries())
+        if self.when_full == "emit-early":
+            if len(self._queue) < slots.capacity:
+                self._queue = np.concatenate([self._queue, np.empty(slots.capacity - len(self._queue), np.int32)])
+            suppress_early.suppress_eagerly(*data, with_prior, *stores, self._queue, out, self.totals)
+        else:
+            keeps = (not self.is_final, with_prior)
+            suppress.suppress_strictly(*data, keeps, *stores, out, self.totals)
 
-    def _sizes(self, batch: Batch, chunk: Chunk) -> tuple[np.ndarray, ...]:
-        """Bytes that Kafka counts for each change: (key, context and time; new; old or -1; hash of old)."""
-        if not self.counts_bytes:
-            return (np.zeros(0, np.int64),) * 4
-        assert batch.old is not None
-        assert batch.old_valid is not None
-        keys = self.place.keys
-        window_bytes = 16 if self.is_session else 8
-        key_bytes = np.diff(keys.offsets[: len(keys) + 1])[batch.key] + window_bytes
-        fixed = 8 + key_bytes + CONTEXT_BYTES + len(chunk.topic)
-        old = batch.old.all()
-        old_bytes = np.where(batch.old_valid, self.value.sizes(old), -1)
-        return fixed.astype(np.int64), self.value.sizes(batch.value.all()), old_bytes, _hashes(self.value.encode(old))
+    def _first(self, once: FinalOnce, emitted: list[np.ndarray]) -> list[np.ndarray]:
+        """What left, without the second results of a window."""
+        _, key, start, end, _, _, _, stream_time = emitted
+        is_first = once.first(key, start, end, stream_time, int(self.totals[suppress.STREAM_TIME]))
+        return [column[is_first] for column in emitted]
 
     def _full(self, batch: Batch) -> BufferFull:
         row = int(self.totals[suppress.FULL_ROW])
         key = self.place.shape.key.to_python(self.place.keys.typed(batch.key[row : row + 1]))[0]
-        count, size = int(self.totals[suppress.FULL_COUNT]), int(self.totals[suppress.FULL_BYTES])
-        limits = [f"{limit}" if limit != UNBOUNDED else "any number of" for limit in self.limits]
-        error = BufferFull(
-            f"{self.place.node}, key {key!r}",
-            f"at most {limits[0]} records and {limits[1]} bytes in the buffer",
-            f"{count} records and {size} bytes",
-            f"raise the limit to at least {count} records and {size} bytes, or use no bound",
-        )
+        place = f"{self.place.node}, key {key!r}"
+        if batch.window_start_ms is not None and batch.window_end_ms is not None:
+            place += f", window {batch.window_start_ms[row]} to {batch.window_end_ms[row]}"
+        held = (int(self.totals[suppress.FULL_COUNT]), int(self.totals[suppress.FULL_BYTES]))
+        is_asked = [limit != UNBOUNDED for limit in self.limits]
+
+        def said(numbers: tuple[int, int]) -> str:
+            words = (f"{number} {unit}" for number, unit in zip(numbers, ("records", "bytes"), strict=True))
+            return " and ".join(word for word, asked in zip(words, is_asked, strict=True) if asked)
+
+        next_step = f"raise the limit to at least {said(held)}, spill to disk, or use no bound"
+        error = BufferFull(place, f"at most {said(self.limits)} in the buffer", said(held), next_step)
         error.cause_row = int(batch.cause[row])
         return error
 
@@ -148,77 +156,83 @@ class SuppressUntilWindowCloses(StatefulOperator):
 
     def resume(self, rows: pa.Table, clocks: Clocks) -> None:
         self.totals[suppress.STREAM_TIME] = clocks.get("stream_time_ms", -1)
-        self.totals[suppress.BYTES] = clocks.get("bytes", 0)
-        rows = rows.combine_chunks()
-        key = self.place.keys.intern(self.place.shape.key.encode(rows["key"].combine_chunks()))
-        start, end, time = (rows[name].to_numpy() for name in ("window_start_ms", "window_end_ms", "record_time_ms"))
-        at = self.slots.add(key, start, end, time)
-        value = rows["value"].combine_chunks()
-        valid = ~rows["is_tombstone"].combine_chunks().to_numpy(zero_copy_only=False)
-        self.slots.reference[at] = np.where(valid, self.heap.append(value) + np.arange(len(at)), suppress.NO_VALUE)
-        for name in ("bytes", "prior_bytes", "prior_hash"):
-            getattr(self.slots, name)[at] = rows[name].to_numpy()
+        if self.once is not None:
+            rows = self.once.load(rows)
+        at, slots, keys = self.entries.load(rows), self.entries.slots, self.place.keys
+        self.totals[suppress.BYTES] = slots.bytes[at].sum()
+        self._queue = np.empty(slots.capacity, np.int32)
+        order = (slots.key, slots.start, slots.end, slots.due)
+        suppress_early.refill(self._queue, slots.live(), (keys.data, keys.offsets), self.is_session, *order)
 
     def clocks(self) -> Clocks:
-        return {
-            "stream_time_ms": int(self.totals[suppress.STREAM_TIME]),
-            "bytes": int(self.totals[suppress.BYTES]),
-        }
+        return {"stream_time_ms": int(self.totals[suppress.STREAM_TIME])}
 
     def changes(self) -> pa.Table:
-        changed, graves = self.slots.changed(), self.slots.graves()
-        return marked(self._table(changed), self._table(graves))
+        slots = self.entries.slots
+        alive, gone = self.entries.table(slots.changed()), self.entries.table(slots.graves())
+        return marked(alive, gone) if self.once is None else self.once.marked(alive, gone)
 
     def rows(self) -> pa.Table:
-        return self._table(self.slots.live())
+        rows = self.entries.table(self.entries.slots.live())
+        return rows if self.once is None else self.once.with_remembered(rows)
+
+    def contents(self) -> pa.Table:
+        return self.entries.table(self.entries.slots.live())
 
     def rows_schema(self) -> pa.Schema:
-        return pa.schema(
-            [
-                pa.field("key", self.place.shape.key.arrow_type),
-                pa.field("window_start_ms", pa.int64()),
-                pa.field("window_end_ms", pa.int64()),
-                pa.field("value", self.value.arrow_type),
-                pa.field("is_tombstone", pa.bool_()),
-                pa.field("record_time_ms", pa.int64()),
-                pa.field("bytes", pa.int64()),
-                pa.field("prior_bytes", pa.int64()),
-                pa.field("prior_hash", pa.int64()),
-            ]
-        )
+        schema = self.entries.schema()
+        return schema if self.once is None else self.once.schema(schema)
 
-    def _table(self, at: np.ndarray) -> pa.Table:
-        s = self.slots
-        is_live = (s.flags[at] & LIVE) > 0
-        columns = [
-            self.place.keys.typed(s.key[at]),
-            pa.array(s.start[at]),
-            pa.array(s.end[at]),
-            self.heap.take(np.where(is_live, s.reference[at], -1)),
-            pa.array(s.reference[at] == suppress.NO_VALUE),
-            pa.array(s.time[at]),
-            *(pa.array(getattr(s, name)[at]) for name in ("bytes", "prior_bytes", "prior_hash")),
-        ]
-        return pa.table(columns, schema=self.rows_schema())
-
-    def metrics(self) -> dict[str, int]:
-        """Emitted results of this increment; entries and bytes in the buffer now and at most (before any leaves)."""
-        is_full = self.totals[suppress.FULL_ROW] >= 0
-        return {
+    def metrics(self) -> dict[str, Any]:
+        """Of this increment: changes emitted; entries and bytes in the buffer now, at most and on average (measured, as
+        Kafka does, after every put and every round of evictions); ``overtime_ms`` min and avg (KIP-328): how much of the
+        wait an emitted change did not need, ``wait - (stream time when it came - its buffer time)``. None: no emission.
+        """
+        totals = self.totals
+        is_full = totals[suppress.FULL_ROW] >= 0
+        count = totals[suppress.FULL_COUNT] if is_full else self.entries.slots.counts[LIVE_COUNT]
+        measured = max(1, int(totals[suppress.MEASURED]))
+        numbers = {
             "emitted": self.emitted,
-            "count_current": int(self.totals[suppress.FULL_COUNT] if is_full else self.slots.counts[LIVE_COUNT]),
-            "count_max": int(self.totals[suppress.COUNT_MAX]),
-            "bytes_current": int(self.totals[suppress.BYTES]),
-            "bytes_max": int(self.totals[suppress.BYTES_MAX]),
+            "count_current": int(count),
+            "count_max": int(totals[suppress.COUNT_MAX]),
+            "count_avg": int(totals[suppress.COUNT_SUM]) / measured,
+            "bytes_current": int(totals[suppress.BYTES]),
+            "bytes_max": int(totals[suppress.BYTES_MAX]),
+            "bytes_avg": int(totals[suppress.BYTES_SUM]) / measured,
+            "overtime_min_ms": self.overtime.min_ms,
+            "overtime_avg_ms": self.overtime.avg_ms,
         }
+        heaps = [heap for heap in (self.entries.latest, self.entries.priors) if isinstance(heap, SpillingHeap)]
+        return numbers | ({"bytes_in_file": sum(heap.bytes_in_file for heap in heaps)} if heaps else {})
 
 
-def _hashes(encoded: pa.Array) -> np.ndarray:
-    """A 64-bit hash of every serialized value (0 for null), the same in every process."""
-    distinct = pc.dictionary_encode(encoded)
-    codes = distinct.indices.fill_null(len(distinct.dictionary)).to_numpy(zero_copy_only=False)
-    hashes = [
-        int.from_bytes(hashlib.blake2b(value.as_py(), digest_size=8).digest(), "little", signed=True)
-        for value in distinct.dictionary
-    ]
-    return np.array([*hashes, 0], np.int64)[codes]
+class _Overtime:
+    """Least and average of what was added."""
+
+    def __init__(self) -> None:
+        self.min_ms: int | None = None
+        self._sum, self._number = 0, 0
+
+    def add(self, numbers: np.ndarray) -> None:
+        if len(numbers):
+            least = int(numbers.min())
+            self.min_ms = least if self.min_ms is None else min(self.min_ms, least)
+            self._sum, self._number = self._sum + int(numbers.sum()), self._number + len(numbers)
+
+    @property
+    def avg_ms(self) -> float | None:
+        return self._sum / self._number if self._number else None
+
+
+def build(node: SuppressNode, place: Place) -> Suppress:
+    return Suppress(
+        place,
+        node.shape.value,
+        until=node.until,
+        wait_ms=node.wait_ms,
+        max_records=UNBOUNDED if node.max_records is None else node.max_records,
+        max_bytes=UNBOUNDED if node.max_bytes is None else node.max_bytes,
+        when_full="shut-down" if node.max_records is None and node.max_bytes is None else node.when_full,
+        is_strict_final=node.is_strict_final,
+    )

@@ -1,7 +1,10 @@
-"""Tumbling and hopping windows, forwarded on every update (KStreamWindowAggregate, TimeWindows; KIP-328 grace).
+"""Tumbling, hopping and unlimited windows (KStreamWindowAggregate, TimeWindows, UnlimitedWindows; KIP-328 grace,
+KIP-825 emit on close).
 
 Owns one aggregate a key and window ``[start, start + size)``. The rule stands in jobs/kernels/time_windows.py: a window
-takes records while ``end > stream time - grace``; the update's time is the largest record time in the window.
+takes records while ``end > stream time - grace``; the update's time is the largest record time in the window. A window
+is final, and leaves when only final results do, once ``end <= stream time - grace``, in order of (start, key bytes), if
+the store still shows it: a persistent one while ``start >= store time - retention``, in memory only ``>``.
 """
 
 import numpy as np
@@ -10,14 +13,20 @@ from jobs.folds.aggregation import Aggregation
 from jobs.folds.fold import Program
 from jobs.kernels import time_windows
 from jobs.kernels.time_windows import PROGRAM, REFUSALS, STREAM_TIME, UPDATES
-from jobs.operators.aggregate import Aggregate, Decisions
+from jobs.operators.aggregate import Aggregate
+from jobs.operators.decisions import Decisions
+from jobs.operators.final_results import FinalResults, key_ranks
 from jobs.operators.operator import Place
 from state.records import Batch, Drops
 from state.stores.slots import Slots
 
 
 class TimeWindowAggregate(Aggregate):
-    """``size_ms`` > 0, 0 < ``advance_ms`` <= ``size_ms``, ``grace_ms`` >= 0, ``retention_ms`` >= size + grace."""
+    """``size_ms`` > 0, 0 < ``advance_ms`` <= ``size_ms``, ``grace_ms`` >= 0, ``retention_ms`` >= size + grace.
+
+    ``origin_ms``: start of the first window; earlier records are in none and are no drops. ``emits_final``: results go
+    on at the close of their windows only.
+    """
 
     _window = "time"
 
@@ -30,9 +39,16 @@ class TimeWindowAggregate(Aggregate):
         advance_ms: int,
         grace_ms: int,
         retention_ms: int,
+        is_persistent: bool,
+        emits_final: bool = False,
+        origin_ms: int = 0,
+        inputs: int = 1,
     ) -> None:
-        super().__init__(place, aggregation, Slots())
-        self.size_ms, self.advance_ms, self.grace_ms, self.retention_ms = size_ms, advance_ms, grace_ms, retention_ms
+        final = FinalResults(grace_ms, size_ms) if emits_final else None
+        super().__init__(place, aggregation, Slots(), final=final, inputs=inputs)
+        self.size_ms, self.advance_ms, self.grace_ms, self.origin_ms = size_ms, advance_ms, grace_ms, origin_ms
+        self.hidden_ms = retention_ms if is_persistent and emits_final else retention_ms - 1
+        """The store shows starts from its newest less this on."""
         self.updates_per_record = time_windows.updates_per_record(size_ms, advance_ms)
 
     def _reserve(self, records: int) -> None:
@@ -40,19 +56,15 @@ class TimeWindowAggregate(Aggregate):
 
     def _expired(self) -> np.ndarray:
         live = self.slots.live()
-        return live[self.slots.start[live] <= self.slots.observed_stream_time_ms - self.retention_ms]
+        return live[self.slots.start[live] < self.slots.observed_stream_time_ms - self.hidden_ms]
 
     def _decide(self, batch: Batch, begin: int, end: int) -> Decisions:
         updates, program, refusals = time_windows.rooms(end - begin, self.updates_per_record)
         totals = np.array([0, 0, 0, self.observed_stream_time_ms], np.int64)
         time_windows.aggregate_time_windows(
-            (batch.key, batch.time_ms, batch.valid, begin, end),
-            self.size_ms,
-            self.advance_ms,
-            self.grace_ms,
-            self.aggregation.null_after,
-            self.aggregation.only.starts_null,
-            self.place.wants_old,
+            (batch.key, batch.time_ms, begin, end),
+            (self.origin_ms, self.size_ms, self.advance_ms, self.grace_ms),
+            self._forwarding,
             self.slots.columns(),
             updates,
             program,
@@ -60,13 +72,14 @@ class TimeWindowAggregate(Aggregate):
             totals,
         )
         self.observed_stream_time_ms = int(totals[STREAM_TIME])
-        row, key, start, time_ms, valid, old_valid, stream_time = (column[: totals[UPDATES]] for column in updates)
+        row, key, start, time_ms, stream_time = (column[: totals[UPDATES]] for column in updates)
+        every = np.ones(len(row), np.bool_)
         return Decisions(
             row=row,
             key=key,
             time_ms=time_ms,
-            valid=valid,
-            old_valid=old_valid,
+            valid=every,
+            old_valid=every,
             program=Program(*(column[: totals[PROGRAM]] for column in program)),
             window_start_ms=start,
             window_end_ms=start + self.size_ms,
@@ -87,3 +100,12 @@ class TimeWindowAggregate(Aggregate):
             start[late] + self.size_ms,
         )
         return [Drops("null-key", row[~late], is_record[~late]), expired]
+
+    def _visible_from(self) -> np.ndarray:
+        """The newest record is never late, so the store's time is the start of its last window."""
+        assert self.final is not None
+        return self.final.stream_time_ms // self.advance_ms * self.advance_ms - self.hidden_ms
+
+    def _order(self, decided: Decisions) -> np.ndarray:
+        assert decided.window_start_ms is not None
+        return np.lexsort((key_ranks(self.place.keys, decided.key), decided.window_start_ms, decided.row))

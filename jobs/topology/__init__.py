@@ -1,23 +1,42 @@
-"""The DSL and what it builds. Everything a topology file needs is here."""
+"""The DSL: Kafka Streams' own in snake_case. Who knows one knows the other; ``fold`` is the only addition, and what
+KIP-655 proposes. Everything a topology file needs is here.
+"""
 
 from jobs import folds as fold
-from jobs.topology.dsl import Consumed, KGroupedStream, KStream, KTable, StreamsBuilder
+from jobs.topology.branched import BranchedKStream
+from jobs.topology.builder import Consumed, StreamsBuilder
+from jobs.topology.cogrouped import CogroupedKStream
+from jobs.topology.global_table import GlobalKTable
+from jobs.topology.grouped import KGroupedStream
+from jobs.topology.grouped_table import KGroupedTable
+from jobs.topology.kstream import KStream
+from jobs.topology.ktable import KTable
+from jobs.topology.materialized import Materialized
+from jobs.topology.suppressed import BufferConfig, Suppressed
 from jobs.topology.topology import SubTopology, Topology
-from jobs.topology.windows import Materialized, SessionWindows, Suppressed, TimeWindows
+from jobs.topology.windows import JoinWindows, SessionWindows, SlidingWindows, TimeWindows, UnlimitedWindows
 from state.serdes import Serde
 
 __all__ = [
+    "BranchedKStream",
+    "BufferConfig",
+    "CogroupedKStream",
     "Consumed",
+    "GlobalKTable",
+    "JoinWindows",
     "KGroupedStream",
+    "KGroupedTable",
     "KStream",
     "KTable",
     "Materialized",
     "Serde",
     "SessionWindows",
+    "SlidingWindows",
     "StreamsBuilder",
     "SubTopology",
     "Suppressed",
     "TimeWindows",
     "Topology",
+    "UnlimitedWindows",
     "fold",
 ]

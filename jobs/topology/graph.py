@@ -6,7 +6,7 @@ that ``describe`` reads as Kafka's and an unnamed store keeps its name while not
 
 from collections.abc import Iterator
 
-from jobs.topology.nodes import Node, RepartitionNode, SinkNode, SourceNode, StoreNode
+from jobs.topology.nodes import GlobalTableNode, Node, RepartitionNode, SinkNode, SourceNode, StoreSpec, TableTraits
 from state.errors import TopologyError
 
 
@@ -15,12 +15,25 @@ class Graph:
 
     def __init__(self) -> None:
         self.nodes: dict[str, Node] = {}
+        self.tables: dict[str, TableTraits] = {}
+        """Of the nodes that are tables; changed by Kafka's rules until the topology is built."""
+        self.on_demand: dict[str, StoreSpec] = {}
+        """Stores of source tables, should something below need them (jobs/topology/tables.py)."""
+        self.parts: dict[str, tuple[str, ...]] = {}
+        """Names of the processors that a node of ours is made of in Kafka (jobs/topology/describe.py)."""
+        self.copartitioned: list[frozenset[str]] = []
+        """Sources that must have as many partitions as one another (jobs/topology/copartitions.py)."""
         self._number = 0
 
     def next_name(self, prefix: str) -> str:
         name = f"{prefix}{self._number:010d}"
         self._number += 1
         return name
+
+    def name(self, given: str | None, prefix: str, suffix: str = "") -> str:
+        """``given`` and the suffix, or else the next name; a number is taken in both cases (NamedInternal)."""
+        generated = self.next_name(prefix)
+        return generated if given is None else given + suffix
 
     def add(self, node: Node) -> Node:
         """Raises TopologyError for a name, a source topic or an output that is taken already."""
@@ -29,6 +42,9 @@ class Graph:
         for other in self.nodes.values():
             self._check_together(node, other)
         self.nodes[node.name] = node
+        if node.is_table:
+            self.tables.setdefault(node.name, TableTraits())
+        self.check_stores()
         return node
 
     @staticmethod
@@ -39,12 +55,24 @@ class Graph:
             )
         if isinstance(node, SinkNode) and isinstance(other, SinkNode) and node.topic == other.topic:
             raise TopologyError(f"output {node.topic!r}", "one to()", "two", "write to outputs of different names")
-        if isinstance(node, StoreNode) and isinstance(other, StoreNode) and node.store == other.store:
-            raise TopologyError(f"store {node.store!r}", "one operator", "two", "give them different names")
+
+    def store_of(self, node: Node) -> str | None:
+        """Name of the table that keeps the node's state, or None."""
+        own: str | None = getattr(node, "store", None)
+        traits = self.tables.get(node.name)
+        return traits.store.name if own is None and traits is not None and traits.store is not None else own
+
+    def check_stores(self) -> None:
+        """Raises TopologyError when two operators share a store's name."""
+        taken: dict[str, Node] = {}
+        for node in self.nodes.values():
+            store = self.store_of(node)
+            if store is not None and taken.setdefault(store, node) is not node:
+                raise TopologyError(f"store {store!r}", "one operator", "two", "give them different names")
 
     def children(self, name: str) -> list[Node]:
-        """Nodes that read ``name``, in the order they were added."""
-        return [node for node in self.nodes.values() if name in node.inputs]
+        """Nodes whose input is ``name``, in the order they were added; twice one that has it as two inputs."""
+        return [node for node in self.nodes.values() for above in node.inputs if above == name]
 
     def parent(self, node: Node) -> Node:
         return self.nodes[node.inputs[0]]
@@ -58,12 +86,18 @@ class Graph:
     def groups(self) -> list[list[Node]]:
         """Connected nodes, cut where a repartition begins; in order of their first node."""
         group_of: dict[str, int] = {}
-        groups: list[list[Node]] = []
-        for node in self.nodes.values():
-            if isinstance(node, SourceNode | RepartitionNode):
-                group_of[node.name] = len(groups)
-                groups.append([node])
-            else:
-                group_of[node.name] = group_of[node.inputs[0]]
-                groups[group_of[node.name]].append(node)
-        return groups
+        for number, node in enumerate(self.nodes.values()):
+            if isinstance(node, GlobalTableNode):
+                continue  # every task has all of it
+            group_of[node.name] = number
+            above = () if isinstance(node, SourceNode | RepartitionNode) else node.inputs
+            for name in (*above, *getattr(node, "reads", ())):
+                if name not in group_of:
+                    continue
+                joined, into = group_of[name], group_of[node.name]
+                low, high = min(joined, into), max(joined, into)
+                group_of |= {other: low for other, group in group_of.items() if group == high}
+        groups: dict[int, list[Node]] = {}
+        for name, group in group_of.items():
+            groups.setdefault(group, []).append(self.nodes[name])
+        return list(groups.values())

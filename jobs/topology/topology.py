@@ -1,55 +1,67 @@
 """A built topology: sub-topologies, what they read and write, and Kafka's description of them."""
 
 import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from jobs.topology.describe import describe
 from jobs.topology.graph import Graph
-from jobs.topology.nodes import AggregateNode, Node, RepartitionNode, SinkNode, SourceNode, StoreNode, SuppressNode
+from jobs.topology.nodes import (
+    AggregateNode,
+    GlobalTableNode,
+    Node,
+    RepartitionNode,
+    SinkNode,
+    SourceNode,
+    SuppressNode,
+)
 from state.errors import TopologyError
 
 
 @dataclass(frozen=True, eq=False)
 class SubTopology:
-    """Nodes that run together in one task, the first being the source. ``id``: Kafka's number."""
+    """Nodes that run together in one task. ``id``: Kafka's number.
+
+    Where a sub-topology reads what it caused itself (the response of a foreign-key join), the nodes below that are a
+    part of their own: ``level`` 1 and more, an ``id`` after all of Kafka's, and ``kafka_id`` says whose part it is.
+    """
 
     id: int
     nodes: tuple[Node, ...]
     repartitions: tuple[RepartitionNode, ...]
     """Repartition tables that this sub-topology writes."""
+    stores: Mapping[str, Node]
+    """Nodes that keep state, by the name of their store."""
+    globals: tuple[GlobalTableNode, ...] = ()
+    """Global tables that this sub-topology looks into."""
+    kafka_id: int = 0
+    level: int = 0
 
     @property
-    def source(self) -> SourceNode | RepartitionNode:
-        first = self.nodes[0]
-        assert isinstance(first, SourceNode | RepartitionNode)
-        return first
+    def sources(self) -> tuple[SourceNode | RepartitionNode, ...]:
+        """What it reads, in the order in which their queues are compared."""
+        return tuple(node for node in self.nodes if isinstance(node, SourceNode | RepartitionNode))
 
     @property
     def sinks(self) -> tuple[SinkNode, ...]:
         return tuple(node for node in self.nodes if isinstance(node, SinkNode))
 
-    @property
-    def stores(self) -> tuple[StoreNode, ...]:
-        return tuple(node for node in self.nodes if isinstance(node, StoreNode))
-
 
 class Topology:
-    """What ``StreamsBuilder.build`` returns. Pickles, so that tasks run anywhere."""
+    """What ``StreamsBuilder.build`` returns. Pickles, so that tasks run anywhere.
+
+    ``sub_topologies`` stand in the order in which they can run: each after those whose records it reads.
+    """
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
         if not graph.nodes:
             raise TopologyError("topology", "at least one stream()", "none", "read a topic with builder.stream()")
-        self.sub_topologies = tuple(
-            SubTopology(
-                number,
-                tuple(group),
-                tuple(
-                    child for node in group for child in graph.children(node.name) if isinstance(child, RepartitionNode)
-                ),
-            )
-            for number, group in enumerate(graph.groups())
-        )
+        graph.check_stores()
+        self.sub_topologies = _in_order(_parts(graph))
+        self.wirings: Any = None
+        """How tasks hang together, worked out by the first of them (jobs/task.py)."""
 
     def describe(self) -> str:
         """The topology as Kafka's ``TopologyDescription.toString`` prints it."""
@@ -59,37 +71,111 @@ class Topology:
     def fingerprint(self) -> str:
         """Sixteen hex digits that change with the graph, its windows and its limits (not with Python callables)."""
         return hashlib.sha256(
-            "\n".join([self.describe(), *map(settings, self.graph.nodes.values())]).encode()
+            "\n".join(
+                [self.describe(), *(settings(self.graph, node) for node in self.graph.nodes.values())]
+            ).encode()
         ).hexdigest()[:16]
 
     def source_topics(self) -> list[str]:
-        return [node.topic for node in self.graph.nodes.values() if isinstance(node, SourceNode)]
+        """Topics to land, global tables' included."""
+        found = (node.topic for node in self.graph.nodes.values() if isinstance(node, SourceNode | GlobalTableNode))
+        return list(dict.fromkeys(found))
 
     def sinks(self) -> list[SinkNode]:
         return [node for node in self.graph.nodes.values() if isinstance(node, SinkNode)]
 
-    def stores(self) -> list[StoreNode]:
-        return [node for node in self.graph.nodes.values() if isinstance(node, StoreNode)]
+    def stores(self) -> dict[str, Node]:
+        """Nodes that keep state, by the name of their store."""
+        return {name: node for sub in self.sub_topologies for name, node in sub.stores.items()}
+
+    def sub_topology(self, number: int) -> SubTopology:
+        """The one whose ``id`` is ``number``."""
+        return next(sub for sub in self.sub_topologies if sub.id == number)
 
     def sub_topology_of(self, store: str) -> SubTopology | None:
         """The sub-topology that keeps ``store``; None when there is none."""
-        return next((sub for sub in self.sub_topologies if store in [node.store for node in sub.stores]), None)
+        return next((sub for sub in self.sub_topologies if store in sub.stores), None)
+
+    def readers_of(self, topic: str) -> list[SubTopology]:
+        """Sub-topologies that read ``topic`` as one of their sources."""
+        return [sub for sub in self.sub_topologies if topic in [source.topic for source in sub.sources]]
 
     def suppress_above(self, sink: SinkNode) -> SuppressNode | None:
         """The suppress whose final results ``sink`` writes, or None when it writes something else."""
         for node in self.graph.above(sink):
             if isinstance(node, SuppressNode):
                 return node
-            if isinstance(node, AggregateNode | RepartitionNode):
+            if isinstance(node, AggregateNode | RepartitionNode) or len(node.inputs) > 1:
                 return None
         return None
 
 
-def settings(node: Node) -> str:
-    """What describe does not say of a node but its results depend on."""
-    parts = [node.name, str(node.shape.key), str(node.shape.value), str(node.shape.window)]
-    if isinstance(node, AggregateNode):
-        parts += [repr(node.windows), str(node.retention_ms), str(node.is_persistent)]
-    elif isinstance(node, SuppressNode):
-        parts += [repr(node.windows), str(node.max_records), str(node.max_bytes)]
-    return " ".join(parts)
+def settings(graph: Graph, node: Node) -> str:
+    """What describe does not say of a node but its results depend on: numbers and names, not functions."""
+    plain = {
+        name: value
+        for name, value in vars(node).items()
+        if isinstance(value, int | str | bool | tuple | None) or name == "windows"
+    }
+    table = graph.tables.get(node.name)
+    return f"{plain} {node.shape.key} {node.shape.value} {node.shape.window} {table}"
+
+
+def _parts(graph: Graph) -> list[SubTopology]:
+    groups = graph.groups()
+    group_of = {node.name: number for number, group in enumerate(groups) for node in group}
+    levels = _levels(graph, group_of)
+    found: dict[tuple[int, int], list[Node]] = {}
+    for name, node in graph.nodes.items():
+        if name in group_of:
+            found.setdefault((levels[name], group_of[name]), []).append(node)
+    parts = []
+    for (level, kafka_id), nodes in sorted(found.items(), key=lambda item: item[0]):
+        number = kafka_id if level == 0 else len(groups) + sum(1 for part in parts if part.level > 0)
+        parts.append(_part(graph, nodes, number, kafka_id, level))
+    return parts
+
+
+def _part(graph: Graph, nodes: list[Node], number: int, kafka_id: int, level: int) -> SubTopology:
+    written = tuple(
+        child for node in nodes for child in graph.children(node.name) if isinstance(child, RepartitionNode)
+    )
+    stores = {store: node for node in nodes if (store := graph.store_of(node)) is not None}
+    read = {name: graph.nodes[name] for node in nodes for name in getattr(node, "reads", ())}
+    tables = tuple(node for node in read.values() if isinstance(node, GlobalTableNode))
+    return SubTopology(number, tuple(nodes), written, stores, tables, kafka_id, level)
+
+
+def _levels(graph: Graph, group_of: dict[str, int]) -> dict[str, int]:
+    """How often the records of a node have left its sub-topology and come back."""
+    levels: dict[str, int] = {}
+    seen: dict[str, dict[int, int]] = {}  # node → group → the highest level there, of the node and all above it
+    for name, node in graph.nodes.items():
+        above: dict[int, int] = {}
+        for other in (*node.inputs, *getattr(node, "reads", ())):
+            for group, level in seen[other].items():
+                above[group] = max(above.get(group, 0), level)
+        own = group_of.get(name, -1)
+        levels[name] = above.get(own, -1) + 1 if isinstance(node, RepartitionNode) else above.get(own, 0)
+        seen[name] = above | {own: levels[name]}
+    return levels
+
+
+def _in_order(parts: list[SubTopology]) -> tuple[SubTopology, ...]:
+    """Each after those that write its repartition tables, and after its own part of a lower level."""
+    ordered: list[SubTopology] = []
+    waiting = list(parts)
+    while waiting:
+        ready = next(
+            part
+            for part in waiting
+            if not any(other is not part and _feeds(other, part) for other in waiting)
+        )
+        waiting.remove(ready)
+        ordered.append(ready)
+    return tuple(ordered)
+
+
+def _feeds(one: SubTopology, other: SubTopology) -> bool:
+    earlier = one.kafka_id == other.kafka_id and one.level < other.level
+    return earlier or any(node in one.repartitions for node in other.sources)

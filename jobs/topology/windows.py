@@ -1,4 +1,5 @@
-"""Windows and suppress, as configuration that checks itself (TimeWindows, SessionWindows, Suppressed; KIP-94, KIP-328).
+"""Windows, as configuration that checks itself (TimeWindows, SlidingWindows, SessionWindows, UnlimitedWindows,
+JoinWindows; KIP-94, KIP-450).
 
 Durations are ints of milliseconds or text such as ``"30s"`` (state/times.py).
 """
@@ -7,6 +8,9 @@ from dataclasses import dataclass
 
 from state.errors import ConfigError
 from state.times import Duration, duration_ms
+
+LAST_MS = 2**63 - 1
+"""The largest time there is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,62 +85,96 @@ class SessionWindows:
         return self.gap_ms + self.grace_ms
 
 
+@dataclass(frozen=True, slots=True)
+class SlidingWindows:
+    """Windows ``[end - difference, end]``, closed on both sides: one for every set of records at most the difference
+    apart (KIP-450). Bounds: difference >= 0, grace >= 0; else ConfigError.
+    """
+
+    difference_ms: int
+    grace_ms: int
+
+    kind = "sliding"
+
+    def __post_init__(self) -> None:
+        _check_not_negative("SlidingWindows time difference", self.difference_ms)
+        _check_not_negative("SlidingWindows grace", self.grace_ms)
+
+    @classmethod
+    def of_time_difference(cls, difference: Duration, *, grace: Duration = 0) -> "SlidingWindows":
+        return cls(duration_ms(difference, "difference"), duration_ms(grace, "grace"))
+
+    @property
+    def wait_ms(self) -> int:
+        return self.grace_ms
+
+    @property
+    def retention_ms(self) -> int:
+        """How long a store keeps windows by default, by stream time."""
+        return 2 * self.difference_ms + self.grace_ms
+
+
+@dataclass(frozen=True, slots=True)
+class UnlimitedWindows:
+    """One window ``[start, 2^63 - 1)`` a key, which never closes; earlier records are in none. Bound: start >= 0."""
+
+    start_ms: int = 0
+
+    kind = "time"
+
+    def __post_init__(self) -> None:
+        _check_not_negative("UnlimitedWindows start", self.start_ms)
+
+    @classmethod
+    def of(cls, start_ms: int = 0) -> "UnlimitedWindows":
+        return cls(start_ms)
+
+    @property
+    def wait_ms(self) -> int:
+        return 0
+
+    @property
+    def retention_ms(self) -> int:
+        """For ever."""
+        return LAST_MS
+
+
+@dataclass(frozen=True, slots=True)
+class JoinWindows:
+    """A left record at ``t`` joins right records in ``[t - before, t + after]``, closed on both sides.
+
+    Bounds: before + after >= 0, either may be negative; grace >= 0; else ConfigError (Kafka: IllegalArgumentException).
+    """
+
+    before_ms: int
+    after_ms: int
+    grace_ms: int
+
+    def __post_init__(self) -> None:
+        if self.before_ms + self.after_ms < 0:
+            got = f"{self.before_ms} ms and {self.after_ms} ms"
+            raise ConfigError("JoinWindows before + after", "0 ms or more", got, "correct one of them")
+        _check_not_negative("JoinWindows grace", self.grace_ms)
+
+    @classmethod
+    def of_time_difference_with_no_grace(cls, difference: Duration) -> "JoinWindows":
+        """Records at most ``difference`` apart."""
+        return cls.of_time_difference_and_grace(difference, 0)
+
+    @classmethod
+    def of_time_difference_and_grace(cls, difference: Duration, grace: Duration) -> "JoinWindows":
+        difference_ms = duration_ms(difference, "difference")
+        return cls(difference_ms, difference_ms, duration_ms(grace, "grace"))
+
+    def before(self, before: Duration) -> "JoinWindows":
+        """The same, but right records may be up to ``before`` earlier than the left one."""
+        return JoinWindows(duration_ms(before, "before"), self.after_ms, self.grace_ms)
+
+    def after(self, after: Duration) -> "JoinWindows":
+        """The same, but right records may be up to ``after`` later than the left one."""
+        return JoinWindows(self.before_ms, duration_ms(after, "after"), self.grace_ms)
+
+
 def _check_not_negative(place: str, duration: int) -> None:
     if duration < 0:
         raise ConfigError(place, "0 ms or more", f"{duration} ms", "correct the duration")
-
-
-@dataclass(frozen=True, slots=True)
-class Suppressed:
-    """Hold a windowed table's changes until the window closes (KIP-328).
-
-    ``max_records``/``max_bytes``: limits of the strict buffer, None for none; when it is full the run ends with
-    BufferFull.
-    """
-
-    max_records: int | None = None
-    max_bytes: int | None = None
-    name: str | None = None
-
-    def __post_init__(self) -> None:
-        for limit in ("max_records", "max_bytes"):
-            value = getattr(self, limit)
-            if value is not None and value < 0:
-                raise ConfigError(f"Suppressed {limit}", "0 or more", str(value), "correct the limit")
-
-    @classmethod
-    def until_window_closes(
-        cls, *, max_records: int | None = None, max_bytes: int | None = None, name: str | None = None
-    ) -> "Suppressed":
-        return cls(max_records, max_bytes, name)
-
-
-@dataclass(frozen=True, slots=True)
-class Materialized:
-    """Name, kind and retention of an operator's store.
-
-    ``store``: "persistent" (as Kafka's default RocksDB) or "in_memory"; the two count expired records differently
-    (by segments of at least a minute, or to the millisecond). ``retention``: at least size + grace, or gap + grace.
-    """
-
-    name: str | None = None
-    store: str = "persistent"
-    retention: Duration | None = None
-
-    def __post_init__(self) -> None:
-        if self.store not in ("persistent", "in_memory"):
-            raise ConfigError("Materialized store", '"persistent" or "in_memory"', repr(self.store), "choose one")
-
-    @classmethod
-    def as_(cls, name: str, *, store: str = "persistent", retention: Duration | None = None) -> "Materialized":
-        return cls(name, store, retention)
-
-    def retention_ms(self, windows: TimeWindows | SessionWindows, place: str) -> int:
-        """The retention asked for, or the windows' own. Raises ConfigError when it is shorter than windows live."""
-        if self.retention is None:
-            return windows.retention_ms
-        retention_ms = duration_ms(self.retention, "retention")
-        if retention_ms < windows.retention_ms:
-            expected = f"at least {windows.retention_ms} ms (the windows and their grace)"
-            raise ConfigError(f"{place} retention", expected, f"{retention_ms} ms", "give a longer retention")
-        return retention_ms

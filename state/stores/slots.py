@@ -103,6 +103,15 @@ class Slots:
         self.flags[slots] = 0
         self._index()
 
+    def bury(self, slots: np.ndarray) -> None:
+        """As ``release``, and those that the durable table has stay behind as graves."""
+        is_stored = self.flags[slots] & STORED > 0
+        self.flags[slots[is_stored]] = STORED
+        self.counts[LIVE_COUNT] -= int(is_stored.sum())
+        if is_stored.any():
+            self._index()
+        self.release(slots[~is_stored])
+
     def _index(self) -> None:
         if self.is_indexed:
             slot_index.rebuild(self.table, self.key, self.start, self.end, self.flags)

@@ -33,9 +33,14 @@ class ValueHeap:
             return self.values.take(pa.array(references))
         return self.values.take(pa.array(references, mask=references < 0))
 
+    @property
+    def is_wasteful(self) -> bool:
+        """Would ``keep_only`` be worth it?"""
+        return self._size >= 2 * self._kept + 65_536
+
     def keep_only(self, references: np.ndarray) -> None:
         """Forget values that ``references`` (changed in place) do not name, when it is worth it."""
-        if self._size < 2 * self._kept + 65_536:
+        if not self.is_wasteful:
             return
         self._join()
         used = references >= 0

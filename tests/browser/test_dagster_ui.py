@@ -19,7 +19,7 @@ pytestmark = pytest.mark.browser
 
 WAIT_SECONDS = 60
 TOPICS = ["aircraft", "departures", "weather"]
-STORES = [node.store for node in topology.stores()]
+STORES = list(topology.stores())
 OUTPUTS = ["aircraft_sessions", "departures_per_hour"]
 
 

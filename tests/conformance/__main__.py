@@ -1,6 +1,7 @@
 """``python -m tests.conformance FILE…``: play scenario files and compare with what Kafka Streams said."""
 
 import argparse
+import re
 import sys
 import traceback
 from pathlib import Path
@@ -29,15 +30,20 @@ def report(scenario: Scenario, engine: str = "driver", **options: Any) -> str | 
     return None if difference is None else str(difference)
 
 
-def play_files(paths: list[Path], engine: str) -> tuple[int, int]:
+def selected(paths: list[Path], only: str = "") -> list[Scenario]:
+    """Scenarios of the files whose name or family matches the regular expression ``only``."""
+    found = [scenario for path in paths for scenario in read_scenarios(path)]
+    return [scenario for scenario in found if re.search(only, scenario.name) or re.search(only, scenario.family)]
+
+
+def play_all(scenarios: list[Scenario], engine: str) -> tuple[int, int]:
     """(passed, failed); prints every failure."""
     passed = failed = 0
-    for path in paths:
-        for scenario in read_scenarios(path):
-            why = report(scenario, engine)
-            passed, failed = passed + (why is None), failed + (why is not None)
-            if why is not None:
-                print(f"FAILED {scenario.name}\n{why}\n")
+    for scenario in scenarios:
+        why = report(scenario, engine)
+        passed, failed = passed + (why is None), failed + (why is not None)
+        if why is not None:
+            print(f"FAILED {scenario.name}\n{why}\n")
     return passed, failed
 
 
@@ -46,8 +52,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("files", nargs="+", type=Path, metavar="FILE", help=".jsonl or .jsonl.gz, with results")
     parser.add_argument("--engine", choices=sorted(ENGINES), default="driver", help="what plays them")
     parser.add_argument("--cuts", choices=CUTS, default="none", help="where the tape is cut into increments")
+    parser.add_argument("--only", default="", metavar="REGEX", help="play those whose name or family matches")
     chosen = parser.parse_args(arguments)
-    passed, failed = play_files(chosen.files, chosen.engine)
+    passed, failed = play_all(selected(chosen.files, chosen.only), chosen.engine)
     print(f"{passed} passed, {failed} failed")
     return 1 if failed else 0
 

@@ -1,16 +1,20 @@
 """Engines that play a scenario and answer in the words of a golden's ``result``.
 
 Rule: an engine answers with outputs and dropped counts for each input record, and the metrics at the end; a refused or
-failing topology answers with phase, error (Kafka's class) and failed_at.
+failing topology answers with phase, error (Kafka's class) and failed_at. What else an engine raises is a failure.
 """
 
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Any
 
 from jobs.test_driver import TopologyTestDriver
-from state.errors import BufferFull, ConfigError, TopologyError
-from tests.conformance.scenarios import Scenario
-from tests.conformance.translation import OUTPUT, translate
+from jobs.topology import Serde, Topology
+from jobs.topology.nodes import SuppressNode
+from state.errors import BufferFull, ConfigError, NullKey, TaskFailed, TopologyError
+from tests.conformance.scenarios import Record, Scenario
+from tests.conformance.translation import OUTPUT, topic_serdes, translate
 
 Result = dict[str, Any]
 
@@ -22,44 +26,88 @@ _SUPPRESS = {
     "suppression-buffer-size-max": "bytes_max",
 }
 
+_KAFKA_ERRORS: dict[type[Exception], str] = {
+    BufferFull: "org.apache.kafka.streams.errors.StreamsException",
+    NullKey: "java.lang.NullPointerException",
+    TopologyError: "org.apache.kafka.streams.errors.TopologyException",
+    ConfigError: "java.lang.IllegalArgumentException",
+}
+
+
+def kafka_error(error: Exception) -> str:
+    """Kafka's class of exception for one of ours; a bare TaskFailed has none."""
+    return next(kafka for ours, kafka in _KAFKA_ERRORS.items() if isinstance(error, ours))
+
+
+def built(scenario: Scenario) -> Topology:
+    """The scenario's topology, built once for all tapes whose topics hold the same kinds of values."""
+    return _built(json.dumps(scenario.topology), frozenset(topic_serdes(scenario.records).items()))
+
+
+@lru_cache(maxsize=256)
+def _built(topology: str, serdes: frozenset[tuple[str, Serde]]) -> Topology:
+    return translate(json.loads(topology), dict(serdes))
+
+
+def refused(error: ConfigError) -> Result:
+    return {"phase": "build", "error": kafka_error(error), "message": str(error)}
+
+
+def failed(result: Result, error: TaskFailed, failed_at: int) -> Result:
+    """``result``, of what was before ``error``, with how it ended."""
+    failure = {"phase": "record", "error": kafka_error(error), "failed_at": failed_at, "message": str(error)}
+    outputs, dropped = result["outputs"][: failed_at + 1], result["dropped"][:failed_at]
+    return result | failure | {"outputs": outputs, "dropped": dropped}
+
+
+# --- the test driver -----------------------------------------------------------------------------------------
+
 
 def play_with_driver(scenario: Scenario, **options: Any) -> Result:
     """All records in one batch through TopologyTestDriver; ``options`` are the driver's."""
     try:
-        topology = translate(scenario.topology, scenario.records)
+        topology = built(scenario)
     except ConfigError as error:
-        return {"phase": "build", "error": kafka_error(error), "message": str(error)}
-    records, options = scenario.records, {"counts_bytes": True} | options
+        return refused(error)
+    options = {"counts_bytes": True} | options
     try:
-        return _played(TopologyTestDriver(topology, **options), records)
-    except BufferFull as error:
+        return _played(TopologyTestDriver(topology, **options), scenario.records)
+    except TaskFailed as error:
+        if not 0 <= error.arrival < len(scenario.records):
+            raise
         # Once more, up to that record: what the batch did beyond it did not happen.
-        return _played_until_full(TopologyTestDriver(topology, **options), records[: error.arrival + 1])
+        return _played_until(TopologyTestDriver(topology, **options), scenario.records, error.arrival)
 
 
-def _played(driver: TopologyTestDriver, records: list[dict[str, Any]]) -> Result:
+def _played(driver: TopologyTestDriver, records: Sequence[Record]) -> Result:
     _pipe(driver, records)
     return _result(driver, len(records))
 
 
-def _played_until_full(driver: TopologyTestDriver, records: list[dict[str, Any]]) -> Result:
-    _pipe(driver, records)
+def _played_until(driver: TopologyTestDriver, records: Sequence[Record], last: int) -> Result:
+    _pipe(driver, records[: last + 1])
     try:
         driver.run()
-    except BufferFull as error:
-        result = _result(driver, len(records))
-        failure = {"phase": "record", "error": kafka_error(error), "failed_at": error.arrival, "message": str(error)}
-        return result | failure | {"dropped": result["dropped"][: error.arrival]}
-    raise AssertionError("the buffer was full the first time")
+    except TaskFailed as error:
+        return failed(_result(driver, len(records)), error, error.arrival)
+    raise AssertionError(f"record {last} ended the run the first time, and not again")
 
 
-def _pipe(driver: TopologyTestDriver, records: list[dict[str, Any]]) -> None:
+def _pipe(driver: TopologyTestDriver, records: Sequence[Record]) -> None:
+    """Values are encoded a topic at a time."""
+    encoded = {}
+    for topic, serde in topic_serdes(records).items():
+        values = [record["value"] for record in records if record["topic"] == topic]
+        encoded[topic] = iter(serde.encode(serde.from_python(values)).to_pylist())
     for record in records:
-        driver.pipe_input(record["topic"], record["key"], record["value"], record["ts"])
+        topic, key = record["topic"], record["key"]
+        offset = {"offset": record["offset"]} if "offset" in record else {}
+        key_bytes = None if key is None else key.encode()
+        driver.pipe_bytes(topic, key_bytes, next(encoded[topic]), record["ts"], **offset)
 
 
 def _result(driver: TopologyTestDriver, records: int) -> Result:
-    outputs: list[list[dict[str, Any]]] = [[] for _ in range(records)]
+    outputs: list[list[Result]] = [[] for _ in range(records)]
     for record in driver.read_outputs(OUTPUT):
         window = None if record.window is None else list(record.window)
         row = {"key": record.key, "window": window, "value": record.value, "ts": record.timestamp_ms}
@@ -67,19 +115,17 @@ def _result(driver: TopologyTestDriver, records: int) -> Result:
     dropped = [0] * records
     for refusal in driver.dropped:
         dropped[refusal.arrival] += 1
-    metrics = driver.metrics()
-    suppress = metrics["suppress"].items()
-    metrics["suppress"] = {node: {kafka: found[ours] for kafka, ours in _SUPPRESS.items()} for node, found in suppress}
-    return {"outputs": outputs, "dropped": dropped, "metrics": metrics}
+    return {"outputs": outputs, "dropped": dropped, "metrics": kafka_metrics(driver.metrics(), driver.topology)}
 
 
-def kafka_error(error: ConfigError | BufferFull) -> str:
-    """Kafka's class of exception for one of ours."""
-    if isinstance(error, BufferFull):
-        return "org.apache.kafka.streams.errors.StreamsException"
-    if isinstance(error, TopologyError):
-        return "org.apache.kafka.streams.errors.TopologyException"
-    return "java.lang.IllegalArgumentException"
+def kafka_metrics(metrics: Result, topology: Topology) -> Result:
+    """``metrics`` with those of its suppress nodes under Kafka's names."""
+    suppress = {
+        node.name: {kafka: metrics["suppress"][node.name][ours] for kafka, ours in _SUPPRESS.items()}
+        for node in topology.graph.nodes.values()
+        if isinstance(node, SuppressNode)
+    }
+    return metrics | {"suppress": suppress}
 
 
 ENGINES: dict[str, Callable[..., Result]] = {"driver": play_with_driver}

@@ -1,17 +1,15 @@
-"""The scenario language's named functions: as polars expressions where these are exact, else as Python callables.
+"""The scenario language's named functions as polars expressions, exact for longs, strings and variants.
 
 Rule: ``num`` of null is 0, of an integer itself, of a string its number of code points; ``str`` of null is ``null``, of
-an integer its digits, of a string itself. Written ``name`` or ``name:argument``.
+an integer its digits, of a string itself. Written ``name`` or ``name:argument``. Aggregates are in aggregates.py.
 """
 
 from collections.abc import Callable
-from typing import Any
 
 import polars as pl
 
 from jobs.expressions import Shape
-from jobs.folds.fold import Fold
-from jobs.topology import Serde, fold
+from jobs.topology import Serde
 
 _KEY, _VALUE = pl.col("record_key"), pl.col("value")
 LONG, STRING, VARIANT = Serde.long(), Serde.string(), Serde.variant()
@@ -30,41 +28,46 @@ def split(function: str) -> tuple[str, str]:
 # --- values as numbers and as text ---------------------------------------------------------------------------
 
 
-def num(value: Any) -> int:
-    if value is None:
-        return 0
-    return value if isinstance(value, int) else len(value)
-
-
-def text(value: Any) -> str:
-    return "null" if value is None else str(value)
-
-
-def num_of(shape: Shape) -> pl.Expr:
-    """``num`` of the value as a column, never null."""
-    if shape.value == LONG:
-        return _VALUE.fill_null(0)
-    if shape.value == STRING:
-        return _VALUE.str.len_chars().cast(pl.Int64).fill_null(0)
-    parts = _VALUE.struct.field("long"), _VALUE.struct.field("string").str.len_chars().cast(pl.Int64)
+def num_of(column: pl.Expr, serde: Serde) -> pl.Expr:
+    """``num`` of a column of values, never null."""
+    if serde == LONG:
+        return column.fill_null(0)
+    if serde == STRING:
+        return column.str.len_chars().cast(pl.Int64).fill_null(0)
+    parts = column.struct.field("long"), column.struct.field("string").str.len_chars().cast(pl.Int64)
     return pl.coalesce(*parts, pl.lit(0, pl.Int64))
 
 
-def text_of(shape: Shape) -> pl.Expr:
-    """``str`` of the value as a column, but null for null."""
-    if shape.value == LONG:
-        return _VALUE.cast(pl.String)
-    if shape.value == STRING:
-        return _VALUE
-    return pl.coalesce(_VALUE.struct.field("long").cast(pl.String), _VALUE.struct.field("string"))
+def text_of(column: pl.Expr, serde: Serde) -> pl.Expr:
+    """``str`` of a column of values, but null for null."""
+    if serde == LONG:
+        return column.cast(pl.String)
+    if serde == STRING:
+        return column
+    return pl.coalesce(column.struct.field("long").cast(pl.String), column.struct.field("string"))
 
 
-def is_there(shape: Shape) -> pl.Expr:
+def variant_of(serde: Serde) -> pl.Expr:
+    """The value, of a long or a string, as a variant."""
+    longs, strings = pl.lit(None, pl.Int64), pl.lit(None, pl.String)
+    parts = (_VALUE, strings) if serde == LONG else (longs, _VALUE)
+    return pl.struct(parts[0].alias("long"), parts[1].alias("string"))
+
+
+def _num(shape: Shape) -> pl.Expr:
+    return num_of(_VALUE, shape.value)
+
+
+def _text(shape: Shape) -> pl.Expr:
+    return text_of(_VALUE, shape.value)
+
+
+def _is_there(shape: Shape) -> pl.Expr:
     """Is the value not null? (A variant is a struct, of which one field is set.)"""
-    return text_of(shape).is_not_null()
+    return _text(shape).is_not_null()
 
 
-# --- selectors, predicates, mappers --------------------------------------------------------------------------
+# --- selectors, predicates, mappers, joiners -----------------------------------------------------------------
 
 
 def selector(function: str, shape: Shape) -> pl.Expr:
@@ -80,13 +83,13 @@ def selector(function: str, shape: Shape) -> pl.Expr:
         case "const":
             return pl.lit(argument)
         case "value":
-            return text_of(shape)
+            return _text(shape)
         case "field":
             return _field(shape, int(argument))
         case "prefix":
-            return _unless_empty(text_of(shape).str.slice(0, int(argument)))
+            return _unless_empty(_text(shape).str.slice(0, int(argument)))
         case "mod":
-            return pl.when(is_there(shape)).then((num_of(shape) % int(argument)).cast(pl.String))
+            return pl.when(_is_there(shape)).then((_num(shape) % int(argument)).cast(pl.String))
     raise NotCovered(f"selector {function}")
 
 
@@ -96,18 +99,18 @@ def predicate(function: str, shape: Shape) -> pl.Expr:
     conditions: dict[str, Callable[[], pl.Expr]] = {
         "true": lambda: pl.lit(True),
         "false": lambda: pl.lit(False),
-        "value_not_null": lambda: is_there(shape),
-        "value_even": lambda: num_of(shape) % 2 == 0,
-        "value_odd": lambda: num_of(shape) % 2 != 0,
-        "value_gt": lambda: num_of(shape) > int(argument),
-        "value_lt": lambda: num_of(shape) < int(argument),
-        "value_contains": lambda: text_of(shape).str.contains(argument, literal=True),
+        "value_not_null": lambda: _is_there(shape),
+        "value_even": lambda: _num(shape) % 2 == 0,
+        "value_odd": lambda: _num(shape) % 2 != 0,
+        "value_gt": lambda: _num(shape) > int(argument),
+        "value_lt": lambda: _num(shape) < int(argument),
+        "value_contains": lambda: _text(shape).str.contains(argument, literal=True),
         "key_eq": lambda: _KEY.eq_missing(pl.lit(argument)),
         "key_ne": lambda: _KEY.ne_missing(pl.lit(argument)),
     }
     if name not in conditions:
         raise NotCovered(f"predicate {function}")
-    return conditions[name]() & is_there(shape) if name.startswith("value_") else conditions[name]()
+    return conditions[name]() & _is_there(shape) if name.startswith("value_") else conditions[name]()
 
 
 def mapper(function: str, shape: Shape) -> pl.Expr:
@@ -115,54 +118,39 @@ def mapper(function: str, shape: Shape) -> pl.Expr:
     name, argument = split(function)
     mappers: dict[str, Callable[[], pl.Expr]] = {
         "identity": lambda: _VALUE,
-        "add": lambda: num_of(shape) + int(argument),
-        "mul": lambda: num_of(shape) * int(argument),
-        "mod": lambda: num_of(shape) % int(argument),
-        "length": lambda: text_of(shape).str.len_chars().cast(pl.Int64),
-        "to_string": lambda: text_of(shape),
-        "append": lambda: text_of(shape) + pl.lit(argument),
-        "prepend": lambda: pl.lit(argument) + text_of(shape),
+        "add": lambda: _num(shape) + int(argument),
+        "mul": lambda: _num(shape) * int(argument),
+        "mod": lambda: _num(shape) % int(argument),
+        "length": lambda: _text(shape).str.len_chars().cast(pl.Int64),
+        "to_string": lambda: _text(shape),
+        "append": lambda: _text(shape) + pl.lit(argument),
+        "prepend": lambda: pl.lit(argument) + _text(shape),
         "field": lambda: _field(shape, int(argument)),
-        "null_if_even": lambda: pl.when(num_of(shape) % 2 != 0).then(_VALUE),
-        "null_if_odd": lambda: pl.when(num_of(shape) % 2 == 0).then(_VALUE),
+        "null_if_even": lambda: pl.when(_num(shape) % 2 != 0).then(_VALUE),
+        "null_if_odd": lambda: pl.when(_num(shape) % 2 == 0).then(_VALUE),
     }
     if name not in mappers:
         raise NotCovered(f"mapper {function}")
     return mappers[name]()
 
 
+def joiner(function: str, left: Serde, right: Serde) -> pl.Expr:
+    """Joined value; a missing side is null."""
+    sides = [(pl.col("left"), left), (pl.col("right"), right)]
+    joiners: dict[str, Callable[[], pl.Expr]] = {
+        "pair": lambda: pl.format("({},{})", *(text_of(*side).fill_null("null") for side in sides)),
+        "sum": lambda: num_of(*sides[0]) + num_of(*sides[1]),
+        "left": lambda: sides[0][0],
+        "right": lambda: sides[1][0],
+    }
+    if function not in joiners:
+        raise NotCovered(f"joiner {function}")
+    return joiners[function]()
+
+
 def _field(shape: Shape, number: int) -> pl.Expr:
-    return _unless_empty(text_of(shape).str.split("|").list.get(number, null_on_oob=True))
+    return _unless_empty(_text(shape).str.split("|").list.get(number, null_on_oob=True))
 
 
 def _unless_empty(column: pl.Expr) -> pl.Expr:
     return pl.when(column != "").then(column)
-
-
-# --- aggregates ----------------------------------------------------------------------------------------------
-
-
-def compiled_fold(function: str, shape: Shape) -> Fold | None:
-    """The built-in fold of an aggregate function, or None where there is none."""
-    folds: dict[str, Callable[[], Fold]] = {
-        "count": fold.count,
-        "sum": lambda: fold.sum(num_of(shape)),
-        "min": lambda: fold.min(num_of(shape)),
-        "max": lambda: fold.max(num_of(shape)),
-    }
-    return folds[function]() if function in folds else None
-
-
-REDUCERS: dict[str, Callable[[Any, Any], Any]] = {
-    "first": lambda one, other: one,
-    "last": lambda one, other: other,
-    "concat": lambda one, other: text(one) + text(other),
-    "sum": lambda one, other: num(one) + num(other),
-}
-
-
-def reduced(reducer: str, value: Serde) -> Serde:
-    """Serde of the aggregate: the first value is taken as it is, what follows may be of another type."""
-    if reducer in ("first", "last") or (reducer, value) in (("concat", STRING), ("sum", LONG)):
-        return value
-    return VARIANT

@@ -11,37 +11,40 @@ from typing import Any
 
 from tests.conformance.coverage import operators_of
 
+Record = dict[str, Any]
+"""``topic``, ``key``, ``value``, ``ts``, perhaps ``offset``."""
+
 GOLDENS = Path(__file__).with_name("goldens")
 
 
 @dataclass(frozen=True)
 class Scenario:
-    """``want``: what Kafka Streams made of it, or None when the file does not say. ``sensitive``: tags of the line."""
+    """``want``: what Kafka Streams made of it, or None when the file does not say. ``sensitive``: tags of the line.
+
+    ``family``: what it is about, as the line says, or else the name without its number.
+    """
 
     name: str
     topology: dict[str, Any]
-    records: list[dict[str, Any]]
+    records: list[Record]
     want: dict[str, Any] | None
     sensitive: tuple[str, ...]
+    family: str = ""
 
     @property
     def operators(self) -> set[str]:
         """What its nodes are, in the words of coverage.py."""
         return operators_of(self.topology["nodes"])
 
-    @property
-    def family(self) -> str:
-        """The name without its number: scenarios of one family are about one operator, or one KIP."""
-        return self.name.removeprefix("public/").rpartition("/")[0] or "examples"
-
 
 def read_scenarios(path: Path) -> list[Scenario]:
     """Scenarios of a ``.jsonl`` or ``.jsonl.gz`` file, in order."""
     written = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
-    return [_scenario(json.loads(line)) for line in written.split(b"\n") if line.strip()]
+    return [scenario_of(json.loads(line)) for line in written.split(b"\n") if line.strip()]
 
 
-def _scenario(line: dict[str, Any]) -> Scenario:
-    return Scenario(
-        line["name"], line["topology"], line["records"], line.get("result"), tuple(line.get("sensitive", ()))
-    )
+def scenario_of(line: dict[str, Any]) -> Scenario:
+    """One line of a golden file."""
+    family = line.get("family") or line["name"].rpartition("/")[0] or "examples"
+    sensitive = tuple(line.get("sensitive", ()))
+    return Scenario(line["name"], line["topology"], line["records"], line.get("result"), sensitive, family)

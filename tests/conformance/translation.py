@@ -1,40 +1,46 @@
 """A scenario's topology, built with the public DSL.
 
-Rule: one function an operator; one that is not here raises NotCovered, so that a scenario fails and never vanishes.
+Rule: one function an operator; what is not here raises NotCovered, so that a scenario fails and never vanishes.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from jobs.topology import (
+    BufferConfig,
     Consumed,
+    JoinWindows,
     KGroupedStream,
+    KGroupedTable,
     KStream,
     KTable,
     Materialized,
     Serde,
     SessionWindows,
+    SlidingWindows,
     StreamsBuilder,
     Suppressed,
     TimeWindows,
     Topology,
 )
-from tests.conformance import functions
+from tests.conformance import aggregates, functions
 from tests.conformance.functions import NotCovered
+from tests.conformance.scenarios import Record
 
 OUTPUT = "out"
 _STORES = {"in_memory": "in_memory", "rocksdb": "persistent"}
+_EMITS = {"on_update": "on_window_update", "on_close": "on_window_close"}
 
 Node = dict[str, Any]
 
 
-def translate(topology: dict[str, Any], records: list[dict[str, Any]]) -> Topology:
-    """Build the topology; what reaches its output goes to the topic OUTPUT.
+def translate(topology: dict[str, Any], serdes: Mapping[str, Serde]) -> Topology:
+    """Build the topology; what reaches its output goes to the topic OUTPUT. ``serdes``: of the topics' values.
 
     Raises NotCovered, and what the DSL raises for a topology that it refuses.
     """
-    translation = Translation(topology, records)
+    translation = Translation(topology, serdes)
     nodes = topology["nodes"]
     for node in nodes:
         translation.add(node)
@@ -43,9 +49,15 @@ def translate(topology: dict[str, Any], records: list[dict[str, Any]]) -> Topolo
     return translation.builder.build()
 
 
-def topic_serde(records: list[dict[str, Any]], topic: str) -> Serde:
-    """Long for a topic of integers, string for one of strings, variant for one of both."""
-    kinds = {type(r["value"]) for r in records if r["topic"] == topic and r["value"] is not None}
+def topic_serdes(records: Sequence[Record]) -> dict[str, Serde]:
+    """Of every topic: long for integers, string for strings, variant for both."""
+    kinds: dict[str, set[type]] = {}
+    for record in records:
+        kinds.setdefault(record["topic"], set()).add(type(record["value"]))
+    return {topic: _serde(found - {type(None)}) for topic, found in kinds.items()}
+
+
+def _serde(kinds: set[type]) -> Serde:
     if kinds == {int}:
         return functions.LONG
     return functions.VARIANT if int in kinds else functions.STRING
@@ -53,13 +65,12 @@ def topic_serde(records: list[dict[str, Any]], topic: str) -> Serde:
 
 @dataclass
 class Translation:
-    """What was made so far, by node id."""
+    """What was made so far, by node id. A topic without records holds strings."""
 
     topology: dict[str, Any]
-    records: list[dict[str, Any]]
+    serdes: Mapping[str, Serde]
     builder: StreamsBuilder = field(default_factory=StreamsBuilder)
     made: dict[str, Any] = field(default_factory=dict)
-    streams: dict[str, KStream] = field(default_factory=dict)
 
     def add(self, node: Node) -> None:
         inputs = [self.made[name] for name in node.get("inputs", ())]
@@ -68,41 +79,92 @@ class Translation:
             raise NotCovered(f"operator {node['op']}")
         self.made[node["id"]] = operator(self, node, *inputs)
 
+    def consumed(self, node: Node) -> Consumed:
+        return Consumed(functions.STRING, self.serdes.get(node["topic"], functions.STRING))
+
+    @property
+    def store(self) -> str:
+        return _STORES[self.topology.get("store", "in_memory")]
+
     def materialized(self, node: Node) -> Materialized:
-        store = _STORES[self.topology.get("store", "in_memory")]
-        return Materialized(store=store, retention=node.get("retention"))
+        """The node's store: versioned or plain by its own name, else of the scenario's kind and a generated name."""
+        if "versioned" in node:
+            history = node["versioned"]
+            segment = history.get("segment_interval")
+            return Materialized.versioned(node["id"], history["history_retention"], segment_interval=segment)
+        if node.get("materialized"):
+            return Materialized.as_(node["id"], store=self.store, retention=node.get("retention"))
+        return Materialized(store=self.store, retention=node.get("retention"))
+
+
+# --- sources and steps ---------------------------------------------------------------------------------------
 
 
 def _stream(translation: Translation, node: Node) -> KStream:
-    """A topic read twice is one stream, as Kafka's builder merges the two sources."""
-    topic = node["topic"]
-    if topic not in translation.streams:
-        consumed = Consumed(functions.STRING, topic_serde(translation.records, topic))
-        translation.streams[topic] = translation.builder.stream(topic, consumed)
-    return translation.streams[topic]
+    return translation.builder.stream(node["topic"], translation.consumed(node))
 
 
-def _filter(translation: Translation, node: Node, stream: KStream) -> KStream:
-    _only(stream, KStream, node)
-    return stream.filter(functions.predicate(node["predicate"], stream.shape))
+def _table(translation: Translation, node: Node) -> KTable:
+    consumed, materialized = translation.consumed(node), translation.materialized(node)
+    return translation.builder.table(node["topic"], consumed, materialized=materialized)
 
 
-def _map_values(translation: Translation, node: Node, stream: KStream) -> KStream:
-    _only(stream, KStream, node)
-    return stream.map_values(functions.mapper(node["mapper"], stream.shape))
+def _global_table(translation: Translation, node: Node) -> Any:
+    consumed, materialized = translation.consumed(node), translation.materialized(node)
+    return translation.builder.global_table(node["topic"], consumed, materialized=materialized)
+
+
+def _filter(translation: Translation, node: Node, read: KStream | KTable) -> KStream | KTable:
+    return read.filter(functions.predicate(node["predicate"], read.shape), **_store(translation, node, read))
+
+
+def _map_values(translation: Translation, node: Node, read: KStream | KTable) -> KStream | KTable:
+    return read.map_values(functions.mapper(node["mapper"], read.shape), **_store(translation, node, read))
+
+
+def _store(translation: Translation, node: Node, read: KStream | KTable) -> dict[str, Materialized]:
+    """Of a table, the store that the node asks for; without one Kafka's rules decide."""
+    asks = "versioned" in node or "materialized" in node
+    return {"materialized": translation.materialized(node)} if isinstance(read, KTable) and asks else {}
 
 
 def _select_key(translation: Translation, node: Node, stream: KStream) -> KStream:
     return stream.select_key(functions.selector(node["key"], stream.shape))
 
 
+def _merge(translation: Translation, node: Node, one: KStream, other: KStream) -> KStream:
+    """Streams of two types of value meet as variants."""
+    if one.shape.value != other.shape.value:
+        one, other = _as_variant(one), _as_variant(other)
+    return one.merge(other)
+
+
+def _as_variant(stream: KStream) -> KStream:
+    serde = stream.shape.value
+    return stream if serde == functions.VARIANT else stream.map_values(functions.variant_of(serde))
+
+
+def _to_stream(translation: Translation, node: Node, table: KTable) -> KStream:
+    return table.to_stream()
+
+
+def _to_table(translation: Translation, node: Node, stream: KStream) -> KTable:
+    return stream.to_table(materialized=translation.materialized(node))
+
+
+# --- groups, windows, aggregates -----------------------------------------------------------------------------
+
+
 def _group_by_key(translation: Translation, node: Node, stream: KStream) -> KGroupedStream:
     return stream.group_by_key()
 
 
-def _group_by(translation: Translation, node: Node, stream: KStream) -> KGroupedStream:
-    _only(stream, KStream, node)
-    return stream.group_by(functions.selector(node["key"], stream.shape))
+def _group_by(translation: Translation, node: Node, read: KStream | KTable) -> KGroupedStream | KGroupedTable:
+    selector = functions.selector(node["key"], read.shape)
+    if isinstance(read, KStream):
+        return read.group_by(selector)
+    value = node.get("value", "identity")
+    return read.group_by(selector, None if value == "identity" else functions.mapper(value, read.shape))
 
 
 def _window(translation: Translation, node: Node, grouped: KGroupedStream) -> KGroupedStream:
@@ -112,79 +174,118 @@ def _window(translation: Translation, node: Node, grouped: KGroupedStream) -> KG
             return grouped.windowed_by(TimeWindows.of_size(node["size"], grace=grace))
         case "hopping":
             return grouped.windowed_by(TimeWindows.of_size(node["size"], grace=grace).advance_by(node["advance"]))
+        case "sliding":
+            return grouped.windowed_by(SlidingWindows.of_time_difference(node["difference"], grace=grace))
         case "session":
             return grouped.windowed_by(SessionWindows.with_inactivity_gap(node["gap"], grace=grace))
     raise NotCovered(f"window {node['type']}")
 
 
-def _aggregate(translation: Translation, node: Node, grouped: KGroupedStream) -> KTable:
-    if node.get("emit", "on_update") != "on_update":
-        raise NotCovered(f"emit {node['emit']}")
-    _no_store(node)
+def _aggregate(translation: Translation, node: Node, grouped: KGroupedStream | KGroupedTable) -> KTable:
     materialized = translation.materialized(node)
-    function, shape = node["function"], grouped.shape
-    built_in = functions.compiled_fold(function, shape)
-    if built_in is not None:
-        return grouped.aggregate(built_in, materialized=materialized)
-    if function == "concat":
-        return grouped.aggregate(
-            initializer=lambda: "",
-            aggregator=lambda key, value, aggregate: aggregate + functions.text(value) + ";",
-            merger=lambda key, one, other: one + other,
-            returns=functions.STRING,
-            materialized=materialized,
-        )
-    name, reducer = functions.split(function)
-    if name != "reduce" or reducer not in functions.REDUCERS:
-        raise NotCovered(f"aggregate function {function}")
-    return _reduce(grouped, functions.REDUCERS[reducer], functions.reduced(reducer, shape.value), materialized)
-
-
-def _reduce(
-    grouped: KGroupedStream, reduce: Callable[[Any, Any], Any], returns: Serde, materialized: Materialized
-) -> KTable:
-    if returns == grouped.shape.value:
-        return grouped.reduce(reduce, materialized=materialized)
-    return grouped.aggregate(
-        initializer=lambda: None,
-        aggregator=lambda key, value, aggregate: value if aggregate is None else reduce(aggregate, value),
-        merger=lambda key, one, other: other if one is None else reduce(one, other),
-        returns=returns,
-        materialized=materialized,
-    )
+    if isinstance(grouped, KGroupedTable):
+        return aggregates.of_table(node["function"], grouped, materialized)
+    emit = node.get("emit", "on_update")
+    if emit not in _EMITS:
+        raise NotCovered(f"emit {emit}")
+    if emit != "on_update":
+        grouped = grouped.emit_strategy(_EMITS[emit])
+    return aggregates.of_stream(node["function"], grouped, materialized)
 
 
 def _suppress(translation: Translation, node: Node, table: KTable) -> KTable:
-    if node["until"] != "window_closes":
-        raise NotCovered(f"suppress until {node['until']}")
-    limits = {limit: node.get(limit) for limit in ("max_records", "max_bytes")}
-    return table.suppress(Suppressed.until_window_closes(**limits, name=node["id"]))
+    match node["until"]:
+        case "window_closes":
+            return table.suppress(Suppressed.until_window_closes(_buffer(node), name=node["id"]))
+        case "time_limit":
+            return table.suppress(Suppressed.until_time_limit(node["wait"], _buffer(node), name=node["id"]))
+    raise NotCovered(f"suppress until {node['until']}")
 
 
-def _to_stream(translation: Translation, node: Node, table: KTable) -> KStream:
-    return table.to_stream()
+def _buffer(node: Node) -> BufferConfig:
+    """Unbounded without a limit; results that are final never leave early."""
+    buffer = BufferConfig.unbounded()
+    if "max_records" in node:
+        buffer = buffer.with_max_records(node["max_records"])
+    if "max_bytes" in node:
+        buffer = buffer.with_max_bytes(node["max_bytes"])
+    is_strict = node["until"] == "window_closes" or node.get("full") == "shut_down"
+    if is_strict or not ("max_records" in node or "max_bytes" in node):
+        return buffer.shut_down_when_full()
+    return buffer.emit_early_when_full()
 
 
-def _only(made: Any, kind: type, node: Node) -> None:
-    if not isinstance(made, kind):
-        raise NotCovered(f"{node['op']} of {type(made).__name__}")
+# --- joins ---------------------------------------------------------------------------------------------------
 
 
-def _no_store(node: Node) -> None:
-    for choice in ("materialized", "versioned"):
-        if choice in node:
-            raise NotCovered(f"{choice} {node['op']}")
+def _stream_table_join(translation: Translation, node: Node, stream: KStream, table: KTable) -> KStream:
+    join = _kind(node, inner=stream.join, left=stream.left_join)
+    return join(table, _joiner(node, stream, table), grace=node.get("grace"))
+
+
+def _table_table_join(translation: Translation, node: Node, left: KTable, right: KTable) -> KTable:
+    join = _kind(node, inner=left.join, left=left.left_join, outer=left.outer_join)
+    return join(right, _joiner(node, left, right), **_store(translation, node, left))
+
+
+def _fk_join(translation: Translation, node: Node, left: KTable, right: KTable) -> KTable:
+    join = _kind(node, inner=left.join, left=left.left_join)
+    foreign_key = functions.selector(node["foreign_key"], left.shape)
+    return join(right, _joiner(node, left, right), foreign_key=foreign_key, **_store(translation, node, left))
+
+
+def _stream_stream_join(translation: Translation, node: Node, left: KStream, right: KStream) -> KStream:
+    join = _kind(node, inner=left.join, left=left.left_join, outer=left.outer_join)
+    before, after = node["before"], node["after"]
+    windows = JoinWindows.of_time_difference_and_grace(max(before, after), node["grace"]).before(before).after(after)
+    return join(right, _joiner(node, left, right), windows, materialized=Materialized(store=translation.store))
+
+
+def _kind(node: Node, **kinds: Callable[..., Any]) -> Callable[..., Any]:
+    if node["type"] not in kinds:
+        raise NotCovered(f"{node['op']} {node['type']}")
+    return kinds[node["type"]]
+
+
+def _joiner(node: Node, left: KStream | KTable, right: KStream | KTable) -> Any:
+    return functions.joiner(node.get("joiner", "pair"), left.shape.value, right.shape.value)
+
+
+# --- deduplicate ---------------------------------------------------------------------------------------------
+
+
+def _deduplicate_by_key(translation: Translation, node: Node, stream: KStream) -> KStream:
+    return stream.deduplicate_by_key(node["interval"])
+
+
+def _deduplicate_by_key_value(translation: Translation, node: Node, stream: KStream) -> KStream:
+    return stream.deduplicate_by_key_value(functions.selector(node["id_selector"], stream.shape), node["interval"])
+
+
+def _deduplicate(translation: Translation, node: Node, stream: KStream) -> KStream:
+    return stream.deduplicate(functions.selector(node["id_selector"], stream.shape), node["interval"])
 
 
 OPERATORS: dict[str, Callable[..., Any]] = {
     "aggregate": _aggregate,
+    "deduplicate": _deduplicate,
+    "deduplicate_by_key": _deduplicate_by_key,
+    "deduplicate_by_key_value": _deduplicate_by_key_value,
     "filter": _filter,
+    "fk_join": _fk_join,
+    "global_table": _global_table,
     "group_by": _group_by,
     "group_by_key": _group_by_key,
     "map_values": _map_values,
+    "merge": _merge,
     "select_key": _select_key,
     "stream": _stream,
+    "stream_stream_join": _stream_stream_join,
+    "stream_table_join": _stream_table_join,
     "suppress": _suppress,
+    "table": _table,
+    "table_table_join": _table_table_join,
     "to_stream": _to_stream,
+    "to_table": _to_table,
     "window": _window,
 }

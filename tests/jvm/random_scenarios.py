@@ -1,129 +1,307 @@
-"""Random scenarios over the covered operators, the same for the same seed.
+"""Random topologies over every operator of the scenario language, the same for the same seed.
 
-Rule: ugly on purpose: keys that begin one another, empty strings, code points beyond the first plane, ties in time,
-jumps over many windows, limits of nothing. A line is tagged ``buffer_size`` when the name of a repartition topic would
-count.
+Rule: ugly on purpose, but of the language: a topology that Kafka Streams refuses must be refused for the same reason.
+A line is tagged ``buffer_size`` when the name of an internal topic would count in a suppress buffer. Tapes are in
+random_tapes.py.
 """
 
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
-KEYS = (["a", "b"], ["a", "b", "c", "aa", "ab", ""], ["k", "é", "ключ", "a\0", "a"])
-INTEGERS = [0, 1, -1, 2, -3, 7, 12, -8, 2**40, -(2**40)]
-STRINGS = ["", "x", "yy", "a|b", "|z", "b|", "é", "日本|q", "🙂🙂", "12", "null", "zzz|w|", "|"]
-PREDICATES = ["true", "value_not_null", "value_even", "value_odd", "value_gt:1", "value_lt:3", "value_contains:|"]
-PREDICATES += ["key_eq:a", "key_ne:a", "value_contains:."]
-MAPPERS = ["identity", "add:3", "mul:-2", "mod:3", "length", "to_string", "append:!", "prepend:é", "field:0", "field:1"]
-MAPPERS += ["null_if_even", "null_if_odd", "mod:5"]
-SELECTORS = ["key", "value", "const:all", "field:0", "field:1", "prefix:1", "prefix:2", "mod:2", "mod:3"]
+from tests.jvm.random_tapes import tape
+
+PREDICATES = ["true", "false", "value_not_null", "value_even", "value_odd", "value_gt:1", "value_lt:3"]
+PREDICATES += ["value_contains:|", "value_contains:.", "key_eq:a", "key_ne:a"]
+MAPPERS = ["identity", "add:3", "mul:-2", "mod:3", "length", "to_string", "append:!", "prepend:b|"]
+MAPPERS += ["field:0", "field:1", "null_if_even", "null_if_odd"]
+SELECTORS = ["key", "value", "const:a", "field:0", "field:1", "prefix:1", "prefix:2", "mod:2", "mod:3"]
 AGGREGATES = ["count", "sum", "min", "max", "concat", "reduce:first", "reduce:last", "reduce:concat", "reduce:sum"]
+TABLE_AGGREGATES = ["count", "sum", "concat", "reduce:first", "reduce:last", "reduce:concat", "reduce:sum"]
+JOINERS = ["pair", "pair", "sum", "left", "right"]
+VALUE_KINDS = ("integers", "strings", "both")
+INTERNAL = ("group_by", "select_key", "fk_join")
+"""Operators whose records may come from an internal topic."""
+
+Node = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Made:
+    """A stream or table of the growing topology. ``window``: kind of its windowed keys, None for plain ones."""
+
+    id: str
+    is_table: bool
+    window: str | None = None
+    is_versioned: bool = False
 
 
 def scenario(seed: int) -> dict[str, Any]:
-    """One scenario, without a result."""
+    """One scenario of its own topology, without a result."""
+    return scenarios(seed, 1)[0]
+
+
+def scenarios(seed: int, tapes: int) -> list[dict[str, Any]]:
+    """``tapes`` scenarios of one topology, without results."""
     dice = Random(seed)
     scale = dice.choice([1, 1, 1, 1_000, 20_000])
-    nodes = _Nodes(dice, scale)
-    nodes.grow()
-    topology = {"nodes": nodes.made} | ({"store": "rocksdb"} if dice.random() < 0.5 else {})
-    sensitive = ["buffer_size"] if nodes.is_rekeyed else []
-    return {"name": f"seed {seed}", "topology": topology, "records": _records(dice, scale), "sensitive": sensitive}
-
-
-def _records(dice: Random, scale: int) -> list[dict[str, Any]]:
-    keys, values = dice.choice(KEYS), dice.choice([INTEGERS, STRINGS, INTEGERS + STRINGS])
-    null_keys, null_values = dice.choice([0, 0.05, 0.2]), dice.choice([0, 0.1, 0.3])
-    jumps, out_of_order = dice.choice([0.02, 0.1, 0.3]), dice.choice([0, 0.2, 0.5])
-    time_ms, records = dice.choice([0, 0, 5, 1_000]) * scale, []
-    for _ in range(dice.choice([5, 20, 40, 80])):
-        is_jump = dice.random() < jumps
-        time_ms += dice.randrange(1, 80) * scale if is_jump else dice.randrange(4) * dice.choice([scale, 1])
-        late_ms = dice.randrange(60) * dice.choice([scale, 1]) if dice.random() < out_of_order else 0
-        records.append(
-            {
-                "topic": "in",
-                "key": None if dice.random() < null_keys else dice.choice(keys),
-                "value": None if dice.random() < null_values else dice.choice(values),
-                "ts": max(0, time_ms - late_ms),
-            }
-        )
-    return records
+    growth = _Growth(dice, scale)
+    growth.grow()
+    topology: dict[str, Any] = {"nodes": growth.nodes, "output": growth.output()}
+    if dice.random() < 0.5:
+        topology["store"] = "rocksdb"
+    kinds = {topic: dice.choice(VALUE_KINDS) for topic in growth.topics}
+    sensitive = ["buffer_size"] if any(node["op"] in INTERNAL for node in growth.nodes) else []
+    return [
+        {
+            "name": f"random/{seed}.{number}",
+            "topology": topology,
+            "records": tape(dice, scale, kinds, has_offsets=growth.deduplicates),
+            "sensitive": sensitive,
+        }
+        for number in range(tapes)
+    ]
 
 
 @dataclass
-class _Nodes:
-    """A pipeline that grows at its end."""
+class _Growth:
+    """A topology that grows by one operator at a time."""
 
     dice: Random
     scale: int
-    made: list[dict[str, Any]] = field(default_factory=lambda: [{"id": "s", "op": "stream", "topic": "in"}])
-    is_rekeyed: bool = False
-    is_windowed: bool = False
+    nodes: list[Node] = field(default_factory=list)
+    made: list[Made] = field(default_factory=list)
+    topics: dict[str, str] = field(default_factory=dict)
 
-    def add(self, op: str, **parameters: Any) -> None:
-        self.made.append({"id": f"n{len(self.made)}", "op": op, "inputs": [self.made[-1]["id"]], **parameters})
-        self.is_rekeyed |= op in ("select_key", "group_by")
+    @property
+    def deduplicates(self) -> bool:
+        return any(node["op"].startswith("deduplicate") for node in self.nodes)
+
+    def output(self) -> str:
+        """Mostly the last one."""
+        return self.made[-1].id if self.dice.random() < 0.9 else self.dice.choice(self.made).id
 
     def grow(self) -> None:
-        levels = self.dice.choice([0, 1, 1, 1, 1, 2])
-        self._stateless()
-        for level in range(levels):
-            self._group()
-            self._aggregate()
-            if level + 1 < levels or self.dice.random() < 0.3:
-                self.add("to_stream")
-                self._stateless()
+        self._source()
+        for _ in range(self.dice.choice([0, 1, 1, 2, 2, 3, 4, 6])):
+            self._step(self.made[-1] if self.dice.random() < 0.85 else self.dice.choice(self.made))
 
-    def _stateless(self) -> None:
-        for _ in range(self.dice.choice([0, 0, 1, 2, 3])):
-            roll = self.dice.random()
-            if roll < 0.4:
-                self.add("filter", predicate=self.dice.choice(PREDICATES))
-            elif roll < 0.8:
-                self.add("map_values", mapper=self.dice.choice(MAPPERS))
-            elif not self.is_windowed:
-                self.add("select_key", key=self.dice.choice(SELECTORS))
+    def _add(self, op: str, *inputs: Made | str, **parameters: Any) -> str:
+        names = [made.id if isinstance(made, Made) else made for made in inputs]
+        node = {"id": f"n{len(self.nodes)}", "op": op} | ({"inputs": names} if names else {}) | parameters
+        self.nodes.append(node)
+        return str(node["id"])
 
-    def _group(self) -> None:
-        selector = self.dice.choice(SELECTORS + ["key_window"] * (3 if self.is_windowed else 0))
-        if self.is_windowed and self.dice.random() < 0.5:
-            self.add("select_key", key=selector)
-            self.add("group_by_key")
-        elif self.is_windowed or self.dice.random() < 0.4:
-            self.add("group_by", key=selector)
-        else:
-            self.add("group_by_key")
+    def _make(self, made: Made) -> Made:
+        self.made.append(made)
+        return made
 
-    def _aggregate(self) -> None:
-        self.is_windowed = self.dice.random() < 0.85
-        keep_ms = self._window() if self.is_windowed else 0
-        roll, retention = self.dice.random(), {}
-        if self.is_windowed and roll < 0.5:
-            longer = 0 if roll < 0.2 else self.dice.choice([1, 10, 1_000, 100_000]) * self.scale
-            retention = {"retention": keep_ms + longer}
-        self.add("aggregate", function=self.dice.choice(AGGREGATES), **retention)
-        if self.is_windowed and self.dice.random() < 0.6:
-            self.add("suppress", until="window_closes", **self._limits())
+    def _stream(self, op: str, *inputs: Made, window: str | None = None, **parameters: Any) -> Made:
+        return self._make(Made(self._add(op, *inputs, **parameters), is_table=False, window=window))
 
-    def _window(self) -> int:
-        """Adds a window node; how long its results are kept at least."""
+    def _table(self, op: str, *inputs: Made | str, window: str | None = None, **parameters: Any) -> Made:
+        is_versioned = "versioned" in parameters
+        return self._make(Made(self._add(op, *inputs, **parameters), True, window, is_versioned))
+
+    # --- sources ---------------------------------------------------------------------------------------------
+
+    def _source(self) -> Made:
+        return self._new_stream() if self.dice.random() < 0.55 else self._new_table()
+
+    def _new_stream(self) -> Made:
+        """Sometimes of a topic that is read already."""
+        known = [topic for topic, kind in self.topics.items() if kind == "stream"]
+        if known and self.dice.random() < 0.2:
+            return self._stream("stream", topic=self.dice.choice(known))
+        return self._stream("stream", topic=self._topic("stream"))
+
+    def _new_table(self) -> Made:
+        return self._table("table", topic=self._topic("table"), **self._store())
+
+    def _topic(self, kind: str) -> str:
+        topic = f"{kind[0]}{len(self.topics)}"
+        self.topics[topic] = kind
+        return topic
+
+    def _store(self, window: str | None = None) -> dict[str, Any]:
+        roll = self.dice.random()
+        if window is not None or roll < 0.5:
+            return {}
+        if roll < 0.7:
+            return {"materialized": True}
+        history: dict[str, Any] = {"history_retention": self.dice.choice([0, 5, 20, 100, 1_000]) * self.scale}
+        if self.dice.random() < 0.3:
+            history["segment_interval"] = self.dice.choice([2, 5, 40]) * self.scale
+        return {"versioned": history}
+
+    # --- one more operator -----------------------------------------------------------------------------------
+
+    def _step(self, made: Made) -> Made:
+        steps = self._table_steps(made) if made.is_table else self._stream_steps(made)
+        weights = [weight for _, weight in steps]
+        return self.dice.choices([step for step, _ in steps], weights)[0](made)
+
+    def _stream_steps(self, made: Made) -> list[tuple[Any, int]]:
+        anywhere = [(self._filter, 2), (self._map_values, 2), (self._select_key, 2)]
+        if made.window is not None:
+            return [*anywhere, (self._select_key, 4)]
+        joins = [(self._stream_table_join, 3), (self._stream_stream_join, 3)]
+        return [
+            *anywhere,
+            *joins,
+            (self._merge, 2),
+            (self._to_table, 2),
+            (self._aggregate, 9),
+            (self._deduplicate, 3),
+        ]
+
+    def _table_steps(self, made: Made) -> list[tuple[Any, int]]:
+        steps = [(self._filter, 2), (self._map_values, 2), (self._to_stream, 2), (self._group_table, 3)]
+        steps += [(self._suppress, 3 if made.window is None else 6)]
+        if made.window is not None:
+            return [*steps, (self._windowed_join, 2)]
+        return [*steps, (self._table_table_join, 4), (self._foreign_key_join, 3), (self._joined_by_stream, 2)]
+
+    def _filter(self, made: Made) -> Made:
+        return self._same("filter", made, predicate=self.dice.choice(PREDICATES))
+
+    def _map_values(self, made: Made) -> Made:
+        return self._same("map_values", made, mapper=self.dice.choice(MAPPERS))
+
+    def _same(self, op: str, made: Made, **parameters: Any) -> Made:
+        if made.is_table:
+            return self._table(op, made, window=made.window, **parameters, **self._store(made.window))
+        return self._stream(op, made, window=made.window, **parameters)
+
+    def _select_key(self, made: Made) -> Made:
+        return self._stream("select_key", made, key=self._selector(made))
+
+    def _selector(self, made: Made) -> str:
+        more = ["key_window"] if made.window is not None else []
+        return self.dice.choice(SELECTORS + more)
+
+    def _merge(self, made: Made) -> Made:
+        return self._stream("merge", made, self._other_stream(made))
+
+    def _other_stream(self, made: Made) -> Made:
+        """Of plain keys; sometimes the same one."""
+        known = [other for other in self.made if not other.is_table and other.window is None]
+        return self.dice.choice(known) if known and self.dice.random() < 0.4 else self._new_stream()
+
+    def _other_table(self, made: Made) -> Made:
+        known = [other for other in self.made if other.is_table and other.window is None]
+        return self.dice.choice(known) if known and self.dice.random() < 0.3 else self._new_table()
+
+    def _to_stream(self, made: Made) -> Made:
+        return self._stream("to_stream", made, window=made.window)
+
+    def _to_table(self, made: Made) -> Made:
+        return self._table("to_table", made, **self._store())
+
+    # --- aggregates and suppress -----------------------------------------------------------------------------
+
+    def _aggregate(self, made: Made) -> Made:
+        grouped = self._grouped(made)
+        function = self.dice.choice(AGGREGATES)
+        if self.dice.random() < 0.15:
+            return self._table("aggregate", grouped, function=function, **self._store())
+        window, kind, keep_ms = self._window(grouped)
+        more: dict[str, Any] = {"emit": "on_close"} if self.dice.random() < 0.35 else {}
+        if self.dice.random() < 0.5:
+            more["retention"] = keep_ms + self.dice.choice([0, 1, 10, 1_000, 100_000]) * self.scale
+        table = self._table("aggregate", window, window=kind, function=function, **more)
+        return self._suppress(table) if self.dice.random() < 0.4 else table
+
+    def _grouped(self, made: Made) -> str:
+        if self.dice.random() < 0.7:
+            return self._add("group_by_key", made)
+        return self._add("group_by", made, key=self._selector(made))
+
+    def _window(self, grouped: str) -> tuple[str, str, int]:
+        """(window node, kind of its keys, how long its results are kept at least)."""
         dice, scale = self.dice, self.scale
         grace = dice.choice([0, 0, 1, 5, 20]) * dice.choice([scale, scale, 1])
-        kind = dice.choice(["tumbling", "hopping", "session", "session"])
+        kind = dice.choice(["tumbling", "hopping", "sliding", "sliding", "session", "session"])
         if kind == "session":
             gap = dice.choice([0, 1, 3, 10, 25]) * scale
-            self.add("window", type=kind, gap=gap, grace=grace)
-            return gap + grace
+            return self._add("window", grouped, type=kind, gap=gap, grace=grace), "session", gap + grace
+        if kind == "sliding":
+            difference = dice.choice([1, 3, 10, 25]) * scale
+            node = self._add("window", grouped, type=kind, difference=difference, grace=grace)
+            return node, "time", 2 * difference + grace
         size = dice.choice([1, 4, 10, 30]) * scale
         advance = {"advance": max(1, dice.choice([size, size // 2, size // 3, size * 2 // 3]))}
-        self.add("window", type=kind, size=size, grace=grace, **(advance if kind == "hopping" else {}))
-        return size + grace
+        more = advance if kind == "hopping" else {}
+        return self._add("window", grouped, type=kind, size=size, grace=grace, **more), "time", size + grace
 
-    def _limits(self) -> dict[str, Any]:
+    def _group_table(self, made: Made) -> Made:
+        value = {"value": self.dice.choice(MAPPERS)} if self.dice.random() < 0.5 else {}
+        grouped = self._add("group_by", made, key=self._selector(made), **value)
+        return self._table("aggregate", grouped, function=self.dice.choice(TABLE_AGGREGATES), **self._store())
+
+    def _suppress(self, made: Made) -> Made:
+        is_final = made.window is not None and self.dice.random() < 0.6
+        wait = self.dice.choice([0, 1, 5, 30]) * self.scale
+        until = {"until": "window_closes"} if is_final else {"until": "time_limit", "wait": wait}
+        return self._table("suppress", made, window=made.window, **until, **self._limits(is_final))
+
+    def _limits(self, is_final: bool) -> dict[str, Any]:
         limits: dict[str, Any] = {}
-        if self.dice.random() < 0.2:
+        if self.dice.random() < 0.3:
             limits["max_records"] = self.dice.choice([0, 1, 3, 6])
-        if not self.is_rekeyed and self.dice.random() < 0.15:
+        is_internal = any(node["op"] in INTERNAL for node in self.nodes)
+        if not is_internal and self.dice.random() < 0.25:
             limits["max_bytes"] = self.dice.choice([40, 100, 300])
-        return limits | ({"full": "shut_down"} if limits else {})
+        is_strict = is_final or self.dice.random() < 0.2
+        return limits | ({"full": "shut_down"} if limits and is_strict else {})
+
+    # --- joins -----------------------------------------------------------------------------------------------
+
+    def _join(self, *kinds: str) -> dict[str, Any]:
+        return {"type": self.dice.choice(kinds), "joiner": self.dice.choice(JOINERS)}
+
+    def _stream_table_join(self, made: Made) -> Made:
+        return self._enriched(made, self._other_table(made))
+
+    def _joined_by_stream(self, made: Made) -> Made:
+        return self._enriched(self._other_stream(made), made)
+
+    def _enriched(self, stream: Made, table: Made) -> Made:
+        may_wait = table.is_versioned or self.dice.random() < 0.05
+        grace = self.dice.choice([0, 3, 10, 50]) * self.scale
+        more = {"grace": grace} if may_wait and self.dice.random() < 0.6 else {}
+        return self._stream("stream_table_join", stream, table, **self._join("inner", "left"), **more)
+
+    def _stream_stream_join(self, made: Made) -> Made:
+        dice, scale = self.dice, self.scale
+        before, after = (dice.choice([0, 0, 2, 5, 20]) * scale for _ in range(2))
+        if dice.random() < 0.1:
+            before, after = (-before, before + after) if dice.random() < 0.5 else (before + after, -after)
+        sides = [made, self._other_stream(made)]
+        dice.shuffle(sides)
+        times = {"before": before, "after": after, "grace": dice.choice([0, 0, 1, 5, 30]) * scale}
+        return self._stream("stream_stream_join", *sides, **self._join("inner", "left", "outer"), **times)
+
+    def _table_table_join(self, made: Made) -> Made:
+        sides = [made, self._other_table(made)]
+        self.dice.shuffle(sides)
+        join = self._join("inner", "left", "outer")
+        return self._table("table_table_join", *sides, **join, **self._store())
+
+    def _windowed_join(self, made: Made) -> Made:
+        """With another view of the same windows."""
+        other = self._same("map_values", made, mapper=self.dice.choice(MAPPERS))
+        join = self._join("inner", "left", "outer")
+        return self._table("table_table_join", made, other, window=made.window, **join)
+
+    def _foreign_key_join(self, made: Made) -> Made:
+        right = self._other_table(made)
+        foreign_key = self.dice.choice(["field:0", "field:0", "prefix:1", "mod:2", "value", "key"])
+        join = self._join("inner", "left")
+        return self._table("fk_join", made, right, foreign_key=foreign_key, **join, **self._store())
+
+    def _deduplicate(self, made: Made) -> Made:
+        interval = self.dice.choice([0, 1, 5, 20]) * self.scale
+        op = self.dice.choice(["deduplicate_by_key", "deduplicate_by_key_value", "deduplicate"])
+        selector = {} if op == "deduplicate_by_key" else {"id_selector": self._selector(made)}
+        return self._stream(op, made, interval=interval, **selector)

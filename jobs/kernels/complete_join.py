@@ -1,0 +1,92 @@
+"""Which results of a join of two versioned tables a change corrects (KIP-914, "Attempt 2").
+
+Rule: a version that is put is valid up to the next one of its key, and in that time it meets what the other table showed
+at its beginning, and every version of the other table that began in it. Each of them is one result, at the time at which
+the later of the two began, the oldest first. Where the other table no longer tells what it showed so long ago, the first
+result is at the oldest time for which it does.
+"""
+
+import numpy as np
+from numba import njit
+
+from jobs.kernels.versioned import IS_LATEST, NOT_PUT, find, put
+from state.stores.slots import OBSERVED_MS
+from state.stores.versions import LATEST, TOMBSTONE
+
+
+@njit(cache=True)
+def meet_versions(meeting, begin, changes, retentions, stores, journal, results):  # type: ignore[no-untyped-def]
+    """Put changes from place ``begin`` of ``meeting`` (which, row) on; (place reached, number of results).
+
+    It stops before a change for which there may be no room. ``changes``, ``retentions``, ``stores``: of both sides, a
+    change is (key, time, reference). ``results``: (place, time, reference of this side's value before, reference of the
+    other side's value, whether it is the newest result of its key).
+    """
+    which, row = meeting
+    place, n = begin, 0
+    while place < which.shape[0]:
+        side, r = which[place], row[place]
+        mine, other = (stores[0], stores[1]) if side == 0 else (stores[1], stores[0])
+        key, time, reference = changes[side][0][r], changes[side][1][r], changes[side][2][r]
+        if n + 2 + 2 * newer(key, time, other) > results[0].shape[0]:
+            break
+        slot = find(key, time, retentions[side], mine)
+        before = TOMBSTONE if slot < 0 else mine[3][slot]
+        until = put(key, time, reference, retentions[side], mine, journal)
+        if until != NOT_PUT:
+            first = n
+            n = add_results(key, time, LATEST if until == IS_LATEST else until, retentions[1 - side], other, results, n)
+            for i in range(first, n):
+                results[0][i], results[2][i], results[4][i] = place, before, until == IS_LATEST and i == n - 1
+        place += 1
+    return place, n
+
+
+@njit(cache=True)
+def newer(key, time, versions):  # type: ignore[no-untyped-def]
+    """How many versions of a key began after ``time``."""
+    _, start, _, _, older, _, _, _, heads = versions
+    count, slot = 0, heads[key]
+    while slot >= 0 and start[slot] > time:
+        count += 1
+        slot = older[slot]
+    return count
+
+
+@njit(cache=True)
+def add_results(key, time, until, retention, versions, results, n):  # type: ignore[no-untyped-def]
+    """Moments in ``[time, until)`` at which the other table began to show something else; the number of results then."""
+    _, start, end, reference, older, _, _, counts, heads = versions
+    first, shown = begin_of(key, time, until, retention, versions)
+    results[1][n], results[3][n] = first, shown
+    n += 1
+    bottom, next_start, slot = n, LATEST, heads[key]
+    known = max(first, counts[OBSERVED_MS] - retention)  # what ended before may be gone already
+    while slot >= 0 and end[slot] > known:
+        if first < end[slot] < min(next_start, until) and start[slot] < end[slot]:
+            results[1][n], results[3][n] = end[slot], TOMBSTONE
+            n += 1
+        if first < start[slot] < until and start[slot] < end[slot]:
+            results[1][n], results[3][n] = start[slot], reference[slot]
+            n += 1
+        next_start = start[slot]
+        slot = older[slot]
+    top = n - 1
+    while bottom < top:
+        for column in (results[1], results[3]):
+            column[bottom], column[top] = column[top], column[bottom]
+        bottom, top = bottom + 1, top - 1
+    return n
+
+
+@njit(cache=True)
+def begin_of(key, time, until, retention, versions):  # type: ignore[no-untyped-def]
+    """(time of the first result, reference of what the other table shows then)."""
+    start, reference = versions[1], versions[3]
+    limit = versions[7][OBSERVED_MS] - retention
+    slot = find(key, time, retention, versions)
+    if slot < 0 and time < limit < until:
+        known = find(key, limit, retention, versions)
+        if known >= 0 and start[known] < limit:
+            return limit, reference[known]
+    return time, TOMBSTONE if slot < 0 else reference[slot]

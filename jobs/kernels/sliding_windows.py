@@ -1,0 +1,299 @@
+"""Which windows a record is in or makes, and what is forwarded (KStreamSlidingWindowAggregate, SlidingWindows;
+KIP-450).
+
+Rule: windows are ``[start, start + difference]``, both inclusive. A record at t updates every window that has t and
+still takes records (``end >= stream time - grace``; equal is in time), by falling start; makes the window after the
+newest record before it, its own left window ``[t - difference, t]``, and, if later records are near, its own right
+window ``[t + 1, ...]``, which is a copy of what was there before it and is never too late. A record before
+``difference`` is early: it has no left window but shares ``[0, difference]``, which is updated last, the others by
+rising start. A record is refused whole if ``t + difference < stream time - grace``. Null keys and values are refused
+before the clock moves. The store shows windows from its own newest start less the retention on.
+"""
+
+import numpy as np
+from numba import njit
+
+from jobs.kernels.program import ADD, COPY, EMIT, OLD, START
+from jobs.kernels.session_windows import wider
+from jobs.kernels.time_windows import PROGRAM, REFUSALS, STREAM_TIME, UPDATES
+from jobs.kernels.window_lists import NO_SLOT, link
+from state.stores.slots import CHANGED, FREE_TOP, OBSERVED_MS
+
+NEXT_ROW = 4
+"""Place in ``totals``: where a call stopped for lack of room, or the end row."""
+
+NULL, LATE, CLOSED = 0, 1, 2
+"""Kinds of refusal: null key or value, the whole record, one window."""
+SLOTS_PER_RECORD = 3
+"""The most windows that a record makes."""
+_OTHERS = 8
+"""Room that a record needs beside that of the windows it finds."""
+
+
+@njit(cache=True)
+def aggregate_sliding_windows(  # type: ignore[no-untyped-def]
+    rows, windows, forwarding, slots, lists, store_time, updates, program, refusals, totals
+):
+    """Decide rows of ``(key, time, valid, begin, end_row)`` in order, as long as there is room.
+
+    ``windows``: (difference, grace, horizon): the store shows starts ``>= its newest start - horizon``. ``store_time``:
+    the store's newest start after each row, filled. ``updates``: (row, slot, time, has old, stream time). ``program``,
+    ``forwarding``, ``lists``: as for sessions. ``refusals``: (row, kind, start, stream time, limit, is record).
+    """
+    key, time, valid, begin, end_row = rows
+    difference, grace, horizon = windows
+    counts = slots[7]
+    observed = totals[STREAM_TIME]
+    for place in (UPDATES, PROGRAM, REFUSALS):
+        totals[place] = 0
+    found = np.empty(16, np.int32)
+    for row in range(begin, end_row):
+        totals[NEXT_ROW] = row
+        t = time[row]
+        if key[row] < 0 or not valid[row]:
+            if totals[REFUSALS] == refusals[0].shape[0]:
+                return
+            refuse(refusals, totals, row, NULL, -1, observed, -1, True)
+            store_time[row] = counts[OBSERVED_MS]
+            continue
+        found, n_found, has_right = search(key[row], t, difference, horizon, slots, lists, found)
+        if not has_room(n_found + _OTHERS, updates, program, refusals, totals):
+            return
+        observed = max(observed, t)
+        totals[STREAM_TIME] = observed
+        close = observed - grace
+        if t + difference < close:
+            refuse(refusals, totals, row, LATE, t, observed, close, True)
+        else:
+            first_refusal, n_before = totals[REFUSALS], totals[PROGRAM]
+            record = row, key[row], t, observed, close
+            into = updates, program, refusals, totals
+            if t < difference:
+                take_early(record, difference, forwarding, found[:n_found], has_right, slots, lists, into)
+            else:
+                take(record, difference, forwarding, found[:n_found], has_right, slots, lists, into)
+            if totals[PROGRAM] == n_before:
+                refusals[5][first_refusal : totals[REFUSALS]] = True
+        store_time[row] = counts[OBSERVED_MS]
+    totals[NEXT_ROW] = end_row
+
+
+@njit(cache=True)
+def has_room(needed, updates, program, refusals, totals):  # type: ignore[no-untyped-def]
+    """Is there room for what a record with that many windows may cause?"""
+    return (
+        totals[UPDATES] + needed <= updates[0].shape[0]
+        and totals[PROGRAM] + needed <= program[0].shape[0]
+        and totals[REFUSALS] + needed <= refusals[0].shape[0]
+    )
+
+
+@njit(cache=True)
+def search(k, t, difference, horizon, slots, lists, found):  # type: ignore[no-untyped-def]
+    """Visible windows of key ``k`` that have ``t``, by falling start, and the one before them; their number; and
+    whether the window that starts after ``t`` is there.
+    """
+    _, s_start, s_end, _, _, _, _, counts = slots
+    head, following = lists
+    lowest = max(0, t - 2 * difference, counts[OBSERVED_MS] - horizon)
+    n_found, has_right = 0, False
+    slot = head[k]
+    while slot != NO_SLOT and s_start[slot] >= lowest:
+        if s_start[slot] == t + 1:
+            has_right = True
+        elif s_start[slot] <= t:
+            if n_found == found.shape[0]:
+                found = wider(found)
+            found[n_found] = slot
+            n_found += 1
+            if s_end[slot] < t:
+                break
+        slot = following[slot]
+    return found, n_found, has_right
+
+
+@njit(cache=True)
+def take(record, difference, forwarding, found, has_right, slots, lists, into):  # type: ignore[no-untyped-def]
+    """Update and make the windows of a record that is not early (processReverse, createWindows)."""
+    _, s_start, s_end, s_time, _, _, _, _ = slots
+    t = record[2]
+    left, right, previous, has_left, is_repeated = NO_SLOT, NO_SLOT, -1, False, False
+    for slot in found:
+        if s_end[slot] > t:
+            right = slot if right == NO_SLOT else right
+        elif s_end[slot] == t:
+            has_left, is_repeated = True, s_time[slot] >= t
+            previous = -1 if is_repeated else s_time[slot]
+        else:
+            left, previous = slot, s_time[slot]
+    if is_repeated:
+        left, right, previous = NO_SLOT, NO_SLOT, -1
+    copied = copy_right(record, difference, right, has_right, slots, into)
+    for slot in found:
+        if s_end[slot] >= t:
+            update(record, slot, forwarding, slots, into)
+    made = NO_SLOT
+    if previous >= 0 and previous + 1 + difference >= t and not starts_at(found, previous + 1, s_start):
+        made = make(record, previous + 1, difference, NO_SLOT, forwarding, slots, lists, into)
+    if made != NO_SLOT and previous + 1 == t - difference:  # Kafka makes this window once more, from nothing
+        put(record, made, START | ADD | (OLD if forwarding[1] else 0), record[0], forwarding, t, into)
+    elif not has_left:
+        base = left if previous >= t - difference else NO_SLOT
+        make(record, t - difference, difference, base, forwarding, slots, lists, into)
+    if copied != NO_SLOT:
+        enter_right(record, copied, forwarding, slots, lists, into)
+
+
+@njit(cache=True)
+def take_early(record, difference, forwarding, found, has_right, slots, lists, into):  # type: ignore[no-untyped-def]
+    """Update and make the windows of a record before ``difference`` (processEarly)."""
+    _, s_start, _, s_time, _, _, _, _ = slots
+    t = record[2]
+    combined, right, previous = NO_SLOT, NO_SLOT, -1
+    for slot in found:
+        if s_start[slot] == 0:
+            combined = slot
+            previous = s_time[slot] if s_time[slot] < t else -1
+        elif right == NO_SLOT:
+            right = slot
+    right = combined if right == NO_SLOT else right
+    copied = copy_right(record, difference, right, has_right, slots, into)
+    for place in range(found.shape[0] - 1, -1, -1):
+        if s_start[found[place]] > 0:
+            update(record, found[place], forwarding, slots, into)
+    if copied != NO_SLOT:
+        enter_right(record, copied, forwarding, slots, lists, into)
+    if previous >= 0 and not starts_at(found, previous + 1, s_start):
+        make(record, previous + 1, difference, NO_SLOT, forwarding, slots, lists, into)
+    if combined == NO_SLOT:
+        make(record, 0, difference, NO_SLOT, forwarding, slots, lists, into)
+    else:
+        update(record, combined, forwarding, slots, into)
+
+
+@njit(cache=True)
+def starts_at(found, start, s_start):  # type: ignore[no-untyped-def]
+    """Does one of the windows start there?"""
+    for slot in found:
+        if s_start[slot] == start:
+            return True
+    return False
+
+
+@njit(cache=True)
+def update(record, slot, forwarding, slots, into):  # type: ignore[no-untyped-def]
+    """Add the record to a window that is there, if it is open."""
+    _, s_start, s_end, s_time, s_flags, _, _, _ = slots
+    row, _, t, observed, close = record
+    if s_end[slot] < close:
+        refuse(into[2], into[3], row, CLOSED, s_start[slot], observed, close, False)
+        return
+    s_time[slot] = max(s_time[slot], t)
+    s_flags[slot] |= CHANGED
+    put(record, slot, ADD | (OLD if forwarding[1] else 0), row, forwarding, s_time[slot], into)
+
+
+@njit(cache=True)
+def make(record, start, difference, base, forwarding, slots, lists, into):  # type: ignore[no-untyped-def]
+    """Make a window of the record, and of what is in ``base``, if it is open; its slot."""
+    row, k, t, observed, close = record
+    if start + difference < close:
+        refuse(into[2], into[3], row, CLOSED, start, observed, close, False)
+        return NO_SLOT
+    slot = claim(k, start, start + difference, t, slots)
+    s_key, _, s_end, _, s_flags, _, _, counts = slots
+    link(s_key, s_end, s_flags, counts, lists[0], lists[1], slot)
+    counts[OBSERVED_MS] = max(counts[OBSERVED_MS], start)
+    flags = ADD | (OLD if forwarding[1] else 0)
+    if base == NO_SLOT:
+        flags |= START
+    else:
+        put_entry(COPY, slot, base, into)
+    put(record, slot, flags, row, forwarding, t, into)
+    return slot
+
+
+@njit(cache=True)
+def copy_right(record, difference, source, has_right, slots, into):  # type: ignore[no-untyped-def]
+    """Keep what is in ``source``, before the record is added to it, for the record's right window, if it needs one."""
+    _, k, t, _, _ = record
+    if has_right or source == NO_SLOT or slots[3][source] <= t:
+        return NO_SLOT
+    slot = claim(k, t + 1, t + 1 + difference, slots[3][source], slots)
+    put_entry(COPY, slot, source, into)
+    return slot
+
+
+@njit(cache=True)
+def enter_right(record, slot, forwarding, slots, lists, into):  # type: ignore[no-untyped-def]
+    """Put the record's right window into the store and forward it."""
+    s_key, s_start, s_end, s_time, s_flags, _, _, counts = slots
+    link(s_key, s_end, s_flags, counts, lists[0], lists[1], slot)
+    counts[OBSERVED_MS] = max(counts[OBSERVED_MS], s_start[slot])
+    if forwarding[0]:
+        put(record, slot, 0, -1, forwarding, s_time[slot], into)
+
+
+@njit(cache=True)
+def claim(k, start, end, time, slots):  # type: ignore[no-untyped-def]
+    """Take a free slot for a window, which is not in its key's list yet."""
+    s_key, s_start, s_end, s_time, _, _, free, counts = slots
+    counts[FREE_TOP] -= 1
+    slot = free[counts[FREE_TOP]]
+    s_key[slot], s_start[slot], s_end[slot], s_time[slot] = k, start, end, time
+    return slot
+
+
+@njit(cache=True)
+def put(record, slot, flags, argument, forwarding, time, into):  # type: ignore[no-untyped-def]
+    """An entry of the program, and if it is to be forwarded its update."""
+    u_row, u_slot, u_time, u_has_old, u_stream_time = into[0]
+    totals = into[3]
+    if forwarding[0]:
+        n = totals[UPDATES]
+        u_row[n], u_slot[n], u_time[n], u_stream_time[n] = record[0], slot, time, record[3]
+        u_has_old[n] = flags & ADD > 0
+        totals[UPDATES] += 1
+        flags |= EMIT
+    put_entry(flags, slot, argument, into)
+
+
+@njit(cache=True)
+def put_entry(flags, slot, argument, into):  # type: ignore[no-untyped-def]
+    """An entry of the program."""
+    p_flags, p_slot, p_argument = into[1]
+    totals = into[3]
+    n = totals[PROGRAM]
+    p_flags[n], p_slot[n], p_argument[n] = flags, slot, argument
+    totals[PROGRAM] += 1
+
+
+@njit(cache=True)
+def refuse(refusals, totals, row, kind, start, stream_time, limit, is_record):  # type: ignore[no-untyped-def]
+    """Book a refusal."""
+    r_row, r_kind, r_start, r_stream_time, r_limit, r_is_record = refusals
+    n = totals[REFUSALS]
+    r_row[n], r_kind[n], r_start[n], r_stream_time[n], r_limit[n] = row, kind, start, stream_time, limit
+    r_is_record[n] = is_record
+    totals[REFUSALS] += 1
+
+
+def rooms(most: int) -> tuple[tuple[np.ndarray, ...], ...]:
+    """Empty (updates, program, refusals) arrays for that many of each."""
+    updates = (
+        np.empty(most, np.int32),
+        np.empty(most, np.int32),
+        np.empty(most, np.int64),
+        np.empty(most, np.bool_),
+        np.empty(most, np.int64),
+    )
+    program = np.empty(most, np.uint8), np.empty(most, np.int32), np.empty(most, np.int32)
+    refusals = (
+        np.empty(most, np.int32),
+        np.empty(most, np.int8),
+        np.empty(most, np.int64),
+        np.empty(most, np.int64),
+        np.empty(most, np.int64),
+        np.empty(most, np.bool_),
+    )
+    return updates, program, refusals

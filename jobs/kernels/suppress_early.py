@@ -1,0 +1,128 @@
+"""Which changes wait, which leave, in which order, from a buffer that emits early when it is full (KIP-328,
+emitEarlyWhenFull).
+
+Rule: a change is put first; then every entry leaves whose buffer time is ``<= stream time - wait``; then entries leave
+while the buffer holds more records or bytes than it may (strictly more). Always the oldest first, equal ones by
+serialized (windowed) key. So it may be the change just put that leaves.
+
+Here the row at which an entry leaves is not known beforehand, so the entries stand in a binary heap. Only its top ever
+leaves and a buffer time never changes, so an entry need not be found in it.
+"""
+
+import numpy as np
+from numba import njit
+
+from jobs.kernels.suppress import BYTES, EMITTED, FULL_ROW, STREAM_TIME, entry_bytes, is_before, note, write_out
+from state.stores.slot_index import delete, find, insert
+from state.stores.slots import CHANGED, FREE_TOP, LIVE, LIVE_COUNT, STORED
+
+NO_VALUE = -1
+
+
+@njit(cache=True)
+def suppress_eagerly(  # type: ignore[no-untyped-def]
+    rows, sizes, keys, wait, is_session, with_prior, limits, slots, entries, queue, emitted, totals
+):
+    """Take changes in order; all as in ``suppress_strictly``. ``queue``: the heap of slots, as long as there are live
+    ones, with room for all rows.
+    """
+    key, start, end, due, time, _ = rows
+    s_key, s_start, s_end, s_time, s_flags, table, free, counts = slots
+    e_due, e_reference, e_prior, _, e_bytes, e_prior_bytes, e_prior_hash = entries
+    with_bytes, size, n = sizes[0].shape[0] > 0, totals[BYTES], 0
+    totals[FULL_ROW] = -1
+    for row in range(key.shape[0]):
+        totals[STREAM_TIME] = max(totals[STREAM_TIME], time[row])
+        slot = find(table, s_key, s_start, s_end, key[row], start[row], end[row])
+        if slot < 0:
+            counts[FREE_TOP] -= 1
+            slot = free[counts[FREE_TOP]]
+            s_key[slot], s_start[slot], s_end[slot], s_flags[slot] = key[row], start[row], end[row], LIVE
+            insert(table, s_key, s_start, s_end, slot)
+            e_due[slot] = due[row]
+            e_prior[slot] = -(row + 2) if with_prior else NO_VALUE
+            e_bytes[slot] = 0
+            if with_bytes:
+                e_prior_bytes[slot], e_prior_hash[slot] = sizes[2][row], sizes[3][row]
+            push(queue, counts[LIVE_COUNT], slot, keys, is_session, s_key, s_start, s_end, e_due)
+            counts[LIVE_COUNT] += 1
+        s_time[slot] = time[row]
+        e_reference[slot] = -(row + 2)
+        s_flags[slot] |= CHANGED
+        if with_bytes:
+            size -= e_bytes[slot]
+            e_bytes[slot] = entry_bytes(sizes, row, e_prior_bytes[slot], e_prior_hash[slot])
+            size += e_bytes[slot]
+        note(counts[LIVE_COUNT], size, totals)
+        for is_time_over in (True, False):
+            before = n
+            while counts[LIVE_COUNT]:
+                first = queue[0]
+                if is_time_over:
+                    leaves = e_due[first] <= totals[STREAM_TIME] - wait
+                else:
+                    leaves = counts[LIVE_COUNT] > limits[0] or size > limits[1]
+                if not leaves:
+                    break
+                write_out(n, row, first, totals[STREAM_TIME], slots, entries, emitted)
+                n += 1
+                size -= e_bytes[first]
+                pop(queue, counts[LIVE_COUNT], keys, is_session, s_key, s_start, s_end, e_due)
+                leave(first, slots, entries)
+            if n > before:
+                note(counts[LIVE_COUNT], size, totals)
+    totals[BYTES], totals[EMITTED] = size, n
+
+
+@njit(cache=True)
+def leave(slot, slots, entries):  # type: ignore[no-untyped-def]
+    """Free ``slot``; a stored one stays behind as a grave."""
+    s_key, s_start, s_end, _, s_flags, table, free, counts = slots
+    delete(table, s_key, s_start, s_end, slot)
+    entries[1][slot] = entries[2][slot] = NO_VALUE
+    counts[LIVE_COUNT] -= 1
+    if s_flags[slot] & STORED:
+        s_flags[slot] = STORED
+    else:
+        s_flags[slot] = 0
+        free[counts[FREE_TOP]] = slot
+        counts[FREE_TOP] += 1
+
+
+@njit(cache=True)
+def push(queue, size, slot, keys, is_session, s_key, s_start, s_end, e_due):  # type: ignore[no-untyped-def]
+    """Enter ``slot`` into the heap of ``size`` slots."""
+    at = size
+    while at > 0:
+        above = (at - 1) >> 1
+        if not is_before(slot, queue[above], keys, is_session, s_key, s_start, s_end, e_due):
+            break
+        queue[at] = queue[above]
+        at = above
+    queue[at] = slot
+
+
+@njit(cache=True)
+def pop(queue, size, keys, is_session, s_key, s_start, s_end, e_due):  # type: ignore[no-untyped-def]
+    """Take the top off the heap of ``size`` slots."""
+    last, at = queue[size - 1], 0
+    while True:
+        below = 2 * at + 1
+        if below >= size - 1:
+            break
+        if below + 1 < size - 1 and is_before(
+            queue[below + 1], queue[below], keys, is_session, s_key, s_start, s_end, e_due
+        ):
+            below += 1
+        if not is_before(queue[below], last, keys, is_session, s_key, s_start, s_end, e_due):
+            break
+        queue[at] = queue[below]
+        at = below
+    queue[at] = last
+
+
+@njit(cache=True)
+def refill(queue, slots_alive, keys, is_session, s_key, s_start, s_end, e_due):  # type: ignore[no-untyped-def]
+    """Build the heap anew from the live slots, after a load."""
+    for size in range(slots_alive.shape[0]):
+        push(queue, size, slots_alive[size], keys, is_session, s_key, s_start, s_end, e_due)

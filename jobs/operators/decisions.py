@@ -1,0 +1,103 @@
+"""What one call of an aggregate's kernel decided, and the values that follow from it.
+
+Rule: a program is carried out once, in its order; values are computed when asked for, so that a suppress below pays
+only for what leaves it.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from jobs.folds.aggregation import AggregationState
+from jobs.folds.fold import Program, Wanted
+from state.records import Batch, Drops
+
+
+@dataclass(frozen=True, slots=True)
+class Decisions:
+    """Updates of one kernel call, one element each, and what was refused. Columns as in Batch; ``row`` is the batch's."""
+
+    row: np.ndarray
+    key: np.ndarray
+    time_ms: np.ndarray
+    valid: np.ndarray
+    old_valid: np.ndarray
+    program: Program
+    window_start_ms: np.ndarray | None = None
+    window_end_ms: np.ndarray | None = None
+    stream_time_ms: np.ndarray | None = None
+    drops: list[Drops] = field(default_factory=list)
+
+    def take(self, updates: np.ndarray) -> "Decisions":
+        """The updates in another order; their program has been carried out."""
+
+        def pick(column: np.ndarray | None) -> np.ndarray | None:
+            return None if column is None else column[updates]
+
+        columns = {name: pick(getattr(self, name)) for name in _COLUMNS}
+        return Decisions(program=self.program, drops=self.drops, **columns)  # type: ignore[arg-type]
+
+
+_COLUMNS = [f.name for f in fields(Decisions) if f.name not in ("program", "drops")]
+
+
+def joined(pieces: Sequence[Decisions]) -> Decisions:
+    """Decisions of consecutive calls as one."""
+    if len(pieces) == 1:
+        return pieces[0]
+
+    def join(name: str) -> np.ndarray | None:
+        columns = [getattr(piece, name) for piece in pieces]
+        return None if columns[0] is None else np.concatenate(columns)
+
+    return Decisions(
+        program=Program(*(np.concatenate(column) for column in zip(*(piece.program for piece in pieces), strict=True))),
+        drops=[drops for piece in pieces for drops in piece.drops],
+        **{name: join(name) for name in _COLUMNS},  # type: ignore[arg-type]
+    )
+
+
+class Updates:
+    """Values of updates, which exist once the program has been run: on the first ``take``, and on no other."""
+
+    def __init__(self, state: AggregationState, batch: Batch, decisions: Decisions) -> None:
+        self._state, self._batch, self._decisions = state, batch, decisions
+        self._whole: pa.Array | None = None
+        self._has_run = False
+
+    def take(self, rows: np.ndarray) -> pa.Array:
+        if self._whole is not None:
+            return self._whole.take(pa.array(rows))
+        assert not self._has_run, "the values of a lazy batch were asked for twice"
+        return self.run(rows)[0]
+
+    def all(self) -> pa.Array:
+        if self._whole is None:
+            self._whole = self.take(np.arange(len(self._decisions.row)))
+        return self._whole
+
+    def run(self, rows: np.ndarray, *, with_old: bool = False) -> tuple[pa.Array, pa.Array]:
+        """New values of ``rows``, and old values of all rows if asked; states move on."""
+        self._has_run = True
+        decided = self._decisions
+        wanted = np.full(len(decided.row), -1, np.int64)
+        wanted[rows] = np.arange(len(rows))
+        wanted[~decided.valid] = -1
+        wanted_old = np.full(len(decided.row) if with_old else 0, -1, np.int64)
+        if with_old:
+            wanted_old[decided.old_valid] = np.flatnonzero(decided.old_valid)
+        asked = Wanted(wanted, wanted_old, len(rows), len(decided.row) if with_old else 0)
+        new, old = self._state.run(decided.program, self._batch, asked)
+        return _masked(new, decided.valid[rows]), _masked(old, decided.old_valid) if with_old else old
+
+    def finish(self) -> None:
+        """Run the program if nobody asked for a value."""
+        if not self._has_run:
+            self.run(np.zeros(0, np.int64))
+
+
+def _masked(values: pa.Array, valid: np.ndarray) -> pa.Array:
+    return values if valid.all() else pc.if_else(pa.array(valid), values, pa.scalar(None, values.type))

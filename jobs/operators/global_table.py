@@ -1,0 +1,26 @@
+"""A reader's replica of a global table: every task has all of the topic (GlobalKTable, GlobalStateUpdateTask).
+
+Rule: a record replaces what its key had, whatever its time, a null value deletes it, and one with a null key is passed
+over. A stream's record sees what came before it in the order of the task's tape.
+"""
+
+from collections.abc import Mapping
+
+from jobs.expressions import Shape
+from jobs.operators.store_view import StoreView
+from state.keys import Keys
+from state.records import Batch
+
+
+class GlobalTableView(StoreView):
+    """Of the global table ``owner``; its keys may be of another serde than the ``keys`` of the stream that asks.
+
+    ``keys`` of the view: those that codes in ``get`` are of.
+    """
+
+    def __init__(self, owner: str, shape: Shape, keys: Keys) -> None:
+        super().__init__(owner, shape, keys if keys.serde == shape.key else Keys(shape.key))
+
+    def feed(self, forwarded: Mapping[str, Batch]) -> None:
+        records = forwarded[self.owner]
+        super().feed({self.owner: records.where(records.key >= 0)})

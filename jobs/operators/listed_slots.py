@@ -1,0 +1,48 @@
+"""The store of session and sliding windows: slots, found by their key's list (jobs/kernels/window_lists.py)."""
+
+import numpy as np
+
+from jobs.kernels import window_lists
+from jobs.operators.aggregate import Aggregate
+from state.stores.slots import LIVE, Slots
+
+
+class ListedSlots(Slots):
+    """Slots and, for every one, the window of its key that ends before it; ``head``: by key code, the last to end."""
+
+    beside = ("following",)
+    is_indexed = False
+    following: np.ndarray
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.head = np.empty(0, np.int32)
+
+    def reserve_keys(self, keys: int) -> None:
+        """Make room for keys of codes below ``keys``."""
+        more = keys - len(self.head)
+        if more > 0:
+            self.head = np.concatenate([self.head, np.full(more, window_lists.NO_SLOT, np.int32)])
+
+    @property
+    def lists(self) -> tuple[np.ndarray, np.ndarray]:
+        """What kernels take as ``lists``; right until the next ``reserve``."""
+        return self.head, self.following
+
+
+class ListedAggregate(Aggregate):
+    """An aggregate over ListedSlots."""
+
+    slots: ListedSlots
+
+    def _reserve_keys(self) -> None:
+        self.slots.reserve_keys(len(self.place.keys))
+
+    def _released(self) -> None:
+        self._reserve_keys()
+        window_lists.relink(self.slots.columns(), self.slots.lists)
+
+    def _remove(self, slot: int) -> None:
+        s = self.slots
+        if s.flags[slot] & LIVE:
+            window_lists.unlink(s.key, s.flags, s.free, s.counts, *s.lists, slot)

@@ -1,0 +1,55 @@
+"""Aggregates of streams without windows (KStreamAggregate, KStreamReduce).
+
+Owns one aggregate a key. Rule: null keys and null values are refused; an update's time is the larger of the record's
+and the aggregate's; an aggregate that becomes null is deleted, and the next record begins anew.
+"""
+
+import numpy as np
+
+from jobs.folds.aggregation import Aggregation
+from jobs.folds.fold import Program
+from jobs.kernels import records
+from jobs.kernels.time_windows import PROGRAM, REFUSALS, UPDATES
+from jobs.operators.aggregate import Aggregate
+from jobs.operators.decisions import Decisions
+from jobs.operators.operator import Place
+from state.records import Batch, Drops
+from state.stores.slots import Slots
+
+
+class RecordAggregate(Aggregate):
+    """``group_by_key().count()`` and its like: no windows and no clock."""
+
+    def __init__(self, place: Place, aggregation: Aggregation, *, inputs: int = 1) -> None:
+        super().__init__(place, aggregation, Slots(), inputs=inputs)
+
+    def _reserve(self, records: int) -> None:
+        self.slots.reserve(records)
+
+    def _decide(self, batch: Batch, begin: int, end: int) -> Decisions:
+        updates, program, (refused,) = records.rooms(end - begin)
+        totals = np.zeros(4, np.int64)
+        records.aggregate_records(
+            (batch.key, batch.time_ms, batch.valid, begin, end),
+            self.place.wants_old,
+            self.slots.columns(),
+            updates,
+            program,
+            refused,
+            totals,
+        )
+        row, key, time_ms = (column[: totals[UPDATES]] for column in updates)
+        cut = Program(*(column[: totals[PROGRAM]] for column in program))
+        drops = null_drops(batch, refused[: totals[REFUSALS]])
+        every = np.ones(len(row), np.bool_)
+        return Decisions(row, key, time_ms, every, every, cut, drops=drops)
+
+
+def null_drops(batch: Batch, rows: np.ndarray) -> list[Drops]:
+    """Whole refusals of ``rows``: the reason is the null key, if it is null, else the null value."""
+    has_key = batch.key[rows] >= 0
+    return [
+        Drops(reason, chosen, np.ones(len(chosen), np.bool_))
+        for reason, chosen in (("null-key", rows[~has_key]), ("null-value", rows[has_key]))
+        if len(chosen)
+    ]

@@ -1,0 +1,151 @@
+"""What a Python processor sees of the engine (Kafka Streams' Processor API), for ``KStream.process``.
+
+Rule: whatever must outlive an increment is in a store or in a schedule. Attributes of a processor do not: every increment
+begins with a new processor, whose ``init`` finds the stores and the schedules as the increment before left them.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, NamedTuple
+
+from state.serdes import Serde
+from state.times import Duration
+
+Headers = tuple[tuple[str, bytes | None], ...]
+
+
+class Record(NamedTuple):
+    """A record on its way. ``key`` is a Windowed one in a windowed stream."""
+
+    key: Any
+    value: Any
+    timestamp_ms: int
+    headers: Headers = ()
+
+
+class RecordMetadata(NamedTuple):
+    """Where the record is from that the task took from a topic and that caused what is processed now."""
+
+    topic: str
+    partition: int
+    offset: int
+
+
+class PunctuationType(Enum):
+    """What moves a schedule on. There is no wall clock in a replay: WALL_CLOCK_TIME is refused."""
+
+    STREAM_TIME = "stream time"
+    WALL_CLOCK_TIME = "wall-clock time"
+
+
+@dataclass(frozen=True)
+class KeyValues:
+    """A key-value store of a processor, as ``KStream.process(stores=...)`` takes it. A mere name means a store of the
+    stream's own key and value types.
+    """
+
+    name: str
+    key: Serde
+    value: Serde
+
+
+class KeyValueStore(ABC):
+    """Values by key, in the order of the serialized keys (unsigned bytes)."""
+
+    @abstractmethod
+    def get(self, key: Any) -> Any:
+        """The value, or None."""
+
+    @abstractmethod
+    def put(self, key: Any, value: Any) -> None:
+        """Replace the value; None deletes it."""
+
+    @abstractmethod
+    def put_if_absent(self, key: Any, value: Any) -> Any:
+        """Put unless there is a value, which is returned."""
+
+    @abstractmethod
+    def delete(self, key: Any) -> Any:
+        """Delete the value, and return it."""
+
+    @abstractmethod
+    def range(self, first: Any = None, last: Any = None) -> Iterator[tuple[Any, Any]]:
+        """(key, value) from ``first`` to ``last``, both included; None is no bound. Puts of the meantime do not show."""
+
+    @abstractmethod
+    def reverse_range(self, first: Any = None, last: Any = None) -> Iterator[tuple[Any, Any]]:
+        """As ``range``, from the last on."""
+
+    def all(self) -> Iterator[tuple[Any, Any]]:
+        """Every (key, value)."""
+        return self.range()
+
+    def reverse_all(self) -> Iterator[tuple[Any, Any]]:
+        """Every (key, value), from the last on."""
+        return self.reverse_range()
+
+    @abstractmethod
+    def __len__(self) -> int: ...
+
+
+class Cancellable(ABC):
+    """A schedule."""
+
+    @abstractmethod
+    def cancel(self) -> None:
+        """It is not due any more, in later increments too."""
+
+
+class ProcessorContext(ABC):
+    """The engine, as a processor sees it."""
+
+    @abstractmethod
+    def forward(self, key: Any, value: Any, timestamp_ms: int | None = None, headers: Headers | None = None) -> None:
+        """Send a record down. Time and headers are by default those of the record that is processed; in a punctuation
+        the stream time, and none.
+        """
+
+    @abstractmethod
+    def schedule(
+        self,
+        interval: Duration,
+        kind: PunctuationType,
+        callback: Callable[[int], None],
+        *,
+        start_ms: int | None = None,
+    ) -> Cancellable:
+        """Call ``callback(stream time)`` when stream time has reached 0, ``interval``, 2 * ``interval``, ..., at most
+        once a record, after it is processed. ``start_ms``: begin there instead of at 0.
+
+        To be called in ``init``, in the same order every time: that is how a schedule is found again in the next
+        increment. Raises ConfigError elsewhere, for an interval below 1 ms, and for WALL_CLOCK_TIME.
+        """
+
+    @abstractmethod
+    def store(self, name: str) -> KeyValueStore:
+        """Raises ConfigError for a name that ``process(stores=...)`` does not have."""
+
+    @abstractmethod
+    def current_stream_time_ms(self) -> int:
+        """The largest time of the records that the task has taken, -1 before the first."""
+
+    @property
+    @abstractmethod
+    def record_metadata(self) -> RecordMetadata | None:
+        """None in ``init``, in a punctuation, and for a record that a punctuation made."""
+
+
+class Processor(ABC):
+    """What ``KStream.process`` is given a supplier of."""
+
+    context: ProcessorContext
+
+    def init(self, context: ProcessorContext) -> None:
+        """Called once an increment, before the first record. Schedules are made here."""
+        self.context = context
+
+    @abstractmethod
+    def process(self, record: Record) -> None:
+        """Called for every record, null keys and tombstones included."""

@@ -1,0 +1,115 @@
+"""One chunk on its way through a task's nodes.
+
+Rule: nodes run one after the other in the order of the graph, each over the whole of what the ones before it forwarded;
+the places of rows (jobs/meeting.py) keep the order in which Kafka would have run them.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+
+from jobs.meeting import meet
+from jobs.operators import MultiOperator, Operator, TableView
+from jobs.task_tables import export_table, output_table, repartition_table
+from jobs.topology.nodes import Node, RepartitionNode, SinkNode, SourceNode
+from jobs.wiring import Edge, Wiring
+from state.keys import Keys
+from state.records import Batch, Chunk
+
+
+class Running:
+    """What each node forwarded because of one chunk, and what leaves the task.
+
+    ``partitions``: of repartition topics.
+    """
+
+    def __init__(
+        self,
+        wiring: Wiring,
+        operators: Mapping[str, Operator],
+        chunk: Chunk,
+        partitions: Mapping[str, int],
+    ) -> None:
+        self.wiring, self.operators, self.chunk = wiring, operators, chunk
+        self.partitions = partitions
+        self.outputs: dict[str, pa.Table] = {}
+        self._forwarded: dict[str, Batch] = {}
+        self._sent: dict[str, Batch] = {}
+        self._tables: dict[str, pa.Table] = {}
+        self._left = {name: len(edges) for name, edges in self.wiring.children.items()}
+
+    def run(self, batches: dict[str, Batch]) -> None:
+        """``batches``: records by source."""
+        for source, batch in batches.items():
+            self._forward(source, batch)
+        for node in self.wiring.sub_topology.nodes:
+            if isinstance(node, SourceNode | RepartitionNode):
+                continue
+            if isinstance(node, SinkNode):
+                (batch,) = self._inputs(node)
+                self.chunk.applied[batch.cause] = True
+                self.outputs[node.topic] = output_table(batch, self.chunk)
+            else:
+                self._forward(node.name, self._process(node))
+
+    def _process(self, node: Node) -> Batch:
+        operator, inputs = self.operators.get(node.name), self._inputs(node)
+        if operator is None:
+            return inputs[0]
+        for view in operator.place.views:
+            view.feed({name: self.wiring.seen(self._forwarded[name], name, when) for name, when in view.wants.items()})
+        if isinstance(operator, MultiOperator):
+            return operator.process_all(tuple(recoded(batch, operator.place.keys) for batch in inputs), self.chunk)
+        return operator.process(inputs[0], self.chunk)
+
+    def _inputs(self, node: Node) -> list[Batch]:
+        found = []
+        for slot, above in enumerate(node.inputs):
+            found.append(self.wiring.below(self._forwarded[above], Edge(above, node.name, slot)))
+            self._left[above] -= 1
+            if not self._left[above] and not self.wiring.readers.get(above):
+                del self._forwarded[above]
+        return found
+
+    def _forward(self, name: str, batch: Batch) -> None:
+        edges = self.wiring.children.get(name, ())
+        if not edges and not self.wiring.readers.get(name):
+            self.chunk.applied[batch.cause] = True
+            return
+        for edge in edges:
+            child = self.wiring.graph.nodes[edge.child]
+            if isinstance(child, RepartitionNode):
+                self._send(child, self.wiring.below(batch, edge))
+                self._left[name] -= 1
+        if self._left.get(name) or self.wiring.readers.get(name):
+            self._forwarded[name] = batch
+        if name in self.wiring.exports:
+            self._sent[name] = self.wiring.seen(batch, name, TableView.BEFORE)
+            self._tables[name] = export_table(batch)
+
+    def _send(self, node: RepartitionNode, batch: Batch) -> None:
+        self.chunk.applied[batch.cause] = True
+        kept = batch if node.keeps_null_keys else batch.where(batch.key >= 0)
+        partitions = self.partitions.get(node.topic, 1)
+        self._sent[node.topic] = kept
+        self._tables[node.topic] = repartition_table(node, kept, self.chunk, partitions)
+
+    def exchanged(self) -> tuple[dict[str, pa.Table], dict[str, pa.Table]]:
+        """Repartition tables by topic and exports by node, with the order in which their rows were sent."""
+        names = list(self._sent)
+        which, row = meet([self._sent[name] for name in names])
+        repartitions, exports = {}, {}
+        for number, name in enumerate(names):
+            send = np.empty(len(self._sent[name]), np.int64)
+            mine = which == number
+            send[row[mine]] = np.flatnonzero(mine)
+            table = self._tables[name].append_column("send", pa.array(send))
+            (exports if name in self.wiring.exports else repartitions)[name] = table
+        return repartitions, exports
+
+
+def recoded(batch: Batch, keys: Keys) -> Batch:
+    """The batch with its keys coded by ``keys``."""
+    return batch if batch.keys is keys else replace(batch, key=keys.intern(batch.keys.take(batch.key)), keys=keys)

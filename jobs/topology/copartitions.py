@@ -1,0 +1,75 @@
+"""Which topics must have as many partitions as one another (AbstractStream.ensureCopartitionWith).
+
+Rule: records of equal keys meet in one task only if their topics have equally many partitions. How many a topic has is
+known when it is landed, so ``partitions_of`` is asked then.
+"""
+
+from collections.abc import Mapping
+
+from jobs.topology.graph import Graph
+from jobs.topology.nodes import RepartitionNode, SourceNode
+from state.errors import TopologyError
+
+
+def copartition(graph: Graph, *names: str) -> None:
+    """The sources above the nodes ``names`` belong together."""
+    graph.copartitioned.append(frozenset().union(*(sources_of(graph, name) for name in names)))
+
+
+def sources_of(graph: Graph, name: str) -> frozenset[str]:
+    """Sources and repartition tables nearest above a node, itself if it is one."""
+    node = graph.nodes[name]
+    if isinstance(node, SourceNode | RepartitionNode):
+        return frozenset([name])
+    return frozenset().union(*(sources_of(graph, above) for above in (*node.inputs, *getattr(node, "reads", ()))))
+
+
+def partitions_of(graph: Graph, counts: Mapping[str, int]) -> dict[str, int]:
+    """Partitions of every topic, repartition tables included, by the ``counts`` of the landed topics.
+
+    A repartition table without a number of its own has as many as the topics it is joined with, else as the largest
+    topic above it. Raises TopologyError when topics that belong together differ.
+    """
+    found: dict[str, int] = {}
+    for node in graph.nodes.values():
+        if isinstance(node, SourceNode) and node.topic in counts:
+            found[node.name] = counts[node.topic]
+        elif isinstance(node, RepartitionNode):
+            found[node.name] = node.partitions or max(
+                found.get(above, 1) for name in node.inputs for above in sources_of(graph, name)
+            )
+    for group in _joined(graph.copartitioned):
+        _settle(graph, group, found)
+    topics = {node.name: node.topic for node in graph.nodes.values() if isinstance(node, SourceNode | RepartitionNode)}
+    return {topics[name]: number for name, number in found.items()}
+
+
+def _settle(graph: Graph, group: frozenset[str], found: dict[str, int]) -> None:
+    """Give the free repartition tables of a group the number of the others."""
+    nodes = [node for name, node in graph.nodes.items() if name in group and name in found]
+    fixed = {node.name: found[node.name] for node in nodes if not _is_free(node)}
+    if len(set(fixed.values())) > 1:
+        got = ", ".join(f"{_topic(graph, name)} has {number}" for name, number in sorted(fixed.items()))
+        next_step = "put repartition() before the join, or land topics of as many partitions"
+        raise TopologyError("joined topics", "as many partitions on both sides", got, next_step)
+    number = next(iter(fixed.values()), max((found[node.name] for node in nodes), default=1))
+    found.update({node.name: number for node in nodes if _is_free(node)})
+
+
+def _is_free(node: object) -> bool:
+    return isinstance(node, RepartitionNode) and node.partitions is None
+
+
+def _topic(graph: Graph, name: str) -> str:
+    node = graph.nodes[name]
+    assert isinstance(node, SourceNode | RepartitionNode)
+    return node.topic
+
+
+def _joined(groups: list[frozenset[str]]) -> list[frozenset[str]]:
+    """Groups that share a member are one."""
+    joined: list[frozenset[str]] = []
+    for group in groups:
+        apart = [other for other in joined if not other & group]
+        joined = [*apart, group.union(*(other for other in joined if other & group))]
+    return joined

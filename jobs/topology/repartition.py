@@ -1,0 +1,62 @@
+"""Repartition tables, named as Kafka names them (KStreamImpl.createRepartitionedSource)."""
+
+import re
+from dataclasses import replace
+
+from jobs.topology.graph import Graph
+from jobs.topology.nodes import (
+    Node,
+    RepartitionNode,
+    StreamGlobalTableJoinNode,
+    StreamJoinNode,
+    StreamTableJoinNode,
+)
+
+_GENERATED = re.compile("KSTREAM.*-[0-9]{10}")
+
+
+def repartitioned(
+    graph: Graph, above: Node, base: str, *, partitions: int | None = None, is_ours: bool = False
+) -> Node:
+    """The records of ``above``, through the repartition table ``<base>-repartition``.
+
+    The three nodes are named after the table, unless its own name is generated; three numbers are taken in both cases.
+    A table that ``above`` already goes through is not made again. ``is_ours``: Kafka Streams has none here, so that
+    nothing may show that it is there; null keys go through it.
+    """
+    sink, null_filter, source = (graph.next_name(f"KSTREAM-{kind}-") for kind in ("SINK", "FILTER", "SOURCE"))
+    topic = base if base.endswith("-repartition") else f"{base}-repartition"
+    if _GENERATED.fullmatch(base) is None:
+        sink, null_filter, source = f"{topic}-sink", f"{topic}-filter", f"{topic}-source"
+    for child in graph.children(above.name):
+        if isinstance(child, RepartitionNode) and child.topic == topic:
+            return child
+    return graph.add(
+        RepartitionNode(
+            name=source,
+            inputs=(above.name,),
+            shape=above.shape,
+            topic=topic,
+            sink_name=sink,
+            filter_name=null_filter,
+            partitions=partitions,
+            keeps_null_keys=is_ours,
+            is_ours=is_ours,
+        )
+    )
+
+
+def keep_null_keys(graph: Graph) -> None:
+    """Repartition tables keep null keys where a left or outer join of a stream is somewhere below
+    (InternalStreamsBuilder.rewriteRepartitionNodes).
+    """
+    relaxed: set[str] = set()
+    for node in reversed(graph.nodes.values()):
+        if _is_relaxed_join(node) or node.name in relaxed:
+            relaxed.update(node.inputs)
+        if isinstance(node, RepartitionNode) and node.name in relaxed:
+            graph.nodes[node.name] = replace(node, keeps_null_keys=True)
+
+
+def _is_relaxed_join(node: Node) -> bool:
+    return isinstance(node, StreamJoinNode | StreamTableJoinNode | StreamGlobalTableJoinNode) and node.kind != "inner"

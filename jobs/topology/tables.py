@@ -1,0 +1,87 @@
+"""Which tables have a store, send old values and are versioned: Kafka's rules (KTableImpl, KIP-914).
+
+Rule: a source table gets its store when something looks into it or needs the values that its changes replaced; an
+aggregate always has one; a filter or map_values has one only when it was asked for, and else shows what is above it.
+"""
+
+from jobs.topology.graph import Graph
+from jobs.topology.nodes import Node, StoreSpec, SuppressNode, TableFilterNode, TableJoinNode, TableMapValuesNode
+from state.errors import ConfigError
+
+_SHOWS_ITS_INPUT = TableFilterNode | TableMapValuesNode | SuppressNode
+
+
+def add_table(
+    graph: Graph,
+    node: Node,
+    *,
+    store: StoreSpec | None = None,
+    on_demand: StoreSpec | None = None,
+    is_versioned: bool | None = None,
+) -> Node:
+    """Add ``node`` with its traits. ``on_demand``: the store that it gets only if something needs it.
+
+    ``is_versioned`` None: when all tables above are (InternalStreamsBuilder.isVersionedUpstream).
+    """
+    graph.add(node)
+    traits = graph.tables[node.name]
+    traits.store = store
+    if on_demand is not None:
+        graph.on_demand[node.name] = on_demand
+    if is_versioned is None:
+        is_versioned = all(graph.tables[name].is_versioned for name in node.inputs)
+    traits.is_versioned = is_versioned
+    graph.check_stores()
+    return node
+
+
+def look_into(graph: Graph, name: str) -> None:
+    """Something reads the table row by row: what it shows must be in a store (KTableImpl.valueGetterSupplier)."""
+    traits, node = graph.tables[name], graph.nodes[name]
+    if traits.store is not None:
+        return
+    if name in graph.on_demand:
+        traits.store = graph.on_demand[name]
+        graph.check_stores()
+    elif isinstance(node, _SHOWS_ITS_INPUT | TableJoinNode):
+        for above in node.inputs:
+            look_into(graph, above)
+
+
+def send_old(graph: Graph, name: str, *, force: bool) -> bool:
+    """Changes of the table shall carry what they replaced; false when that would need a store and ``force`` is false
+    (KTableImpl.enableSendingOldValues).
+    """
+    traits, node = graph.tables[name], graph.nodes[name]
+    if traits.sends_old:
+        return True
+    if traits.store is None and name in graph.on_demand:
+        if not force:
+            return False
+        look_into(graph, name)
+    elif isinstance(node, TableJoinNode):
+        for above in node.inputs:
+            send_old(graph, above, force=True)
+    elif traits.store is None and isinstance(node, _SHOWS_ITS_INPUT):
+        if not send_old(graph, node.inputs[0], force=force):
+            return False
+    traits.sends_old = True
+    return True
+
+
+def check_history(graph: Graph, name: str, grace_ms: int, place: str) -> None:
+    """A stream that waits for ``grace_ms`` joins the table as of then, so it must keep that much history.
+
+    Raises ConfigError (Kafka: IllegalArgumentException) for a table that is not versioned, or not for that long.
+    """
+    node, store = graph.nodes[name], graph.tables[name].store
+    while store is None and isinstance(node, TableFilterNode | TableMapValuesNode):
+        node = graph.parent(node)
+        store = graph.tables[node.name].store
+    history_ms = None if store is None or not graph.tables[name].is_versioned else store.history_retention_ms
+    if history_ms is None:
+        next_step = "give it Materialized.versioned()"
+        raise ConfigError(place, "a versioned table to join with a grace", f"{name}, which is not", next_step)
+    if grace_ms > history_ms:
+        expected, got = f"a history retention of at least the grace, {grace_ms} ms", f"{history_ms} ms"
+        raise ConfigError(place, expected, got, "keep more history or wait less")

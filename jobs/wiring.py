@@ -1,0 +1,137 @@
+"""How the nodes of one sub-topology hang together in a running task: who hands records to whom, and in which order.
+
+Owns nothing that runs. Rule: an edge leads from a node to a child (in the order in which Kafka added them) or to a
+reader that looks into its table. Where two edges of a node meet again below it, the node is *marked*: it writes its
+output row and the edge into the path of what it forwards, so that jobs/meeting.py can tell what happened first.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from jobs.operators.operator import TableView
+from jobs.topology.graph import Graph
+from jobs.topology.nodes import Node, RepartitionNode, SuppressNode
+from jobs.topology.topology import SubTopology, Topology
+from state.records import Batch
+
+EXCHANGE = "(exchange)"
+"""Where all repartition tables of a sub-topology meet: what is sent first is taken first."""
+
+
+@dataclass(frozen=True)
+class Edge:
+    """From ``parent`` to ``child``, whose input number ``slot`` it is."""
+
+    parent: str
+    child: str
+    slot: int
+
+
+Wants = Mapping[str, Sequence[Mapping[str, str]]]
+"""``TableView.wants`` of the views of every node that looks into tables."""
+
+
+class Wiring:
+    """``exports``: nodes whose records a later part of the same sub-topology reads."""
+
+    def __init__(self, graph: Graph, sub_topology: SubTopology, wants: Wants, exports: tuple[str, ...] = ()) -> None:
+        self.graph, self.sub_topology = graph, sub_topology
+        here = {node.name for node in sub_topology.nodes}
+        self.children: dict[str, list[Edge]] = {}
+        self.readers: dict[str, set[str]] = {}
+        for node in graph.nodes.values():
+            for slot, above in enumerate(node.inputs):
+                if (node.name in here and not isinstance(node, RepartitionNode)) or (
+                    isinstance(node, RepartitionNode) and above in here
+                ):
+                    self.children.setdefault(above, []).append(Edge(above, node.name, slot))
+        for reader, its_views in wants.items():
+            for name in (name for wanted in its_views for name in wanted if reader in here):
+                self.readers.setdefault(name, set()).add(reader)
+        self.imports = tuple(
+            name
+            for name in graph.nodes
+            if name not in here
+            and name not in [table.name for table in sub_topology.globals]
+            and (self.readers.get(name) or any(edge.child in here for edge in self.children.get(name, ())))
+        )
+        """Nodes of an earlier part of the same sub-topology whose records are read here."""
+        self.exports = exports
+        for name in exports:
+            self.readers.setdefault(name, set()).add(EXCHANGE)
+        below = self._reached()
+        self.marked = {name for name in {*self.children, *self.readers} if self._meets_again(name, below)}
+
+    def _reached(self) -> dict[str, set[str]]:
+        """Nodes below each node, itself included."""
+        below: dict[str, set[str]] = {}
+        for name in reversed(self.graph.nodes):
+            reached = {name}
+            if isinstance(self.graph.nodes[name], RepartitionNode) and name not in self._heads():
+                reached.add(EXCHANGE)
+            for below_it in self._next(name):
+                reached |= below.get(below_it, {below_it})
+            below[name] = reached
+        return below
+
+    def _heads(self) -> set[str]:
+        """Repartition tables that begin this sub-topology."""
+        return {node.name for node in self.sub_topology.sources}
+
+    def _next(self, name: str) -> list[str]:
+        return [*(edge.child for edge in self.children.get(name, ())), *sorted(self.readers.get(name, ()))]
+
+    def _meets_again(self, name: str, below: dict[str, set[str]]) -> bool:
+        seen: set[str] = set()
+        for child in self._next(name):
+            reached = below.get(child, {child})
+            if seen & reached:
+                return True
+            seen |= reached
+        return False
+
+    def below(self, batch: Batch, edge: Edge) -> Batch:
+        """What ``edge`` leads down of the batch that its parent forwards."""
+        if edge.parent not in self.marked:
+            return batch
+        return self._at(batch, edge.parent, 1 + self.children[edge.parent].index(edge))
+
+    def seen(self, batch: Batch, name: str, when: str) -> Batch:
+        """What a view sees of the batch that ``name`` forwards: before all children have it, or after."""
+        if name not in self.marked:
+            return batch
+        width = len(self.children.get(name, ()))
+        return self._at(batch, name, 0 if when == TableView.BEFORE else width + 1)
+
+    def _at(self, batch: Batch, name: str, way: int) -> Batch:
+        ways = len(self.children.get(name, ())) + 2
+        rows = np.arange(len(batch), dtype=np.int64) * ways + way
+        return replace(batch, path=(*batch.path, rows))
+
+    def needs_old(self, name: str, suppress_needs: Callable[[SuppressNode], bool]) -> bool:
+        """Whether somebody below reads the value that a change of ``name`` replaced."""
+        traits = self.graph.tables.get(name)
+        if traits is None:
+            return False
+        suppresses = [node for node in self._nodes_below(name) if isinstance(node, SuppressNode)]
+        if any(suppress_needs(node) or self.needs_old(node.name, suppress_needs) for node in suppresses):
+            return True
+        return traits.sends_old and any(not isinstance(node, SuppressNode) for node in self._nodes_below(name))
+
+    def _nodes_below(self, name: str) -> Iterable[Node]:
+        return (node for node in self.graph.nodes.values() if name in node.inputs)
+
+
+def wire(topology: Topology, wants: Wants) -> dict[int, Wiring]:
+    """Wiring of every sub-topology, by id."""
+    wired: dict[int, Wiring] = {}
+    for sub in reversed(topology.sub_topologies):
+        later = [
+            wired[other.id] for other in topology.sub_topologies if other.kafka_id == sub.kafka_id and other.id in wired
+        ]
+        here = {node.name for node in sub.nodes}
+        exports = dict.fromkeys(name for wiring in later for name in wiring.imports if name in here)
+        wired[sub.id] = Wiring(topology.graph, sub, wants, tuple(exports))
+    return wired

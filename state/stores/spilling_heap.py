@@ -1,0 +1,132 @@
+"""A value heap that goes on in a file when memory is full (what KIP-328 wished for as spillToDiskWhenFull).
+
+Rule: at most ``records_max`` values and ``bytes_max`` bytes of them stay in memory; what would be more is written, batch
+by batch, to one anonymous temporary file, which is gone when the heap is, and read from there through a memory map.
+"""
+
+import mmap
+import tempfile
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from state.stores.value_heap import ValueHeap
+
+_COMPACTED_VALUES = 65_536
+"""Below this many values garbage stays where it is."""
+
+
+class SpillFile:
+    """Batches of one column, appended to a temporary file."""
+
+    def __init__(self, kind: pa.DataType) -> None:
+        self._schema = pa.schema([("value", kind)])
+        self._file = tempfile.TemporaryFile()  # noqa: SIM115: lives as long as the heap
+        self._map: mmap.mmap | None = None
+        self.bytes = 0
+
+    def write(self, values: pa.Array) -> tuple[int, int]:
+        """Append ``values``; where they stand: position and length."""
+        written = pa.record_batch([values], schema=self._schema).serialize()
+        self._file.write(written)
+        self._file.flush()
+        self._map = None
+        position, self.bytes = self.bytes, self.bytes + written.size
+        return position, written.size
+
+    def read(self, position: int, length: int) -> pa.Array:
+        """What stands there, mapped and not copied."""
+        if self._map is None:
+            self._map = mmap.mmap(self._file.fileno(), 0, access=mmap.ACCESS_READ)
+        written = pa.py_buffer(self._map).slice(position, length)
+        return pa.ipc.read_record_batch(written, self._schema).column(0)
+
+
+@dataclass(slots=True)
+class _Piece:
+    """Values ``[base, base + length)``: ``values`` in memory, or their ``place`` in the file."""
+
+    base: int
+    length: int
+    values: pa.Array | None
+    place: tuple[int, int] = (0, 0)
+
+    @property
+    def bytes_in_memory(self) -> int:
+        return 0 if self.values is None else int(self.values.get_total_buffer_size())
+
+
+class SpillingHeap(ValueHeap):
+    """Values of one Arrow type; references are int64 and -1 is none. ``records_max``/``bytes_max``: of what is in memory."""
+
+    def __init__(self, kind: pa.DataType, *, records_max: int, bytes_max: int) -> None:
+        super().__init__(kind)
+        self.kind, self.records_max, self.bytes_max = kind, records_max, bytes_max
+        self._parts: list[_Piece] = []
+        self._file: SpillFile | None = None
+
+    @property
+    def bytes_in_memory(self) -> int:
+        return sum(part.bytes_in_memory for part in self._parts)
+
+    @property
+    def bytes_in_file(self) -> int:
+        return 0 if self._file is None else self._file.bytes
+
+    def append(self, values: pa.Array) -> int:
+        """Add ``values``; returns the reference of the first. Values that memory has no room for go to the file."""
+        base = self._size
+        if len(values):
+            self._parts.append(_Piece(base, len(values), values))
+            self._size += len(values)
+            self._spill()
+        return base
+
+    def take(self, references: np.ndarray) -> pa.Array:
+        """The values of ``references``; null for -1."""
+        bases = np.array([part.base for part in self._parts], np.int64)
+        part_of = np.searchsorted(bases, references, side="right") - 1
+        found, places = [pa.nulls(1, self.kind)], np.zeros(len(references), np.int64)
+        size = 1
+        for number in np.unique(part_of[references >= 0]).tolist():
+            rows = np.flatnonzero(part_of == number)
+            found.append(self._read(self._parts[number]).take(pa.array(references[rows] - bases[number])))
+            places[rows] = size + np.arange(len(rows))
+            size += len(rows)
+        return pa.concat_arrays(found).take(pa.array(places))
+
+    def keep_only(self, references: np.ndarray) -> None:
+        """Forget values that ``references`` (changed in place) do not name, when it is worth it: piece by piece, so that
+        memory holds one piece more than its bound.
+        """
+        if self._size < 2 * self._kept + _COMPACTED_VALUES:
+            return
+        before, old_file = self._parts, self._file
+        self._parts, self._file, self._size = [], None, 0
+        used = np.flatnonzero(references >= 0)
+        used = used[np.argsort(references[used], kind="stable")]
+        wanted = references[used].copy()
+        for part in before:
+            first, last = np.searchsorted(wanted, [part.base, part.base + part.length])
+            if first < last:
+                values = self._read(part, old_file).take(pa.array(wanted[first:last] - part.base))
+                references[used[first:last]] = self.append(values) + np.arange(last - first)
+            part.values = None
+        self._kept = self._size
+
+    def _spill(self) -> None:
+        in_memory = [part for part in self._parts if part.values is not None]
+        is_full = self.bytes_in_memory > self.bytes_max or sum(part.length for part in in_memory) > self.records_max
+        if is_full:
+            self._file = self._file or SpillFile(self.kind)
+            for part in in_memory:
+                assert part.values is not None
+                part.place, part.values = self._file.write(part.values), None
+
+    def _read(self, part: _Piece, file: SpillFile | None = None) -> pa.Array:
+        if part.values is not None:
+            return part.values
+        source = file or self._file
+        assert source is not None
+        return source.read(*part.place)

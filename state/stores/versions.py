@@ -1,0 +1,119 @@
+"""The working form of a versioned store (KIP-889): every key's versions by time, and the store's own stream time.
+
+Owns memory only; what a put and a lookup do stands in jobs/kernels/versioned.py. A slot is a version ``[start, end)`` of
+``key``: ``reference`` is its value in the heap (TOMBSTONE: deleted), ``older`` the slot of the version before it;
+``heads[key code]`` is the key's newest version. ``end`` LATEST: the version that ``get`` answers. A *mark* (``start ==
+end``) is a deletion of a key that had no version.
+Rule: a version whose end is not after ``stream time - history retention`` is never answered again, and no put can tell
+whether it is still there, so it leaves the store; a latest one never does.
+"""
+
+import numpy as np
+import pyarrow as pa
+
+from state.keys import Keys
+from state.serdes import Serde
+from state.stores.slots import LIVE, LIVE_COUNT, OBSERVED_MS, STORED, Slots
+from state.stores.value_heap import ValueHeap
+
+LATEST = 2**63 - 1
+"""``end`` of a latest version."""
+TOMBSTONE = -1
+NO_SLOT = -1
+_KEPT_SLOTS = 65_536
+"""Below this many versions a store is not swept."""
+
+
+class VersionSlots(Slots):
+    """Versions; a durable row is named by key, start and whether it is a mark."""
+
+    beside = ("reference", "older")
+    is_indexed = False
+    reference: np.ndarray
+    older: np.ndarray
+
+    def _identity(self, slots: np.ndarray) -> np.ndarray:
+        columns = np.stack([self.key[slots], self.start[slots], self.start[slots] == self.end[slots]], axis=1)
+        return np.ascontiguousarray(columns).view("V24").ravel()
+
+
+class Versions:
+    """Versions of the keys of ``keys`` with values of ``value``; ``retention_ms`` >= 0."""
+
+    def __init__(self, keys: Keys, value: Serde, retention_ms: int) -> None:
+        self.keys, self.retention_ms = keys, retention_ms
+        self.slots = VersionSlots()
+        self.heap = ValueHeap(value.arrow_type)
+        self.heads = np.full(1024, NO_SLOT, np.int64)
+        self._kept = 0
+
+    @property
+    def observed_ms(self) -> int:
+        """Largest time of any accepted put; -1 before the first."""
+        return self.slots.observed_stream_time_ms
+
+    def columns(self) -> tuple[np.ndarray, ...]:
+        """What kernels take as ``versions``; right until the next ``reserve``."""
+        s = self.slots
+        return s.key, s.start, s.end, s.reference, s.older, s.flags, s.free, s.counts, self.heads
+
+    def reserve(self, puts: int) -> None:
+        """Make room for ``puts`` more, each of which may need two versions."""
+        self.slots.reserve(2 * puts)
+        self.cover()
+
+    def cover(self) -> None:
+        """Make room for every key met so far."""
+        if len(self.keys) > len(self.heads):
+            heads = np.full(max(2 * len(self.heads), len(self.keys)), NO_SLOT, np.int64)
+            heads[: len(self.heads)] = self.heads
+            self.heads = heads
+
+    def append(self, values: pa.Array, valid: np.ndarray) -> np.ndarray:
+        """References of ``values``; TOMBSTONE where not ``valid``."""
+        return np.where(valid, self.heap.append(values) + np.arange(len(values)), TOMBSTONE)
+
+    def tidy(self) -> None:
+        """Between chunks: forget versions of the past once they outweigh the rest, and values nobody refers to."""
+        if int(self.slots.counts[LIVE_COUNT]) > 2 * self._kept + _KEPT_SLOTS:
+            self.expire()
+            self._kept = int(self.slots.counts[LIVE_COUNT])
+        self.heap.keep_only(self.slots.reference)
+
+    def expire(self) -> None:
+        """Forget all versions that the history retention has passed; those with a durable row leave a grave."""
+        s = self.slots
+        is_over = ((s.flags & LIVE) > 0) & (s.end <= self.observed_ms - self.retention_ms)
+        over = np.flatnonzero(is_over)
+        if len(over) == 0:
+            return
+        for links in (s.older, self.heads):
+            links[(links >= 0) & is_over[links]] = NO_SLOT
+        s.reference[over] = TOMBSTONE
+        s.bury(over)
+
+    def load(
+        self,
+        key: np.ndarray,
+        start: np.ndarray,
+        end: np.ndarray,
+        values: pa.Array,
+        valid: np.ndarray,
+        observed_ms: int,
+        *,
+        is_durable: bool,
+    ) -> None:
+        """Enter the versions of an empty store, in any order, and its stream time. ``is_durable``: they are rows of the
+        durable table.
+        """
+        self.reserve(0)
+        self.slots.counts[OBSERVED_MS] = observed_ms
+        order = np.lexsort((end, start, key))
+        key, start, end = key[order].astype(np.int64), start[order], end[order]
+        slots = self.slots.add(key, start, end, start)
+        self.slots.flags[slots] = LIVE | STORED if is_durable else LIVE
+        self.slots.reference[slots] = self.append(values, valid)[order]
+        is_first = np.append(True, key[1:] != key[:-1]) if len(key) else np.zeros(0, np.bool_)
+        self.slots.older[slots] = np.where(is_first, NO_SLOT, np.roll(slots, 1))
+        newest = np.append(is_first[1:], True) if len(key) else is_first
+        self.heads[key[newest]] = slots[newest]

@@ -1,0 +1,126 @@
+"""Suppress in a test: changes in, what leaves out, wherever the tape is cut."""
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from jobs.expressions import Shape
+from jobs.operators.operator import Place
+from jobs.operators.suppress import Suppress
+from state.errors import BufferFull
+from state.keys import Keys
+from state.records import Batch, Chunk, Values
+from state.serdes import Serde
+from state.tables import HEADERS
+from tests.operators.suppress_model import Change, Emitted
+
+TOPICS = ("in", "other")
+STRING = Serde.string()
+
+
+def place_of(window: str | None = None, **options: Any) -> Place:
+    options = {"wants_old": True, "counts_bytes": True} | options
+    return Place("limited", Shape(STRING, STRING, window), Keys(STRING), **options)
+
+
+def chunk_of(rows: list[Change]) -> Chunk:
+    n = len(rows)
+    times = np.array([row.time for row in rows], np.int64)
+    offsets = np.array([row.offset for row in rows], np.int64)
+    source = np.array([TOPICS.index(row.topic or "in") for row in rows], np.int16)
+    seen = np.maximum.accumulate(times) if n else times
+    verdicts = np.zeros(n, np.bool_), np.zeros(n, np.bool_)
+    return Chunk(TOPICS, 0, source, offsets.copy(), offsets, times, seen, seen, *verdicts)
+
+
+def batch_of(rows: list[Change], keys: Keys) -> Batch:
+    windows = np.array([row.window or (0, 0) for row in rows], np.int64).reshape(-1, 2)
+    is_windowed = any(row.window for row in rows)
+    new, old = (pa.array([getattr(row, name) for row in rows], pa.string()) for name in ("new", "old"))
+    headers = [[{"key": key, "value": value} for key, value in row.headers] for row in rows]
+    return Batch(
+        cause=np.arange(len(rows), dtype=np.int32),
+        key=keys.intern(STRING.encode(pa.array([row.key for row in rows], pa.string()))),
+        keys=keys,
+        time_ms=np.array([row.time for row in rows], np.int64),
+        valid=np.array([row.new is not None for row in rows], np.bool_),
+        value=Values(new),
+        window_start_ms=windows[:, 0].copy() if is_windowed else None,
+        window_end_ms=windows[:, 1].copy() if is_windowed else None,
+        old=Values(old),
+        old_valid=np.array([row.old is not None for row in rows], np.bool_),
+        headers=pa.array(headers, HEADERS) if any(row.headers for row in rows) else None,
+    )
+
+
+def emitted_of(out: Batch, chunk: Chunk, first: int) -> list[Emitted]:
+    """What left, as the model says it; ``first``: number of the chunk's first change."""
+    source, offset = out.coordinates(chunk)
+    headers = out.headers.to_pylist() if out.headers is not None else [None] * len(out)
+    assert out.stream_time_ms is not None
+    found = []
+    for row in range(len(out)):
+        window = None
+        if out.window_start_ms is not None and out.window_end_ms is not None:
+            window = int(out.window_start_ms[row]), int(out.window_end_ms[row])
+        change = Change(
+            key=out.keys.typed(out.key[row : row + 1])[0].as_py(),
+            window=window,
+            time=int(out.time_ms[row]),
+            new=out.value.all()[row].as_py(),
+            old=None if out.old is None else out.old.all()[row].as_py(),
+            headers=tuple((h["key"], h["value"]) for h in headers[row] or ()),
+            topic=(*TOPICS, "")[source[row]],
+            offset=int(offset[row]),
+        )
+        assert bool(out.valid[row]) == (change.new is not None)
+        found.append(Emitted(first + int(out.cause[row]), change, int(out.stream_time_ms[row])))
+    return found
+
+
+def run_chunks(operator: Suppress, tape: list[Change], cuts: list[int]) -> list[Emitted]:
+    """The tape in chunks. Raises BufferFull as a task does; what left before is its ``emitted``."""
+    found: list[Emitted] = []
+    for begin, end in zip([0, *cuts], [*cuts, len(tape)], strict=True):
+        chunk = chunk_of(tape[begin:end])
+        out = operator.process(batch_of(tape[begin:end], operator.place.keys), chunk)
+        found += emitted_of(out, chunk, begin)
+        if chunk.failure is not None:
+            assert isinstance(chunk.failure, BufferFull)
+            chunk.failure.emitted = found  # type: ignore[attr-defined]
+            chunk.failure.step = begin + chunk.failure.cause_row  # type: ignore[attr-defined]
+            raise chunk.failure
+    return found
+
+
+def run_increments(new: Any, tape: list[Change], cuts: list[int]) -> tuple[list[Emitted], Suppress]:
+    """A new operator for each part of the tape, from the durable rows and clocks of the one before."""
+    operator, found, rows = new(), [], {}
+    operator.resume(operator.rows_schema().empty_table(), {})
+    for begin, end in zip([0, *cuts], [*cuts, len(tape)], strict=True):
+        chunk = chunk_of(tape[begin:end])
+        found += emitted_of(operator.process(batch_of(tape[begin:end], operator.place.keys), chunk), chunk, begin)
+        rows = applied(operator, rows)
+        resumed = new()
+        resumed.resume(pa.Table.from_pylist(list(rows.values()), schema=operator.rows_schema()), operator.clocks())
+        assert rows_of(resumed) == rows_of(operator)
+        operator = resumed
+    return found, operator
+
+
+def applied(operator: Suppress, before: dict[tuple, dict]) -> dict[tuple, dict]:
+    """The durable rows after ``changes``. A deleted mark must name a row that is there."""
+    after = dict(before)
+    for row in operator.changes().to_pylist():
+        identity = tuple(row.get(name) for name in operator.row_key)
+        if row.pop("deleted"):
+            del after[identity]
+        else:
+            after[identity] = row
+    assert sorted(map(repr, after.values())) == rows_of(operator)
+    return after
+
+
+def rows_of(operator: Suppress) -> list[str]:
+    return sorted(map(repr, operator.rows().to_pylist()))
