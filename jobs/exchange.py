@@ -21,7 +21,7 @@ class Exchange:
 
     def add(self, sub: SubTopology, reports: list[TaskReport]) -> None:
         """Enter the pieces that a stage wrote."""
-        topics = {node.topic for node in sub.repartitions if node.is_topic}
+        topics = {node.topic for node in sub.repartitions if not node.is_ours}
         for report in reports:
             for name, by_target in report.pieces.items():
                 for target, path in by_target.items():

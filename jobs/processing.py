@@ -1,7 +1,7 @@
 """What a Python processor sees of the engine (Kafka Streams' Processor API), for ``KStream.process``.
 
-Rule: whatever must outlive an increment is in a store or in a schedule. Attributes of a processor do not: every increment
-begins with a new processor, whose ``init`` finds the stores and the schedules as the increment before left them.
+Rule: whatever must outlive an increment is in a store or in a schedule. Attributes of a processor do not: every
+increment begins with a new processor, whose ``init`` finds the stores and the schedules as the one before left them.
 """
 
 from abc import ABC, abstractmethod
@@ -72,7 +72,7 @@ class KeyValueStore(ABC):
 
     @abstractmethod
     def range(self, first: Any = None, last: Any = None) -> Iterator[tuple[Any, Any]]:
-        """(key, value) from ``first`` to ``last``, both included; None is no bound. Puts of the meantime do not show."""
+        """(key, value) from ``first`` to ``last``, both included; None is no bound. Later puts do not show."""
 
     @abstractmethod
     def reverse_range(self, first: Any = None, last: Any = None) -> Iterator[tuple[Any, Any]]:

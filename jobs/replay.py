@@ -166,7 +166,7 @@ class _Pipeline:
             if isinstance(source, SourceNode):
                 queues.append(self._landed_queue(plan, len(queues), landed[source.topic], partition))
             else:
-                queues.append(exchange.queue(len(queues), source.topic, partition, is_topic=source.is_topic))
+                queues.append(exchange.queue(len(queues), source.topic, partition, is_topic=not source.is_ours))
         for name in wiring.imports:
             queues.append(exchange.queue(len(queues), name, partition, is_topic=False))
         number = len(queues)

@@ -273,7 +273,7 @@ class _TaskRun:
     def _write_pieces(self, name: str, rows: pa.Table, places: Places) -> None:
         """One file for every target partition, for the later stages of this increment alone."""
         d = self.description
-        is_topic = name in [node.topic for node in self.sub.repartitions if node.is_topic]
+        is_topic = name in [node.topic for node in self.sub.repartitions if not node.is_ours]
         found = places.of(rows["cause"].to_numpy(), deeper=int(is_topic))
         targets = rows["target"].to_numpy() if "target" in rows.column_names else np.full(len(rows), d.partition)
         rows = rows.set_column(rows.column_names.index("send"), "send", pa.array(rows["send"].to_numpy() + self.sent))

@@ -243,7 +243,7 @@ class Task:
     def _is_topic(self, input_: Input) -> np.ndarray:
         """Rows that Kafka would have taken from a topic."""
         inlined = [
-            n for n, source in enumerate(self.sources) if isinstance(source, RepartitionNode) and not source.is_topic
+            n for n, source in enumerate(self.sources) if isinstance(source, RepartitionNode) and source.is_ours
         ]
         return np.isin(input_.source, inlined, invert=True) if inlined else np.ones(len(input_), np.bool_)
 

@@ -116,11 +116,10 @@ def repartition_table(node: RepartitionNode, batch: Batch, chunk: Chunk, partiti
         "value": node.shape.value.encode(value),
         "headers": _headers(batch),
     }
-    if not node.is_topic:
-        columns |= {
-            "context_offset": _nullable(chunk.context_offset[batch.cause]),
-            "context_topic": chunk.context_topic(batch),
-        }
+    if node.is_ours:
+        topic, offset = batch.coordinates(chunk)
+        names = pa.array(chunk.context_topics, pa.string())
+        columns |= {"context_offset": _nullable(offset, offset), "context_topic": names.take(_nullable(topic, offset))}
     if node.carries_change:
         columns["old"] = (
             pa.nulls(len(batch), pa.binary()) if batch.old is None else node.shape.value.encode(batch.old.all())
@@ -169,8 +168,9 @@ def import_batch(table: pa.Table, cause: np.ndarray, keys: Keys) -> Batch:
     )
 
 
-def _nullable(offset: np.ndarray) -> pa.Array:
-    return pa.array(offset, mask=offset == NO_OFFSET)
+def _nullable(numbers: np.ndarray, offset: np.ndarray) -> pa.Array:
+    """``numbers``, null for records that are from no topic."""
+    return pa.array(numbers, mask=offset == NO_OFFSET)
 
 
 def validity(values: pa.Array) -> np.ndarray:
@@ -197,9 +197,9 @@ def contexts(
         if "context_topic" in table.column_names:
             found = only_chunk(table, "context_topic").dictionary_encode()
             names += [name for name in found.dictionary.to_pylist() if name not in names]
-            numbers = np.array([names.index(name) for name in found.dictionary.to_pylist()], np.int16)
+            numbers = np.array([*(names.index(name) for name in found.dictionary.to_pylist()), -1], np.int16)
             source = source.copy()
-            source[rows] = numbers[found.indices.to_numpy()] if len(rows) else 0
+            source[rows] = numbers[found.indices.fill_null(-1).to_numpy()]
     return seen, tuple(names), source
 
 

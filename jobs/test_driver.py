@@ -328,14 +328,14 @@ class TopologyTestDriver:
             cause, send = table["cause"].to_numpy(), table["send"].to_numpy()
             node = next(node for node in task.sub_topology.repartitions if node.topic == topic)
             numbers = number[cause]
-            if node.is_topic:
+            if not node.is_ours:
                 numbers = self._causes.add(topic, arrival[cause], numbers, send, table["timestamp"].to_numpy())
             reader = next(other for other in self._tasks if node in other.sources)
             tape = self._tapes[reader.sub_topology.id, node.name]
             offset = pa.array(np.arange(tape.next_offset, tape.next_offset + len(table)))
             tape.next_offset += len(table)
             rows = table.drop_columns(["cause", "target", "send"]).append_column("offset", offset)
-            tape.add(rows, arrival[cause], numbers, None if node.is_topic else send)
+            tape.add(rows, arrival[cause], numbers, None if not node.is_ours else send)
         for name, table in result.exports.items():
             cause = table["cause"].to_numpy()
             for reader in self._tasks:

@@ -116,8 +116,9 @@ class Wiring:
         if traits is None:
             return False
         suppresses = [node for node in self._nodes_below(name) if isinstance(node, SuppressNode)]
-        if any(suppress_needs(node) or self.needs_old(node.name, suppress_needs) for node in suppresses):
-            return True
+        for node in suppresses:  # who looks into a suppressed table sees what the changes that wait replaced
+            if suppress_needs(node) or self.readers.get(node.name) or self.needs_old(node.name, suppress_needs):
+                return True
         return traits.sends_old and any(not isinstance(node, SuppressNode) for node in self._nodes_below(name))
 
     def _nodes_below(self, name: str) -> Iterable[Node]:

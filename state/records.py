@@ -141,8 +141,8 @@ class Batch:
         )
 
     def coordinates(self, chunk: "Chunk") -> tuple[np.ndarray, np.ndarray]:
-        """Place in ``chunk.topics`` (-1: none) and offset (NO_OFFSET: none) of every record's context."""
-        source, offset = chunk.source[self.cause], chunk.context_offset[self.cause]
+        """Place in ``chunk.context_topics`` (-1: none) and offset (NO_OFFSET: none) of every record's context."""
+        source, offset = chunk.context_source[self.cause], chunk.context_offset[self.cause]
         if self.context is None:
             return np.where(offset == NO_OFFSET, -1, source), offset
         is_own = self.context[1] == OF_CAUSE
@@ -205,11 +205,6 @@ class Chunk:
     failure: TaskFailed | None = None
     is_record: np.ndarray = field(default_factory=lambda: np.zeros(0, np.bool_))
     """Which rows are records of the task's topics, and not imported from elsewhere."""
-
-    def context_topic(self, batch: Batch) -> pa.Array:
-        """Topic that operators see of every record of ``batch``."""
-        names = pa.array(self.context_topics, pa.string())
-        return names.take(pa.array(self.context_source[batch.cause]))
 
     def fail(self, error: TaskFailed) -> None:
         """A record ended the run; of several such records the first counts. The task raises it when the chunk is

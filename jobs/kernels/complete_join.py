@@ -19,8 +19,8 @@ def meet_versions(meeting, begin, changes, retentions, stores, journal, results)
     """Put changes from place ``begin`` of ``meeting`` (which, row) on; (place reached, number of results).
 
     It stops before a change for which there may be no room. ``changes``, ``retentions``, ``stores``: of both sides, a
-    change is (key, time, reference). ``results``: (place, time, reference of this side's value before, reference of the
-    other side's value, whether it is the newest result of its key).
+    change is (key, time, reference). ``results``: (place, time, reference and time of this side's value before, the same
+    of the other side's value, whether it is the newest result of its key).
     """
     which, row = meeting
     place, n = begin, 0
@@ -31,13 +31,14 @@ def meet_versions(meeting, begin, changes, retentions, stores, journal, results)
         if n + 2 + 2 * newer(key, time, other) > results[0].shape[0]:
             break
         slot = find(key, time, retentions[side], mine)
-        before = TOMBSTONE if slot < 0 else mine[3][slot]
+        before, before_time = (np.int64(TOMBSTONE), np.int64(-1)) if slot < 0 else (mine[3][slot], mine[1][slot])
         until = put(key, time, reference, retentions[side], mine, journal)
         if until != NOT_PUT:
             first = n
             n = add_results(key, time, LATEST if until == IS_LATEST else until, retentions[1 - side], other, results, n)
             for i in range(first, n):
-                results[0][i], results[2][i], results[4][i] = place, before, until == IS_LATEST and i == n - 1
+                results[0][i], results[2][i], results[3][i] = place, before, before_time
+                results[6][i] = until == IS_LATEST and i == n - 1
         place += 1
     return place, n
 
@@ -57,23 +58,23 @@ def newer(key, time, versions):  # type: ignore[no-untyped-def]
 def add_results(key, time, until, retention, versions, results, n):  # type: ignore[no-untyped-def]
     """Moments in ``[time, until)`` at which the other table began to show something else; the number of results then."""
     _, start, end, reference, older, _, _, counts, heads = versions
-    first, shown = begin_of(key, time, until, retention, versions)
-    results[1][n], results[3][n] = first, shown
+    first, shown, shown_time = begin_of(key, time, until, retention, versions)
+    results[1][n], results[4][n], results[5][n] = first, shown, shown_time
     n += 1
     bottom, next_start, slot = n, LATEST, heads[key]
     known = max(first, counts[OBSERVED_MS] - retention)  # what ended before may be gone already
     while slot >= 0 and end[slot] > known:
         if first < end[slot] < min(next_start, until) and start[slot] < end[slot]:
-            results[1][n], results[3][n] = end[slot], TOMBSTONE
+            results[1][n], results[4][n], results[5][n] = end[slot], TOMBSTONE, -1
             n += 1
         if first < start[slot] < until and start[slot] < end[slot]:
-            results[1][n], results[3][n] = start[slot], reference[slot]
+            results[1][n], results[4][n], results[5][n] = start[slot], reference[slot], start[slot]
             n += 1
         next_start = start[slot]
         slot = older[slot]
     top = n - 1
     while bottom < top:
-        for column in (results[1], results[3]):
+        for column in (results[1], results[4], results[5]):
             column[bottom], column[top] = column[top], column[bottom]
         bottom, top = bottom + 1, top - 1
     return n
@@ -81,12 +82,19 @@ def add_results(key, time, until, retention, versions, results, n):  # type: ign
 
 @njit(cache=True)
 def begin_of(key, time, until, retention, versions):  # type: ignore[no-untyped-def]
-    """(time of the first result, reference of what the other table shows then)."""
+    """(time of the first result, reference and time of what the other table shows then)."""
     start, reference = versions[1], versions[3]
     limit = versions[7][OBSERVED_MS] - retention
     slot = find(key, time, retention, versions)
     if slot < 0 and time < limit < until:
         known = find(key, limit, retention, versions)
         if known >= 0 and start[known] < limit:
-            return limit, reference[known]
-    return time, TOMBSTONE if slot < 0 else reference[slot]
+            return limit, reference[known], start[known]
+    if slot < 0:
+        return time, np.int64(TOMBSTONE), np.int64(-1)
+    return time, reference[slot], start[slot]
+
+
+def room(results: int) -> tuple[np.ndarray, ...]:
+    """Empty ``results``."""
+    return (*(np.empty(results, np.int64) for _ in range(6)), np.empty(results, np.bool_))

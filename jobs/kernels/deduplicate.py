@@ -6,7 +6,6 @@ does one that is processed again, which is one at the coordinates of the entry; 
 entry, before or after, does not; any other passes, and is the entry from now on unless it is itself too old.
 """
 
-import numpy as np
 from numba import njit
 
 from state.stores.slot_index import find, insert

@@ -30,8 +30,8 @@ def join(which, rows, subscriptions, changes, store, lists, keys, answers, begin
     ``subscriptions``: (foreign key, primary key, instruction, time, has hash, hash a, hash b, partition, refused, right
     found, right time); ``changes``: (foreign key, time, valid, refused). ``store``: the slots' columns with (hash a,
     hash b, partition) behind; ``lists``: (first slot, length, is in order) by foreign key and (following, previous) by
-    slot; ``keys``: (data, offsets) of the primary keys. ``answers``: (place in ``rows``, primary key, time, valid, has hash, hash a,
-    hash b, partition).
+    slot; ``keys``: (data, offsets) of the primary keys. ``answers``: (place in ``rows``, primary key, time, valid, has
+    hash, hash a, hash b, partition).
     """
     c_key, c_time, c_valid, c_refused = changes
     lengths, n, room = lists[1], 0, answers[0].shape[0]

@@ -1,5 +1,6 @@
-"""Which changes wait, which leave, in which order, from a buffer that never emits early (KTableSuppressProcessorSupplier,
-InMemoryTimeOrderedKeyValueChangeBuffer).
+"""Which changes wait, which leave, in which order, from a buffer that never emits early.
+
+KTableSuppressProcessorSupplier, InMemoryTimeOrderedKeyValueChangeBuffer.
 
 Rule: a change is put first, then every entry leaves whose buffer time is ``<= stream time - wait``, oldest first and
 equal ones by serialized (windowed) key. The buffer time is the window's end, or the time of the key's first change that
@@ -34,9 +35,10 @@ def suppress_strictly(  # type: ignore[no-untyped-def]
     """Take changes ``(key, start, end, buffer time, time, valid)`` in order.
 
     ``sizes``: (fixed, new bytes, old bytes, old hash) a row, or empty arrays when bytes are not counted. ``keys``:
-    (data, offsets) of the interned keys. ``keeps``: (tombstones are forwarded, old values are kept). ``entries``: (buffer time, reference, prior, leaves, bytes, prior bytes, prior hash) by
-    slot; the reference of row r of this call is ``-(r + 2)``, and so is that of its old value in ``prior``; ``leaves``:
-    row after which the entry goes. ``limits``: (records, bytes). ``emitted``: (row that evicted, key, start, end, buffer time, time, reference, stream time).
+    (data, offsets) of the interned keys. ``keeps``: (tombstones are forwarded, old values are kept). ``limits``:
+    (records, bytes). ``entries``: (buffer time, reference, prior, leaves, bytes, prior bytes, prior hash) by slot; the
+    reference of row r of this call is ``-(r + 2)``, and so is that of its old value in ``prior``; ``leaves``: row after
+    which the entry goes. ``emitted``: (row that evicted, key, start, end, buffer time, time, reference, stream time).
     """
     key, start, end, due, time, valid = rows
     s_key, s_start, s_end, s_time, s_flags, table, free, counts = slots
@@ -156,7 +158,7 @@ def near_reaching(observed, begin, guess, time):  # type: ignore[no-untyped-def]
 
 @njit(cache=True)
 def measure(puts, goes, bytes_put, bytes_gone, count, size, limits, totals):  # type: ignore[no-untyped-def]
-    """Measure the buffer after every put and after every round of evictions; find where it is over a limit after one."""
+    """Measure the buffer after every put and every round of evictions; find where it is over a limit after them."""
     totals[FULL_ROW] = -1
     for row in range(puts.shape[0]):
         count += puts[row]

@@ -9,7 +9,6 @@ Here the row at which an entry leaves is not known beforehand, so the entries st
 leaves and a buffer time never changes, so an entry need not be found in it.
 """
 
-import numpy as np
 from numba import njit
 
 from jobs.kernels.suppress import BYTES, EMITTED, FULL_ROW, STREAM_TIME, entry_bytes, is_before, note, write_out

@@ -34,7 +34,7 @@ OPERATORS: dict[type[Node], str] = {
     nodes.TableAggregateNode: "table_aggregate.build",
     nodes.TableFilterNode: "table_steps.build",
     nodes.TableGroupByNode: "table_group_by.build",
-    nodes.TableJoinNode: "table_join.build",
+    nodes.TableJoinNode: "complete_join.build",
     nodes.TableMapValuesNode: "table_steps.build",
     nodes.TableNode: "table_source.build",
 }

@@ -39,8 +39,8 @@ class IdentitySlots(Slots):
 class Deduplicate(StatefulOperator):
     """``by``: "key", "key-value" or "id". ``interval_ms`` >= 0. ``id_selector``: of the latter two.
 
-    ``semantics``: records that one input record caused (flatMap, a join) have its coordinates. "kafka", by the letter of
-    the KIP: they are forwarded as if processed again. "kip": they are records like any other, since only a record of
+    ``semantics``: records that one input record caused (flatMap, a join) have its coordinates. "kafka", by the letter
+    of the KIP: they are forwarded as if processed again. "kip": they are records like any other, since only a record of
     another cause at the same coordinates can have been processed before.
     """
 
@@ -67,11 +67,11 @@ class Deduplicate(StatefulOperator):
         self.slots.reserve(len(batch))
         chunk.applied[batch.cause] = True
         source, offset = batch.coordinates(chunk)
-        topics = np.array([*(self._topic(name) for name in chunk.topics), -1], np.int16)
+        topics = np.array([*(self._topic(name) for name in chunk.context_topics), -1], np.int16)
         passes = np.empty(len(batch), np.bool_)
-        slots = self.slots
+        slots, record = self.slots, self._records + batch.cause.astype(np.int64)
         deduplicate.deduplicate(
-            (*self._identities(batch), batch.time_ms, topics[source], offset, self._records + batch.cause.astype(np.int64)),
+            (*self._identities(batch), batch.time_ms, topics[source], offset, record),
             self.interval_ms,
             self.semantics == "kip",
             slots.columns(),

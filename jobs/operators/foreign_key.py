@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
-from jobs.foreign_keys import Instruction, response_shape, subscription_shape
+from jobs.foreign_keys import Instruction
 from jobs.kernels.murmur3 import murmur3_128
 from jobs.operators.operator import Operator, Place
 from jobs.operators.stored_table import StoredTable, open_store
@@ -21,15 +21,6 @@ from state.buffers import fixed_array, is_valid
 from state.keys import Keys
 from state.records import Batch, Chunk, Drops, Values
 from state.serdes import Serde
-
-__all__ = [
-    "ForeignKeyResponse",
-    "ForeignKeySend",
-    "build_response",
-    "build_send",
-    "response_shape",
-    "subscription_shape",
-]
 
 _NOTHING = -1
 

@@ -6,6 +6,7 @@ of that moment, timed as the later of the two; a change of the right table is to
 serialized primary key, with their stored hashes, timed as the change alone. A null foreign key is not stored.
 """
 
+from collections.abc import Mapping
 from typing import ClassVar
 
 import numpy as np
@@ -30,7 +31,7 @@ class Subscriptions(Slots):
     """``key``: foreign key, ``start``: primary key, ``end``: 0. The lists go by foreign key; see the kernel."""
 
     beside: ClassVar[tuple[str, ...]] = ("hash_a", "hash_b", "partition")
-    extra = {"following": np.int32, "previous": np.int32}
+    extra: ClassVar[Mapping[str, type]] = {"following": np.int32, "previous": np.int32}
 
     hash_a: np.ndarray
     hash_b: np.ndarray
@@ -130,7 +131,7 @@ class ForeignKeyJoin(MultiOperator, StatefulOperator):
     ) -> tuple[np.ndarray, ...]:
         """Answers of all rows. How many a change has is only known when its turn comes."""
         totals = np.zeros(3, np.int64)
-        pieces = []
+        pieces: list[tuple[np.ndarray, ...]] = []
         room = len(rows[0])
         while not pieces or totals[NEEDED]:
             room = max(room, int(totals[NEEDED]))

@@ -1,11 +1,12 @@
 """Python processors, record by record, with stores and stream-time punctuation (Kafka Streams' Processor API).
 
-Owns the running processor and its context. Rule: after every record that the task takes, whether it reached this node or
-not, the schedules that are due by the task's stream time are called; what they forward comes after everything else that
-the record caused, and has no topic, no offset and no headers of its own.
+Owns the running processor and its context. Rule: after every record that the task takes, whether it reached this node
+or not, the schedules that are due by the task's stream time are called; what they forward comes after everything else
+that the record caused, and has no topic, no offset and no headers of its own.
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,9 @@ from state.errors import ConfigError, ReplayError, TaskFailed
 from state.keys import Keys
 from state.records import NO_OFFSET, Batch, Chunk
 from state.times import NO_TIMESTAMP_MS, Duration, duration_ms
+
+_Row = tuple[str, bytes, bytes | None]
+"""Store, serialized key and value."""
 
 
 class Process(StatefulOperator):
@@ -69,9 +73,9 @@ class Process(StatefulOperator):
                 return
             self.stream_time_ms = int(chunk.stream_time_ms[cause])
             self.context.enter(None, None)
-            self.schedules.run(self.stream_time_ms, lambda schedule, cause=cause: self._call_due(schedule, cause))
+            self.schedules.run(self.stream_time_ms, partial(self._call_due, cause))
 
-    def _call_due(self, schedule: Schedule, cause: int) -> None:
+    def _call_due(self, cause: int, schedule: Schedule) -> None:
         self.context.outbox.at_punctuation(cause, schedule.due_ms)
         self._call(schedule.callback, self.stream_time_ms, f"stream time {self.stream_time_ms}")
 
@@ -99,28 +103,21 @@ class Process(StatefulOperator):
         return {"stream_time_ms": self.stream_time_ms} | self.schedules.clocks()
 
     def changes(self) -> pa.Table:
-        gone = [(name, key, None) for name, store in self.stores.items() for key in store.gone()]
-        return marked(self._table(self._alive(only_changed=True)), self._table(gone))
+        gone: list[_Row] = [(name, key, None) for name, store in self.stores.items() for key in store.gone()]
+        return marked(_table(self._alive(only_changed=True)), _table(gone))
 
     def rows(self) -> pa.Table:
-        return self._table(self._alive(only_changed=False))
+        return _table(self._alive(only_changed=False))
 
     def rows_schema(self) -> pa.Schema:
         return ROWS
 
-    def _alive(self, *, only_changed: bool) -> list[tuple[str, bytes, bytes | None]]:
+    def _alive(self, *, only_changed: bool) -> list[_Row]:
         return [
             (name, key, value)
             for name, store in self.stores.items()
             for key, value in store.alive(only_changed=only_changed)
         ]
-
-    @staticmethod
-    def _table(rows: list[tuple[str, bytes, bytes | None]]) -> pa.Table:
-        columns = zip(*rows, strict=True) if rows else ([], [], [])
-        return pa.table(
-            [pa.array(column, field.type) for column, field in zip(columns, ROWS, strict=True)], schema=ROWS
-        )
 
 
 class _Context(ProcessorContext):
@@ -161,9 +158,8 @@ class _Context(ProcessorContext):
     ) -> Cancellable:
         if not self.is_in_init:
             next_step = "schedule in init, and let the callback look whether there is something to do"
-            raise self._refusal(
-                "schedules made in init, to be found again by the next increment", "one later", next_step
-            )
+            expected = "schedules made in init, to be found again by the next increment"
+            raise self._refusal(expected, "one later", next_step)
         if kind is not PunctuationType.STREAM_TIME:
             next_step = "schedule by STREAM_TIME"
             raise self._refusal("PunctuationType.STREAM_TIME, as a replay has no wall clock", str(kind), next_step)
@@ -191,6 +187,12 @@ class _Context(ProcessorContext):
         return ConfigError(self._operator.node.name, expected, got, next_step)
 
 
+def _table(rows: list[_Row]) -> pa.Table:
+    columns = zip(*rows, strict=True) if rows else ([], [], [])
+    arrays = [pa.array(column, field.type) for column, field in zip(columns, ROWS, strict=True)]
+    return pa.table(arrays, schema=ROWS)
+
+
 def build(node: ProcessNode, place: Place) -> Operator:
     return Process(place, node)
 
@@ -208,6 +210,6 @@ def _metadata(batch: Batch, chunk: Chunk) -> list[RecordMetadata | None]:
     """Where records are from, None for those of a punctuation."""
     sources, offsets = batch.coordinates(chunk)
     return [
-        None if offset == NO_OFFSET else RecordMetadata(chunk.topics[source], chunk.partition, offset)
+        None if offset == NO_OFFSET else RecordMetadata(chunk.context_topics[source], chunk.partition, offset)
         for source, offset in zip(sources.tolist(), offsets.tolist(), strict=True)
     ]

@@ -80,7 +80,11 @@ class Outbox:
     ) -> tuple[np.ndarray, ...]:
         if not is_due.any():
             return tuple(column[own] for column in taken.path)
-        due = [BEHIND, *places, int.from_bytes(self.node.name.encode()[-7:], "big")]  # names end in their number
+        due: list[int | np.ndarray] = [
+            BEHIND,
+            *places,
+            int.from_bytes(self.node.name.encode()[-7:], "big"),
+        ]  # names end in their number
         own_path = [*taken.path, *[None] * (len(due) - len(taken.path))]
         behind = [*due, *[0] * (len(own_path) - len(due))]
         return tuple(_pick(column, own, is_due, _NO_PLACE, last) for column, last in zip(own_path, behind, strict=True))

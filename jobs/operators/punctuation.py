@@ -81,8 +81,8 @@ class Punctuations:
                 schedule.due_ms, schedule.is_cancelled = clocks[due], bool(clocks[cancelled])
             placed.append((clocks.get(place, len(self._all)), schedule.number, schedule))
         self._heap = []
-        for place, _, schedule in sorted(placed, key=lambda one: one[:2]):
-            if place != _ABSENT:
+        for at, _, schedule in sorted(placed, key=lambda one: one[:2]):
+            if at != _ABSENT:
                 self._offer(schedule)
 
     def _offer(self, schedule: Schedule) -> None:

@@ -1,4 +1,5 @@
-"""What waits in a suppress buffer: an entry a key (and window), in memory, in a file beyond a bound, and as durable rows.
+"""What waits in a suppress buffer: an entry a key (and window), in memory, in a file beyond a bound, and as durable
+rows.
 
 Owns the entries' slots and values. An entry is (buffer time; of its latest change: new and old value, headers, time and
 context; the prior value: what its first change replaced). A kernel refers to row r of a batch as ``-(r + 2)``; before
@@ -88,7 +89,7 @@ class Entries:
         assert batch.old_valid is not None
         keys = self.place.keys
         window_bytes = {None: 0, "session": 16}.get(self.place.shape.window, 8)
-        topic_bytes = np.array([*(_chars(topic) for topic in chunk.topics), 0], np.int64)
+        topic_bytes = np.array([*(_chars(topic) for topic in chunk.context_topics), 0], np.int64)
         fixed = 8 + np.diff(keys.offsets)[batch.key] + window_bytes + CONTEXT_BYTES
         fixed = fixed + topic_bytes[batch.coordinates(chunk)[0]] + header_bytes(batch)
         return fixed.astype(np.int64), self.value.sizes(batch.value.all()), *self._weighed(batch.old.all())
@@ -133,7 +134,7 @@ class Entries:
         n = len(rows)
         has_old = batch.old is not None and self.place.wants_old
         topic, offset = batch.coordinates(chunk)
-        codes = np.array([*(self._topic(name) for name in chunk.topics), -1], np.int16)
+        codes = np.array([*(self._topic(name) for name in chunk.context_topics), -1], np.int16)
         columns = [
             batch.value.take(rows),
             batch.old.take(rows) if has_old and batch.old is not None else pa.nulls(n, self.value.arrow_type),
@@ -149,7 +150,7 @@ class Entries:
 
     def context(self, changes: pa.StructArray, chunk: Chunk) -> tuple[np.ndarray, np.ndarray]:
         """Of every change, as in ``Batch.context``."""
-        place = {topic: number for number, topic in enumerate(chunk.topics)}
+        place = {topic: number for number, topic in enumerate(chunk.context_topics)}
         places = np.array([*(place.get(topic, -1) for topic in self._topics), -1], np.int16)
         return places[changes.field("topic").to_numpy()], changes.field("offset").to_numpy()
 

@@ -1,9 +1,10 @@
 """Never a second final result of a window: what ``is_strict_final`` adds to suppress.
 
-KIP-328 promises exactly one result of every window. Suppress lets a result go when stream time reaches ``end + wait``, at
-which very millisecond the aggregations of sessions and sliding windows (whose end is inclusive) still take records, so
-that Kafka may emit such a window again. Rule: a window that was emitted at ``end + wait`` is remembered as long as stream
-time stands there, and a later result of it does not leave; once stream time is past, the aggregation refuses its records.
+KIP-328 promises exactly one result of every window. Suppress lets a result go when stream time reaches ``end + wait``,
+at which very millisecond the aggregations of sessions and sliding windows (whose end is inclusive) still take records,
+so that Kafka may emit such a window again. Rule: a window that was emitted at ``end + wait`` is remembered as long as
+stream time stands there, and a later result of it does not leave; once stream time is past, the aggregation refuses its
+records.
 
 What it does not do: a session whose result has left may still be merged into a longer one while the aggregation's store
 keeps it. That is a window of its own, with one result; its records are counted in both. A store of the windows' own
@@ -28,8 +29,8 @@ class FinalOnce:
     def first(
         self, key: np.ndarray, start: np.ndarray, end: np.ndarray, stream_time_ms: np.ndarray, now_ms: int
     ) -> np.ndarray:
-        """Which results, in order, are the first of their windows. ``stream_time_ms``: at which each leaves; ``now_ms``:
-        stream time after all of them.
+        """Which results, in order, are the first of their windows. ``stream_time_ms``: at which each leaves;
+        ``now_ms``: stream time after all of them.
         """
         windows = np.stack([key.astype(np.int64), start, end], axis=1)
         at_the_edge = np.flatnonzero(end + self.wait_ms == stream_time_ms)
@@ -62,8 +63,8 @@ class FinalOnce:
         return pa.concat_tables([_flagged(rows, False), self._table(self._windows, rows.schema)])
 
     def marked(self, alive: pa.Table, gone: pa.Table) -> pa.Table:
-        """Changed rows: those of the buffer, and what was remembered or forgotten since ``load``. A window that left the
-        buffer and is remembered keeps its row.
+        """Changed rows: those of the buffer, and what was remembered or forgotten since ``load``. A window that left
+        the buffer and is remembered keeps its row.
         """
         new = self._windows[~_is_in(self._windows, self._stored)]
         forgotten = self._stored[~_is_in(self._stored, self._windows)]

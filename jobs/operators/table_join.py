@@ -20,7 +20,8 @@ import pyarrow as pa
 
 from jobs.joiners import Joiner
 from jobs.meeting import joined_batch, meet
-from jobs.operators.operator import Found, MultiOperator, Operator, Place
+from jobs.operators import complete_join
+from jobs.operators.operator import MultiOperator, Operator, Place
 from jobs.operators.stored_table import StoredTable, open_store
 from jobs.operators.table_source import with_keys
 from jobs.operators.table_steps import old_values
@@ -126,15 +127,10 @@ class StoredTableJoin(TableJoin, StoredTable):
         return self.put(self._join(batches, chunk), chunk, keeps_old=True)
 
 
-def shown(kind: str, left: Found, right: Found) -> np.ndarray:
-    """For which rows an unmaterialized join has a value, when its tables answer so."""
-    if kind == "inner":
-        return left.valid & right.valid
-    return left.valid if kind == "left" else left.valid | right.valid
-
-
 def build(node: TableJoinNode, place: Place) -> Operator:
     """The operator of ``node``."""
+    if node.history == "complete":
+        return complete_join.build(node, place)
     store = open_store(place, node.shape, place.keys)
     if store is None:
         return TableJoin(place, node.kind, node.joiner)

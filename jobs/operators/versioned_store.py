@@ -146,6 +146,12 @@ class VersionedView(TableView):
         reference, time_ms = self._run(asking, keys, as_of)
         return Found(self.versions.heap.take(reference), reference != TOMBSTONE, time_ms)
 
+    def take_puts(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """(key, time, reference) of the chunk's puts, for a reader that puts all of them itself, in their order."""
+        assert self._puts is not None, "a view is fed before it is asked"
+        self._is_put = True
+        return self._puts.key, self._puts.time_ms, self._references
+
     def _run(self, asking: Batch, keys: np.ndarray, as_of: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         assert self._puts is not None, "a view is fed before it is asked"
         store, puts = self.versions, self._puts

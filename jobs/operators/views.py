@@ -11,12 +11,10 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
-from jobs.joiners import Joiner
 from jobs.operators.global_table import GlobalTableView
 from jobs.operators.operator import Found, TableView
 from jobs.operators.store_view import Clamp, StoreView
 from jobs.operators.suppress_view import SuppressView
-from jobs.operators.table_join import shown
 from jobs.operators.table_steps import Step, step_of
 from jobs.operators.versioned_store import VersionedView
 from jobs.topology.graph import Graph
@@ -60,10 +58,13 @@ class StepView(TableView):
 
 
 class JoinView(TableView):
-    """What ``left`` and ``right`` show, joined; its time is the larger of theirs. ``kind``: as of TableJoinNode."""
+    """What ``left`` and ``right`` show, joined; its time is the larger of theirs. With a complete history (KIP-914) it
+    can be asked as of a time.
+    """
 
-    def __init__(self, kind: str, joiner: Joiner, left: TableView, right: TableView, keys: Keys) -> None:
-        self.kind, self.joiner, self.left, self.right, self.keys = kind, joiner, left, right, keys
+    def __init__(self, node: TableJoinNode, left: TableView, right: TableView, keys: Keys) -> None:
+        self.kind, self.joiner, self.left, self.right, self.keys = node.kind, node.joiner, left, right, keys
+        self.is_versioned = node.history == "complete"
         self.wants: Mapping[str, str] = {**left.wants, **right.wants}
 
     def feed(self, forwarded: Mapping[str, Batch]) -> None:
@@ -71,9 +72,10 @@ class JoinView(TableView):
         self.right.feed(forwarded)
 
     def get(self, asking: Batch, keys: np.ndarray, as_of_ms: np.ndarray | None = None) -> Found:
-        """Whatever ``as_of_ms``: the join of what both show now."""
-        left, right = self.left.get(asking, keys), self.right.get(asking, keys)
-        is_there = shown(self.kind, left, right)
+        """Without a complete history, whatever ``as_of_ms``: the join of what both show now."""
+        as_of_ms = as_of_ms if self.is_versioned else None
+        left, right = self.left.get(asking, keys, as_of_ms), self.right.get(asking, keys, as_of_ms)
+        is_there = _is_shown(self.kind, left, right)
         rows = np.flatnonzero(is_there)
         values = (found.value.take(pa.array(rows)) for found in (left, right))
         joined = self.joiner.evaluate(_asked(asking, keys, self.keys).take(rows), *values)
@@ -88,6 +90,13 @@ class JoinView(TableView):
     def resume(self, stores: Mapping[str, pa.Table]) -> None:
         self.left.resume(stores)
         self.right.resume(stores)
+
+
+def _is_shown(kind: str, left: Found, right: Found) -> np.ndarray:
+    """For which rows an unmaterialized join has a value, when its tables answer so."""
+    if kind == "inner":
+        return left.valid & right.valid
+    return left.valid if kind == "left" else left.valid | right.valid
 
 
 def _asked(asking: Batch, codes: np.ndarray, keys: Keys) -> Batch:
@@ -106,7 +115,7 @@ def build_view(graph: Graph, table: str, keys: Keys) -> TableView:
         return StepView(step_of(node), build_view(graph, node.inputs[0], keys), keys)
     if spec is None and isinstance(node, TableJoinNode):
         left, right = (build_view(graph, name, keys) for name in node.inputs)
-        return JoinView(node.kind, node.joiner, left, right, keys)
+        return JoinView(node, left, right, keys)
     if isinstance(node, GlobalTableNode):
         return GlobalTableView(table, node.shape, keys)
     if isinstance(node, SuppressNode):

@@ -72,8 +72,8 @@ class WaitingRoom:
 
     def _topic_numbers(self, chunk: Chunk) -> np.ndarray:
         """Our number of each of the chunk's topics; the last is for none."""
-        self._topics += [topic for topic in chunk.topics if topic not in self._topics]
-        return np.array([*(self._topics.index(topic) for topic in chunk.topics), _NO_TOPIC], np.int64)
+        self._topics += [topic for topic in chunk.context_topics if topic not in self._topics]
+        return np.array([*(self._topics.index(topic) for topic in chunk.context_topics), _NO_TOPIC], np.int64)
 
     def leave(self, who: np.ndarray, batch: Batch, rows: np.ndarray, chunk: Chunk) -> Batch:
         """Records ``who`` go out in that order, each because of one of ``rows`` (not falling) of ``batch``."""
@@ -89,7 +89,7 @@ class WaitingRoom:
             window_end_ms=here.get("window_end_ms"),
             has_headers=False,
         )
-        places = [chunk.topics.index(topic) if topic in chunk.topics else _NO_TOPIC for topic in self._topics]
+        places = [chunk.context_topics.index(topic) if topic in chunk.context_topics else _NO_TOPIC for topic in self._topics]
         source = np.array([*places, _NO_TOPIC], np.int64)[here["topic"]]
         self._forget(who)
         return replace(

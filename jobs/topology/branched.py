@@ -34,6 +34,7 @@ class BranchedKStream:
 
         self._take(child, filtered(child, keeps=True))
         self._rest = filtered(f"{child}-rest", keeps=False)
+        graph.parts[self._rest.name] = ()
         return self
 
     def default_branch(self, *, name: str | None = None) -> "dict[str, KStream]":

@@ -1,101 +1,87 @@
 """Prints a topology as Kafka's TopologyDescription does, to the letter.
 
-Rule: the nodes of a sub-topology come by falling size of what hangs below them, equal ones by name. The successors of a
-node are kept in the same order, but by the sizes known when they were connected, and Kafka connects them in the order
-of a Java HashMap: that order is reproduced here (InternalTopologyBuilder.describeSubtopology).
+Rule: the nodes of a sub-topology come by falling size of what hangs below them, equal ones by name. Neighbours of a node
+are kept in the same order, but by the sizes known when they were connected, and Kafka connects them in the order of a
+Java HashMap: both are reproduced (InternalTopologyBuilder.describeSubtopology).
 """
 
 from dataclasses import dataclass, field
 
 from jobs.topology.graph import Graph
-from jobs.topology.nodes import AggregateNode, Node, RepartitionNode, SinkNode, SourceNode, SuppressNode
+from jobs.topology.java_sets import TreeSet, in_hash_order
+from jobs.topology.processors import PROCESSOR, SINK, SOURCE, KafkaNode, kafka_nodes
+
+
+def _rank(node: "_Described") -> tuple[int, str]:
+    return -node.size, node.kafka.name
 
 
 @dataclass(eq=False)
 class _Described:
-    """``size``: nodes from here downwards, as far as they are connected; ``parent``: likewise."""
+    """``size``: nodes from here downwards, as far as they are connected, one that is reached twice counted twice."""
 
-    name: str
-    kind: str
-    before: str | None
+    kafka: KafkaNode
     size: int = 1
-    parent: "_Described | None" = None
-    successors: list["_Described"] = field(default_factory=list)
+    above: "TreeSet[_Described]" = field(default_factory=lambda: TreeSet(_rank))
+    below: "TreeSet[_Described]" = field(default_factory=lambda: TreeSet(_rank))
 
-    def rank(self) -> tuple[int, str]:
-        return -self.size, self.name
+    def grow(self, size: int) -> None:
+        self.size += size
+        for node in self.above:
+            node.grow(size)
 
     def lines(self) -> list[str]:
-        lines = [f"    {self.kind}"]
-        if not self.kind.startswith("Sink"):
-            lines.append(f"      --> {', '.join(child.name for child in self.successors) or 'none'}")
-        if self.before is not None:
-            lines.append(f"      <-- {self.before}")
+        kafka = self.kafka
+        shown = {
+            SOURCE: f"(topics: [{kafka.topic}])",
+            PROCESSOR: f"(stores: [{', '.join(in_hash_order(list(kafka.stores)))}])",
+            SINK: f"(topic: {kafka.topic})",
+        }
+        lines = [f"    {kafka.kind}: {kafka.name} {shown[kafka.kind]}"]
+        if kafka.kind != SINK:
+            lines.append(f"      --> {_names(self.below)}")
+        if kafka.kind != SOURCE:
+            lines.append(f"      <-- {_names(self.above)}")
         return lines
+
+
+def _names(nodes: TreeSet[_Described]) -> str:
+    return ", ".join(node.kafka.name for node in nodes) or "none"
 
 
 def describe(graph: Graph) -> str:
     """What Kafka prints for the same topology."""
     parts = []
-    for number, group in enumerate(graph.groups()):
-        nodes = [described for node in group for described in _described(graph, node)]
-        _connect({node.name: node for node in nodes})
-        lines = [line for node in sorted(nodes, key=_Described.rank) for line in node.lines()]
-        parts.append("\n".join([f"  Sub-topology: {number}", *lines, "\n"]))
+    for number, group in enumerate(_groups(kafka_nodes(graph))):
+        nodes = _connected(group)
+        if not group[0].is_global:
+            nodes.sort(key=_rank)
+        title = " for global store (will not generate tasks)" if group[0].is_global else ""
+        lines = [f"  Sub-topology: {number}{title}", *(line for node in nodes for line in node.lines()), "\n"]
+        parts.append("\n".join(lines))
     return "Topologies:\n " + "".join(parts)
 
 
-def _described(graph: Graph, node: Node) -> list[_Described]:
-    """The node, and the null-key filter and the sink of repartitions that begin at it."""
-    described = [_Described(node.name, _kind(node), None if _is_source(node) else node.inputs[0])]
-    for child in graph.children(node.name):
-        if isinstance(child, RepartitionNode):
-            described.append(_Described(child.filter_name, f"Processor: {child.filter_name} (stores: [])", node.name))
-            sink = f"Sink: {child.sink_name} (topic: {child.topic})"
-            described.append(_Described(child.sink_name, sink, child.filter_name))
-    return described
+def _groups(nodes: list[KafkaNode]) -> list[list[KafkaNode]]:
+    """Sub-topologies: nodes that are connected, or share a store; in order of their first node."""
+    group_of: dict[str, int] = {}
+    for number, node in enumerate(nodes):
+        group_of[node.name] = number
+        for other in (*node.above, *(f"store {store}" for store in node.stores)):
+            low, high = sorted((group_of.setdefault(other, number), group_of[node.name]))
+            group_of |= {name: low for name, group in group_of.items() if group == high}
+    groups: dict[int, list[KafkaNode]] = {}
+    for node in nodes:
+        groups.setdefault(group_of[node.name], []).append(node)
+    return list(groups.values())
 
 
-def _is_source(node: Node) -> bool:
-    return isinstance(node, SourceNode | RepartitionNode)
-
-
-def _kind(node: Node) -> str:
-    if isinstance(node, SourceNode | RepartitionNode):
-        return f"Source: {node.name} (topics: [{node.topic}])"
-    if isinstance(node, SinkNode):
-        return f"Sink: {node.name} (topic: {node.topic})"
-    stores = f"[{node.store}]" if isinstance(node, AggregateNode | SuppressNode) else "[]"
-    return f"Processor: {node.name} (stores: {stores})"
-
-
-def _connect(nodes: dict[str, _Described]) -> None:
-    for name in _in_hash_order(list(nodes)):
+def _connected(group: list[KafkaNode]) -> list[_Described]:
+    nodes = {node.name: _Described(node) for node in group}
+    for name in in_hash_order(list(nodes)):
         node = nodes[name]
-        if node.before is None:
-            continue
-        siblings = nodes[node.before].successors
-        place = next((i for i, other in enumerate(siblings) if node.rank() < other.rank()), len(siblings))
-        siblings.insert(place, node)
-        above: _Described | None = nodes[node.before]
-        node.parent = above
-        while above is not None:
-            above.size += node.size
-            above = above.parent
-
-
-def _in_hash_order(names: list[str]) -> list[str]:
-    """Order in which a java.util.HashMap with these keys iterates: by bucket, in a bucket by insertion."""
-    buckets = 16
-    while len(names) > buckets * 3 // 4:
-        buckets *= 2
-    return sorted(names, key=lambda name: _spread(name) & (buckets - 1))
-
-
-def _spread(name: str) -> int:
-    """Java's String.hashCode, mixed as HashMap does."""
-    hashed = 0
-    units = name.encode("utf-16-be")
-    for at in range(0, len(units), 2):
-        hashed = (31 * hashed + int.from_bytes(units[at : at + 2], "big")) & 0xFFFFFFFF
-    return hashed ^ (hashed >> 16)
+        for above in node.kafka.above:
+            node.above.add(nodes[above])
+            nodes[above].below.add(node)
+            nodes[above].grow(node.size)
+    return list(nodes.values())

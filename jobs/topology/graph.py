@@ -20,7 +20,7 @@ class Graph:
         self.on_demand: dict[str, StoreSpec] = {}
         """Stores of source tables, should something below need them (jobs/topology/tables.py)."""
         self.parts: dict[str, tuple[str, ...]] = {}
-        """Names of the processors that a node of ours is made of in Kafka (jobs/topology/describe.py)."""
+        """Names of the processors that a node of ours is made of in Kafka (jobs/topology/processors.py)."""
         self.copartitioned: list[frozenset[str]] = []
         """Sources that must have as many partitions as one another (jobs/topology/copartitions.py)."""
         self._number = 0

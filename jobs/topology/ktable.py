@@ -26,7 +26,7 @@ from jobs.topology.nodes import (
 )
 from jobs.topology.steps import Step, bind_condition, bind_mapper, bind_step, same_keys, whole_value
 from jobs.topology.suppressed import Suppressed
-from jobs.topology.tables import add_table, look_into, send_old
+from jobs.topology.tables import add_table, check_complete, look_into, send_old
 from state.errors import ConfigError, TopologyError
 from state.serdes import Serde
 
@@ -184,7 +184,7 @@ class KTable:
         this table that point to one of the other.
 
         Options: ``returns``, ``materialized``, ``name``, named columns; without a foreign key ``history``: "kafka", or
-        "complete" for results of all versions of versioned tables (KIP-914's first attempt).
+        "complete" for results of all versions of versioned tables (KIP-914's second attempt).
         """
         return self._joined(other, "inner", joiner, **options)
 
@@ -249,7 +249,10 @@ class KTable:
         )
         for side in node.inputs:
             look_into(graph, side)
-        add_table(graph, node, store=store, is_versioned=store is not None and store.is_versioned)
+        if history == "complete":
+            check_complete(graph, node.inputs, store, place)
+        is_versioned = history == "complete" or (store is not None and store.is_versioned)
+        add_table(graph, node, store=store, is_versioned=is_versioned)
         return KTable(graph, node)
 
 

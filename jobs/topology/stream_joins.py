@@ -96,7 +96,7 @@ class _Join:
         generated = [graph.next_name(f"KSTREAM-{_PREFIX[side]}-") for side in sides]
         joins = generated if name is None else [f"{name}{side}-join" for side in sides]
         base = materialized.name
-        stores = generated if base is None else [f"{base}{side}-join" for side in sides]
+        stores = list(generated) if base is None else [f"{base}{side}-join" for side in sides]
         node = StreamJoinNode(
             name=graph.name(name, "KSTREAM-MERGE-", "-merge"),
             inputs=(this.name, that.name),
@@ -109,7 +109,10 @@ class _Join:
             joiner=joiner,
             is_persistent=materialized.store == "persistent",
         )
-        graph.parts[node.name] = (*windowed, *joins, *stores, generated[0])
+        if self.kind != "inner":
+            number = f"KSTREAM-OUTERSHARED-{generated[0][-10:]}"
+            stores.append(f"{number if base is None else base + _SHARED[self.kind]}-store")
+        graph.parts[node.name] = (*windowed, *joins, *stores)
         copartition(graph, this.name, that.name)
         return left.then(node, is_rekeyed=False)
 
@@ -168,4 +171,5 @@ _SIDES = {
     "left": ("-this", "-outer-other"),
     "outer": ("-outer-this", "-outer-other"),
 }
+_SHARED = {"left": "-left-shared-join", "outer": "-outer-shared-join"}
 _PREFIX = {"-this": "JOINTHIS", "-other": "JOINOTHER", "-outer-this": "OUTERTHIS", "-outer-other": "OUTEROTHER"}

@@ -6,7 +6,7 @@ aggregate always has one; a filter or map_values has one only when it was asked 
 
 from jobs.topology.graph import Graph
 from jobs.topology.nodes import Node, StoreSpec, SuppressNode, TableFilterNode, TableJoinNode, TableMapValuesNode
-from state.errors import ConfigError
+from state.errors import ConfigError, TopologyError
 
 _SHOWS_ITS_INPUT = TableFilterNode | TableMapValuesNode | SuppressNode
 
@@ -69,16 +69,35 @@ def send_old(graph: Graph, name: str, *, force: bool) -> bool:
     return True
 
 
+def history_shown(graph: Graph, name: str) -> int | None:
+    """History retention of the versioned store that a look into the table ends in; None when there is none."""
+    node, store = graph.nodes[name], graph.tables[name].store
+    while store is None and isinstance(node, TableFilterNode | TableMapValuesNode):
+        node = graph.parent(node)
+        store = graph.tables[node.name].store
+    return None if store is None or not graph.tables[name].is_versioned else store.history_retention_ms
+
+
+def check_complete(graph: Graph, names: tuple[str, ...], store: StoreSpec | None, place: str) -> None:
+    """A join with a complete history needs that of both tables, and is a versioned table itself (KIP-914).
+
+    Raises TopologyError for a table, or for a store of the result, that is not versioned.
+    """
+    plain = next((name for name in names if history_shown(graph, name) is None), None)
+    if plain is not None:
+        next_step = "give it Materialized.versioned(), or leave out history"
+        raise TopologyError(place, "two versioned tables to join with a complete history", f"{plain}, which is not", next_step)
+    if store is not None and not store.is_versioned:
+        expected, got = "a versioned store for the result of a complete history", f"{store.name!r}, which is not"
+        raise TopologyError(place, expected, got, "use Materialized.versioned()")
+
+
 def check_history(graph: Graph, name: str, grace_ms: int, place: str) -> None:
     """A stream that waits for ``grace_ms`` joins the table as of then, so it must keep that much history.
 
     Raises ConfigError (Kafka: IllegalArgumentException) for a table that is not versioned, or not for that long.
     """
-    node, store = graph.nodes[name], graph.tables[name].store
-    while store is None and isinstance(node, TableFilterNode | TableMapValuesNode):
-        node = graph.parent(node)
-        store = graph.tables[node.name].store
-    history_ms = None if store is None or not graph.tables[name].is_versioned else store.history_retention_ms
+    history_ms = history_shown(graph, name)
     if history_ms is None:
         next_step = "give it Materialized.versioned()"
         raise ConfigError(place, "a versioned table to join with a grace", f"{name}, which is not", next_step)

@@ -43,7 +43,8 @@ class PackedCodec:
     def decode(self, binary: pa.BinaryArray) -> Decoded:
         view, valid = binary_view(binary), is_valid(binary)
         cursor, ends = view.offsets[:-1].copy(), view.offsets[1:]
-        columns, reasons = [], {}
+        columns: list[pa.Array] = []
+        reasons: dict[int, str] = {}
         bad = np.zeros(len(binary), np.bool_)
         for name, serde in self.fields:
             lengths = np.empty(len(binary), np.int64)
@@ -85,11 +86,8 @@ class PackedCodec:
     def to_python(self, values: pa.Array) -> list[Any]:
         columns = [serde.to_python(values.field(place)) for place, (_, serde) in enumerate(self.fields)]
         names = [name for name, _ in self.fields]
-        rows = zip(*columns, strict=True)
-        return [
-            dict(zip(names, row, strict=True)) if there else None
-            for there, row in zip(is_valid(values), rows, strict=True)
-        ]
+        rows = [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
+        return [row if there else None for row, there in zip(rows, is_valid(values), strict=True)]
 
     def from_python(self, values: list[Any]) -> pa.Array:
         names = [name for name, _ in self.fields]

@@ -1,7 +1,8 @@
 """A value heap that goes on in a file when memory is full (what KIP-328 wished for as spillToDiskWhenFull).
 
-Rule: at most ``records_max`` values and ``bytes_max`` bytes of them stay in memory; what would be more is written, batch
-by batch, to one anonymous temporary file, which is gone when the heap is, and read from there through a memory map.
+Rule: at most ``records_max`` values and ``bytes_max`` bytes of them stay in memory; what would be more is written,
+batch by batch, to one anonymous temporary file, which is gone when the heap is, and read from there through a memory
+map.
 """
 
 import mmap
@@ -22,7 +23,7 @@ class SpillFile:
 
     def __init__(self, kind: pa.DataType) -> None:
         self._schema = pa.schema([("value", kind)])
-        self._file = tempfile.TemporaryFile()  # noqa: SIM115: lives as long as the heap
+        self._file = tempfile.TemporaryFile()  # noqa: SIM115
         self._map: mmap.mmap | None = None
         self.bytes = 0
 
@@ -58,7 +59,7 @@ class _Piece:
 
 
 class SpillingHeap(ValueHeap):
-    """Values of one Arrow type; references are int64 and -1 is none. ``records_max``/``bytes_max``: of what is in memory."""
+    """As ValueHeap. ``records_max``/``bytes_max``: values and their bytes that stay in memory."""
 
     def __init__(self, kind: pa.DataType, *, records_max: int, bytes_max: int) -> None:
         super().__init__(kind)
@@ -97,8 +98,8 @@ class SpillingHeap(ValueHeap):
         return pa.concat_arrays(found).take(pa.array(places))
 
     def keep_only(self, references: np.ndarray) -> None:
-        """Forget values that ``references`` (changed in place) do not name, when it is worth it: piece by piece, so that
-        memory holds one piece more than its bound.
+        """Forget values that ``references`` (changed in place) do not name, when it is worth it: piece by piece, so
+        that memory holds one piece more than its bound.
         """
         if self._size < 2 * self._kept + _COMPACTED_VALUES:
             return

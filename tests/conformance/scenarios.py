@@ -15,6 +15,8 @@ Record = dict[str, Any]
 """``topic``, ``key``, ``value``, ``ts``, perhaps ``offset``."""
 
 GOLDENS = Path(__file__).with_name("goldens")
+REGRESSIONS = Path(__file__).with_name("regressions")
+"""Random scenarios that failed once, with what Kafka Streams said."""
 
 
 @dataclass(frozen=True)

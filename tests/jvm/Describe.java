@@ -1,13 +1,19 @@
 import java.time.Duration;
 import java.util.LinkedHashMap;
+import java.util.List;
 import java.util.Map;
+import java.util.TreeMap;
 import java.util.function.Consumer;
 import org.apache.kafka.common.serialization.Serde;
 import org.apache.kafka.common.serialization.Serdes;
 import org.apache.kafka.common.utils.Bytes;
+import org.apache.kafka.streams.KeyValue;
 import org.apache.kafka.streams.StreamsBuilder;
 import org.apache.kafka.streams.kstream.*;
+import org.apache.kafka.streams.processor.api.ContextualProcessor;
+import org.apache.kafka.streams.processor.api.Record;
 import org.apache.kafka.streams.state.KeyValueStore;
+import org.apache.kafka.streams.state.Stores;
 
 /** Prints Kafka's own description of the topologies that test_describe.py builds with our DSL. */
 public class Describe {
@@ -99,6 +105,146 @@ public class Describe {
         }
     }
 
+    static KTable<String, Long> table(StreamsBuilder builder, String topic) {
+        return builder.table(topic, Consumed.with(STRING, LONG));
+    }
+
+    static <K> Materialized<K, Long, KeyValueStore<Bytes, byte[]>> store(String name) {
+        return Materialized.as(name);
+    }
+
+    static void tables(StreamsBuilder builder) {
+        KTable<String, Long> table = table(builder, "t");
+        table.filter((key, value) -> true).mapValues(value -> value).toStream().to("seen");
+        table.filterNot((key, value) -> true, Describe.<String>store("kept").withKeySerde(STRING).withValueSerde(LONG))
+            .mapValues(value -> value, Named.as("copy"), Materialized.with(STRING, LONG))
+            .toStream()
+            .to("kept");
+        builder.table("u", Consumed.with(STRING, LONG).withName("users"), store("users-store"))
+            .suppress(Suppressed.untilTimeLimit(Duration.ofMillis(5), Suppressed.BufferConfig.maxRecords(2)))
+            .toStream()
+            .to("users");
+        stream(builder, "v").toTable().toStream().to("versions");
+        stream(builder, "w").selectKey((key, value) -> key).toTable(Named.as("table"), store("w")).toStream().to("w-out");
+        stream(builder, "x").selectKey((key, value) -> key).toTable().filter((key, value) -> true).toStream().to("x-out");
+    }
+
+    static void groupedTables(StreamsBuilder builder) {
+        KTable<String, Long> table = table(builder, "t").mapValues(value -> value);
+        table.groupBy((key, value) -> KeyValue.pair(key, value), Grouped.with(STRING, LONG)).count().toStream().to("counts");
+        table.groupBy((key, value) -> KeyValue.pair(key, value), Grouped.with("regrouped", STRING, LONG))
+            .aggregate(() -> 0L, (key, value, sum) -> sum, (key, value, sum) -> sum, Named.as("sum"), store("sums"))
+            .toStream()
+            .to("sums");
+        table.groupBy((key, value) -> KeyValue.pair(key, value), Grouped.with(STRING, LONG))
+            .reduce((sum, value) -> sum, (sum, value) -> sum)
+            .groupBy((key, value) -> KeyValue.pair(key, value), Grouped.with(STRING, LONG))
+            .count(Materialized.with(STRING, LONG))
+            .toStream()
+            .to("reduced");
+    }
+
+    static final JoinWindows NEAR = JoinWindows.ofTimeDifferenceWithNoGrace(Duration.ofMillis(5));
+
+    static StreamJoined<String, Long, Long> joined() {
+        return StreamJoined.with(STRING, LONG, LONG);
+    }
+
+    static void streamJoins(StreamsBuilder builder) {
+        KStream<String, Long> left = stream(builder, "left");
+        KStream<String, Long> right = stream(builder, "right");
+        left.join(right, (one, other) -> one, NEAR, joined()).to("inner");
+        left.leftJoin(right, (one, other) -> one, NEAR, joined()).to("left-joined");
+        left.outerJoin(right, (one, other) -> one, NEAR, joined()).to("outer");
+        left.outerJoin(right, (one, other) -> one, NEAR, joined().withName("both").withStoreName("sides")).to("named");
+        left.leftJoin(right, (one, other) -> one, NEAR, joined().withName("some")).to("named-left");
+        left.join(left, (one, other) -> one, NEAR, joined()).to("self");
+    }
+
+    static void rekeyedJoins(StreamsBuilder builder) {
+        KStream<String, Long> left = stream(builder, "left").selectKey((key, value) -> key);
+        KStream<String, Long> right = stream(builder, "right").map((key, value) -> KeyValue.pair(key, value));
+        KTable<String, Long> table = table(builder, "t");
+        left.join(right, (one, other) -> one, NEAR, joined()).to("once");
+        left.leftJoin(right, (one, other) -> one, NEAR, joined()).to("twice");
+        left.join(right, (one, other) -> one, NEAR, joined().withName("both")).to("named");
+        left.join(table, (one, other) -> one, Joined.with(STRING, LONG, LONG)).to("with-table");
+        left.leftJoin(table, (one, other) -> one, Joined.with(STRING, LONG, LONG, "lookup")).to("named-with-table");
+    }
+
+    static void tableLookups(StreamsBuilder builder) {
+        KStream<String, Long> stream = stream(builder, "in");
+        GlobalKTable<String, Long> global = builder.globalTable("g", Consumed.with(STRING, LONG));
+        stream.join(global, (key, value) -> key, (one, other) -> one).to("global");
+        stream.leftJoin(global, (key, value) -> key, (one, other) -> one, Named.as("wide")).to("global-left");
+        stream.join(table(builder, "t").filter((key, value) -> true).mapValues(value -> value), (one, other) -> one).to("t-out");
+        KTable<String, Long> versioned = builder.table("v", Consumed.with(STRING, LONG),
+            Materialized.as(Stores.persistentVersionedKeyValueStore("history", Duration.ofMillis(100))));
+        stream.join(versioned, (one, other) -> one, Joined.with(STRING, LONG, LONG, "waits", Duration.ofMillis(5))).to("v-out");
+    }
+
+    static void tableJoins(StreamsBuilder builder) {
+        KTable<String, Long> a = table(builder, "a");
+        KTable<String, Long> b = table(builder, "b");
+        KTable<String, Long> c = table(builder, "c").suppress(
+            Suppressed.untilTimeLimit(Duration.ofMillis(5), Suppressed.BufferConfig.unbounded()));
+        a.join(b, (one, other) -> one).leftJoin(c, (one, other) -> one, store("abc")).toStream().to("abc");
+        a.outerJoin(b, (one, other) -> one, Named.as("both"), Materialized.with(STRING, LONG)).toStream().to("both");
+        stream(builder, "in").join(a.join(b, (one, other) -> one), (one, other) -> one).to("with-join");
+    }
+
+    static void foreignKeys(StreamsBuilder builder) {
+        KTable<String, Long> a = table(builder, "a");
+        KTable<String, Long> b = table(builder, "b");
+        a.join(b, value -> "k", (one, other) -> one).toStream().to("joined");
+        a.leftJoin(b.filter((key, value) -> true), value -> "k", (one, other) -> one, TableJoined.as("fk"), store("fks")).toStream().to("named");
+    }
+
+    static void cogrouped(StreamsBuilder builder) {
+        KGroupedStream<String, Long> a = byKey(stream(builder, "a"));
+        KGroupedStream<String, Long> b = stream(builder, "b").groupBy((key, value) -> key, Grouped.with(STRING, LONG));
+        a.<Long>cogroup((key, value, sum) -> sum).cogroup(b, (key, value, sum) -> sum)
+            .aggregate(() -> 0L, Materialized.with(STRING, LONG)).toStream().to("sums");
+        a.<Long>cogroup((key, value, sum) -> sum).cogroup(b, (key, value, sum) -> sum)
+            .windowedBy(TimeWindows.ofSizeWithNoGrace(Duration.ofMillis(10)))
+            .aggregate(() -> 0L, Named.as("agg"), Materialized.as("windowed")).toStream().to("windowed");
+    }
+
+    static void branches(StreamsBuilder builder) {
+        Map<String, KStream<String, Long>> numbers = stream(builder, "in").split()
+            .branch((key, value) -> value > 5)
+            .branch((key, value) -> value > 3)
+            .defaultBranch();
+        new TreeMap<>(numbers).forEach((name, branch) -> branch.to("to-" + name));
+        Map<String, KStream<String, Long>> named = stream(builder, "in").selectKey((key, value) -> key)
+            .split(Named.as("by-size-"))
+            .branch((key, value) -> value > 5, Branched.as("large"))
+            .noDefaultBranch();
+        byKey(named.get("by-size-large")).count(Materialized.with(STRING, LONG)).toStream().to("large");
+    }
+
+    static void steps(StreamsBuilder builder) {
+        KStream<String, Long> one = stream(builder, "in");
+        KStream<String, Long> other = stream(builder, "in");
+        one.peek((key, value) -> { }).merge(other.flatMapValues(value -> List.of(value))).to("merged");
+        one.merge(one).to("doubled");
+        other.foreach((key, value) -> { });
+        other.repartition(Repartitioned.with(STRING, LONG)).to("spread");
+        other.repartition(Repartitioned.<String, Long>as("again").withKeySerde(STRING).withValueSerde(LONG)).to("spread-again");
+        other.flatMap((key, value) -> List.of(KeyValue.pair(key, value)))
+            .merge(one)
+            .groupByKey(Grouped.with("flat", STRING, LONG))
+            .windowedBy(SlidingWindows.ofTimeDifferenceWithNoGrace(Duration.ofMillis(5)))
+            .emitStrategy(EmitStrategy.onWindowClose())
+            .count(Materialized.with(STRING, LONG))
+            .toStream()
+            .to("flat");
+        other.process(() -> new ContextualProcessor<String, Long, String, Long>() {
+            @Override
+            public void process(Record<String, Long> record) { }
+        }).to("processed");
+    }
+
     public static void main(String[] arguments) {
         Map<String, Consumer<StreamsBuilder>> topologies = new LinkedHashMap<>();
         topologies.put("stateless", Describe::stateless);
@@ -108,6 +254,16 @@ public class Describe {
         topologies.put("three_levels", Describe::threeLevels);
         topologies.put("side_by_side", Describe::sideBySide);
         topologies.put("wide", Describe::wide);
+        topologies.put("tables", Describe::tables);
+        topologies.put("grouped_tables", Describe::groupedTables);
+        topologies.put("stream_joins", Describe::streamJoins);
+        topologies.put("rekeyed_joins", Describe::rekeyedJoins);
+        topologies.put("table_lookups", Describe::tableLookups);
+        topologies.put("table_joins", Describe::tableJoins);
+        topologies.put("foreign_keys", Describe::foreignKeys);
+        topologies.put("cogrouped", Describe::cogrouped);
+        topologies.put("branches", Describe::branches);
+        topologies.put("steps", Describe::steps);
         topologies.forEach((name, build) -> {
             StreamsBuilder builder = new StreamsBuilder();
             build.accept(builder);

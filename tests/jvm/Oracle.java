@@ -9,9 +9,11 @@ import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.time.Instant;
 import java.util.*;
+import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
+import java.util.concurrent.LinkedBlockingQueue;
 import org.apache.kafka.common.Metric;
 import org.apache.kafka.common.MetricName;
 import org.apache.kafka.common.serialization.StringSerializer;
@@ -33,21 +35,40 @@ import org.apache.kafka.streams.state.internals.TimeOrderedKeyValueBuffer;
 public class Oracle {
     static final ObjectMapper JSON = new ObjectMapper();
 
+    /** Answers come in the order of the questions, as soon as they are known. */
     public static void main(String[] arguments) throws Exception {
-        BufferedReader in = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
-        PrintStream out = new PrintStream(System.out, false, StandardCharsets.UTF_8);
         ExecutorService threads = Executors.newFixedThreadPool(Runtime.getRuntime().availableProcessors());
-        List<Future<String>> answers = new ArrayList<>();
+        BlockingQueue<Future<String>> answers = new LinkedBlockingQueue<>();
+        Thread printer = new Thread(() -> print(answers));
+        printer.start();
+        BufferedReader in = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
         for (String line = in.readLine(); line != null; line = in.readLine()) {
             ObjectNode scenario = (ObjectNode) JSON.readTree(line);
-            answers.add(threads.submit(() -> {
-                scenario.set("result", new Oracle(scenario).play());
-                return JSON.writeValueAsString(scenario);
-            }));
+            answers.add(threads.submit(() -> answer(scenario)));
         }
-        for (Future<String> answer : answers) out.println(answer.get());
-        out.flush();
+        answers.add(threads.submit(() -> ""));
+        printer.join();
         System.exit(0);
+    }
+
+    static String answer(ObjectNode scenario) throws Exception {
+        scenario.set("result", new Oracle(scenario).play());
+        return JSON.writeValueAsString(scenario);
+    }
+
+    static void print(BlockingQueue<Future<String>> answers) {
+        PrintStream out = new PrintStream(System.out, false, StandardCharsets.UTF_8);
+        try {
+            for (String answer = answers.take().get(); !answer.isEmpty(); answer = answers.take().get()) {
+                out.println(answer);
+                if (answers.isEmpty() || !answers.peek().isDone()) out.flush();
+            }
+            out.flush();
+        } catch (Exception error) {
+            out.flush();
+            error.printStackTrace();
+            System.exit(1);
+        }
     }
 
     final JsonNode scenario;

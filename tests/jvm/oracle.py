@@ -1,18 +1,60 @@
-"""Real Kafka Streams as an oracle: scenarios in, their results out."""
+"""Real Kafka Streams as an oracle: scenarios in, their results out, as often as one asks."""
 
 import json
-from collections.abc import Sequence
+import subprocess
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from tempfile import TemporaryFile
+from threading import Thread
+from typing import IO, Any
 
-from tests.jvm.streams import STREAMS, TEST_UTILS, run_java
+from tests.jvm.streams import STREAMS, TEST_UTILS, compiled
 
 PROGRAMS = [Path(__file__).with_name(f"{name}.java") for name in ("Oracle", "Topologies", "Functions", "Deduplicate")]
 _ASKED = ("name", "topology", "records")
 
+Line = dict[str, Any]
 
-def ask(lines: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """``lines`` with what Kafka Streams makes of them as their ``result``."""
-    text = "".join(json.dumps({field: line[field] for field in _ASKED}) + "\n" for line in lines)
-    said = run_java(*PROGRAMS, packages=(STREAMS, TEST_UTILS), text=text).split("\n")
-    return [line | {"result": json.loads(answer)["result"]} for line, answer in zip(lines, said[:-1], strict=True)]
+
+class Oracle:
+    """A running Kafka Streams."""
+
+    def __init__(self, process: "subprocess.Popen[str]", log: IO[str]) -> None:
+        self._process, self._log = process, log
+
+    def ask(self, lines: Sequence[Line]) -> list[Line]:
+        """``lines`` with what Kafka Streams makes of them as their ``result``."""
+        writer = Thread(target=self._write, args=(lines,))
+        writer.start()
+        answered = [line | {"result": self._next()} for line in lines]
+        writer.join()
+        return answered
+
+    def _write(self, lines: Sequence[Line]) -> None:
+        assert self._process.stdin is not None
+        for line in lines:
+            self._process.stdin.write(json.dumps({field: line[field] for field in _ASKED}) + "\n")
+        self._process.stdin.flush()
+
+    def _next(self) -> Any:
+        assert self._process.stdout is not None
+        answer = self._process.stdout.readline()
+        assert answer, self._said()
+        return json.loads(answer)["result"]
+
+    def _said(self) -> str:
+        self._process.wait()
+        self._log.seek(0)
+        return self._log.read()
+
+
+@contextmanager
+def open_oracle() -> Iterator[Oracle]:
+    """Starts Kafka Streams, and stops it."""
+    with compiled(*PROGRAMS, packages=(STREAMS, TEST_UTILS)) as command, TemporaryFile("w+") as log:
+        pipe = subprocess.PIPE
+        with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=log, text=True, encoding="utf-8") as process:
+            yield Oracle(process, log)
+            assert process.stdin is not None
+            process.stdin.close()

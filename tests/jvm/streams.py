@@ -1,8 +1,10 @@
-"""Kafka Streams itself, for tests that ask it: its jars and a small Java program at a time."""
+"""Kafka Streams itself, for tests that ask it: its jars and small Java programs."""
 
 import os
 import subprocess
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from jobs.spark import resolve
@@ -12,16 +14,23 @@ STREAMS = f"org.apache.kafka:kafka-streams:{VERSION}"
 TEST_UTILS = f"org.apache.kafka:kafka-streams-test-utils:{VERSION}"
 
 
-def run_java(*programs: Path, packages: tuple[str, ...] = (STREAMS,), text: str = "") -> str:
-    """What the first of ``programs``, Java files, prints about ``text``, its input; a failure shows what it said."""
-    with tempfile.TemporaryDirectory() as scratch:  # classes, state stores and unpacked libraries
+@contextmanager
+def compiled(*programs: Path, packages: tuple[str, ...] = (STREAMS,)) -> Iterator[list[str]]:
+    """Compile Java files; gives the command that runs the first of them. State stores go where the classes are."""
+    with tempfile.TemporaryDirectory() as scratch:
         class_path = os.pathsep.join(map(str, [scratch, *resolve(packages)]))
         _said(["javac", "-encoding", "UTF-8", "-nowarn", "-cp", class_path, "-d", scratch, *map(str, programs)])
         options = ["-Dfile.encoding=UTF-8", f"-Djava.io.tmpdir={scratch}", "-XX:+UseSerialGC", "-cp", class_path]
-        return _said(["java", *options, programs[0].stem], text)
+        yield ["java", *options, programs[0].stem]
 
 
-def _said(command: list[str], text: str = "") -> str:
-    said = subprocess.run(command, input=text, capture_output=True, text=True, encoding="utf-8", check=False)
+def run_java(program: Path) -> str:
+    """What a ``program`` prints; a failure shows what it said."""
+    with compiled(program) as command:
+        return _said(command)
+
+
+def _said(command: list[str]) -> str:
+    said = subprocess.run(command, capture_output=True, text=True, encoding="utf-8", check=False)
     assert said.returncode == 0, said.stderr
     return said.stdout

@@ -59,8 +59,20 @@ class Table(TableView):
 def chunk_of(records: int) -> Chunk:
     """A chunk of that many records of one topic, at times and offsets 0, 1, ..."""
     numbers = np.arange(records, dtype=np.int64)
-    flags = np.zeros(records, np.bool_), np.zeros(records, np.bool_)
-    return Chunk(("in",), PARTITION, np.zeros(records, np.int16), *(numbers.copy() for _ in range(5)), *flags)
+    return Chunk(
+        topics=("in",),
+        partition=PARTITION,
+        source=np.zeros(records, np.int16),
+        offset=numbers,
+        context_offset=numbers,
+        context_topics=("in",),
+        context_source=np.zeros(records, np.int16),
+        time_ms=numbers,
+        stream_time_ms=numbers,
+        tape_time_ms=numbers,
+        applied=np.zeros(records, np.bool_),
+        refused=np.zeros(records, np.bool_),
+    )
 
 
 def batch_of(

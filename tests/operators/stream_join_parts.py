@@ -87,8 +87,20 @@ def batch_of(keys: Keys, side: str, tape: Sequence[Record], steps: Iterable[int]
 
 def chunk_of(records: int) -> Chunk:
     """A chunk of that many records of one topic."""
-    flags = np.zeros(records, np.bool_), np.zeros(records, np.bool_)
-    return Chunk(("in",), 0, np.zeros(records, np.int16), *(np.zeros(records, np.int64) for _ in range(5)), *flags)
+    numbers = {
+        name: np.zeros(records, np.int64)
+        for name in (
+            "source",
+            "offset",
+            "context_offset",
+            "context_source",
+            "time_ms",
+            "stream_time_ms",
+            "tape_time_ms",
+        )
+    }
+    flags = {name: np.zeros(records, np.bool_) for name in ("applied", "refused")}
+    return Chunk(topics=("in",), partition=0, context_topics=("in",), **numbers, **flags)
 
 
 def resumed(join: Join, operator: StreamJoin, durable: dict[tuple, dict]) -> StreamJoin:
@@ -139,7 +151,9 @@ def self_joined(join: Join, tape: Sequence[Record]) -> list[Joined]:
     operator, chunk = join.start(), chunk_of(len(tape))
     sides = [[(side, *record[1:]) for record in tape] for side in SIDES]
     batches = tuple(
-        replace(batch_of(operator.place.keys, side, of_side, range(len(tape))), path=(np.arange(len(tape)) * 4 + number,))
+        replace(
+            batch_of(operator.place.keys, side, of_side, range(len(tape))), path=(np.arange(len(tape)) * 4 + number,)
+        )
         for number, (side, of_side) in enumerate(zip(SIDES, sides, strict=True))
     )
     return _rows(operator.process_all(batches, chunk))

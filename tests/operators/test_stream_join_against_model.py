@@ -64,7 +64,12 @@ def modelled(join: Join, tape: list[Record]) -> tuple[list, list[int]]:
 def agrees(join: Join, tape: list[Record], chunks: list[int], increments: list[int]) -> None:
     want, drops = modelled(join, tape)
 
-    got = play(join, tape, chunks=[at for at in chunks if at < len(tape)], increments=[at for at in increments if at < len(tape)])
+    got = play(
+        join,
+        tape,
+        chunks=[at for at in chunks if at < len(tape)],
+        increments=[at for at in increments if at < len(tape)],
+    )
 
     assert got.joined == want
     assert [step for step, _, _ in got.drops] == drops
@@ -74,7 +79,12 @@ def agrees(join: Join, tape: list[Record], chunks: list[int], increments: list[i
 
 @EXAMPLES
 @given(join=joins(12), tape=tapes(CLOSE), chunks=CUTS, increments=CUTS)
-@example(join=Join("outer", 0, 10), tape=[("left", "a", 0, 0), ("right", "b", 1, 0), ("left", "a", 2, 11)], chunks=[], increments=[])
+@example(
+    join=Join("outer", 0, 10),
+    tape=[("left", "a", 0, 0), ("right", "b", 1, 0), ("left", "a", 2, 11)],
+    chunks=[],
+    increments=[],
+)
 def test_a_join_agrees_with_the_model(join, tape, chunks, increments):
     agrees(join, tape, chunks, increments)
 

@@ -1,0 +1,102 @@
+"""Random tapes: windowed aggregates of every kind and store say what models of Kafka's own source say, whether they
+forward updates or final results, compiled or in Python, and wherever the tape is cut, saved and resumed.
+"""
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from jobs.topology.windows import SessionWindows, SlidingWindows, TimeWindows
+from tests.operators.window_models import HoppingModel, Model, Record, SessionModel, SlidingModel
+from tests.operators.window_runs import Played, Run, play
+
+EXAMPLES = settings(max_examples=3000, deadline=None)
+KEYS = st.sampled_from(["a", "b", "aa", "", None])
+VALUES = st.one_of(st.none(), st.integers(0, 9))
+STEPS = st.tuples(KEYS, VALUES, st.integers(-12, 9), st.sampled_from([0, 0, 0, 0, 0, 40, 200, 130_000]))
+"""(key, value, step of time or back, jump): mostly out of order by a little, now and then far ahead."""
+LONGER = st.sampled_from([0, 1, 7, 60, 150_000])
+CUTS = st.lists(st.integers(0, 40), max_size=3)
+"""Where a tape is cut; a cut may fall beside it."""
+
+
+@st.composite
+def tapes(draw: st.DrawFn) -> list[Record]:
+    time, tape = draw(st.integers(0, 30)), []
+    for key, value, step, jump in draw(st.lists(STEPS, max_size=40)):
+        tape.append((key, value, max(0, time + step)))
+        time += max(step, 0) // 2 + jump
+    return tape
+
+
+def assert_as_the_model(run: Run, model: Model, tape: list[Record], cuts: list[int], resumes: bool) -> None:
+    want = [result for step, record in enumerate(tape) for result in model.process(step, record)]
+
+    got = play(run, tape, cuts, resumes=resumes)
+
+    assert got.results == want
+    assert got.drops == model.drops
+    whole: Played = play(run, tape)
+    assert (got.rows, got.clocks) == (whole.rows, whole.clocks)
+
+
+@EXAMPLES
+@given(
+    tape=tapes(),
+    size=st.integers(1, 12),
+    advance=st.integers(1, 12),
+    grace=st.integers(0, 12),
+    longer=LONGER,
+    is_persistent=st.booleans(),
+    emits_final=st.booleans(),
+    in_python=st.booleans(),
+    cuts=CUTS,
+    resumes=st.booleans(),
+)
+def test_hopping_windows(
+    tape, size, advance, grace, longer, is_persistent, emits_final, in_python, cuts, resumes
+):
+    advance, retention = min(size, advance), size + grace + longer
+    run = Run(TimeWindows(size, advance, grace), retention, is_persistent, emits_final, in_python)
+    model = HoppingModel(grace, retention, is_persistent, emits_final, size=size, advance=advance)
+
+    assert_as_the_model(run, model, tape, cuts, resumes)
+
+
+@EXAMPLES
+@given(
+    tape=tapes(),
+    difference=st.integers(1, 12),
+    grace=st.integers(0, 12),
+    longer=LONGER,
+    is_persistent=st.booleans(),
+    emits_final=st.booleans(),
+    in_python=st.booleans(),
+    cuts=CUTS,
+    resumes=st.booleans(),
+)
+def test_sliding_windows(tape, difference, grace, longer, is_persistent, emits_final, in_python, cuts, resumes):
+    retention = 2 * difference + grace + longer
+    run = Run(SlidingWindows(difference, grace), retention, is_persistent, emits_final, in_python)
+    model = SlidingModel(grace, retention, is_persistent, emits_final, difference=difference)
+
+    assert_as_the_model(run, model, tape, cuts, resumes)
+
+
+@EXAMPLES
+@given(
+    tape=tapes(),
+    gap=st.integers(0, 12),
+    grace=st.integers(0, 12),
+    longer=LONGER,
+    is_persistent=st.booleans(),
+    emits_final=st.booleans(),
+    in_python=st.booleans(),
+    cuts=CUTS,
+    resumes=st.booleans(),
+)
+def test_session_windows(tape, gap, grace, longer, is_persistent, emits_final, in_python, cuts, resumes):
+    retention = gap + grace + longer
+    run = Run(SessionWindows(gap, grace), retention, is_persistent, emits_final, in_python)
+    model = SessionModel(grace, retention, is_persistent, emits_final, gap=gap)
+
+    assert_as_the_model(run, model, tape, cuts, resumes)
