@@ -23,7 +23,8 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as f
 
 from benchmarks.landed_data import land
-from jobs.replay import IncrementReport, replay
+from jobs.increment_report import IncrementReport
+from jobs.replay import replay
 from jobs.spark import open_spark
 from jobs.spark_runner import SparkRunner
 from jobs.topology import Consumed, Serde, SessionWindows, StreamsBuilder, Suppressed, Topology, fold

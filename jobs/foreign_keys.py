@@ -6,6 +6,9 @@ primary key; hashes are the two longs of Kafka's Murmur3 of the serialized left 
 
 from enum import IntEnum
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from jobs.expressions import Shape
 from state.serdes import Serde
 from state.serdes.packed import packed
@@ -35,6 +38,19 @@ def subscription_shape(primary_key: Serde, foreign_key: Serde) -> Shape:
         partition=Serde.int(),
     )
     return Shape(foreign_key, value)
+
+
+_MAY_BE_EMPTY = Serde.string(), Serde.bytes(), Serde.variant()
+"""Serdes that write some value as no bytes."""
+
+
+def without_empty(right: pa.Array, serde: Serde) -> pa.Array:
+    """``right`` with null for values of no bytes: Kafka's responses cannot tell them apart
+    (SubscriptionResponseWrapperSerde).
+    """
+    if serde not in _MAY_BE_EMPTY:
+        return right
+    return pc.if_else(pa.array(serde.sizes(right) > 0), right, pa.scalar(None, right.type))
 
 
 def response_shape(primary_key: Serde, right_value: Serde) -> Shape:

@@ -39,7 +39,7 @@ class IncrementReport:
     outputs: dict[str, int]
     versions: dict[str, int]
     lateness: dict[str, float | int | None]
-    suppress: dict[str, dict[str, int]]
+    operators: dict[str, dict[str, float | None]]
     seconds: dict[str, float]
     rss_bytes_max: int
     cut_from: Cut
@@ -71,15 +71,25 @@ def total_lateness(reports: list[TaskReport]) -> dict[str, float | int | None]:
     return {"avg": total / records, "max": max(report.lateness["max_ms"] for report in reports)}
 
 
-def total_suppress(reports: list[TaskReport]) -> dict[str, dict[str, int]]:
-    """Sums over tasks, which is what is buffered and emitted in all; maxima are sums of the tasks' own."""
-    total: dict[str, dict[str, int]] = {}
+def total_numbers(reports: list[TaskReport]) -> dict[str, dict[str, float | None]]:
+    """Numbers of operators over all tasks, by node: sums, which is what is buffered and emitted in all (maxima and
+    averages are sums of the tasks' own); of ``overtime`` the least, and the average over what was emitted.
+    """
+    by_node: dict[str, list[dict[str, Any]]] = {}
     for report in reports:
-        for node, metrics in report.suppress.items():
-            of_node = total.setdefault(node, {})
-            for name, number in metrics.items():
-                of_node[name] = of_node.get(name, 0) + number
-    return total
+        for node, numbers in report.operators.items():
+            by_node.setdefault(node, []).append(numbers)
+    return {node: {name: _total(name, tasks) for name in tasks[0]} for node, tasks in by_node.items()}
+
+
+def _total(name: str, tasks: list[dict[str, Any]]) -> float | None:
+    known = [numbers for numbers in tasks if numbers[name] is not None]
+    if name == "overtime_min_ms":
+        return min((numbers[name] for numbers in known), default=None)
+    if name == "overtime_avg_ms":
+        emitted = sum(numbers["emitted"] for numbers in known)
+        return sum(numbers[name] * numbers["emitted"] for numbers in known) / emitted if emitted else None
+    return float(sum(numbers[name] for numbers in known)) if name.endswith("_avg") else sum(n[name] for n in known)
 
 
 def task_seconds(reports: list[TaskReport]) -> dict[str, float]:
@@ -105,7 +115,7 @@ def report_of(increment: int, planned: dict[str, Any], done: dict[str, Any]) -> 
         outputs=done["outputs"],
         versions=done["versions"],
         lateness=done["lateness"],
-        suppress=done["suppress"],
+        operators=done["operators"],
         seconds=done["seconds"],
         rss_bytes_max=done["rss_bytes_max"],
         cut_from=planned["cut_from"],

@@ -18,7 +18,7 @@ from jobs.increment_report import (
     report_of,
     task_seconds,
     total_lateness,
-    total_suppress,
+    total_numbers,
 )
 from jobs.planner import Landed, Plan, Planner
 from jobs.runner import ImportedStore, Runner, TaskDescription, TaskReport, exchange_folder, table_schema
@@ -296,7 +296,7 @@ class _Pipeline:
             "tasks": tasks,
             "tape_times": self.planner.tape_times(plan),
             "lateness": total_lateness(reports),
-            "suppress": total_suppress(reports),
+            "operators": total_numbers(reports),
             "seconds": seconds | task_seconds(reports),
             "rss_bytes_max": max((report.rss_bytes for report in reports), default=0),
         }

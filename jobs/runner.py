@@ -98,7 +98,7 @@ class TaskReport:
     counts: dict[str, Any]
     landed: dict[str, Any]
     lateness: dict[str, int]
-    suppress: dict[str, dict[str, int]]
+    operators: dict[str, dict[str, Any]]
     files: dict[str, list[dict[str, Any]]]
     pieces: dict[str, dict[str, str]]
     seconds: dict[str, float]
@@ -309,7 +309,7 @@ class _TaskRun:
             counts=asdict(task.counts),
             landed=asdict(task.landed),
             lateness=asdict(task.lateness),
-            suppress=task.metrics(),
+            operators=task.metrics(),
             files={table: [file.to_dict()] for table, file in closed.items() if file is not None},
             pieces=self.piece_paths,
             seconds=self.watch.seconds,

@@ -59,10 +59,16 @@ class Running:
         if operator is None:
             return inputs[0]
         for view in operator.place.views:
-            view.feed({name: self.wiring.seen(self._forwarded[name], name, when) for name, when in view.wants.items()})
+            view.feed({name: self._seen(name, when) for name, when in view.wants.items()})
         if isinstance(operator, MultiOperator):
             return operator.process_all(tuple(recoded(batch, operator.place.keys) for batch in inputs), self.chunk)
         return operator.process(inputs[0], self.chunk)
+
+    def _seen(self, name: str, when: str) -> Batch:
+        operator = self.operators.get(name)
+        if operator is not None and operator.puts is not None:
+            return self.wiring.put(operator.puts, name)
+        return self.wiring.seen(self._forwarded[name], name, when)
 
     def _inputs(self, node: Node) -> list[Batch]:
         found = []

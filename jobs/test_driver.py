@@ -17,7 +17,7 @@ from jobs.arrivals import LANDED, Causes
 from jobs.store_view import StoreView
 from jobs.task import Result, Task, empty_input
 from jobs.task_tables import Input
-from jobs.topology.nodes import GlobalTableNode, SourceNode
+from jobs.topology.nodes import GlobalTableNode, SourceNode, SuppressNode
 from jobs.topology.topology import SubTopology, Topology
 from state.errors import ConfigError, TaskFailed
 from state.tables import HEADERS
@@ -209,15 +209,18 @@ class TopologyTestDriver:
         raise ConfigError("store", f"one of {known}", repr(name), "name a store of the topology")
 
     def metrics(self) -> dict[str, Any]:
-        """Kafka's metrics of the run: dropped-records-total, record-lateness-avg/-max, and each suppress's."""
+        """Kafka's metrics of the run: dropped-records-total, record-lateness-avg/-max, each suppress's; and what
+        deduplicate counted."""
         self.run()
         lateness = self._lateness()
-        suppress = {node: numbers for task in self._tasks for node, numbers in task.metrics().items()}
+        numbers = {node: found for task in self._tasks for node, found in task.metrics().items()}
+        is_suppress = {node.name for node in self.topology.graph.nodes.values() if isinstance(node, SuppressNode)}
         return {
             "dropped-records-total": len(self.dropped),
             "record-lateness-avg": float(lateness.mean()) if len(lateness) else None,
             "record-lateness-max": int(lateness.max()) if len(lateness) else None,
-            "suppress": suppress,
+            "suppress": {node: found for node, found in numbers.items() if node in is_suppress},
+            "deduplicate": {node: found for node, found in numbers.items() if node not in is_suppress},
         }
 
     def _lateness(self) -> np.ndarray:

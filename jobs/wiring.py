@@ -105,6 +105,12 @@ class Wiring:
         width = len(self.children.get(name, ()))
         return self._at(batch, name, 0 if when == TableView.BEFORE else width + 1)
 
+    def put(self, batch: Batch, name: str) -> Batch:
+        """What a view sees of puts that are not forwarded: each is before all that its record makes the node forward."""
+        if name not in self.marked:
+            return batch
+        return replace(batch, path=(*batch.path, np.full(len(batch), -1, np.int64)))
+
     def _at(self, batch: Batch, name: str, way: int) -> Batch:
         ways = len(self.children.get(name, ())) + 2
         rows = np.arange(len(batch), dtype=np.int64) * ways + way

@@ -21,8 +21,9 @@ from typing import Any
 
 import dagster as dg
 
+from jobs.increment_report import IncrementReport
 from jobs.landing import KafkaSource
-from jobs.replay import IncrementReport, replay
+from jobs.replay import replay
 from jobs.topology import SubTopology
 from jobs.topology.nodes import Node
 from orchestration.history import increments_to_report, ran_in_run, reported_increment

@@ -9,9 +9,10 @@ from argparse import Namespace
 from typing import TYPE_CHECKING, Any
 
 from expectations.verdicts import Verdict, check_increment
+from jobs.increment_report import IncrementReport, report_of
 from jobs.landing import FileSource, KafkaSource, land_files, land_kafka
 from jobs.reading import count_rows, done_row, read_newest, read_state, read_table
-from jobs.replay import IncrementReport, replay, report_of
+from jobs.replay import replay
 from jobs.runner import LocalRunner, Runner
 from jobs.store_reading import read_store
 from orchestration.facts import replay_facts

@@ -11,8 +11,8 @@ from typing import Any
 import dagster as dg
 import pyarrow as pa
 
+from jobs.increment_report import IncrementReport, report_of
 from jobs.planner import Cut
-from jobs.replay import IncrementReport, report_of
 from jobs.runner import table_schema
 from jobs.topology import SubTopology
 from jobs.topology.nodes import SinkNode, SuppressNode
@@ -117,9 +117,9 @@ def _emitted(report: IncrementReport, table: Table) -> Metadata:
     if isinstance(table.node, SinkNode):
         return {"records_emitted": report.outputs[table.node.topic]}
     if isinstance(table.node, SuppressNode):
-        numbers = report.suppress.get(table.node.name, {})
+        numbers = report.operators.get(table.node.name, {})
         names = {"emitted": "results_emitted", "count_current": "buffer_count"}
-        return {names.get(name, f"buffer_{name}"): number for name, number in numbers.items()}
+        return {names.get(name, f"buffer_{name}"): number for name, number in numbers.items() if number is not None}
     return {}
 
 

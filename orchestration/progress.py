@@ -9,8 +9,8 @@ import time
 from collections.abc import Callable
 from typing import TextIO
 
+from jobs.increment_report import IncrementReport
 from jobs.planner import Landed
-from jobs.replay import IncrementReport
 from jobs.topology import Topology
 from orchestration.text_tables import utc
 from state.ledger import Ledger

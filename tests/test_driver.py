@@ -84,6 +84,7 @@ def test_lateness_follows_the_one_clock_of_all_topics():
         "record-lateness-avg": (0 + 6 + 1) / 3,
         "record-lateness-max": 6,
         "suppress": {},
+        "deduplicate": {},
     }
 
 

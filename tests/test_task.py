@@ -218,10 +218,10 @@ def test_a_repartition_has_the_serialized_record_its_target_and_the_clock_of_the
     result = task.process(records((0, 10, b"a", long(4)), (1, 8, b"b", None), (2, 9, None, long(6))))
 
     (written,) = result.repartitions.values()
-    rows = written.select(["cause_offset", "cause_time_ms", "timestamp", "key", "value"]).to_pylist()
+    rows = written.select(["cause", "send", "timestamp", "key", "value"]).to_pylist()
     assert [tuple(row.values()) for row in rows] == [
-        (0, 10, 10, long(1), long(4)),
-        (2, 10, 9, long(0), long(6)),
+        (0, 0, 10, long(1), long(4)),
+        (2, 1, 9, long(0), long(6)),
     ]
     assert set(written["target"].to_pylist()) <= set(range(4))
     assert books(task) == (3, 3, 0, 0)

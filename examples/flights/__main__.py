@@ -17,9 +17,10 @@ from pyspark.sql import SparkSession
 from examples.flights.topics import SOURCES, source, write_topics
 from examples.flights.topology import topology
 from expectations.verdicts import check_increment
+from jobs.increment_report import Books, IncrementReport
 from jobs.landing import land_files
 from jobs.reading import read_changelog
-from jobs.replay import Books, IncrementReport, replay
+from jobs.replay import replay
 from jobs.spark import open_spark
 from jobs.spark_runner import SparkRunner
 from jobs.store_reading import read_store

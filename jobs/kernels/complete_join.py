@@ -1,9 +1,9 @@
 """Which results of a join of two versioned tables a change corrects (KIP-914, "Attempt 2").
 
-Rule: a version that is put is valid up to the next one of its key, and in that time it meets what the other table showed
-at its beginning, and every version of the other table that began in it. Each of them is one result, at the time at which
-the later of the two began, the oldest first. Where the other table no longer tells what it showed so long ago, the first
-result is at the oldest time for which it does.
+Rule: a version that is put is valid up to the next one of its key, and in that time it meets what the other table
+showed at its beginning, and every version of the other table that began in it. Each of them is one result, at the time
+at which the later of the two began, the oldest first. Where the other table no longer tells what it showed so long ago,
+the first result is at the oldest time for which it does.
 """
 
 import numpy as np
@@ -19,8 +19,8 @@ def meet_versions(meeting, begin, changes, retentions, stores, journal, results)
     """Put changes from place ``begin`` of ``meeting`` (which, row) on; (place reached, number of results).
 
     It stops before a change for which there may be no room. ``changes``, ``retentions``, ``stores``: of both sides, a
-    change is (key, time, reference). ``results``: (place, time, reference and time of this side's value before, the same
-    of the other side's value, whether it is the newest result of its key).
+    change is (key, time, reference). ``results``: (place, time, reference and time of this side's value before, the
+    same of the other side's value, whether it is the newest result of its key).
     """
     which, row = meeting
     place, n = begin, 0
@@ -56,7 +56,7 @@ def newer(key, time, versions):  # type: ignore[no-untyped-def]
 
 @njit(cache=True)
 def add_results(key, time, until, retention, versions, results, n):  # type: ignore[no-untyped-def]
-    """Moments in ``[time, until)`` at which the other table began to show something else; the number of results then."""
+    """Moments in ``[time, until)`` at which the other table began to show something else; number of results then."""
     _, start, end, reference, older, _, _, counts, heads = versions
     first, shown, shown_time = begin_of(key, time, until, retention, versions)
     results[1][n], results[4][n], results[5][n] = first, shown, shown_time

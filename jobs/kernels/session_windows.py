@@ -15,25 +15,28 @@ from jobs.kernels.time_windows import PROGRAM, REFUSALS, STREAM_TIME, UPDATES
 from jobs.kernels.window_lists import NO_SLOT, link, unlink
 from state.stores.slots import FREE_TOP, OBSERVED_MS
 
+UPDATE, TOMBSTONE, FINAL = 0, 1, 2
+"""Kinds of update: a session as it is now, one that was merged away, one that closed at the row."""
+
 
 @njit(cache=True)
 def aggregate_sessions(  # type: ignore[no-untyped-def]
-    rows, windows, forwarding, closing, slots, lists, updates, program, refusals, totals
+    rows, windows, asked, closing, slots, lists, updates, program, refusals, totals
 ):
     """Decide rows ``begin`` up to ``end_row`` of ``(key, time)`` in order; shapes as in time_windows, with an end in
     updates and refusals.
 
     ``windows``: (gap, grace, retention, segment): length of a persistent store's segment, or 0 for an in-memory store.
-    ``forwarding``: (updates are forwarded, with old values). ``closing``: (latest end that is closed after each row,
-    latest end that was closed before the batch), asked when updates are not forwarded. ``lists``: as in window_lists.
-    Refusals of the store (kind 2) do not keep the update from being forwarded.
+    ``asked``: (updates, their old values, final results). ``closing``: (latest end that is closed after each row, latest
+    end that was closed before the batch), for final results. An update's kind is one of the three below. ``lists``: as in
+    window_lists. Refusals of the store (kind 2) do not keep the update from being forwarded.
     """
     key, time, begin, end_row = rows
     gap, grace, retention, segment = windows
-    forwards, with_old = forwarding
+    is_asked, with_old, wants_final = asked
     s_key, s_start, s_end, s_time, s_flags, _, free, counts = slots
     head, following = lists
-    u_row, u_key, u_start, u_end, u_valid, u_stream_time = updates
+    u_row, u_key, u_start, u_end, u_kind, u_stream_time = updates
     p_flags, p_slot, p_argument = program
     r_row, r_kind, r_start, r_end, r_stream_time, r_limit = refusals
     n_updates, n_program, n_refusals, observed = 0, 0, 0, totals[STREAM_TIME]
@@ -72,20 +75,24 @@ def aggregate_sessions(  # type: ignore[no-untyped-def]
         has_tombstones = start != t or end != t
         for f in range(n_found - 1, -1, -1):
             slot = found[f]
-            if (forwards and has_tombstones) or (not forwards and has_closed(closing, s_end[slot], row)):
+            if wants_final and has_closed(closing, s_end[slot], row):  # it left before; its value stood until now
+                p_flags[n_program], p_slot[n_program], p_argument[n_program] = EMIT, slot, -1
+                n_program += 1
+                u_row[n_updates], u_key[n_updates] = np.searchsorted(closing[0], s_end[slot]), k
+                u_start[n_updates], u_end[n_updates], u_kind[n_updates] = s_start[slot], s_end[slot], FINAL
+                n_updates += 1
+            if is_asked and has_tombstones:
                 p_flags[n_program], p_slot[n_program], p_argument[n_program] = tombstone, slot, -1
                 n_program += 1
-                u_row[n_updates], u_key[n_updates], u_valid[n_updates] = row, k, not forwards
+                u_row[n_updates], u_key[n_updates], u_kind[n_updates] = row, k, TOMBSTONE
                 u_start[n_updates], u_end[n_updates], u_stream_time[n_updates] = s_start[slot], s_end[slot], observed
-                if not forwards:  # the final result left before; its value stood until now
-                    u_row[n_updates] = np.searchsorted(closing[0], s_end[slot])
                 n_updates += 1
             unlink(s_key, s_flags, free, counts, head, following, slot)
-        flags |= ADD | (EMIT if forwards else 0)
+        flags |= ADD | (EMIT if is_asked else 0)
         p_flags[n_program], p_slot[n_program], p_argument[n_program] = flags, merged, row
         n_program += 1
-        if forwards:
-            u_row[n_updates], u_key[n_updates], u_valid[n_updates] = row, k, True
+        if is_asked:
+            u_row[n_updates], u_key[n_updates], u_kind[n_updates] = row, k, UPDATE
             u_start[n_updates], u_end[n_updates], u_stream_time[n_updates] = start, end, observed
             n_updates += 1
         s_key[merged], s_start[merged], s_end[merged], s_time[merged] = k, start, end, end
@@ -97,12 +104,12 @@ def aggregate_sessions(  # type: ignore[no-untyped-def]
             r_row[n_refusals], r_kind[n_refusals], r_start[n_refusals], r_end[n_refusals] = row, 2, start, end
             r_stream_time[n_refusals], r_limit[n_refusals] = counts[OBSERVED_MS], limit
             n_refusals += 1
-        if expired or (forwards and end <= limit):  # not stored, or stored where it is never visible again
+        if expired or (not wants_final and end <= limit):  # not stored, or stored where it is never visible again
             free[counts[FREE_TOP]] = merged
             counts[FREE_TOP] += 1
         else:
             link(s_key, s_end, s_flags, counts, head, following, merged)
-            if not forwards:
+            if wants_final:
                 overwrite(slots, lists, merged)
     totals[UPDATES], totals[PROGRAM], totals[REFUSALS], totals[STREAM_TIME] = n_updates, n_program, n_refusals, observed
 
@@ -147,15 +154,15 @@ def is_expired(end, limit, segment):  # type: ignore[no-untyped-def]
 def rooms(records: int, sessions: int) -> tuple[tuple[np.ndarray, ...], ...]:
     """Empty (updates, program, refusals) arrays for a call over ``records`` rows and ``sessions`` live sessions.
 
-    A record makes one session and one update; every session, new or there before, is merged away at most once.
+    A record makes one session and one update; every session, new or there before, closes and is merged away at most once.
     """
-    most = 2 * records + sessions
+    most = 3 * records + 2 * sessions
     updates = (
         np.empty(most, np.int32),
         np.empty(most, np.int32),
         np.empty(most, np.int64),
         np.empty(most, np.int64),
-        np.empty(most, np.bool_),
+        np.empty(most, np.int8),
         np.empty(most, np.int64),
     )
     entries = most + records + sessions

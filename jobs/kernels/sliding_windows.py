@@ -32,13 +32,13 @@ _OTHERS = 8
 
 @njit(cache=True)
 def aggregate_sliding_windows(  # type: ignore[no-untyped-def]
-    rows, windows, forwarding, slots, lists, store_time, updates, program, refusals, totals
+    rows, windows, asked, slots, lists, store_time, updates, program, refusals, totals
 ):
     """Decide rows of ``(key, time, valid, begin, end_row)`` in order, as long as there is room.
 
     ``windows``: (difference, grace, horizon): the store shows starts ``>= its newest start - horizon``. ``store_time``:
     the store's newest start after each row, filled. ``updates``: (row, slot, time, has old, stream time). ``program``,
-    ``forwarding``, ``lists``: as for sessions. ``refusals``: (row, kind, start, stream time, limit, is record).
+    ``asked``, ``lists``: as for sessions. ``refusals``: (row, kind, start, stream time, limit, is record).
     """
     key, time, valid, begin, end_row = rows
     difference, grace, horizon = windows
@@ -69,9 +69,9 @@ def aggregate_sliding_windows(  # type: ignore[no-untyped-def]
             record = row, key[row], t, observed, close
             into = updates, program, refusals, totals
             if t < difference:
-                take_early(record, difference, forwarding, found[:n_found], has_right, slots, lists, into)
+                take_early(record, difference, asked, found[:n_found], has_right, slots, lists, into)
             else:
-                take(record, difference, forwarding, found[:n_found], has_right, slots, lists, into)
+                take(record, difference, asked, found[:n_found], has_right, slots, lists, into)
             if totals[PROGRAM] == n_before:
                 refusals[5][first_refusal : totals[REFUSALS]] = True
         store_time[row] = counts[OBSERVED_MS]
@@ -113,7 +113,7 @@ def search(k, t, difference, horizon, slots, lists, found):  # type: ignore[no-u
 
 
 @njit(cache=True)
-def take(record, difference, forwarding, found, has_right, slots, lists, into):  # type: ignore[no-untyped-def]
+def take(record, difference, asked, found, has_right, slots, lists, into):  # type: ignore[no-untyped-def]
     """Update and make the windows of a record that is not early (processReverse, createWindows)."""
     _, s_start, s_end, s_time, _, _, _, _ = slots
     t = record[2]
@@ -131,21 +131,21 @@ def take(record, difference, forwarding, found, has_right, slots, lists, into): 
     copied = copy_right(record, difference, right, has_right, slots, into)
     for slot in found:
         if s_end[slot] >= t:
-            update(record, slot, forwarding, slots, into)
+            update(record, slot, asked, slots, into)
     made = NO_SLOT
     if previous >= 0 and previous + 1 + difference >= t and not starts_at(found, previous + 1, s_start):
-        made = make(record, previous + 1, difference, NO_SLOT, forwarding, slots, lists, into)
+        made = make(record, previous + 1, difference, NO_SLOT, asked, slots, lists, into)
     if made != NO_SLOT and previous + 1 == t - difference:  # Kafka makes this window once more, from nothing
-        put(record, made, START | ADD | (OLD if forwarding[1] else 0), record[0], forwarding, t, into)
+        put(record, made, START | ADD | (OLD if asked[1] else 0), record[0], asked, t, into)
     elif not has_left:
         base = left if previous >= t - difference else NO_SLOT
-        make(record, t - difference, difference, base, forwarding, slots, lists, into)
+        make(record, t - difference, difference, base, asked, slots, lists, into)
     if copied != NO_SLOT:
-        enter_right(record, copied, forwarding, slots, lists, into)
+        enter_right(record, copied, asked, slots, lists, into)
 
 
 @njit(cache=True)
-def take_early(record, difference, forwarding, found, has_right, slots, lists, into):  # type: ignore[no-untyped-def]
+def take_early(record, difference, asked, found, has_right, slots, lists, into):  # type: ignore[no-untyped-def]
     """Update and make the windows of a record before ``difference`` (processEarly)."""
     _, s_start, _, s_time, _, _, _, _ = slots
     t = record[2]
@@ -160,15 +160,15 @@ def take_early(record, difference, forwarding, found, has_right, slots, lists, i
     copied = copy_right(record, difference, right, has_right, slots, into)
     for place in range(found.shape[0] - 1, -1, -1):
         if s_start[found[place]] > 0:
-            update(record, found[place], forwarding, slots, into)
+            update(record, found[place], asked, slots, into)
     if copied != NO_SLOT:
-        enter_right(record, copied, forwarding, slots, lists, into)
+        enter_right(record, copied, asked, slots, lists, into)
     if previous >= 0 and not starts_at(found, previous + 1, s_start):
-        make(record, previous + 1, difference, NO_SLOT, forwarding, slots, lists, into)
+        make(record, previous + 1, difference, NO_SLOT, asked, slots, lists, into)
     if combined == NO_SLOT:
-        make(record, 0, difference, NO_SLOT, forwarding, slots, lists, into)
+        make(record, 0, difference, NO_SLOT, asked, slots, lists, into)
     else:
-        update(record, combined, forwarding, slots, into)
+        update(record, combined, asked, slots, into)
 
 
 @njit(cache=True)
@@ -181,7 +181,7 @@ def starts_at(found, start, s_start):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True)
-def update(record, slot, forwarding, slots, into):  # type: ignore[no-untyped-def]
+def update(record, slot, asked, slots, into):  # type: ignore[no-untyped-def]
     """Add the record to a window that is there, if it is open."""
     _, s_start, s_end, s_time, s_flags, _, _, _ = slots
     row, _, t, observed, close = record
@@ -190,11 +190,11 @@ def update(record, slot, forwarding, slots, into):  # type: ignore[no-untyped-de
         return
     s_time[slot] = max(s_time[slot], t)
     s_flags[slot] |= CHANGED
-    put(record, slot, ADD | (OLD if forwarding[1] else 0), row, forwarding, s_time[slot], into)
+    put(record, slot, ADD | (OLD if asked[1] else 0), row, asked, s_time[slot], into)
 
 
 @njit(cache=True)
-def make(record, start, difference, base, forwarding, slots, lists, into):  # type: ignore[no-untyped-def]
+def make(record, start, difference, base, asked, slots, lists, into):  # type: ignore[no-untyped-def]
     """Make a window of the record, and of what is in ``base``, if it is open; its slot."""
     row, k, t, observed, close = record
     if start + difference < close:
@@ -204,12 +204,12 @@ def make(record, start, difference, base, forwarding, slots, lists, into):  # ty
     s_key, _, s_end, _, s_flags, _, _, counts = slots
     link(s_key, s_end, s_flags, counts, lists[0], lists[1], slot)
     counts[OBSERVED_MS] = max(counts[OBSERVED_MS], start)
-    flags = ADD | (OLD if forwarding[1] else 0)
+    flags = ADD | (OLD if asked[1] else 0)
     if base == NO_SLOT:
         flags |= START
     else:
         put_entry(COPY, slot, base, into)
-    put(record, slot, flags, row, forwarding, t, into)
+    put(record, slot, flags, row, asked, t, into)
     return slot
 
 
@@ -225,13 +225,13 @@ def copy_right(record, difference, source, has_right, slots, into):  # type: ign
 
 
 @njit(cache=True)
-def enter_right(record, slot, forwarding, slots, lists, into):  # type: ignore[no-untyped-def]
+def enter_right(record, slot, asked, slots, lists, into):  # type: ignore[no-untyped-def]
     """Put the record's right window into the store and forward it."""
     s_key, s_start, s_end, s_time, s_flags, _, _, counts = slots
     link(s_key, s_end, s_flags, counts, lists[0], lists[1], slot)
     counts[OBSERVED_MS] = max(counts[OBSERVED_MS], s_start[slot])
-    if forwarding[0]:
-        put(record, slot, 0, -1, forwarding, s_time[slot], into)
+    if asked[0]:
+        put(record, slot, 0, -1, asked, s_time[slot], into)
 
 
 @njit(cache=True)
@@ -245,11 +245,11 @@ def claim(k, start, end, time, slots):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True)
-def put(record, slot, flags, argument, forwarding, time, into):  # type: ignore[no-untyped-def]
+def put(record, slot, flags, argument, asked, time, into):  # type: ignore[no-untyped-def]
     """An entry of the program, and if it is to be forwarded its update."""
     u_row, u_slot, u_time, u_has_old, u_stream_time = into[0]
     totals = into[3]
-    if forwarding[0]:
+    if asked[0]:
         n = totals[UPDATES]
         u_row[n], u_slot[n], u_time[n], u_stream_time[n] = record[0], slot, time, record[3]
         u_has_old[n] = flags & ADD > 0

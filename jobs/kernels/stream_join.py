@@ -22,7 +22,6 @@ from jobs.kernels.stream_join_unmatched import (
     is_open,
     tracked_time,
 )
-from state.stores.slots import LIVE
 from state.stores.timed_records import (
     BEGIN,
     COUNT,
@@ -153,6 +152,7 @@ def meet_others(row, rows, windows, stores, unmatched, pairs, totals):  # type: 
     look_back, look_ahead, _, is_outer, retention, _ = windows
     s, k, t = side[row], key[row], time[row]
     blocks, pool, counts = stores[1 - s]
+    slots = unmatched[3]
     end, until = blocks[k, BEGIN] + blocks[k, COUNT], max(0, t + look_ahead[s])
     if totals[AT] == NONE:
         oldest = max(0, t - look_back[s], counts[OBSERVED_MS] - retention + 1)
@@ -163,9 +163,11 @@ def meet_others(row, rows, windows, stores, unmatched, pairs, totals):  # type: 
             totals[AT] = at
             return False
         totals[HAS_EFFECT] = 1
-        if pool[at, PENDING] != NONE:
-            release(unmatched, pool[at, PENDING], pool[at, SEQUENCE])
+        slot = pool[at, PENDING]
+        if slot != NONE:
             pool[at, PENDING] = NONE
+            if slots[1][slot] == pool[at, SEQUENCE]:  # else it has left
+                end_waiting(unmatched, slot)
         at += 1
     totals[AT] = NONE  # from here on: the slot in which this record waits
     if is_outer[s] and not totals[HAS_EFFECT]:
@@ -178,14 +180,6 @@ def meet_others(row, rows, windows, stores, unmatched, pairs, totals):  # type: 
             totals[AT] = begin_waiting(unmatched, s, k, t, reference[row], sequence[row], rank[row])
         totals[HAS_EFFECT] = 1
     return True
-
-
-@njit(cache=True)
-def release(unmatched, slot, sequence):  # type: ignore[no-untyped-def]
-    """Record number ``sequence`` has a match: it waits no longer, if it still does in ``slot``."""
-    _, s_sequence, _, _, s_flags, _, _, _ = unmatched[3]
-    if s_flags[slot] & LIVE and s_sequence[slot] == sequence:
-        end_waiting(unmatched, slot)
 
 
 @njit(cache=True)

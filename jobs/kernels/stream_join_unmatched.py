@@ -174,10 +174,10 @@ def begin_waiting(unmatched, side, key, time, reference, sequence, rank):  # typ
 def end_waiting(unmatched, slot):  # type: ignore[no-untyped-def]
     """The record of ``slot`` has found a match, or leaves without one."""
     trees, _, _, slots, _, ranks = unmatched
-    _, _, s_side, _, s_flags, _, free, counts = slots
+    _, s_sequence, s_side, _, s_flags, _, free, counts = slots
     unmark(trees, s_side[slot], ranks[slot])
     counts[LIVE_COUNT] -= 1
-    s_flags[slot] = 0
+    s_sequence[slot], s_flags[slot] = NONE, 0
     free[counts[FREE_TOP]] = slot
     counts[FREE_TOP] += 1
 

@@ -18,23 +18,23 @@ UPDATES, PROGRAM, REFUSALS, STREAM_TIME = 0, 1, 2, 3
 
 
 @njit(cache=True)
-def aggregate_time_windows(rows, windows, forwarding, slots, updates, program, refusals, totals):  # type: ignore[no-untyped-def]
+def aggregate_time_windows(rows, windows, asked, slots, updates, program, refusals, totals):  # type: ignore[no-untyped-def]
     """Decide rows ``begin`` up to ``end_row`` of ``(key, time)`` in order.
 
-    ``windows``: (origin, size, advance, grace); times before the origin are in none. ``forwarding``: (updates are
-    forwarded, with old values). ``slots``: (key, start, end, time, flags, table, free, counts). ``updates``: (row, key,
+    ``windows``: (origin, size, advance, grace); times before the origin are in none. ``asked``: (updates are asked
+    for, with old values). ``slots``: (key, start, end, time, flags, table, free, counts). ``updates``: (row, key,
     start, time, stream time). ``program``: (flags, slot, argument). ``refusals``: (row, start or -1 for a null key,
     stream time, limit, is record).
     """
     key, time, begin, end_row = rows
     origin, size, advance, grace = windows
-    forwards, with_old = forwarding
+    is_asked, with_old = asked
     s_key, s_start, s_end, s_time, s_flags, table, free, counts = slots
     u_row, u_key, u_start, u_time, u_stream_time = updates
     p_flags, p_slot, p_argument = program
     r_row, r_start, r_stream_time, r_limit, r_is_record = refusals
     n_updates, n_program, n_refusals, observed = 0, 0, 0, totals[STREAM_TIME]
-    plain = ADD | (EMIT if forwards else 0) | (OLD if with_old else 0)
+    plain = ADD | (EMIT if is_asked else 0) | (OLD if with_old else 0)
     for row in range(begin, end_row):
         k = key[row]
         if k < 0:
@@ -68,7 +68,7 @@ def aggregate_time_windows(rows, windows, forwarding, slots, updates, program, r
             counts[OBSERVED_MS] = max(counts[OBSERVED_MS], start)
             s_time[slot] = max(s_time[slot], t)
             s_flags[slot] |= CHANGED
-            if forwards:
+            if is_asked:
                 u_row[n_updates], u_key[n_updates], u_start[n_updates] = row, k, start
                 u_time[n_updates], u_stream_time[n_updates] = s_time[slot], observed
                 n_updates += 1

@@ -1,11 +1,12 @@
-"""Versions of a key: what a put changes and what a lookup finds (RocksDBVersionedStore and its segment formatter, KIP-889).
+"""Versions of a key: what a put changes and what a lookup finds (RocksDBVersionedStore and its segment formatter,
+KIP-889).
 
 Rule: the newest version of a key by time is its *latest* when it is no tombstone; versions before it are its *history*,
 which has no gaps up to the end of its newest version. A put older than ``stream time - history retention`` is refused.
-Of equal times the later put replaces the earlier. A lookup as of a time before ``stream time - history retention`` finds
-only a latest version that is old enough.
-Kafka's store keeps no trace of a tombstone at the very time of the latest version unless history ends there, and of a
-tombstone on an empty key keeps a *mark* ``[t, t)``, which goes when a version joins it; both are kept here.
+Of equal times the later put replaces the earlier. A lookup as of a time before ``stream time - history retention``
+finds only a latest version that is old enough. Kafka's store keeps no trace of a tombstone at the very time of the
+latest version unless history ends there, and of a tombstone on an empty key keeps a *mark* ``[t, t)``, which goes when
+a version joins it; both are kept here.
 """
 
 import numpy as np
@@ -38,8 +39,8 @@ def put_all(rows, skips_nothing, retention, versions, journal, answers, old):  #
 
 @njit(cache=True)
 def put_and_find(meeting, puts, asked, retention, versions, journal, found):  # type: ignore[no-untyped-def]
-    """Run puts ``(key, time, reference)`` and lookups ``(key, as of)`` in the order of ``meeting``: (which, row), 0 for a
-    put. ``found``: (reference, time) of each lookup; TOMBSTONE and -1 when there is nothing.
+    """Run puts ``(key, time, reference)`` and lookups ``(key, as of)`` in the order of ``meeting``: (which, row), 0 for
+    a put. ``found``: (reference, time) of each lookup; TOMBSTONE and -1 when there is nothing.
     """
     which, row = meeting
     for i in range(which.shape[0]):
@@ -96,7 +97,7 @@ def put(key, time, reference, retention, versions, journal):  # type: ignore[no-
 @njit(cache=True)
 def put_before(key, time, reference, latest, versions, journal):  # type: ignore[no-untyped-def]
     """Put what is older than slot ``latest``, or anything when there is none (NO_SLOT)."""
-    _, start, end, references, older, _, _, _, heads = versions
+    _, start, end, _, older, _, _, _, heads = versions
     past = heads[key] if latest < 0 else older[latest]
     if past >= 0 and end[past] > time:
         return put_into_history(key, time, reference, latest, past, versions, journal)

@@ -19,7 +19,7 @@ from jobs.operators.decisions import Decisions, Updates, joined
 from jobs.operators.final_results import FinalResults
 from jobs.operators.operator import Clocks, Place, StatefulOperator, marked
 from state.buffers import is_valid
-from state.records import Batch, Chunk, Values
+from state.records import Batch, Chunk, Column, Values
 from state.stores.slots import LIVE_COUNT, OBSERVED_MS, Slots
 from state.times import NO_TIMESTAMP_MS
 
@@ -65,9 +65,10 @@ class Aggregate(StatefulOperator):
         self.stream_times_ms[self.input] = time_ms
 
     @property
-    def _forwarding(self) -> tuple[bool, bool]:
-        """What kernels ask: whether updates are forwarded, and with old values."""
-        return self.final is None, self.final is None and self.place.wants_old
+    def _asked(self) -> tuple[bool, bool, bool]:
+        """What kernels are asked for: updates, their old values, and final results."""
+        is_final = self.final is not None
+        return not is_final or self.place.is_viewed, not is_final and self.place.wants_old, is_final
 
     @abstractmethod
     def _decide(self, batch: Batch, begin: int, end: int) -> Decisions:
@@ -91,6 +92,11 @@ class Aggregate(StatefulOperator):
         is_slow = self.aggregation.only.is_record_by_record
         decided, value, old = self._record_by_record(batch) if is_slow else self._fold(batch)
         self._book(decided, batch, chunk)
+        if self.final is not None:
+            decided, value, old = self._closed(batch, decided, value, old)
+        return self._forward(batch, decided, value, old)
+
+    def _forward(self, batch: Batch, decided: Decisions, value: Column, old: Values | None) -> Batch:
         return batch.forward(
             decided.row,
             key=decided.key,
@@ -124,7 +130,7 @@ class Aggregate(StatefulOperator):
         if self.aggregation.may_be_null:
             old_valid = is_valid(old) if wants_old else decided.old_valid
             decided = replace(decided, valid=is_valid(new), old_valid=old_valid)
-        return self._in_order(decided, Values(new), Values(old) if wants_old else None)
+        return decided, Values(new), Values(old) if wants_old else None
 
     def _record_by_record(self, batch: Batch) -> tuple[Decisions, Values, Values | None]:
         """A Python function may answer None, which the next record must find done."""
@@ -152,7 +158,7 @@ class Aggregate(StatefulOperator):
         was_valid = np.array([value is not None for value in old], np.bool_)
         decided = replace(decided, valid=valid, old_valid=was_valid)
         old_values = Values(state.typed(old)) if self.place.wants_old else None
-        return self._in_order(decided, Values(state.typed(new)), old_values)
+        return decided, Values(state.typed(new)), old_values
 
     def _remove_nulls(self, program: Program, state: PythonState) -> None:
         """Take aggregates that became None out of the store."""
@@ -198,16 +204,22 @@ class Aggregate(StatefulOperator):
             window_start_ms=self.slots.start[slots],
             window_end_ms=self.slots.end[slots],
             stream_time_ms=self.final.stream_time_ms[row],
+            is_final=np.ones(n, np.bool_),
         )
 
-    def _in_order(self, decided: Decisions, new: Values, old: Values | None) -> tuple[Decisions, Values, Values | None]:
-        """Final results by the row they leave at; one that is null leaves in silence."""
-        if self.final is None:
-            return decided, new, old
+    def _closed(
+        self, batch: Batch, decided: Decisions, value: Column, old: Values | None
+    ) -> tuple[Decisions, Values, Values | None]:
+        """Final results by the row they leave at, one that is null in silence; the other updates were but put."""
+        assert self.final is not None
+        assert decided.is_final is not None
         self.final.finish()
-        order = self._order(decided)
-        order = order[decided.valid[order]]
-        return decided.take(order), Values(new.take(order)), None if old is None else Values(old.take(order))
+        if self.place.is_viewed:
+            puts = np.flatnonzero(~decided.is_final)
+            self.puts = self._forward(batch, decided.take(puts), Values(value.take(puts)), None)
+        finals = np.flatnonzero(decided.is_final & decided.valid)
+        finals = finals[self._order(decided.take(finals))]
+        return decided.take(finals), Values(value.take(finals)), None if old is None else Values(old.take(finals))
 
     def _settle(self) -> None:
         """Finish the chunk before: run a program nobody asked for, and forget rows whose time is over."""

@@ -1,11 +1,12 @@
 """Joins of two versioned tables that keep every older result right (KIP-914, "Attempt 2": an option for a later KIP).
 
-Rule: the result at any time is the join of what both tables showed at that time, so it is a versioned table too. A change,
-out of order or not, forwards every result that it makes or corrects, the oldest first: at its own time, and at every time
-up to its key's next version at which the other table began to show something else (jobs/kernels/complete_join.py). A result
-of which there was nothing and is nothing now is left out; one that is no more is a deletion. Which sides a result needs is
-as in jobs/operators/table_join.py. Results are right as far back as the history retention of both tables reaches; of a key of which
-the other table has forgotten the time that is asked for, it counts as having shown nothing, as in Kafka's stream-table join.
+Rule: the result at any time is the join of what both tables showed at that time, so it is a versioned table too. A
+change, out of order or not, forwards every result that it makes or corrects, the oldest first: at its own time, and at
+every time up to its key's next version at which the other table began to show something else
+(jobs/kernels/complete_join.py). A result of which there was nothing and is nothing now is left out; one that is no more
+is a deletion. Which sides a result needs is as in jobs/operators/table_join.py. Results are right as far back as the
+history retention of both tables reaches; of a key of which the other table has forgotten the time that is asked for, it
+counts as having shown nothing, as in Kafka's stream-table join.
 """
 
 from collections.abc import Callable
@@ -115,10 +116,10 @@ class CompleteJoin(MultiOperator):
         return Results(*(np.concatenate(column) for column in columns))
 
     def _forward(self, asking: Batch, results: Results, now: list[pa.Array], before: list[pa.Array]) -> Batch:
-        is_there, was_there = self._is_there(*now), self._is_there(*before)
+        is_there, was_there = self._is_there(now), self._is_there(before)
         told = np.flatnonzero(is_there | was_there)
-        new = self._joined(asking, *now, is_there).take(pa.array(told))
-        old = self._joined(asking, *before, was_there).take(pa.array(told)) if self.place.wants_old else None
+        new = self._joined(asking, now, is_there).take(pa.array(told))
+        old = self._joined(asking, before, was_there).take(pa.array(told)) if self.place.wants_old else None
         return asking.forward(
             told,
             key=asking.key[told],
@@ -130,16 +131,16 @@ class CompleteJoin(MultiOperator):
             latest=results.is_newest[told],
         )
 
-    def _is_there(self, left: pa.Array, right: pa.Array) -> np.ndarray:
-        """Where there is a result."""
-        has_left, has_right = is_valid(left), is_valid(right)
+    def _is_there(self, sides: list[pa.Array]) -> np.ndarray:
+        """Where there is a result of the left and the right values."""
+        has_left, has_right = (is_valid(values) for values in sides)
         if self.kind == "inner":
             return has_left & has_right
         return has_left if self.kind == "left" else has_left | has_right
 
-    def _joined(self, asking: Batch, left: pa.Array, right: pa.Array, is_there: np.ndarray) -> pa.Array:
-        rows = pa.array(np.flatnonzero(is_there))
-        joined = self.joiner.evaluate(asking.where(is_there), left.take(rows), right.take(rows))
+    def _joined(self, asking: Batch, sides: list[pa.Array], is_there: np.ndarray) -> pa.Array:
+        left, right = (values.take(pa.array(np.flatnonzero(is_there))) for values in sides)
+        joined = self.joiner.evaluate(asking.where(is_there), left, right)
         return joined.take(pa.array(np.cumsum(is_there) - 1, mask=~is_there))
 
 

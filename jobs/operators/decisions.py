@@ -29,6 +29,8 @@ class Decisions:
     window_start_ms: np.ndarray | None = None
     window_end_ms: np.ndarray | None = None
     stream_time_ms: np.ndarray | None = None
+    is_final: np.ndarray | None = None
+    """Which are results of windows that closed; None: none."""
     drops: list[Drops] = field(default_factory=list)
 
     def take(self, updates: np.ndarray) -> "Decisions":
@@ -51,6 +53,8 @@ def joined(pieces: Sequence[Decisions]) -> Decisions:
 
     def join(name: str) -> np.ndarray | None:
         columns = [getattr(piece, name) for piece in pieces]
+        if name == "is_final":
+            columns = [np.zeros(len(p.row), np.bool_) if c is None else c for p, c in zip(pieces, columns, strict=True)]
         return None if columns[0] is None else np.concatenate(columns)
 
     return Decisions(

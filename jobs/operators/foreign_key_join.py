@@ -12,7 +12,7 @@ from typing import ClassVar
 import numpy as np
 import pyarrow as pa
 
-from jobs.foreign_keys import Instruction
+from jobs.foreign_keys import Instruction, without_empty
 from jobs.kernels import foreign_key
 from jobs.kernels.foreign_key import NEEDED, NEXT, NO_SLOT, WRITTEN
 from jobs.meeting import joined_batch, meet
@@ -62,13 +62,17 @@ class Subscriptions(Slots):
 
 
 class ForeignKeyJoin(MultiOperator, StatefulOperator):
-    """Inputs: subscriptions, and the right table's changes. Forwards responses; ``keys`` codes their primary keys."""
+    """Inputs: subscriptions, and the right table's changes. Forwards responses; ``keys`` codes their primary keys.
+
+    A right value of no bytes, such as an empty string, is told as null, as Kafka tells it.
+    """
 
     row_key = ("key", "primary_key")
 
     def __init__(self, place: Place, node: ForeignKeyJoinNode) -> None:
         super().__init__(place)
         self.node, self.keys, self.store = node, Keys(node.shape.key), Subscriptions()
+        self.right_value = place.shapes[_RIGHT].value
 
     def process_all(self, batches: tuple[Batch, ...], chunk: Chunk) -> Batch:
         subscriptions, changes = batches
@@ -155,7 +159,7 @@ class ForeignKeyJoin(MultiOperator, StatefulOperator):
         columns = [
             fixed_array(hash_a, has_hash, pa.int64()),
             fixed_array(hash_b, has_hash, pa.int64()),
-            right,
+            without_empty(right, self.right_value),
             fixed_array(partition, np.ones(len(partition), np.bool_), pa.int32()),
         ]
         return pa.StructArray.from_arrays(columns, fields=list(self.node.shape.value.arrow_type))

@@ -47,6 +47,9 @@ class Place:
 class Operator(ABC):
     """One node of one task."""
 
+    puts: Batch | None = None
+    """What the last batch put into the store, where that is not what was forwarded (emit on close)."""
+
     def __init__(self, place: Place) -> None:
         self.place = place
 

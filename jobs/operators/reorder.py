@@ -1,10 +1,10 @@
 """Records put back into the order of their times (KIP-914, "long-term vision": a grace period at a table's source).
 
-Rule: a record waits until ``stream time - grace`` reaches its time (inclusive), where stream time is the largest time of
-any record that came here; those that leave go by time, of equal times as they came. So times never fall below. A record
-older than ``stream time - grace`` when it comes is refused ("late"): records after it have gone already, and the KIP wants
-the tables below to be free of what is out of order. What still waits when the input ends does not go on.
-The KIP would reorder key by key; in the order of all records every key is in order too, and so are joins of tables.
+Rule: a record waits until ``stream time - grace`` reaches its time (inclusive), where stream time is the largest time
+of any record that came here; those that leave go by time, of equal times as they came. So times never fall below. A
+record older than ``stream time - grace`` when it comes is refused ("late"): records after it have gone already, and the
+KIP wants the tables below to be free of what is out of order. What still waits when the input ends does not go on. The
+KIP would reorder key by key; in the order of all records every key is in order too, and so are joins of tables.
 """
 
 import numpy as np
@@ -25,7 +25,7 @@ class Reorder(StatefulOperator):
     def __init__(self, place: Place, *, grace_ms: int) -> None:
         super().__init__(place)
         self.grace_ms, self.room = grace_ms, WaitingRoom(place)
-        self.row_key = self.room.row_key
+        self.row_key = WaitingRoom.row_key
         self.observed_ms, self.sequence = NO_TIMESTAMP_MS, 0
 
     def process(self, batch: Batch, chunk: Chunk) -> Batch:

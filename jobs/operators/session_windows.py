@@ -71,7 +71,7 @@ class SessionAggregate(ListedAggregate):
         session_windows.aggregate_sessions(
             (batch.key, batch.time_ms, begin, end),
             (self.gap_ms, self.grace_ms, self.retention_ms, self.segment_ms),
-            self._forwarding,
+            self._asked,
             _NOTHING_CLOSES if self.final is None else (self.final.closed, self.final.done),
             self.slots.columns(),
             self.slots.lists,
@@ -81,13 +81,14 @@ class SessionAggregate(ListedAggregate):
             totals,
         )
         self.observed_stream_time_ms = int(totals[STREAM_TIME])
-        row, key, start, last, valid, stream_time = (column[: totals[UPDATES]] for column in updates)
+        row, key, start, last, kind, stream_time = (column[: totals[UPDATES]] for column in updates)
         return Decisions(
             row=row,
             key=key,
             time_ms=last,
-            valid=valid,
-            old_valid=~valid if self.final is None else np.zeros(len(row), np.bool_),
+            valid=kind != session_windows.TOMBSTONE,
+            old_valid=kind == session_windows.TOMBSTONE,
+            is_final=kind == session_windows.FINAL,
             program=Program(*(column[: totals[PROGRAM]] for column in program)),
             window_start_ms=start,
             window_end_ms=last,

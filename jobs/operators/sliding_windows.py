@@ -89,7 +89,7 @@ class SlidingWindowAggregate(ListedAggregate):
             sliding_windows.aggregate_sliding_windows(
                 (batch.key, batch.time_ms, batch.valid, int(totals[NEXT_ROW]), end),
                 (self.difference_ms, self.grace_ms, self.hidden_ms),
-                self._forwarding,
+                self._asked[:2],
                 self.slots.columns(),
                 self.slots.lists,
                 self._store_time,

@@ -1,16 +1,14 @@
 """Joins of a stream with a table (KStreamKTableJoin, KStreamGlobalKTableJoin; KIP-914, KIP-923, KIP-962).
 
 Rule: only a record of the stream causes a result, which has its key, time and headers. A plain table is looked up as it
-stands when the record is joined, a versioned one as of the record's time (inclusive). No value there: an inner join gives
-nothing, a left join null. A record with a null value is refused, and one with a null key unless the join is left: then
-there is nothing to look up.
-With a grace a record waits until a record that waits too makes ``stream time - grace`` reach its time (inclusive), and is
-looked up then, so that versions which came meanwhile count. Stream time is the largest time of any record that waited. Of
-those that leave at once the oldest goes first, of equal times by serialized key, then as they came. What is older than
-``stream time - grace`` when it comes does not wait. What still waits when the input ends is not joined.
+stands when the record is joined, a versioned one as of the record's time (inclusive). No value there: an inner join
+gives nothing, a left join null. A record with a null value is refused, and one with a null key unless the join is left:
+then there is nothing to look up. With a grace a record waits until a record that waits too makes ``stream time -
+grace`` reach its time (inclusive), and is looked up then, so that versions which came meanwhile count. Stream time is
+the largest time of any record that waited. Of those that leave at once the oldest goes first, of equal times by
+serialized key, then as they came. What is older than ``stream time - grace`` when it comes does not wait. What still
+waits when the input ends is not joined.
 """
-
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -18,6 +16,7 @@ import pyarrow.compute as pc
 
 from jobs.expressions import Call, Expression
 from jobs.joiners import Joiner
+from jobs.operators.global_table import GlobalTableView
 from jobs.operators.operator import Clocks, Operator, Place, StatefulOperator
 from jobs.operators.waiting_room import WaitingRoom
 from jobs.topology.nodes import StreamGlobalTableJoinNode, StreamTableJoinNode
@@ -72,12 +71,15 @@ class StreamGlobalTableJoin(Operator):
     def __init__(self, place: Place, selector: Expression | Call, joiner: Joiner, *, is_left: bool) -> None:
         super().__init__(place)
         self.selector, self.lookup = selector, Lookup(place, joiner, is_left=is_left)
+        view = self.lookup.view
+        assert isinstance(view, GlobalTableView)
+        self.table_keys = view.keys
 
     def process(self, batch: Batch, chunk: Chunk) -> Batch:
         keys = np.full(len(batch), NULL_CODE, np.int32)
         named = np.flatnonzero(batch.valid)
         selected = self.selector.result.encode(self.selector.evaluate(batch.take(named)))
-        keys[named] = self.lookup.view.keys.intern(selected)
+        keys[named] = self.table_keys.intern(selected)
         accepted = self.lookup.accepted(batch, keys, chunk)
         joined = batch.where(accepted)
         chunk.applied[joined.cause] = True
@@ -91,23 +93,22 @@ class BufferedStreamTableJoin(StatefulOperator):
         super().__init__(place)
         self.grace_ms, self.lookup = grace_ms, Lookup(place, joiner, is_left=is_left)
         self.room = WaitingRoom(place)
-        self.row_key = self.room.row_key
+        self.row_key = WaitingRoom.row_key
         self.observed_ms, self.sequence = NO_TIMESTAMP_MS, 0
 
     def process(self, batch: Batch, chunk: Chunk) -> Batch:
         batch = self._until_failure(batch, chunk)
         arrived = batch.where(self.lookup.accepted(batch, batch.key, chunk))
         chunk.applied[arrived.cause] = True
-        waited, leaves = len(self.room), self._leaves(arrived)
-        self.room.enter(arrived, chunk, self._numbered(leaves[waited:] < 0))
-        leaves = np.where(leaves < 0, -leaves - 1, leaves)
+        leaves, is_late = self._leaves(arrived)
+        self.room.enter(arrived, chunk, self._numbered(is_late))
         going = self._in_order(np.flatnonzero(leaves < len(arrived)), leaves)
         released = self.room.leave(going, arrived, leaves[going], chunk)
         return self.lookup.join(released, released.key)
 
     def _until_failure(self, batch: Batch, chunk: Chunk) -> Batch:
         """Records before the first that Kafka's buffer cannot take: one with a value and no key, in a left join."""
-        broken = np.flatnonzero((batch.key == NULL_CODE) & batch.valid) if self.lookup.is_left else ()
+        broken = np.flatnonzero((batch.key == NULL_CODE) & batch.valid & self.lookup.is_left)
         if len(broken) == 0:
             return batch
         row = int(broken[0])
@@ -121,21 +122,17 @@ class BufferedStreamTableJoin(StatefulOperator):
         chunk.fail(error)
         return batch.take(np.arange(row))
 
-    def _leaves(self, arrived: Batch) -> np.ndarray:
-        """Row of ``arrived`` at which each record leaves, first those that wait already; len(arrived): not in this chunk.
-
-        ``-row - 1``: one that does not wait.
+    def _leaves(self, arrived: Batch) -> tuple[np.ndarray, np.ndarray]:
+        """Row of ``arrived`` at which each record leaves, first those that wait already (len(arrived): not in this
+        chunk); and which of those that arrived do not wait.
         """
         observed = np.maximum.accumulate(np.concatenate([[self.observed_ms], arrived.time_ms]))
         self.observed_ms = int(observed[-1])
         passed = observed - self.grace_ms
-        row = np.arange(len(arrived))
-        is_late = arrived.time_ms < passed[:-1]
-        times = np.concatenate([self.room.time_ms, arrived.time_ms])
-        leaves = np.searchsorted(passed[1:], times)
-        fresh = leaves[len(self.room) :]
-        fresh[:] = np.where(is_late, -row - 1, np.maximum(fresh, row))
-        return leaves
+        is_late, row = arrived.time_ms < passed[:-1], np.arange(len(arrived))
+        leaves = np.searchsorted(passed[1:], np.concatenate([self.room.time_ms, arrived.time_ms]))
+        leaves[len(self.room) :] = np.where(is_late, row, np.maximum(leaves[len(self.room) :], row))
+        return leaves, is_late
 
     def _numbered(self, is_late: np.ndarray) -> np.ndarray:
         """Sequence numbers of arrived records; those that do not wait get none."""

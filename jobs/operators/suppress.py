@@ -140,15 +140,13 @@ class Suppress(StatefulOperator):
         place = f"{self.place.node}, key {key!r}"
         if batch.window_start_ms is not None and batch.window_end_ms is not None:
             place += f", window {batch.window_start_ms[row]} to {batch.window_end_ms[row]}"
-        held = (int(self.totals[suppress.FULL_COUNT]), int(self.totals[suppress.FULL_BYTES]))
-        is_asked = [limit != UNBOUNDED for limit in self.limits]
-
-        def said(numbers: tuple[int, int]) -> str:
-            words = (f"{number} {unit}" for number, unit in zip(numbers, ("records", "bytes"), strict=True))
-            return " and ".join(word for word, asked in zip(words, is_asked, strict=True) if asked)
-
-        next_step = f"raise the limit to at least {said(held)}, spill to disk, or use no bound"
-        error = BufferFull(place, f"at most {said(self.limits)} in the buffer", said(held), next_step)
+        count, size = int(self.totals[suppress.FULL_COUNT]), int(self.totals[suppress.FULL_BYTES])
+        limits = list(zip(self.limits, (count, size), ("records", "bytes"), strict=True))
+        most = " and ".join(f"{limit} {unit}" for limit, _, unit in limits if limit != UNBOUNDED)
+        enough = " and ".join(f"{held} {unit}" for limit, held, unit in limits if limit != UNBOUNDED)
+        got = f"{count} records" + (f" of {size} bytes" if self.entries.counts_bytes else "")
+        next_step = f"allow {enough} at least, spill to disk, or use no bound"
+        error = BufferFull(place, f"at most {most} in the buffer", got, next_step)
         error.cause_row = int(batch.cause[row])
         return error
 

@@ -64,7 +64,7 @@ class TimeWindowAggregate(Aggregate):
         time_windows.aggregate_time_windows(
             (batch.key, batch.time_ms, begin, end),
             (self.origin_ms, self.size_ms, self.advance_ms, self.grace_ms),
-            self._forwarding,
+            self._asked[:2],
             self.slots.columns(),
             updates,
             program,

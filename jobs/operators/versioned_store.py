@@ -2,8 +2,8 @@
 
 Rule: a change is put at its own time. It is forwarded with the key's latest value of before as old value, whatever its
 time, and says whether it is the key's latest now; a change older than ``stream time - history retention`` is refused
-("expired-version"), where stream time is the largest time of any change put here. What a put and a lookup do exactly stands in
-jobs/kernels/versioned.py.
+("expired-version"), where stream time is the largest time of any change put here. What a put and a lookup do exactly
+stands in jobs/kernels/versioned.py.
 """
 
 from collections.abc import Mapping
@@ -30,8 +30,8 @@ from state.stores.versions import LATEST, TOMBSTONE, Versions
 class VersionedTableStore(TableStore):
     """``shape``: of the table, keys not windowed; ``node``: whose refusals are booked; ``history_retention_ms`` >= 0.
 
-    Rows: key, valid_from_ms, valid_to_ms (null: the latest; of history that is not yet past the retention), value (null:
-    deleted), is_mark (a deletion of nothing, valid for no time; jobs/kernels/versioned.py says what it is for).
+    Rows: key, valid_from_ms, valid_to_ms (null: the latest; of history that is not yet past the retention), value
+    (null: deleted), is_mark (a deletion of nothing, valid for no time; jobs/kernels/versioned.py says what it is for).
     """
 
     row_key = ("key", "valid_from_ms", "is_mark")
@@ -45,9 +45,7 @@ class VersionedTableStore(TableStore):
         store.reserve(len(batch))
         answers, old = np.empty(len(batch), np.int64), np.empty(len(batch), np.int64)
         rows = batch.key, batch.time_ms, store.append(batch.value.all(), batch.valid)
-        versioned.put_all(
-            rows, skips_nothing, store.retention_ms, store.columns(), versioned.NO_JOURNAL, answers, old
-        )
+        versioned.put_all(rows, skips_nothing, store.retention_ms, store.columns(), versioned.NO_JOURNAL, answers, old)
         self._refuse(batch, answers, before, chunk)
         forwarded = replace(batch, latest=answers == versioned.IS_LATEST)
         if not keeps_old:

@@ -1,7 +1,7 @@
 """Records that wait in an operator and go on later as what they were: with their own time, headers and context.
 
-Owns the columns of the waiting records, in the order in which they came, and their durable rows. Who leaves when, and in
-which order, is the operator's affair (stream-table join with a grace, reorder_within).
+Owns the columns of the waiting records, in the order in which they came, and their durable rows. Who leaves when, and
+in which order, is the operator's affair (stream-table join with a grace, reorder_within).
 """
 
 from dataclasses import replace
@@ -89,8 +89,9 @@ class WaitingRoom:
             window_end_ms=here.get("window_end_ms"),
             has_headers=False,
         )
-        places = [chunk.context_topics.index(topic) if topic in chunk.context_topics else _NO_TOPIC for topic in self._topics]
-        source = np.array([*places, _NO_TOPIC], np.int64)[here["topic"]]
+        place = {topic: number for number, topic in enumerate(chunk.context_topics)}
+        places = [*(place.get(topic, _NO_TOPIC) for topic in self._topics), _NO_TOPIC]
+        source = np.array(places, np.int64)[here["topic"]]
         self._forget(who)
         return replace(
             forwarded,
@@ -135,11 +136,12 @@ class WaitingRoom:
 
     def _table(self, at: np.ndarray) -> pa.Table:
         names = pa.array([*self._topics, None], pa.string())
-        columns = {name: column[at] for name, column in self._numbers.items()} | {
-            "key": self.keys.typed(self.key[at].astype(np.int32)),
+        columns = {name: column[at] for name, column in self._numbers.items()}
+        columns |= {
+            "key": self.keys.typed(columns["key"].astype(np.int32)),
             "value": self._value.take(pa.array(at)),
             "headers": self._headers.take(pa.array(at)),
-            "topic": names.take(pa.array(np.where(self._numbers["topic"][at] < 0, len(names) - 1, self._numbers["topic"][at]))),
+            "topic": names.take(pa.array(np.where(columns["topic"] < 0, len(names) - 1, columns["topic"]))),
         }
         schema = self.rows_schema()
         return pa.table([columns[name] for name in schema.names], schema=schema)

@@ -9,7 +9,7 @@ from jobs.topology import grouped, ktable
 from jobs.topology.copartitions import copartition
 from jobs.topology.materialized import Materialized
 from jobs.topology.nodes import CogroupNode, Windows
-from jobs.topology.steps import check_initializer, same_keys
+from jobs.topology.steps import check_callable, check_initializer, same_keys
 from jobs.topology.tables import add_table
 from state.errors import TopologyError
 from state.serdes import Serde
@@ -31,6 +31,7 @@ class CogroupedKStream:
         """One more stream, with ``aggregator(key, value, aggregate)`` of its records. TopologyError for keys of another
         serde, and for a stream that has windows already.
         """
+        check_callable(aggregator, "cogroup")
         if stream.windows is not None:
             raise TopologyError("cogroup", "a stream without windows", "a windowed one", "use windowed_by() after it")
         for first, _ in self._members[:1]:

@@ -1,8 +1,8 @@
 """Prints a topology as Kafka's TopologyDescription does, to the letter.
 
-Rule: the nodes of a sub-topology come by falling size of what hangs below them, equal ones by name. Neighbours of a node
-are kept in the same order, but by the sizes known when they were connected, and Kafka connects them in the order of a
-Java HashMap: both are reproduced (InternalTopologyBuilder.describeSubtopology).
+Rule: the nodes of a sub-topology come by falling size of what hangs below them, equal ones by name. Neighbours of a
+node are kept in the same order, but by the sizes known when they were connected, and Kafka connects them in the order
+of a Java HashMap: both are reproduced (InternalTopologyBuilder.describeSubtopology).
 """
 
 from dataclasses import dataclass, field
@@ -57,8 +57,8 @@ def describe(graph: Graph) -> str:
         if not group[0].is_global:
             nodes.sort(key=_rank)
         title = " for global store (will not generate tasks)" if group[0].is_global else ""
-        lines = [f"  Sub-topology: {number}{title}", *(line for node in nodes for line in node.lines()), "\n"]
-        parts.append("\n".join(lines))
+        lines = [f"  Sub-topology: {number}{title}", *(line for node in nodes for line in node.lines()), ""]
+        parts.append("\n".join(lines if group[0].is_global else [*lines, ""]))
     return "Topologies:\n " + "".join(parts)
 
 

@@ -6,6 +6,7 @@ that ``describe`` reads as Kafka's and an unnamed store keeps its name while not
 
 from collections.abc import Iterator
 
+from jobs.topology.names import check_name
 from jobs.topology.nodes import GlobalTableNode, Node, RepartitionNode, SinkNode, SourceNode, StoreSpec, TableTraits
 from state.errors import TopologyError
 
@@ -37,6 +38,7 @@ class Graph:
 
     def add(self, node: Node) -> Node:
         """Raises TopologyError for a name, a source topic or an output that is taken already."""
+        check_name(node.name)
         if node.name in self.nodes:
             raise TopologyError("topology", "names that differ", f"{node.name!r} twice", "rename one of them")
         for other in self.nodes.values():

@@ -13,7 +13,7 @@ from jobs.topology import cogrouped, kstream, ktable
 from jobs.topology.graph import Graph
 from jobs.topology.materialized import Materialized
 from jobs.topology.nodes import AggregateNode, DistinctNode, Node, Windows
-from jobs.topology.steps import Step, bind_step, check_initializer
+from jobs.topology.steps import Step, bind_step, check_callable, check_initializer
 from jobs.topology.tables import add_table
 from jobs.topology.windows import SessionWindows, SlidingWindows, TimeWindows, UnlimitedWindows
 from state.errors import ConfigError, TopologyError
@@ -50,7 +50,7 @@ class KGroupedStream:
         return self._with(windows, ON_WINDOW_UPDATE)
 
     def emit_strategy(self, strategy: str) -> "KGroupedStream":
-        """Every change of a window goes on ("on_window_update"), or one result when it closes ("on_window_close"; KIP-825).
+        """Every change of a window goes on ("on_window_update"), or one when it closes ("on_window_close"; KIP-825).
 
         TopologyError without windows; ConfigError for another strategy, and for unlimited windows, which never close.
         """
@@ -68,7 +68,7 @@ class KGroupedStream:
 
     def count(self, materialized: Materialized | None = None, *, name: str | None = None) -> "ktable.KTable":
         """Number of records, as a long."""
-        if materialized is not None and materialized.name is None:
+        if materialized is not None and materialized.name is None and self.windows is None:
             self.graph.next_name("KSTREAM-AGGREGATE-STATE-STORE-")  # a number that Kafka takes and never uses
         return self._aggregate({"": count()}, materialized, name, "AGGREGATE")
 
@@ -80,6 +80,7 @@ class KGroupedStream:
         name: str | None = None,
     ) -> "ktable.KTable":
         """``function(aggregate, value)`` in Python; the first value is the aggregate as it is."""
+        check_callable(function, name or "reduce")
         return self._aggregate({"": reducer(function, self.shape.value)}, materialized, name, "REDUCE")
 
     def aggregate(
@@ -113,18 +114,21 @@ class KGroupedStream:
     ) -> "kstream.KStream":
         """The first record of every key, or of every id of a key, in each window (KIP-655's older proposal).
 
-        TopologyError without windows.
+        TopologyError without windows, or with others than time and session windows.
         """
         node_name = self.graph.name(name, "KSTREAM-DISTINCT-")
         if self.windows is None:
             raise TopologyError(node_name, "a windowed stream", "no windows", "use windowed_by() first")
+        if not isinstance(self.windows, TimeWindows | SessionWindows):
+            got, next_step = type(self.windows).__name__, "use TimeWindows or SessionWindows"
+            raise TopologyError(node_name, "time or session windows", got, next_step)
         store = f"{name}-store" if name else self.graph.next_name("KSTREAM-DISTINCT-STATE-STORE-")
         above = self.repartitioned(store)
         selector = None if id_selector is None else bind_step(id_selector, self.shape, returns, node_name)
         node = DistinctNode(
             name=node_name,
             inputs=(above.name,),
-            shape=self.shape,
+            shape=replace(self.shape, window=self.windows.kind),
             store=store,
             windows=self.windows,
             id_selector=selector,
@@ -149,6 +153,7 @@ class KGroupedStream:
     ) -> PythonFold:
         if initializer is None or returns is None:
             raise TopologyError(place, "initializer and returns beside the aggregator", "none", "give both")
+        check_callable(aggregator, place)
         check_merger(self.windows, merger, place)
         check_initializer(initializer, returns, place)
         fold = PythonFold(initializer, aggregator, returns)

@@ -9,7 +9,7 @@ from jobs.topology import ktable
 from jobs.topology.graph import Graph
 from jobs.topology.materialized import Materialized
 from jobs.topology.nodes import Node, RepartitionNode, TableAggregateNode
-from jobs.topology.steps import check_initializer
+from jobs.topology.steps import check_callable, check_initializer
 from jobs.topology.tables import add_table
 from state.errors import TopologyError
 from state.serdes import Serde
@@ -50,6 +50,8 @@ class KGroupedTable:
         name: str | None = None,
     ) -> "ktable.KTable":
         """``adder(aggregate, value)``, ``subtractor(aggregate, value)``; the first value is the aggregate as it is."""
+        for function in (adder, subtractor):
+            check_callable(function, name or "reduce")
         return self._aggregate(
             "REDUCE",
             self.shape.value,
@@ -73,6 +75,8 @@ class KGroupedTable:
 
         The subtractor runs first. A result of None deletes the group.
         """
+        for function in (adder, subtractor):
+            check_callable(function, name or "aggregate")
         check_initializer(initializer, returns, name or "aggregate")
         return self._aggregate(
             "AGGREGATE",

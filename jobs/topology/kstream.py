@@ -27,7 +27,7 @@ from jobs.topology.nodes import (
     TableNode,
 )
 from jobs.topology.repartition import repartitioned
-from jobs.topology.steps import Step, bind_condition, bind_mapper, bind_step, plain_key
+from jobs.topology.steps import Step, bind_condition, bind_mapper, bind_step, check_callable, plain_key
 from jobs.topology.tables import add_table
 from jobs.topology.windows import JoinWindows
 from state.errors import TopologyError
@@ -54,6 +54,7 @@ class KStream:
     ) -> None:
         self.graph, self.node, self.is_rekeyed, self.is_scattered = graph, node, is_rekeyed, is_scattered
         self.name = name or node.name
+        self._repartition_for_joins: Node | None = None
 
     @property
     def shape(self) -> Shape:
@@ -102,6 +103,7 @@ class KStream:
         if mapper is None:
             if isinstance(function, str | pl.Expr):
                 raise TopologyError(name, "a step for the key and one for the value", "one", "give both")
+            check_callable(function, name)
             return self._flat_map(_One(function), returns_key, returns, name)
         key = bind_step(function, self.shape, returns_key, name)
         value = bind_step(mapper, self.shape, returns, name)
@@ -132,7 +134,7 @@ class KStream:
     def _flat_map(
         self, function: Callable[[Any, Any], Any], returns_key: Serde | None, returns: Serde | None, name: str
     ) -> "KStream":
-        _check_function(function, name)
+        check_callable(function, name)
         if returns_key is None or returns is None:
             raise TopologyError(name, "returns_key= and returns= beside a Python callable", "none", "give both serdes")
         shape = Shape(returns_key, returns)
@@ -148,7 +150,7 @@ class KStream:
     ) -> "KStream":
         """Any number of values for each record, forwarded in their order under its key."""
         name = self.graph.name(name, "KSTREAM-FLATMAPVALUES-")
-        _check_function(function, name)
+        check_callable(function, name)
         if returns is None:
             raise TopologyError(name, "returns= beside a Python callable", "none", "give the serde of the result")
         shape = Shape(self.shape.key, returns, self.shape.window)
@@ -168,7 +170,7 @@ class KStream:
         self._peek(function, self.graph.name(name, "KSTREAM-FOREACH-"))
 
     def _peek(self, function: Callable[[Any, Any], None], name: str) -> "KStream":
-        _check_function(function, name)
+        check_callable(function, name)
         return self.then(PeekNode(name=name, inputs=(self.node.name,), shape=self.shape, function=function))
 
     def merge(self, other: "KStream", *, name: str | None = None) -> "KStream":
@@ -177,7 +179,8 @@ class KStream:
         if other.shape != self.shape:
             next_step = "map them to the same"
             raise TopologyError(name, f"records of {_said(self.shape)}", _said(other.shape), next_step)
-        node = MergeNode(name=name, inputs=(self.node.name, other.node.name), shape=self.shape)
+        inputs = tuple(dict.fromkeys((self.node.name, other.node.name)))  # a stream merged with itself is itself
+        node = MergeNode(name=name, inputs=inputs, shape=self.shape)
         self.graph.add(node)
         is_rekeyed, is_scattered = self.is_rekeyed or other.is_rekeyed, self.is_scattered or other.is_scattered
         return KStream(self.graph, node, is_rekeyed=is_rekeyed, is_scattered=is_scattered)
@@ -200,7 +203,7 @@ class KStream:
         ``returns_key`` and ``returns``: serdes of what it forwards, those of its input if not given.
         """
         name = self.graph.name(name, "KSTREAM-PROCESSOR-")
-        _check_function(supplier, name)
+        check_callable(supplier, name)
         shape = Shape(returns_key or self.shape.key, returns or self.shape.value)
         node = ProcessNode(
             name=name,
@@ -310,20 +313,27 @@ class KStream:
     # --- for the other modules of the DSL ----------------------------------------------------------------------
 
     def then(self, node: Node, *, is_rekeyed: bool | None = None) -> "KStream":
-        """The stream that ``node``, added here, forwards. ``is_rekeyed`` None: its records are where this stream's are."""
+        """The stream that ``node``, added here, forwards; ``is_rekeyed`` None: where this stream's records are."""
         self.graph.add(node)
         if is_rekeyed is not None:
             return KStream(self.graph, node, is_rekeyed=is_rekeyed)
         return KStream(self.graph, node, is_rekeyed=self.is_rekeyed, is_scattered=self.is_scattered)
 
-    def by_key(self, base: str, *, shows: bool = True) -> Node:
+    def by_key(self, base: str, *, shows: bool = True, shared: Node | None = None) -> Node:
         """Where its records stand by their keys: after a repartition table if need be, named after ``base``.
 
-        ``shows`` False: Kafka Streams would have none.
+        ``shows`` False: Kafka Streams would have none. ``shared``: one that is there already.
         """
         if not self.is_rekeyed and not self.is_scattered:
             return self.node
-        return repartitioned(self.graph, self.node, base, is_ours=not (shows and self.is_rekeyed))
+        is_ours = not (shows and self.is_rekeyed)
+        return repartitioned(self.graph, self.node, base, is_ours=is_ours, shared=shared)
+
+    def by_key_for_join(self, base: str | None) -> Node:
+        """As ``by_key``. A join without a name shares the repartition table of the join before (repartitionForJoin)."""
+        shared = self._repartition_for_joins if base is None else None
+        self._repartition_for_joins = self.by_key(base or self.name, shared=shared)
+        return self._repartition_for_joins
 
 
 class _One:
@@ -334,11 +344,6 @@ class _One:
 
     def __call__(self, key: Any, value: Any) -> list[Any]:
         return [self.function(key, value)]
-
-
-def _check_function(function: Any, place: str) -> None:
-    if not callable(function):
-        raise TopologyError(place, "a callable", repr(function), "give a Python function")
 
 
 def _said(shape: Shape) -> str:

@@ -97,11 +97,14 @@ class KTable:
         add_table(self.graph, node, store=store, is_versioned=versioned)
         return KTable(self.graph, node)
 
-    def to_stream(self, *, name: str | None = None) -> "kstream.KStream":
-        """The table's changes as a stream; a deletion is a tombstone."""
+    def to_stream(
+        self, selector: Step | None = None, *, returns: Serde | None = None, name: str | None = None
+    ) -> "kstream.KStream":
+        """The table's changes as a stream; a deletion is a tombstone. With a ``selector``: under new keys."""
         name = self.graph.name(name, "KTABLE-TOSTREAM-")
         node = ToStreamNode(name=name, inputs=(self.node.name,), shape=self.shape)
-        return kstream.KStream(self.graph, self.graph.add(node))
+        changes = kstream.KStream(self.graph, self.graph.add(node))
+        return changes if selector is None else changes.select_key(selector, returns=returns)
 
     def to(self, topic: str) -> None:
         """``to_stream().to(topic)``."""

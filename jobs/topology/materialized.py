@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from jobs.topology.names import check_name
 from jobs.topology.nodes import StoreSpec, Windows
 from state.errors import ConfigError
 from state.times import Duration, duration_ms
@@ -26,6 +27,8 @@ class Materialized:
     def __post_init__(self) -> None:
         if self.store not in ("persistent", "in_memory"):
             raise ConfigError("Materialized store", '"persistent" or "in_memory"', repr(self.store), "choose one")
+        if self.name is not None:
+            check_name(self.name)
         history_ms = self.history_retention_ms
         if history_ms is not None and history_ms < 0:
             raise ConfigError("Materialized history_retention", "0 ms or more", f"{history_ms} ms", "correct it")

@@ -16,18 +16,26 @@ _GENERATED = re.compile("KSTREAM.*-[0-9]{10}")
 
 
 def repartitioned(
-    graph: Graph, above: Node, base: str, *, partitions: int | None = None, is_ours: bool = False
+    graph: Graph,
+    above: Node,
+    base: str,
+    *,
+    partitions: int | None = None,
+    is_ours: bool = False,
+    shared: Node | None = None,
 ) -> Node:
     """The records of ``above``, through the repartition table ``<base>-repartition``.
 
     The three nodes are named after the table, unless its own name is generated; three numbers are taken in both cases.
-    A table that ``above`` already goes through is not made again. ``is_ours``: Kafka Streams has none here, so that
-    nothing may show that it is there; null keys go through it.
+    A table that ``above`` already goes through is not made again; ``shared``: one to use instead. ``is_ours``: Kafka
+    Streams has none here, so that nothing may show that it is there; null keys go through it.
     """
     sink, null_filter, source = (graph.next_name(f"KSTREAM-{kind}-") for kind in ("SINK", "FILTER", "SOURCE"))
     topic = base if base.endswith("-repartition") else f"{base}-repartition"
     if _GENERATED.fullmatch(base) is None:
         sink, null_filter, source = f"{topic}-sink", f"{topic}-filter", f"{topic}-source"
+    if shared is not None:
+        return shared
     for child in graph.children(above.name):
         if isinstance(child, RepartitionNode) and child.topic == topic:
             return child

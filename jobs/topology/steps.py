@@ -97,6 +97,12 @@ def not_negative(duration: Duration, place: str) -> int:
     return found
 
 
+def check_callable(function: Any, place: str) -> None:
+    """Raises TopologyError for what cannot be called."""
+    if not callable(function):
+        raise TopologyError(place, "a callable", repr(function), "give a Python function")
+
+
 def check_initializer(initializer: Callable[[], Any], returns: Serde, place: str) -> None:
     """Raises TopologyError when it does not give something of ``returns``."""
     try:

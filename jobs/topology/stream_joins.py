@@ -16,7 +16,7 @@ from jobs.topology.nodes import Node, StreamGlobalTableJoinNode, StreamJoinNode,
 from jobs.topology.steps import Step, bind_step, not_negative, plain_key, same_keys
 from jobs.topology.tables import check_history, look_into
 from jobs.topology.windows import JoinWindows
-from state.errors import TopologyError
+from state.errors import ConfigError, TopologyError
 from state.serdes import Serde
 from state.times import Duration
 
@@ -86,6 +86,9 @@ class _Join:
 
     def with_stream(self, right: "KStream", windows: JoinWindows, materialized: Materialized) -> "KStream":
         left, graph, name = self.left, self.left.graph, self.name
+        if materialized.retention is not None or materialized.is_versioned:
+            next_step = "leave the retention to the windows"
+            raise ConfigError(self.place, "a store's name and kind", repr(materialized), next_step)
         for side in (left, right):
             plain_key(side.shape, side.name, "join by")
         same_keys(left.shape, right.shape, self.place)
@@ -96,7 +99,10 @@ class _Join:
         generated = [graph.next_name(f"KSTREAM-{_PREFIX[side]}-") for side in sides]
         joins = generated if name is None else [f"{name}{side}-join" for side in sides]
         base = materialized.name
-        stores = list(generated) if base is None else [f"{base}{side}-join" for side in sides]
+        stores = [
+            f"{made if base is None else base + side + '-join'}-store"
+            for made, side in zip(generated, sides, strict=True)
+        ]
         node = StreamJoinNode(
             name=graph.name(name, "KSTREAM-MERGE-", "-merge"),
             inputs=(this.name, that.name),
@@ -163,7 +169,7 @@ class _Join:
         return bind_joiner(self.joiner, self.columns, self.left.shape, right.value, self.returns, self.place)
 
     def _repartitioned(self, side: "KStream", suffix: str) -> Node:
-        return side.by_key(side.name if self.name is None else self.name + suffix)
+        return side.by_key_for_join(None if self.name is None else self.name + suffix)
 
 
 _SIDES = {

@@ -63,8 +63,8 @@ def send_old(graph: Graph, name: str, *, force: bool) -> bool:
         for above in node.inputs:
             send_old(graph, above, force=True)
     elif traits.store is None and isinstance(node, _SHOWS_ITS_INPUT):
-        if not send_old(graph, node.inputs[0], force=force):
-            return False
+        traits.sends_old = send_old(graph, node.inputs[0], force=force)
+        return traits.sends_old
     traits.sends_old = True
     return True
 
@@ -86,7 +86,9 @@ def check_complete(graph: Graph, names: tuple[str, ...], store: StoreSpec | None
     plain = next((name for name in names if history_shown(graph, name) is None), None)
     if plain is not None:
         next_step = "give it Materialized.versioned(), or leave out history"
-        raise TopologyError(place, "two versioned tables to join with a complete history", f"{plain}, which is not", next_step)
+        raise TopologyError(
+            place, "two versioned tables to join with a complete history", f"{plain}, which is not", next_step
+        )
     if store is not None and not store.is_versioned:
         expected, got = "a versioned store for the result of a complete history", f"{store.name!r}, which is not"
         raise TopologyError(place, expected, got, "use Materialized.versioned()")

@@ -1,11 +1,11 @@
 """The working form of a versioned store (KIP-889): every key's versions by time, and the store's own stream time.
 
-Owns memory only; what a put and a lookup do stands in jobs/kernels/versioned.py. A slot is a version ``[start, end)`` of
-``key``: ``reference`` is its value in the heap (TOMBSTONE: deleted), ``older`` the slot of the version before it;
+Owns memory only; what a put and a lookup do stands in jobs/kernels/versioned.py. A slot is a version ``[start, end)``
+of ``key``: ``reference`` is its value in the heap (TOMBSTONE: deleted), ``older`` the slot of the version before it;
 ``heads[key code]`` is the key's newest version. ``end`` LATEST: the version that ``get`` answers. A *mark* (``start ==
-end``) is a deletion of a key that had no version.
-Rule: a version whose end is not after ``stream time - history retention`` is never answered again, and no put can tell
-whether it is still there, so it leaves the store; a latest one never does.
+end``) is a deletion of a key that had no version. Rule: a version whose end is not after ``stream time - history
+retention`` is never answered again, and no put can tell whether it is still there, so it leaves the store; a latest one
+never does.
 """
 
 import numpy as np
@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from state.keys import Keys
 from state.serdes import Serde
-from state.stores.slots import LIVE, LIVE_COUNT, OBSERVED_MS, STORED, Slots
+from state.stores.slots import CHANGED, LIVE, LIVE_COUNT, OBSERVED_MS, STORED, Slots
 from state.stores.value_heap import ValueHeap
 
 LATEST = 2**63 - 1
@@ -81,16 +81,44 @@ class Versions:
         self.heap.keep_only(self.slots.reference)
 
     def expire(self) -> None:
-        """Forget all versions that the history retention has passed; those with a durable row leave a grave."""
-        s = self.slots
-        is_over = ((s.flags & LIVE) > 0) & (s.end <= self.observed_ms - self.retention_ms)
+        """Forget all that the history retention has passed; versions with a durable row leave a grave."""
+        s, limit = self.slots, self.observed_ms - self.retention_ms
+        is_over = ((s.flags & LIVE) > 0) & (s.end <= limit)
         over = np.flatnonzero(is_over)
-        if len(over) == 0:
+        if len(over):
+            for links in (s.older, self.heads):
+                links[(links >= 0) & is_over[links]] = NO_SLOT
+            s.reference[over] = TOMBSTONE
+            s.bury(over)
+        self._trim(limit)
+
+    def _trim(self, limit: int) -> None:
+        """Forget deletions that history now begins with: nothing tells them from having had no version, but for their
+        end when nothing else of history is left, which a mark keeps.
+        """
+        s = self.slots
+        is_bare = ((s.flags & LIVE) > 0) & (s.older == NO_SLOT) & (s.reference == TOMBSTONE)
+        first = np.flatnonzero(is_bare & (s.start < s.end) & (s.start <= limit))
+        if len(first) == 0:
             return
-        for links in (s.older, self.heads):
-            links[(links >= 0) & is_over[links]] = NO_SLOT
-        s.reference[over] = TOMBSTONE
-        s.bury(over)
+        linked = np.flatnonzero(((s.flags & LIVE) > 0) & (s.older >= 0) & (s.start < s.end))
+        newer = np.full(s.capacity, NO_SLOT, np.int64)
+        newer[s.older[linked]] = linked
+        after = newer[first]
+        is_alone = (after == NO_SLOT) | (s.end[after] == LATEST)
+        self._link(s.key[first], after, np.full(len(first), NO_SLOT, np.int64))
+        key, end, above = s.key[first[is_alone]], s.end[first[is_alone]], after[is_alone]
+        s.bury(first)
+        marks = s.add(key, end, end, end)
+        s.flags[marks] = LIVE | CHANGED
+        s.reference[marks], s.older[marks] = TOMBSTONE, NO_SLOT
+        self._link(key, above, marks)
+
+    def _link(self, key: np.ndarray, newer: np.ndarray, slots: np.ndarray) -> None:
+        """Let ``slots`` be what stands before the versions ``newer``, or the newest of their keys (NO_SLOT)."""
+        is_head = newer == NO_SLOT
+        self.heads[key[is_head]] = slots[is_head]
+        self.slots.older[newer[~is_head]] = slots[~is_head]
 
     def load(
         self,

@@ -7,7 +7,8 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from jobs.replay import IncrementReport, replay
+from jobs.increment_report import IncrementReport
+from jobs.replay import replay
 from jobs.runner import LocalRunner
 from state.tables import Warehouse
 from tests.dagster import shop

@@ -1,6 +1,7 @@
 """``python -m tests.jvm.differential``: random scenarios through real Kafka Streams and through this project.
 
-Rule: what differs is made small and written to tests/conformance/regressions, where test_goldens plays it from then on.
+Rule: of every topology that differs one tape is shown; it is made small and written to tests/conformance/regressions,
+where test_goldens plays it from then on.
 """
 
 import argparse
@@ -58,17 +59,21 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--scenarios", type=int, default=2_000, metavar="N")
     parser.add_argument("--tapes", type=int, default=4, metavar="N", help="for each topology")
     parser.add_argument("--only", default="", metavar="REGEX", help="topologies that have such an operator")
-    parser.add_argument("--shrink", type=int, default=5, metavar="N", help="make so many of the failures small")
+    parser.add_argument("--shrink", type=int, default=5, metavar="N", help="make a failure of so many topologies small")
     parser.add_argument("--keep", type=Path, default=REGRESSIONS, metavar="FOLDER", help="where these are written")
     chosen = parser.parse_args(arguments)
     print(f"seed {chosen.seed}", flush=True)
-    failed = 0
+    failed, topologies = 0, set[str]()
     with open_oracle() as oracle:
         waiting = _lines(chosen)
         while lines := list(islice(waiting, _AT_ONCE)):
             for line, why in failures(oracle, lines):
                 failed += 1
-                if failed <= chosen.shrink:
+                topology = json.dumps(line["topology"])
+                if topology in topologies:
+                    continue
+                topologies.add(topology)
+                if len(topologies) <= chosen.shrink:
                     line = made_small(oracle, line)
                     why = f"{why_of(line)}\n  {written(line, chosen.keep)}"
                 print(f"FAILED {line['name']}\n{why}\n", flush=True)

@@ -65,13 +65,33 @@ def scenarios(seed: int, tapes: int) -> list[dict[str, Any]]:
 
 @dataclass
 class _Growth:
-    """A topology that grows by one operator at a time."""
+    """A topology that grows by one operator at a time.
+
+    ``may_fail``: a record may end the run. What a record did before it failed is compared, so such a topology has no
+    branches, in which one would have run and another not, and one suppress at most.
+    """
 
     dice: Random
     scale: int
     nodes: list[Node] = field(default_factory=list)
     made: list[Made] = field(default_factory=list)
     topics: dict[str, str] = field(default_factory=dict)
+    may_fail: bool = False
+
+    @property
+    def is_path(self) -> bool:
+        """Nothing is read twice."""
+        read = [name for node in self.nodes for name in node.get("inputs", ())]
+        topics = [node["topic"] for node in self.nodes if "topic" in node]
+        return len(set(read)) == len(read) and len(set(topics)) == len(topics) and not self._suppresses
+
+    @property
+    def _suppresses(self) -> bool:
+        return any(node["op"] == "suppress" for node in self.nodes)
+
+    def _is_rare(self, chance: float) -> bool:
+        """As the dice say, but never where a record may end the run."""
+        return not self.may_fail and self.dice.random() < chance
 
     @property
     def deduplicates(self) -> bool:
@@ -79,12 +99,12 @@ class _Growth:
 
     def output(self) -> str:
         """Mostly the last one."""
-        return self.made[-1].id if self.dice.random() < 0.9 else self.dice.choice(self.made).id
+        return self.dice.choice(self.made).id if self._is_rare(0.1) else self.made[-1].id
 
     def grow(self) -> None:
         self._source()
         for _ in range(self.dice.choice([0, 1, 1, 2, 2, 3, 4, 6])):
-            self._step(self.made[-1] if self.dice.random() < 0.85 else self.dice.choice(self.made))
+            self._step(self.dice.choice(self.made) if self._is_rare(0.15) else self.made[-1])
 
     def _add(self, op: str, *inputs: Made | str, **parameters: Any) -> str:
         names = [made.id if isinstance(made, Made) else made for made in inputs]
@@ -111,7 +131,7 @@ class _Growth:
     def _new_stream(self) -> Made:
         """Sometimes of a topic that is read already."""
         known = [topic for topic, kind in self.topics.items() if kind == "stream"]
-        if known and self.dice.random() < 0.2:
+        if known and self._is_rare(0.2):
             return self._stream("stream", topic=self.dice.choice(known))
         return self._stream("stream", topic=self._topic("stream"))
 
@@ -157,9 +177,10 @@ class _Growth:
 
     def _table_steps(self, made: Made) -> list[tuple[Any, int]]:
         steps = [(self._filter, 2), (self._map_values, 2), (self._to_stream, 2), (self._group_table, 3)]
-        steps += [(self._suppress, 3 if made.window is None else 6)]
+        if not self.may_fail:
+            steps += [(self._suppress, 3 if made.window is None else 6)]
         if made.window is not None:
-            return [*steps, (self._windowed_join, 2)]
+            return steps if self.may_fail else [*steps, (self._windowed_join, 2)]
         return [*steps, (self._table_table_join, 4), (self._foreign_key_join, 3), (self._joined_by_stream, 2)]
 
     def _filter(self, made: Made) -> Made:
@@ -186,11 +207,11 @@ class _Growth:
     def _other_stream(self, made: Made) -> Made:
         """Of plain keys; sometimes the same one."""
         known = [other for other in self.made if not other.is_table and other.window is None]
-        return self.dice.choice(known) if known and self.dice.random() < 0.4 else self._new_stream()
+        return self.dice.choice(known) if known and self._is_rare(0.4) else self._new_stream()
 
     def _other_table(self, made: Made) -> Made:
         known = [other for other in self.made if other.is_table and other.window is None]
-        return self.dice.choice(known) if known and self.dice.random() < 0.3 else self._new_table()
+        return self.dice.choice(known) if known and self._is_rare(0.3) else self._new_table()
 
     def _to_stream(self, made: Made) -> Made:
         return self._stream("to_stream", made, window=made.window)
@@ -210,7 +231,7 @@ class _Growth:
         if self.dice.random() < 0.5:
             more["retention"] = keep_ms + self.dice.choice([0, 1, 10, 1_000, 100_000]) * self.scale
         table = self._table("aggregate", window, window=kind, function=function, **more)
-        return self._suppress(table) if self.dice.random() < 0.4 else table
+        return self._suppress(table) if self._is_rare(0.4) else table
 
     def _grouped(self, made: Made) -> str:
         if self.dice.random() < 0.7:
@@ -252,8 +273,9 @@ class _Growth:
         is_internal = any(node["op"] in INTERNAL for node in self.nodes)
         if not is_internal and self.dice.random() < 0.25:
             limits["max_bytes"] = self.dice.choice([40, 100, 300])
-        is_strict = is_final or self.dice.random() < 0.2
-        return limits | ({"full": "shut_down"} if limits and is_strict else {})
+        is_strict = limits and self.is_path and (is_final or self.dice.random() < 0.2)
+        self.may_fail |= bool(is_strict)
+        return {} if is_final and not is_strict else limits | ({"full": "shut_down"} if is_strict else {})
 
     # --- joins -----------------------------------------------------------------------------------------------
 
@@ -270,7 +292,9 @@ class _Growth:
         may_wait = table.is_versioned or self.dice.random() < 0.05
         grace = self.dice.choice([0, 3, 10, 50]) * self.scale
         more = {"grace": grace} if may_wait and self.dice.random() < 0.6 else {}
-        return self._stream("stream_table_join", stream, table, **self._join("inner", "left"), **more)
+        join = self._join(*(["inner"] if more and not self.is_path else ["inner", "left"]))
+        self.may_fail |= bool(more) and join["type"] == "left"
+        return self._stream("stream_table_join", stream, table, **join, **more)
 
     def _stream_stream_join(self, made: Made) -> Made:
         dice, scale = self.dice, self.scale

@@ -36,15 +36,16 @@ class WindowStoreModel:
         if value is None and self.is_persistent:
             return True
         self.observed = max(self.observed, time)
-        limit = self.observed - self.retention
-        segment = max(self.retention // 2, 60_000)
-        if self.is_persistent:
-            is_expired = limit >= 0 and time // segment < limit // segment
-        else:
-            is_expired = time <= limit
+        is_expired = self._is_expired(time, self.observed - self.retention)
         if not is_expired and value is not None:
             self.rows.append((time, key, value))
         return not is_expired
+
+    def _is_expired(self, time: int, limit: int) -> bool:
+        if not self.is_persistent:
+            return time <= limit
+        segment = max(self.retention // 2, 60_000)
+        return limit >= 0 and time // segment < limit // segment
 
 
 @dataclass

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
@@ -122,7 +123,7 @@ def play(join: Join, tape: Sequence[Record], *, chunks: Sequence[int] = (), incr
     operator, chunk, durable = join.start(), chunk_of(len(tape)), {}
     joined: list[Joined] = []
     cuts = sorted({0, len(tape), *chunks, *increments})
-    for begin, end in zip(cuts, cuts[1:], strict=False):
+    for begin, end in pairwise(cuts):
         if begin in increments:
             operator = resumed(join, operator, durable)
         steps = range(begin, end)

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from jobs.expressions import Shape
 from jobs.foreign_keys import Instruction
 from jobs.operators.foreign_key_join import ForeignKeyJoin
 from jobs.operators.operator import Place
@@ -28,6 +29,9 @@ from tests.tapes import parse, render, table, value_of
 DELETE, TOMBSTONE, ALWAYS, IF_FOUND = Instruction
 
 
+RIGHT = Shape(STRING, STRING)
+
+
 class Joined:
     """An operator between two saves, with the right table that it looks into."""
 
@@ -38,7 +42,7 @@ class Joined:
             name="join", inputs=("sent", "right"), shape=RESPONSE, reads=("right",), kind="left", store="subscriptions"
         )
         above = (TableTraits(is_versioned=is_versioned),)
-        place = Place("join", SUBSCRIPTION, self.keys, views=(self.view,), above=above)
+        place = Place("join", SUBSCRIPTION, self.keys, shapes=(SUBSCRIPTION, RIGHT), views=(self.view,), above=above)
         self.operator = ForeignKeyJoin(place, node)
         self.operator.resume(self.operator.rows_schema().empty_table() if rows is None else rows, {})
 
@@ -202,6 +206,21 @@ def test_an_answer_goes_to_the_partition_of_its_left_record():
     answers, _ = Joined().run([subscription, change])
 
     assert [answer["partition"] for answer in answers] == [7, 7]
+
+
+def test_a_right_value_of_no_bytes_is_told_as_null_but_counts_as_one():
+    tape = tape_of("""
+        step | side  | key | primary | instruction | value | time
+        1    | right | f   | -       | -           | x     | 9
+        2    | left  | f   | a       | if_found    | 1     | 5
+        3    | right | f   | -       | -           | -     | 12
+    """)
+    tape[0]["value"] = tape[2]["value"] = ""
+
+    answers, _ = Joined().run(tape)
+
+    got = [(answer["cause"], answer["right"], answer["time"]) for answer in answers]
+    assert got == [(1, None, 9), (2, None, 12)]
 
 
 # --- against the rules, record by record ---------------------------------------------------------------------

@@ -247,3 +247,128 @@ def test_branches_see_the_same_records_in_the_order_in_which_they_were_added():
 
     assert [record.value for record in driver.read_outputs("large")] == [2]
     assert [record.value for record in driver.read_outputs("tenfold")] == [10, 20]
+
+
+# --- map, flat_map, peek, merge, split -----------------------------------------------------------------------
+
+
+def test_map_gives_a_new_key_and_a_new_value_both_of_the_record_as_it_was():
+    got = play(lambda stream: stream.map("value + 1", "record_key || '!'"), NUMBERS)
+
+    assert got.outputs() == table(
+        """
+        step | key | value | time_ms
+        1    | 2   | a!    | 5
+        2    | 3   | -     | 4
+        3    | -   | -     | 3    # a tombstone stays one
+        4    | 4   | b!    | 3
+        """
+    )
+
+
+def test_a_callable_gives_the_pair_and_decides_itself_about_a_tombstone():
+    def swap(key, value):
+        return str(value), key
+
+    got = play(lambda stream: stream.map(swap, returns_key=Serde.string(), returns=Serde.string()), NUMBERS)
+
+    assert [record[:3] for record in got.driver.read_outputs("out")] == [
+        ("1", "a", 5),
+        ("2", None, 4),
+        ("None", "b", 3),
+        ("3", "b", 3),
+    ]
+
+
+def test_flat_map_forwards_any_number_of_records_in_their_order_at_the_record_s_time():
+    def times(key, value):
+        return [(number, key) for number in range(value or 0)]
+
+    got = play(lambda stream: stream.flat_map(times, returns_key=Serde.long(), returns=Serde.string()), NUMBERS)
+
+    assert got.outputs() == table(
+        """
+        step | key | value | time_ms
+        1    | 0   | a     | 5
+        2    | 0   | -     | 4
+        2    | 1   | -     | 4
+        4    | 0   | b     | 3
+        4    | 1   | b     | 3
+        4    | 2   | b     | 3
+        """
+    )
+    assert got.driver.dropped == []
+
+
+def test_flat_map_values_keeps_the_key_and_the_window():
+    def halves(key, value):
+        yield value * 10
+        yield None
+
+    got = play(
+        lambda stream: windowed(stream, TimeWindows.of_size(10)).flat_map_values(halves, returns=Serde.long()),
+        "key | value | time_ms\n a | 1 | 3",
+    )
+
+    assert got.outputs() == table(
+        """
+        step | key | window  | value | time_ms
+        1    | a   | [0, 10) | 10    | 3
+        1    | a   | [0, 10) | -     | 3
+        """
+    )
+
+
+@pytest.mark.parametrize(
+    ("function", "got"),
+    [
+        (
+            lambda key, value: [(key, 1 // value)],
+            "ZeroDivisionError: integer division or modulo by zero on key 'a', value 0",
+        ),
+        (lambda key, value: value, "TypeError: 'int' object is not iterable on key 'a', value 0"),
+        (lambda key, value: [key], "'a'"),
+        (lambda key, value: [(key, key)], "'a' \\(str\\)"),
+    ],
+)
+def test_a_flat_map_that_fails_is_named(function, got):
+    played = play(
+        lambda stream: stream.flat_map(function, returns_key=Serde.string(), returns=Serde.long(), name="flat"),
+        "key | value | time_ms\n a | 0 | 2",
+    )
+
+    with pytest.raises(TaskFailed, match=f"flat: .*, got {got}; correct the callable"):
+        played.driver.run()
+
+
+def test_peek_sees_every_record_and_changes_none():
+    seen = []
+
+    got = play(lambda stream: stream.peek(lambda key, value: seen.append((key, value))), NUMBERS)
+
+    assert [record.value for record in got.driver.read_outputs("out")] == [1, 2, None, 3]
+    assert seen == [("a", 1), (None, 2), ("b", None), ("b", 3)]
+
+
+def test_merged_streams_keep_the_order_in_which_their_records_were_forwarded():
+    def build(stream):
+        ones = stream.map_values("value * 10")
+        twos = stream.flat_map_values(lambda key, value: [value, value], returns=Serde.long())
+        return twos.merge(ones)
+
+    got = play(build, "key | value | time_ms\n a | 1 | 3\n b | 2 | 4")
+
+    # map_values was added first, so its record is forwarded first.
+    assert [(record.arrival, record.value) for record in got.driver.read_outputs("out")] == [
+        *((0, 10), (0, 1), (0, 1)),
+        *((1, 20), (1, 2), (1, 2)),
+    ]
+
+
+def test_a_stream_merged_with_itself_has_every_record_once():
+    """
+    Kafka keeps the parents of a node as a set.
+    """
+    got = play(lambda stream: stream.merge(stream), "key | value | time_ms\n a | 1 | 3\n b | 2 | 4")
+
+    assert [record.value for record in got.driver.read_outputs("out")] == [1, 2]

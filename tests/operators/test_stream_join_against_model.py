@@ -1,8 +1,8 @@
 """Random tapes: the compiled join says what a model of few lines says, wherever the tape is cut."""
 
+import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from pytest import MonkeyPatch
 
 from jobs.kernels import stream_join as kernel
 from state.stores import timed_records
@@ -107,7 +107,7 @@ def test_a_kernel_that_runs_out_of_room_goes_on_where_it_stopped(join, tape, chu
     """
     Room for one pair a call, and stores that are full at once.
     """
-    with MonkeyPatch.context() as patch:
+    with pytest.MonkeyPatch.context() as patch:
         patch.setattr(kernel, "rooms", lambda pairs, records, rooms=kernel.rooms: rooms(1, records))
         patch.setattr(timed_records, "_POOL_MIN", 1)
         agrees(join, tape, chunks, increments)

@@ -255,8 +255,8 @@ def test_a_buffer_over_its_limit_of_records_ends_the_run_at_that_record():
 
     assert caught.value.arrival == 4
     assert str(caught.value) == (
-        "final, key 'd': expected at most 2 records and any number of bytes in the buffer, "
-        "got 3 records and 0 bytes; raise the limit to at least 3 records and 0 bytes, or use no bound"
+        "final, key 'd', window 10 to 20: expected at most 2 records in the buffer, got 3 records; "
+        "allow 3 records at least, spill to disk, or use no bound"
     )
     assert [record.key for record in driver.read_outputs("out")] == ["a"]
     assert [refusal.arrival for refusal in driver.dropped] == [1]
@@ -345,8 +345,12 @@ def test_a_buffer_may_hold_exactly_its_limit_of_bytes(limit, is_full):
     driver.pipe_input("in", "a", "x", 1)
 
     if is_full:
-        with pytest.raises(BufferFull, match="at most any number of records and 39 bytes in the buffer, got 1 records"):
+        with pytest.raises(BufferFull) as caught:
             driver.run()
+        assert str(caught.value) == (
+            "final, key 'a', window 0 to 10: expected at most 39 bytes in the buffer, got 1 records of 40 bytes; "
+            "allow 40 bytes at least, spill to disk, or use no bound"
+        )
     else:
         driver.run()
 

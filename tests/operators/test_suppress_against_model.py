@@ -10,7 +10,7 @@ from jobs.operators.suppress import Suppress
 from state.errors import BufferFull
 from state.serdes import Serde
 from tests.operators.suppress_model import UNBOUNDED, Change, Full, SuppressModel
-from tests.operators.suppress_runs import place_of, run_chunks, run_increments
+from tests.operators.operator_runs import place_of, run_chunks, run_increments
 
 TEXT = st.one_of(st.none(), st.sampled_from(["", "x", "yy", "zzz", "é"]))
 HEADER = st.tuples(st.sampled_from(["h", "trace", "😀"]), st.one_of(st.none(), st.binary(max_size=2)))

@@ -9,7 +9,7 @@ from jobs.topology.windows import SessionWindows, SlidingWindows, TimeWindows
 from tests.operators.window_models import HoppingModel, Model, Record, SessionModel, SlidingModel
 from tests.operators.window_runs import Played, Run, play
 
-EXAMPLES = settings(max_examples=3000, deadline=None)
+EXAMPLES = settings(max_examples=300, deadline=None)
 KEYS = st.sampled_from(["a", "b", "aa", "", None])
 VALUES = st.one_of(st.none(), st.integers(0, 9))
 STEPS = st.tuples(KEYS, VALUES, st.integers(-12, 9), st.sampled_from([0, 0, 0, 0, 0, 40, 200, 130_000]))
@@ -52,9 +52,7 @@ def assert_as_the_model(run: Run, model: Model, tape: list[Record], cuts: list[i
     cuts=CUTS,
     resumes=st.booleans(),
 )
-def test_hopping_windows(
-    tape, size, advance, grace, longer, is_persistent, emits_final, in_python, cuts, resumes
-):
+def test_hopping_windows(tape, size, advance, grace, longer, is_persistent, emits_final, in_python, cuts, resumes):
     advance, retention = min(size, advance), size + grace + longer
     run = Run(TimeWindows(size, advance, grace), retention, is_persistent, emits_final, in_python)
     model = HoppingModel(grace, retention, is_persistent, emits_final, size=size, advance=advance)

@@ -2,13 +2,19 @@
 
 from collections.abc import Callable
 
+import polars as pl
+
 from jobs.topology import (
+    BufferConfig,
     Consumed,
+    JoinWindows,
     KGroupedStream,
     KStream,
+    KTable,
     Materialized,
     Serde,
     SessionWindows,
+    SlidingWindows,
     StreamsBuilder,
     Suppressed,
     TimeWindows,
@@ -16,10 +22,12 @@ from jobs.topology import (
 )
 
 FINAL = Suppressed.until_window_closes()
+LONGS = Consumed(Serde.string(), Serde.long())
+NEAR = JoinWindows.of_time_difference_with_no_grace(5)
 
 
 def stream(builder: StreamsBuilder, topic: str) -> KStream:
-    return builder.stream(topic, Consumed(Serde.string(), Serde.long()))
+    return builder.stream(topic, LONGS)
 
 
 def by_key(records: KStream) -> KGroupedStream:
@@ -49,7 +57,7 @@ def repartitioned(builder: StreamsBuilder) -> None:
 
 def named(builder: StreamsBuilder) -> None:
     (
-        builder.stream("in", Consumed(Serde.string(), Serde.long()), name="read")
+        builder.stream("in", LONGS, name="read")
         .select_key("record_key", name="rekey")
         .filter("TRUE", name="some")
         .group_by_key()
@@ -88,7 +96,141 @@ def wide(builder: StreamsBuilder) -> None:
         branch.to(f"out-{number}")
 
 
+def table(builder: StreamsBuilder, topic: str) -> KTable:
+    return builder.table(topic, LONGS)
+
+
+def tables(builder: StreamsBuilder) -> None:
+    changes = table(builder, "t")
+    changes.filter("TRUE").map_values("value").to("seen")
+    kept = changes.filter_not("TRUE", materialized=Materialized.as_("kept"))
+    kept.map_values("value", name="copy", materialized=Materialized()).to("kept")
+    users = builder.table("u", LONGS, name="users", materialized=Materialized.as_("users-store"))
+    users.suppress(Suppressed.until_time_limit(5, BufferConfig.max_records(2))).to("users")
+    stream(builder, "v").to_table().to("versions")
+    stream(builder, "w").select_key("record_key").to_table(name="table", materialized=Materialized.as_("w")).to("w-out")
+    stream(builder, "x").select_key("record_key").to_table().filter("TRUE").to("x-out")
+
+
+def first(one, other):
+    return one
+
+
+def keep(key, value, aggregate):
+    return aggregate
+
+
+def grouped_tables(builder: StreamsBuilder) -> None:
+    changes = table(builder, "t").map_values("value")
+    changes.group_by("record_key", "value").count().to("counts")
+    sums = changes.group_by("record_key", "value", name="regrouped").aggregate(
+        initializer=int,
+        adder=keep,
+        subtractor=keep,
+        returns=Serde.long(),
+        name="sum",
+        materialized=Materialized.as_("sums"),
+    )
+    sums.to("sums")
+    reduced = changes.group_by("record_key", "value").reduce(first, first)
+    reduced.group_by("record_key").count(Materialized()).to("reduced")
+
+
+def stream_joins(builder: StreamsBuilder) -> None:
+    left, right = stream(builder, "left"), stream(builder, "right")
+    left.join(right, "left", NEAR).to("inner")
+    left.left_join(right, "left", NEAR).to("left-joined")
+    left.outer_join(right, "left", NEAR).to("outer")
+    left.outer_join(right, "left", NEAR, name="both", materialized=Materialized.as_("sides")).to("named")
+    left.left_join(right, "left", NEAR, name="some").to("named-left")
+    left.join(left, "left", NEAR).to("self")
+
+
+def rekeyed_joins(builder: StreamsBuilder) -> None:
+    left = stream(builder, "left").select_key("record_key")
+    right = stream(builder, "right").map("record_key", "value")
+    looked_up = table(builder, "t")
+    left.join(right, "left", NEAR).to("once")
+    left.left_join(right, "left", NEAR).to("twice")
+    left.join(right, "left", NEAR, name="both").to("named")
+    left.join(looked_up, "left").to("with-table")
+    left.left_join(looked_up, "left", name="lookup").to("named-with-table")
+
+
+def table_lookups(builder: StreamsBuilder) -> None:
+    records = stream(builder, "in")
+    wide_table = builder.global_table("g", LONGS)
+    records.join(wide_table, "left", selector="record_key").to("global")
+    records.left_join(wide_table, "left", selector="record_key", name="wide").to("global-left")
+    records.join(table(builder, "t").filter("TRUE").map_values("value"), "left").to("t-out")
+    versioned = builder.table("v", LONGS, materialized=Materialized.versioned("history", 100))
+    records.join(versioned, "left", name="waits", grace=5).to("v-out")
+
+
+def table_joins(builder: StreamsBuilder) -> None:
+    a, b = table(builder, "a"), table(builder, "b")
+    c = table(builder, "c").suppress(Suppressed.until_time_limit(5, BufferConfig.unbounded()))
+    a.join(b, "left").left_join(c, "left", materialized=Materialized.as_("abc")).to("abc")
+    a.outer_join(b, "left", name="both", materialized=Materialized()).to("both")
+    stream(builder, "in").join(a.join(b, "left"), "left").to("with-join")
+
+
+def foreign_keys(builder: StreamsBuilder) -> None:
+    a, b = table(builder, "a"), table(builder, "b")
+    a.join(b, "left", foreign_key=pl.lit("k")).to("joined")
+    kept, store = b.filter("TRUE"), Materialized.as_("fks")
+    a.left_join(kept, "left", foreign_key=pl.lit("k"), name="fk", materialized=store).to("named")
+
+
+def cogrouped(builder: StreamsBuilder) -> None:
+    a, b = by_key(stream(builder, "a")), stream(builder, "b").group_by("record_key")
+    a.cogroup(keep).cogroup(b, keep).aggregate(int, returns=Serde.long(), materialized=Materialized()).to("sums")
+    windowed = a.cogroup(keep).cogroup(b, keep).windowed_by(TimeWindows.of_size(10))
+    store = Materialized.as_("windowed")
+    windowed.aggregate(int, returns=Serde.long(), name="agg", materialized=store).to("windowed")
+
+
+def branches(builder: StreamsBuilder) -> None:
+    numbers = stream(builder, "in").split().branch("value > 5").branch("value > 3").default_branch()
+    for name, branch in sorted(numbers.items()):
+        branch.to(f"to-{name}")
+    rekeyed = stream(builder, "in").select_key("record_key")
+    named = rekeyed.split(name="by-size-").branch("value > 5", name="large").no_default_branch()
+    by_key(named["by-size-large"]).count(Materialized()).to("large")
+
+
+def steps(builder: StreamsBuilder) -> None:
+    one, other = stream(builder, "in"), stream(builder, "in")
+    one.peek(print).merge(other.flat_map_values(lambda key, value: [value], returns=Serde.long())).to("merged")
+    one.merge(one).to("doubled")
+    other.foreach(print)
+    other.repartition().to("spread")
+    other.repartition(name="again").to("spread-again")
+    flat = other.flat_map(lambda key, value: [(key, value)], returns_key=Serde.string(), returns=Serde.long())
+    windows = flat.merge(one).group_by_key(name="flat").windowed_by(SlidingWindows.of_time_difference(5))
+    windows.emit_strategy("on_window_close").count(Materialized()).to("flat")
+    other.process(dict).to("processed")
+
+
 TOPOLOGIES: dict[str, Callable[[StreamsBuilder], None]] = {
     build.__name__: build
-    for build in (stateless, final_results, repartitioned, named, three_levels, side_by_side, wide)
+    for build in (
+        stateless,
+        final_results,
+        repartitioned,
+        named,
+        three_levels,
+        side_by_side,
+        wide,
+        tables,
+        grouped_tables,
+        stream_joins,
+        rekeyed_joins,
+        table_lookups,
+        table_joins,
+        foreign_keys,
+        cogrouped,
+        branches,
+        steps,
+    )
 }

@@ -169,7 +169,7 @@ def test_windows_are_given_as_windows(windows):
     got = message(lambda: flights().group_by_key().windowed_by(windows))
 
     assert got == (
-        f"windowed_by: expected TimeWindows or SessionWindows, got {windows!r}; "
+        f"windowed_by: expected TimeWindows, SlidingWindows, SessionWindows or UnlimitedWindows, got {windows!r}; "
         'use for example TimeWindows.of_size("1h")'
     )
 
@@ -255,13 +255,35 @@ def test_two_nodes_have_different_names():
     )
 
 
-def test_a_topic_is_read_once():
+def test_streams_of_one_topic_are_one_source():
     builder = StreamsBuilder()
-    flights(builder)
+    assert flights(builder).node is flights(builder).node
 
-    assert message(lambda: flights(builder)) == (
-        "topic 'flights': expected one stream(), got two; keep the first stream and use it in both places"
+    assert message(lambda: builder.stream("flights", Consumed(Serde.string(), Serde.long()))) == (
+        "topic 'flights': expected the serdes of the other stream(), got others; use the same Consumed in both places"
     )
+
+
+@pytest.mark.parametrize("first", [StreamsBuilder.stream, StreamsBuilder.table, StreamsBuilder.global_table])
+@pytest.mark.parametrize("second", [StreamsBuilder.table, StreamsBuilder.global_table])
+def test_a_topic_is_not_read_in_two_ways(first, second):
+    builder, consumed = StreamsBuilder(), Consumed(Serde.string(), FLIGHT)
+    first(builder, "flights", consumed)
+
+    assert message(lambda: second(builder, "flights", consumed)) == (
+        "topic 'flights': expected one source, got two; read it once and use what that gives in both places"
+    )
+
+
+@pytest.mark.parametrize("name", ["", ".", "..", "a b", "naïve", "a" * 250])
+def test_a_name_is_one_that_kafka_takes(name):
+    want = (
+        "name: expected 1 to 249 ASCII letters, digits, dots, underscores and hyphens, and not . or .., "
+        f"got {name!r}; choose another name"
+    )
+
+    assert message(lambda: flights().filter("TRUE", name=name)) == want
+    assert message(lambda: Materialized.as_(name)) == want
 
 
 def test_an_output_is_written_once():
@@ -314,10 +336,10 @@ def test_a_topology_knows_its_topics_stores_and_outputs():
 
     assert topology.source_topics() == ["flights"]
     assert [sink.topic for sink in topology.sinks()] == ["hourly"]
-    assert [node.store for node in topology.stores()] == ["counts", "final-store"]
-    assert [(sub.id, sub.source.topic) for sub in topology.sub_topologies] == [
-        (0, "flights"),
-        (1, "counts-repartition"),
+    assert list(topology.stores()) == ["counts", "final-store"]
+    assert [(sub.id, [source.topic for source in sub.sources]) for sub in topology.sub_topologies] == [
+        (0, ["flights"]),
+        (1, ["counts-repartition"]),
     ]
     suppress = topology.suppress_above(topology.sinks()[0])
     assert suppress is not None

@@ -1,13 +1,13 @@
-"""Suppress in a test: changes in, what leaves out, wherever the tape is cut."""
+"""One operator in a test: changes in, what it forwards out, wherever the tape is cut."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from jobs.expressions import Shape
-from jobs.operators.operator import Place
-from jobs.operators.suppress import Suppress
+from jobs.operators.operator import Place, StatefulOperator
 from state.errors import BufferFull
 from state.keys import Keys
 from state.records import Batch, Chunk, Values
@@ -21,7 +21,7 @@ STRING = Serde.string()
 
 def place_of(window: str | None = None, **options: Any) -> Place:
     options = {"wants_old": True, "counts_bytes": True} | options
-    return Place("limited", Shape(STRING, STRING, window), Keys(STRING), **options)
+    return Place("node", Shape(STRING, STRING, window), Keys(STRING), **options)
 
 
 def chunk_of(rows: list[Change]) -> Chunk:
@@ -31,7 +31,7 @@ def chunk_of(rows: list[Change]) -> Chunk:
     source = np.array([TOPICS.index(row.topic or "in") for row in rows], np.int16)
     seen = np.maximum.accumulate(times) if n else times
     verdicts = np.zeros(n, np.bool_), np.zeros(n, np.bool_)
-    return Chunk(TOPICS, 0, source, offsets.copy(), offsets, times, seen, seen, *verdicts)
+    return Chunk(TOPICS, 0, source, offsets.copy(), offsets, TOPICS, source, times, seen, seen, *verdicts)
 
 
 def batch_of(rows: list[Change], keys: Keys) -> Batch:
@@ -55,10 +55,10 @@ def batch_of(rows: list[Change], keys: Keys) -> Batch:
 
 
 def emitted_of(out: Batch, chunk: Chunk, first: int) -> list[Emitted]:
-    """What left, as the model says it; ``first``: number of the chunk's first change."""
+    """What was forwarded, as the models say it; ``first``: number of the chunk's first change."""
     source, offset = out.coordinates(chunk)
     headers = out.headers.to_pylist() if out.headers is not None else [None] * len(out)
-    assert out.stream_time_ms is not None
+    stream_time_ms = chunk.stream_time_ms[out.cause] if out.stream_time_ms is None else out.stream_time_ms
     found = []
     for row in range(len(out)):
         window = None
@@ -75,17 +75,23 @@ def emitted_of(out: Batch, chunk: Chunk, first: int) -> list[Emitted]:
             offset=int(offset[row]),
         )
         assert bool(out.valid[row]) == (change.new is not None)
-        found.append(Emitted(first + int(out.cause[row]), change, int(out.stream_time_ms[row])))
+        found.append(Emitted(first + int(out.cause[row]), change, int(stream_time_ms[row])))
     return found
 
 
-def run_chunks(operator: Suppress, tape: list[Change], cuts: list[int]) -> list[Emitted]:
-    """The tape in chunks. Raises BufferFull as a task does; what left before is its ``emitted``."""
+def run_chunks(
+    operator: StatefulOperator, tape: list[Change], cuts: list[int], causes: list[int] | None = None
+) -> list[Emitted]:
+    """The tape in chunks. Raises BufferFull as a task does; what left before is its ``emitted``. ``causes``: which record
+    caused each change; default: each its own.
+    """
     found: list[Emitted] = []
     for begin, end in zip([0, *cuts], [*cuts, len(tape)], strict=True):
         chunk = chunk_of(tape[begin:end])
-        out = operator.process(batch_of(tape[begin:end], operator.place.keys), chunk)
-        found += emitted_of(out, chunk, begin)
+        batch = batch_of(tape[begin:end], operator.place.keys)
+        if causes is not None:
+            batch = replace(batch, cause=np.array(causes[begin:end], np.int32))
+        found += emitted_of(operator.process(batch, chunk), chunk, begin)
         if chunk.failure is not None:
             assert isinstance(chunk.failure, BufferFull)
             chunk.failure.emitted = found  # type: ignore[attr-defined]
@@ -94,7 +100,7 @@ def run_chunks(operator: Suppress, tape: list[Change], cuts: list[int]) -> list[
     return found
 
 
-def run_increments(new: Any, tape: list[Change], cuts: list[int]) -> tuple[list[Emitted], Suppress]:
+def run_increments(new: Any, tape: list[Change], cuts: list[int]) -> tuple[list[Emitted], StatefulOperator]:
     """A new operator for each part of the tape, from the durable rows and clocks of the one before."""
     operator, found, rows = new(), [], {}
     operator.resume(operator.rows_schema().empty_table(), {})
@@ -109,7 +115,7 @@ def run_increments(new: Any, tape: list[Change], cuts: list[int]) -> tuple[list[
     return found, operator
 
 
-def applied(operator: Suppress, before: dict[tuple, dict]) -> dict[tuple, dict]:
+def applied(operator: StatefulOperator, before: dict[tuple, dict]) -> dict[tuple, dict]:
     """The durable rows after ``changes``. A deleted mark must name a row that is there."""
     after = dict(before)
     for row in operator.changes().to_pylist():
@@ -122,5 +128,5 @@ def applied(operator: Suppress, before: dict[tuple, dict]) -> dict[tuple, dict]:
     return after
 
 
-def rows_of(operator: Suppress) -> list[str]:
+def rows_of(operator: StatefulOperator) -> list[str]:
     return sorted(map(repr, operator.rows().to_pylist()))

@@ -1,0 +1,241 @@
+"""Deduplicate: which record of an identity is forwarded (KIP-655, example by example), and where its text is silent."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from jobs.expressions import bind
+from jobs.operators.deduplicate import Deduplicate
+from jobs.test_driver import TopologyTestDriver
+from jobs.topology import KStream, Serde
+from tests.operators.operator_runs import place_of, run_chunks, run_increments
+from tests.operators.suppress_model import Change
+from tests.tapes import play, topology_of
+
+STRING = Serde.string()
+
+
+def verdicts(tape: str, interval: int) -> str:
+    """F (forwarded) or D for every ``key@time`` of the tape."""
+    records = [word.split("@") for word in tape.split()]
+    rows = "\n".join(f"{key} | {n} | {time}" for n, (key, time) in enumerate(records))
+
+    got = play(lambda stream: stream.deduplicate_by_key(interval), f"key | value | time_ms\n{rows}")
+
+    forwarded = {record.arrival for record in got.driver.read_outputs("out")}
+    assert got.driver.dropped == []
+    return " ".join("F" if n in forwarded else "D" for n in range(len(records)))
+
+
+@pytest.mark.parametrize(
+    ("tape", "want"),
+    [
+        ("a@100 a@108 a@111", "F D F"),
+        ("a@100 a@92 a@89", "F D F"),
+        ("a@5 a@15 a@16", "F D F"),
+        ("a@15 a@5 a@4", "F D F"),
+        ("k@20 k@25 k@11 k@9", "F D D F"),
+        ("j@10 k@20 j@9", "F F D"),
+        ("j@10 k@21 j@9", "F F F"),
+    ],
+)
+def test_the_examples_of_the_kip(tape, want):
+    assert verdicts(tape, 10) == want
+
+
+def test_an_interval_of_zero_knows_duplicates_of_the_same_millisecond():
+    assert verdicts("a@5 a@5 a@6", 0) == "F D F"
+
+
+@pytest.mark.parametrize(
+    ("tape", "want"),
+    [
+        ("j@10 k@20 j@10", "F F D"),  # 10 >= 20 - 10: still there
+        ("j@10 k@21 j@15", "F F F"),  # within the interval of one that is gone
+        ("k@20 k@25 k@9 k@9", "F D F F"),  # too late to be saved
+        ("k@20 k@25 k@15 k@15", "F D D D"),
+        ("x@30 k@20 k@20", "F F D"),  # late by exactly the interval: saved
+        ("x@31 k@20 k@20", "F F F"),
+        ("k@20 k@31 k@25 k@21 k@20", "F F D D F"),
+    ],
+)
+def test_what_is_older_than_stream_time_less_the_interval_is_gone(tape, want):
+    assert verdicts(tape, 10) == want
+
+
+def test_a_record_without_a_key_passes_and_moves_stream_time():
+    assert verdicts("j@10 -@5 -@5 -@21 j@10", 10) == "F F F F F"
+
+
+def test_what_passes_is_unchanged_and_duplicates_are_counted_and_not_dropped():
+    topology, _ = topology_of(lambda stream: stream.deduplicate_by_key(10, name="once"))
+    driver = TopologyTestDriver(topology)
+    driver.pipe_input("in", "a", None, 1, headers=[("h", b"x")])
+    driver.pipe_input("in", "a", 2, 2)
+    driver.pipe_input("in", "b", 3, 3)
+
+    got = driver.read_outputs("out")
+
+    assert [(r.key, r.value, r.timestamp_ms, r.headers) for r in got] == [("a", None, 1, (("h", b"x"),)), ("b", 3, 3, ())]
+    assert driver.dropped == []
+
+
+# --- identities ----------------------------------------------------------------------------------------------
+
+NAMED = "key | value | time_ms\n a | i | 1\n a | j | 1\n b | i | 1\n a | i | 2\n - | i | 2\n a | - | 2\n a | - | 2\n - | i | 2"
+
+
+def by_key_value(stream: KStream) -> KStream:
+    return stream.deduplicate_by_key_value("value", 10)
+
+
+def by_id(stream: KStream) -> KStream:
+    return stream.deduplicate("value", 10)
+
+
+def test_by_key_and_value_both_must_be_equal_and_neither_null():
+    got = play(by_key_value, NAMED, value=STRING)
+
+    assert [record.arrival for record in got.driver.read_outputs("out")] == [0, 1, 2, 4, 5, 6, 7]
+
+
+def test_by_id_the_key_does_not_matter_and_stays():
+    got = play(by_id, NAMED, value=STRING)
+
+    assert [(record.arrival, record.key) for record in got.driver.read_outputs("out")] == [
+        (0, "a"),
+        (1, "a"),
+        (5, "a"),
+        (6, "a"),
+    ]
+
+
+def test_identities_are_equal_when_their_bytes_are():
+    """
+    -0.0 and 0.0 are equal numbers of other bytes.
+    """
+    got = play(
+        lambda stream: stream.deduplicate("CASE WHEN value < 0 THEN -0.0 ELSE 0.0 END", 10),
+        "key | value | time_ms\n a | 1 | 1\n a | -1 | 1\n a | 2 | 1",
+    )
+
+    assert [record.arrival for record in got.driver.read_outputs("out")] == [0, 1]
+
+
+# --- records that are processed again -------------------------------------------------------------------------
+
+
+def at_offsets(build: Any, *records: tuple[str, int, int | None]) -> list[int]:
+    """Which of (key, time, offset) are forwarded."""
+    topology, _ = topology_of(build)
+    driver = TopologyTestDriver(topology)
+    for key, time, offset in records:
+        driver.pipe_input("in", key, 1, time, offset=offset)
+    return [record.arrival for record in driver.read_outputs("out")]
+
+
+def by_key(stream: KStream) -> KStream:
+    return stream.deduplicate_by_key(10)
+
+
+def test_a_record_at_the_offset_that_was_forwarded_is_the_same_record_again():
+    """
+    After a crash at-least-once processing sees it twice; its duplicate, at offset 8, stays one.
+    """
+    assert at_offsets(by_key, ("a", 0, 7), ("a", 0, 8), ("a", 0, 7), ("a", 5, 7), ("a", 0, 9)) == [0, 2, 3]
+
+
+def test_a_record_that_a_punctuator_made_has_no_offset_and_never_is_one_again():
+    assert at_offsets(by_key, ("a", 0, None), ("a", 1, None), ("a", 2, 0)) == [0]
+
+
+def twice(stream: KStream) -> KStream:
+    return stream.flat_map_values(lambda value: [value, value]).deduplicate_by_key(10)
+
+
+def operator_of(by: str = "key", interval: int = 10, semantics: str = "kafka") -> Deduplicate:
+    place = place_of(wants_old=False, counts_bytes=False)
+    selector = None if by == "key" else bind("value", place.shape, "node")
+    return Deduplicate(place, by=by, interval_ms=interval, id_selector=selector, semantics=semantics)
+
+
+@pytest.mark.parametrize(("semantics", "want"), [("kafka", [0, 1, 2]), ("kip", [0, 2])])
+def test_records_that_one_record_caused_are_one_again_by_the_letter_and_duplicates_by_intention(semantics, want):
+    """
+    Two records of one cause share its offset; the third is of another cause, at the same offset.
+    """
+    operator = operator_of(semantics=semantics)
+    tape = [Change("a", None, 1, "x", offset=7), Change("a", None, 2, "y", offset=7), Change("a", None, 3, "z", offset=7)]
+
+    got = run_chunks(operator, tape, [], causes=[0, 0, 1])
+
+    assert [int(emitted.change.new in "xyz" and "xyz".index(emitted.change.new)) for emitted in got] == want
+
+
+# --- where the tape is cut -----------------------------------------------------------------------------------
+
+
+def by_the_text(tape: list[Change], by: str, interval: int) -> list[int]:
+    """Steps that are forwarded; record by record, from the text."""
+    stream_time, store, forwarded = -1, {}, []
+    for step, record in enumerate(tape):
+        stream_time = max(stream_time, record.time)
+        store = {identity: entry for identity, entry in store.items() if entry[0] >= stream_time - interval}
+        identity = {"key": (record.key,), "key-value": (record.key, record.new), "id": (record.new,)}[by]
+        if None in identity:
+            forwarded.append(step)
+            continue
+        coordinates = (record.topic, record.offset) if record.offset >= 0 else None
+        time, known = store.get(identity, (None, None))
+        if time is not None and coordinates is not None and coordinates == known:
+            forwarded.append(step)
+        elif time is None or abs(record.time - time) > interval:
+            forwarded.append(step)
+            if record.time >= stream_time - interval:
+                store[identity] = record.time, coordinates
+    return forwarded
+
+
+RECORDS = st.builds(
+    Change,
+    key=st.sampled_from(["a", "b", None]),
+    window=st.none(),
+    time=st.integers(0, 40),
+    new=st.sampled_from(["i", "j", "ab", None]),
+    topic=st.sampled_from(["in", "other"]),
+    offset=st.integers(-1, 4),
+).map(lambda record: record._replace(topic="") if record.offset < 0 else record)
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    tape=st.lists(RECORDS, max_size=25),
+    by=st.sampled_from(["key", "key-value", "id"]),
+    interval=st.integers(0, 12),
+    cuts=st.lists(st.integers(0, 25), max_size=4),
+)
+def test_it_says_what_the_text_says_wherever_the_tape_is_cut(tape, by, interval, cuts):
+    cuts = sorted(min(cut, len(tape)) for cut in cuts)
+    want = [(step, tape[step]) for step in by_the_text(tape, by, interval)]
+
+    chunks = run_chunks(operator_of(by, interval), tape, cuts)
+    increments, _ = run_increments(lambda: operator_of(by, interval), tape, cuts)
+
+    assert [(emitted.step, emitted.change) for emitted in chunks] == want
+    assert [(emitted.step, emitted.change) for emitted in increments] == want
+
+
+def test_old_identities_leave_the_store_and_the_durable_table():
+    tape = [Change(key, None, time, "x") for key, time in [("a", 0), ("b", 5), ("c", 11)]]
+
+    _, operator = run_increments(operator_of, tape, [1, 2])
+
+    assert [row["key"] for row in operator.rows().to_pylist()] == ["b", "c"]
+
+
+def test_an_increment_without_records_changes_no_row():
+    _, operator = run_increments(operator_of, [Change("a", None, 0, "x")], [1])
+
+    assert len(operator.changes()) == 0
