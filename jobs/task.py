@@ -110,6 +110,7 @@ class Task:
             wants_old=self.wiring.needs_old(node.name, lambda below: self.counts_bytes or below.max_bytes is not None),
             is_lazy=is_lazy,
             counts_bytes=self.counts_bytes,
+            is_viewed=bool(self.wiring.readers.get(node.name)),
             table=self.graph.tables.get(node.name, TableTraits()),
             above=tuple(self.graph.tables[name] for name in node.inputs if name in self.graph.tables),
             shapes=tuple(input_.shape for input_ in above),
@@ -288,6 +289,8 @@ def empty_input(task: Task) -> Input:
     nothing = pa.table({name: pa.array([], kind) for name, kind in INPUT_COLUMNS.items()})
     tables = [nothing for _ in task.sources]
     for number, source in enumerate(task.sources):
+        if isinstance(source, RepartitionNode) and source.carries_change:
+            tables[number] = nothing.append_column("old", pa.array([], pa.binary()))
         if source.name in task.wiring.imports:
             tables[number] = nothing.set_column(3, "value", pa.array([], source.shape.value.arrow_type))
     return Input(np.zeros(0, np.int16), tuple(tables))

@@ -89,4 +89,5 @@ def tables_of(warehouse: Warehouse, pipeline: str, topology: Topology) -> dict[s
 
 
 def _place(row: dict[str, Any]) -> tuple[Any, ...]:
-    return row["partition"], row["offset"], row.get("node", ""), row.get("window_start_ms") or 0
+    window = row.get("window_start_ms") or 0
+    return row["partition"], row.get("topic", ""), row["offset"], row.get("node", ""), window

@@ -79,6 +79,8 @@ def test_the_books_of_an_increment_name_every_record_that_had_no_effect(tmp_path
             "value": 1,
             "record_time_ms": 3,
             "stream_time_ms": 15,
+            "headers": None,
+            "arrival": None,
         }
     ]
 
@@ -136,7 +138,7 @@ def test_a_full_strict_buffer_ends_the_run_and_names_what_would_have_sufficed(tm
     with pytest.raises(BufferFull) as error:
         run(warehouse, counts(max_records=1))
 
-    assert error.value.place == "final, key 'b'"
+    assert error.value.place == "final, key 'b', window 0 to 10"
     assert error.value.got == "2 records and 0 bytes"
     assert "raise the limit to at least 2 records" in error.value.next_step
     assert error.value.__notes__ == ["in task 0_0 of increment 1"]

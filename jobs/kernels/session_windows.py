@@ -27,9 +27,9 @@ def aggregate_sessions(  # type: ignore[no-untyped-def]
     updates and refusals.
 
     ``windows``: (gap, grace, retention, segment): length of a persistent store's segment, or 0 for an in-memory store.
-    ``asked``: (updates, their old values, final results). ``closing``: (latest end that is closed after each row, latest
-    end that was closed before the batch), for final results. An update's kind is one of the three below. ``lists``: as in
-    window_lists. Refusals of the store (kind 2) do not keep the update from being forwarded.
+    ``asked``: (updates, their old values, final results). ``closing``: (latest end that is closed after each row,
+    latest end that was closed before the batch), for final results. An update's kind is UPDATE, TOMBSTONE or FINAL.
+    ``lists``: as in window_lists. Refusals of the store (kind 2) do not keep the update from being forwarded.
     """
     key, time, begin, end_row = rows
     gap, grace, retention, segment = windows
@@ -154,7 +154,7 @@ def is_expired(end, limit, segment):  # type: ignore[no-untyped-def]
 def rooms(records: int, sessions: int) -> tuple[tuple[np.ndarray, ...], ...]:
     """Empty (updates, program, refusals) arrays for a call over ``records`` rows and ``sessions`` live sessions.
 
-    A record makes one session and one update; every session, new or there before, closes and is merged away at most once.
+    A record makes one session and one update; every session, new or there before, closes and is merged away once.
     """
     most = 3 * records + 2 * sessions
     updates = (

@@ -180,12 +180,13 @@ class Aggregate(StatefulOperator):
         return self.slots.start[slots]
 
     def _visible_from(self) -> np.ndarray:
-        """The first position that the store shows after each row of the batch."""
-        raise NotImplementedError
+        """The first position that the store shows after each row of the batch: any, unless it forgets."""
+        assert self.final is not None
+        return np.zeros(len(self.final.closed), np.int64)
 
     def _order(self, decided: Decisions) -> np.ndarray:
         """Final results in the order in which the store shows them, by the row they leave at."""
-        raise NotImplementedError
+        return np.argsort(decided.row, kind="stable")
 
     def _finals(self) -> Decisions:
         """Results of windows in the store that leave in this batch."""

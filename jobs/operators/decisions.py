@@ -18,7 +18,7 @@ from state.records import Batch, Drops
 
 @dataclass(frozen=True, slots=True)
 class Decisions:
-    """Updates of one kernel call, one element each, and what was refused. Columns as in Batch; ``row`` is the batch's."""
+    """Updates of one kernel call, one element each, and what was refused. Columns as in Batch; ``row``: of it."""
 
     row: np.ndarray
     key: np.ndarray

@@ -30,12 +30,12 @@ _RIGHT = 1
 class Subscriptions(Slots):
     """``key``: foreign key, ``start``: primary key, ``end``: 0. The lists go by foreign key; see the kernel."""
 
-    beside: ClassVar[tuple[str, ...]] = ("hash_a", "hash_b", "partition")
+    beside: ClassVar[tuple[str, ...]] = ("hash_a", "hash_b", "left_partition")
     extra: ClassVar[Mapping[str, type]] = {"following": np.int32, "previous": np.int32}
 
     hash_a: np.ndarray
     hash_b: np.ndarray
-    partition: np.ndarray
+    left_partition: np.ndarray
     following: np.ndarray
     previous: np.ndarray
 
@@ -46,7 +46,7 @@ class Subscriptions(Slots):
         super().__init__()
 
     def columns(self) -> tuple[np.ndarray, ...]:
-        return *super().columns(), self.hash_a, self.hash_b, self.partition
+        return *super().columns(), self.hash_a, self.hash_b, self.left_partition
 
     def lists(self) -> tuple[np.ndarray, ...]:
         return self.first, self.length, self.in_order, self.following, self.previous
@@ -192,7 +192,7 @@ class ForeignKeyJoin(MultiOperator, StatefulOperator):
                 ("primary_key", self.keys.serde.arrow_type),
                 ("hash_a", pa.int64()),
                 ("hash_b", pa.int64()),
-                ("partition", pa.int32()),
+                ("left_partition", pa.int32()),
                 ("record_time_ms", pa.int64()),
             ]
         )
@@ -203,7 +203,7 @@ class ForeignKeyJoin(MultiOperator, StatefulOperator):
             self.keys.typed(self.store.start[slots]),
             pa.array(self.store.hash_a[slots]),
             pa.array(self.store.hash_b[slots]),
-            pa.array(self.store.partition[slots].astype(np.int32)),
+            pa.array(self.store.left_partition[slots].astype(np.int32)),
             pa.array(self.store.time[slots]),
         ]
         return pa.table(columns, schema=self.rows_schema())

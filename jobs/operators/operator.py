@@ -34,6 +34,8 @@ class Place:
     """One operator alone reads the values, once and in part, so they are computed when it asks."""
     counts_bytes: bool = False
     """Suppress buffers count their bytes even without a byte limit."""
+    is_viewed: bool = False
+    """Some operator looks into the node's table."""
     table: TableTraits = field(default_factory=TableTraits)
     """Of the node itself, when it is a table."""
     above: tuple[TableTraits, ...] = ()

@@ -37,11 +37,11 @@ class Lookup:
 
     def accepted(self, batch: Batch, keys: np.ndarray, chunk: Chunk) -> np.ndarray:
         """Which records are joined by ``keys``; the others are booked as refused."""
-        no_key = (keys == NULL_CODE) & (not self.is_left)
-        for reason, refused in ((NULL_KEY, no_key), (NULL_VALUE, ~batch.valid & ~no_key)):
+        has_key = (keys != NULL_CODE) | self.is_left
+        for reason, refused in ((NULL_VALUE, ~batch.valid), (NULL_KEY, batch.valid & ~has_key)):
             rows = np.flatnonzero(refused).astype(np.int32)
             chunk.drop(self.node, batch, Drops(reason, rows, np.ones(len(rows), np.bool_)))
-        return batch.valid & ~no_key
+        return batch.valid & has_key
 
     def join(self, batch: Batch, keys: np.ndarray) -> Batch:
         """Results of the records of ``batch``, each with the table's value of its one of ``keys``."""

@@ -60,9 +60,7 @@ class TableJoin(MultiOperator):
         self.kind, self.joiner = kind, joiner
 
     def process_all(self, batches: tuple[Batch, ...], chunk: Chunk) -> Batch:
-        joined = self._join(batches, chunk)
-        chunk.applied[joined.cause] = True
-        return joined
+        return self._join(batches, chunk)
 
     def _join(self, batches: tuple[Batch, ...], chunk: Chunk) -> Batch:
         sides = [self._side(number, batch, chunk) for number, batch in enumerate(batches)]

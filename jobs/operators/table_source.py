@@ -21,9 +21,7 @@ class TableSource(Operator):
     """Not materialized: what a change replaced is not known."""
 
     def process(self, batch: Batch, chunk: Chunk) -> Batch:
-        kept = with_keys(batch, self.place.node, chunk)
-        chunk.applied[kept.cause] = True
-        return replace(kept, old=None, old_valid=None, latest=None)
+        return replace(with_keys(batch, self.place.node, chunk), old=None, old_valid=None, latest=None)
 
 
 class StoredTableSource(StoredTable):

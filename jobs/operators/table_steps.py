@@ -75,14 +75,17 @@ class TableStep(Operator):
         self.step, self.sends_old, self.skips_nothing = step, sends_old, skips_nothing
 
     def process(self, batch: Batch, chunk: Chunk) -> Batch:
-        chunk.applied[batch.cause] = True
         changed = replace(self.step(batch), old=None, old_valid=None)
         if not self.sends_old:
             return changed
         value, valid = old_values(batch)
         before = self.step(replace(batch, value=value, valid=valid))
         changed = replace(changed, old=before.value, old_valid=before.valid)
-        return changed.where(changed.valid | before.valid) if self.skips_nothing else changed
+        if not self.skips_nothing:
+            return changed
+        goes = changed.valid | before.valid
+        chunk.applied[batch.cause[~goes]] = True
+        return changed.where(goes)
 
 
 class StoredTableStep(StoredTable):

@@ -33,9 +33,21 @@ class Forwarded(NamedTuple):
 
 def chunk_of(changes: int) -> Chunk:
     """A chunk of that many records of one topic, at offsets and times 0, 1, ..."""
-    numbers = np.arange(changes, dtype=np.int64)
-    flags = np.zeros(changes, np.bool_), np.zeros(changes, np.bool_)
-    return Chunk(("in",), 0, np.zeros(changes, np.int16), *(numbers.copy() for _ in range(5)), *flags)
+    numbers, topic = np.arange(changes, dtype=np.int64), np.zeros(changes, np.int16)
+    return Chunk(
+        topics=("in",),
+        partition=0,
+        source=topic,
+        offset=numbers,
+        context_offset=numbers,
+        context_topics=("in",),
+        context_source=topic,
+        time_ms=numbers,
+        stream_time_ms=numbers,
+        tape_time_ms=numbers,
+        applied=np.zeros(changes, np.bool_),
+        refused=np.zeros(changes, np.bool_),
+    )
 
 
 def batch_of(changes: Sequence[Change], keys: Keys, value: Serde) -> Batch:

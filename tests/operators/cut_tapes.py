@@ -6,6 +6,7 @@ name them, and clocks. Keys and values are texts.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -57,18 +58,19 @@ def play(topology: Topology, tape: Sequence[Record], *, chunks: Sequence[int] = 
     """``chunks``/``cuts``: numbers of records before which a chunk, or an increment, begins."""
     played, rows, clocks = Played(), {}, {}
     bounds = sorted({0, *cuts, len(tape)})
-    for begin, end in zip(bounds, bounds[1:], strict=False):
+    for begin, end in pairwise(bounds):
         task = Task(topology, topology.sub_topologies[0])
         tables = {name: _table(task, name, rows.get(name, {})) for name in task.stores}
         task.resume(tables, clocks)
         inner = sorted({begin, end, *(chunk for chunk in chunks if begin < chunk < end)})
-        for first, last in zip(inner, inner[1:], strict=False):
+        for first, last in pairwise(inner):
             _run(task, tape, range(first, last), played)
         rows = {name: _saved(operator, rows.get(name, {})) for name, operator in task.stores.items()}
         clocks = task.clocks()
         played.stores = {name: _sorted(list(found.values())) for name, found in rows.items()}
         for name, operator in task.stores.items():
             assert _sorted(operator.rows().to_pylist()) == played.stores[name], name
+    played.dropped.sort()
     return played
 
 

@@ -96,9 +96,9 @@ def model(kind: Kind, changes: Sequence[Change], retention_ms: int | None) -> Pl
         if change.old is not None and stored is not None:
             result, time = kind.subtractor(change.key, change.old, stored), max(time, stored_time)
         if change.new is not None:
-            if result is None:
-                result = change.new if kind.initializer is None else None
-            if kind.initializer is not None or result is not change.new:
+            if result is None and kind.initializer is None:
+                result = change.new
+            else:
                 started = kind.initializer() if result is None and kind.initializer is not None else result
                 result = kind.adder(change.key, change.new, started)
             time = max(time, stored_time)

@@ -21,7 +21,7 @@ def calls(key, value):
 
 
 def grouped(*changes: Change, is_versioned: bool = False) -> tuple[list[Forwarded], list[bool]]:
-    """What is forwarded, and which changes were applied."""
+    """What is forwarded, and which changes end here."""
     node = TableGroupByNode(
         name="group",
         inputs=("table",),
@@ -55,7 +55,7 @@ def test_the_old_value_leaves_its_group_before_the_new_one_enters_its_own(new, o
     got, applied = grouped(Change("k", new, old, 7))
 
     assert got == [Forwarded(0, *row, 7) for row in want]
-    assert applied == [True]
+    assert applied == [not want]
 
 
 def test_changes_stay_in_order():

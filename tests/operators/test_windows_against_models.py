@@ -35,6 +35,7 @@ def assert_as_the_model(run: Run, model: Model, tape: list[Record], cuts: list[i
 
     assert got.results == want
     assert got.drops == model.drops
+    assert got.puts == (model.puts if run.is_viewed and run.emits_final else [])
     whole: Played = play(run, tape)
     assert (got.rows, got.clocks) == (whole.rows, whole.clocks)
 
@@ -49,12 +50,15 @@ def assert_as_the_model(run: Run, model: Model, tape: list[Record], cuts: list[i
     is_persistent=st.booleans(),
     emits_final=st.booleans(),
     in_python=st.booleans(),
+    is_viewed=st.booleans(),
     cuts=CUTS,
     resumes=st.booleans(),
 )
-def test_hopping_windows(tape, size, advance, grace, longer, is_persistent, emits_final, in_python, cuts, resumes):
+def test_hopping_windows(
+    tape, size, advance, grace, longer, is_persistent, emits_final, in_python, is_viewed, cuts, resumes
+):
     advance, retention = min(size, advance), size + grace + longer
-    run = Run(TimeWindows(size, advance, grace), retention, is_persistent, emits_final, in_python)
+    run = Run(TimeWindows(size, advance, grace), retention, is_persistent, emits_final, in_python, is_viewed=is_viewed)
     model = HoppingModel(grace, retention, is_persistent, emits_final, size=size, advance=advance)
 
     assert_as_the_model(run, model, tape, cuts, resumes)
@@ -69,12 +73,15 @@ def test_hopping_windows(tape, size, advance, grace, longer, is_persistent, emit
     is_persistent=st.booleans(),
     emits_final=st.booleans(),
     in_python=st.booleans(),
+    is_viewed=st.booleans(),
     cuts=CUTS,
     resumes=st.booleans(),
 )
-def test_sliding_windows(tape, difference, grace, longer, is_persistent, emits_final, in_python, cuts, resumes):
+def test_sliding_windows(
+    tape, difference, grace, longer, is_persistent, emits_final, in_python, is_viewed, cuts, resumes
+):
     retention = 2 * difference + grace + longer
-    run = Run(SlidingWindows(difference, grace), retention, is_persistent, emits_final, in_python)
+    run = Run(SlidingWindows(difference, grace), retention, is_persistent, emits_final, in_python, is_viewed=is_viewed)
     model = SlidingModel(grace, retention, is_persistent, emits_final, difference=difference)
 
     assert_as_the_model(run, model, tape, cuts, resumes)
@@ -89,12 +96,13 @@ def test_sliding_windows(tape, difference, grace, longer, is_persistent, emits_f
     is_persistent=st.booleans(),
     emits_final=st.booleans(),
     in_python=st.booleans(),
+    is_viewed=st.booleans(),
     cuts=CUTS,
     resumes=st.booleans(),
 )
-def test_session_windows(tape, gap, grace, longer, is_persistent, emits_final, in_python, cuts, resumes):
+def test_session_windows(tape, gap, grace, longer, is_persistent, emits_final, in_python, is_viewed, cuts, resumes):
     retention = gap + grace + longer
-    run = Run(SessionWindows(gap, grace), retention, is_persistent, emits_final, in_python)
+    run = Run(SessionWindows(gap, grace), retention, is_persistent, emits_final, in_python, is_viewed=is_viewed)
     model = SessionModel(grace, retention, is_persistent, emits_final, gap=gap)
 
     assert_as_the_model(run, model, tape, cuts, resumes)

@@ -105,3 +105,57 @@ class VersionedModel:
         if as_of is None or as_of < self.observed - self.retention:
             return None
         return versions.get(as_of)
+
+
+@dataclass
+class StreamTableModel:
+    """KStreamKTableJoin over a versioned table: with a grace (KIP-923), or without one (None).
+
+    A record is (step, side, key, value, time); a result (step, origin, key, left value, right value or None, time), where
+    origin is the step of the stream's record.
+    """
+
+    retention: int
+    grace: int | None
+    is_left: bool
+    buffer: list[tuple[int, bytes, int, str | None, str]] = field(default_factory=list)
+    observed: int = -1
+    sequence: int = 0
+    dropped: list[int] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.table = VersionedModel(self.retention)
+
+    def process(self, step: int, side: str, key: str | None, value: str | None, time: int) -> list[tuple]:
+        if side == "T":
+            if key is None or self.table.put(key, value, time) == NOT_PUT:
+                self.dropped.append(step)
+            return []
+        if value is None or (key is None and not self.is_left):
+            self.dropped.append(step)
+            return []
+        if self.grace is None or time < self.observed - self.grace:
+            return self._join(step, step, key, value, time)
+        assert key is not None
+        self.observed, self.sequence = max(self.observed, time), self.sequence + 1
+        name = key.encode() + self.sequence.to_bytes(4, "big")
+        self.buffer.append((time, name, step, key, value))
+        results = []
+        for entry in sorted(self.buffer):
+            if entry[0] > self.observed - self.grace:
+                break
+            self.buffer.remove(entry)
+            results += self._join(step, entry[2], entry[3], entry[4], entry[0])
+        return results
+
+    def _join(self, step: int, origin: int, key: str | None, value: str, time: int) -> list[tuple]:
+        found = None if key is None else self.table.get(key, time)
+        if found is None and not self.is_left:
+            return []
+        return [(step, origin, key, value, None if found is None else found[1], time)]
+
+
+def history_of(model: VersionedModel, key: str, times: range) -> list[Any]:
+    """What a store says of every time, None for nothing."""
+    found = (model.get(key, time) for time in times)
+    return [None if version is None else version[1] for version in found]

@@ -119,6 +119,8 @@ class Model:
     drops: list[int] = field(default_factory=list)
     step: int = 0
     results: list[Result] = field(default_factory=list)
+    puts: list[Result] = field(default_factory=list)
+    """What changed in the store, whether it was forwarded or not."""
 
     def process(self, step: int, record: Record) -> list[Result]:
         self.step, self.results = step, []
@@ -132,8 +134,9 @@ class Model:
         self.drops.append(self.step)
 
     def update(self, key: str, window: tuple[int, int], values: tuple | None, time: int) -> None:
+        self.puts.append((self.step, key, window, values, time))
         if not self.emits_final:
-            self.results.append((self.step, key, window, values, time))
+            self.results.append(self.puts[-1])
 
     def emit(self, close: int, size: int, upper: int, lower: int) -> None:
         """Window stores: ``size`` from start to end."""

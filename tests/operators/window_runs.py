@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -34,6 +35,7 @@ class Run:
     emits_final: bool = False
     in_python: bool = False
     wants_old: bool = False
+    is_viewed: bool = False
 
     def start(self) -> Aggregate:
         shape = Shape(KEY, VALUE)
@@ -51,17 +53,18 @@ class Run:
             retention_ms=self.retention_ms,
             is_persistent=self.is_persistent,
         )
-        place = Place("all", shape, Keys(KEY), wants_old=self.wants_old)
+        place = Place("all", shape, Keys(KEY), wants_old=self.wants_old, is_viewed=self.is_viewed)
         return aggregate(node, place, aggregation, emits_final=self.emits_final)
 
 
 @dataclass
 class Played:
-    """What came of a tape: results as the models give them, steps of refusals, old values, and the last state."""
+    """What came of a tape: results and puts as the models give them, steps of refusals, old values, the last state."""
 
     results: list[Result] = field(default_factory=list)
     drops: list[int] = field(default_factory=list)
     old: list[Any] = field(default_factory=list)
+    puts: list[Result] = field(default_factory=list)
     rows: list[dict[str, Any]] = field(default_factory=list)
     clocks: Clocks = field(default_factory=dict)
 
@@ -105,11 +108,15 @@ def play(run: Run, tape: Sequence[Record], cuts: Sequence[int] = (), *, resumes:
     operator.resume(operator.rows_schema().empty_table(), {})
     durable: dict[tuple, dict[str, Any]] = {}
     bounds = [0, *sorted(min(cut, len(tape)) for cut in cuts), len(tape)]
-    for begin, end in zip(bounds, bounds[1:], strict=False):
+    for begin, end in pairwise(bounds):
         if resumes and begin:
             operator = _again(run, operator, durable)
         batch, chunk = batch_of(tape[begin:end], operator.place.keys)
-        _collect(played, operator.process(batch, chunk), chunk, begin)
+        out = operator.process(batch, chunk)
+        played.results += results_of(out, begin)
+        played.puts += [] if operator.puts is None else results_of(operator.puts, begin)
+        played.drops += sorted(int(step) + begin for _, cause, _ in chunk.drops for step in cause)
+        played.old += [] if out.old is None else [values_of(value) for value in out.old.all().to_pylist()]
     rows, played.clocks = operator.rows(), operator.clocks()
     played.rows = sorted(rows.to_pylist(), key=repr)
     return played
@@ -128,15 +135,11 @@ def _again(run: Run, operator: Aggregate, durable: dict[tuple, dict[str, Any]]) 
     return fresh
 
 
-def _collect(played: Played, out: Batch, chunk: Chunk, begin: int) -> None:
+def results_of(out: Batch, begin: int) -> list[Result]:
+    """Rows of a batch as the models give them; its first record was the tape's number ``begin``."""
     assert np.all(np.diff(out.cause) >= 0)
     keys = out.keys.typed(out.key).to_pylist()
     windows = zip(out.window_start_ms.tolist(), out.window_end_ms.tolist(), strict=True)
     values = [values_of(value) for value in out.value.all().to_pylist()]
     assert [value is not None for value in values] == out.valid.tolist()
-    steps = (out.cause + begin).tolist()
-    played.results += list(zip(steps, keys, windows, values, out.time_ms.tolist(), strict=True))
-    played.drops += [int(step) + begin for _, cause, _ in chunk.drops for step in cause]
-    played.drops.sort()
-    if out.old is not None:
-        played.old += [values_of(value) for value in out.old.all().to_pylist()]
+    return list(zip((out.cause + begin).tolist(), keys, windows, values, out.time_ms.tolist(), strict=True))

@@ -4,7 +4,16 @@ from datetime import timedelta
 
 import pytest
 
-from jobs.topology import Materialized, SessionWindows, Suppressed, TimeWindows
+from jobs.topology import (
+    BufferConfig,
+    JoinWindows,
+    Materialized,
+    SessionWindows,
+    SlidingWindows,
+    Suppressed,
+    TimeWindows,
+    UnlimitedWindows,
+)
 from state.errors import ConfigError
 
 
@@ -29,6 +38,28 @@ def test_the_smallest_values_are_taken():
     SessionWindows.with_inactivity_gap(0)
     Suppressed.until_window_closes(max_records=0, max_bytes=0)
     Materialized(retention=15).retention_ms(TimeWindows.of_size(10, grace=5), "count")
+    SlidingWindows.of_time_difference(0)
+    JoinWindows.of_time_difference_with_no_grace(5).before(-5)
+    Materialized.versioned("store", 0, segment_interval=1)
+
+
+def test_a_join_window_may_be_on_one_side():
+    assert JoinWindows.of_time_difference_and_grace("5s", 1).before(-2_000) == JoinWindows(-2_000, 5_000, 1)
+    assert JoinWindows.of_time_difference_with_no_grace(5).after(0) == JoinWindows(5, 0, 0)
+
+
+def test_buffers_say_what_they_do_when_they_are_full():
+    strict = BufferConfig(5, 7, "shut-down")
+
+    assert BufferConfig.max_records(5).with_max_bytes(7) == BufferConfig(5, 7, "emit-early")
+    assert BufferConfig.max_bytes(7).with_max_records(5).shut_down_when_full() == strict
+    assert strict.emit_early_when_full() == BufferConfig(5, 7, "emit-early")
+    assert strict.spill_to_disk_when_full() == BufferConfig(5, 7, "spill")
+    assert strict.with_no_bound() == BufferConfig.unbounded() == BufferConfig(None, None, "shut-down")
+    assert Suppressed.until_window_closes(max_records=5, max_bytes=7).buffer == strict
+    assert Suppressed.until_time_limit(1, max_records=5).buffer == BufferConfig(5, None, "emit-early")
+    assert Suppressed.until_time_limit(1, strict).buffer is strict
+    assert Suppressed.until_window_closes().buffer == BufferConfig.unbounded()
 
 
 @pytest.mark.parametrize(
@@ -63,6 +94,55 @@ def test_the_smallest_values_are_taken():
         (
             lambda: Suppressed.until_window_closes(max_bytes=-1),
             "Suppressed max_bytes: expected 0 or more, got -1; correct the limit",
+        ),
+        (
+            lambda: Suppressed.until_window_closes(BufferConfig.max_records(5)),
+            "until_window_closes buffer: expected a strict buffer, got one that emits early; "
+            "add shut_down_when_full() or spill_to_disk_when_full()",
+        ),
+        (
+            lambda: Suppressed.until_time_limit(-1),
+            "until_time_limit wait: expected 0 ms or more, got -1 ms; correct the duration",
+        ),
+        (
+            lambda: Suppressed.until_time_limit(1, BufferConfig.unbounded(), max_bytes=5),
+            "Suppressed: expected a buffer or its limits, got both; give one of them",
+        ),
+        (
+            lambda: SlidingWindows.of_time_difference(-1),
+            "SlidingWindows time difference: expected 0 ms or more, got -1 ms; correct the duration",
+        ),
+        (
+            lambda: SlidingWindows.of_time_difference(1, grace=-1),
+            "SlidingWindows grace: expected 0 ms or more, got -1 ms; correct the duration",
+        ),
+        (
+            lambda: UnlimitedWindows.of(-1),
+            "UnlimitedWindows start: expected 0 ms or more, got -1 ms; correct the duration",
+        ),
+        (
+            lambda: JoinWindows.of_time_difference_with_no_grace(-1),
+            "JoinWindows before + after: expected 0 ms or more, got -1 ms and -1 ms; correct one of them",
+        ),
+        (
+            lambda: JoinWindows.of_time_difference_with_no_grace(5).before(-6),
+            "JoinWindows before + after: expected 0 ms or more, got -6 ms and 5 ms; correct one of them",
+        ),
+        (
+            lambda: JoinWindows.of_time_difference_with_no_grace(5).after(-6),
+            "JoinWindows before + after: expected 0 ms or more, got 5 ms and -6 ms; correct one of them",
+        ),
+        (
+            lambda: JoinWindows.of_time_difference_and_grace(5, -1),
+            "JoinWindows grace: expected 0 ms or more, got -1 ms; correct the duration",
+        ),
+        (
+            lambda: Materialized.versioned("store", -1),
+            "Materialized history_retention: expected 0 ms or more, got -1 ms; correct it",
+        ),
+        (
+            lambda: Materialized.versioned("store", 5, segment_interval=0),
+            "Materialized segment_interval: expected 1 ms or more, got 0 ms; correct it",
         ),
         (
             lambda: Materialized(store="rocksdb"),
