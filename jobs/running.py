@@ -93,7 +93,8 @@ class Running:
             self._forwarded[name] = batch
         if name in self.wiring.exports:
             self._sent[name] = self.wiring.seen(batch, name, TableView.BEFORE)
-            self._tables[name] = export_table(batch)
+            self._tables[name] = export_table(batch, self.chunk)
+            self.chunk.applied[batch.cause] = True
 
     def _send(self, node: RepartitionNode, batch: Batch) -> None:
         self.chunk.applied[batch.cause] = True

@@ -243,9 +243,7 @@ class Task:
 
     def _is_topic(self, input_: Input) -> np.ndarray:
         """Rows that Kafka would have taken from a topic."""
-        inlined = [
-            n for n, source in enumerate(self.sources) if isinstance(source, RepartitionNode) and source.is_ours
-        ]
+        inlined = [n for n, source in enumerate(self.sources) if isinstance(source, RepartitionNode) and source.is_ours]
         return np.isin(input_.source, inlined, invert=True) if inlined else np.ones(len(input_), np.bool_)
 
     def _advance(self, time_ms: np.ndarray, takes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -265,7 +263,9 @@ class Task:
 
     def _count(self, chunk: Chunk, unread: np.ndarray) -> None:
         self.counts.add(chunk, unread, chunk.is_record)
-        is_landed = np.array([isinstance(source, SourceNode) for source in self.sources])
+        is_landed = np.array(
+            [source in self.sub_topology.sources and isinstance(source, SourceNode) for source in self.sources]
+        )
         if is_landed.all():
             self.landed = self.counts
         else:

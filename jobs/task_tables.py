@@ -127,14 +127,18 @@ def repartition_table(node: RepartitionNode, batch: Batch, chunk: Chunk, partiti
     return pa.table(columns)
 
 
-def export_table(batch: Batch) -> pa.Table:
-    """A table's changes for a later part of the same task: cause, timestamp, key, value and what else the batch has."""
+def export_table(batch: Batch, chunk: Chunk) -> pa.Table:
+    """Records for a later part of the same task: cause, timestamp, key, value and what else the batch has."""
+    topic, offset = batch.coordinates(chunk)
     columns = {
         "cause": batch.cause,
         "timestamp": batch.time_ms,
         "key": batch.keys.take(batch.key).cast(pa.binary()),
         "value": batch.value.all(),
         "headers": _headers(batch),
+        "offset": chunk.offset[batch.cause],
+        "context_offset": _nullable(offset, offset),
+        "context_topic": pa.array(chunk.context_topics, pa.string()).take(_nullable(topic, offset)),
     }
     if batch.old is not None:
         columns["old"] = batch.old.all()
@@ -215,7 +219,8 @@ def dropped_table(chunk: Chunk) -> pa.Table:
     dropped = chunk.refused & ~chunk.applied
     schema = _DROPPED.append(pa.field("cause", pa.int32()))
     pieces = [schema.empty_table()]
-    topics = pa.array(chunk.topics, pa.string())
+    topics = pa.array([*chunk.topics, *chunk.context_topics], pa.string())
+    source = np.where(chunk.is_record, chunk.source, len(chunk.topics) + chunk.context_source)
     for node, cause, drops in chunk.drops:
         n = len(cause)
         numbers = (drops.limit_ms, drops.window_start_ms, drops.window_end_ms)
@@ -223,12 +228,12 @@ def dropped_table(chunk: Chunk) -> pa.Table:
         columns = [
             pa.array([node] * n, pa.string()),
             pa.array([drops.reason] * n, pa.string()),
-            topics.take(pa.array(chunk.source[cause])),
+            topics.take(pa.array(source[cause])),
             pa.array(chunk.offset[cause]),
             pa.array(chunk.time_ms[cause]),
             pa.array(stream_time),
             *(pa.nulls(n, pa.int64()) if column is None else pa.array(column) for column in numbers),
-            pa.array(drops.is_record & dropped[cause]),
+            pa.array(drops.is_record & dropped[cause] & chunk.is_record[cause]),
             pa.array(cause.astype(np.int32)),
         ]
         pieces.append(pa.table(columns, schema=schema))

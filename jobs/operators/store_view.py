@@ -47,6 +47,7 @@ class StoreView(TableView):
 
     def feed(self, forwarded: Mapping[str, Batch]) -> None:
         puts = recoded(forwarded[self.owner], self.keys)
+        puts = puts.where(puts.key >= 0)  # a global table's records come as they are
         self._puts, self._at = puts, self.table.slots.enter(puts.key, puts.window_start_ms, puts.window_end_ms)
 
     def get(self, asking: Batch, keys: np.ndarray, as_of_ms: np.ndarray | None = None) -> Found:

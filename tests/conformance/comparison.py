@@ -75,7 +75,7 @@ def _ending_rows(want: Result, got: Result) -> list[tuple[str, str, str]]:
         for field in ("phase", "error", "failed_at")
     ]
     if _differs(rows):
-        rows.append(("(message)", want.get("message", _NOTHING), got.get("message", _NOTHING)))
+        rows.append(("(message)", want.get("message") or _NOTHING, got.get("message") or _NOTHING))
     return rows
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from jobs.test_driver import TopologyTestDriver
 from jobs.topology import Serde, Topology
-from jobs.topology.nodes import SuppressNode
+from jobs.topology.nodes import DeduplicateNode, SuppressNode
 from state.errors import BufferFull, ConfigError, NullKey, TaskFailed, TopologyError
 from tests.conformance.scenarios import Record, Scenario
 from tests.conformance.translation import OUTPUT, topic_serdes, translate
@@ -95,14 +95,15 @@ def _played_until(driver: TopologyTestDriver, records: Sequence[Record], last: i
 
 
 def _pipe(driver: TopologyTestDriver, records: Sequence[Record]) -> None:
-    """Values are encoded a topic at a time."""
+    """Values are encoded a topic at a time. Only a deduplicate looks at offsets, so only one is told of them."""
+    deduplicates = any(isinstance(node, DeduplicateNode) for node in driver.topology.graph.nodes.values())
     encoded = {}
     for topic, serde in topic_serdes(records).items():
         values = [record["value"] for record in records if record["topic"] == topic]
         encoded[topic] = iter(serde.encode(serde.from_python(values)).to_pylist())
     for record in records:
         topic, key = record["topic"], record["key"]
-        offset = {"offset": record["offset"]} if "offset" in record else {}
+        offset = {"offset": record["offset"]} if deduplicates and "offset" in record else {}
         key_bytes = None if key is None else key.encode()
         driver.pipe_bytes(topic, key_bytes, next(encoded[topic]), record["ts"], **offset)
 

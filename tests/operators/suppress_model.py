@@ -31,7 +31,7 @@ class Emitted(NamedTuple):
 
 
 class Full(Exception):
-    """The buffer is over its limit: (step, records, bytes)."""
+    """The buffer is over its limit: (step, what left at that step before)."""
 
 
 @dataclass
@@ -62,7 +62,7 @@ class SuppressModel:
         emitted = self.evict(lambda first: first[0] <= self.stream_time - self.wait)
         if self.is_full():
             if not self.emits_early:
-                raise Full(self.step, len(self.buffer), self.size())
+                raise Full(self.step, emitted)
             emitted += self.evict(lambda _: self.is_full())
         return emitted
 

@@ -35,7 +35,7 @@ class Output(NamedTuple):
 
 @dataclass
 class Played:
-    """``drops``: (step, reason); ``stores``: durable rows by store, as Python dicts; ``applied`` and ``dropped``: counts."""
+    """``drops``: (step, reason). ``stores``: durable rows by store. ``applied``, ``dropped``: counts of records."""
 
     outputs: list[Output] = field(default_factory=list)
     drops: list[tuple[int, str]] = field(default_factory=list)
@@ -99,7 +99,9 @@ def _input(task: Task, records: Sequence[Record]) -> Input:
 
 
 def merged(operator: Any, rows: pa.Table | None) -> pa.Table:
-    """Durable rows after an increment: those of before with its changes; they must be what the operator shows."""
+    """Durable rows after an increment: those of before with its changes. They must be what the operator shows, except
+    that rows of forgotten windows may still be there.
+    """
     schema = operator.rows_schema()
     names = [name for name in operator.row_key if name in schema.names]
 
@@ -114,5 +116,5 @@ def merged(operator: Any, rows: pa.Table | None) -> pa.Table:
         else:
             merged[identity(row)] = row
     shown = {identity(row): row for row in operator.rows().to_pylist()}
-    assert merged == shown
+    assert shown == {name: row for name, row in merged.items() if name in shown or "window_start_ms" not in names}
     return pa.Table.from_pylist(list(merged.values()), schema=schema)

@@ -38,7 +38,9 @@ def of_callables(returns: Serde, initializer: Any, adder: Any, subtractor: Any) 
     return Kind(options, returns, initializer, adder, subtractor)
 
 
-COUNT = Kind({"function": "count"}, LONG, lambda: 0, lambda _, value, total: total + 1, lambda _, value, total: total - 1)
+COUNT = Kind(
+    {"function": "count"}, LONG, lambda: 0, lambda _, value, total: total + 1, lambda _, value, total: total - 1
+)
 SUM = Kind(
     {"function": "sum"}, LONG, lambda: 0, lambda _, value, total: total + value, lambda _, value, total: total - value
 )

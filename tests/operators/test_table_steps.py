@@ -1,4 +1,4 @@
-"""Sources, filter and map_values of tables: what is forwarded, what is kept (KTableSource, KTableFilter, KTableMapValues)."""
+"""Sources, filter and map_values of tables: what they forward, what they keep (KTableSource, KTableFilter)."""
 
 import pytest
 

@@ -19,7 +19,9 @@ BARE = {"sends_old": False, "is_stored": False}
 BARE_OLD = {"sends_old": True, "is_stored": False}
 
 records = st.lists(
-    st.builds(Record, st.sampled_from(TOPICS), st.sampled_from(KEYS), st.sampled_from((None, 1, 2, 3)), st.integers(0, 9)),
+    st.builds(
+        Record, st.sampled_from(TOPICS), st.sampled_from(KEYS), st.sampled_from((None, 1, 2, 3)), st.integers(0, 9)
+    ),
     max_size=24,
 )
 places = st.sets(st.integers(0, 24), max_size=3)
@@ -165,9 +167,7 @@ def played_by_model(name: str, tape: list[Record]) -> tuple[list[Output], list[t
     step = 0
 
     sources: Sources = {
-        topic: Source(
-            lambda: drops.append((step, "null-key")), is_stored=topic in stored, sends_old=topic in sends_old
-        )
+        topic: Source(lambda: drops.append((step, "null-key")), is_stored=topic in stored, sends_old=topic in sends_old)
         for topic in TOPICS
     }
     result = model(*sources.values())
