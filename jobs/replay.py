@@ -20,10 +20,11 @@ from jobs.increment_report import (
     total_lateness,
     total_numbers,
 )
+from jobs.kernels.queues import NO_MORE
 from jobs.planner import Landed, Plan, Planner
 from jobs.runner import ImportedStore, Runner, TaskDescription, TaskReport, exchange_folder, table_schema
 from jobs.task import compile_kernels, wirings
-from jobs.task_tape import NO_MORE, Queue
+from jobs.task_tape import Queue
 from jobs.topology.nodes import SourceNode
 from jobs.topology.topology import SubTopology, Topology
 from state.commit import commit_files

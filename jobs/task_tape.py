@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from jobs.arrivals import LANDED
-from jobs.kernels.queues import merge_queues
+from jobs.kernels.queues import NO_MORE, merge_queues
 from jobs.tape import Slice
 from jobs.task_tables import Input, integers
 from state.errors import LandingError
@@ -24,7 +24,6 @@ from state.tables import open_filesystem
 PLACE_COLUMNS = ("cause_time_ms", "cause_sub", "cause_partition", "cause_offset", "cause_depth", "cause_number")
 """Time of the tape (or arrival), sub-topology, partition and position of the landed record; how many repartitions lie
 between (or the number among what it caused); number of the row in the tree of causes (arrival only, else LANDED)."""
-NO_MORE = np.iinfo(np.int64).max
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,7 +217,7 @@ class TaskTape:
             integers(table, "timestamp" if queue.slice is not None else "cause_time_ms", -1)
             for queue, table in zip(self.queues, tables, strict=True)
         ]
-        heap = np.arange(len(tables)) if self.heap is None or len(self.heap) != len(tables) else np.array(self.heap)
+        heap = np.array(self.heap or [], np.int64)
         beyond = np.array([queue.beyond_ms for queue in self.queues], np.int64)
         which, row, after = merge_queues(times, beyond, heap)
         self.heap = after.tolist()

@@ -32,8 +32,7 @@ from tests.laws.topologies import everything
 from tests.source_tree import ROOT, files, matches, package_modules, refuse
 
 GUARANTEE_COLUMNS = ["id", "sentence", "KIP", "operator", "check", "status"]
-DSL = (StreamsBuilder, KStream, KGroupedStream, KTable, TimeWindows, SessionWindows, Suppressed, Materialized)
-NOT_OF_THE_DSL = frozenset({"shape", "retention_ms", "wait_ms", "kind"})
+DSL = tuple(each for each in vars(topology).values() if inspect.isclass(each)) + ()
 WINDOW = ["window_start_ms", "window_end_ms"]
 
 

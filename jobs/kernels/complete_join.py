@@ -3,7 +3,7 @@
 Rule: a version that is put is valid up to the next one of its key, and in that time it meets what the other table
 showed at its beginning, and every version of the other table that began in it. Each of them is one result, at the time
 at which the later of the two began, the oldest first. Where the other table no longer tells what it showed so long ago,
-the first result is at the oldest time for which it does.
+the first result is at the oldest time for which it does. A last one is what follows at the version's end.
 """
 
 import numpy as np
@@ -20,7 +20,7 @@ def meet_versions(meeting, begin, changes, retentions, stores, journal, results)
 
     It stops before a change for which there may be no room. ``changes``, ``retentions``, ``stores``: of both sides, a
     change is (key, time, reference). ``results``: (place, time, reference and time of this side's value before, the
-    same of the other side's value, whether it is the newest result of its key).
+    same of the other side's value, whether it is the newest result of its key, whether it is what follows).
     """
     which, row = meeting
     place, n = begin, 0
@@ -28,19 +28,38 @@ def meet_versions(meeting, begin, changes, retentions, stores, journal, results)
         side, r = which[place], row[place]
         mine, other = (stores[0], stores[1]) if side == 0 else (stores[1], stores[0])
         key, time, reference = changes[side][0][r], changes[side][1][r], changes[side][2][r]
-        if n + 2 + 2 * newer(key, time, other) > results[0].shape[0]:
+        if n + 3 + 2 * newer(key, time, other) > results[0].shape[0]:
             break
-        slot = find(key, time, retentions[side], mine)
-        before, before_time = (np.int64(TOMBSTONE), np.int64(-1)) if slot < 0 else (mine[3][slot], mine[1][slot])
+        before, before_time = shown_at(key, time, retentions[side], mine)
         until = put(key, time, reference, retentions[side], mine, journal)
         if until != NOT_PUT:
             first = n
             n = add_results(key, time, LATEST if until == IS_LATEST else until, retentions[1 - side], other, results, n)
             for i in range(first, n):
                 results[0][i], results[2][i], results[3][i] = place, before, before_time
-                results[6][i] = until == IS_LATEST and i == n - 1
+                results[6][i], results[7][i] = until == IS_LATEST and i == n - 1, False
+            if until != IS_LATEST:
+                add_what_follows(place, key, until, retentions[side], retentions[1 - side], mine, other, results, n)
+                n += 1
         place += 1
     return place, n
+
+
+@njit(cache=True)
+def add_what_follows(place, key, time, retention, other_retention, mine, other, results, n):  # type: ignore[no-untyped-def]
+    """What both tables show at the end of a version."""
+    results[0][n], results[1][n], results[6][n], results[7][n] = place, time, False, True
+    results[2][n], results[3][n] = shown_at(key, time, retention, mine)
+    results[4][n], results[5][n] = shown_at(key, time, other_retention, other)
+
+
+@njit(cache=True)
+def shown_at(key, time, retention, versions):  # type: ignore[no-untyped-def]
+    """Reference and time of the version as of a time, TOMBSTONE and -1 when there is none."""
+    slot = find(key, time, retention, versions)
+    if slot < 0:
+        return np.int64(TOMBSTONE), np.int64(-1)
+    return versions[3][slot], versions[1][slot]
 
 
 @njit(cache=True)
@@ -83,18 +102,15 @@ def add_results(key, time, until, retention, versions, results, n):  # type: ign
 @njit(cache=True)
 def begin_of(key, time, until, retention, versions):  # type: ignore[no-untyped-def]
     """(time of the first result, reference and time of what the other table shows then)."""
-    start, reference = versions[1], versions[3]
     limit = versions[7][OBSERVED_MS] - retention
-    slot = find(key, time, retention, versions)
-    if slot < 0 and time < limit < until:
-        known = find(key, limit, retention, versions)
-        if known >= 0 and start[known] < limit:
-            return limit, reference[known], start[known]
-    if slot < 0:
-        return time, np.int64(TOMBSTONE), np.int64(-1)
-    return time, reference[slot], start[slot]
+    reference, since = shown_at(key, time, retention, versions)
+    if since < 0 and time < limit < until:
+        known, known_since = shown_at(key, limit, retention, versions)
+        if 0 <= known_since < limit:
+            return limit, known, known_since
+    return time, reference, since
 
 
 def room(results: int) -> tuple[np.ndarray, ...]:
     """Empty ``results``."""
-    return (*(np.empty(results, np.int64) for _ in range(6)), np.empty(results, np.bool_))
+    return (*(np.empty(results, np.int64) for _ in range(6)), *(np.empty(results, np.bool_) for _ in range(2)))

@@ -40,13 +40,17 @@ def poll(heap, size, head_time):  # type: ignore[no-untyped-def]
     return first
 
 
+NO_MORE = np.iinfo(np.int64).max
+"""Time of the next record of a queue that has none."""
+
+
 @njit(cache=True)
 def take_in_order(times, begins, ends, beyond, heap, size, which, row):  # type: ignore[no-untyped-def]
     """Take rows ``begins[q]`` up to ``ends[q]`` of every queue q, whose times are ``times[begins[q]:ends[q]]``.
 
-    ``beyond[q]``: time of the queue's next record after these, or the largest int64 when there is none. ``heap``: queues
-    in the order of the heap's array, all of ``size``; written as it stands when the last row was taken. Writes the
-    queue and row of every record taken into ``which`` and ``row``; returns how many.
+    ``beyond[q]``: time of the queue's next record after these, or NO_MORE. ``heap``: the queues that have a record, in
+    the order of the heap's array, ``size`` of them; written as it stands when the last row was taken. Writes the queue
+    and row of every record taken into ``which`` and ``row``; returns how many queues the heap then holds.
     """
     queues = begins.shape[0]
     head, head_time = begins.copy(), np.empty(queues, np.int64)
@@ -54,19 +58,23 @@ def take_in_order(times, begins, ends, beyond, heap, size, which, row):  # type:
     for q in range(queues):
         head_time[q] = times[head[q]] if head[q] < ends[q] else beyond[q]
         left += ends[q] - begins[q]
-    taken = 0
-    while taken < left:
+    taken, total = 0, left
+    while taken < total:
         q = poll(heap, size, head_time)
+        size -= 1
         if head[q] >= ends[q]:  # its next record is for a later increment: behind all of this one
-            head_time[q] = np.iinfo(np.int64).max
-            offer(heap, size - 1, q, head_time)
+            head_time[q] = NO_MORE
+            offer(heap, size, q, head_time)
+            size += 1
             continue
         which[taken], row[taken] = q, head[q] - begins[q]
         taken += 1
         head[q] += 1
         head_time[q] = times[head[q]] if head[q] < ends[q] else beyond[q]
-        offer(heap, size - 1, q, head_time)
-    return taken
+        if head_time[q] != NO_MORE:
+            offer(heap, size, q, head_time)
+            size += 1
+    return size
 
 
 def merge_queues(
@@ -74,28 +82,22 @@ def merge_queues(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """(queue int16, row int64) of all records in the order in which PartitionGroup takes them, and the heap after.
 
-    ``times``: of each queue's records, in ms; ``beyond``: time of each queue's next record after these (int64 maximum for
-    none); ``heap``: queue numbers in the order of the heap's array, at first as the queues were added.
+    ``times``: of each queue's records, in ms; ``beyond``: time of each queue's next record after these, NO_MORE for
+    none; ``heap``: the queues that had a record when the increment before ended, in the order of the heap's array;
+    others are added behind them in order of their numbers.
     """
     lengths = np.array([len(column) for column in times], np.int64)
     ends = np.cumsum(lengths)
-    which, row = np.empty(int(lengths.sum()), np.int16), np.empty(int(lengths.sum()), np.int64)
-    head_time = np.array([column[0] if len(column) else after for column, after in zip(times, beyond, strict=True)])
-    order = heap.astype(np.int64)
-    if (np.diff(head_time[order]) < 0).any() and not _is_heap(order, head_time):
-        order = _heap_of(order, head_time)
+    total = int(lengths.sum())
+    which, row = np.empty(total, np.int16), np.empty(total, np.int64)
     flat = np.concatenate([*times, np.zeros(1, np.int64)]).astype(np.int64)
-    take_in_order(flat, ends - lengths, ends, beyond.astype(np.int64), order, len(order), which, row)
-    return which, row, order
-
-
-def _is_heap(order: np.ndarray, head_time: np.ndarray) -> bool:
-    return all(head_time[order[at]] >= head_time[order[(at - 1) >> 1]] for at in range(1, len(order)))
-
-
-def _heap_of(order: np.ndarray, head_time: np.ndarray) -> np.ndarray:
-    """Queues offered one after the other, as at the start."""
-    heap = np.zeros(len(order), np.int64)
-    for size, queue in enumerate(order.tolist()):
-        offer(heap, size, queue, head_time)
-    return heap
+    head_time = np.where(lengths > 0, flat[ends - lengths], beyond)
+    order = np.zeros(len(times), np.int64)
+    known = [queue for queue in heap.tolist() if head_time[queue] != NO_MORE]
+    new = [queue for queue in range(len(times)) if queue not in known and head_time[queue] != NO_MORE]
+    size = 0
+    for queue in (*known, *new):
+        offer(order, size, queue, head_time)
+        size += 1
+    size = take_in_order(flat, ends - lengths, ends, beyond.astype(np.int64), order, size, which, row)
+    return which, row, order[:size]

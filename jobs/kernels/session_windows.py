@@ -36,9 +36,6 @@ def aggregate_sessions(  # type: ignore[no-untyped-def]
     is_asked, with_old, wants_final = asked
     s_key, s_start, s_end, s_time, s_flags, _, free, counts = slots
     head, following = lists
-    u_row, u_key, u_start, u_end, u_kind, u_stream_time = updates
-    p_flags, p_slot, p_argument = program
-    r_row, r_kind, r_start, r_end, r_stream_time, r_limit = refusals
     n_updates, n_program, n_refusals, observed = 0, 0, 0, totals[STREAM_TIME]
     tombstone = EMIT | (OLD if with_old else 0)
     found = np.empty(16, np.int32)
@@ -61,39 +58,33 @@ def aggregate_sessions(  # type: ignore[no-untyped-def]
                     start, end = min(start, s_start[slot]), max(end, s_end[slot])
                 slot = following[slot]
         if k < 0 or end < close:
-            r_row[n_refusals], r_kind[n_refusals], r_start[n_refusals], r_end[n_refusals] = row, k >= 0, start, end
-            r_stream_time[n_refusals], r_limit[n_refusals] = observed, close
+            refuse(refusals, n_refusals, row, k >= 0, start, end, observed, close)
             n_refusals += 1
             continue
         counts[FREE_TOP] -= 1
         merged = free[counts[FREE_TOP]]
         flags = START
         for f in range(n_found - 1, -1, -1):  # found by falling end, merged by rising end
-            p_flags[n_program], p_slot[n_program], p_argument[n_program] = flags | MERGE, merged, found[f]
+            enter(program, n_program, flags | MERGE, merged, found[f])
             n_program += 1
             flags = 0
-        has_tombstones = start != t or end != t
+        has_tombstones = is_asked and (start != t or end != t)
         for f in range(n_found - 1, -1, -1):
             slot = found[f]
             if wants_final and has_closed(closing, s_end[slot], row):  # it left before; its value stood until now
-                p_flags[n_program], p_slot[n_program], p_argument[n_program] = EMIT, slot, -1
-                n_program += 1
-                u_row[n_updates], u_key[n_updates] = np.searchsorted(closing[0], s_end[slot]), k
-                u_start[n_updates], u_end[n_updates], u_kind[n_updates] = s_start[slot], s_end[slot], FINAL
-                n_updates += 1
-            if is_asked and has_tombstones:
-                p_flags[n_program], p_slot[n_program], p_argument[n_program] = tombstone, slot, -1
-                n_program += 1
-                u_row[n_updates], u_key[n_updates], u_kind[n_updates] = row, k, TOMBSTONE
-                u_start[n_updates], u_end[n_updates], u_stream_time[n_updates] = s_start[slot], s_end[slot], observed
-                n_updates += 1
+                enter(program, n_program, EMIT, slot, -1)
+                left = np.searchsorted(closing[0], s_end[slot])
+                show(updates, n_updates, left, k, s_start[slot], s_end[slot], FINAL, observed)
+                n_program, n_updates = n_program + 1, n_updates + 1
+            if has_tombstones:
+                enter(program, n_program, tombstone, slot, -1)
+                show(updates, n_updates, row, k, s_start[slot], s_end[slot], TOMBSTONE, observed)
+                n_program, n_updates = n_program + 1, n_updates + 1
             unlink(s_key, s_flags, free, counts, head, following, slot)
-        flags |= ADD | (EMIT if is_asked else 0)
-        p_flags[n_program], p_slot[n_program], p_argument[n_program] = flags, merged, row
+        enter(program, n_program, flags | ADD | (EMIT if is_asked else 0), merged, row)
         n_program += 1
         if is_asked:
-            u_row[n_updates], u_key[n_updates], u_kind[n_updates] = row, k, UPDATE
-            u_start[n_updates], u_end[n_updates], u_stream_time[n_updates] = start, end, observed
+            show(updates, n_updates, row, k, start, end, UPDATE, observed)
             n_updates += 1
         s_key[merged], s_start[merged], s_end[merged], s_time[merged] = k, start, end, end
         s_flags[merged] = 0
@@ -101,17 +92,37 @@ def aggregate_sessions(  # type: ignore[no-untyped-def]
         limit = counts[OBSERVED_MS] - retention
         expired = is_expired(end, limit, segment)
         if expired:
-            r_row[n_refusals], r_kind[n_refusals], r_start[n_refusals], r_end[n_refusals] = row, 2, start, end
-            r_stream_time[n_refusals], r_limit[n_refusals] = counts[OBSERVED_MS], limit
+            refuse(refusals, n_refusals, row, 2, start, end, counts[OBSERVED_MS], limit)
             n_refusals += 1
         if expired or (not wants_final and end <= limit):  # not stored, or stored where it is never visible again
             free[counts[FREE_TOP]] = merged
             counts[FREE_TOP] += 1
-        else:
-            link(s_key, s_end, s_flags, counts, head, following, merged)
-            if wants_final:
-                overwrite(slots, lists, merged)
+            continue
+        link(s_key, s_end, s_flags, counts, head, following, merged)
+        if wants_final:
+            overwrite(slots, lists, merged)
     totals[UPDATES], totals[PROGRAM], totals[REFUSALS], totals[STREAM_TIME] = n_updates, n_program, n_refusals, observed
+
+
+@njit(cache=True)
+def enter(program, n, flags, slot, argument):  # type: ignore[no-untyped-def]
+    """Entry ``n`` of the program."""
+    p_flags, p_slot, p_argument = program
+    p_flags[n], p_slot[n], p_argument[n] = flags, slot, argument
+
+
+@njit(cache=True)
+def show(updates, n, row, k, start, end, kind, stream_time):  # type: ignore[no-untyped-def]
+    """Update ``n``."""
+    u_row, u_key, u_start, u_end, u_kind, u_stream_time = updates
+    u_row[n], u_key[n], u_start[n], u_end[n], u_kind[n], u_stream_time[n] = row, k, start, end, kind, stream_time
+
+
+@njit(cache=True)
+def refuse(refusals, n, row, kind, start, end, stream_time, limit):  # type: ignore[no-untyped-def]
+    """Refusal ``n``."""
+    r_row, r_kind, r_start, r_end, r_stream_time, r_limit = refusals
+    r_row[n], r_kind[n], r_start[n], r_end[n], r_stream_time[n], r_limit[n] = row, kind, start, end, stream_time, limit
 
 
 @njit(cache=True)

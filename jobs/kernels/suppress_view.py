@@ -75,7 +75,7 @@ def commit(c_at, leaving, old_valid, limit, ends, s_flags, reference, newest):  
     """Keep what ``watch_buffer`` noted, as of the end of the chunk, when all that ended by ``limit`` have left."""
     for slot in range(ends.shape[0]):
         if s_flags[slot] & HELD and (newest[slot] == LEFT or ends[slot] <= limit):
-            s_flags[slot] &= ~HELD
+            s_flags[slot] ^= HELD
             reference[slot] = NO_REFERENCE
     for row in range(c_at.shape[0]):
         slot = c_at[row]

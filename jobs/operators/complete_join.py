@@ -3,10 +3,10 @@
 Rule: the result at any time is the join of what both tables showed at that time, so it is a versioned table too. A
 change, out of order or not, forwards every result that it makes or corrects, the oldest first: at its own time, and at
 every time up to its key's next version at which the other table began to show something else
-(jobs/kernels/complete_join.py). A result of which there was nothing and is nothing now is left out; one that is no more
-is a deletion. Which sides a result needs is as in jobs/operators/table_join.py. Results are right as far back as the
-history retention of both tables reaches; of a key of which the other table has forgotten the time that is asked for, it
-counts as having shown nothing, as in Kafka's stream-table join.
+(jobs/kernels/complete_join.py). A result of which there was nothing and is nothing now is left out, unless one that is
+new ends there; one that is no more is a deletion. Which sides a result needs is as in jobs/operators/table_join.py.
+Results are right as far back as the history retention of both tables reaches; of a key of which the other table has
+forgotten the time that is asked for, it counts as having shown nothing, as in Kafka's stream-table join.
 """
 
 from collections.abc import Callable
@@ -57,7 +57,8 @@ class Side:
 
 class Results(NamedTuple):
     """Of each result: place in the meeting of the change, time, version of the changed side before, version that the
-    other side shows (references and times), whether it is its key's newest.
+    other side shows (references and times), whether it is its key's newest, whether it is what follows at the end of
+    the version that was put.
     """
 
     place: np.ndarray
@@ -67,6 +68,7 @@ class Results(NamedTuple):
     other: np.ndarray
     other_ms: np.ndarray
     is_newest: np.ndarray
+    follows: np.ndarray
 
 
 class CompleteJoin(MultiOperator):
@@ -89,9 +91,9 @@ class CompleteJoin(MultiOperator):
             rows = pa.array(meeting.row[results.place], mask=~is_mine)
             references = np.where(is_mine, results.before, results.other)
             shown = self.sides[number].shown(asking, references, np.where(is_mine, results.before_ms, results.other_ms))
-            now.append(pc.if_else(pa.array(is_mine), batch.value.all().take(rows), shown))
+            now.append(pc.if_else(pa.array(is_mine & ~results.follows), batch.value.all().take(rows), shown))
             before.append(shown)
-        return self._forward(asking, results, now, before)
+        return self._forward(asking, results, meeting.which[results.place], now, before)
 
     def _meet(self, meeting: Meeting) -> Results:
         """Run the kernel over the whole meeting, with more room whenever there is too little."""
@@ -115,9 +117,12 @@ class CompleteJoin(MultiOperator):
         columns = zip(*pieces, strict=True) if pieces else ([column] for column in complete_join.room(0))
         return Results(*(np.concatenate(column) for column in columns))
 
-    def _forward(self, asking: Batch, results: Results, now: list[pa.Array], before: list[pa.Array]) -> Batch:
+    def _forward(
+        self, asking: Batch, results: Results, which: np.ndarray, now: list[pa.Array], before: list[pa.Array]
+    ) -> Batch:
         is_there, was_there = self._is_there(now), self._is_there(before)
-        told = np.flatnonzero(is_there | was_there)
+        has_own = np.where(which == 0, *(is_valid(values) for values in before))
+        told = np.flatnonzero(_told(results, is_there, was_there, has_own))
         new = self._joined(asking, now, is_there).take(pa.array(told))
         old = self._joined(asking, before, was_there).take(pa.array(told)) if self.place.wants_old else None
         return asking.forward(
@@ -142,6 +147,24 @@ class CompleteJoin(MultiOperator):
         left, right = (values.take(pa.array(np.flatnonzero(is_there))) for values in sides)
         joined = self.joiner.evaluate(asking.where(is_there), left, right)
         return joined.take(pa.array(np.cumsum(is_there) - 1, mask=~is_there))
+
+
+def _told(results: Results, is_there: np.ndarray, was_there: np.ndarray, has_own: np.ndarray) -> np.ndarray:
+    """Results to forward. ``has_own``: whether the changed side showed something before.
+
+    What is or was there, and the end of what is there now where no result has told of one before: when the other side
+    ends something that begins, and when the version ends in nothing as it began in nothing.
+    """
+    same = np.append(False, results.place[1:] == results.place[:-1])[: len(is_there)]
+
+    def above(column: np.ndarray) -> np.ndarray:
+        return same & np.append(False, column[:-1])[: len(column)]
+
+    is_any = is_there | was_there
+    ends = ~is_any & above(is_there & ~was_there)
+    ends_in_nothing = ~has_own & above(~has_own) & (is_there | above(is_there))
+    told: np.ndarray = np.where(results.follows, ends_in_nothing, is_any | ends)
+    return told
 
 
 class StoredCompleteJoin(CompleteJoin, StoredTable):

@@ -165,10 +165,12 @@ class StoredForeignKeyResponse(StoredTable):
 
 
 def build_send(node: ForeignKeySendNode, place: Place) -> Operator:
+    """The operator of ``node``."""
     return ForeignKeySend(place, node)
 
 
 def build_response(node: ForeignKeyResponseNode, place: Place) -> Operator:
+    """The operator of ``node``."""
     store = open_store(place, node.shape, place.keys)
     return ForeignKeyResponse(place, node) if store is None else StoredForeignKeyResponse(place, node, store)
 

@@ -210,6 +210,7 @@ class ForeignKeyJoin(MultiOperator, StatefulOperator):
 
 
 def build(node: ForeignKeyJoinNode, place: Place) -> Operator:
+    """The operator of ``node``."""
     return ForeignKeyJoin(place, node)
 
 

@@ -194,6 +194,7 @@ def _table(rows: list[_Row]) -> pa.Table:
 
 
 def build(node: ProcessNode, place: Place) -> Operator:
+    """The operator of ``node``."""
     return Process(place, node)
 
 

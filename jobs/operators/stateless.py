@@ -138,30 +138,37 @@ class Merge(MultiOperator):
 
 
 def build_filter(node: FilterNode, place: Place) -> Operator:
+    """The operator of ``node``."""
     return Filter(place, node)
 
 
 def build_map_values(node: MapValuesNode, place: Place) -> Operator:
+    """The operator of ``node``."""
     return MapValues(place, node)
 
 
 def build_select_key(node: SelectKeyNode, place: Place) -> Operator:
+    """The operator of ``node``."""
     return SelectKey(place, node)
 
 
 def build_map(node: MapNode, place: Place) -> Operator:
+    """The operator of ``node``."""
     return Map(place, node)
 
 
 def build_flat_map(node: FlatMapNode, place: Place) -> Operator:
+    """The operator of ``node``."""
     return FlatMapValues(place, node) if node.keeps_key else FlatMap(place, node)
 
 
 def build_peek(node: PeekNode, place: Place) -> Operator:
+    """The operator of ``node``."""
     return Peek(place, node)
 
 
 def build_merge(node: MergeNode, place: Place) -> Operator:
+    """The operator of ``node``."""
     return Merge(place)
 
 

@@ -9,6 +9,7 @@ from jobs.topology import grouped, ktable
 from jobs.topology.copartitions import copartition
 from jobs.topology.materialized import Materialized
 from jobs.topology.nodes import CogroupNode, Windows
+from jobs.topology.placement import by_key
 from jobs.topology.steps import check_callable, check_initializer, same_keys
 from jobs.topology.tables import add_table
 from state.errors import TopologyError
@@ -60,7 +61,7 @@ class CogroupedKStream:
         place = name or "cogroup"
         grouped.check_merger(windows, merger, place)
         check_initializer(initializer, returns, place)
-        above = [stream.repartitioned(store) for stream, _ in self._members]
+        above = [by_key(member.stream, member.topic or store) for member, _ in self._members]
         copartition(graph, *(node.name for node in above))
         parts = tuple(graph.name(name, _PREFIX, f"-cogroup-agg-{number}") for number in range(len(above)))
         node = CogroupNode(

@@ -12,7 +12,9 @@ import polars as pl
 import pyarrow as pa
 
 from jobs.expressions import Call, Expression, Shape, Struct, bind
+from jobs.topology import placement
 from jobs.topology.nodes import DeduplicateNode, MapNode, Node, ReorderNode
+from jobs.topology.placement import followed
 from jobs.topology.repartition import repartitioned
 from jobs.topology.steps import Step, bind_step, not_negative, plain_key
 from state.records import Batch
@@ -30,7 +32,7 @@ def by_key(stream: "KStream", interval: Duration, name: str | None) -> "KStream"
     """ConfigError for a negative interval; TopologyError for a windowed key."""
     node_name, store = _names(stream, name)
     above = _by_key(stream, name or node_name)
-    return stream.then(_node(above, node_name, store, "key", interval, None))
+    return followed(stream, _node(above, node_name, store, "key", interval, None))
 
 
 def by_key_value(
@@ -40,7 +42,7 @@ def by_key_value(
     node_name, store = _names(stream, name)
     selector = bind_step(id_selector, stream.shape, returns, node_name)
     above = _by_key(stream, name or node_name)
-    return stream.then(_node(above, node_name, store, "key-value", interval, selector))
+    return followed(stream, _node(above, node_name, store, "key-value", interval, selector))
 
 
 def by_id(
@@ -78,14 +80,15 @@ def reorder_within(stream: "KStream", grace: Duration, name: str | None) -> "KSt
     """ConfigError for a negative grace."""
     node_name = stream.graph.name(name, "KSTREAM-REORDER-")
     store = f"{name}-store" if name else stream.graph.next_name("KSTREAM-REORDER-STATE-STORE-")
-    return stream.then(
+    return followed(
+        stream,
         ReorderNode(
             name=node_name,
             inputs=(stream.node.name,),
             shape=stream.shape,
             store=store,
             grace_ms=not_negative(grace, f"{node_name} grace"),
-        )
+        ),
     )
 
 
@@ -96,7 +99,7 @@ def _names(stream: "KStream", name: str | None) -> tuple[str, str]:
 
 def _by_key(stream: "KStream", base: str) -> Node:
     plain_key(stream.shape, base, "deduplicate by")
-    return stream.by_key(base, shows=False)
+    return placement.by_key(stream, base, shows=False)
 
 
 def _node(

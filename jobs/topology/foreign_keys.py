@@ -45,44 +45,13 @@ def join(
     send_old(graph, right.name, force=True)
     send_old(graph, left.name, force=True)
     names = _Names(graph, name)
-    subscriptions = subscription_shape(left.shape.key, right.shape.key)
-    responses = response_shape(left.shape.key, right.shape.value)
-    send = graph.add(
-        ForeignKeySendNode(
-            name=names.send,
-            inputs=(left.name,),
-            shape=subscriptions,
-            kind=kind,
-            foreign_key=foreign_key,
-            left_value=left.shape.value,
-        )
-    )
-    registration = _repartitioned(
-        graph, send, names.subscription_topic, names.subscription_sink, names.subscription_source
-    )
-    look_into(graph, right.name)
-    foreign = graph.add(
-        ForeignKeyJoinNode(
-            name=names.join,
-            inputs=(registration.name, right.name),
-            reads=(right.name,),
-            shape=responses,
-            kind=kind,
-            store=names.store,
-        )
-    )
-    graph.parts[foreign.name] = (names.receive, names.foreign_join)
-    response = _repartitioned(
-        graph, foreign, names.response_topic, names.response_sink, names.response_source, "partition"
-    )
-    look_into(graph, left.name)
-    copartition(graph, registration.name, right.name)
-    copartition(graph, response.name, left.name)
+    subscriptions = _subscribed(graph, left, right, kind, foreign_key, names)
+    responses = _answered(graph, left, right, kind, subscriptions, names)
     materialized = materialized or Materialized()
     spec = materialized.spec(materialized.name or graph.next_name(f"{_PREFIX}OUTPUT-STATE-STORE-"))
     result = ForeignKeyResponseNode(
         name=names.result,
-        inputs=(response.name,),
+        inputs=(responses.name,),
         reads=(left.name,),
         shape=Shape(left.shape.key, joiner.result),
         is_table=True,
@@ -93,6 +62,43 @@ def join(
     graph.parts[result.name] = (names.resolver,)
     store = None if materialized.name is None else spec
     return add_table(graph, result, store=store, on_demand=spec, is_versioned=materialized.is_versioned)
+
+
+def _subscribed(
+    graph: Graph, left: Node, right: Node, kind: str, foreign_key: Expression | Call, names: "_Names"
+) -> Node:
+    """Subscriptions of the left table's changes, where the right table has their foreign keys."""
+    send = ForeignKeySendNode(
+        name=names.send,
+        inputs=(left.name,),
+        shape=subscription_shape(left.shape.key, right.shape.key),
+        kind=kind,
+        foreign_key=foreign_key,
+        left_value=left.shape.value,
+    )
+    topic, sink, source = names.subscription_topic, names.subscription_sink, names.subscription_source
+    registration = _repartitioned(graph, graph.add(send), topic, sink, source)
+    copartition(graph, registration.name, right.name)
+    return registration
+
+
+def _answered(graph: Graph, left: Node, right: Node, kind: str, subscriptions: Node, names: "_Names") -> Node:
+    """What the right table answers, in the left record's partition."""
+    look_into(graph, right.name)
+    join = ForeignKeyJoinNode(
+        name=names.join,
+        inputs=(subscriptions.name, right.name),
+        reads=(right.name,),
+        shape=response_shape(left.shape.key, right.shape.value),
+        kind=kind,
+        store=names.store,
+    )
+    graph.parts[join.name] = (names.receive, names.foreign_join)
+    topic, sink, source = names.response_topic, names.response_sink, names.response_source
+    response = _repartitioned(graph, graph.add(join), topic, sink, source, "partition")
+    look_into(graph, left.name)
+    copartition(graph, response.name, left.name)
+    return response
 
 
 class _Names:

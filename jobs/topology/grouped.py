@@ -10,9 +10,9 @@ from jobs.folds.fold import Fold
 from jobs.folds.numbers import count
 from jobs.folds.python import Aggregator, PythonFold, reducer
 from jobs.topology import cogrouped, kstream, ktable
-from jobs.topology.graph import Graph
 from jobs.topology.materialized import Materialized
-from jobs.topology.nodes import AggregateNode, DistinctNode, Node, Windows
+from jobs.topology.nodes import AggregateNode, DistinctNode, Windows
+from jobs.topology.placement import by_key
 from jobs.topology.steps import Step, bind_step, check_callable, check_initializer
 from jobs.topology.tables import add_table
 from jobs.topology.windows import SessionWindows, SlidingWindows, TimeWindows, UnlimitedWindows
@@ -34,11 +34,8 @@ class KGroupedStream:
         windows: Windows | None = None,
         emit: str = ON_WINDOW_UPDATE,
     ) -> None:
-        self.stream, self.topic, self.windows, self.emit = stream, topic, windows, emit
-
-    @property
-    def graph(self) -> Graph:
-        return self.stream.graph
+        self.graph, self.stream, self.topic = stream.graph, stream, topic
+        self.windows, self.emit = windows, emit
 
     @property
     def shape(self) -> Shape:
@@ -123,7 +120,7 @@ class KGroupedStream:
             got, next_step = type(self.windows).__name__, "use TimeWindows or SessionWindows"
             raise TopologyError(node_name, "time or session windows", got, next_step)
         store = f"{name}-store" if name else self.graph.next_name("KSTREAM-DISTINCT-STATE-STORE-")
-        above = self.repartitioned(store)
+        above = by_key(self.stream, self.topic or store)
         selector = None if id_selector is None else bind_step(id_selector, self.shape, returns, node_name)
         node = DistinctNode(
             name=node_name,
@@ -138,10 +135,6 @@ class KGroupedStream:
     def cogroup(self, aggregator: Aggregator) -> "cogrouped.CogroupedKStream":
         """Begin one aggregate of several grouped streams with ``aggregator(key, value, aggregate)`` of this one's."""
         return cogrouped.CogroupedKStream().cogroup(self, aggregator)
-
-    def repartitioned(self, store: str) -> Node:
-        """Where the aggregate reads: a repartition table if the key has changed."""
-        return self.stream.by_key(self.topic or store)
 
     def _python(
         self,
@@ -169,7 +162,7 @@ class KGroupedStream:
         retention_ms = 0 if windows is None else materialized.retention_ms(windows, name)
         node = AggregateNode(
             name=name,
-            inputs=(self.repartitioned(store).name,),
+            inputs=(by_key(self.stream, self.topic or store).name,),
             shape=Shape(self.shape.key, aggregation.serde(), None if windows is None else windows.kind),
             is_table=True,
             store=store,

@@ -34,8 +34,8 @@ class _Entry(Generic[T]):
 
 
 class TreeSet(Generic[T]):
-    """java.util.TreeSet to the last rotation: ranks of items that are in it may change, as Kafka lets them, and then the
-    order is that of the tree and not of the ranks.
+    """java.util.TreeSet to the last rotation: ranks of items that are in it may change, as Kafka lets them, and then
+    the order is that of the tree and not of the ranks.
     """
 
     def __init__(self, rank: Callable[[T], Any]) -> None:

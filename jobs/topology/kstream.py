@@ -11,6 +11,7 @@ import polars as pl
 from jobs.expressions import Expressible, Shape
 from jobs.joiners import JoinerStep
 from jobs.topology import branched, deduplication, grouped, ktable, stream_joins
+from jobs.topology.global_table import GlobalKTable
 from jobs.topology.graph import Graph
 from jobs.topology.materialized import Materialized
 from jobs.topology.nodes import (
@@ -26,6 +27,7 @@ from jobs.topology.nodes import (
     SinkNode,
     TableNode,
 )
+from jobs.topology.placement import by_key, followed
 from jobs.topology.repartition import repartitioned
 from jobs.topology.steps import Step, bind_condition, bind_mapper, bind_step, check_callable, plain_key
 from jobs.topology.tables import add_table
@@ -54,7 +56,7 @@ class KStream:
     ) -> None:
         self.graph, self.node, self.is_rekeyed, self.is_scattered = graph, node, is_rekeyed, is_scattered
         self.name = name or node.name
-        self._repartition_for_joins: Node | None = None
+        self.repartition_for_joins: Node | None = None
 
     @property
     def shape(self) -> Shape:
@@ -73,8 +75,8 @@ class KStream:
     def _filter(self, predicate: Step, *, keeps: bool, name: str | None) -> "KStream":
         name = self.graph.name(name, "KSTREAM-FILTER-")
         bound = bind_condition(predicate, self.shape, name)
-        return self.then(
-            FilterNode(name=name, inputs=(self.node.name,), shape=self.shape, predicate=bound, keeps=keeps)
+        return followed(
+            self, FilterNode(name=name, inputs=(self.node.name,), shape=self.shape, predicate=bound, keeps=keeps)
         )
 
     def map_values(
@@ -87,7 +89,7 @@ class KStream:
         name = self.graph.name(name, "KSTREAM-MAPVALUES-")
         mapper = bind_mapper(steps, columns, returns, self.shape, name)
         shape = Shape(self.shape.key, mapper.result, self.shape.window)
-        return self.then(MapValuesNode(name=name, inputs=(self.node.name,), shape=shape, mapper=mapper))
+        return followed(self, MapValuesNode(name=name, inputs=(self.node.name,), shape=shape, mapper=mapper))
 
     def map(
         self,
@@ -108,8 +110,8 @@ class KStream:
         key = bind_step(function, self.shape, returns_key, name)
         value = bind_step(mapper, self.shape, returns, name)
         shape = Shape(key.result, value.result)
-        return self.then(
-            MapNode(name=name, inputs=(self.node.name,), shape=shape, selector=key, mapper=value), is_rekeyed=True
+        return followed(
+            self, MapNode(name=name, inputs=(self.node.name,), shape=shape, selector=key, mapper=value), is_rekeyed=True
         )
 
     def select_key(self, selector: Step, *, returns: Serde | None = None, name: str | None = None) -> "KStream":
@@ -118,7 +120,7 @@ class KStream:
         bound = bind_step(selector, self.shape, returns, name)
         shape = Shape(bound.result, self.shape.value)
         node = SelectKeyNode(name=name, inputs=(self.node.name,), shape=shape, selector=bound)
-        return self.then(node, is_rekeyed=True)
+        return followed(self, node, is_rekeyed=True)
 
     def flat_map(
         self,
@@ -139,7 +141,7 @@ class KStream:
             raise TopologyError(name, "returns_key= and returns= beside a Python callable", "none", "give both serdes")
         shape = Shape(returns_key, returns)
         node = FlatMapNode(name=name, inputs=(self.node.name,), shape=shape, function=function, keeps_key=False)
-        return self.then(node, is_rekeyed=True)
+        return followed(self, node, is_rekeyed=True)
 
     def flat_map_values(
         self,
@@ -154,8 +156,8 @@ class KStream:
         if returns is None:
             raise TopologyError(name, "returns= beside a Python callable", "none", "give the serde of the result")
         shape = Shape(self.shape.key, returns, self.shape.window)
-        return self.then(
-            FlatMapNode(name=name, inputs=(self.node.name,), shape=shape, function=function, keeps_key=True)
+        return followed(
+            self, FlatMapNode(name=name, inputs=(self.node.name,), shape=shape, function=function, keeps_key=True)
         )
 
     def peek(self, function: Callable[[Any, Any], None], *, name: str | None = None) -> "KStream":
@@ -171,7 +173,7 @@ class KStream:
 
     def _peek(self, function: Callable[[Any, Any], None], name: str) -> "KStream":
         check_callable(function, name)
-        return self.then(PeekNode(name=name, inputs=(self.node.name,), shape=self.shape, function=function))
+        return followed(self, PeekNode(name=name, inputs=(self.node.name,), shape=self.shape, function=function))
 
     def merge(self, other: "KStream", *, name: str | None = None) -> "KStream":
         """Records of both streams, each as it comes. TopologyError when their serdes differ."""
@@ -213,7 +215,7 @@ class KStream:
             store=f"{name}-stores",
             stores=tuple(stores),
         )
-        return self.then(node, is_rekeyed=True)
+        return followed(self, node, is_rekeyed=True)
 
     def repartition(self, *, name: str | None = None, partitions: int | None = None) -> "KStream":
         """The same records through a repartition table. TopologyError for a windowed key and fewer than 1 partition."""
@@ -244,7 +246,7 @@ class KStream:
         plain_key(self.shape, name, "make a table of")
         materialized = materialized or Materialized()
         store = materialized.name or self.graph.next_name("KSTREAM-TOTABLE-STATE-STORE-")
-        above = self.by_key(name)
+        above = by_key(self, name)
         spec = materialized.spec(store)
         node = TableNode(name=name, inputs=(above.name,), shape=self.shape, is_table=True)
         add_table(
@@ -263,17 +265,31 @@ class KStream:
 
     # --- joins -----------------------------------------------------------------------------------------------
 
-    def join(self, other: Any, joiner: JoinerStep | None = None, *arguments: Any, **options: Any) -> "KStream":
-        """Pairs of records with equal keys; see ``jobs.topology.stream_joins`` for what follows the joiner.
+    def join(
+        self,
+        other: "KStream | ktable.KTable | GlobalKTable",
+        joiner: JoinerStep | None = None,
+        windows: JoinWindows | None = None,
+        **options: Any,
+    ) -> "KStream":
+        """Records with equal keys. ``joiner``: a step over the columns ``left`` and ``right``, or a callable of (left,
+        right) with ``returns``; named columns instead of it give a struct.
 
-        With a KStream: ``windows``. With a KTable: its value when the record comes, or as of the record's time after
-        ``grace``. With a GlobalKTable: its value of the key that ``selector`` gives.
+        With a KStream: records within ``windows``; ``materialized`` names the stores and says their kind. With a
+        KTable: its value when the record comes, or as of the record's time once ``grace`` has passed. With a
+        GlobalKTable: its value of the key that ``selector`` gives (a callable needs ``selector_returns``).
         """
-        return stream_joins.join(self, other, "inner", joiner, *arguments, **options)
+        return stream_joins.join(self, other, "inner", joiner, windows, **options)
 
-    def left_join(self, other: Any, joiner: JoinerStep | None = None, *arguments: Any, **options: Any) -> "KStream":
+    def left_join(
+        self,
+        other: "KStream | ktable.KTable | GlobalKTable",
+        joiner: JoinerStep | None = None,
+        windows: JoinWindows | None = None,
+        **options: Any,
+    ) -> "KStream":
         """As ``join``, and every record of this stream goes on, with null where there is nothing to join."""
-        return stream_joins.join(self, other, "left", joiner, *arguments, **options)
+        return stream_joins.join(self, other, "left", joiner, windows, **options)
 
     def outer_join(
         self,
@@ -309,31 +325,6 @@ class KStream:
     def reorder_within(self, grace: Duration, *, name: str | None = None) -> "KStream":
         """Records wait until stream time has passed them by ``grace``, then go on by time."""
         return deduplication.reorder_within(self, grace, name)
-
-    # --- for the other modules of the DSL ----------------------------------------------------------------------
-
-    def then(self, node: Node, *, is_rekeyed: bool | None = None) -> "KStream":
-        """The stream that ``node``, added here, forwards; ``is_rekeyed`` None: where this stream's records are."""
-        self.graph.add(node)
-        if is_rekeyed is not None:
-            return KStream(self.graph, node, is_rekeyed=is_rekeyed)
-        return KStream(self.graph, node, is_rekeyed=self.is_rekeyed, is_scattered=self.is_scattered)
-
-    def by_key(self, base: str, *, shows: bool = True, shared: Node | None = None) -> Node:
-        """Where its records stand by their keys: after a repartition table if need be, named after ``base``.
-
-        ``shows`` False: Kafka Streams would have none. ``shared``: one that is there already.
-        """
-        if not self.is_rekeyed and not self.is_scattered:
-            return self.node
-        is_ours = not (shows and self.is_rekeyed)
-        return repartitioned(self.graph, self.node, base, is_ours=is_ours, shared=shared)
-
-    def by_key_for_join(self, base: str | None) -> Node:
-        """As ``by_key``. A join without a name shares the repartition table of the join before (repartitionForJoin)."""
-        shared = self._repartition_for_joins if base is None else None
-        self._repartition_for_joins = self.by_key(base or self.name, shared=shared)
-        return self._repartition_for_joins
 
 
 class _One:

@@ -13,6 +13,7 @@ from jobs.topology.copartitions import copartition
 from jobs.topology.global_table import GlobalKTable
 from jobs.topology.materialized import Materialized
 from jobs.topology.nodes import Node, StreamGlobalTableJoinNode, StreamJoinNode, StreamTableJoinNode
+from jobs.topology.placement import by_key_for_join, followed
 from jobs.topology.steps import Step, bind_step, not_negative, plain_key, same_keys
 from jobs.topology.tables import check_history, look_into
 from jobs.topology.windows import JoinWindows
@@ -120,7 +121,7 @@ class _Join:
             stores.append(f"{number if base is None else base + _SHARED[self.kind]}-store")
         graph.parts[node.name] = (*windowed, *joins, *stores)
         copartition(graph, this.name, that.name)
-        return left.then(node, is_rekeyed=False)
+        return followed(left, node, is_rekeyed=False)
 
     def with_table(self, table: "ktable.KTable", grace: Duration | None) -> "KStream":
         left, graph = self.left, self.left.graph
@@ -144,7 +145,7 @@ class _Join:
             store=None if grace_ms is None else f"{name}-Buffer",
             grace_ms=grace_ms,
         )
-        return left.then(node, is_rekeyed=False)
+        return followed(left, node, is_rekeyed=False)
 
     def with_global_table(self, table: GlobalKTable, selector: Step, returns: Serde | None) -> "KStream":
         left = self.left
@@ -163,13 +164,13 @@ class _Join:
             selector=bound,
             joiner=joiner,
         )
-        return left.then(node)
+        return followed(left, node)
 
     def _joiner(self, right: Shape) -> Joiner:
         return bind_joiner(self.joiner, self.columns, self.left.shape, right.value, self.returns, self.place)
 
     def _repartitioned(self, side: "KStream", suffix: str) -> Node:
-        return side.by_key_for_join(None if self.name is None else self.name + suffix)
+        return by_key_for_join(side, None if self.name is None else self.name + suffix)
 
 
 _SIDES = {

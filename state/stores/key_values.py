@@ -64,7 +64,7 @@ class KeyValues:
     def schema(self) -> pa.Schema:
         """Columns of ``table``."""
         bounds = [(name, pa.int64()) for name in self._bounds()]
-        value = ("value", self.heap.values.type)
+        value = ("value", self.heap.kind)
         return pa.schema([("key", self.key.arrow_type), *bounds, value, ("record_time_ms", pa.int64())])
 
     def table(self, at: np.ndarray) -> pa.Table:

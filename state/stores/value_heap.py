@@ -1,7 +1,8 @@
 """Values of any Arrow type, kept by number while something refers to them.
 
 Rule: ``append`` gives numbers that stay true until ``keep_only``, which drops what nobody refers to and renumbers the
-references in place, once garbage outweighs the rest.
+references in place, once garbage outweighs the rest. Values lie in few pieces, each at least twice as long as the next,
+so that a value is copied a logarithmic number of times and not once a chunk.
 """
 
 import numpy as np
@@ -14,42 +15,45 @@ class ValueHeap:
     """Values of one Arrow type; references are int64 and -1 is none."""
 
     def __init__(self, kind: pa.DataType) -> None:
-        self.values = pa.array([], kind)
+        self.kind = kind
         self._pieces: list[pa.Array] = []
         self._size = 0
         self._kept = 0
 
     def append(self, values: pa.Array) -> int:
         """Add ``values``; returns the reference of the first."""
-        base = self._size
-        self._pieces.append(values)
-        self._size += len(values)
+        base, pieces = self._size, self._pieces
+        if len(values):
+            pieces.append(values)
+            self._size += len(values)
+        while len(pieces) > 1 and len(pieces[-2]) < 2 * len(pieces[-1]):
+            last = pieces.pop()
+            pieces[-1] = pa.concat_arrays([pieces[-1], last])
         return base
 
     def take(self, references: np.ndarray) -> pa.Array:
         """The values of ``references``; null for -1."""
-        self._join()
-        if len(references) and references.min() >= 0:
-            return self.values.take(pa.array(references))
-        return self.values.take(pa.array(references, mask=references < 0))
-
-    @property
-    def is_wasteful(self) -> bool:
-        """Would ``keep_only`` be worth it?"""
-        return self._size >= 2 * self._kept + 65_536
+        if not self._pieces:
+            return pa.nulls(len(references), self.kind)
+        if len(self._pieces) == 1:
+            has_all = len(references) > 0 and references.min() >= 0
+            return self._pieces[0].take(pa.array(references, mask=None if has_all else references < 0))
+        bases = np.cumsum([0, *(len(piece) for piece in self._pieces[:-1])])
+        piece_of = np.searchsorted(bases, references, side="right") - 1
+        found, places, size = [pa.nulls(1, self.kind)], np.zeros(len(references), np.int64), 1
+        for number, piece in enumerate(self._pieces):
+            rows = np.flatnonzero(piece_of == number)
+            found.append(piece.take(pa.array(references[rows] - bases[number])))
+            places[rows] = size + np.arange(len(rows))
+            size += len(rows)
+        return pa.concat_arrays(found).take(pa.array(places))
 
     def keep_only(self, references: np.ndarray) -> None:
         """Forget values that ``references`` (changed in place) do not name, when it is worth it."""
-        if not self.is_wasteful:
+        if self._size < 2 * self._kept + 65_536:
             return
-        self._join()
         used = references >= 0
         distinct, places = np.unique(references[used], return_inverse=True)
-        self.values = self.values.take(pa.array(distinct))
+        kept = self.take(distinct)
+        self._pieces, self._size, self._kept = ([kept] if len(kept) else []), len(kept), len(kept)
         references[used] = places
-        self._size = self._kept = len(distinct)
-
-    def _join(self) -> None:
-        if self._pieces:
-            self.values = pa.concat_arrays([self.values, *self._pieces])
-            self._pieces = []

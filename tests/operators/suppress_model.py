@@ -96,7 +96,13 @@ class SuppressModel:
 
     def entry_size(self, serialized: bytes, entry: list[Any]) -> int:
         _, prior, change, _ = entry
-        size = 8 + len(serialized) + _bytes(prior) + (0 if change.old == prior else _bytes(change.old)) + _bytes(change.new)
+        size = (
+            8
+            + len(serialized)
+            + _bytes(prior)
+            + (0 if change.old == prior else _bytes(change.old))
+            + _bytes(change.new)
+        )
         headers = sum(len(key.encode("utf-16-le")) // 2 + len(value or b"") for key, value in change.headers)
         return size + 8 + 8 + 4 + len(change.topic) + headers
 

@@ -78,7 +78,10 @@ def test_what_passes_is_unchanged_and_duplicates_are_counted_and_not_dropped():
 
     got = driver.read_outputs("out")
 
-    assert [(r.key, r.value, r.timestamp_ms, r.headers) for r in got] == [("a", None, 1, (("h", b"x"),)), ("b", 3, 3, ())]
+    assert [(r.key, r.value, r.timestamp_ms, r.headers) for r in got] == [
+        ("a", None, 1, (("h", b"x"),)),
+        ("b", 3, 3, ()),
+    ]
     assert driver.dropped == []
 
 
@@ -117,9 +120,7 @@ def test_identities_are_equal_when_their_bytes_are():
     -0.0 and 0.0 are equal numbers of other bytes.
     """
     got = play(
-        lambda stream: stream.deduplicate(
-            lambda key, value: -0.0 if value < 0 else 0.0, 10, returns=Serde.double()
-        ),
+        lambda stream: stream.deduplicate(lambda key, value: -0.0 if value < 0 else 0.0, 10, returns=Serde.double()),
         "key | value | time_ms\n a | 1 | 1\n a | -1 | 1\n a | 2 | 1",
     )
 
@@ -165,7 +166,11 @@ def test_records_that_one_record_caused_are_one_again_by_the_letter_and_duplicat
     Two records of one cause share its offset; the third is of another cause, at the same offset.
     """
     operator = operator_of(semantics=semantics)
-    tape = [Change("a", None, 1, "x", offset=7), Change("a", None, 2, "y", offset=7), Change("a", None, 3, "z", offset=7)]
+    tape = [
+        Change("a", None, 1, "x", offset=7),
+        Change("a", None, 2, "y", offset=7),
+        Change("a", None, 3, "z", offset=7),
+    ]
 
     got = run_chunks(operator, tape, [], causes=[0, 0, 1])
 

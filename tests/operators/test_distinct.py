@@ -13,7 +13,9 @@ from tests.operators.operator_runs import place_of, run_chunks, run_increments
 from tests.operators.suppress_model import Change
 from tests.tapes import play, table
 
-KIP = "\n".join(["key | value | time_ms", *(f"key | {t} | {1000 * t}" for t in [4, 5, 6, 23, 22, 24, 34, 33, 32, 7, 22, 35])])
+KIP = "\n".join(
+    ["key | value | time_ms", *(f"key | {t} | {1000 * t}" for t in [4, 5, 6, 23, 22, 24, 34, 33, 32, 7, 22, 35])]
+)
 DAY = "1d"
 
 

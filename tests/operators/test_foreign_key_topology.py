@@ -23,9 +23,7 @@ def pair(left: str | None, right: str | None) -> str:
 def topology(kind: str = "inner", *, history_ms: int | None = None) -> Topology:
     """Orders joined with customers, and the result joined once more with where the customers live."""
     builder = StreamsBuilder()
-    stored = (
-        Materialized.versioned("orders", history_ms) if history_ms else Materialized.as_("orders")
-    )
+    stored = Materialized.versioned("orders", history_ms) if history_ms else Materialized.as_("orders")
     orders, customers = builder.table("orders", TEXT, materialized=stored), builder.table("customers", TEXT)
     join = orders.left_join if kind == "left" else orders.join
     options = {"foreign_key": customer_of, "foreign_key_returns": Serde.string(), "returns": Serde.string()}

@@ -20,11 +20,12 @@ def tape_of(text: str) -> list[Record]:
     ]
 
 
-def joined(join: Join, text: str, **cuts: list[int]) -> str:
-    """What came of a tape whose steps count from 1: step, key, left, right, time_ms."""
-    columns = ["step", "key", "left", "right", "time_ms"]
-    rows = [dict(zip(columns, (row[0] + 1, *row[1:]), strict=True)) for row in play(join, tape_of(text), **cuts).joined]
-    return render(rows, columns)
+def joined(join: Join, text: str) -> str:
+    """What came of a tape whose steps count from 1, in one piece or cut at every step: step, key, left, right, time_ms."""
+    columns, tape = ["step", "key", "left", "right", "time_ms"], tape_of(text)
+    whole = play(join, tape).joined
+    assert play(join, tape, increments=range(len(tape))).joined == whole
+    return render([dict(zip(columns, (row[0] + 1, *row[1:]), strict=True)) for row in whole], columns)
 
 
 # --- pairs ---------------------------------------------------------------------------------------------------

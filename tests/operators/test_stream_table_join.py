@@ -205,7 +205,10 @@ def test_a_cut_before_every_record_changes_nothing():
 def global_driver(kind: str, *, key: Serde | None = None) -> TopologyTestDriver:
     """Stream S, whose value's first word is a key of the global table G."""
     builder = StreamsBuilder()
-    stream, table = builder.stream("S", TEXTS), builder.global_table("G", Consumed(key or Serde.string(), Serde.string()))
+    stream, table = (
+        builder.stream("S", TEXTS),
+        builder.global_table("G", Consumed(key or Serde.string(), Serde.string())),
+    )
     selector = "nullif(split_part(value, ' ', 1), 'none')"
     join = stream.join if kind == "inner" else stream.left_join
     join(table, PAIR, selector=selector if key is None else f"cast({selector} as bigint)").to("out")

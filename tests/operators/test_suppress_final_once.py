@@ -33,7 +33,10 @@ def test_a_window_that_left_at_its_close_does_not_leave_again():
     for cuts in ([], [1], [2], [3], [4], [1, 2, 3, 4, 5], [3, 3]):
         got, operator = run_increments(lambda: strict(15), TWICE, cuts)
 
-        assert [(emitted.step, emitted.change.key, emitted.change.new) for emitted in got] == [(1, "a", "1"), (3, "b", "1")]
+        assert [(emitted.step, emitted.change.key, emitted.change.new) for emitted in got] == [
+            (1, "a", "1"),
+            (3, "b", "1"),
+        ]
         assert not [row for row in operator.rows().to_pylist() if row["is_emitted"]]  # 16: nobody comes back
 
 

@@ -96,7 +96,12 @@ def test_a_spilling_heap_answers_as_one_in_memory():
     heaps = [SpillingHeap(pa.string(), records_max=records, bytes_max=size) for records, size in bounds]
     plain = ValueHeap(pa.string())
     for heap in (plain, *heaps):
-        assert [heap.append(values(first, length)) for first, length in [(0, 3), (3, 1), (4, 0), (4, 30)]] == [0, 3, 4, 4]
+        assert [heap.append(values(first, length)) for first, length in [(0, 3), (3, 1), (4, 0), (4, 30)]] == [
+            0,
+            3,
+            4,
+            4,
+        ]
     asked = np.array([33, 0, -1, 5, 5, 3, 2, -1], np.int64)
 
     for heap in heaps:

@@ -223,9 +223,7 @@ def test_puts_and_lookups_agree_with_the_model_though_expired_versions_are_gone(
         batch = batch_of(keys, [(name, value, time_ms)])
         versions.reserve(1)
         reference = versions.append(batch.value.all(), batch.valid)
-        answer = versioned.put(
-            batch.key[0], time_ms, reference[0], retention, versions.columns(), versioned.NO_JOURNAL
-        )
+        answer = versioned.put(batch.key[0], time_ms, reference[0], retention, versions.columns(), versioned.NO_JOURNAL)
         assert answer == model.put(name, value, time_ms)
         if rng.random() < 0.3:
             versions.expire()
@@ -237,9 +235,7 @@ def test_puts_and_lookups_agree_with_the_model_though_expired_versions_are_gone(
 
 def look(versions: Versions, keys: Keys, name: str, as_of: int | None) -> tuple[int, str] | None:
     code = keys.lookup(name.encode())
-    slot = versioned.find(
-        np.int32(code), LATEST if as_of is None else as_of, versions.retention_ms, versions.columns()
-    )
+    slot = versioned.find(np.int32(code), LATEST if as_of is None else as_of, versions.retention_ms, versions.columns())
     if slot < 0:
         return None
     return int(versions.slots.start[slot]), versions.heap.take(versions.slots.reference[slot : slot + 1])[0].as_py()

@@ -5,6 +5,7 @@ Rule: clarity over speed. A result is (step, key, (start, end), values or None, 
 in, so that the order of merging shows. Keys are ASCII, whose order is that of their bytes.
 """
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -107,7 +108,7 @@ class SessionStore:
 
 
 @dataclass
-class Model:
+class Model(ABC):
     """What the three share: stream time, drops, and results at close (AbstractKStreamTimeWindowAggregateProcessor)."""
 
     grace: int
@@ -127,8 +128,8 @@ class Model:
         self.take(*record)
         return self.results
 
-    def take(self, key: str | None, value: int | None, time: int) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    def take(self, key: str | None, value: int | None, time: int) -> None: ...
 
     def drop(self) -> None:
         self.drops.append(self.step)

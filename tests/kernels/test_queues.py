@@ -1,0 +1,130 @@
+"""The order in which a task takes from its queues, against java.util.PriorityQueue written down in plain Python."""
+
+import random
+
+import numpy as np
+import pytest
+
+from jobs.arrivals import LANDED, Causes
+from jobs.kernels.queues import NO_MORE, merge_queues
+
+
+class JavaPriorityQueue:
+    """PriorityQueue.offer and poll, as the JDK documents them: sift up and down by strict comparison."""
+
+    def __init__(self, times: dict[int, int]) -> None:
+        self.heap: list[int] = []
+        self.times = times
+
+    def offer(self, queue: int) -> None:
+        self.heap.append(queue)
+        at = len(self.heap) - 1
+        while at > 0 and self.times[queue] < self.times[self.heap[(at - 1) // 2]]:
+            self.heap[at] = self.heap[(at - 1) // 2]
+            at = (at - 1) // 2
+        self.heap[at] = queue
+
+    def poll(self) -> int:
+        first, moved = self.heap[0], self.heap.pop()
+        if self.heap:
+            at = 0
+            while 2 * at + 1 < len(self.heap):
+                child = 2 * at + 1
+                if child + 1 < len(self.heap) and self._time(child) > self._time(child + 1):
+                    child += 1
+                if self.times[moved] <= self._time(child):
+                    break
+                self.heap[at] = self.heap[child]
+                at = child
+            self.heap[at] = moved
+        return first
+
+    def _time(self, at: int) -> int:
+        return self.times[self.heap[at]]
+
+
+def taken(queues: list[list[int]]) -> list[tuple[int, int]]:
+    """PartitionGroup.nextRecord until all queues are empty."""
+    heads, rows = dict.fromkeys(range(len(queues)), 0), []
+    waiting = JavaPriorityQueue({number: queue[0] for number, queue in enumerate(queues) if queue})
+    for number, queue in enumerate(queues):
+        if queue:
+            waiting.offer(number)
+    while waiting.heap:
+        number = waiting.poll()
+        rows.append((number, heads[number]))
+        heads[number] += 1
+        if heads[number] < len(queues[number]):
+            waiting.times[number] = queues[number][heads[number]]
+            waiting.offer(number)
+    return rows
+
+
+def merged(queues: list[list[int]]) -> list[tuple[int, int]]:
+    times = [np.array(queue, np.int64) for queue in queues]
+    which, row, _ = merge_queues(times, np.full(len(queues), NO_MORE), np.zeros(0, np.int64))
+    return list(zip(which.tolist(), row.tolist(), strict=True))
+
+
+def test_a_tied_queue_of_three_starves():
+    """
+    Heads A 5, B 5, C 5, each thrice: after A is served, C comes before B (rule of the heap, seen in a real run).
+    """
+    got = [which for which, _ in merged([[5, 5, 5], [5, 5, 5], [5, 5, 5]])]
+
+    assert got == [0, 2, 0, 2, 0, 2, 1, 1, 1]
+
+
+def test_two_tied_queues_alternate():
+    assert [which for which, _ in merged([[5, 5], [5, 5]])] == [0, 1, 0, 1]
+
+
+def test_a_late_record_behind_a_head_waits_for_it():
+    assert merged([[5, 1], [3, 6]]) == [(1, 0), (0, 0), (0, 1), (1, 1)]
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_the_order_is_that_of_javas_priority_queue(seed):
+    generator = random.Random(seed)
+    number = generator.randrange(1, 8)
+    queues = [[generator.randrange(4) for _ in range(generator.randrange(1, 9))] for _ in range(number)]
+
+    assert merged(queues) == taken(queues)
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_queues_cut_between_two_times_go_on_as_if_they_had_not_been_cut(seed):
+    generator = random.Random(seed)
+    queues = [sorted(generator.randrange(12) for _ in range(9)) for _ in range(generator.randrange(2, 6))]
+    cut = [sum(time < 6 for time in queue) for queue in queues]
+    times = [np.array(queue, np.int64) for queue in queues]
+    beyond = np.array([queue[at] if at < 9 else NO_MORE for queue, at in zip(queues, cut, strict=True)])
+
+    which, row, heap = merge_queues([t[:at] for t, at in zip(times, cut, strict=True)], beyond, np.zeros(0, np.int64))
+    which2, row2, _ = merge_queues(
+        [t[at:] for t, at in zip(times, cut, strict=True)], np.full(len(queues), NO_MORE), heap
+    )
+
+    first = list(zip(which.tolist(), row.tolist(), strict=True))
+    second = [(q, r + cut[q]) for q, r in zip(which2.tolist(), row2.tolist(), strict=True)]
+    assert first + second == taken(queues)
+
+
+# --- what one record causes ----------------------------------------------------------------------------------
+
+
+def test_what_a_record_causes_is_taken_by_head_time_and_then_as_the_heap_stands():
+    """
+    The landed record sends A0, B0, A1, C0, all at 5; A0 sends B1 at 1. By hand: A0; the heap is then B, A behind C at
+    its top, so C0; A1; B0; and B1, which is behind B0 in its queue although it is older.
+    """
+    causes = Causes()
+    none = LANDED
+    a = causes.add("A", *(np.array(c) for c in ([0, 0], [none, none], [0, 2], [5, 5])))
+    b = causes.add("B", *(np.array(c) for c in ([0], [none], [1], [5])))
+    c = causes.add("C", *(np.array(c) for c in ([0], [none], [3], [5])))
+    late = causes.add("B", *(np.array(c) for c in ([0], [int(a[0])], [0], [1])))
+
+    got = causes.sequence(np.concatenate([a, b, c, late, [LANDED]]))
+
+    assert got.tolist() == [1, 3, 4, 2, 5, 0]
