@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pyarrow as pa
 
@@ -48,10 +49,12 @@ class Pair:
         return columns
 
     def frame(self, batch: Batch, left: pa.Array, right: pa.Array, names: set[str]) -> pl.DataFrame:
-        """The two values and the ``names`` beside them, one row a pair."""
-        arrays: dict[str, Any] = {"left": left, "right": right}
+        """The named columns, one row a pair."""
+        arrays: dict[str, Any] = {name: side for name, side in (("left", left), ("right", right)) if name in names}
         if "record_key" in names:
             arrays["record_key"] = batch.keys.typed(batch.key)
+        if not arrays:
+            arrays["row"] = np.zeros(len(batch), np.int8)
         arrays |= {name: getattr(batch, name) for name in ("window_start_ms", "window_end_ms") if name in names}
         frame = pl.from_arrow(pa.table(arrays))
         assert isinstance(frame, pl.DataFrame)

@@ -208,7 +208,7 @@ class _Pipeline:
         if len(self.topology.source_topics()) > 1 and self.order == "time":
             rest = landed.slice(p, end, landed.ends[p]).times()
             beyond = int(rest["timestamp"][0].as_py()) if len(rest) else NO_MORE
-        return Queue(source, landed.slice(p, begin, end), None, beyond)
+        return Queue(source, landed.slice(p, begin, end), beyond_ms=beyond)
 
     def _imported(self, sub: SubTopology, partition: int, state: dict[str, list[DataFile]]) -> dict[str, ImportedStore]:
         """Stores of earlier parts of the sub-topology that nodes of this one look into."""

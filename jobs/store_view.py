@@ -1,16 +1,22 @@
 """A read-only look into a running task's store."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from jobs.operators.store_view import OBSERVED
+from jobs.operators.versioned_store import VersionedTableStore
 from jobs.task import Task
+from state.keys import Keys
 
 
 class StoreView:
     """Read-only look into a store: ``all``, ``get``, ``fetch``."""
 
-    def __init__(self, task: Task, name: str) -> None:
+    def __init__(self, task: Task, name: str, table: pa.Table) -> None:
+        """``table``: rows of the store ``name``."""
         node = task.sub_topology.stores[name]
-        table = task.stores[name].contents()
         values = table["value"].combine_chunks()
         keys = node.shape.key.to_python(table["key"].combine_chunks())
         windows: list[tuple[int, int] | None] = [None] * len(keys)
@@ -35,3 +41,51 @@ class StoreView:
             for found, window, value in self._rows
             if found == key and window is not None and from_ms <= window[0] <= to_ms
         ]
+
+
+class Version(NamedTuple):
+    """Valid in ``[valid_from_ms, valid_to_ms)``. ``valid_to_ms`` None: the latest. ``value`` None: deleted."""
+
+    valid_from_ms: int
+    valid_to_ms: int | None
+    value: Any
+
+
+class VersionedStoreView(StoreView):
+    """Of a versioned store (KIP-889): ``all`` and ``get`` show the latest versions, ``get`` others as of a time."""
+
+    def __init__(self, task: Task, name: str, table: pa.Table) -> None:
+        super().__init__(task, name, table.filter(pc.is_null(table["valid_to_ms"])))
+        node = task.sub_topology.stores[name]
+        spec = task.graph.tables[node.name].store
+        assert spec is not None
+        assert spec.history_retention_ms is not None
+        shape, retention_ms = node.shape, spec.history_retention_ms
+        self._store = VersionedTableStore(
+            shape, Keys(shape.key), node=name, history_retention_ms=retention_ms, sends_old=False
+        )
+        self._store.resume(table, {"store_time_ms": int(table.schema.metadata[OBSERVED])})
+        self._versions: dict[Any, list[Version]] = {}
+        table = table.filter(pc.invert(table["is_mark"])).sort_by("valid_from_ms")
+        keys = node.shape.key.to_python(table["key"].combine_chunks())
+        bounds = (table[column].to_pylist() for column in ("valid_from_ms", "valid_to_ms"))
+        values = node.shape.value.to_python(table["value"].combine_chunks())
+        for key, *version in zip(keys, *bounds, values, strict=True):
+            self._versions.setdefault(key, []).append(Version(*version))
+
+    def get(self, key: Any, as_of_ms: int | None = None) -> Any:
+        """The latest value of ``key``, or that as of a time, inclusive; None when there was none, or when the history
+        retention has passed the time and the latest is newer.
+        """
+        found = self._store.get(key, as_of_ms)
+        return None if found is None else found[1]
+
+    def versions(self, key: Any) -> list[Version]:
+        """What is left of ``key``'s history and its latest version, by time; deletions are versions of value None."""
+        return self._versions.get(key, [])
+
+
+def store_view(task: Task, name: str) -> StoreView:
+    """A look into the store ``name`` of ``task``."""
+    table = task.stores[name].contents()
+    return (VersionedStoreView if "valid_from_ms" in table.column_names else StoreView)(task, name, table)

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from jobs.arrivals import LANDED, Causes
-from jobs.store_view import StoreView
+from jobs.store_view import StoreView, store_view
 from jobs.task import Result, Task, empty_input
 from jobs.task_tables import Input
 from jobs.topology.nodes import GlobalTableNode, SourceNode, SuppressNode
@@ -204,7 +204,7 @@ class TopologyTestDriver:
         self.run()
         for task in self._tasks:
             if name in task.stores:
-                return StoreView(task, name)
+                return store_view(task, name)
         known = list(self.topology.stores())
         raise ConfigError("store", f"one of {known}", repr(name), "name a store of the topology")
 

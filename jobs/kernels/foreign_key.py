@@ -160,7 +160,7 @@ def _removed(store, lists, slot):  # type: ignore[no-untyped-def]
 def _sort(key, store, lists, keys):  # type: ignore[no-untyped-def]
     """Put the list of ``key`` in order of the serialized primary keys: a merge sort of its slots."""
     firsts, lengths, in_order, following, previous = lists
-    length, primary, (data, offsets) = lengths[key], store[1], keys
+    length, primary = lengths[key], store[1]
     slots, merged = np.empty(length, np.int32), np.empty(length, np.int32)
     slot = firsts[key]
     for i in range(length):
@@ -169,19 +169,7 @@ def _sort(key, store, lists, keys):  # type: ignore[no-untyped-def]
     width = 1
     while width < length:
         for low in range(0, length, 2 * width):
-            middle, high = min(low + width, length), min(low + 2 * width, length)
-            left, right = low, middle
-            for i in range(low, high):
-                is_left = left < middle and (
-                    right >= high
-                    or compare_serialized(data, offsets, primary[slots[left]], 0, primary[slots[right]], 0) < 0
-                )
-                if is_left:
-                    merged[i] = slots[left]
-                    left += 1
-                else:
-                    merged[i] = slots[right]
-                    right += 1
+            _merge(slots, merged, (low, min(low + width, length), min(low + 2 * width, length)), primary, keys)
         slots, merged = merged, slots
         width *= 2
     before = np.int32(NO_SLOT)
@@ -191,3 +179,29 @@ def _sort(key, store, lists, keys):  # type: ignore[no-untyped-def]
         before = slots[i]
     firsts[key] = slots[0]
     in_order[key] = True
+
+
+@njit(cache=True)
+def _merge(slots, merged, bounds, primary, keys):  # type: ignore[no-untyped-def]
+    """Merge two runs of ``slots``, [low, middle) and [middle, high). Most lists were in order but for their newest."""
+    low, middle, high = bounds
+    data, offsets = keys
+    left, right = low, middle
+    if (
+        middle < high
+        and compare_serialized(data, offsets, primary[slots[middle - 1]], 0, primary[slots[middle]], 0) < 0
+    ):
+        right = high
+        for i in range(middle, high):
+            merged[i] = slots[i]
+        high = middle
+    for i in range(low, high):
+        is_left = left < middle and (
+            right >= high or compare_serialized(data, offsets, primary[slots[left]], 0, primary[slots[right]], 0) < 0
+        )
+        if is_left:
+            merged[i] = slots[left]
+            left += 1
+        else:
+            merged[i] = slots[right]
+            right += 1

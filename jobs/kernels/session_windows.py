@@ -40,8 +40,7 @@ def aggregate_sessions(  # type: ignore[no-untyped-def]
     tombstone = EMIT | (OLD if with_old else 0)
     found = np.empty(16, np.int32)
     for row in range(begin, end_row):
-        k = key[row]
-        t = time[row]
+        k, t = key[row], time[row]
         if k >= 0:
             observed = max(observed, t)
         close = observed - grace - gap

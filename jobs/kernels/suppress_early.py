@@ -9,6 +9,7 @@ Here the row at which an entry leaves is not known beforehand, so the entries st
 leaves and a buffer time never changes, so an entry need not be found in it.
 """
 
+import numpy as np
 from numba import njit
 
 from jobs.kernels.suppress import BYTES, EMITTED, FULL_ROW, STREAM_TIME, entry_bytes, is_before, note, write_out
@@ -22,8 +23,8 @@ NO_VALUE = -1
 def suppress_eagerly(  # type: ignore[no-untyped-def]
     rows, sizes, keys, wait, is_session, with_prior, limits, slots, entries, queue, emitted, totals
 ):
-    """Take changes in order; all as in ``suppress_strictly``. ``queue``: the heap of slots, as long as there are live
-    ones, with room for all rows.
+    """Take changes in order; all as in ``suppress_strictly``. ``queue``: the heap, (buffer time, slot) of every live
+    slot, with room for all rows.
     """
     key, start, end, due, time, _ = rows
     s_key, s_start, s_end, s_time, s_flags, table, free, counts = slots
@@ -56,7 +57,7 @@ def suppress_eagerly(  # type: ignore[no-untyped-def]
         for is_time_over in (True, False):
             before = n
             while counts[LIVE_COUNT]:
-                first = queue[0]
+                first = queue[1][0]
                 if is_time_over:
                     leaves = e_due[first] <= totals[STREAM_TIME] - wait
                 else:
@@ -91,33 +92,40 @@ def leave(slot, slots, entries):  # type: ignore[no-untyped-def]
 @njit(cache=True)
 def push(queue, size, slot, keys, is_session, s_key, s_start, s_end, e_due):  # type: ignore[no-untyped-def]
     """Enter ``slot`` into the heap of ``size`` slots."""
-    at = size
+    dues, slots = queue
+    at, due = size, e_due[slot]
     while at > 0:
         above = (at - 1) >> 1
-        if not is_before(slot, queue[above], keys, is_session, s_key, s_start, s_end, e_due):
+        if dues[above] < due or (
+            dues[above] == due and not is_before(slot, slots[above], keys, is_session, s_key, s_start, s_end, e_due)
+        ):
             break
-        queue[at] = queue[above]
+        dues[at], slots[at] = dues[above], slots[above]
         at = above
-    queue[at] = slot
+    dues[at], slots[at] = due, slot
 
 
 @njit(cache=True)
 def pop(queue, size, keys, is_session, s_key, s_start, s_end, e_due):  # type: ignore[no-untyped-def]
-    """Take the top off the heap of ``size`` slots."""
-    last, at = queue[size - 1], 0
-    while True:
+    """Take the top off the heap of ``size`` slots. Times stand in the heap, so that keys are met for equal ones only."""
+    dues, slots = queue
+    size -= 1
+    due, last, at = dues[size], slots[size], 0
+    while 2 * at + 1 < size:
         below = 2 * at + 1
-        if below >= size - 1:
-            break
-        if below + 1 < size - 1 and is_before(
-            queue[below + 1], queue[below], keys, is_session, s_key, s_start, s_end, e_due
+        other = below + 1
+        if other < size and dues[other] <= dues[below]:
+            if dues[other] < dues[below] or is_before(
+                slots[other], slots[below], keys, is_session, s_key, s_start, s_end, e_due
+            ):
+                below = other
+        if due < dues[below] or (
+            due == dues[below] and is_before(last, slots[below], keys, is_session, s_key, s_start, s_end, e_due)
         ):
-            below += 1
-        if not is_before(queue[below], last, keys, is_session, s_key, s_start, s_end, e_due):
             break
-        queue[at] = queue[below]
+        dues[at], slots[at] = dues[below], slots[below]
         at = below
-    queue[at] = last
+    dues[at], slots[at] = due, last
 
 
 @njit(cache=True)
@@ -125,3 +133,12 @@ def refill(queue, slots_alive, keys, is_session, s_key, s_start, s_end, e_due): 
     """Build the heap anew from the live slots, after a load."""
     for size in range(slots_alive.shape[0]):
         push(queue, size, slots_alive[size], keys, is_session, s_key, s_start, s_end, e_due)
+
+
+def grown(queue: tuple[np.ndarray, np.ndarray], capacity: int) -> tuple[np.ndarray, np.ndarray]:
+    """The heap with room for ``capacity`` slots."""
+    dues, slots = queue
+    more = capacity - len(dues)
+    if more <= 0:
+        return queue
+    return np.concatenate([dues, np.empty(more, np.int64)]), np.concatenate([slots, np.empty(more, np.int32)])

@@ -58,6 +58,7 @@ def is_waiting(slot, last, limit, ends, s_flags, newest):  # type: ignore[no-unt
 
 @njit(cache=True)
 def prior_of(begun, old_valid):  # type: ignore[no-untyped-def]
+    """Reference of what change ``begun`` replaced."""
     return FIRST_ROW - begun if old_valid[begun] else NO_REFERENCE
 
 

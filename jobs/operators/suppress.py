@@ -66,7 +66,7 @@ class Suppress(StatefulOperator):
         self.totals = np.zeros(11, np.int64)
         self.totals[[suppress.STREAM_TIME, suppress.FULL_ROW]] = -1
         self.emitted, self.overtime = 0, _Overtime()
-        self._queue = np.empty(0, np.int32)
+        self._queue = np.empty(0, np.int64), np.empty(0, np.int32)
 
     @property
     def is_session(self) -> bool:
@@ -121,8 +121,7 @@ class Suppress(StatefulOperator):
         with_prior = batch.old is not None
         stores = (self.limits, slots.columns(), slots.entries())
         if self.when_full == "emit-early":
-            if len(self._queue) < slots.capacity:
-                self._queue = np.concatenate([self._queue, np.empty(slots.capacity - len(self._queue), np.int32)])
+            self._queue = suppress_early.grown(self._queue, slots.capacity)
             suppress_early.suppress_eagerly(*data, with_prior, *stores, self._queue, out, self.totals)
         else:
             keeps = (not self.is_final, with_prior)
@@ -158,7 +157,7 @@ class Suppress(StatefulOperator):
             rows = self.once.load(rows)
         at, slots, keys = self.entries.load(rows), self.entries.slots, self.place.keys
         self.totals[suppress.BYTES] = slots.bytes[at].sum()
-        self._queue = np.empty(slots.capacity, np.int32)
+        self._queue = suppress_early.grown(self._queue, slots.capacity)
         order = (slots.key, slots.start, slots.end, slots.due)
         suppress_early.refill(self._queue, slots.live(), (keys.data, keys.offsets), self.is_session, *order)
 

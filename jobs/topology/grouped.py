@@ -42,8 +42,11 @@ class KGroupedStream:
         return self.stream.shape
 
     def windowed_by(self, windows: Windows) -> "KGroupedStream":
-        """Aggregate by windows. TopologyError for anything else."""
+        """Aggregate by windows. TopologyError for anything else, and when there are windows already."""
         check_windows(windows)
+        if self.windows is not None:
+            next_step = "begin again from the grouped stream"
+            raise TopologyError("windowed_by", "a stream without windows", f"{self.windows}", next_step)
         return self._with(windows, ON_WINDOW_UPDATE)
 
     def emit_strategy(self, strategy: str) -> "KGroupedStream":

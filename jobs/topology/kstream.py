@@ -10,6 +10,7 @@ import polars as pl
 
 from jobs.expressions import Expressible, Shape
 from jobs.joiners import JoinerStep
+from jobs.processing import KeyValues
 from jobs.topology import branched, deduplication, grouped, ktable, stream_joins
 from jobs.topology.global_table import GlobalKTable
 from jobs.topology.graph import Graph
@@ -194,13 +195,14 @@ class KStream:
     def process(
         self,
         supplier: Callable[[], Any],
-        stores: Iterable[str] = (),
+        stores: Iterable[KeyValues | str] = (),
         *,
         returns_key: Serde | None = None,
         returns: Serde | None = None,
         name: str | None = None,
     ) -> "KStream":
-        """A Python processor, record by record (jobs/processing.py). ``stores``: names of its key-value stores.
+        """A Python processor, record by record (jobs/processing.py). ``stores``: its key-value stores; a mere name
+        means one of this stream's key and value types.
 
         ``returns_key`` and ``returns``: serdes of what it forwards, those of its input if not given.
         """

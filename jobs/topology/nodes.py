@@ -11,6 +11,7 @@ from typing import Any
 from jobs.expressions import Call, Expression, Shape, Struct
 from jobs.folds.aggregation import Aggregation
 from jobs.joiners import Joiner
+from jobs.processing import KeyValues
 from jobs.topology.windows import SessionWindows, SlidingWindows, TimeWindows, UnlimitedWindows
 
 Windows = TimeWindows | SessionWindows | SlidingWindows | UnlimitedWindows
@@ -111,12 +112,14 @@ class MergeNode(Node):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ProcessNode(Node):
-    """A Python processor, record by record (jobs/processing.py). ``stores``: names of its key-value stores."""
+    """A Python processor, record by record (jobs/processing.py). ``stores``: its key-value stores, or mere names of
+    such as keep keys and values of its input's types.
+    """
 
     supplier: Callable[[], Any]
     store: str
     """Name of the table that keeps the rows of all its stores."""
-    stores: tuple[str, ...] = ()
+    stores: tuple[KeyValues | str, ...] = ()
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -101,7 +101,8 @@ def _repartition(graph: Graph, node: RepartitionNode) -> Iterator[KafkaNode]:
 
 
 def _process(graph: Graph, node: ProcessNode) -> Iterator[KafkaNode]:
-    yield _processor(node.name, node.inputs, node.stores)
+    stores = tuple(store if isinstance(store, str) else store.name for store in node.stores)
+    yield _processor(node.name, node.inputs, stores)
 
 
 def _cogroup(graph: Graph, node: CogroupNode) -> Iterator[KafkaNode]:

@@ -40,7 +40,8 @@ class TableSlots(Slots):
         assert end is not None
         self.reserve(len(key))
         at = np.empty(len(key), np.int64)
-        enter_windows(key, start, end, self.columns(), self.reference, at)
+        with np.errstate(over="ignore"):  # the hash wraps; NumPy would say so when JIT is off
+            enter_windows(key, start, end, self.columns(), self.reference, at)
         return at
 
     def find(self, key: np.ndarray, start: np.ndarray | None, end: np.ndarray | None) -> np.ndarray:
@@ -50,7 +51,8 @@ class TableSlots(Slots):
         assert start is not None
         assert end is not None
         at = np.empty(len(key), np.int64)
-        find_windows(key, start, end, self.columns(), at)
+        with np.errstate(over="ignore"):
+            find_windows(key, start, end, self.columns(), at)
         return at
 
     def live(self) -> np.ndarray:

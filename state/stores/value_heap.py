@@ -48,9 +48,14 @@ class ValueHeap:
             size += len(rows)
         return pa.concat_arrays(found).take(pa.array(places))
 
+    @property
+    def is_wasteful(self) -> bool:
+        """Whether ``keep_only`` would find enough to forget to be worth its while."""
+        return self._size >= 2 * self._kept + 65_536
+
     def keep_only(self, references: np.ndarray) -> None:
         """Forget values that ``references`` (changed in place) do not name, when it is worth it."""
-        if self._size < 2 * self._kept + 65_536:
+        if not self.is_wasteful:
             return
         used = references >= 0
         distinct, places = np.unique(references[used], return_inverse=True)

@@ -5,7 +5,7 @@ failing topology answers with phase, error (Kafka's class) and failed_at. What e
 """
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -128,6 +128,3 @@ def kafka_metrics(metrics: Result, topology: Topology) -> Result:
         if isinstance(node, SuppressNode)
     }
     return {name: metrics[name] for name in _METRICS} | {"suppress": suppress}
-
-
-ENGINES: dict[str, Callable[..., Result]] = {"driver": play_with_driver}

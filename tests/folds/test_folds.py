@@ -8,7 +8,8 @@ import pytest
 from jobs.expressions import Shape
 from jobs.folds.aggregation import Aggregation
 from jobs.folds.fold import Fold, Program, Wanted
-from jobs.kernels.program import ADD, EMIT, MERGE, OLD, START
+from jobs.folds.python import PythonFold
+from jobs.kernels.program import ADD, COPY, EMIT, MERGE, OLD, START
 from jobs.test_driver import TopologyTestDriver
 from jobs.topology import (
     Consumed,
@@ -262,6 +263,46 @@ def test_merging_with_a_fresh_slot_changes_nothing(chosen):
     new, _ = state.run(program_of((START | ADD | EMIT, 1, 2), (START | MERGE, 2, 1), (EMIT, 2, -1)), batch, all_of(2))
 
     assert new.to_pylist()[1] == new.to_pylist()[0]
+
+
+@pytest.mark.parametrize("chosen", STATES, ids=ids)
+def test_a_copy_and_what_it_was_copied_from_go_their_own_ways(chosen):
+    """
+    Slot 2 takes over what slot 1 has of the first flight; then 2 takes the third and 1 the fourth.
+    """
+    batch, state = batch_of(FLIGHTS), chosen.start(SHAPE, "fold")
+    state.grow(4)
+    entries = (START | ADD | EMIT, 1, 0), (COPY, 2, 1), (ADD | EMIT, 2, 2), (ADD | EMIT, 1, 3), (EMIT, 2, -1)
+    new, _ = state.run(program_of(*entries), batch, all_of(4))
+
+    alone = chosen.start(SHAPE, "fold")
+    alone.grow(4)
+    together = (START | ADD, 1, 0), (ADD | EMIT, 1, 2), (START | ADD, 2, 0), (ADD | EMIT, 2, 3)
+    want, _ = alone.run(program_of(*together), batch, all_of(2))
+    assert new.to_pylist()[1:] == [*want.to_pylist(), want.to_pylist()[0]]
+
+
+def test_a_python_aggregate_changed_in_place_changes_no_value_that_has_left():
+    """
+    What a function gets is its own, as what Kafka deserializes.
+    """
+
+    def add(key: str, value: int, so_far: dict) -> dict:
+        so_far["sum"] += value
+        return so_far
+
+    chosen = PythonFold(lambda: {"sum": 0}, add, Serde.json("sum long"))
+    keys = Keys(Serde.string())
+    codes = keys.intern(pa.array([b"a"] * 3, pa.binary()))
+    values = Values(pa.array([1, 2, 5]))
+    batch = Batch(np.arange(3, dtype=np.int32), codes, keys, np.arange(3), np.ones(3, np.bool_), values)
+    state = chosen.start(Shape(Serde.string(), Serde.long()), "fold")
+    state.grow(2)
+
+    entries = (START | ADD | EMIT, 0, 0), (COPY, 1, 0), (OLD | ADD | EMIT, 0, 1), (ADD | EMIT, 1, 2)
+    new, old = state.step(program_of(*entries), batch)
+
+    assert (new, old) == ([{"sum": 1}, {"sum": 3}, {"sum": 6}], [None, {"sum": 1}, None])
 
 
 def test_values_that_a_slot_refers_to_survive_the_forgetting_of_others():

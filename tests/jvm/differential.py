@@ -38,10 +38,11 @@ def failures(oracle: Oracle, lines: Sequence[Line]) -> Iterator[tuple[Line, str]
 
 
 def made_small(oracle: Oracle, line: Line) -> Line:
-    """The smallest scenario found that fails as ``line`` does: the same step of the comparison, or any error."""
+    """The smallest scenario found on which the two differ, and that Kafka Streams ends as it ends ``line``."""
+    phase = line["result"].get("phase")
 
     def failing(candidates: Sequence[Line]) -> list[Line]:
-        return [found for found, _ in failures(oracle, candidates)]
+        return [found for found, _ in failures(oracle, candidates) if found["result"].get("phase") == phase]
 
     return shrunk(line, failing)
 

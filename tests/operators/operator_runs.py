@@ -82,8 +82,8 @@ def emitted_of(out: Batch, chunk: Chunk, first: int) -> list[Emitted]:
 def run_chunks(
     operator: StatefulOperator, tape: list[Change], cuts: list[int], causes: list[int] | None = None
 ) -> list[Emitted]:
-    """The tape in chunks. Raises BufferFull as a task does; what left before is its ``emitted``. ``causes``: which record
-    caused each change; default: each its own.
+    """The tape in chunks. Raises BufferFull as a task does; what left before is its ``emitted``. ``causes``: which
+    record caused each change; default: each its own.
     """
     found: list[Emitted] = []
     for begin, end in zip([0, *cuts], [*cuts, len(tape)], strict=True):
@@ -116,8 +116,8 @@ def run_increments(new: Any, tape: list[Change], cuts: list[int]) -> tuple[list[
 
 
 def applied(operator: StatefulOperator, before: dict[str, dict]) -> dict[str, dict]:
-    """The durable rows after ``changes``. A deleted mark must name a row that is there; rows whose time is over may stay
-    without one.
+    """The durable rows after ``changes``. A deleted mark must name a row that is there; rows whose time is over may
+    stay without one.
     """
     after = dict(before)
     for row in operator.changes().to_pylist():

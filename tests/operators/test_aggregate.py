@@ -240,3 +240,33 @@ def test_an_aggregate_of_final_results_groups_by_a_key_made_of_the_windowed_one(
         (5, "a", {"windows": 2, "records": 3}, 12),
         (5, "b", {"windows": 1, "records": 1}, 11),
     ]
+
+
+# --- old values ----------------------------------------------------------------------------------------------
+
+
+def test_a_group_that_reads_old_values_takes_an_initial_value_away_that_was_never_added():
+    """
+    Kafka's Change.old of a key's first aggregate is the initial value, 5 here; a reduced one's is null.
+    """
+
+    def build(first: KStream, *, is_reduced: bool) -> KTable:
+        grouped = first.group_by_key()
+        if is_reduced:
+            sums = grouped.reduce(lambda one, other: one + other)
+        else:
+            add = lambda key, value, so_far: so_far + value  # noqa: E731
+            sums = grouped.aggregate(initializer=lambda: 5, aggregator=add, returns=Serde.long())
+        regrouped = sums.group_by("'all'")
+        return regrouped.aggregate(
+            initializer=lambda: 0,
+            adder=lambda key, value, so_far: so_far + value,
+            subtractor=lambda key, value, so_far: so_far - value,
+            returns=Serde.long(),
+        )
+
+    tape = "key | value | time_ms\n a | 1 | 1\n b | 2 | 2\n a | 3 | 3"
+
+    for is_reduced, want in ((False, [6, 8, 11]), (True, [1, 3, 6])):
+        got = play(lambda stream, is_reduced=is_reduced: build(stream, is_reduced=is_reduced), tape)
+        assert [record.value for record in got.driver.read_outputs("out")] == want

@@ -2,7 +2,10 @@
 
 import pytest
 
-from jobs.topology import KStream, KTable, Materialized, Serde, SessionWindows
+from jobs.test_driver import TopologyTestDriver
+from jobs.topology import Consumed, KStream, KTable, Materialized, Serde, SessionWindows, StreamsBuilder, TimeWindows
+from tests.operators.window_runs import Run
+from tests.operators.window_runs import play as play_alone
 from tests.tapes import play, table
 
 
@@ -311,3 +314,32 @@ def test_a_store_shows_open_sessions():
     got = play(texts(5, grace=50), "key | value | time_ms\n a | 1 | 0\n a | 2 | 5\n b | 3 | 5\n a | 4 | 20")
 
     assert got.driver.store("sessions").all() == [("a", (0, 5), "12"), ("a", (20, 20), "4"), ("b", (5, 5), "3")]
+
+
+def test_only_a_session_that_was_merged_away_has_an_old_value():
+    """
+    Kafka's Change.old: a merged session is forwarded as new, even one that replaces itself.
+    """
+    run = Run(SessionWindows(5, 0), 1_000, wants_old=True)
+
+    got = play_alone(run, [("a", 1, 10), ("a", 2, 10), ("a", 3, 12)])
+
+    changes = [(window, old, new) for (_, _, window, new, _), old in zip(got.results, got.old, strict=True)]
+    assert changes == [
+        ((10, 10), None, (1,)),
+        ((10, 10), None, (1, 2)),
+        ((10, 10), (1, 2), None),
+        ((10, 12), None, (1, 2, 3)),
+    ]
+
+
+def test_sessions_are_forwarded_without_headers():
+    builder = StreamsBuilder()
+    grouped = builder.stream("in", Consumed(Serde.string(), Serde.long())).group_by_key()
+    grouped.windowed_by(SessionWindows.with_inactivity_gap(5)).count().to("sessions")
+    grouped.windowed_by(TimeWindows.of_size(5)).count().to("windows")
+    driver = TopologyTestDriver(builder.build())
+    driver.pipe_input("in", "a", 1, 5, headers=[("by", b"somebody")])
+
+    headers = {topic: [record.headers for record in driver.read_outputs(topic)] for topic in ("sessions", "windows")}
+    assert headers == {"sessions": [()], "windows": [(("by", b"somebody"),)]}

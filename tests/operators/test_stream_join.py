@@ -21,7 +21,7 @@ def tape_of(text: str) -> list[Record]:
 
 
 def joined(join: Join, text: str) -> str:
-    """What came of a tape whose steps count from 1, in one piece or cut at every step: step, key, left, right, time_ms."""
+    """What came of a tape whose steps count from 1, be it in one piece or cut at every step."""
     columns, tape = ["step", "key", "left", "right", "time_ms"], tape_of(text)
     whole = play(join, tape).joined
     assert play(join, tape, increments=range(len(tape))).joined == whole

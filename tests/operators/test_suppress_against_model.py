@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from jobs.operators.suppress import Suppress
 from state.errors import BufferFull
 from state.serdes import Serde
-from tests.operators.suppress_model import UNBOUNDED, Change, Full, SuppressModel
 from tests.operators.operator_runs import place_of, run_chunks, run_increments
+from tests.operators.suppress_model import UNBOUNDED, Change, Full, SuppressModel
 
 TEXT = st.one_of(st.none(), st.sampled_from(["", "x", "yy", "zzz", "é"]))
 HEADER = st.tuples(st.sampled_from(["h", "trace", "😀"]), st.one_of(st.none(), st.binary(max_size=2)))

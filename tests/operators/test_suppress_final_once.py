@@ -5,8 +5,8 @@ from hypothesis import strategies as st
 
 from jobs.operators.suppress import Suppress
 from state.serdes import Serde
-from tests.operators.suppress_model import Change, SuppressModel
 from tests.operators.operator_runs import place_of, run_chunks, run_increments
+from tests.operators.suppress_model import Change, SuppressModel
 
 
 def strict(wait: int, window: str = "session") -> Suppress:

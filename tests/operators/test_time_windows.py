@@ -2,7 +2,9 @@
 
 import pytest
 
-from jobs.topology import KStream, KTable, Materialized, TimeWindows, fold
+from jobs.topology import KStream, KTable, Materialized, TimeWindows, UnlimitedWindows, fold
+from tests.operators.window_runs import Run
+from tests.operators.window_runs import play as play_alone
 from tests.tapes import play, table
 
 
@@ -328,6 +330,48 @@ def test_a_store_shows_the_windows_that_retention_still_covers():
     assert store.fetch("a") == [((10, 20), 1), ((20, 30), 1)]
     assert store.fetch("a", 11, 20) == [((20, 30), 1)]
     assert store.fetch("z") == []
+
+
+def test_unlimited_windows_are_one_window_a_key_from_their_start_on():
+    """
+    A record before the start is in no window, which is no drop.
+    """
+    got = play(
+        counts(UnlimitedWindows.of(10)),
+        """
+        step | key | value | time_ms
+        1    | a   | 1     | 9
+        2    | a   | 1     | 10
+        3    | a   | -     | 4000000000000
+        4    | a   | 1     | 11        # never late
+        5    | b   | 1     | 0
+        """,
+    )
+
+    want = """
+        step | key | window                    | value | time_ms
+        2    | a   | [10, 9223372036854775807) | 1     | 10
+        3    | a   | [10, 9223372036854775807) | 2     | 4000000000000
+        4    | a   | [10, 9223372036854775807) | 3     | 4000000000000
+    """
+    assert got.outputs() == table(want)
+    assert got.driver.dropped == []
+
+
+def test_the_old_value_of_a_windows_first_record_is_the_initial_value():
+    """
+    Kafka's Change.old, uncached: what the aggregator was given, not null.
+    """
+    run = Run(TimeWindows(10, 5, 0), 10, wants_old=True)
+
+    got = play_alone(run, [("a", 1, 7), ("a", 2, 9)])
+
+    assert list(zip((result[2] for result in got.results), got.old, strict=True)) == [
+        ((0, 10), ()),
+        ((5, 15), ()),
+        ((0, 10), (1,)),
+        ((5, 15), (1,)),
+    ]
 
 
 def test_many_keys_and_windows_in_one_batch_are_apart():

@@ -9,6 +9,9 @@ import pytest
 from jobs.expressions import Shape
 from jobs.kernels import versioned
 from jobs.operators.versioned_store import VersionedTableStore, VersionedView
+from jobs.store_view import VersionedStoreView
+from jobs.test_driver import TopologyTestDriver
+from jobs.topology import Consumed, Materialized, StreamsBuilder
 from state.buffers import is_valid
 from state.keys import Keys
 from state.records import Batch, Chunk, Values
@@ -201,6 +204,25 @@ def test_what_the_history_retention_has_passed_leaves_the_store_with_a_deleted_m
         ("a", 40, True),
         ("b", 60, False),
     ]
+
+
+def test_a_drivers_store_tells_the_versions_of_a_key():
+    builder = StreamsBuilder()
+    consumed = Consumed(STRING, STRING)
+    builder.table("T", consumed, materialized=Materialized.versioned("prices", "50ms")).to_stream().to("out")
+    driver = TopologyTestDriver(builder.build())
+    for key, value, time_ms in [("a", "v1", 40), ("a", "v4", 100), ("a", None, 60), ("a", "v3", 80), ("b", "x", 90)]:
+        driver.pipe_input("T", key, value, time_ms)
+
+    store = driver.store("prices")
+
+    assert isinstance(store, VersionedStoreView)
+    assert store.all() == [("a", None, "v4"), ("b", None, "x")]
+    assert store.versions("a") == [(40, 60, "v1"), (60, 80, None), (80, 100, "v3"), (100, None, "v4")]
+    assert [store.get("a", as_of) for as_of in (49, 50, 59, 60, 80, 99, 100, None)] == (
+        [None, "v1", "v1", None, "v3", "v3", "v4", "v4"]  # 49 is before 100 - 50
+    )
+    assert store.get("c") is None
 
 
 def random_puts(rng: random.Random, count: int) -> list[Put]:

@@ -111,8 +111,8 @@ class VersionedModel:
 class StreamTableModel:
     """KStreamKTableJoin over a versioned table: with a grace (KIP-923), or without one (None).
 
-    A record is (step, side, key, value, time); a result (step, origin, key, left value, right value or None, time), where
-    origin is the step of the stream's record.
+    A record is (step, side, key, value, time); a result (step, origin, key, left value, right value or None, time),
+    where origin is the step of the stream's record.
     """
 
     retention: int

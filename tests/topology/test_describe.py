@@ -1,5 +1,6 @@
 """``describe()`` is Kafka's own text. described.txt is what Kafka 4.3.0 printed (tests/jvm checks that)."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -26,3 +27,18 @@ def test_a_topology_is_described_as_kafka_describes_it(name):
     TOPOLOGIES[name](builder)
 
     assert builder.build().describe() == printed()[name]
+
+
+@pytest.mark.parametrize("name", TOPOLOGIES)
+def test_sub_topologies_have_kafkas_numbers(name):
+    builder = StreamsBuilder()
+    TOPOLOGIES[name](builder)
+    got: dict[int, set[str]] = {}
+    for sub in builder.build().sub_topologies:
+        got.setdefault(sub.kafka_id, set()).update(source.topic for source in sub.sources)
+
+    want = {}
+    for part in printed()[name].split("Sub-topology: ")[1:]:
+        if "for global store" not in part:
+            want[int(part.split()[0])] = set(re.findall(r"\(topics: \[(.*)\]\)", part))
+    assert got == want

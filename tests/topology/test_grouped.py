@@ -65,6 +65,15 @@ def test_an_emit_strategy_is_one_of_two_and_of_windows():
     )
 
 
+def test_a_stream_has_windows_of_one_kind():
+    windows = grouped().windowed_by(UnlimitedWindows.of(3))
+
+    assert refused(lambda: windows.windowed_by(TimeWindows.of_size(10))) == (
+        "windowed_by: expected a stream without windows, got UnlimitedWindows(start_ms=3); "
+        "begin again from the grouped stream"
+    )
+
+
 def test_the_shortest_retention_is_what_windows_live():
     windows = grouped().windowed_by(SlidingWindows.of_time_difference(10, grace=5))
     assert windows.count(Materialized(retention=25)).node.retention_ms == 25

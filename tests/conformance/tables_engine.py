@@ -1,0 +1,187 @@
+"""Scenarios through tables: landed, replayed by arrival in one increment or several, read back.
+
+Rule: the records of all topics keep their order through the column ``arrival``; cuts are places between them. An
+increment that fails is not committed, so of a scenario that fails at a record everything before that record is read
+back, and its metrics are not known. Lateness is known where one task reads everything: in Kafka it is the task's.
+"""
+
+import random
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+
+from jobs.increment_report import IncrementReport
+from jobs.landing import land_records
+from jobs.reading import read_table
+from jobs.replay import replay
+from jobs.runner import LocalRunner, Runner
+from jobs.spark import open_spark
+from jobs.spark_runner import SparkRunner
+from jobs.topology import Topology
+from jobs.topology.nodes import SuppressNode
+from state.errors import ConfigError, TaskFailed
+from state.tables import Warehouse
+from tests.conformance.comparison import NOT_KNOWN
+from tests.conformance.engines import Result, built, failed, kafka_metrics, refused
+from tests.conformance.scenarios import Record, Scenario
+from tests.conformance.translation import OUTPUT, topic_serdes
+
+_PIPELINE = "scenario"
+
+
+def increments(cuts: str, records: int) -> list[int]:
+    """How many records each increment takes: "none", "every" or "random:SEED"."""
+    if cuts == "none":
+        return [records] if records else []
+    if cuts == "every":
+        return [1] * records
+    dice = random.Random(cuts.removeprefix("random:"))
+    places = sorted(dice.sample(range(1, records), min(records - 1, dice.randrange(1, 4)))) if records > 1 else []
+    return [end - begin for begin, end in zip([0, *places], [*places, records], strict=True)]
+
+
+def play_with_tables(scenario: Scenario, *, cuts: str = "none", runner: Runner | None = None) -> Result:
+    """The scenario through a warehouse of its own."""
+    try:
+        topology = built(scenario)
+    except ConfigError as error:
+        return refused(error)
+    sizes = increments(cuts, len(scenario.records))
+    try:
+        return _played(topology, scenario.records, sizes, runner or LocalRunner())
+    except _FailedIncrement as failure:
+        error, done = failure.error, sizes[: failure.done]
+    # Once more, record by record from there: what is read back is what was committed before the one that fails.
+    single = [*done, *[1] * (len(scenario.records) - sum(done))]
+    try:
+        _played(topology, scenario.records, single, runner or LocalRunner())
+    except _FailedIncrement as failure:
+        failed_at = sum(single[: failure.done])
+        return failed(failure.result, failure.error, failed_at) | {"metrics": NOT_KNOWN}
+    raise error
+
+
+def play_with_spark(scenario: Scenario, *, cuts: str = "none") -> Result:
+    """As ``play_with_tables``, its tasks on Spark; one session serves all scenarios."""
+    return play_with_tables(scenario, cuts=cuts, runner=SparkRunner(_spark()))
+
+
+@cache
+def _spark() -> SparkSession:
+    return open_spark("local[2]", app_name="conformance")
+
+
+class _FailedIncrement(Exception):
+    """``done`` increments were committed before ``error``; ``result``: what they left."""
+
+    def __init__(self, error: TaskFailed, done: int, result: Result) -> None:
+        super().__init__(error)
+        self.error, self.done, self.result = error, done, result
+
+
+def _played(topology: Topology, records: Sequence[Record], sizes: Sequence[int], runner: Runner) -> Result:
+    with TemporaryDirectory() as folder:
+        warehouse = Warehouse(str(Path(folder)))
+        _land(warehouse, topology, records)
+        reports: list[IncrementReport] = []
+        for size in sizes:
+            try:
+                reports += _replayed(warehouse, topology, size, runner)
+            except TaskFailed as error:
+                result = _read_back(warehouse, topology, len(records)) if reports else _nothing(len(records))
+                raise _FailedIncrement(error, len(reports), result) from error
+        found = _read_back(warehouse, topology, len(records)) if reports else _nothing(len(records))
+        return found | {"metrics": _metrics(topology, reports, sum(found["dropped"]))}
+
+
+def _replayed(warehouse: Warehouse, topology: Topology, size: int, runner: Runner) -> list[IncrementReport]:
+    one = replay(
+        warehouse, topology, pipeline=_PIPELINE, runner=runner, max_records=size, increments=1, order="arrival"
+    )
+    return list(one)
+
+
+def _land(warehouse: Warehouse, topology: Topology, records: Sequence[Record]) -> None:
+    serdes = topic_serdes(records)
+    numbers: dict[str, int] = {}
+    rows: dict[str, list[dict[str, Any]]] = {topic: [] for topic in topology.source_topics()}
+    for arrival, record in enumerate(records):
+        topic = record["topic"]
+        number = numbers.get(topic, 0)
+        numbers[topic] = number + 1
+        rows[topic].append(record | {"arrival": arrival, "offset": record.get("offset", number)})
+    for topic, mine in rows.items():
+        land_records(warehouse, topic, _table(mine, serdes.get(topic)))
+
+
+def _table(rows: list[dict[str, Any]], serde: Any) -> pa.Table:
+    values = [row["value"] for row in rows]
+    encoded = serde.encode(serde.from_python(values)) if serde is not None else pa.nulls(0, pa.binary())
+    return pa.table(
+        {
+            "partition": pa.array([0] * len(rows), pa.int32()),
+            "timestamp": pa.array([row["ts"] for row in rows], pa.int64()),
+            "key": pa.array([None if row["key"] is None else row["key"].encode() for row in rows], pa.binary()),
+            "value": encoded.cast(pa.binary()),
+            "arrival": pa.array([row["arrival"] for row in rows], pa.int64()),
+            "context_offset": pa.array([row["offset"] for row in rows], pa.int64()),
+        }
+    )
+
+
+# --- read back -----------------------------------------------------------------------------------------------
+
+
+def _nothing(records: int) -> Result:
+    return {"outputs": [[] for _ in range(records)], "dropped": [0] * records}
+
+
+def _read_back(warehouse: Warehouse, topology: Topology, records: int) -> Result:
+    found = _nothing(records)
+    sink = next(sink for sink in topology.sinks() if sink.topic == OUTPUT)
+    table = read_table(warehouse, _PIPELINE, f"outputs/{OUTPUT}").sort_by("offset")
+    values = sink.shape.value.to_python(table["value"].combine_chunks())
+    for row, value in zip(table.drop_columns(["value"]).to_pylist(), values, strict=True):
+        window = [row["window_start_ms"], row["window_end_ms"]] if sink.shape.window is not None else None
+        output = {"key": row["key"], "window": window, "value": value, "ts": row["record_time_ms"]}
+        found["outputs"][row["arrival"]].append(output)
+    for arrival in read_table(warehouse, _PIPELINE, "dropped")["arrival"].to_pylist():
+        found["dropped"][arrival] += 1
+    return found
+
+
+def _metrics(topology: Topology, reports: Sequence[IncrementReport], dropped: int) -> Result:
+    """A buffer's size is measured only where it is limited."""
+    suppress = {}
+    for node in topology.graph.nodes.values():
+        if isinstance(node, SuppressNode):
+            unmeasured = {} if node.max_bytes is not None else {"bytes_current": NOT_KNOWN, "bytes_max": NOT_KNOWN}
+            suppress[node.name] = _over_all([report.operators.get(node.name, {}) for report in reports]) | unmeasured
+    metrics = {"dropped-records-total": dropped, "suppress": suppress} | _lateness(topology, reports)
+    return kafka_metrics(metrics, topology)
+
+
+def _over_all(increments: Sequence[Result]) -> Result:
+    """Numbers of a buffer: what was emitted adds up, the largest was the largest once, and the last is the current."""
+    numbers: Result = dict.fromkeys(("emitted", "count_current", "count_max", "bytes_current", "bytes_max"), 0)
+    for found in filter(None, increments):
+        numbers["emitted"] += found["emitted"]
+        for name in ("count", "bytes"):
+            numbers[f"{name}_current"] = found[f"{name}_current"]
+            numbers[f"{name}_max"] = max(numbers[f"{name}_max"], found[f"{name}_max"])
+    return numbers
+
+
+def _lateness(topology: Topology, reports: Sequence[IncrementReport]) -> Result:
+    """Of one task, that over all its increments."""
+    if len(topology.sub_topologies) > 1:
+        return {"record-lateness-avg": NOT_KNOWN, "record-lateness-max": NOT_KNOWN}
+    records = sum(report.books.read for report in reports)
+    total = sum((report.lateness["avg"] or 0) * report.books.read for report in reports)
+    largest = max((report.lateness["max"] or 0 for report in reports), default=None)
+    return {"record-lateness-avg": round(total) / records if records else None, "record-lateness-max": largest}

@@ -1,0 +1,163 @@
+"""One aggregate of several streams: whose aggregator takes a record, whose stream time closes a window (KIP-150)."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from jobs.expressions import Shape
+from jobs.operators.cogroup import Cogroup, build
+from jobs.operators.operator import Place
+from jobs.test_driver import TopologyTestDriver
+from jobs.topology import (
+    Consumed,
+    KGroupedStream,
+    Serde,
+    SessionWindows,
+    SlidingWindows,
+    StreamsBuilder,
+    TimeWindows,
+    Topology,
+)
+from jobs.topology.nodes import CogroupNode
+from state.keys import Keys
+from tests.operators.window_runs import batch_of
+
+STRING, LONG = Serde.string(), Serde.long()
+
+
+def texts(windows=None) -> Topology:
+    """Numbers of topic ``plus`` and words of topic ``words``, put together as one text, in windows or none."""
+    builder = StreamsBuilder()
+    plus: KGroupedStream = builder.stream("plus", Consumed(STRING, LONG)).group_by_key()
+    words = builder.stream("words", Consumed(STRING, STRING)).group_by_key()
+    both = plus.cogroup(lambda key, value, text: f"{text}+{value}")
+    both = both.cogroup(words, lambda key, value, text: None if value == "stop" else text + value)
+    both = both if windows is None else both.windowed_by(windows)
+    merger = (lambda key, one, other: one + other) if isinstance(windows, SessionWindows) else None
+    both.aggregate(str, merger=merger, returns=STRING).to("out")
+    return builder.build()
+
+
+def played(windows, *records, chunk_records: int = 1_000) -> TopologyTestDriver:
+    driver = TopologyTestDriver(texts(windows), chunk_records=chunk_records)
+    for topic, value, time_ms in records:
+        driver.pipe_input(topic, "a", value, time_ms)
+    driver.run()
+    return driver
+
+
+def results(driver: TopologyTestDriver) -> list[tuple]:
+    return [(r.arrival, r.window, r.value, r.timestamp_ms) for r in driver.read_outputs("out")]
+
+
+@pytest.mark.parametrize("chunk_records", [1, 2, 1_000])
+def test_each_record_goes_to_the_aggregator_of_its_stream_in_the_order_of_the_tape(chunk_records):
+    records = (
+        ("plus", 1, 1),
+        ("words", "x", 5),
+        ("plus", 2, 3),
+        ("words", "stop", 6),
+        ("words", "y", 4),
+        ("plus", None, 9),
+    )
+
+    driver = played(None, *records, chunk_records=chunk_records)
+
+    assert results(driver) == [
+        (0, None, "+1", 1),
+        (1, None, "+1x", 5),
+        (2, None, "+1x+2", 5),
+        (3, None, None, 6),
+        (4, None, "y", 4),  # begins anew
+    ]
+    assert [(drop.arrival, drop.reason) for drop in driver.dropped] == [(5, "null-value")]
+
+
+def test_every_stream_has_a_stream_time_of_its_own():
+    """
+    Kafka runs one processor a stream: numbers at 30 do not make words at 5 late, words at 12 do.
+    """
+    records = ("plus", 1, 30), ("words", "x", 5), ("words", "y", 12), ("words", "z", 6), ("plus", 2, 5)
+
+    driver = played(TimeWindows.of_size(10), *records)
+
+    assert results(driver) == [
+        (0, (30, 40), "+1", 30),
+        (1, (0, 10), "x", 5),
+        (2, (10, 20), "y", 12),
+    ]
+    assert [(drop.arrival, drop.reason, drop.limit_ms) for drop in driver.dropped] == [
+        (3, "expired-window", 12),
+        (4, "expired-window", 30),
+    ]
+
+
+def test_sessions_of_several_streams_merge():
+    records = ("plus", 1, 0), ("words", "x", 10), ("plus", 2, 5)
+
+    assert results(played(SessionWindows.with_inactivity_gap(5, grace=50), *records)) == [
+        (0, (0, 0), "+1", 0),
+        (1, (10, 10), "x", 10),
+        (2, (0, 0), None, 0),
+        (2, (10, 10), None, 10),
+        (2, (0, 10), "+1x+2", 10),
+    ]
+
+
+def test_sliding_windows_take_records_of_all_streams():
+    records = ("plus", 1, 15), ("words", "x", 20)
+
+    assert results(played(SlidingWindows.of_time_difference(10), *records)) == [
+        (0, (5, 15), "+1", 15),
+        (1, (16, 26), "x", 20),
+        (1, (10, 20), "+1x", 20),
+    ]
+
+
+def shared(windows) -> Cogroup:
+    """The operator of two streams of numbers, whose texts are told apart by the sign before them."""
+    node = CogroupNode(
+        name="all",
+        inputs=("plus", "minus"),
+        shape=Shape(STRING, STRING),
+        store="all",
+        initializer=str,
+        aggregators=tuple(
+            lambda key, value, text, sign=sign: None if value == 9 else f"{text}{sign}{value}" for sign in "+-"
+        ),
+        merger=lambda key, one, other: one + other,
+        windows=windows,
+        retention_ms=0 if windows is None else windows.retention_ms + 5,
+        is_persistent=True,
+    )
+    shape = Shape(STRING, LONG)
+    return build(node, Place("all", shape, Keys(STRING), shapes=(shape, shape)))
+
+
+def run(windows, tape: list, streams: np.ndarray, cuts: list[int]) -> tuple[list, list, dict]:
+    """Results, rows and clocks when the operator is saved and made anew at every cut."""
+    operator, rows, clocks, results = shared(windows), None, {}, []
+    for begin, end in pairwise([0, *cuts, len(tape)]):
+        operator = shared(windows)
+        operator.resume(operator.rows_schema().empty_table() if rows is None else rows, clocks)
+        batch, chunk = batch_of(tape[begin:end], operator.place.keys)
+        batches = tuple(batch.take(np.flatnonzero(streams[begin:end] == number)) for number in (0, 1))
+        out = operator.process_all(batches, chunk)
+        values, times = out.value.all().to_pylist(), out.time_ms.tolist()
+        results += zip((out.cause + begin).tolist(), out.keys.typed(out.key).to_pylist(), values, times, strict=True)
+        rows, clocks = operator.rows(), operator.clocks()
+    return results, sorted(rows.to_pylist(), key=repr), clocks
+
+
+@pytest.mark.parametrize("windows", [None, TimeWindows(12, 5, 3), SlidingWindows(7, 4), SessionWindows(4, 6)], ids=type)
+def test_where_the_tape_is_cut_and_resumed_changes_nothing(windows):
+    dice = np.random.default_rng(7)
+    streams = dice.integers(0, 2, 60)
+    tape = [("ab"[n % 2], int(dice.integers(0, 10)), max(0, 2 * n + int(dice.integers(-25, 5)))) for n in range(60)]
+
+    whole = run(windows, tape, streams, [])
+
+    assert len(whole[0]) > 30
+    for cuts in ([1], [30], [20, 21, 40], list(range(1, 60))):
+        assert run(windows, tape, streams, cuts) == whole
