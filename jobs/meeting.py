@@ -53,12 +53,14 @@ def joined_batch(batches: Sequence[Batch], meeting: Meeting, *, with_values: boo
         columns = [getattr(batch, name) for batch in batches]
         if all(column is None for column in columns):
             return None
-        return np.concatenate(
+        whole: np.ndarray = np.concatenate(
             [
                 np.full(len(batch), missing) if column is None else column
                 for batch, column in zip(batches, columns, strict=True)
             ]
-        )[rows]
+        )
+        chosen: np.ndarray = whole[rows]
+        return chosen
 
     def values(columns: list[pa.Array | None]) -> pa.Array | None:
         known = next((column for column in columns if column is not None), None)

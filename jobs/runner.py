@@ -65,12 +65,7 @@ class TaskDescription:
     @property
     def size(self) -> int:
         """Offsets or files to read: how long the task will take, compared with others of its stage."""
-        return sum(
-            len(queue.pieces.paths)
-            if queue.slice is None and queue.pieces is not None
-            else queue.slice.end - queue.slice.begin
-            for queue in self.queues
-        )
+        return sum(queue.size for queue in self.queues)
 
 
 @dataclass(frozen=True, slots=True)

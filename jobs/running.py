@@ -107,7 +107,8 @@ class Running:
         """Repartition tables by topic and exports by node, with the order in which their rows were sent."""
         names = list(self._sent)
         which, row = meet([self._sent[name] for name in names])
-        repartitions, exports = {}, {}
+        repartitions: dict[str, pa.Table] = {}
+        exports: dict[str, pa.Table] = {}
         for number, name in enumerate(names):
             send = np.empty(len(self._sent[name]), np.int64)
             mine = which == number

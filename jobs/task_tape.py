@@ -68,6 +68,13 @@ class Queue:
     """Time of the next landed record after the slice."""
 
     @property
+    def size(self) -> int:
+        """Offsets or files to read."""
+        if self.slice is not None:
+            return self.slice.end - self.slice.begin
+        return 0 if self.pieces is None else len(self.pieces.paths)
+
+    @property
     def has_rows(self) -> bool:
         """Whether there may be anything to read."""
         return bool(self.slice.files) if self.slice is not None else self.pieces is not None and bool(self.pieces.paths)

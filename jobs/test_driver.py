@@ -230,7 +230,8 @@ class TopologyTestDriver:
         arrival, number, times = (np.concatenate(columns) for columns in zip(*self._taken, strict=True))
         times = times[np.lexsort((self._causes.sequence(number), arrival))]
         before = np.maximum.accumulate(np.concatenate([[NO_TIMESTAMP_MS], times]))[:-1]
-        return np.maximum(before - times, 0)
+        behind: np.ndarray = np.maximum(before - times, 0)
+        return behind
 
     # --- run -------------------------------------------------------------------------------------------------
 

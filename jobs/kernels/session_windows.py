@@ -11,7 +11,7 @@ import numpy as np
 from numba import njit
 
 from jobs.kernels.program import ADD, EMIT, MERGE, OLD, START
-from jobs.kernels.time_windows import PROGRAM, REFUSALS, STREAM_TIME, UPDATES
+from jobs.kernels.time_windows import PROGRAM, REFUSALS, STREAM_TIME, UPDATES, is_expired
 from jobs.kernels.window_lists import NO_SLOT, link, unlink
 from state.stores.slots import FREE_TOP, OBSERVED_MS
 
@@ -150,15 +150,6 @@ def overwrite(slots, lists, slot):  # type: ignore[no-untyped-def]
             unlink(s_key, s_flags, free, counts, head, following, other)
             return
         other = following[other]
-
-
-@njit(cache=True)
-def is_expired(end, limit, segment):  # type: ignore[no-untyped-def]
-    """Does the store count a put at ``end`` as expired? In memory to the millisecond, persistent by whole segments."""
-    if segment == 0:
-        return end <= limit
-    # Java divides toward zero; a negative limit is in segment 0 or below, where nothing is expired.
-    return limit > 0 and end // segment < limit // segment
 
 
 def rooms(records: int, sessions: int) -> tuple[tuple[np.ndarray, ...], ...]:

@@ -129,9 +129,9 @@ def _parts(graph: Graph) -> list[SubTopology]:
     for name, node in graph.nodes.items():
         if name in group_of:
             found.setdefault((levels[name], group_of[name]), []).append(node)
-    parts = []
+    parts: list[SubTopology] = []
     for (level, kafka_id), nodes in sorted(found.items(), key=lambda item: item[0]):
-        number = kafka_id if level == 0 else len(groups) + sum(1 for part in parts if part.level > 0)
+        number = kafka_id if level == 0 else len(groups) + len([part for part in parts if part.level > 0])
         parts.append(_part(graph, nodes, number, kafka_id, level))
     return parts
 
