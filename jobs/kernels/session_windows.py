@@ -11,7 +11,17 @@ import numpy as np
 from numba import njit
 
 from jobs.kernels.program import ADD, EMIT, MERGE, OLD, START
-from jobs.kernels.time_windows import PROGRAM, REFUSALS, STREAM_TIME, UPDATES, is_expired
+from jobs.kernels.time_windows import (
+    CLOSED,
+    NULL,
+    PROGRAM,
+    REFUSALS,
+    STREAM_TIME,
+    UNSTORED,
+    UPDATES,
+    is_expired,
+    refuse,
+)
 from jobs.kernels.window_lists import NO_SLOT, link, unlink
 from state.stores.slots import FREE_TOP, OBSERVED_MS
 
@@ -24,12 +34,12 @@ def aggregate_sessions(  # type: ignore[no-untyped-def]
     rows, windows, asked, closing, slots, lists, updates, program, refusals, totals
 ):
     """Decide rows ``begin`` up to ``end_row`` of ``(key, time)`` in order; shapes as in time_windows, with an end in
-    updates and refusals.
+    updates, and last in refusals.
 
     ``windows``: (gap, grace, retention, segment): length of a persistent store's segment, or 0 for an in-memory store.
     ``asked``: (updates, their old values, final results). ``closing``: (latest end that is closed after each row,
     latest end that was closed before the batch), for final results. An update's kind is UPDATE, TOMBSTONE or FINAL.
-    ``lists``: as in window_lists. Refusals of the store (kind 2) do not keep the update from being forwarded.
+    ``lists``: as in window_lists. Refusals of the store do not keep the update from being forwarded.
     """
     key, time, begin, end_row = rows
     gap, grace, retention, segment = windows
@@ -57,7 +67,8 @@ def aggregate_sessions(  # type: ignore[no-untyped-def]
                     start, end = min(start, s_start[slot]), max(end, s_end[slot])
                 slot = following[slot]
         if k < 0 or end < close:
-            refuse(refusals, n_refusals, row, k >= 0, start, end, observed, close)
+            refuse(refusals[:6], n_refusals, row, CLOSED if k >= 0 else NULL, start, observed, close, True)
+            refusals[6][n_refusals] = end
             n_refusals += 1
             continue
         counts[FREE_TOP] -= 1
@@ -91,7 +102,8 @@ def aggregate_sessions(  # type: ignore[no-untyped-def]
         limit = counts[OBSERVED_MS] - retention
         expired = is_expired(end, limit, segment)
         if expired:
-            refuse(refusals, n_refusals, row, 2, start, end, counts[OBSERVED_MS], limit)
+            refuse(refusals[:6], n_refusals, row, UNSTORED, start, counts[OBSERVED_MS], limit, False)
+            refusals[6][n_refusals] = end
             n_refusals += 1
         if expired or (not wants_final and end <= limit):  # not stored, or stored where it is never visible again
             free[counts[FREE_TOP]] = merged
@@ -115,13 +127,6 @@ def show(updates, n, row, k, start, end, kind, stream_time):  # type: ignore[no-
     """Update ``n``."""
     u_row, u_key, u_start, u_end, u_kind, u_stream_time = updates
     u_row[n], u_key[n], u_start[n], u_end[n], u_kind[n], u_stream_time[n] = row, k, start, end, kind, stream_time
-
-
-@njit(cache=True)
-def refuse(refusals, n, row, kind, start, end, stream_time, limit):  # type: ignore[no-untyped-def]
-    """Refusal ``n``."""
-    r_row, r_kind, r_start, r_end, r_stream_time, r_limit = refusals
-    r_row[n], r_kind[n], r_start[n], r_end[n], r_stream_time[n], r_limit[n] = row, kind, start, end, stream_time, limit
 
 
 @njit(cache=True)
@@ -174,6 +179,7 @@ def rooms(records: int, sessions: int) -> tuple[tuple[np.ndarray, ...], ...]:
         np.empty(records, np.int64),
         np.empty(records, np.int64),
         np.empty(records, np.int64),
+        np.empty(records, np.bool_),
         np.empty(records, np.int64),
     )
     return updates, program, refusals

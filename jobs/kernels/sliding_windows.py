@@ -7,7 +7,8 @@ newest record before it, its own left window ``[t - difference, t]``, and, if la
 window ``[t + 1, ...]``, which is a copy of what was there before it and is never too late. A record before
 ``difference`` is early: it has no left window but shares ``[0, difference]``, which is updated last, the others by
 rising start. A record is refused whole if ``t + difference < stream time - grace``. Null keys and values are refused
-before the clock moves. The store shows windows from its own newest start less the retention on.
+before the clock moves. The store shows windows from its own newest start less the retention on; one made before that is
+forwarded and not stored.
 """
 
 import numpy as np
@@ -15,15 +16,14 @@ from numba import njit
 
 from jobs.kernels.program import ADD, COPY, EMIT, OLD, START
 from jobs.kernels.session_windows import wider
-from jobs.kernels.time_windows import PROGRAM, REFUSALS, STREAM_TIME, UPDATES
+from jobs.kernels.time_windows import CLOSED, NULL, PROGRAM, REFUSALS, STREAM_TIME, UNSTORED, UPDATES, is_expired
+from jobs.kernels.time_windows import refuse as write_refusal
 from jobs.kernels.window_lists import NO_SLOT, link
-from state.stores.slots import CHANGED, FREE_TOP, OBSERVED_MS
+from state.stores.slots import CHANGED, FREE_TOP, LIVE, OBSERVED_MS
 
 NEXT_ROW = 4
 """Place in ``totals``: where a call stopped for lack of room, or the end row."""
 
-NULL, LATE, CLOSED = 0, 1, 2
-"""Kinds of refusal: null key or value, the whole record, one window."""
 SLOTS_PER_RECORD = 3
 """The most windows that a record makes."""
 _OTHERS = 8
@@ -32,16 +32,16 @@ _OTHERS = 8
 
 @njit(cache=True)
 def aggregate_sliding_windows(  # type: ignore[no-untyped-def]
-    rows, windows, asked, slots, lists, store_time, updates, program, refusals, totals
+    rows, windows, kept, asked, slots, lists, store_time, updates, program, refusals, totals
 ):
     """Decide rows of ``(key, time, valid, begin, end_row)`` in order, as long as there is room.
 
-    ``windows``: (difference, grace, horizon): the store shows starts ``>= its newest start - horizon``. ``store_time``:
-    the store's newest start after each row, filled. ``updates``: (row, slot, time, has old, stream time). ``program``,
-    ``asked``, ``lists``: as for sessions. ``refusals``: (row, kind, start, stream time, limit, is record).
+    ``windows``: (difference, grace). ``store_time``: the store's newest start after each row, filled. ``updates``:
+    (row, key, start, time, has old, stream time). ``kept``, ``program``, ``asked``, ``refusals``: as for time windows;
+    ``lists``: as in window_lists.
     """
     key, time, valid, begin, end_row = rows
-    difference, grace, horizon = windows
+    difference, grace = windows
     counts = slots[7]
     observed = totals[STREAM_TIME]
     for place in (UPDATES, PROGRAM, REFUSALS):
@@ -56,17 +56,17 @@ def aggregate_sliding_windows(  # type: ignore[no-untyped-def]
             refuse(refusals, totals, row, NULL, -1, observed, -1, True)
             store_time[row] = counts[OBSERVED_MS]
             continue
-        found, n_found, has_right = search(key[row], t, difference, horizon, slots, lists, found)
+        found, n_found, has_right = search(key[row], t, difference, kept[0], slots, lists, found)
         if not has_room(n_found + _OTHERS, updates, program, refusals, totals):
             return
         observed = max(observed, t)
         totals[STREAM_TIME] = observed
         close = observed - grace
         if t + difference < close:
-            refuse(refusals, totals, row, LATE, t, observed, close, True)
+            refuse(refusals, totals, row, CLOSED, t, observed, close, True)
         else:
             first_refusal, n_before = totals[REFUSALS], totals[PROGRAM]
-            record = row, key[row], t, observed, close
+            record = row, key[row], t, observed, close, kept
             into = updates, program, refusals, totals
             if t < difference:
                 take_early(record, difference, asked, found[:n_found], has_right, slots, lists, into)
@@ -89,13 +89,13 @@ def has_room(needed, updates, program, refusals, totals):  # type: ignore[no-unt
 
 
 @njit(cache=True)
-def search(k, t, difference, horizon, slots, lists, found):  # type: ignore[no-untyped-def]
+def search(k, t, difference, hidden, slots, lists, found):  # type: ignore[no-untyped-def]
     """Visible windows of key ``k`` that have ``t``, by falling start, and the one before them; their number; and
     whether the window that starts after ``t`` is there.
     """
     _, s_start, s_end, _, _, _, _, counts = slots
     head, following = lists
-    lowest = max(0, t - 2 * difference, counts[OBSERVED_MS] - horizon)
+    lowest = max(0, t - 2 * difference, counts[OBSERVED_MS] - hidden)
     n_found, has_right = 0, False
     slot = head[k]
     while slot != NO_SLOT and s_start[slot] >= lowest:
@@ -115,7 +115,7 @@ def search(k, t, difference, horizon, slots, lists, found):  # type: ignore[no-u
 @njit(cache=True)
 def take(record, difference, asked, found, has_right, slots, lists, into):  # type: ignore[no-untyped-def]
     """Update and make the windows of a record that is not early (processReverse, createWindows)."""
-    _, s_start, s_end, s_time, _, _, _, _ = slots
+    _, s_start, s_end, s_time, s_flags, _, _, _ = slots
     t = record[2]
     left, right, previous, has_left, is_repeated = NO_SLOT, NO_SLOT, -1, False, False
     for slot in found:
@@ -136,7 +136,9 @@ def take(record, difference, asked, found, has_right, slots, lists, into):  # ty
     if previous >= 0 and previous + 1 + difference >= t and not starts_at(found, previous + 1, s_start):
         made = make(record, previous + 1, difference, NO_SLOT, asked, slots, lists, into)
     if made != NO_SLOT and previous + 1 == t - difference:  # Kafka makes this window once more, from nothing
-        put(record, made, START | ADD | (OLD if asked[1] else 0), record[0], asked, t, into)
+        put(record, made, START | ADD | (OLD if asked[1] else 0), record[0], asked, slots, into)
+        if not s_flags[made] & LIVE:
+            book_unstored(record, t - difference, slots, into)
     elif not has_left:
         base = left if previous >= t - difference else NO_SLOT
         make(record, t - difference, difference, base, asked, slots, lists, into)
@@ -184,39 +186,37 @@ def starts_at(found, start, s_start):  # type: ignore[no-untyped-def]
 def update(record, slot, asked, slots, into):  # type: ignore[no-untyped-def]
     """Add the record to a window that is there, if it is open."""
     _, s_start, s_end, s_time, s_flags, _, _, _ = slots
-    row, _, t, observed, close = record
+    row, _, t, observed, close, _ = record
     if s_end[slot] < close:
         refuse(into[2], into[3], row, CLOSED, s_start[slot], observed, close, False)
         return
     s_time[slot] = max(s_time[slot], t)
     s_flags[slot] |= CHANGED
-    put(record, slot, ADD | (OLD if asked[1] else 0), row, asked, s_time[slot], into)
+    put(record, slot, ADD | (OLD if asked[1] else 0), row, asked, slots, into)
 
 
 @njit(cache=True)
 def make(record, start, difference, base, asked, slots, lists, into):  # type: ignore[no-untyped-def]
     """Make a window of the record, and of what is in ``base``, if it is open; its slot."""
-    row, k, t, observed, close = record
+    row, k, t, observed, close, _ = record
     if start + difference < close:
         refuse(into[2], into[3], row, CLOSED, start, observed, close, False)
         return NO_SLOT
     slot = claim(k, start, start + difference, t, slots)
-    s_key, _, s_end, _, s_flags, _, _, counts = slots
-    link(s_key, s_end, s_flags, counts, lists[0], lists[1], slot)
-    counts[OBSERVED_MS] = max(counts[OBSERVED_MS], start)
     flags = ADD | (OLD if asked[1] else 0)
     if base == NO_SLOT:
         flags |= START
     else:
         put_entry(COPY, slot, base, into)
-    put(record, slot, flags, row, asked, t, into)
+    put(record, slot, flags, row, asked, slots, into)
+    store(record, slot, slots, lists, into)
     return slot
 
 
 @njit(cache=True)
 def copy_right(record, difference, source, has_right, slots, into):  # type: ignore[no-untyped-def]
     """Keep what is in ``source``, before the record is added to it, for the record's right window, if it needs one."""
-    _, k, t, _, _ = record
+    _, k, t, _, _, _ = record
     if has_right or source == NO_SLOT or slots[3][source] <= t:
         return NO_SLOT
     slot = claim(k, t + 1, t + 1 + difference, slots[3][source], slots)
@@ -227,11 +227,33 @@ def copy_right(record, difference, source, has_right, slots, into):  # type: ign
 @njit(cache=True)
 def enter_right(record, slot, asked, slots, lists, into):  # type: ignore[no-untyped-def]
     """Put the record's right window into the store and forward it."""
-    s_key, s_start, s_end, s_time, s_flags, _, _, counts = slots
-    link(s_key, s_end, s_flags, counts, lists[0], lists[1], slot)
-    counts[OBSERVED_MS] = max(counts[OBSERVED_MS], s_start[slot])
     if asked[0]:
-        put(record, slot, 0, -1, asked, s_time[slot], into)
+        put(record, slot, 0, -1, asked, slots, into)
+    store(record, slot, slots, lists, into)
+
+
+@njit(cache=True)
+def store(record, slot, slots, lists, into):  # type: ignore[no-untyped-def]
+    """Let a new window be found, unless it is where the store shows none: then its slot is free again."""
+    s_key, s_start, s_end, _, s_flags, _, free, counts = slots
+    hidden = record[5][0]
+    start = s_start[slot]
+    if start >= counts[OBSERVED_MS] - hidden:
+        link(s_key, s_end, s_flags, counts, lists[0], lists[1], slot)
+        counts[OBSERVED_MS] = max(counts[OBSERVED_MS], start)
+        return
+    free[counts[FREE_TOP]] = slot
+    counts[FREE_TOP] += 1
+    book_unstored(record, start, slots, into)
+
+
+@njit(cache=True)
+def book_unstored(record, start, slots, into):  # type: ignore[no-untyped-def]
+    """The store counts a put where it shows nothing as a drop, if it has forgotten that time."""
+    store_time = slots[7][OBSERVED_MS]
+    _, retention, segment = record[5]
+    if is_expired(start, store_time - retention, segment):
+        refuse(into[2], into[3], record[0], UNSTORED, start, store_time, store_time - retention, False)
 
 
 @njit(cache=True)
@@ -245,14 +267,14 @@ def claim(k, start, end, time, slots):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True)
-def put(record, slot, flags, argument, asked, time, into):  # type: ignore[no-untyped-def]
+def put(record, slot, flags, argument, asked, slots, into):  # type: ignore[no-untyped-def]
     """An entry of the program, and if it is to be forwarded its update."""
-    u_row, u_slot, u_time, u_has_old, u_stream_time = into[0]
+    u_row, u_key, u_start, u_time, u_has_old, u_stream_time = into[0]
     totals = into[3]
     if asked[0]:
         n = totals[UPDATES]
-        u_row[n], u_slot[n], u_time[n], u_stream_time[n] = record[0], slot, time, record[3]
-        u_has_old[n] = flags & ADD > 0
+        u_row[n], u_key[n], u_stream_time[n] = record[0], record[1], record[3]
+        u_start[n], u_time[n], u_has_old[n] = slots[1][slot], slots[3][slot], flags & ADD > 0
         totals[UPDATES] += 1
         flags |= EMIT
     put_entry(flags, slot, argument, into)
@@ -271,10 +293,7 @@ def put_entry(flags, slot, argument, into):  # type: ignore[no-untyped-def]
 @njit(cache=True)
 def refuse(refusals, totals, row, kind, start, stream_time, limit, is_record):  # type: ignore[no-untyped-def]
     """Book a refusal."""
-    r_row, r_kind, r_start, r_stream_time, r_limit, r_is_record = refusals
-    n = totals[REFUSALS]
-    r_row[n], r_kind[n], r_start[n], r_stream_time[n], r_limit[n] = row, kind, start, stream_time, limit
-    r_is_record[n] = is_record
+    write_refusal(refusals, totals[REFUSALS], row, kind, start, stream_time, limit, is_record)
     totals[REFUSALS] += 1
 
 
@@ -283,6 +302,7 @@ def rooms(most: int) -> tuple[tuple[np.ndarray, ...], ...]:
     updates = (
         np.empty(most, np.int32),
         np.empty(most, np.int32),
+        np.empty(most, np.int64),
         np.empty(most, np.int64),
         np.empty(most, np.bool_),
         np.empty(most, np.int64),

@@ -12,7 +12,6 @@ null key of an outer side goes on alone; a null value moves the time of an in-me
 import numpy as np
 from numba import njit
 
-from jobs.kernels.session_windows import is_expired
 from jobs.kernels.stream_join_unmatched import (
     LONG_MAX,
     NONE,
@@ -22,6 +21,7 @@ from jobs.kernels.stream_join_unmatched import (
     is_open,
     tracked_time,
 )
+from jobs.kernels.time_windows import is_expired
 from state.stores.timed_records import (
     BEGIN,
     COUNT,

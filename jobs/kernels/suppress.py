@@ -38,7 +38,8 @@ def suppress_strictly(  # type: ignore[no-untyped-def]
     (data, offsets) of the interned keys. ``keeps``: (tombstones are forwarded, old values are kept). ``limits``:
     (records, bytes). ``entries``: (buffer time, reference, prior, leaves, bytes, prior bytes, prior hash) by slot; the
     reference of row r of this call is ``-(r + 2)``, and so is that of its old value in ``prior``; ``leaves``: row after
-    which the entry goes. ``emitted``: (row that evicted, key, start, end, buffer time, time, reference, stream time).
+    which the entry goes. ``emitted``: (row that evicted, slot, key, start, end, buffer time, time, reference, stream
+    time); what a slot held beside ``entries`` is there until the call is over.
     """
     key, start, end, due, time, valid = rows
     s_key, s_start, s_end, s_time, s_flags, table, free, counts = slots
@@ -199,35 +200,57 @@ def in_order(results, n, keys, is_session, s_key, s_start, s_end, e_due, e_leave
         row = e_leaves[results[i]]
         order[at[row]] = results[i]
         at[row] += 1
-    spare = np.empty(results.shape[0], np.int32)
+    n_results = results.shape[0]
+    group = order, np.empty(n_results, np.int64), np.empty(n_results, np.uint64)
+    spare = np.empty(n_results, np.int32), np.empty(n_results, np.int64), np.empty(n_results, np.uint64)
     first = 0
     for row in range(n):
-        if goes[row] > 1:
-            sort_group(order, spare, first, first + goes[row], keys, is_session, s_key, s_start, s_end, e_due)
-        first += goes[row]
+        last = first + goes[row]
+        if last - first > 1:
+            for place in range(first, last):
+                slot = order[place]
+                group[1][place] = e_due[slot]
+                group[2][place] = first_bytes(keys, s_key[slot], s_end[slot] if is_session else s_start[slot])
+            sort_group(group, spare, first, last, keys, is_session, s_key, s_start, s_end, e_due)
+        first = last
     return order
 
 
 @njit(cache=True)
-def sort_group(order, spare, begin, end, keys, is_session, s_key, s_start, s_end, e_due):  # type: ignore[no-untyped-def]
-    """Merge sort of ``order[begin:end]``, bottom up."""
+def first_bytes(keys, code, suffix):  # type: ignore[no-untyped-def]
+    """The first eight bytes of ``key || be64(suffix)`` as a number: most orders are decided by them."""
+    data, offsets = keys
+    first, word = offsets[code], np.uint64(0)
+    length = offsets[code + 1] - first
+    for i in range(8):
+        byte = np.int64(data[first + i]) if i < length else (suffix >> (8 * (7 - i + length))) & 0xFF
+        word = (word << np.uint64(8)) | np.uint64(byte)
+    return word
+
+
+@njit(cache=True)
+def sort_group(group, spare, begin, end, keys, is_session, s_key, s_start, s_end, e_due):  # type: ignore[no-untyped-def]
+    """Merge sort, bottom up, of ``group[begin:end]``: (slot, buffer time, first bytes of the serialized key)."""
+    slots, dues, words = group
     width = 1
     while width < end - begin:
         for left in range(begin, end, 2 * width):
             middle, right = min(left + width, end), min(left + 2 * width, end)
             a, b = left, middle
             for place in range(left, right):
-                take_a = b >= right or (
-                    a < middle and not is_before(order[b], order[a], keys, is_session, s_key, s_start, s_end, e_due)
-                )
-                if take_a:
-                    spare[place] = order[a]
-                    a += 1
+                if a == middle or b == right:
+                    takes_a = a < middle
+                elif dues[a] != dues[b]:
+                    takes_a = dues[a] < dues[b]
+                elif words[a] != words[b]:
+                    takes_a = words[a] < words[b]
                 else:
-                    spare[place] = order[b]
-                    b += 1
+                    takes_a = not is_before(slots[b], slots[a], keys, is_session, s_key, s_start, s_end, e_due)
+                taken = a if takes_a else b
+                a, b = a + takes_a, b + (not takes_a)
+                spare[0][place], spare[1][place], spare[2][place] = slots[taken], dues[taken], words[taken]
         for place in range(begin, end):
-            order[place] = spare[place]
+            slots[place], dues[place], words[place] = spare[0][place], spare[1][place], spare[2][place]
         width *= 2
 
 
@@ -264,8 +287,9 @@ def emit(order, observed, last_row, slots, entries, emitted):  # type: ignore[no
 def write_out(n, row, slot, stream_time, slots, entries, emitted):  # type: ignore[no-untyped-def]
     """Element ``n`` of ``emitted``: the entry in ``slot``, which ``row`` evicted."""
     s_key, s_start, s_end, s_time, _, _, _, _ = slots
-    o_row, o_key, o_start, o_end, o_due, o_time, o_reference, o_stream_time = emitted
-    o_row[n], o_key[n], o_start[n], o_end[n], o_due[n] = row, s_key[slot], s_start[slot], s_end[slot], entries[0][slot]
+    o_row, o_slot, o_key, o_start, o_end, o_due, o_time, o_reference, o_stream_time = emitted
+    o_row[n], o_slot[n], o_key[n], o_start[n], o_end[n] = row, slot, s_key[slot], s_start[slot], s_end[slot]
+    o_due[n] = entries[0][slot]
     o_time[n], o_reference[n], o_stream_time[n] = s_time[slot], entries[1][slot], stream_time
 
 
@@ -302,4 +326,4 @@ def hashes(data, offsets):  # type: ignore[no-untyped-def]
 def room(records: int, buffered: int) -> tuple[np.ndarray, ...]:
     """Empty ``emitted`` arrays for a call over ``records`` rows and ``buffered`` entries."""
     most = records + buffered
-    return (np.empty(most, np.int32), np.empty(most, np.int32), *(np.empty(most, np.int64) for _ in range(6)))
+    return (*(np.empty(most, np.int32) for _ in range(3)), *(np.empty(most, np.int64) for _ in range(6)))

@@ -107,7 +107,9 @@ def push(queue, size, slot, keys, is_session, s_key, s_start, s_end, e_due):  # 
 
 @njit(cache=True)
 def pop(queue, size, keys, is_session, s_key, s_start, s_end, e_due):  # type: ignore[no-untyped-def]
-    """Take the top off the heap of ``size`` slots. Times stand in the heap, so that keys are met for equal ones only."""
+    """Take the top off the heap of ``size`` slots. Times stand in the heap, so that keys are met for equal ones
+    only.
+    """
     dues, slots = queue
     size -= 1
     due, last, at = dues[size], slots[size], 0

@@ -20,7 +20,7 @@ from jobs.operators.final_results import FinalResults
 from jobs.operators.operator import Clocks, Place, StatefulOperator, marked
 from state.buffers import is_valid
 from state.records import Batch, Chunk, Column, Values
-from state.stores.slots import LIVE_COUNT, OBSERVED_MS, Slots
+from state.stores.slots import LIVE, LIVE_COUNT, OBSERVED_MS, Slots
 from state.times import NO_TIMESTAMP_MS
 
 _KEPT_SLOTS = 65_536
@@ -167,7 +167,8 @@ class Aggregate(StatefulOperator):
                 self._remove(slot)
 
     def _remove(self, slot: int) -> None:
-        remove(self.slots.columns(), slot)
+        if self.slots.flags[slot] & LIVE:
+            remove(self.slots.columns(), slot)
 
     # --- results at the close of windows -----------------------------------------------------------------------
 

@@ -13,7 +13,8 @@ from jobs.kernels.time_windows import PROGRAM, REFUSALS, UPDATES
 from jobs.operators.aggregate import Aggregate
 from jobs.operators.decisions import Decisions
 from jobs.operators.operator import Place
-from state.records import Batch, Drops
+from jobs.operators.refusals import null_drops
+from state.records import Batch
 from state.stores.slots import Slots
 
 
@@ -43,13 +44,3 @@ class RecordAggregate(Aggregate):
         drops = null_drops(batch, refused[: totals[REFUSALS]])
         every = np.ones(len(row), np.bool_)
         return Decisions(row, key, time_ms, every, every, cut, drops=drops)
-
-
-def null_drops(batch: Batch, rows: np.ndarray) -> list[Drops]:
-    """Whole refusals of ``rows``: the reason is the null key, if it is null, else the null value."""
-    has_key = batch.key[rows] >= 0
-    return [
-        Drops(reason, chosen, np.ones(len(chosen), np.bool_))
-        for reason, chosen in (("null-key", rows[~has_key]), ("null-value", rows[has_key]))
-        if len(chosen)
-    ]

@@ -18,12 +18,11 @@ from jobs.operators.decisions import Decisions
 from jobs.operators.final_results import FinalResults, key_ranks
 from jobs.operators.listed_slots import ListedAggregate, ListedSlots
 from jobs.operators.operator import Place
-from state.records import Batch, Drops
+from jobs.operators.refusals import drops_of
+from jobs.operators.segments import segment_ms
+from state.records import Batch
 from state.stores.slots import LIVE_COUNT
 
-SEGMENT_MS_MIN = 60_000
-
-_REASONS = ("null-key", "expired-window", "expired-in-store")
 _NOTHING_CLOSES = np.zeros(0, np.int64), 0
 
 
@@ -50,7 +49,7 @@ class SessionAggregate(ListedAggregate):
         final = FinalResults(grace_ms + gap_ms, 1) if emits_final else None
         super().__init__(place, aggregation, ListedSlots(), final=final, inputs=inputs)
         self.gap_ms, self.grace_ms, self.retention_ms = gap_ms, grace_ms, retention_ms
-        self.segment_ms = max(retention_ms // 2, SEGMENT_MS_MIN) if is_persistent else 0
+        self.segment_ms = segment_ms(retention_ms, is_persistent)
 
     def _reserve(self, records: int) -> None:
         self.slots.reserve(records + 1)
@@ -82,6 +81,7 @@ class SessionAggregate(ListedAggregate):
         )
         self.observed_stream_time_ms = int(totals[STREAM_TIME])
         row, key, start, last, kind, stream_time = (column[: totals[UPDATES]] for column in updates)
+        *refused, refused_end = (column[: totals[REFUSALS]] for column in refusals)
         return Decisions(
             row=row,
             key=key,
@@ -93,7 +93,7 @@ class SessionAggregate(ListedAggregate):
             window_start_ms=start,
             window_end_ms=last,
             stream_time_ms=stream_time if self.final is None else self.final.stream_time_ms[row],
-            drops=_drops(tuple(column[: totals[REFUSALS]] for column in refusals)),
+            drops=drops_of(batch, tuple(refused), refused_end),
         )
 
     def _position(self, slots: np.ndarray) -> np.ndarray:
@@ -118,18 +118,3 @@ class SessionAggregate(ListedAggregate):
         ranks = key_ranks(self.place.keys, decided.key)
         by = (ranks, start, end) if self.segment_ms else (-start, ranks, end)
         return np.lexsort((*by, decided.row))
-
-
-def _drops(refusals: tuple[np.ndarray, ...]) -> list[Drops]:
-    """One ``Drops`` a reason. A store's refusal does not undo the update, so it is none of the record."""
-    row, kind, start, end, stream_time, limit = refusals
-    drops = []
-    for number, reason in enumerate(_REASONS):
-        of_kind = kind == number
-        whole = np.full(int(of_kind.sum()), number < 2)
-        if number == 0:
-            drops.append(Drops(reason, row[of_kind], whole))
-        else:
-            bounds = stream_time[of_kind], limit[of_kind], start[of_kind], end[of_kind]
-            drops.append(Drops(reason, row[of_kind], whole, *bounds))
-    return drops

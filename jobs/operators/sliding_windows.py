@@ -12,15 +12,16 @@ import numpy as np
 from jobs.folds.aggregation import Aggregation
 from jobs.folds.fold import Program
 from jobs.kernels import sliding_windows
-from jobs.kernels.sliding_windows import CLOSED, LATE, NEXT_ROW, NULL, SLOTS_PER_RECORD
+from jobs.kernels.sliding_windows import NEXT_ROW, SLOTS_PER_RECORD
 from jobs.kernels.time_windows import PROGRAM, REFUSALS, STREAM_TIME, UPDATES
 from jobs.operators.decisions import Decisions, joined
 from jobs.operators.final_results import FinalResults, key_ranks
 from jobs.operators.listed_slots import ListedAggregate, ListedSlots
 from jobs.operators.operator import Place
-from jobs.operators.record_aggregate import null_drops
+from jobs.operators.refusals import drops_of
+from jobs.operators.segments import segment_ms
 from state.errors import TaskFailed
-from state.records import Batch, Chunk, Drops
+from state.records import Batch, Chunk
 
 _ROOM_MIN = 64
 
@@ -49,6 +50,7 @@ class SlidingWindowAggregate(ListedAggregate):
         self.difference_ms, self.grace_ms = difference_ms, grace_ms
         self.hidden_ms = retention_ms if is_persistent and emits_final else retention_ms - 1
         """The store shows starts from its newest less this on."""
+        self.kept = self.hidden_ms, retention_ms, segment_ms(retention_ms, is_persistent)
         self._store_time = np.zeros(0, np.int64)
         self._room = _ROOM_MIN
 
@@ -88,7 +90,8 @@ class SlidingWindowAggregate(ListedAggregate):
             updates, program, refusals = sliding_windows.rooms(self._room)
             sliding_windows.aggregate_sliding_windows(
                 (batch.key, batch.time_ms, batch.valid, int(totals[NEXT_ROW]), end),
-                (self.difference_ms, self.grace_ms, self.hidden_ms),
+                (self.difference_ms, self.grace_ms),
+                self.kept,
                 self._asked[:2],
                 self.slots.columns(),
                 self.slots.lists,
@@ -113,11 +116,11 @@ class SlidingWindowAggregate(ListedAggregate):
         refusals: tuple[np.ndarray, ...],
         totals: np.ndarray,
     ) -> Decisions:
-        row, slot, time_ms, has_old, stream_time = (column[: totals[UPDATES]] for column in updates)
-        start = self.slots.start[slot]
+        row, key, start, time_ms, has_old, stream_time = (column[: totals[UPDATES]] for column in updates)
+        refused = tuple(column[: totals[REFUSALS]] for column in refusals)
         return Decisions(
             row=row,
-            key=self.slots.key[slot].astype(np.int32),
+            key=key,
             time_ms=time_ms,
             valid=np.ones(len(row), np.bool_),
             old_valid=has_old,
@@ -125,19 +128,8 @@ class SlidingWindowAggregate(ListedAggregate):
             window_start_ms=start,
             window_end_ms=start + self.difference_ms,
             stream_time_ms=stream_time,
-            drops=self._drops(batch, tuple(column[: totals[REFUSALS]] for column in refusals)),
+            drops=drops_of(batch, refused, refused[2] + self.difference_ms),
         )
-
-    def _drops(self, batch: Batch, refusals: tuple[np.ndarray, ...]) -> list[Drops]:
-        row, kind, start, stream_time, limit, is_record = refusals
-        drops = null_drops(batch, row[kind == NULL])
-        for wanted in (LATE, CLOSED):
-            of_kind = kind == wanted
-            bounds = start[of_kind], start[of_kind] + self.difference_ms
-            if of_kind.any():
-                columns = is_record[of_kind], stream_time[of_kind], limit[of_kind], *bounds
-                drops.append(Drops("expired-window", row[of_kind], *columns))
-        return drops
 
     def _visible_from(self) -> np.ndarray:
         return self._store_time - self.hidden_ms

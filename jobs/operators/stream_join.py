@@ -18,7 +18,7 @@ from jobs.kernels import stream_join as kernel
 from jobs.kernels.stream_join_unmatched import LEFT, NONE, RIGHT, leaves, mark_all, ranked
 from jobs.meeting import joined_batch, meet
 from jobs.operators.operator import Clocks, MultiOperator, Place, StatefulOperator, marked
-from jobs.operators.session_windows import SEGMENT_MS_MIN
+from jobs.operators.segments import SEGMENT_MS_MIN
 from jobs.topology.nodes import StreamJoinNode
 from state.records import Batch, Chunk, Drops, Values
 from state.stores.slots import Slots

@@ -20,6 +20,7 @@ from jobs.operators.operator import Clocks, Place, StatefulOperator, marked
 from jobs.operators.suppress_entries import Entries
 from jobs.operators.suppress_final import FinalOnce
 from jobs.topology.nodes import SuppressNode
+from state.buffers import is_valid
 from state.errors import BufferFull
 from state.records import Batch, Chunk, Values
 from state.serdes import Serde
@@ -83,32 +84,25 @@ class Suppress(StatefulOperator):
         emitted = [column[: self.totals[suppress.EMITTED]] for column in out]
         if self.once is not None:
             emitted = self._first(self.once, emitted)
-        row, key, start, end, due_ms, time_ms, reference, stream_time = emitted
+        row, slot, key, start, end, due_ms, time_ms, reference, stream_time = emitted
         seen_ms = np.maximum.accumulate(np.maximum(batch.time_ms, before))
-        changes = entries.settle(batch, chunk, seen_ms, reference)
+        left = entries.settle(batch, chunk, seen_ms, slot, reference)
         self.emitted += len(row)
-        self.overtime.add(self.wait_ms - (changes.field("seen_ms").to_numpy() - due_ms))
-        valid = np.asarray(changes.field("value").is_valid().to_numpy(zero_copy_only=False), np.bool_)
-        old = changes.field("old") if self.place.wants_old else None
+        self.overtime.add(self.wait_ms - (left.seen_ms - due_ms))
         forwarded = batch.forward(
             row,
             key=key,
             time_ms=time_ms,
-            valid=valid,
-            value=Values(changes.field("value")),
+            valid=is_valid(left.value),
+            value=Values(left.value),
             window_start_ms=start if entries.is_windowed else None,
             window_end_ms=end if entries.is_windowed else None,
-            old=None if old is None else Values(old),
-            old_valid=None if old is None else np.asarray(old.is_valid().to_numpy(zero_copy_only=False), np.bool_),
+            old=None if left.old is None else Values(left.old),
+            old_valid=None if left.old is None else is_valid(left.old),
             stream_time_ms=stream_time,
             has_headers=False,
         )
-        headers = changes.field("headers")
-        return replace(
-            forwarded,
-            headers=None if headers.null_count == len(headers) else headers,
-            context=entries.context(changes, chunk),
-        )
+        return replace(forwarded, headers=left.headers, context=left.context)
 
     def _decide(self, batch: Batch, chunk: Chunk, out: tuple[np.ndarray, ...]) -> None:
         """Run the kernel: totals, entries and ``out`` say what became of every change."""
@@ -129,7 +123,7 @@ class Suppress(StatefulOperator):
 
     def _first(self, once: FinalOnce, emitted: list[np.ndarray]) -> list[np.ndarray]:
         """What left, without the second results of a window."""
-        _, key, start, end, _, _, _, stream_time = emitted
+        _, _, key, start, end, _, _, _, stream_time = emitted
         is_first = once.first(key, start, end, stream_time, int(self.totals[suppress.STREAM_TIME]))
         return [column[is_first] for column in emitted]
 
@@ -201,7 +195,7 @@ class Suppress(StatefulOperator):
             "overtime_min_ms": self.overtime.min_ms,
             "overtime_avg_ms": self.overtime.avg_ms,
         }
-        heaps = [heap for heap in (self.entries.latest, self.entries.priors) if isinstance(heap, SpillingHeap)]
+        heaps = [heap for heap in self.entries.heaps.values() if isinstance(heap, SpillingHeap)]
         return numbers | ({"bytes_in_file": sum(heap.bytes_in_file for heap in heaps)} if heaps else {})
 
 

@@ -7,6 +7,7 @@ the batch is gone, what stays goes from it to the heaps.
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -16,7 +17,7 @@ import pyarrow.compute as pc
 from jobs.kernels.suppress import NO_VALUE, hashes
 from jobs.operators.operator import Place
 from state.buffers import binary_view, is_valid
-from state.records import Batch, Chunk
+from state.records import Batch, Chunk, Column, Values
 from state.serdes import Serde
 from state.stores.slots import LIVE, Slots
 from state.stores.spilling_heap import SpillingHeap
@@ -30,12 +31,22 @@ name and the headers.
 
 
 class BufferSlots(Slots):
-    """Entries: ``due`` is the buffer time, ``reference`` and ``prior`` refer to the heaps (NO_VALUE: nothing),
-    ``leaves`` is the row of the call at which the entry goes; sizes in bytes.
+    """Entries: ``due`` is the buffer time, ``leaves`` the row of the call at which the entry goes; ``reference``,
+    ``prior``, ``old`` and ``headers`` refer to the heaps (NO_VALUE: nothing). Of the latest change: ``seen`` is the
+    stream time when it came, ``topic`` and ``offset`` its context. Sizes are in bytes.
     """
 
     beside = ("due", "reference", "prior", "leaves")
-    extra: ClassVar[Mapping[str, type]] = {"bytes": np.int64, "prior_bytes": np.int64, "prior_hash": np.int64}
+    extra: ClassVar[Mapping[str, type]] = {
+        "bytes": np.int64,
+        "prior_bytes": np.int64,
+        "prior_hash": np.int64,
+        "old": np.int64,
+        "headers": np.int64,
+        "seen": np.int64,
+        "topic": np.int16,
+        "offset": np.int64,
+    }
     due: np.ndarray
     reference: np.ndarray
     prior: np.ndarray
@@ -43,10 +54,26 @@ class BufferSlots(Slots):
     bytes: np.ndarray
     prior_bytes: np.ndarray
     prior_hash: np.ndarray
+    old: np.ndarray
+    headers: np.ndarray
+    seen: np.ndarray
+    topic: np.ndarray
+    offset: np.ndarray
 
     def entries(self) -> tuple[np.ndarray, ...]:
         """What kernels take as ``entries``; right until the next ``reserve``."""
         return self.due, self.reference, self.prior, self.leaves, self.bytes, self.prior_bytes, self.prior_hash
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """Latest changes of what left. ``context``: as in Batch. ``seen_ms``: stream time when each came."""
+
+    value: pa.Array
+    old: pa.Array | None
+    headers: pa.Array | None
+    context: tuple[np.ndarray, np.ndarray]
+    seen_ms: np.ndarray
 
 
 class Entries:
@@ -66,16 +93,11 @@ class Entries:
         self.place, self.value = place, value
         self.keeps_tombstones, self.counts_bytes = keeps_tombstones, counts_bytes
         self.slots = BufferSlots()
-        fields = [("value", value.arrow_type), ("old", value.arrow_type), ("headers", HEADERS)]
-        self.change = pa.struct([*fields, ("topic", pa.int16()), ("offset", pa.int64()), ("seen_ms", pa.int64())])
-        self.latest, self.priors = (self._heap(kind, memory) for kind in (self.change, value.arrow_type))
+        kinds = {"reference": value.arrow_type, "prior": value.arrow_type, "old": value.arrow_type, "headers": HEADERS}
+        self.heaps = {name: _heap(kind, memory, len(kinds)) for name, kind in kinds.items()}
+        """By the name of the slots' column that refers to it."""
         self._topics: dict[str, int] = {}
-
-    @staticmethod
-    def _heap(kind: pa.DataType, memory: tuple[int, int] | None) -> ValueHeap:
-        if memory is None:
-            return ValueHeap(kind)
-        return SpillingHeap(kind, records_max=memory[0], bytes_max=memory[1] // 2)
+        self._has_headers = False
 
     @property
     def is_windowed(self) -> bool:
@@ -101,58 +123,61 @@ class Entries:
             found = hashes(encoded.data, encoded.offsets)
         return np.where(valid, self.value.sizes(values), -1), np.where(valid, found, 0)
 
-    def settle(self, batch: Batch, chunk: Chunk, seen_ms: np.ndarray, leaving: np.ndarray) -> pa.StructArray:
-        """Latest changes of the references ``leaving``; those of what stays go from the batch to the heap.
+    def settle(self, batch: Batch, chunk: Chunk, seen_ms: np.ndarray, slot: np.ndarray, reference: np.ndarray) -> Left:
+        """Latest changes of what left from ``slot``, with ``reference``; those of what stays are kept.
 
         ``seen_ms``: stream time after every row of the batch.
         """
         slots = self.slots
         stays = np.flatnonzero(slots.reference < NO_VALUE)
-        is_fresh = leaving < NO_VALUE
-        n = int(is_fresh.sum())
-        rows = np.concatenate([-leaving[is_fresh] - 2, -slots.reference[stays] - 2])
-        fresh = self._changes(batch, chunk, seen_ms, rows)
-        kept = None if n == len(leaving) else self.latest.take(leaving[~is_fresh])
-        slots.reference[stays] = self.latest.append(fresh.slice(n)) + np.arange(len(stays))
-        self.latest.keep_only(slots.reference)
-        self._settle_priors(batch)
-        if kept is None:
-            return fresh.slice(0, n)
-        places = np.empty(len(leaving), np.int64)
-        places[~is_fresh] = np.arange(len(kept))
-        places[is_fresh] = len(kept) + np.arange(n)
-        return pa.concat_arrays([kept, fresh.slice(0, n)]).take(pa.array(places))
-
-    def _settle_priors(self, batch: Batch) -> None:
-        if batch.old is not None:
-            stays = np.flatnonzero(self.slots.prior < NO_VALUE)
-            base = self.priors.append(batch.old.take(-self.slots.prior[stays] - 2))
-            self.slots.prior[stays] = base + np.arange(len(stays))
-            self.priors.keep_only(self.slots.prior)
-
-    def _changes(self, batch: Batch, chunk: Chunk, seen_ms: np.ndarray, rows: np.ndarray) -> pa.StructArray:
-        n = len(rows)
-        has_old = batch.old is not None and self.place.wants_old
-        topic, offset = batch.coordinates(chunk)
+        is_fresh = reference < NO_VALUE
+        move = _Move(slot, is_fresh, -reference[is_fresh] - 2, stays, -slots.reference[stays] - 2)
+        source, offset = batch.coordinates(chunk)
         codes = np.array([*(self._topic(name) for name in chunk.context_topics), -1], np.int16)
-        columns = [
-            batch.value.take(rows),
-            batch.old.take(rows) if has_old and batch.old is not None else pa.nulls(n, self.value.arrow_type),
-            pa.nulls(n, HEADERS) if batch.headers is None else batch.headers.take(pa.array(rows)),
-            pa.array(codes[topic[rows]]),
-            pa.array(offset[rows]),
-            pa.array(seen_ms[rows]),
-        ]
-        return pa.StructArray.from_arrays(columns, fields=list(self.change))
+        place = {topic: number for number, topic in enumerate(chunk.context_topics)}
+        places = np.array([*(place.get(topic, -1) for topic in self._topics), -1], np.int16)
+        left = Left(
+            value=self._moved("reference", batch.value, move, reference),
+            old=self._moved("old", batch.old, move, slots.old[slot]) if self.place.wants_old else None,
+            headers=self._headers(batch, move),
+            context=(places[move.numbers(slots.topic, codes[source])], move.numbers(slots.offset, offset)),
+            seen_ms=move.numbers(slots.seen, seen_ms),
+        )
+        if batch.old is not None:
+            begun = np.flatnonzero(slots.prior < NO_VALUE)
+            base = self.heaps["prior"].append(batch.old.take(-slots.prior[begun] - 2))
+            slots.prior[begun] = base + np.arange(len(begun))
+            self.heaps["prior"].keep_only(slots.prior)
+        return left
+
+    def _moved(self, name: str, column: Column | None, move: "_Move", references: np.ndarray) -> pa.Array:
+        """Values of what left, by their references or from the batch; those of what stays go to the heap."""
+        heap, kept, n = self.heaps[name], getattr(self.slots, name), len(move.fresh_rows)
+        rows = np.concatenate([move.fresh_rows, move.stay_rows])
+        fresh = pa.nulls(len(rows), heap.kind) if column is None else column.take(rows)
+        old = None if n == len(references) else heap.take(references[~move.is_fresh])
+        if name != "reference":
+            kept[self.slots.reference == NO_VALUE] = NO_VALUE
+        kept[move.stays] = heap.append(fresh.slice(n)) + np.arange(len(move.stays))
+        heap.keep_only(kept)
+        if old is None:
+            return fresh.slice(0, n)
+        places = np.empty(len(references), np.int64)
+        places[~move.is_fresh] = np.arange(len(old))
+        places[move.is_fresh] = len(old) + np.arange(n)
+        return pa.concat_arrays([old, fresh.slice(0, n)]).take(pa.array(places))
+
+    def _headers(self, batch: Batch, move: "_Move") -> pa.Array | None:
+        if batch.headers is None and not self._has_headers:
+            self.slots.headers[move.stays] = NO_VALUE
+            return None
+        self._has_headers = True
+        column = None if batch.headers is None else Values(batch.headers)
+        headers = self._moved("headers", column, move, self.slots.headers[move.slot])
+        return None if headers.null_count == len(headers) else headers
 
     def _topic(self, name: str) -> int:
         return self._topics.setdefault(name, len(self._topics))
-
-    def context(self, changes: pa.StructArray, chunk: Chunk) -> tuple[np.ndarray, np.ndarray]:
-        """Of every change, as in ``Batch.context``."""
-        place = {topic: number for number, topic in enumerate(chunk.context_topics)}
-        places = np.array([*(place.get(topic, -1) for topic in self._topics), -1], np.int16)
-        return places[changes.field("topic").to_numpy()], changes.field("offset").to_numpy()
 
     # --- state -----------------------------------------------------------------------------------------------
 
@@ -163,22 +188,16 @@ class Entries:
         bounds = [rows[name].to_numpy() if self.is_windowed else np.zeros(len(rows), np.int64) for name in _BOUNDS]
         at = slots.add(key, bounds[0], bounds[1], rows["record_time_ms"].to_numpy())
         slots.due[at], slots.bytes[at] = rows["buffer_time_ms"].to_numpy(), rows["bytes"].to_numpy()
-        value, prior = _column(rows, "value"), _column(rows, "prior")
         topics = [-1 if topic is None else self._topic(topic) for topic in rows["context_topic"].to_pylist()]
-        columns = [
-            value,
-            _column(rows, "old"),
-            _column(rows, "headers"),
-            pa.array(topics, pa.int16()),
-            _column(rows, "context_offset"),
-            _column(rows, "stream_time_ms"),
-        ]
-        latest = pa.StructArray.from_arrays(columns, fields=list(self.change))
-        has_change = is_valid(value) | self.keeps_tombstones
-        slots.reference[at] = np.where(has_change, self.latest.append(latest) + np.arange(len(at)), NO_VALUE)
-        slots.prior[at] = np.where(is_valid(prior), self.priors.append(prior) + np.arange(len(at)), NO_VALUE)
+        slots.topic[at], slots.offset[at] = topics, rows["context_offset"].fill_null(-1).to_numpy()
+        slots.seen[at] = rows["stream_time_ms"].fill_null(-1).to_numpy()
+        for name, column in _COLUMNS.items():
+            values = _column(rows, column)
+            has = is_valid(values) | (name == "reference" and self.keeps_tombstones)
+            getattr(slots, name)[at] = np.where(has, self.heaps[name].append(values) + np.arange(len(at)), NO_VALUE)
+        self._has_headers = rows["headers"].null_count < len(rows)
         if self.counts_bytes:
-            slots.prior_bytes[at], slots.prior_hash[at] = self._weighed(prior)
+            slots.prior_bytes[at], slots.prior_hash[at] = self._weighed(_column(rows, "prior"))
         return at
 
     def schema(self) -> pa.Schema:
@@ -192,26 +211,53 @@ class Entries:
     def table(self, at: np.ndarray) -> pa.Table:
         """Rows of the slots ``at``; only the key and the window are there where no entry is any more."""
         slots = self.slots
-        is_live = (slots.flags[at] & LIVE) > 0
-        latest = self.latest.take(np.where(is_live, slots.reference[at], NO_VALUE))
+        is_there = ((slots.flags[at] & LIVE) > 0) & (slots.reference[at] != NO_VALUE)
+        is_there = {name: is_there if name != "prior" else (slots.flags[at] & LIVE) > 0 for name in _COLUMNS}
         topics = pa.array(list(self._topics), pa.string())
-        topic = latest.field("topic")
+        topic = slots.topic[at].astype(np.int64)
         columns = {
             "key": self.place.keys.typed(slots.key[at]),
             "window_start_ms": pa.array(slots.start[at]),
             "window_end_ms": pa.array(slots.end[at]),
-            "prior": self.priors.take(np.where(is_live, slots.prior[at], NO_VALUE)),
-            "context_topic": topics.take(pc.if_else(pc.less(topic, 0), None, topic)),
-            "context_offset": latest.field("offset"),
+            "context_topic": topics.take(pa.array(topic, mask=topic < 0)),
+            "context_offset": pa.array(slots.offset[at]),
             "record_time_ms": pa.array(slots.time[at]),
             "buffer_time_ms": pa.array(slots.due[at]),
-            "stream_time_ms": latest.field("seen_ms"),
+            "stream_time_ms": pa.array(slots.seen[at]),
             "bytes": pa.array(slots.bytes[at]),
-        } | {name: latest.field(name) for name in ("value", "old", "headers")}
+        }
+        for name, column in _COLUMNS.items():
+            columns[column] = self.heaps[name].take(np.where(is_there[name], getattr(slots, name)[at], NO_VALUE))
         schema = self.schema()
         return pa.table([columns[name] for name in schema.names], schema=schema)
 
 
+@dataclass(frozen=True, slots=True)
+class _Move:
+    """What left: its slots, which of it came in this batch and from which rows; what stays: slots and rows."""
+
+    slot: np.ndarray
+    is_fresh: np.ndarray
+    fresh_rows: np.ndarray
+    stays: np.ndarray
+    stay_rows: np.ndarray
+
+    def numbers(self, kept: np.ndarray, fresh: np.ndarray) -> np.ndarray:
+        """Of what left, from the slots or the batch; those of what stays are written to the slots."""
+        left = kept[self.slot]
+        left[self.is_fresh] = fresh[self.fresh_rows]
+        kept[self.stays] = fresh[self.stay_rows]
+        return left
+
+
+def _heap(kind: pa.DataType, memory: tuple[int, int] | None, heaps: int) -> ValueHeap:
+    if memory is None:
+        return ValueHeap(kind)
+    return SpillingHeap(kind, records_max=memory[0], bytes_max=memory[1] // heaps)
+
+
+_COLUMNS = {"reference": "value", "prior": "prior", "old": "old", "headers": "headers"}
+"""Durable column of what each of the slots' columns refers to."""
 _BOUNDS = ("window_start_ms", "window_end_ms")
 
 

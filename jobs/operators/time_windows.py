@@ -17,7 +17,9 @@ from jobs.operators.aggregate import Aggregate
 from jobs.operators.decisions import Decisions
 from jobs.operators.final_results import FinalResults, key_ranks
 from jobs.operators.operator import Place
-from state.records import Batch, Drops
+from jobs.operators.refusals import drops_of
+from jobs.operators.segments import segment_ms
+from state.records import Batch
 from state.stores.slots import Slots
 
 
@@ -49,6 +51,7 @@ class TimeWindowAggregate(Aggregate):
         self.size_ms, self.advance_ms, self.grace_ms, self.origin_ms = size_ms, advance_ms, grace_ms, origin_ms
         self.hidden_ms = retention_ms if is_persistent and emits_final else retention_ms - 1
         """The store shows starts from its newest less this on."""
+        self.kept = self.hidden_ms, retention_ms, segment_ms(retention_ms, is_persistent)
         self.updates_per_record = time_windows.updates_per_record(size_ms, advance_ms)
 
     def _reserve(self, records: int) -> None:
@@ -64,6 +67,7 @@ class TimeWindowAggregate(Aggregate):
         time_windows.aggregate_time_windows(
             (batch.key, batch.time_ms, begin, end),
             (self.origin_ms, self.size_ms, self.advance_ms, self.grace_ms),
+            self.kept,
             self._asked[:2],
             self.slots.columns(),
             updates,
@@ -73,6 +77,7 @@ class TimeWindowAggregate(Aggregate):
         )
         self.observed_stream_time_ms = int(totals[STREAM_TIME])
         row, key, start, time_ms, stream_time = (column[: totals[UPDATES]] for column in updates)
+        refused = tuple(column[: totals[REFUSALS]] for column in refusals)
         every = np.ones(len(row), np.bool_)
         return Decisions(
             row=row,
@@ -84,22 +89,8 @@ class TimeWindowAggregate(Aggregate):
             window_start_ms=start,
             window_end_ms=start + self.size_ms,
             stream_time_ms=stream_time,
-            drops=self._drops(tuple(column[: totals[REFUSALS]] for column in refusals)),
+            drops=drops_of(batch, refused, refused[2] + self.size_ms),
         )
-
-    def _drops(self, refusals: tuple[np.ndarray, ...]) -> list[Drops]:
-        row, start, stream_time, limit, is_record = refusals
-        late = start >= 0
-        expired = Drops(
-            "expired-window",
-            row[late],
-            is_record[late],
-            stream_time[late],
-            limit[late],
-            start[late],
-            start[late] + self.size_ms,
-        )
-        return [Drops("null-key", row[~late], is_record[~late]), expired]
 
     def _visible_from(self) -> np.ndarray:
         """The newest record is never late, so the store's time is the start of its last window."""

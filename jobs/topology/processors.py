@@ -124,7 +124,7 @@ def _stream_join(graph: Graph, node: StreamJoinNode) -> Iterator[KafkaNode]:
 
 def _stream_table_join(graph: Graph, node: StreamTableJoinNode) -> Iterator[KafkaNode]:
     buffer = () if node.store is None else (node.store,)
-    yield _processor(node.name, node.inputs, (*_shown(graph, node.reads[0]), *buffer))
+    yield _processor(node.name, node.inputs, (*buffer, *_shown(graph, node.reads[0])))
 
 
 def _stream_global_table_join(graph: Graph, node: StreamGlobalTableJoinNode) -> Iterator[KafkaNode]:

@@ -147,18 +147,38 @@ def _part(graph: Graph, nodes: list[Node], number: int, kafka_id: int, level: in
 
 
 def _levels(graph: Graph, group_of: dict[str, int]) -> dict[str, int]:
-    """How often the records of a node have left its sub-topology and come back."""
+    """How often the records of a node have left its sub-topology and come back; and once more where two sub-topologies
+    would wait for each other.
+    """
     levels: dict[str, int] = {}
     seen: dict[str, dict[int, int]] = {}  # node → group → the highest level there, of the node and all above it
+    fed: dict[tuple[int, int], set[tuple[int, int]]] = {}  # (group, level) → those that read what it writes
     for name, node in graph.nodes.items():
         above: dict[int, int] = {}
         for other in (*node.inputs, *getattr(node, "reads", ())):
             for group, level in seen[other].items():
                 above[group] = max(above.get(group, 0), level)
         own = group_of.get(name, -1)
-        levels[name] = above.get(own, -1) + 1 if isinstance(node, RepartitionNode) else above.get(own, 0)
+        levels[name] = above.get(own, 0)
+        if isinstance(node, RepartitionNode):
+            writer = group_of[node.inputs[0]], levels[node.inputs[0]]
+            levels[name] = above.get(own, -1) + 1
+            while _reaches(fed, (own, levels[name]), writer):
+                levels[name] += 1
+            fed.setdefault(writer, set()).add((own, levels[name]))
         seen[name] = above | {own: levels[name]}
     return levels
+
+
+def _reaches(fed: dict[tuple[int, int], set[tuple[int, int]]], start: tuple[int, int], goal: tuple[int, int]) -> bool:
+    """Whether ``goal`` waits for ``start``; each level of a group waits for those below it."""
+    found, waiting = {start}, [start]
+    while waiting:
+        group, level = waiting.pop()
+        later = {part for part in (*fed, goal) if part[0] == group and part[1] > level}
+        waiting += (fed.get((group, level), set()) | later) - found
+        found |= {*waiting}
+    return goal in found
 
 
 def _in_order(parts: list[SubTopology]) -> tuple[SubTopology, ...]:

@@ -14,9 +14,6 @@ import pyarrow as pa
 
 from state.stores.value_heap import ValueHeap
 
-_COMPACTED_VALUES = 65_536
-"""Below this many values garbage stays where it is."""
-
 
 class SpillFile:
     """Batches of one column, appended to a temporary file."""
@@ -63,7 +60,7 @@ class SpillingHeap(ValueHeap):
 
     def __init__(self, kind: pa.DataType, *, records_max: int, bytes_max: int) -> None:
         super().__init__(kind)
-        self.kind, self.records_max, self.bytes_max = kind, records_max, bytes_max
+        self.records_max, self.bytes_max = records_max, bytes_max
         self._parts: list[_Piece] = []
         self._file: SpillFile | None = None
 
@@ -101,7 +98,7 @@ class SpillingHeap(ValueHeap):
         """Forget values that ``references`` (changed in place) do not name, when it is worth it: piece by piece, so
         that memory holds one piece more than its bound.
         """
-        if self._size < 2 * self._kept + _COMPACTED_VALUES:
+        if not self.is_wasteful:
             return
         before, old_file = self._parts, self._file
         self._parts, self._file, self._size = [], None, 0

@@ -9,8 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.conformance.coverage import operators_of
-
 Record = dict[str, Any]
 """``topic``, ``key``, ``value``, ``ts``, perhaps ``offset``."""
 
@@ -32,11 +30,6 @@ class Scenario:
     want: dict[str, Any] | None
     sensitive: tuple[str, ...]
     family: str = ""
-
-    @property
-    def operators(self) -> set[str]:
-        """What its nodes are, in the words of coverage.py."""
-        return operators_of(self.topology["nodes"])
 
 
 def read_scenarios(path: Path) -> list[Scenario]:

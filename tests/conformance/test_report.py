@@ -15,6 +15,8 @@ NODES = [
     {"id": "c", "op": "aggregate", "function": "count", "inputs": ["w"]},
     {"id": "f", "op": "suppress", "until": "window_closes", "inputs": ["c"]},
 ]
+JOIN = {"id": "x", "op": "stream_stream_join", "inputs": ["s", "s"], "type": "inner"}
+JOIN |= {"before": 1, "after": 1, "grace": 0}
 RECORDS = [
     {"topic": "in", "key": "a", "value": 1, "ts": 3},
     {"topic": "in", "key": None, "value": 1, "ts": 4},
@@ -119,8 +121,10 @@ def test_sizes_are_left_out_where_they_depend_on_an_internal_name():
         ([NODES[0], {"id": "m", "op": "filter", "predicate": "guess", "inputs": ["s"]}], "predicate guess"),
         ([NODES[0], {"id": "m", "op": "select_key", "key": "guess", "inputs": ["s"]}], "selector guess"),
         ([*NODES[:3], {**NODES[3], "function": "guess"}], "aggregate function guess"),
-        ([*NODES[:3], {**NODES[3], "emit": "on_close"}], "emit on_close"),
-        ([*NODES[:4], {**NODES[4], "until": "time_limit", "wait": 1}], "suppress until time_limit"),
+        ([*NODES[:3], {**NODES[3], "emit": "sometimes"}], "emit sometimes"),
+        ([*NODES[:4], {**NODES[4], "until": "sunrise"}], "suppress until sunrise"),
+        ([NODES[0], {"id": "j", "op": "merge", "inputs": ["s", "s"]}, {**JOIN, "joiner": "guess"}], "joiner guess"),
+        ([NODES[0], {**JOIN, "type": "cross"}], "stream_stream_join cross"),
     ],
     ids=str,
 )

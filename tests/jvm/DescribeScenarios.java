@@ -18,7 +18,7 @@ public class DescribeScenarios {
     }
 
     static String described(Oracle oracle) throws Exception {
-        ProcessorSupplier output = () -> (Processor) record -> { };
+        ProcessorSupplier output = () -> (Processor) record -> oracle.forwarded.clear();
         try {
             return new Topologies(oracle, new StreamsConfig(oracle.settings())).build(output).describe().toString();
         } catch (Topologies.SpecException error) {

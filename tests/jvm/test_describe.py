@@ -9,7 +9,7 @@ import pytest
 
 from jobs.topology import KTable
 from state.errors import ConfigError
-from tests.conformance.translation import Translation
+from tests.conformance.translation import Translation, topic_serdes
 from tests.jvm.oracle import PROGRAMS
 from tests.jvm.random_scenarios import scenario
 from tests.jvm.streams import STREAMS, TEST_UTILS, compiled, run_java
@@ -54,7 +54,7 @@ def by_kafka(lines: list[dict[str, Any]]) -> dict[str, str | None]:
 
 def described(line: dict[str, Any]) -> str | None:
     """Our text, None where the DSL refuses the topology. The output ends in a processor, as it does in the oracle."""
-    translation = Translation(line["topology"], line["records"])
+    translation = Translation(line["topology"], topic_serdes(line["records"]))
     try:
         for node in line["topology"]["nodes"]:
             translation.add(node)

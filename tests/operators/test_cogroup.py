@@ -1,9 +1,12 @@
 """One aggregate of several streams: whose aggregator takes a record, whose stream time closes a window (KIP-150)."""
 
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from jobs.expressions import Shape
 from jobs.operators.cogroup import Cogroup, build
@@ -19,9 +22,11 @@ from jobs.topology import (
     TimeWindows,
     Topology,
 )
-from jobs.topology.nodes import CogroupNode
+from jobs.topology.nodes import CogroupNode, Windows
 from state.keys import Keys
-from tests.operators.window_runs import batch_of
+from state.records import Batch
+from tests.operators.window_models import HoppingModel, Model, Record, Result, SessionModel, SlidingModel
+from tests.operators.window_runs import batch_of, results_of, tapes
 
 STRING, LONG = Serde.string(), Serde.long()
 
@@ -115,49 +120,115 @@ def test_sliding_windows_take_records_of_all_streams():
     ]
 
 
-def shared(windows) -> Cogroup:
-    """The operator of two streams of numbers, whose texts are told apart by the sign before them."""
+def shared(windows, retention_ms: int = 0, *, is_persistent: bool = True) -> Cogroup:
+    """The operator of two streams of numbers, all of which go into a text; a 9 of the second deletes it."""
     node = CogroupNode(
         name="all",
-        inputs=("plus", "minus"),
+        inputs=("first", "second"),
         shape=Shape(STRING, STRING),
         store="all",
         initializer=str,
-        aggregators=tuple(
-            lambda key, value, text, sign=sign: None if value == 9 else f"{text}{sign}{value}" for sign in "+-"
+        aggregators=(
+            lambda key, value, text: f"{text}{value},",
+            lambda key, value, text: None if value == 9 else f"{text}{value},",
         ),
         merger=lambda key, one, other: one + other,
         windows=windows,
-        retention_ms=0 if windows is None else windows.retention_ms + 5,
-        is_persistent=True,
+        retention_ms=retention_ms,
+        is_persistent=is_persistent,
     )
     shape = Shape(STRING, LONG)
     return build(node, Place("all", shape, Keys(STRING), shapes=(shape, shape)))
 
 
-def run(windows, tape: list, streams: np.ndarray, cuts: list[int]) -> tuple[list, list, dict]:
-    """Results, rows and clocks when the operator is saved and made anew at every cut."""
-    operator, rows, clocks, results = shared(windows), None, {}, []
+Ran = tuple[list[Batch], list[int], list[dict], dict]
+
+
+def run(start, tape: list[Record], streams: list[int], cuts: list[int]) -> Ran:
+    """Forwarded batches, steps of refusals, rows and clocks when the operator is saved and made anew at every cut."""
+    rows, clocks, forwarded, drops = None, {}, [], []
     for begin, end in pairwise([0, *cuts, len(tape)]):
-        operator = shared(windows)
+        operator = start()
         operator.resume(operator.rows_schema().empty_table() if rows is None else rows, clocks)
         batch, chunk = batch_of(tape[begin:end], operator.place.keys)
-        batches = tuple(batch.take(np.flatnonzero(streams[begin:end] == number)) for number in (0, 1))
-        out = operator.process_all(batches, chunk)
-        values, times = out.value.all().to_pylist(), out.time_ms.tolist()
-        results += zip((out.cause + begin).tolist(), out.keys.typed(out.key).to_pylist(), values, times, strict=True)
+        which = np.array(streams[begin:end], np.int64)
+        out = operator.process_all(tuple(batch.take(np.flatnonzero(which == n)) for n in (0, 1)), chunk)
+        forwarded.append(replace(out, cause=out.cause + begin))
+        drops += sorted(int(step) + begin for _, cause, _ in chunk.drops for step in cause)
         rows, clocks = operator.rows(), operator.clocks()
-    return results, sorted(rows.to_pylist(), key=repr), clocks
+    return forwarded, drops, sorted(rows.to_pylist(), key=repr), clocks
 
 
-@pytest.mark.parametrize("windows", [None, TimeWindows(12, 5, 3), SlidingWindows(7, 4), SessionWindows(4, 6)], ids=type)
+def forwarded_by(ran: Ran) -> list[Result]:
+    return [result for batch in ran[0] for result in results_of(batch, 0)]
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    tape=tapes(),
+    kind=st.sampled_from(["hopping", "sliding", "session"]),
+    length=st.integers(1, 12),
+    grace=st.integers(0, 12),
+    longer=st.sampled_from([0, 1, 60]),
+    is_persistent=st.booleans(),
+    lead=st.sampled_from([0, 15, 100, 130_000]),
+    dice=st.randoms(use_true_random=False),
+)
+def test_streams_that_share_a_store_do_as_models_that_share_one(
+    tape, kind, length, grace, longer, is_persistent, lead, dice
+):
+    """
+    One stream lags behind the other: its windows are open by its own time, and past the retention of the store.
+    """
+    tape = [record for record in tape if record[1] != 9]
+    streams = [dice.randrange(2) for _ in tape]
+    tape = [(key, value, time + lead * stream) for (key, value, time), stream in zip(tape, streams, strict=True)]
+    windows, models = _configured(kind, length, grace, longer, is_persistent)
+
+    got = run(lambda: shared(windows, windows.retention_ms + longer, is_persistent=is_persistent), tape, streams, [])
+
+    want = [result for step, one in enumerate(tape) for result in models[streams[step]].process(step, one)]
+    assert forwarded_by(got) == want
+    assert got[1] == sorted(models[0].drops + models[1].drops)
+
+
+def _configured(kind: str, length: int, grace: int, longer: int, is_persistent: bool) -> tuple[Windows, list[Model]]:
+    advance = max(1, length // 2)
+    windows, model, own = {
+        "hopping": (TimeWindows(length, advance, grace), HoppingModel, {"size": length, "advance": advance}),
+        "sliding": (SlidingWindows(length, grace), SlidingModel, {"difference": length}),
+        "session": (SessionWindows(length, grace), SessionModel, {"gap": length}),
+    }[kind]
+    models = [model(grace, windows.retention_ms + longer, is_persistent, False, **own) for _ in range(2)]
+    models[1].store = models[0].store
+    return windows, models
+
+
+@pytest.mark.parametrize(
+    "windows", [None, TimeWindows(12, 5, 3), SlidingWindows(7, 4), SessionWindows(4, 6)], ids=lambda w: type(w).__name__
+)
 def test_where_the_tape_is_cut_and_resumed_changes_nothing(windows):
     dice = np.random.default_rng(7)
-    streams = dice.integers(0, 2, 60)
+    streams = dice.integers(0, 2, 60).tolist()
     tape = [("ab"[n % 2], int(dice.integers(0, 10)), max(0, 2 * n + int(dice.integers(-25, 5)))) for n in range(60)]
 
-    whole = run(windows, tape, streams, [])
+    def said(cuts: list[int]) -> tuple:
+        ran = run(lambda: shared(windows, 0 if windows is None else windows.retention_ms + 5), tape, streams, cuts)
+        rows = [
+            (int(step), key, value, time)
+            for batch in ran[0]
+            for step, key, value, time in zip(
+                batch.cause,
+                batch.keys.typed(batch.key).to_pylist(),
+                batch.value.all().to_pylist(),
+                batch.time_ms,
+                strict=True,
+            )
+        ]
+        return rows, *ran[1:]
+
+    whole = said([])
 
     assert len(whole[0]) > 30
     for cuts in ([1], [30], [20, 21, 40], list(range(1, 60))):
-        assert run(windows, tape, streams, cuts) == whole
+        assert said(cuts) == whole

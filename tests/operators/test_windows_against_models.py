@@ -7,25 +7,12 @@ from hypothesis import strategies as st
 
 from jobs.topology.windows import SessionWindows, SlidingWindows, TimeWindows
 from tests.operators.window_models import HoppingModel, Model, Record, SessionModel, SlidingModel
-from tests.operators.window_runs import Played, Run, play
+from tests.operators.window_runs import Played, Run, play, tapes
 
 EXAMPLES = settings(max_examples=300, deadline=None)
-KEYS = st.sampled_from(["a", "b", "aa", "", None])
-VALUES = st.one_of(st.none(), st.integers(0, 9))
-STEPS = st.tuples(KEYS, VALUES, st.integers(-12, 9), st.sampled_from([0, 0, 0, 0, 0, 40, 200, 130_000]))
-"""(key, value, step of time or back, jump): mostly out of order by a little, now and then far ahead."""
 LONGER = st.sampled_from([0, 1, 7, 60, 150_000])
 CUTS = st.lists(st.integers(0, 40), max_size=3)
 """Where a tape is cut; a cut may fall beside it."""
-
-
-@st.composite
-def tapes(draw: st.DrawFn) -> list[Record]:
-    time, tape = draw(st.integers(0, 30)), []
-    for key, value, step, jump in draw(st.lists(STEPS, max_size=40)):
-        tape.append((key, value, max(0, time + step)))
-        time += max(step, 0) // 2 + jump
-    return tape
 
 
 def assert_as_the_model(run: Run, model: Model, tape: list[Record], cuts: list[int], resumes: bool) -> None:

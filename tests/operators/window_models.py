@@ -125,7 +125,9 @@ class Model(ABC):
 
     def process(self, step: int, record: Record) -> list[Result]:
         self.step, self.results = step, []
+        dropped = self.store.dropped
         self.take(*record)
+        self.drops += [step] * (self.store.dropped - dropped)
         return self.results
 
     @abstractmethod
@@ -317,7 +319,5 @@ class SessionModel(Model):
             for start, end in found:
                 self.store.remove(key, start, end)
                 self.update(key, (start, end), None, end)
-        before = self.store.dropped
         self.store.put(key, *window, (*merged, value))
-        self.drops += [self.step] * (self.store.dropped - before)
         self.update(key, window, (*merged, value), window[1])

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from hypothesis import strategies as st
 
 from jobs.expressions import Shape
 from jobs.folds.aggregation import Aggregation
@@ -23,6 +24,20 @@ from tests.operators.window_models import Record, Result
 
 KEY, VALUE = Serde.string(), Serde.long()
 TEXT = Serde.string()
+
+KEYS = st.sampled_from(["a", "b", "aa", "", None])
+VALUES = st.one_of(st.none(), st.integers(0, 9))
+STEPS = st.tuples(KEYS, VALUES, st.integers(-12, 9), st.sampled_from([0, 0, 0, 0, 0, 40, 200, 130_000]))
+"""(key, value, step of time or back, jump): mostly out of order by a little, now and then far ahead."""
+
+
+@st.composite
+def tapes(draw: st.DrawFn) -> list[Record]:
+    time, tape = draw(st.integers(0, 30)), []
+    for key, value, step, jump in draw(st.lists(STEPS, max_size=40)):
+        tape.append((key, value, max(0, time + step)))
+        time += max(step, 0) // 2 + jump
+    return tape
 
 
 @dataclass(frozen=True)

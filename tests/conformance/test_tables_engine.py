@@ -1,0 +1,53 @@
+"""Golden scenarios through Delta tables in several increments: landed, planned, committed, resumed, read back."""
+
+import pytest
+
+from tests.conformance.__main__ import reports
+from tests.conformance.tables_engine import increments
+from tests.conformance.test_goldens import SCENARIOS
+
+SLICES = 4
+"""Each slice of the goldens is cut by another seed; together they are all of them."""
+
+
+@pytest.mark.parametrize(
+    ("cuts", "records", "sizes"),
+    [("none", 5, [5]), ("none", 0, []), ("every", 3, [1, 1, 1]), ("random:1", 1, [1]), ("random:1", 2, [1, 1])],
+)
+def test_cuts_are_places_between_records(cuts, records, sizes):
+    assert increments(cuts, records) == sizes
+
+
+def test_random_cuts_are_the_same_for_the_same_seed_and_take_every_record():
+    got = [increments(f"random:{seed}", 30) for seed in range(20)]
+
+    assert got == [increments(f"random:{seed}", 30) for seed in range(20)]
+    assert {sum(sizes) for sizes in got} == {30}
+    assert len({tuple(sizes) for sizes in got}) > 10
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("part", range(SLICES))
+def test_cut_anywhere_a_scenario_does_what_kafka_streams_did(part):
+    mine = SCENARIOS[part::SLICES]
+
+    got = {
+        scenario.name: why
+        for scenario, why in zip(mine, reports(mine, "tables", cuts=f"random:{part}"), strict=True)
+        if why is not None
+    }
+
+    assert got == {}
+
+
+@pytest.mark.slow
+def test_cut_between_all_records_the_examples_do_what_kafka_streams_did():
+    mine = [scenario for scenario in SCENARIOS if scenario.family == "examples"]
+
+    got = {
+        scenario.name: why
+        for scenario, why in zip(mine, reports(mine, "tables", cuts="every"), strict=True)
+        if why is not None
+    }
+
+    assert got == {}
