@@ -5,6 +5,7 @@ Owns the tree of causes of one run. Rule: a record's place is (arrival, sequence
 its number among the records that this one caused, 0 for itself.
 """
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -21,6 +22,23 @@ class _Sent(NamedTuple):
     send: np.ndarray
     time: np.ndarray
     queue: np.ndarray
+
+
+_BITS, _LEVELS = 20, 2
+
+
+def sends(cause: Sequence[np.ndarray], rank: Sequence[np.ndarray], base: np.ndarray, level: int) -> list[np.ndarray]:
+    """Which of the records that one record causes was sent first, comparable over the parts of a sub-topology.
+
+    ``cause``: by table, the chunk's rows that caused its rows; ``rank``: which of all these rows was sent first, in the
+    chunk. ``base``: of the chunk's rows, their own ``sends`` if an earlier part handed them on, else 0; ``level``: of
+    this part.
+    """
+    first = np.full(len(base), np.iinfo(np.int64).max)
+    for rows, ranks in zip(cause, rank, strict=True):
+        np.minimum.at(first, rows, ranks)
+    shift = _BITS * max(_LEVELS - level, 0)
+    return [base[rows] + ((ranks - first[rows] + 1) << shift) for rows, ranks in zip(cause, rank, strict=True)]
 
 
 class Causes:

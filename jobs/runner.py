@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from jobs.operators import StatefulOperator
-from jobs.task import Result, Task, empty_input
+from jobs.task import Result, Task, empty_input, with_sends
 from jobs.task_tape import PLACE_COLUMNS, Places, Queue, TaskTape
 from jobs.topology.nodes import RepartitionNode
 from jobs.topology.topology import SubTopology, Topology
@@ -228,6 +228,8 @@ class _TaskRun:
             offsets = pa.array(np.arange(first, first + len(rows)))
             rows = self._with_arrival(rows, places).append_column("offset", offsets)
             self._write_rows(table, self.tables.output(name), rows)
+        if self.description.order == "arrival":
+            result = with_sends(result, places.send, self.sub.level)
         for name, rows in [*result.repartitions.items(), *result.exports.items()]:
             self._write_pieces(name, rows, places)
         self.sent += sum(len(rows) for rows in [*result.repartitions.values(), *result.exports.values()])
@@ -271,7 +273,9 @@ class _TaskRun:
         is_topic = name in [node.topic for node in self.sub.repartitions if not node.is_ours]
         found = places.of(rows["cause"].to_numpy(), deeper=int(is_topic))
         targets = rows["target"].to_numpy() if "target" in rows.column_names else np.full(len(rows), d.partition)
-        rows = rows.set_column(rows.column_names.index("send"), "send", pa.array(rows["send"].to_numpy() + self.sent))
+        if d.order == "time":  # in the order of the task's chunks
+            sent = pa.array(rows["send"].to_numpy() + self.sent)
+            rows = rows.set_column(rows.column_names.index("send"), "send", sent)
         for column, numbers in found.items():
             rows = rows.append_column(column, pa.array(numbers))
         for target in np.unique(targets).tolist():

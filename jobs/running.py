@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from jobs.meeting import meet
-from jobs.operators import MultiOperator, Operator, TableView
+from jobs.operators import MultiOperator, Operator
 from jobs.task_tables import export_table, output_table, repartition_table
 from jobs.topology.nodes import Node, RepartitionNode, SinkNode, SourceNode
 from jobs.wiring import Edge, Wiring
@@ -92,7 +92,7 @@ class Running:
         if self._left.get(name) or self.wiring.readers.get(name):
             self._forwarded[name] = batch
         if name in self.wiring.exports:
-            self._sent[name] = self.wiring.seen(batch, name, TableView.BEFORE)
+            self._sent[name] = self.wiring.exported(batch, name)
             self._tables[name] = export_table(batch, self.chunk)
             self.chunk.applied[batch.cause] = True
 

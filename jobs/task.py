@@ -7,11 +7,12 @@ records taken so far. Pure: chunks of Arrow columns in, Arrow tables out; where 
 affair.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
 
+from jobs.arrivals import sends
 from jobs.decoding import Decoder
 from jobs.operators import Clocks, Operator, Place, StatefulOperator, TableView, build
 from jobs.operators.views import build_view
@@ -282,6 +283,21 @@ def wirings(topology: Topology) -> dict[int, Wiring]:
         }
         topology.wirings = wire(topology, wants)
     return topology.wirings
+
+
+def with_sends(result: Result, base: np.ndarray, level: int) -> Result:
+    """``send`` of all that leaves the task comparable over the parts of its sub-topology (jobs/arrivals.py)."""
+    tables = {**result.repartitions, **result.exports}
+    cause, rank = ([table[name].to_numpy() for table in tables.values()] for name in ("cause", "send"))
+    found = {
+        name: table.set_column(table.column_names.index("send"), "send", pa.array(column))
+        for (name, table), column in zip(tables.items(), sends(cause, rank, base, level), strict=True)
+    }
+    return replace(
+        result,
+        repartitions={name: found[name] for name in result.repartitions},
+        exports={name: found[name] for name in result.exports},
+    )
 
 
 def empty_input(task: Task) -> Input:

@@ -8,7 +8,6 @@ their cause. order="arrival": by the arrival of the landed record, then as one t
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -82,9 +81,10 @@ class Queue:
 
 @dataclass
 class Places:
-    """PLACE_COLUMNS of a chunk's rows."""
+    """PLACE_COLUMNS of a chunk's rows; ``send``: which of the rows of one place was handed on first."""
 
     columns: dict[str, np.ndarray]
+    send: np.ndarray
 
     def of(self, cause: np.ndarray, *, deeper: int) -> dict[str, np.ndarray]:
         """Places of rows that the task sends on because of rows ``cause``; cause_number is the sender's.
@@ -140,7 +140,11 @@ class TaskTape:
         }
         columns = {"cause_time_ms": times, "cause_offset": offset}
         return Places(
-            {name: columns[name] if name in columns else np.full(n, constant[name], np.int64) for name in PLACE_COLUMNS}
+            {
+                name: columns[name] if name in columns else np.full(n, constant[name], np.int64)
+                for name in PLACE_COLUMNS
+            },
+            np.zeros(n, np.int64),
         )
 
     def _merged(self, records: int) -> Iterator[tuple[Input, Places]]:
@@ -156,14 +160,17 @@ class TaskTape:
             whole = [tables[place] for place in mine]
             wholes.append(pa.concat_tables(whole, promote_options="default").combine_chunks() if whole else None)
         rows = starts[which] + row if len(which) else row
-        places = self._places(tables, which, row)
+        places, send = self._places(tables, which, row), self._sends(tables)[starts_of(tables)[which] + row]
         for begin in range(0, len(source), records):
             part = slice(begin, begin + records)
             pieces = tuple(
                 self.empty[number] if whole is None else whole.take(pa.array(rows[part][source[part] == number]))
                 for number, whole in enumerate(wholes)
             )
-            yield Input(source[part], pieces), Places({name: column[part] for name, column in places.items()})
+            yield (
+                Input(source[part], pieces),
+                Places({name: column[part] for name, column in places.items()}, send[part]),
+            )
 
     def _table(self, queue: Queue) -> pa.Table:
         if not queue.has_rows:
@@ -194,8 +201,7 @@ class TaskTape:
         return table
 
     def _by_arrival(self, tables: list[pa.Table]) -> tuple[np.ndarray, np.ndarray]:
-        which = np.repeat(np.arange(len(tables), dtype=np.int16), [len(table) for table in tables])
-        row = np.concatenate([np.arange(len(table)) for table in tables])
+        which, row = rows_of(tables)
         arrival = np.concatenate(
             [
                 integers(table, "arrival" if queue.slice is not None else "cause_time_ms", -1)
@@ -208,14 +214,17 @@ class TaskTape:
                 for queue, table in zip(self.queues, tables, strict=True)
             ]
         )
-        send = np.concatenate(
+        order = np.lexsort((row, which, self._sends(tables), depth, arrival))
+        return which[order], row[order]
+
+    def _sends(self, tables: list[pa.Table]) -> np.ndarray:
+        """Of all rows, queue after queue: which was handed on first, where several are of one place."""
+        return np.concatenate(
             [
                 integers(table, "send", 0) if queue.inlined else np.zeros(len(table), np.int64)
                 for queue, table in zip(self.queues, tables, strict=True)
             ]
         )
-        order = np.lexsort((row, which, send, depth, arrival))
-        return which[order], row[order]
 
     def _by_time(self, tables: list[pa.Table]) -> tuple[np.ndarray, np.ndarray]:
         if all(queue.pieces is not None for queue in self.queues):
@@ -231,12 +240,9 @@ class TaskTape:
         return which, row
 
     def _by_cause(self, tables: list[pa.Table]) -> tuple[np.ndarray, np.ndarray]:
-        which = np.repeat(np.arange(len(tables), dtype=np.int16), [len(table) for table in tables])
-        row = np.concatenate([np.arange(len(table)) for table in tables])
-        keys = [
-            np.concatenate([integers(table, name, -1) for table in tables]) for name in (*PLACE_COLUMNS[:5], "send")
-        ]
-        order = np.lexsort((row, *keys[::-1]))
+        which, row = rows_of(tables)
+        keys = [np.concatenate([integers(table, name, -1) for table in tables]) for name in PLACE_COLUMNS[:5]]
+        order = np.lexsort((row, which, *keys[::-1]))
         return which[order], row[order]
 
     def _places(self, tables: list[pa.Table], which: np.ndarray, row: np.ndarray) -> dict[str, np.ndarray]:
@@ -269,6 +275,12 @@ class TaskTape:
         return places
 
 
-def task_state(tape: TaskTape) -> dict[str, Any]:
-    """What the next increment's tape goes on from."""
-    return {"tape_position": tape.position, "heap": tape.heap}
+def rows_of(tables: list[pa.Table]) -> tuple[np.ndarray, np.ndarray]:
+    """(table, row) of all rows, table after table."""
+    which = np.repeat(np.arange(len(tables), dtype=np.int16), [len(table) for table in tables])
+    return which, np.concatenate([np.arange(len(table)) for table in tables])
+
+
+def starts_of(tables: list[pa.Table]) -> np.ndarray:
+    """Where the rows of each table begin, table after table."""
+    return np.cumsum([0, *(len(table) for table in tables[:-1])])

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from jobs.arrivals import LANDED, Causes
 from jobs.store_view import StoreView, store_view
-from jobs.task import Result, Task, empty_input
+from jobs.task import Result, Task, empty_input, with_sends
 from jobs.task_tables import Input
 from jobs.topology.nodes import GlobalTableNode, SourceNode, SuppressNode
 from jobs.topology.topology import SubTopology, Topology
@@ -289,10 +289,10 @@ class TopologyTestDriver:
         source = np.repeat(np.arange(len(waiting), dtype=np.int16), [len(columns[1]) for columns in waiting])
         if len(waiting) > 1:
             order = np.lexsort((send, self._causes.sequence(number), arrival))
-            arrival, number, source = arrival[order], number[order], source[order]
+            arrival, number, send, source = arrival[order], number[order], send[order], source[order]
         if self._failure is not None:
             end = int(np.searchsorted(arrival, self._failure.arrival, "right"))
-            arrival, number, source = arrival[:end], number[:end], source[:end]
+            arrival, number, send, source = arrival[:end], number[:end], send[:end], source[:end]
         used = np.zeros(len(tables), np.int64)
         for first in range(0, len(source), task.chunk_records):
             part = slice(first, first + task.chunk_records)
@@ -302,10 +302,10 @@ class TopologyTestDriver:
                 for table, begin, count in zip(tables, used.tolist(), counts.tolist(), strict=True)
             )
             used += counts
-            if not self._run_chunk(task, Input(source[part], pieces), arrival[part], number[part]):
+            if not self._run_chunk(task, Input(source[part], pieces), arrival[part], number[part], send[part]):
                 return
 
-    def _run_chunk(self, task: Task, input_: Input, arrival: np.ndarray, number: np.ndarray) -> bool:
+    def _run_chunk(self, task: Task, input_: Input, arrival: np.ndarray, number: np.ndarray, send: np.ndarray) -> bool:
         """False when a record ended the run."""
         failed = None
         try:
@@ -318,7 +318,7 @@ class TopologyTestDriver:
             if self._failure is None or failed.arrival < self._failure.arrival:
                 self._failure = failed
         self._collect(task.sub_topology, arrival, result.outputs)
-        self._exchange(task, arrival, number, result)
+        self._exchange(task, arrival, number, with_sends(result, send, task.sub_topology.level))
         self._book(arrival, result.dropped, result.dead_letters)
         kept = result.taken.copy()
         if failed is not None:

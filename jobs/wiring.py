@@ -41,12 +41,14 @@ class Wiring:
         here = {node.name for node in sub_topology.nodes}
         self.children: dict[str, list[Edge]] = {}
         self.readers: dict[str, set[str]] = {}
+        self.ways: dict[str, list[Edge]] = {}
+        """All edges down from a node, those to a later part of the sub-topology included."""
         for node in graph.nodes.values():
             for slot, above in enumerate(node.inputs):
-                if (node.name in here and not isinstance(node, RepartitionNode)) or (
-                    isinstance(node, RepartitionNode) and above in here
-                ):
-                    self.children.setdefault(above, []).append(Edge(above, node.name, slot))
+                edge = Edge(above, node.name, slot)
+                self.ways.setdefault(above, []).append(edge)
+                if above in here if isinstance(node, RepartitionNode) else node.name in here:
+                    self.children.setdefault(above, []).append(edge)
         for reader, its_views in wants.items():
             for name in (name for wanted in its_views for name in wanted if reader in here):
                 self.readers.setdefault(name, set()).add(reader)
@@ -96,14 +98,20 @@ class Wiring:
         """What ``edge`` leads down of the batch that its parent forwards."""
         if edge.parent not in self.marked:
             return batch
-        return self._at(batch, edge.parent, 1 + self.children[edge.parent].index(edge))
+        return self._at(batch, edge.parent, 1 + self.ways[edge.parent].index(edge))
 
     def seen(self, batch: Batch, name: str, when: str) -> Batch:
         """What a view sees of the batch that ``name`` forwards: before all children have it, or after."""
         if name not in self.marked:
             return batch
-        width = len(self.children.get(name, ()))
-        return self._at(batch, name, 0 if when == TableView.BEFORE else width + 1)
+        return self._at(batch, name, 0 if when == TableView.BEFORE else len(self.ways.get(name, ())) + 1)
+
+    def exported(self, batch: Batch, name: str) -> Batch:
+        """What a later part is handed of the batch that ``name`` forwards: when the first child there would have it, or
+        before all children where that part only looks into the table.
+        """
+        later = [edge for edge in self.ways.get(name, ()) if edge not in self.children.get(name, ())]
+        return self.below(batch, later[0]) if later else self.seen(batch, name, TableView.BEFORE)
 
     def put(self, batch: Batch, name: str) -> Batch:
         """What a view sees of puts that are not forwarded: each is before all that its record makes the node forward."""
@@ -112,7 +120,7 @@ class Wiring:
         return replace(batch, path=(*batch.path, np.full(len(batch), -1, np.int64)))
 
     def _at(self, batch: Batch, name: str, way: int) -> Batch:
-        ways = len(self.children.get(name, ())) + 2
+        ways = len(self.ways.get(name, ())) + 2
         rows = np.arange(len(batch), dtype=np.int64) * ways + way
         return replace(batch, path=(*batch.path, rows))
 

@@ -115,14 +115,14 @@ def aggregate_sessions(  # type: ignore[no-untyped-def]
     totals[UPDATES], totals[PROGRAM], totals[REFUSALS], totals[STREAM_TIME] = n_updates, n_program, n_refusals, observed
 
 
-@njit(cache=True)
+@njit(cache=True, inline="always")
 def enter(program, n, flags, slot, argument):  # type: ignore[no-untyped-def]
     """Entry ``n`` of the program."""
     p_flags, p_slot, p_argument = program
     p_flags[n], p_slot[n], p_argument[n] = flags, slot, argument
 
 
-@njit(cache=True)
+@njit(cache=True, inline="always")
 def show(updates, n, row, k, start, end, kind, stream_time):  # type: ignore[no-untyped-def]
     """Update ``n``."""
     u_row, u_key, u_start, u_end, u_kind, u_stream_time = updates

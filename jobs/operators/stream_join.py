@@ -166,7 +166,8 @@ class StreamJoin(MultiOperator, StatefulOperator):
         answer = None
         while answer != kernel.DONE:
             if answer == kernel.STORE_IS_FULL:
-                self._sweep(int(rows[0][self.totals[kernel.ROW]]))
+                at = int(self.totals[kernel.ROW])
+                self.stores[rows[0][at]].sweep(self._oldest(rows[0][at]), n - at)
             pairs, refusals = kernel.rooms(max(2 * n, _PAIRS_MIN), n)
             stores = tuple(store.columns() for store in self.stores)
             answer = kernel.join_streams(rows, windows, stores, unmatched, pairs, refusals, self.totals)
@@ -194,9 +195,6 @@ class StreamJoin(MultiOperator, StatefulOperator):
     def _oldest(self, side: int) -> int:
         """Earliest time that the store of ``side`` shows."""
         return self.stores[side].observed_stream_time_ms - self.retention_ms + 1
-
-    def _sweep(self, side: int) -> None:
-        self.stores[side].sweep(self._oldest(side))
 
     def _forget_values(self) -> None:
         """Drop the values that nobody refers to any more, once they outweigh the rest."""

@@ -55,10 +55,12 @@ class TimedRecords:
         self.blocks[codes] = np.stack([begin, count, count], axis=1)
         self.counts[TOP] = len(order)
 
-    def sweep(self, oldest_ms: int) -> None:
-        """Forget records of before ``oldest_ms`` and make room: for as many rows as are left, and for any block."""
+    def sweep(self, oldest_ms: int, records: int) -> None:
+        """Forget records of before ``oldest_ms`` and make room: for as many as are left, for any block to be widened,
+        and for ``records`` of keys that have none.
+        """
         alive, widest = measure(self.columns(), oldest_ms)
-        pool = np.zeros((max(_POOL_MIN, 3 * alive + 2 * wider(widest)), 4), np.int64)
+        pool = np.zeros((max(_POOL_MIN, 2 * alive + 2 * wider(widest) + wider(0) * records), 4), np.int64)
         move(self.columns(), oldest_ms, pool)
         self.pool = pool
 

@@ -1,51 +1,77 @@
 """Real Kafka Streams, asked on the spot: about the goldens, and about random scenarios that nobody has seen before."""
 
-import json
-from pathlib import Path
+import random
+from collections.abc import Iterator
 
 import pytest
 
-from tests.conformance.__main__ import report
+from tests.conformance import readable
 from tests.conformance.comparison import first_difference
-from tests.conformance.scenarios import read_scenarios
-from tests.conformance.test_goldens import SELECTED
-from tests.jvm.random_scenarios import scenario
-from tests.jvm.streams import STREAMS, TEST_UTILS, run_java
+from tests.conformance.scenarios import GOLDENS, read_scenarios, scenario_of
+from tests.jvm.differential import failures
+from tests.jvm.oracle import Oracle, open_oracle
+from tests.jvm.random_scenarios import scenarios
 
 pytestmark = pytest.mark.jvm
 
-SEEDS = range(100)
+TOPOLOGIES, TAPES = 600, 4
 
 
-def asked(lines: list[dict], directory: Path) -> Path:
-    """A file of the lines with what Kafka Streams made of them."""
-    program = Path(__file__).with_name("Oracle.java")
-    said = run_java(program, packages=(STREAMS, TEST_UTILS), text="".join(json.dumps(line) + "\n" for line in lines))
-    (directory / "asked.jsonl").write_text(said)
-    return directory / "asked.jsonl"
+@pytest.fixture(scope="module")
+def oracle() -> Iterator[Oracle]:
+    with open_oracle() as running:
+        yield running
 
 
-def test_the_oracle_says_what_the_goldens_say(tmp_path):
-    lines = [
-        {"name": golden.name, "topology": golden.topology, "records": golden.records, "sensitive": golden.sensitive}
-        for golden in SELECTED
-    ]
+@pytest.fixture
+def seed() -> int:
+    """Another one every day; a failure names it."""
+    return random.randrange(10**9)
 
-    said = read_scenarios(asked(lines, tmp_path))
+
+def test_the_oracle_says_what_the_goldens_say(oracle):
+    goldens = [golden for path in sorted(GOLDENS.glob("*.jsonl*")) for golden in read_scenarios(path)]
+
+    said = oracle.ask([vars(golden) for golden in goldens])
 
     differences = {
-        golden.name: str(first_difference(golden, golden.want or {}, answer.want or {}))
-        for golden, answer in zip(SELECTED, said, strict=True)
+        golden.name: str(first_difference(golden, golden.want or {}, answer["result"]))
+        for golden, answer in zip(goldens, said, strict=True)
     }
     assert {name: why for name, why in differences.items() if why != "None"} == {}
+    assert len(said) == 437
 
 
-def test_random_scenarios_do_what_kafka_streams_does(tmp_path):
+def test_stamping_changes_no_scenario_file(oracle):
+    files = readable.scenario_files()
+
+    stamped = oracle.ask([readable.read(path) for path in files])
+
+    changed = [path for path, line in zip(files, stamped, strict=True) if readable.written(line) != path.read_text()]
+    assert changed == []
+
+
+def test_random_scenarios_do_what_kafka_streams_does(oracle, seed):
     """
-    ``scenario(seed)`` makes a failing one again.
+    ``python -m tests.jvm.differential --seed SEED --scenarios 2400`` plays them again and makes the failures small.
     """
-    said = read_scenarios(asked([scenario(seed) for seed in SEEDS], tmp_path))
+    lines = [line for number in range(TOPOLOGIES) for line in scenarios(seed + number, TAPES)]
 
-    failures = {answer.name: why for answer in said if (why := report(answer)) is not None}
-    assert failures == {}
-    assert len(said) == len(SEEDS)
+    differing = {line["name"]: why for line, why in failures(oracle, lines)}
+
+    assert differing == {}, f"seed {seed}"
+    assert len(lines) == TOPOLOGIES * TAPES
+
+
+def test_the_oracle_sees_a_planted_difference(oracle):
+    """
+    A scenario with another grace than the golden's has another result.
+    """
+    path = next(path for path in readable.scenario_files() if path.stem == "kip328-17-close-boundary")
+    text = path.read_text()
+    longer = readable.parsed(text.replace("grace=5", "grace=6"), "longer")
+
+    said = scenario_of(oracle.ask([longer])[0])
+
+    assert "grace=5" in text
+    assert first_difference(said, said.want or {}, longer["result"]) is not None

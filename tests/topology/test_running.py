@@ -163,6 +163,26 @@ def test_a_foreign_key_join_follows_both_tables():
     ]
 
 
+def test_two_sub_topologies_may_read_what_the_other_writes():
+    builder = StreamsBuilder()
+    one, other = builder.stream("a", LONGS), builder.stream("b", LONGS)
+    one.repartition(name="there").join(other, "left * 10 + right", JoinWindows(5, 5, 0)).to("out")
+    other.repartition(name="back").join(one, "left * 10 + right", JoinWindows(5, 5, 0)).to("other-out")
+
+    got = played(builder, ("a", "k", 1, 1), ("b", "k", 2, 2), ("a", "k", 3, 3), ("b", "k", 4, 4))
+
+    assert got == [("k", 12, 2), ("k", 32, 3), ("k", 14, 4), ("k", 34, 4)]
+
+
+def test_tables_may_point_to_each_other():
+    builder = StreamsBuilder()
+    one, other = builder.table("a", LONGS), builder.table("b", LONGS)
+    one.join(other, "left * 10 + right", foreign_key="record_key").to("out")
+    other.join(one, "left * 10 + right", foreign_key="record_key").to("other-out")
+
+    assert played(builder, ("a", "k", 1, 1), ("b", "k", 2, 2), ("a", "k", 3, 3)) == [("k", 12, 2), ("k", 32, 3)]
+
+
 def test_one_aggregate_of_two_streams():
     builder = StreamsBuilder()
     clicks, views = builder.stream("clicks", CLICKS).group_by_key(), builder.stream("views", LONGS).group_by_key()
