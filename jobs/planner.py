@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from jobs.tape import Slice, slice_of
+from jobs.topology.copartitions import partitions_of
 from jobs.topology.nodes import RepartitionNode, SourceNode
 from jobs.topology.topology import Topology
 from state.errors import ConfigError
@@ -29,7 +30,7 @@ Cut = dict[str, dict[str, int]]
 class Plan:
     """One increment. ``records`` in ``[cut_from, cut_to)``; ``waiting``: landed, but held back by ``idle="wait"``.
 
-    ``partitions``: sub-topology (as text) → number of its tasks.
+    ``partitions``: sub-topology (as text) → number of its tasks, "repartition/<name>" → number of its partitions.
     """
 
     increment: int
@@ -120,32 +121,24 @@ class Planner:
         }
 
     def partitions(self) -> dict[str, int]:
-        """Tasks of every sub-topology. A repartition table keeps the number it was made with.
+        """Tasks of every sub-topology, by its id, and partitions of every repartition table, as ``repartition/<name>``,
+        which keeps the number it was made with.
 
-        Raises ConfigError when topics that meet have different numbers of partitions.
+        Raises TopologyError when topics that are joined have different numbers of partitions.
         """
         before: dict[str, int] = self.previous.get("partitions", {})
+        landed = {topic: len(landed.ends) for topic, landed in self.landed.items()}
+        topics = partitions_of(self.topology.graph, landed)
         counts: dict[str, int] = {}
-        of_kafka_id: dict[int, int] = {}
+        tasks: dict[int, int] = {}
         for sub in self.topology.sub_topologies:
-            landed = {s.topic: len(self.landed[s.topic].ends) for s in sub.sources if isinstance(s, SourceNode)}
-            if len(set(landed.values())) > 1:
-                raise ConfigError(
-                    f"sub-topology {sub.kafka_id}", "topics with equally many partitions", str(landed),
-                    "use repartition() on one of the streams",
-                )  # fmt: skip
-            wanted = of_kafka_id.get(sub.kafka_id) or next(iter(landed.values()), 0)
-            if not wanted:
-                wanted = max(self._wanted(source, counts) for source in sub.sources)
-            counts[str(sub.id)] = before.get(str(sub.id), wanted)
-            of_kafka_id[sub.kafka_id] = counts[str(sub.id)]
-        return counts
-
-    def _wanted(self, source: SourceNode | RepartitionNode, counts: dict[str, int]) -> int:
-        """Partitions that a repartition table asks for, or as many as the sub-topology above has tasks."""
-        assert isinstance(source, RepartitionNode)
-        above = next(other for other in self.topology.sub_topologies if source in other.repartitions)
-        return source.partitions or counts[str(above.id)]
+            for node in sub.repartitions:
+                name = f"repartition/{node.topic}"
+                topics[node.topic] = counts[name] = before.get(name, topics[node.topic])
+        for sub in self.topology.sub_topologies:
+            read = [topics[s.topic] for s in sub.sources if isinstance(s, SourceNode) or s.target_of is None]
+            tasks[sub.kafka_id] = max([tasks.get(sub.kafka_id, 1), *read])
+        return counts | {str(sub.id): tasks[sub.kafka_id] for sub in self.topology.sub_topologies}
 
     def plans(self, max_records: int | None) -> Iterator[Plan]:
         """Increments to run one after the other; none when there is nothing to read."""

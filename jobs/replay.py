@@ -23,6 +23,7 @@ from jobs.increment_report import (
 from jobs.kernels.queues import NO_MORE
 from jobs.planner import Landed, Plan, Planner
 from jobs.runner import ImportedStore, Runner, TaskDescription, TaskReport, exchange_folder, table_schema
+from jobs.tape import Slice
 from jobs.task import compile_kernels, wirings
 from jobs.task_tape import Queue
 from jobs.topology.nodes import SourceNode
@@ -188,12 +189,8 @@ class _Pipeline:
             order=self.order,
             state={store: _of_partition(state[store], partition) for store in sub.stores},
             imported=self._imported(sub, partition, state),
-            repartitions={
-                node.topic: plan.partitions[str(below.id)]
-                for node in sub.repartitions
-                for below in self.topology.sub_topologies
-                if node in below.sources
-            },
+            globals={table.name: self._read_before(plan, landed[table.topic]) for table in sub.globals},
+            repartitions={node.topic: plan.partitions[f"repartition/{node.topic}"] for node in sub.repartitions},
             before=self._before(sub.id, partition),
         )
 
@@ -201,9 +198,17 @@ class _Pipeline:
         found: dict[str, Any] = self.previous.get("tasks", {}).get(f"{sub_topology}_{partition}", {})
         return found
 
+    @staticmethod
+    def _read_before(plan: Plan, landed: Landed) -> tuple[Slice, ...]:
+        """All that the increments before have read of a topic."""
+        cut = plan.cut_from.get(landed.topic, {})
+        return tuple(landed.slice(p, 0, cut.get(p, 0)) for p in landed.ends)
+
     def _landed_queue(self, plan: Plan, source: int, landed: Landed, partition: int) -> Queue:
         p = str(partition)
         begin, end = (cut.get(landed.topic, {}).get(p, 0) for cut in (plan.cut_from, plan.cut_to))
+        if p not in landed.ends:  # topics that are not joined may have fewer partitions than there are tasks
+            return Queue(source, landed.slice(p, 0, 0))
         beyond = NO_MORE
         if len(self.topology.source_topics()) > 1 and self.order == "time":
             rest = landed.slice(p, end, landed.ends[p]).times()

@@ -7,23 +7,21 @@ is simply run again; nothing here commits. The same function runs in process and
 import resource
 import time
 import traceback
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
-import polars as pl
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from jobs.operators import StatefulOperator
+from jobs.stored_rows import global_contents, load_rows
+from jobs.tape import Slice
 from jobs.task import Result, Task, empty_input, with_sends
 from jobs.task_tape import PLACE_COLUMNS, Places, Queue, TaskTape
 from jobs.topology.nodes import RepartitionNode
 from jobs.topology.topology import SubTopology, Topology
 from state.errors import ReplayError, TaskFailed
-from state.files import DataFile, TaskFile, read_rows
+from state.files import DataFile, TaskFile
 from state.tables import (
     DEAD_LETTER_SCHEMA,
     DROPPED_SCHEMA,
@@ -41,7 +39,8 @@ class TaskDescription:
     """What a task needs to run anywhere. ``before``: the task's entry of the last done row, or {}.
 
     ``queues``: what it reads, in the order of the task's sources; ``order``: "time" or "arrival". ``state``: store →
-    committed files of the task's partition; ``imported``: node of an earlier part of the sub-topology → its store.
+    committed files of the task's partition; ``imported``: node of an earlier part of the sub-topology → its store;
+    ``globals``: global table → what was read of its topic before.
     ``repartitions``: topic → number of partitions.
     """
 
@@ -54,6 +53,7 @@ class TaskDescription:
     order: str
     state: dict[str, tuple[DataFile, ...]]
     imported: dict[str, "ImportedStore"]
+    globals: dict[str, tuple[Slice, ...]]
     repartitions: dict[str, int]
     before: dict[str, Any]
 
@@ -187,7 +187,11 @@ class _TaskRun:
                 for store, operator in task.stores.items()
             },
             before.get("clocks", {}),
-            imported={node: self._imported(store) for node, store in self.description.imported.items()},
+            imported={node: self._imported(store) for node, store in self.description.imported.items()}
+            | {
+                name: global_contents(self.topology.graph.nodes[name].shape, slices, self.description.order)
+                for name, slices in self.description.globals.items()
+            },
             stream_time_ms=before.get("stream_time_ms", NO_TIMESTAMP_MS),
             tape_time_ms=before.get("tape_time_ms", NO_TIMESTAMP_MS),
         )
@@ -304,6 +308,7 @@ class _TaskRun:
                 "next_offsets": self.next_offsets,
                 "tape_position": tape.position,
                 "heap": tape.heap,
+                "row_keys": {store: list(operator.row_key) for store, operator in task.stores.items()},
             },
             counts=asdict(task.counts),
             landed=asdict(task.landed),
@@ -314,27 +319,6 @@ class _TaskRun:
             seconds=self.watch.seconds,
             rss_bytes=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
         )
-
-
-def load_rows(path: str, files: Sequence[DataFile], operator: StatefulOperator) -> pa.Table:
-    """Live rows of one partition of a store: the newest of every key, unless it is deleted."""
-    schema = operator.rows_schema().append(pa.field("increment", pa.int64())).append(pa.field("deleted", pa.bool_()))
-    rows = read_rows(path, files, schema)
-    if len(files) > 1:
-        rows = newest_rows(rows, operator.row_key)
-    return rows.filter(pc.invert(rows["deleted"])).drop_columns(["increment", "deleted"])
-
-
-def newest_rows(rows: pa.Table, row_key: Sequence[str] = StatefulOperator.row_key) -> pa.Table:
-    """The newest row of every key and window (in each partition), or of what else names a row of the store
-    (``row_key``); deleted marks included. Files stand in order of their increments.
-    """
-    keys = [name for name in ("partition", *row_key) if name in rows.column_names]
-    frame = pl.from_arrow(rows.select(keys).append_column("row", pa.array(np.arange(len(rows)))))
-    assert isinstance(frame, pl.DataFrame)
-    frame = frame.with_columns(increment=pl.Series(rows["increment"].to_numpy())).sort("increment", maintain_order=True)
-    newest = frame.unique(subset=keys, keep="last", maintain_order=True)["row"].to_numpy()
-    return rows.take(pa.array(np.sort(newest)))
 
 
 def exchange_folder(tables: PipelineTables, increment: int) -> str:

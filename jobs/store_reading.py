@@ -6,7 +6,7 @@ Rule: the operator itself says what its rows mean, so it is resumed from the dur
 import pyarrow as pa
 
 from jobs.reading import done_row
-from jobs.runner import load_rows
+from jobs.stored_rows import load_rows
 from jobs.task import Task
 from jobs.topology.topology import Topology
 from state.errors import ConfigError

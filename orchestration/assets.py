@@ -96,7 +96,7 @@ def _sub_topology_assets(pipeline: Pipeline, sub: SubTopology) -> dg.AssetsDefin
 
     @dg.multi_asset(
         name=f"{pipeline.word}_sub_topology_{sub.id}",
-        description=f"Sub-topology {sub.id} of {pipeline.name}, a task for each partition of {sub.source.topic}.",
+        description=f"Sub-topology {sub.id} of {pipeline.name}, a task for each partition of {_read(sub)}.",
         specs=[
             _spec(pipeline, table.name, table.upstream, {pipeline.engine.kind, "deltalake"}, table.node)
             for table in tables
@@ -118,6 +118,11 @@ def _sub_topology_assets(pipeline: Pipeline, sub: SubTopology) -> dg.AssetsDefin
             )
 
     return sub_topology
+
+
+def _read(sub: SubTopology) -> str:
+    """Names of the topics that a sub-topology reads."""
+    return ", ".join(source.topic for source in sub.sources)
 
 
 def _replay_once_a_run(context: dg.AssetExecutionContext, pipeline: Pipeline) -> list[int]:

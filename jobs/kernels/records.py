@@ -1,7 +1,8 @@
 """Aggregates without windows (KStreamAggregate, KStreamReduce).
 
 Rule: a null key or a null value is refused; every other record updates its key's aggregate and forwards it, with the
-larger of its own time and the aggregate's.
+larger of its own time and the aggregate's. With a history retention (a versioned store), an update older than ``store
+time - retention`` is refused.
 """
 
 import numpy as np
@@ -10,12 +11,19 @@ from numba import njit
 from jobs.kernels.program import ADD, EMIT, OLD, START
 from jobs.kernels.time_windows import PROGRAM, REFUSALS, UPDATES
 from state.stores.slot_index import find, insert
-from state.stores.slots import CHANGED, FREE_TOP, LIVE, LIVE_COUNT
+from state.stores.slots import CHANGED, FREE_TOP, LIVE, LIVE_COUNT, OBSERVED_MS
+
+UNVERSIONED = -1
+"""History retention of a store that is not versioned."""
 
 
 @njit(cache=True)
-def aggregate_records(rows, with_old, slots, updates, program, refused, totals):  # type: ignore[no-untyped-def]
-    """Decide rows ``begin`` up to ``end_row`` of ``(key, time, valid)``; ``updates``: (row, key, time)."""
+def aggregate_records(rows, history, with_old, slots, updates, program, refused, totals):  # type: ignore[no-untyped-def]
+    """Decide rows ``begin`` up to ``end_row`` of ``(key, time, valid)``.
+
+    ``history``: its retention, or UNVERSIONED. ``updates``: (row, key, time). ``refused``: (row, limit or -1 for a null,
+    store time).
+    """
     key, time, valid, begin, end_row = rows
     s_key, s_start, s_end, s_time, s_flags, table, free, counts = slots
     u_row, u_key, u_time = updates
@@ -24,10 +32,18 @@ def aggregate_records(rows, with_old, slots, updates, program, refused, totals):
     for row in range(begin, end_row):
         k = key[row]
         if k < 0 or not valid[row]:
-            refused[n_refused] = row
+            refused[0][n_refused], refused[1][n_refused], refused[2][n_refused] = row, -1, -1
             n_refused += 1
             continue
         slot = find(table, s_key, s_start, s_end, k, 0, 0)
+        if history != UNVERSIONED:
+            time_now = time[row] if slot < 0 else max(s_time[slot], time[row])
+            limit = counts[OBSERVED_MS] - history
+            if time_now < limit:
+                refused[0][n_refused], refused[1][n_refused], refused[2][n_refused] = row, limit, counts[OBSERVED_MS]
+                n_refused += 1
+                continue
+            counts[OBSERVED_MS] = max(counts[OBSERVED_MS], time_now)
         flags = ADD | EMIT
         if slot < 0:
             counts[FREE_TOP] -= 1
@@ -47,7 +63,7 @@ def aggregate_records(rows, with_old, slots, updates, program, refused, totals):
 
 
 def rooms(records: int) -> tuple[tuple[np.ndarray, ...], ...]:
-    """Empty (updates, program, (refused,)) arrays for a call over ``records`` rows."""
+    """Empty (updates, program, refused) arrays for a call over ``records`` rows."""
     updates = np.empty(records, np.int32), np.empty(records, np.int32), np.empty(records, np.int64)
     program = np.empty(records, np.uint8), np.empty(records, np.int32), np.empty(records, np.int32)
-    return updates, program, (np.empty(records, np.int32),)
+    return updates, program, (np.empty(records, np.int32), np.empty(records, np.int64), np.empty(records, np.int64))

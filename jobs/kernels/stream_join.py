@@ -12,6 +12,7 @@ null key of an outer side goes on alone; a null value moves the time of an in-me
 import numpy as np
 from numba import njit
 
+from jobs.kernels.session_windows import is_expired
 from jobs.kernels.stream_join_unmatched import (
     LONG_MAX,
     NONE,
@@ -21,7 +22,7 @@ from jobs.kernels.stream_join_unmatched import (
     is_open,
     tracked_time,
 )
-from jobs.kernels.time_windows import is_expired
+from state.stores import waiting_records as waiting
 from state.stores.timed_records import (
     BEGIN,
     COUNT,
@@ -34,6 +35,16 @@ from state.stores.timed_records import (
     has_room,
     insert,
 )
+
+SIDE, ROW_KEY, ROW_TIME, IS_WHOLE, ROW_REFERENCE, ROW_SEQUENCE, RANK = range(7)
+"""Columns of ``rows``: side, key code, time, whether neither key nor value is null, of the value (NONE: null), number of
+the record, rank among what may wait (NONE: it will not).
+"""
+
+LOOK_BACK, LOOK_AHEAD, WAIT, IS_OUTER, RETENTION, SEGMENT = 0, 2, 4, 6, 8, 9
+"""Places in ``windows``; the first four by side: look-back, look-ahead, look-ahead + grace, whether it is an outer one;
+then the stores' retention and the length of their segments, 0 in memory.
+"""
 
 STREAM_TIME, TRACKED_TIME, ROW, PHASE, AT, HAS_EFFECT, LAST_LEFT, WRITTEN, REFUSED = range(9)
 """Places in ``totals``: stream time and the time of unmatched records that Kafka tracks, in and out; where a call goes
@@ -51,92 +62,95 @@ NULL_KEY, NULL_VALUE, EXPIRED = 0, 1, 2
 
 
 @njit(cache=True)
-def join_streams(rows, windows, stores, unmatched, pairs, refusals, totals):  # type: ignore[no-untyped-def]
-    """Take rows of ``(side, key, time, valid, reference, sequence, rank)`` in order, from ``totals[ROW]`` on.
+def join_streams(rows, windows, store, unmatched, pairs, refusals, totals):  # type: ignore[no-untyped-def]
+    """Take ``rows`` in order, from ``totals[ROW]`` on.
 
-    ``windows``: (look-back by side, look-ahead by side, look-ahead + grace by side, is outer by side, retention,
-    segment or 0 in memory). ``stores``: (left, right). ``pairs``: (row, key, time, left reference, right reference),
-    NONE for no reference. ``refusals``: (row, kind, stream time, limit, is record).
+    All arrays are int64: ``pairs``: (row, key, time, left reference, right reference), NONE for no reference.
+    ``refusals``: (row, kind, stream time, limit, is record).
     """
-    side, key, time, valid = rows[:4]
     totals[WRITTEN], totals[REFUSED] = 0, 0
-    for row in range(totals[ROW], side.shape[0]):
-        totals[ROW] = row
-        totals[STREAM_TIME] = max(totals[STREAM_TIME], time[row])
-        if key[row] < 0 or not valid[row]:
-            if not pass_by(row, rows, windows, stores, pairs, refusals, totals):
+    for at in range(totals[ROW], rows.shape[0]):
+        row = rows[at]
+        totals[ROW] = at
+        totals[STREAM_TIME] = max(totals[STREAM_TIME], row[ROW_TIME])
+        if not row[IS_WHOLE]:
+            if not pass_by(row, windows, store, pairs, refusals, totals):
                 return OUT_IS_FULL
             continue
-        if totals[PHASE] == FRESH and not has_room(stores[side[row]], key[row]):
+        if totals[PHASE] == FRESH and not has_room(store, 2 * row[ROW_KEY] + row[SIDE]):
             return STORE_IS_FULL
-        if not let_leave(row, rows, windows, unmatched, pairs, totals):
+        if not let_leave(row, windows, unmatched, pairs, totals):
             return OUT_IS_FULL
-        if not meet_others(row, rows, windows, stores, unmatched, pairs, totals):
+        if not meet_others(row, windows, store, unmatched, pairs, totals):
             return OUT_IS_FULL
-        keep(row, rows, windows, stores, refusals, totals)
+        keep(row, windows, store, refusals, totals)
         totals[PHASE] = FRESH
-    totals[ROW] = side.shape[0]
+    totals[ROW] = rows.shape[0]
     return DONE
 
 
 @njit(cache=True)
-def write(pairs, totals, row, key, time, side, own, other):  # type: ignore[no-untyped-def]
+def write(pairs, totals, key, time, side, own, other):  # type: ignore[no-untyped-def]
     """Write a pair of a record of ``side``; False when there is no room."""
     n = totals[WRITTEN]
-    o_row, o_key, o_time, o_left, o_right = pairs
-    if n == o_row.shape[0]:
+    if n == pairs.shape[0]:
         return False
-    o_row[n], o_key[n], o_time[n] = row, key, time
-    o_left[n], o_right[n] = (own, other) if side == 0 else (other, own)
+    pairs[n, 0], pairs[n, 1], pairs[n, 2] = totals[ROW], key, time
+    pairs[n, 3 + side], pairs[n, 4 - side] = own, other
     totals[WRITTEN] = n + 1
     return True
 
 
 @njit(cache=True)
-def refuse(refusals, totals, row, kind, observed, limit, is_record):  # type: ignore[no-untyped-def]
+def refuse(refusals, totals, kind, observed, limit, is_record):  # type: ignore[no-untyped-def]
+    """Write a refusal of the row at hand."""
     n = totals[REFUSED]
-    r_row, r_kind, r_observed, r_limit, r_is_record = refusals
-    r_row[n], r_kind[n], r_observed[n], r_limit[n], r_is_record[n] = row, kind, observed, limit, is_record
+    refusals[n, 0], refusals[n, 1], refusals[n, 2] = totals[ROW], kind, observed
+    refusals[n, 3], refusals[n, 4] = limit, is_record
     totals[REFUSED] = n + 1
 
 
 @njit(cache=True)
-def pass_by(row, rows, windows, stores, pairs, refusals, totals):  # type: ignore[no-untyped-def]
+def pass_by(row, windows, store, pairs, refusals, totals):  # type: ignore[no-untyped-def]
     """A record whose key or value is null."""
-    side, key, time, valid, reference, _, _ = rows
-    _, _, _, is_outer, retention, segment = windows
-    s, t = side[row], time[row]
-    if valid[row] and is_outer[s]:
-        return write(pairs, totals, row, key[row], t, s, reference[row], NONE)
-    refuse(refusals, totals, row, NULL_KEY if key[row] < 0 else NULL_VALUE, totals[STREAM_TIME], NONE, True)
-    if key[row] >= 0 and segment == 0:
-        counts = stores[s][2]
-        counts[OBSERVED_MS] = max(counts[OBSERVED_MS], t)
-        limit = counts[OBSERVED_MS] - retention
-        if t <= limit:
-            refuse(refusals, totals, row, EXPIRED, counts[OBSERVED_MS], limit, True)
+    side, key, time, reference = row[SIDE], row[ROW_KEY], row[ROW_TIME], row[ROW_REFERENCE]
+    if reference != NONE and windows[IS_OUTER + side]:
+        return write(pairs, totals, key, time, side, reference, NONE)
+    refuse(refusals, totals, NULL_KEY if key < 0 else NULL_VALUE, totals[STREAM_TIME], NONE, 1)
+    if key >= 0 and windows[SEGMENT] == 0:
+        limit = advance(store, side, time) - windows[RETENTION]
+        if time <= limit:
+            refuse(refusals, totals, EXPIRED, limit + windows[RETENTION], limit, 1)
     return True
 
 
 @njit(cache=True)
-def let_leave(row, rows, windows, unmatched, pairs, totals):  # type: ignore[no-untyped-def]
+def advance(store, side, time):  # type: ignore[no-untyped-def]
+    """The stream time of one side's store, after it has seen ``time``."""
+    counts = store[2]
+    counts[OBSERVED_MS + side] = max(counts[OBSERVED_MS + side], time)
+    return counts[OBSERVED_MS + side]
+
+
+@njit(cache=True)
+def let_leave(row, windows, unmatched, pairs, totals):  # type: ignore[no-untyped-def]
     """Waiting records whose windows are closed leave, if this one is to look."""
-    waits, is_outer = windows[2], windows[3]
+    observed = totals[STREAM_TIME]
     if totals[PHASE] == FRESH:
-        observed = totals[STREAM_TIME]
-        looks = is_outer[0] and rows[2][row] == observed
-        if looks and not is_open(totals[TRACKED_TIME], waits[rows[0][row]], observed):
+        looks = windows[IS_OUTER] and row[ROW_TIME] == observed
+        if looks and not is_open(totals[TRACKED_TIME], windows[WAIT + row[SIDE]], observed):
             totals[PHASE], totals[LAST_LEFT] = LEAVING, NONE
         else:
             totals[PHASE], totals[AT] = MEETING, NONE
     if totals[PHASE] == LEAVING:
-        _, times, slot_of, slots, references, _ = unmatched
+        _, times, slot_of, waits, _, _ = unmatched
         while True:
-            rank = first_closed(unmatched, waits, totals[STREAM_TIME])
+            rank = first_closed(unmatched, windows[WAIT], windows[WAIT + 1], observed)
             if rank == NONE:
                 break
             slot = slot_of[rank]
-            if not write(pairs, totals, row, slots[0][slot], times[rank], slots[2][slot], references[slot], NONE):
+            key, side, own = waits[slot, waiting.KEY], waits[slot, waiting.SIDE], waits[slot, waiting.REFERENCE]
+            if not write(pairs, totals, key, times[rank], side, own, NONE):
                 return False
             end_waiting(unmatched, slot)
             totals[LAST_LEFT] = rank
@@ -146,55 +160,51 @@ def let_leave(row, rows, windows, unmatched, pairs, totals):  # type: ignore[no-
 
 
 @njit(cache=True)
-def meet_others(row, rows, windows, stores, unmatched, pairs, totals):  # type: ignore[no-untyped-def]
+def meet_others(row, windows, store, unmatched, pairs, totals):  # type: ignore[no-untyped-def]
     """The record's pairs; without any and of an outer side: itself alone, now or later."""
-    side, key, time, _, reference, sequence, rank = rows
-    look_back, look_ahead, _, is_outer, retention, _ = windows
-    s, k, t = side[row], key[row], time[row]
-    blocks, pool, counts = stores[1 - s]
-    slots = unmatched[3]
-    end, until = blocks[k, BEGIN] + blocks[k, COUNT], max(0, t + look_ahead[s])
+    blocks, pool, counts = store
+    side, key, time, reference = row[SIDE], row[ROW_KEY], row[ROW_TIME], row[ROW_REFERENCE]
+    block = 2 * key + 1 - side
+    end, until = blocks[block, BEGIN] + blocks[block, COUNT], max(0, time + windows[LOOK_AHEAD + side])
     if totals[AT] == NONE:
-        oldest = max(0, t - look_back[s], counts[OBSERVED_MS] - retention + 1)
-        totals[AT], totals[HAS_EFFECT] = first_from(pool, blocks[k, BEGIN], end, oldest), 0
+        visible = counts[OBSERVED_MS + 1 - side] - windows[RETENTION] + 1
+        oldest = max(0, time - windows[LOOK_BACK + side], visible)
+        totals[AT], totals[HAS_EFFECT] = first_from(pool, blocks[block, BEGIN], end, oldest), 0
     at = totals[AT]
     while at < end and pool[at, TIME] <= until:
-        if not write(pairs, totals, row, k, max(t, pool[at, TIME]), s, reference[row], pool[at, REFERENCE]):
+        if not write(pairs, totals, key, max(time, pool[at, TIME]), side, reference, pool[at, REFERENCE]):
             totals[AT] = at
             return False
         totals[HAS_EFFECT] = 1
         slot = pool[at, PENDING]
         if slot != NONE:
             pool[at, PENDING] = NONE
-            if slots[1][slot] == pool[at, SEQUENCE]:  # else it has left
+            if unmatched[3][slot, waiting.SEQUENCE] == pool[at, SEQUENCE]:  # else it has left
                 end_waiting(unmatched, slot)
         at += 1
     totals[AT] = NONE  # from here on: the slot in which this record waits
-    if is_outer[s] and not totals[HAS_EFFECT]:
+    if windows[IS_OUTER + side] and not totals[HAS_EFFECT]:
         if until < totals[STREAM_TIME]:
-            if not write(pairs, totals, row, k, t, s, reference[row], NONE):
+            if not write(pairs, totals, key, time, side, reference, NONE):
                 totals[AT] = at
                 return False
         else:
-            totals[TRACKED_TIME] = min(totals[TRACKED_TIME], t)
-            totals[AT] = begin_waiting(unmatched, s, k, t, reference[row], sequence[row], rank[row])
+            totals[TRACKED_TIME] = min(totals[TRACKED_TIME], time)
+            totals[AT] = begin_waiting(unmatched, key, row[ROW_SEQUENCE], side, time, reference, row[RANK])
         totals[HAS_EFFECT] = 1
     return True
 
 
 @njit(cache=True)
-def keep(row, rows, windows, stores, refusals, totals):  # type: ignore[no-untyped-def]
+def keep(row, windows, store, refusals, totals):  # type: ignore[no-untyped-def]
     """Store the record, unless it is expired."""
-    side, key, time, _, reference, sequence, _ = rows
-    retention, segment = windows[4], windows[5]
-    store, t = stores[side[row]], time[row]
-    counts = store[2]
-    counts[OBSERVED_MS] = max(counts[OBSERVED_MS], t)
-    limit = counts[OBSERVED_MS] - retention
-    if is_expired(t, limit, segment):
-        refuse(refusals, totals, row, EXPIRED, counts[OBSERVED_MS], limit, not totals[HAS_EFFECT])
-    elif t > limit:  # else it stands in a segment that is alive, never to be seen
-        insert(store, key[row], (t, reference[row], sequence[row], totals[AT]), limit + 1)
+    side, time = row[SIDE], row[ROW_TIME]
+    limit = advance(store, side, time) - windows[RETENTION]
+    if is_expired(time, limit, windows[SEGMENT]):
+        refuse(refusals, totals, EXPIRED, limit + windows[RETENTION], limit, 1 - totals[HAS_EFFECT])
+    elif time > limit:  # else it stands in a segment that is alive, never to be seen
+        record = time, row[ROW_REFERENCE], row[ROW_SEQUENCE], totals[AT]
+        insert(store, 2 * row[ROW_KEY] + side, record, limit + 1)
 
 
 def fresh_totals() -> np.ndarray:
@@ -204,9 +214,6 @@ def fresh_totals() -> np.ndarray:
     return totals
 
 
-def rooms(pairs: int, records: int) -> tuple[tuple[np.ndarray, ...], tuple[np.ndarray, ...]]:
+def rooms(pairs: int, records: int) -> tuple[np.ndarray, np.ndarray]:
     """Empty (pairs, refusals) for so many pairs, and for all that ``records`` rows may be refused."""
-    return (
-        tuple(np.empty(pairs, kind) for kind in (np.int32, np.int32, np.int64, np.int64, np.int64)),
-        tuple(np.empty(2 * records, kind) for kind in (np.int32, np.int8, np.int64, np.int64, np.bool_)),
-    )
+    return np.empty((pairs, 5), np.int64), np.empty((2 * records, 5), np.int64)

@@ -15,7 +15,7 @@ import numpy as np
 from numba import njit
 
 from state.keys import compare_serialized
-from state.stores.slots import CHANGED, FREE_TOP, LIVE, LIVE_COUNT
+from state.stores.waiting_records import KEY, RANK, REFERENCE, SEQUENCE, SIDE, TIME
 
 NONE = -1
 LEFT, RIGHT = 0, 1
@@ -97,10 +97,10 @@ def mark(trees, side, rank):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True)
-def mark_all(trees, sides, ranks, slots):  # type: ignore[no-untyped-def]
+def mark_all(trees, rows, slots):  # type: ignore[no-untyped-def]
     """Mark the ranks of ``slots``."""
     for i in range(slots.shape[0]):
-        mark(trees, sides[slots[i]], ranks[slots[i]])
+        mark(trees, rows[slots[i], SIDE], rows[slots[i], RANK])
 
 
 @njit(cache=True)
@@ -151,20 +151,16 @@ def last_marked(trees, side):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True)
-def begin_waiting(unmatched, side, key, time, reference, sequence, rank):  # type: ignore[no-untyped-def]
+def begin_waiting(unmatched, key, sequence, side, time, reference, rank):  # type: ignore[no-untyped-def]
     """The slot of a record that waits from now on.
 
-    ``unmatched``: (trees, time by rank, slot by rank, slots, reference by slot, rank by slot). Of a slot ``start`` is
-    the record's number, ``end`` its side.
+    ``unmatched``: (trees, time by rank, slot by rank, rows, free slots, how many of these).
     """
-    trees, _, slot_of, slots, references, ranks = unmatched
-    s_key, s_sequence, s_side, s_time, s_flags, _, free, counts = slots
-    counts[FREE_TOP] -= 1
-    counts[LIVE_COUNT] += 1
-    slot = free[counts[FREE_TOP]]
-    s_key[slot], s_sequence[slot], s_side[slot], s_time[slot] = key, sequence, side, time
-    s_flags[slot] = LIVE | CHANGED
-    references[slot], ranks[slot] = reference, rank
+    trees, _, slot_of, rows, free, free_top = unmatched
+    free_top[0] -= 1
+    slot = free[free_top[0]]
+    rows[slot, KEY], rows[slot, SEQUENCE], rows[slot, SIDE] = key, sequence, side
+    rows[slot, TIME], rows[slot, REFERENCE], rows[slot, RANK] = time, reference, rank
     slot_of[rank] = slot
     mark(trees, side, rank)
     return slot
@@ -173,27 +169,25 @@ def begin_waiting(unmatched, side, key, time, reference, sequence, rank):  # typ
 @njit(cache=True)
 def end_waiting(unmatched, slot):  # type: ignore[no-untyped-def]
     """The record of ``slot`` has found a match, or leaves without one."""
-    trees, _, _, slots, _, ranks = unmatched
-    _, s_sequence, s_side, _, s_flags, _, free, counts = slots
-    unmark(trees, s_side[slot], ranks[slot])
-    counts[LIVE_COUNT] -= 1
-    s_sequence[slot], s_flags[slot] = NONE, 0
-    free[counts[FREE_TOP]] = slot
-    counts[FREE_TOP] += 1
+    trees, _, _, rows, free, free_top = unmatched
+    unmark(trees, rows[slot, SIDE], rows[slot, RANK])
+    rows[slot, SEQUENCE] = NONE
+    free[free_top[0]] = slot
+    free_top[0] += 1
 
 
 @njit(cache=True)
-def first_closed(unmatched, waits, observed):  # type: ignore[no-untyped-def]
-    """Rank of the first waiting record whose window is closed at stream time ``observed``, or NONE. ``waits``: by side,
-    from a record's time to the close of its window.
+def first_closed(unmatched, left_wait, right_wait, observed):  # type: ignore[no-untyped-def]
+    """Rank of the first waiting record whose window is closed at stream time ``observed``, or NONE. The waits are from
+    a record's time to the close of its window.
     """
     trees, times = unmatched[0], unmatched[1]
-    found = NONE
-    for side in (LEFT, RIGHT):
-        rank = next_marked(trees, side, 0)
-        if rank != NONE and not is_open(times[rank], waits[side], observed) and (found == NONE or rank < found):
-            found = rank
-    return found
+    left, right = next_marked(trees, LEFT, 0), next_marked(trees, RIGHT, 0)
+    if left != NONE and is_open(times[left], left_wait, observed):
+        left = NONE
+    if right != NONE and is_open(times[right], right_wait, observed):
+        right = NONE
+    return left if right == NONE or (left != NONE and left < right) else right
 
 
 @njit(cache=True)

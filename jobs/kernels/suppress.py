@@ -42,7 +42,7 @@ def suppress_strictly(  # type: ignore[no-untyped-def]
     time); what a slot held beside ``entries`` is there until the call is over.
     """
     key, start, end, due, time, valid = rows
-    s_key, s_start, s_end, s_time, s_flags, table, free, counts = slots
+    s_key, s_start, s_end, s_time, s_flags, table, _, counts = slots
     e_due, e_reference, e_prior, e_leaves, e_bytes, e_prior_bytes, e_prior_hash = entries
     with_tombstones, with_prior = keeps
     n, with_bytes = key.shape[0], sizes[0].shape[0] > 0
@@ -57,15 +57,7 @@ def suppress_strictly(  # type: ignore[no-untyped-def]
     for row in range(n):
         slot = find(table, s_key, s_start, s_end, key[row], start[row], end[row])
         if slot < 0 or e_leaves[slot] < row:
-            counts[FREE_TOP] -= 1
-            fresh = free[counts[FREE_TOP]]
-            s_key[fresh], s_start[fresh], s_end[fresh], s_flags[fresh] = key[row], start[row], end[row], LIVE
-            if slot < 0:
-                insert(table, s_key, s_start, s_end, fresh)
-            else:  # the entry of before has left, this one takes its place in the index
-                replace(table, s_key, s_start, s_end, slot, fresh)
-            slot = fresh
-            counts[LIVE_COUNT] += 1
+            slot = enter(slot, key[row], start[row], end[row], slots)
             puts[row] = 1
             e_due[slot] = due[row]
             e_prior[slot] = -(row + 2) if with_prior else NO_VALUE
@@ -94,6 +86,21 @@ def suppress_strictly(  # type: ignore[no-untyped-def]
     order = in_order(told, n, keys, is_session, s_key, s_start, s_end, e_due, e_leaves)
     totals[EMITTED] = emit(order, observed, n if totals[FULL_ROW] < 0 else totals[FULL_ROW], slots, entries, emitted)
     forget(leaving[:n_leaving], slots, e_reference, e_prior)
+
+
+@njit(cache=True)
+def enter(left, key, start, end, slots):  # type: ignore[no-untyped-def]
+    """A slot for a new entry. ``left``: the slot of one that has left, whose place in the index it takes; -1: none."""
+    s_key, s_start, s_end, _, s_flags, table, free, counts = slots
+    counts[FREE_TOP] -= 1
+    counts[LIVE_COUNT] += 1
+    slot = free[counts[FREE_TOP]]
+    s_key[slot], s_start[slot], s_end[slot], s_flags[slot] = key, start, end, LIVE
+    if left < 0:
+        insert(table, s_key, s_start, s_end, slot)
+    else:
+        replace(table, s_key, s_start, s_end, left, slot)
+    return slot
 
 
 @njit(cache=True)

@@ -12,9 +12,10 @@ leaves and a buffer time never changes, so an entry need not be found in it.
 import numpy as np
 from numba import njit
 
-from jobs.kernels.suppress import BYTES, EMITTED, FULL_ROW, STREAM_TIME, entry_bytes, is_before, note, write_out
-from state.stores.slot_index import delete, find, insert
-from state.stores.slots import CHANGED, FREE_TOP, LIVE, LIVE_COUNT, STORED
+from jobs.kernels.suppress import BYTES, EMITTED, FULL_ROW, STREAM_TIME, enter, entry_bytes, is_before, note, write_out
+from jobs.kernels.time_windows import remove
+from state.stores.slot_index import find
+from state.stores.slots import CHANGED, LIVE_COUNT
 
 NO_VALUE = -1
 
@@ -27,7 +28,7 @@ def suppress_eagerly(  # type: ignore[no-untyped-def]
     slot, with room for all rows.
     """
     key, start, end, due, time, _ = rows
-    s_key, s_start, s_end, s_time, s_flags, table, free, counts = slots
+    s_key, s_start, s_end, s_time, s_flags, table, _, counts = slots
     e_due, e_reference, e_prior, _, e_bytes, e_prior_bytes, e_prior_hash = entries
     with_bytes, size, n = sizes[0].shape[0] > 0, totals[BYTES], 0
     totals[FULL_ROW] = -1
@@ -35,17 +36,13 @@ def suppress_eagerly(  # type: ignore[no-untyped-def]
         totals[STREAM_TIME] = max(totals[STREAM_TIME], time[row])
         slot = find(table, s_key, s_start, s_end, key[row], start[row], end[row])
         if slot < 0:
-            counts[FREE_TOP] -= 1
-            slot = free[counts[FREE_TOP]]
-            s_key[slot], s_start[slot], s_end[slot], s_flags[slot] = key[row], start[row], end[row], LIVE
-            insert(table, s_key, s_start, s_end, slot)
+            slot = enter(slot, key[row], start[row], end[row], slots)
             e_due[slot] = due[row]
             e_prior[slot] = -(row + 2) if with_prior else NO_VALUE
             e_bytes[slot] = 0
             if with_bytes:
                 e_prior_bytes[slot], e_prior_hash[slot] = sizes[2][row], sizes[3][row]
-            push(queue, counts[LIVE_COUNT], slot, keys, is_session, s_key, s_start, s_end, e_due)
-            counts[LIVE_COUNT] += 1
+            push(queue, counts[LIVE_COUNT] - 1, slot, keys, is_session, s_key, s_start, s_end, e_due)
         s_time[slot] = time[row]
         e_reference[slot] = -(row + 2)
         s_flags[slot] |= CHANGED
@@ -68,25 +65,11 @@ def suppress_eagerly(  # type: ignore[no-untyped-def]
                 n += 1
                 size -= e_bytes[first]
                 pop(queue, counts[LIVE_COUNT], keys, is_session, s_key, s_start, s_end, e_due)
-                leave(first, slots, entries)
+                remove(slots, first)
+                e_reference[first] = e_prior[first] = NO_VALUE
             if n > before:
                 note(counts[LIVE_COUNT], size, totals)
     totals[BYTES], totals[EMITTED] = size, n
-
-
-@njit(cache=True)
-def leave(slot, slots, entries):  # type: ignore[no-untyped-def]
-    """Free ``slot``; a stored one stays behind as a grave."""
-    s_key, s_start, s_end, _, s_flags, table, free, counts = slots
-    delete(table, s_key, s_start, s_end, slot)
-    entries[1][slot] = entries[2][slot] = NO_VALUE
-    counts[LIVE_COUNT] -= 1
-    if s_flags[slot] & STORED:
-        s_flags[slot] = STORED
-    else:
-        s_flags[slot] = 0
-        free[counts[FREE_TOP]] = slot
-        counts[FREE_TOP] += 1
 
 
 @njit(cache=True)

@@ -7,12 +7,16 @@ from jobs.operators.record_aggregate import RecordAggregate
 from jobs.operators.session_windows import SessionAggregate
 from jobs.operators.sliding_windows import SlidingWindowAggregate
 from jobs.operators.time_windows import TimeWindowAggregate
+from jobs.operators.versioned_aggregate import VersionedAggregate
 from jobs.topology.nodes import AggregateNode, CogroupNode
 from jobs.topology.windows import LAST_MS, SessionWindows, SlidingWindows, TimeWindows
 
 
 def build(node: AggregateNode, place: Place) -> Aggregate:
     """The operator of an AggregateNode; ``emit`` "on_close" makes it forward final results only."""
+    spec = place.table.store
+    if node.windows is None and spec is not None and spec.history_retention_ms is not None:
+        return VersionedAggregate(place, node.aggregation, node.shape, spec.history_retention_ms)
     return aggregate(node, place, node.aggregation, emits_final=node.emit == "on_close")
 
 

@@ -163,6 +163,7 @@ class Deduplicate(StatefulOperator):
 
 
 def build(node: DeduplicateNode, place: Place) -> Deduplicate:
+    """The operator of a DeduplicateNode."""
     return Deduplicate(
         place, by=node.by, interval_ms=node.interval_ms, id_selector=node.id_selector, semantics=node.semantics
     )

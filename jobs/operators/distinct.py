@@ -138,4 +138,5 @@ def _counts(place: Place, windows: Windows) -> Aggregate:
 
 
 def build(node: DistinctNode, place: Place) -> Distinct:
+    """The operator of a DistinctNode. TopologyError for other windows than time and session windows."""
     return Distinct(place, node.windows, node.id_selector)

@@ -22,12 +22,13 @@ from jobs.operators.suppress_final import FinalOnce
 from jobs.topology.nodes import SuppressNode
 from state.buffers import is_valid
 from state.errors import BufferFull
-from state.records import Batch, Chunk, Values
+from state.records import Batch, Chunk, Drops, Values
 from state.serdes import Serde
 from state.stores.slots import LIVE_COUNT
 from state.stores.spilling_heap import SpillingHeap
 
 UNBOUNDED = 2**63 - 1
+WINDOW_IS_FINAL = "window-is-final"
 
 
 class Suppress(StatefulOperator):
@@ -83,7 +84,7 @@ class Suppress(StatefulOperator):
             chunk.fail(self._full(batch))
         emitted = [column[: self.totals[suppress.EMITTED]] for column in out]
         if self.once is not None:
-            emitted = self._first(self.once, emitted)
+            emitted = self._first(self.once, emitted, batch, chunk)
         row, slot, key, start, end, due_ms, time_ms, reference, stream_time = emitted
         seen_ms = np.maximum.accumulate(np.maximum(batch.time_ms, before))
         left = entries.settle(batch, chunk, seen_ms, slot, reference)
@@ -121,10 +122,14 @@ class Suppress(StatefulOperator):
             keeps = (not self.is_final, with_prior)
             suppress.suppress_strictly(*data, keeps, *stores, out, self.totals)
 
-    def _first(self, once: FinalOnce, emitted: list[np.ndarray]) -> list[np.ndarray]:
-        """What left, without the second results of a window."""
+    def _first(self, once: FinalOnce, emitted: list[np.ndarray], batch: Batch, chunk: Chunk) -> list[np.ndarray]:
+        """What left, without the second results of a window, which are booked as refused."""
         _, _, key, start, end, _, _, _, stream_time = emitted
         is_first = once.first(key, start, end, stream_time, int(self.totals[suppress.STREAM_TIME]))
+        row, _, _, start, end, _, _, _, stream_time = (column[~is_first] for column in emitted)
+        is_record = np.zeros(len(row), np.bool_)
+        drops = Drops(WINDOW_IS_FINAL, row, is_record, stream_time, stream_time - self.wait_ms, start, end)
+        chunk.drop(self.place.node, batch, drops)
         return [column[is_first] for column in emitted]
 
     def _full(self, batch: Batch) -> BufferFull:
@@ -218,6 +223,7 @@ class _Overtime:
 
 
 def build(node: SuppressNode, place: Place) -> Suppress:
+    """The operator of a SuppressNode; without limits nothing can be full."""
     return Suppress(
         place,
         node.shape.value,

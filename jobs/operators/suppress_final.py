@@ -3,7 +3,7 @@
 KIP-328 promises exactly one result of every window. Suppress lets a result go when stream time reaches ``end + wait``,
 at which very millisecond the aggregations of sessions and sliding windows (whose end is inclusive) still take records,
 so that Kafka may emit such a window again. Rule: a window that was emitted at ``end + wait`` is remembered as long as
-stream time stands there, and a later result of it does not leave; once stream time is past, the aggregation refuses its
+stream time stands there, and a later result of it is refused; once stream time is past, the aggregation refuses its
 records.
 
 What it does not do: a session whose result has left may still be merged into a longer one while the aggregation's store
@@ -24,7 +24,6 @@ class FinalOnce:
         self.place, self.wait_ms = place, wait_ms
         self._windows = np.zeros((0, 3), np.int64)
         self._stored = np.zeros((0, 3), np.int64)
-        self.refused = 0
 
     def first(
         self, key: np.ndarray, start: np.ndarray, end: np.ndarray, stream_time_ms: np.ndarray, now_ms: int
@@ -41,7 +40,6 @@ class FinalOnce:
         self._windows = known[is_first & (known[:, 2] + self.wait_ms == now_ms)]
         passes = np.ones(len(key), np.bool_)
         passes[at_the_edge] = is_first[len(known) - len(at_the_edge) :]
-        self.refused += int((~passes).sum())
         return passes
 
     # --- state -----------------------------------------------------------------------------------------------

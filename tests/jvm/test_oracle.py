@@ -57,9 +57,9 @@ def test_random_scenarios_do_what_kafka_streams_does(oracle, seed):
     """
     lines = [line for number in range(TOPOLOGIES) for line in scenarios(seed + number, TAPES)]
 
-    differing = {line["name"]: why for line, why in failures(oracle, lines)}
+    differing = [f"{line['name']}\n{why}" for line, why in failures(oracle, lines)]
 
-    assert differing == {}, f"seed {seed}"
+    assert not differing, "\n\n".join([f"seed {seed}, {len(differing)} differ", *differing])
     assert len(lines) == TOPOLOGIES * TAPES
 
 

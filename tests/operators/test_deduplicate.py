@@ -87,7 +87,17 @@ def test_what_passes_is_unchanged_and_duplicates_are_counted_and_not_dropped():
 
 # --- identities ----------------------------------------------------------------------------------------------
 
-NAMED = "key | value | time_ms\n a | i | 1\n a | j | 1\n b | i | 1\n a | i | 2\n - | i | 2\n a | - | 2\n a | - | 2\n - | i | 2"
+NAMED = """
+    key | value | time_ms
+    a   | i     | 1
+    a   | j     | 1
+    b   | i     | 1
+    a   | i     | 2
+    -   | i     | 2
+    a   | -     | 2
+    a   | -     | 2
+    -   | i     | 2
+"""
 
 
 def by_key_value(stream: KStream) -> KStream:

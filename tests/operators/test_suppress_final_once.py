@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from jobs.operators.suppress import Suppress
 from state.serdes import Serde
-from tests.operators.operator_runs import place_of, run_chunks, run_increments
+from tests.operators.operator_runs import batch_of, chunk_of, place_of, run_chunks, run_increments
 from tests.operators.suppress_model import Change, SuppressModel
 
 
@@ -38,6 +38,22 @@ def test_a_window_that_left_at_its_close_does_not_leave_again():
             (3, "b", "1"),
         ]
         assert not [row for row in operator.rows().to_pylist() if row["is_emitted"]]  # 16: nobody comes back
+
+
+def test_what_does_not_leave_again_is_booked():
+    operator, chunk = strict(15), chunk_of(TWICE)
+
+    operator.process(batch_of(TWICE, operator.place.keys), chunk)
+
+    ((node, cause, drops),) = chunk.drops
+    assert (node, drops.reason, cause.tolist(), drops.is_record.tolist()) == (
+        "node",
+        "window-is-final",
+        [2, 4],
+        [False, False],
+    )
+    assert (drops.stream_time_ms.tolist(), drops.limit_ms.tolist()) == ([15, 15], [0, 0])
+    assert (drops.window_start_ms.tolist(), drops.window_end_ms.tolist()) == ([0, 0], [0, 0])
 
 
 def test_a_deletion_between_is_no_result_and_hides_none():
