@@ -64,6 +64,7 @@ def add_books(counts: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def total_lateness(reports: list[TaskReport]) -> dict[str, float | int | None]:
+    """``avg`` and ``max`` in ms over all records that tasks took; None when there were none."""
     records = sum(report.lateness["records"] for report in reports)
     if not records:
         return {"avg": None, "max": None}

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake import DeltaTable
 
+from jobs.operators import StatefulOperator
 from jobs.stored_rows import newest_rows
 from state.errors import ConfigError, LedgerError
 from state.files import DataFile, live_files, open_table, read_rows
@@ -58,8 +59,8 @@ def read_state(warehouse: Warehouse, pipeline: str, store: str, *, increment: in
     """Live rows of a store: the newest of each (by key and window, or what else names a row of the store) that is not
     deleted. Raises as ``read_changelog``.
     """
-    tasks = done_row(warehouse, pipeline, increment).content["tasks"].values()
-    row_key = next((task["row_keys"][store] for task in tasks if store in task["row_keys"]), ())
+    tasks = done_row(warehouse, pipeline, increment).content.get("tasks", {}).values()
+    row_key = next((task["row_keys"][store] for task in tasks if store in task["row_keys"]), StatefulOperator.row_key)
     rows = newest_rows(read_table(warehouse, pipeline, f"state/{store}", increment=increment), row_key)
     return rows.filter(pc.invert(rows["deleted"]))
 

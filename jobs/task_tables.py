@@ -18,7 +18,8 @@ from state.tables import DROPPED_SCHEMA, HEADERS
 
 INPUT_COLUMNS = {"offset": pa.int64(), "timestamp": pa.int64(), "key": pa.binary(), "value": pa.binary()}
 """Columns that a task reads of a landed or repartition table. It may also have ``headers``, ``context_offset`` (the
-offset that operators see, null for none; default the offset) and ``old`` (of a change: the value it replaced, bytes)."""
+offset that operators see, null for none; default the offset) and ``old`` (of a change: the value it replaced, bytes).
+"""
 
 
 @dataclass(frozen=True)
@@ -63,6 +64,7 @@ def integers(table: pa.Table, name: str, missing: int) -> np.ndarray:
 
 
 def only_chunk(table: pa.Table, name: str) -> pa.Array:
+    """The column as one array; that of no chunks is empty."""
     column = table[name]
     if column.num_chunks == 1:
         return column.chunk(0)
@@ -178,6 +180,7 @@ def _nullable(numbers: np.ndarray, offset: np.ndarray) -> pa.Array:
 
 
 def validity(values: pa.Array) -> np.ndarray:
+    """bool, false for a null."""
     found: np.ndarray = values.is_valid().to_numpy(zero_copy_only=False)
     return found
 

@@ -114,7 +114,7 @@ class Wiring:
         return self.below(batch, later[0]) if later else self.seen(batch, name, TableView.BEFORE)
 
     def put(self, batch: Batch, name: str) -> Batch:
-        """What a view sees of puts that are not forwarded: each is before all that its record makes the node forward."""
+        """What a view sees of puts that are not forwarded: each before all that its record makes the node forward."""
         if name not in self.marked:
             return batch
         return replace(batch, path=(*batch.path, np.full(len(batch), -1, np.int64)))

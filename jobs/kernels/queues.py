@@ -1,7 +1,7 @@
 """Queues of records in a heap by the time of their heads, as Kafka keeps them (PartitionGroup, RecordQueue).
 
-Rule: the queue whose head has the smallest timestamp is taken from; equal ones by the shape of a java.util.PriorityQueue
-(sift up while the parent is larger, sift down while a child is smaller, strictly).
+Rule: the queue whose head has the smallest timestamp is taken from; equal ones by the shape of a
+java.util.PriorityQueue (sift up while the parent is larger, sift down while a child is smaller, strictly).
 """
 
 import numpy as np

@@ -147,6 +147,12 @@ def last_marked(trees, side):  # type: ignore[no-untyped-def]
     return node - size
 
 
+def leaving_order(unmatched: tuple[np.ndarray, ...]) -> np.ndarray:
+    """Slots of those who wait after a call, in order."""
+    trees, _, slot_of = unmatched[:3]
+    return slot_of[np.flatnonzero(trees[:, trees.shape[1] // 2 :].any(axis=0))]
+
+
 # --- who waits -----------------------------------------------------------------------------------------------
 
 

@@ -7,7 +7,6 @@ that came later; a record that leaves without a match keeps its time and has the
 Every input of ``before`` and ``after`` below 0 is allowed as long as their sum is not.
 """
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -15,28 +14,20 @@ import pyarrow as pa
 
 from jobs.joiners import Joiner
 from jobs.kernels import stream_join as kernel
-from jobs.kernels.stream_join_unmatched import LEFT, NONE, RIGHT, leaves, mark_all, ranked
-from jobs.meeting import joined_batch, meet
+from jobs.kernels.stream_join_unmatched import LEFT, NONE, RIGHT, leaves, leaving_order, mark_all, ranked
+from jobs.meeting import Meeting, joined_batch, meet
 from jobs.operators.operator import Clocks, MultiOperator, Place, StatefulOperator, marked
 from jobs.operators.segments import SEGMENT_MS_MIN
 from jobs.topology.nodes import StreamJoinNode
 from state.records import Batch, Chunk, Drops, Values
-from state.stores.slots import Slots
-from state.stores.timed_records import OBSERVED_MS, PENDING, REFERENCE, SEQUENCE, TIME, TimedRecords
+from state.stores import waiting_records as waiting
+from state.stores.timed_records import PENDING, REFERENCE, SEQUENCE, TIME, TimedRecords
 from state.stores.value_heap import ValueHeap
+from state.stores.waiting_records import WaitingRecords
 
 _KINDS = ("left", "right", "unmatched-left", "unmatched-right")
 _REASONS = ("null-key", "null-value", "expired-in-store")
 _PAIRS_MIN = 65_536
-
-
-class WaitingSlots(Slots):
-    """Unmatched records: ``start`` the record's number, ``end`` its side, and its value and rank."""
-
-    beside = ("reference", "rank")
-    is_indexed = False
-    reference: np.ndarray
-    rank: np.ndarray
 
 
 class _Rows(NamedTuple):
@@ -87,17 +78,22 @@ class StreamJoin(MultiOperator, StatefulOperator):
     ) -> None:
         super().__init__(place)
         self.joiner = joiner
-        self.is_outer = np.array([kind != "inner", kind == "outer"])
-        self.look_back = np.array([before_ms, after_ms], np.int64)
-        self.look_ahead = np.array([after_ms, before_ms], np.int64)
-        self.waits = self.look_ahead + grace_ms
-        self.retention_ms = before_ms + after_ms + grace_ms
-        self.segment_ms = max(self.retention_ms // 2, SEGMENT_MS_MIN) if is_persistent else 0
-        self.stores = TimedRecords(), TimedRecords()
+        retention_ms = before_ms + after_ms + grace_ms
+        self.windows = np.array(
+            [
+                *(before_ms, after_ms),
+                *(after_ms, before_ms),
+                *(after_ms + grace_ms, before_ms + grace_ms),
+                *(kind != "inner", kind == "outer"),
+                retention_ms,
+                max(retention_ms // 2, SEGMENT_MS_MIN) if is_persistent else 0,
+            ],
+            np.int64,
+        )
+        """As jobs/kernels/stream_join.py has them."""
+        self.store = TimedRecords()
+        self.waiting = WaitingRecords()
         self.heaps = tuple(ValueHeap(shape.value.arrow_type) for shape in place.shapes)
-        self.waiting = WaitingSlots()
-        self.order = np.empty(0, np.int32)
-        """Slots of ``waiting`` in the order of its rule."""
         self.totals = kernel.fresh_totals()
         self.sequence = 0
         """Number of the next record with key and value."""
@@ -107,26 +103,17 @@ class StreamJoin(MultiOperator, StatefulOperator):
     def process_all(self, batches: tuple[Batch, ...], chunk: Chunk) -> Batch:
         meeting = meet(batches)
         met = joined_batch(batches, meeting, with_values=False)
-        side = meeting.which
-        bases = np.array([heap.append(b.value.all()) for heap, b in zip(self.heaps, batches, strict=True)], np.int64)
-        before = self.totals[kernel.STREAM_TIME]
-        stream_time = np.maximum.accumulate(np.append(before, met.time_ms))[1:]
-        is_whole = met.valid & (met.key >= 0)
-        sequence = self.sequence + np.cumsum(is_whole) - 1
-        self.sequence += int(is_whole.sum())
-        reference = bases[side] + meeting.row
-        may_wait = is_whole & self.is_outer[side]
-        may_wait &= np.maximum(0, met.time_ms + self.look_ahead[side]) >= stream_time
-        rank, unmatched = self._rank(side, met, may_wait)
-        rows = side, met.key, met.time_ms, met.valid, reference, sequence, rank
+        rows = self._rows(batches, meeting, met)
+        stream_time = self._stream_time(met)
+        unmatched = self._rank(rows, stream_time)
         pairs, refusals = self._run(rows, unmatched)
-        self._settle(unmatched)
-        row, key, time_ms, left, right = pairs
-        self._book(chunk, met, is_whole, row, refusals)
+        self.waiting.order = leaving_order(unmatched)
+        row, key, time_ms, left, right = pairs.T
+        self._book(chunk, met, rows[:, kernel.IS_WHOLE] > 0, row, refusals)
         out = met.forward(
             row,
-            key=key,
-            time_ms=time_ms,
+            key=key.astype(np.int32),
+            time_ms=time_ms.copy(),
             valid=np.ones(len(row), np.bool_),
             value=Values(pa.nulls(len(row))),
             stream_time_ms=stream_time[row],
@@ -135,78 +122,97 @@ class StreamJoin(MultiOperator, StatefulOperator):
         self._forget_values()
         return out.with_value(self.joiner.evaluate(out, *values))
 
-    def _rank(self, side: np.ndarray, met: Batch, may_wait: np.ndarray) -> tuple[np.ndarray, tuple]:
-        """Rank of every row that may have to wait, and what kernels take as ``unmatched``."""
-        slots, fresh = self.waiting, np.flatnonzero(may_wait)
-        slots.reserve(len(fresh))
-        time_ms = np.concatenate([slots.time[self.order], met.time_ms[fresh]])
-        sides = np.concatenate([slots.end[self.order].astype(np.int8), side[fresh]])
-        key = np.concatenate([slots.key[self.order].astype(np.int32), met.key[fresh]])
-        order = self._ranked(time_ms, sides, key)
-        rank_of = np.empty(len(order), np.int32)
-        rank_of[order] = np.arange(len(order), dtype=np.int32)
-        rank = np.full(len(side), NONE, np.int32)
-        rank[fresh] = rank_of[len(self.order) :]
-        trees = np.zeros((2, 2 * leaves(len(order))), np.bool_)
-        slot_of = np.full(len(order), NONE, np.int32)
-        slot_of[rank_of[: len(self.order)]] = self.order
-        slots.rank[self.order] = rank_of[: len(self.order)]
-        mark_all(trees, slots.end, slots.rank, self.order)
-        return rank, (trees, time_ms[order], slot_of, slots.columns(), slots.reference, slots.rank)
+    def _stream_time(self, met: Batch) -> np.ndarray:
+        """After every record."""
+        return np.maximum.accumulate(np.append(self.totals[kernel.STREAM_TIME], met.time_ms))[1:]
 
-    def _run(self, rows: tuple, unmatched: tuple) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    def _rows(self, batches: tuple[Batch, ...], meeting: Meeting, met: Batch) -> np.ndarray:
+        """What the kernel sees of the records, without ranks. All values go to the heaps."""
+        bases = np.array([heap.append(b.value.all()) for heap, b in zip(self.heaps, batches, strict=True)], np.int64)
+        is_whole = met.valid & (met.key >= 0)
+        rows = np.empty((len(met), 7), np.int64)
+        rows[:, kernel.SIDE] = meeting.which
+        rows[:, kernel.ROW_KEY] = met.key
+        rows[:, kernel.ROW_TIME] = met.time_ms
+        rows[:, kernel.IS_WHOLE] = is_whole
+        rows[:, kernel.ROW_REFERENCE] = np.where(met.valid, bases[meeting.which] + meeting.row, NONE)
+        rows[:, kernel.ROW_SEQUENCE] = self.sequence + np.cumsum(is_whole) - 1
+        rows[:, kernel.RANK] = NONE
+        self.sequence += int(is_whole.sum())
+        return rows
+
+    def _rank(self, rows: np.ndarray, stream_time: np.ndarray) -> tuple[np.ndarray, ...]:
+        """Write the ranks of what may have to wait into ``rows``; returns what kernels take as ``unmatched``."""
+        side, slots = rows[:, kernel.SIDE], self.waiting.order
+        may_wait = (rows[:, kernel.IS_WHOLE] * self.windows[kernel.IS_OUTER + side]) > 0
+        until = np.maximum(0, rows[:, kernel.ROW_TIME] + self.windows[kernel.LOOK_AHEAD + side])
+        fresh = rows[np.flatnonzero(may_wait & (until >= stream_time))]
+        self.waiting.reserve(len(fresh))
+        columns = (waiting.TIME, kernel.ROW_TIME), (waiting.SIDE, kernel.SIDE), (waiting.KEY, kernel.ROW_KEY)
+        time_ms, sides, key = (
+            np.concatenate([self.waiting.rows[slots, column], fresh[:, of_row]]) for column, of_row in columns
+        )
+        order = self._ranked(time_ms, sides, key)
+        rank = np.empty(len(order), np.int64)
+        rank[order] = np.arange(len(order))
+        rows[may_wait & (until >= stream_time), kernel.RANK] = rank[len(slots) :]
+        self.waiting.rows[slots, waiting.RANK] = rank[: len(slots)]
+        slot_of = np.full(len(order), NONE, np.int32)
+        slot_of[rank[: len(slots)]] = slots
+        trees = np.zeros((2, 2 * leaves(len(order))), np.bool_)
+        mark_all(trees, self.waiting.rows, slots)
+        return trees, time_ms[order], slot_of, *self.waiting.columns()
+
+    def _ranked(self, time_ms: np.ndarray, side: np.ndarray, key: np.ndarray) -> np.ndarray:
+        return ranked(time_ms, side, key, (self.place.keys.data, self.place.keys.offsets))
+
+    def _run(self, rows: np.ndarray, unmatched: tuple[np.ndarray, ...]) -> tuple[np.ndarray, np.ndarray]:
         """All pairs and refusals; the kernel is called until there was room for everything."""
-        windows = self.look_back, self.look_ahead, self.waits, self.is_outer, self.retention_ms, self.segment_ms
-        for store in self.stores:
-            store.reserve_keys(len(self.place.keys))
-        n = len(rows[0])
+        self.store.reserve_keys(len(self.place.keys))
         self.totals[kernel.ROW], self.totals[kernel.PHASE] = 0, kernel.FRESH
-        written: list[tuple[np.ndarray, ...]] = []
-        refused: list[tuple[np.ndarray, ...]] = []
-        answer = None
+        written, refused, answer = [], [], None
         while answer != kernel.DONE:
             if answer == kernel.STORE_IS_FULL:
-                at = int(self.totals[kernel.ROW])
-                self.stores[rows[0][at]].sweep(self._oldest(rows[0][at]), n - at)
-            pairs, refusals = kernel.rooms(max(2 * n, _PAIRS_MIN), n)
-            stores = tuple(store.columns() for store in self.stores)
-            answer = kernel.join_streams(rows, windows, stores, unmatched, pairs, refusals, self.totals)
-            written.append(tuple(column[: self.totals[kernel.WRITTEN]] for column in pairs))
-            refused.append(tuple(column[: self.totals[kernel.REFUSED]] for column in refusals))
-        return _joined(written), _joined(refused)
+                self.store.sweep(self._oldest_ms, len(rows) - int(self.totals[kernel.ROW]))
+            pairs, refusals = kernel.rooms(max(2 * len(rows), _PAIRS_MIN), len(rows))
+            answer = kernel.join_streams(
+                rows, self.windows, self.store.columns(), unmatched, pairs, refusals, self.totals
+            )
+            written.append(pairs[: self.totals[kernel.WRITTEN]])
+            refused.append(refusals[: self.totals[kernel.REFUSED]])
+        return np.concatenate(written), np.concatenate(refused)
 
-    def _settle(self, unmatched: tuple) -> None:
-        """Who waits now, in order."""
-        trees, _, slot_of = unmatched[:3]
-        self.order = slot_of[np.flatnonzero(trees[:, trees.shape[1] // 2 :].any(axis=0))]
-
-    def _book(self, chunk: Chunk, met: Batch, is_whole: np.ndarray, row: np.ndarray, refusals: list) -> None:
-        refused, kind, stream_time, limit, is_record = refusals
+    def _book(self, chunk: Chunk, met: Batch, is_applied: np.ndarray, row: np.ndarray, refusals: np.ndarray) -> None:
+        refused, kind, stream_time, limit, is_record = refusals.T
         for number, reason in enumerate(_REASONS):
             of = kind == number
-            chunk.drop(self.place.node, met, Drops(reason, refused[of], is_record[of], stream_time[of], limit[of]))
-        is_applied = is_whole.copy()
-        is_applied[refused[is_record]] = False
+            drops = Drops(reason, refused[of].astype(np.int32), is_record[of] > 0, stream_time[of], limit[of])
+            chunk.drop(self.place.node, met, drops)
+        is_applied[refused[is_record > 0]] = False
         is_applied[row] = True
         chunk.applied[met.cause[is_applied]] = True
 
     # --- room ------------------------------------------------------------------------------------------------
 
-    def _oldest(self, side: int) -> int:
-        """Earliest time that the store of ``side`` shows."""
-        return self.stores[side].observed_stream_time_ms - self.retention_ms + 1
+    @property
+    def _oldest_ms(self) -> np.ndarray:
+        """Earliest time that the store of each side shows."""
+        return self.store.observed_ms - self.windows[kernel.RETENTION] + 1
 
     def _forget_values(self) -> None:
         """Drop the values that nobody refers to any more, once they outweigh the rest."""
-        for side, (store, heap) in enumerate(zip(self.stores, self.heaps, strict=True)):
-            if not heap.is_wasteful:
-                continue
-            _, records = store.alive(self._oldest(side))
-            slots = self.order[self.waiting.end[self.order] == side]
-            references = np.concatenate([store.pool[records, REFERENCE], self.waiting.reference[slots]])
+        if not any(heap.is_wasteful for heap in self.heaps):
+            return
+        block, records = self.store.alive(self._oldest_ms)
+        for side, heap in enumerate(self.heaps):
+            of_side = records[block % 2 == side]
+            slots = self.waiting.order[self.waiting.rows[self.waiting.order, waiting.SIDE] == side]
+            references = np.concatenate(
+                [self.store.pool[of_side, REFERENCE], self.waiting.rows[slots, waiting.REFERENCE]]
+            )
             heap.keep_only(references)
-            store.pool[records, REFERENCE] = references[: len(records)]
-            self.waiting.reference[slots] = references[len(records) :]
+            self.store.pool[of_side, REFERENCE] = references[: len(of_side)]
+            self.waiting.rows[slots, waiting.REFERENCE] = references[len(of_side) :]
 
     # --- state -----------------------------------------------------------------------------------------------
 
@@ -216,8 +222,7 @@ class StreamJoin(MultiOperator, StatefulOperator):
             self.totals[kernel.STREAM_TIME] = clocks["stream_time_ms"]
             self.totals[kernel.TRACKED_TIME] = clocks["tracked_time_ms"]
             self.sequence = self._first_new = clocks["sequence"]
-            for store, name in zip(self.stores, ("left_store_time_ms", "right_store_time_ms"), strict=True):
-                store.counts[OBSERVED_MS] = clocks[name]
+            self.store.observed_ms[:] = clocks["left_store_time_ms"], clocks["right_store_time_ms"]
         rows = rows.combine_chunks()
         kind = np.array([_KINDS.index(name) for name in rows["kind"].to_pylist()], np.int8)
         key = self.place.keys.intern(self.place.shape.key.encode(rows["key"].combine_chunks()))
@@ -228,36 +233,26 @@ class StreamJoin(MultiOperator, StatefulOperator):
             values = rows[_KINDS[side]].combine_chunks().take(pa.array(of_side))
             reference[of_side] = heap.append(values) + np.arange(len(of_side))
         self._stored = _Rows(kind, key, time_ms, sequence, reference)
-        self._load()
+        self._load(self._stored.of(np.argsort(sequence)))
 
-    def _load(self) -> None:
-        """Take in what was stored."""
-        slots, stored = self.waiting, self._stored
-        _, key, time_ms, sequence, reference = waiting = stored.of(np.flatnonzero(stored.kind >= 2))
-        at = slots.add(key, sequence, waiting.kind - 2, time_ms)
-        slots.reference[at] = reference
-        by_arrival = np.argsort(sequence)
-        order = self._ranked(time_ms[by_arrival], waiting.kind[by_arrival] - 2, key[by_arrival])
-        self.order = at[by_arrival[order]].astype(np.int32)
-        for side, store in enumerate(self.stores):
-            store.reserve_keys(len(self.place.keys))
-            _, key, time_ms, sequence, reference = stored.of(np.flatnonzero(stored.kind == side))
-            store.load(key, time_ms, reference, sequence)
-            _, records = store.alive(self._oldest(side))
-            of_side = np.flatnonzero(waiting.kind == side + 2)
-            numbers = store.pool[records, SEQUENCE], waiting.sequence[of_side]
-            _, these, those = np.intersect1d(*numbers, assume_unique=True, return_indices=True)
-            store.pool[records[these], PENDING] = at[of_side[those]]
-
-    def _ranked(self, time_ms: np.ndarray, side: np.ndarray, key: np.ndarray) -> np.ndarray:
-        return ranked(time_ms, side, key, (self.place.keys.data, self.place.keys.offsets))
+    def _load(self, stored: "_Rows") -> None:
+        """Take in what was stored, given by arrival."""
+        met, waits = stored.of(np.flatnonzero(stored.kind < 2)), stored.of(np.flatnonzero(stored.kind >= 2))
+        self.store.reserve_keys(len(self.place.keys))
+        self.store.load(2 * met.key + met.kind, met.time_ms, met.reference, met.sequence)
+        slots = self.waiting.add(waits.key, waits.sequence, waits.kind - 2, waits.time_ms, waits.reference)
+        self.waiting.order = slots[self._ranked(waits.time_ms, waits.kind - 2, waits.key)]
+        _, records = self.store.alive(self._oldest_ms)
+        numbers = self.store.pool[records, SEQUENCE], waits.sequence
+        _, these, those = np.intersect1d(*numbers, assume_unique=True, return_indices=True)
+        self.store.pool[records[these], PENDING] = slots[those]
 
     def clocks(self) -> Clocks:
         return {
             "stream_time_ms": int(self.totals[kernel.STREAM_TIME]),
             "tracked_time_ms": int(self.totals[kernel.TRACKED_TIME]),
-            "left_store_time_ms": self.stores[LEFT].observed_stream_time_ms,
-            "right_store_time_ms": self.stores[RIGHT].observed_stream_time_ms,
+            "left_store_time_ms": int(self.store.observed_ms[LEFT]),
+            "right_store_time_ms": int(self.store.observed_ms[RIGHT]),
             "sequence": self.sequence,
         }
 
@@ -285,14 +280,13 @@ class StreamJoin(MultiOperator, StatefulOperator):
 
     def _alive(self) -> _Rows:
         """Every record that a later one may meet, and every one that waits."""
-        pieces = []
-        for side, store in enumerate(self.stores):
-            key, records = store.alive(self._oldest(side))
-            pool = store.pool[records]
-            pieces.append((np.full(len(key), side), key, pool[:, TIME], pool[:, SEQUENCE], pool[:, REFERENCE]))
-        slots, at = self.waiting, self.order
-        pieces.append((slots.end[at] + 2, slots.key[at], slots.time[at], slots.start[at], slots.reference[at]))
-        return _Rows(*_joined(pieces))
+        block, records = self.store.alive(self._oldest_ms)
+        pool = self.store.pool[records]
+        met = block % 2, block // 2, pool[:, TIME], pool[:, SEQUENCE], pool[:, REFERENCE]
+        rows = self.waiting.rows[self.waiting.order]
+        columns = waiting.KEY, waiting.TIME, waiting.SEQUENCE, waiting.REFERENCE
+        waits = rows[:, waiting.SIDE] + 2, *(rows[:, column] for column in columns)
+        return _Rows(*(np.concatenate(pair) for pair in zip(met, waits, strict=True)))
 
     def _table(self, rows: _Rows, *, with_values: bool = True) -> pa.Table:
         columns = [
@@ -306,7 +300,3 @@ class StreamJoin(MultiOperator, StatefulOperator):
             ),
         ]
         return pa.table(columns, schema=self.rows_schema())
-
-
-def _joined(pieces: Sequence[tuple[np.ndarray, ...]]) -> list[np.ndarray]:
-    return [np.concatenate(columns) for columns in zip(*pieces, strict=True)]
