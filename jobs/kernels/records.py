@@ -21,8 +21,8 @@ UNVERSIONED = -1
 def aggregate_records(rows, history, with_old, slots, updates, program, refused, totals):  # type: ignore[no-untyped-def]
     """Decide rows ``begin`` up to ``end_row`` of ``(key, time, valid)``.
 
-    ``history``: its retention, or UNVERSIONED. ``updates``: (row, key, time). ``refused``: (row, limit or -1 for a null,
-    store time).
+    ``history``: its retention, or UNVERSIONED. ``updates``: (row, key, time). ``refused``: (row, limit or -1 for a
+    null, store time).
     """
     key, time, valid, begin, end_row = rows
     s_key, s_start, s_end, s_time, s_flags, table, free, counts = slots

@@ -67,8 +67,7 @@ def aggregate_sessions(  # type: ignore[no-untyped-def]
                     start, end = min(start, s_start[slot]), max(end, s_end[slot])
                 slot = following[slot]
         if k < 0 or end < close:
-            refuse(refusals[:6], n_refusals, row, CLOSED if k >= 0 else NULL, start, observed, close, True)
-            refusals[6][n_refusals] = end
+            refuse_session(refusals, n_refusals, row, CLOSED if k >= 0 else NULL, (start, end), observed, close)
             n_refusals += 1
             continue
         counts[FREE_TOP] -= 1
@@ -102,8 +101,7 @@ def aggregate_sessions(  # type: ignore[no-untyped-def]
         limit = counts[OBSERVED_MS] - retention
         expired = is_expired(end, limit, segment)
         if expired:
-            refuse(refusals[:6], n_refusals, row, UNSTORED, start, counts[OBSERVED_MS], limit, False)
-            refusals[6][n_refusals] = end
+            refuse_session(refusals, n_refusals, row, UNSTORED, (start, end), counts[OBSERVED_MS], limit)
             n_refusals += 1
         if expired or (not wants_final and end <= limit):  # not stored, or stored where it is never visible again
             free[counts[FREE_TOP]] = merged
@@ -127,6 +125,13 @@ def show(updates, n, row, k, start, end, kind, stream_time):  # type: ignore[no-
     """Update ``n``."""
     u_row, u_key, u_start, u_end, u_kind, u_stream_time = updates
     u_row[n], u_key[n], u_start[n], u_end[n], u_kind[n], u_stream_time[n] = row, k, start, end, kind, stream_time
+
+
+@njit(cache=True)
+def refuse_session(refusals, n, row, kind, bounds, stream_time, limit):  # type: ignore[no-untyped-def]
+    """Refusal ``n``; what the store alone refuses is none of the record."""
+    refuse(refusals[:6], n, row, kind, bounds[0], stream_time, limit, kind != UNSTORED)
+    refusals[6][n] = bounds[1]
 
 
 @njit(cache=True)

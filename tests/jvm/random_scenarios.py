@@ -48,8 +48,10 @@ def scenarios(seed: int, tapes: int) -> list[dict[str, Any]]:
     growth = _Growth(dice, scale)
     growth.grow()
     topology: dict[str, Any] = {"nodes": growth.nodes, "output": growth.output()}
-    if dice.random() < 0.5:
+    if dice.random() < 0.3:
         topology["store"] = "rocksdb"
+    if dice.random() < 0.04:
+        _spoil(dice, growth.nodes)
     kinds = {topic: dice.choice(VALUE_KINDS) for topic in growth.topics}
     sensitive = ["buffer_size"] if any(node["op"] in INTERNAL for node in growth.nodes) else []
     return [
@@ -61,6 +63,15 @@ def scenarios(seed: int, tapes: int) -> list[dict[str, Any]]:
         }
         for number in range(tapes)
     ]
+
+
+def _spoil(dice: Random, nodes: list[Node]) -> None:
+    """One number that Kafka Streams may refuse."""
+    numbers = [(node, name) for node in nodes for name, value in node.items() if isinstance(value, int)]
+    numbers += [(node["versioned"], name) for node in nodes if "versioned" in node for name in node["versioned"]]
+    if numbers:
+        node, name = dice.choice(numbers)
+        node[name] = dice.choice([-1, 0, 1, 10**6])
 
 
 @dataclass
@@ -104,6 +115,8 @@ class _Growth:
 
     def grow(self) -> None:
         self._source()
+        if self.dice.random() < 0.05:
+            self._add("global_table", topic=self._topic("global"), **self._store())
         for _ in range(self.dice.choice([0, 1, 1, 2, 2, 3, 4, 6])):
             self._step(self.dice.choice(self.made) if self._is_rare(0.15) else self.made[-1])
 

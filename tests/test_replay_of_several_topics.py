@@ -1,0 +1,97 @@
+"""Replays in which topics meet: global tables over increments, partitions that must agree, arrivals that must be there."""
+
+import pytest
+
+from jobs.landing import land_records
+from jobs.reading import read_table
+from jobs.replay import replay
+from jobs.runner import LocalRunner
+from jobs.topology import Consumed, Serde, StreamsBuilder, Topology
+from state.errors import LandingError, TopologyError
+from state.ledger import Ledger
+from state.tables import Warehouse
+from tests.landed_records import records
+
+STRING = Serde.string()
+
+
+def with_global_table() -> Topology:
+    builder = StreamsBuilder()
+    rates = builder.global_table("rates", Consumed(STRING, STRING))
+    orders = builder.stream("orders", Consumed(STRING, STRING))
+    orders.left_join(rates, lambda order, rate: f"{order}+{rate}", selector="value", returns=STRING).to("out")
+    return builder.build()
+
+
+def with_table() -> Topology:
+    builder = StreamsBuilder()
+    rates = builder.table("rates", Consumed(STRING, STRING))
+    orders = builder.stream("orders", Consumed(STRING, STRING))
+    orders.left_join(rates, lambda order, rate: f"{order}+{rate}", returns=STRING).to("out")
+    return builder.build()
+
+
+def run(warehouse: Warehouse, topology: Topology, pipeline: str = "p", **options) -> list[str]:
+    """Values of the output, by partition."""
+    for _ in replay(warehouse, topology, pipeline=pipeline, runner=LocalRunner(), idle="proceed", **options):
+        pass
+    rows = read_table(warehouse, pipeline, "outputs/out").to_pylist()
+    return [row["value"] for row in sorted(rows, key=lambda row: (row["partition"], row["offset"]))]
+
+
+@pytest.mark.parametrize("max_records", [1, 2, None])
+def test_every_task_sees_all_of_a_global_table_whatever_increment_brought_it(warehouse, max_records):
+    """
+    The rate of x is 1 from time 1 on and 3 from 50 on, that of y is 2 from 2 on; orders are in other partitions.
+    """
+    rates = records(
+        (0, 1, b"x", b"1"), (1, 2, b"y", b"2"), (0, 50, b"x", b"3"), (1, 55, b"y", None), (0, 56, None, b"9")
+    )
+    land_records(warehouse, "rates", rates, partitions=2)
+    orders = ((0, 10, b"a", b"x"), (0, 70, b"a", b"y"), (1, 60, b"b", b"x"), (2, 11, b"c", b"y"))
+    land_records(warehouse, "orders", records(*orders), partitions=3)
+
+    got = run(warehouse, with_global_table(), max_records=max_records)
+
+    assert got == ["x+1", "y+None", "x+3", "y+2"]
+
+
+def test_topics_that_are_joined_must_have_as_many_partitions(warehouse):
+    land_records(warehouse, "rates", records((0, 1, b"x", b"1")), partitions=2)
+    land_records(warehouse, "orders", records((0, 1, b"x", b"1")), partitions=3)
+
+    with pytest.raises(TopologyError) as error:
+        run(warehouse, with_table())
+
+    assert error.value.got == "rates has 2, orders has 3"
+
+
+def test_a_replay_by_arrival_follows_arrivals_and_not_times(warehouse):
+    land_records(warehouse, "rates", records((0, 100, b"a", b"late"), arrivals=[0]))
+    land_records(warehouse, "orders", records((0, 1, b"a", b"o"), arrivals=[1]))
+
+    assert run(warehouse, with_table(), "by-arrival", order="arrival") == ["o+late"]
+    assert run(warehouse, with_table(), "by-time") == ["o+None"]
+
+
+def test_a_replay_by_arrival_needs_arrivals(warehouse):
+    land_records(warehouse, "rates", records((0, 100, b"a", b"late"), arrivals=[0]))
+    land_records(warehouse, "orders", records((0, 1, b"a", b"o")))
+
+    with pytest.raises(LandingError) as error:
+        run(warehouse, with_table(), order="arrival")
+
+    assert error.value.expected == 'a column "arrival" with a number for every record'
+
+
+def test_an_unfinished_landing_is_only_finished_with_its_own_records(warehouse):
+    land_records(warehouse, "t", records((0, 1, b"a", b"1")))
+    ledger = Ledger(warehouse.landing_ledger("t"))
+    done = ledger.last_done()
+    planned = done.content | {"cut_from": done.content["cut_to"], "cut_to": {"0": 2}}
+    ledger.plan(2, planned, written_at_ms=0)
+
+    with pytest.raises(LandingError) as error:
+        land_records(warehouse, "t", records((0, 2, b"b", b"2")))
+
+    assert error.value.expected == "the records of the unfinished increment 2"
