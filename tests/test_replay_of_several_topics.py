@@ -1,4 +1,4 @@
-"""Replays in which topics meet: global tables over increments, partitions that must agree, arrivals that must be there."""
+"""Replays in which topics meet: global tables over increments, partitions that agree, arrivals that must be there."""
 
 import pytest
 

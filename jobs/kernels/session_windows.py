@@ -3,7 +3,7 @@
 Rule: a record at t merges every visible session of its key with ``end >= t - gap`` and ``start <= t + gap`` (both
 inclusive). The merged session is refused iff ``end < stream time - grace - gap`` (strict: equal is still in time). Else
 tombstones of all merged sessions go first, by ascending end, then the merged session; a second record at the only time
-of a one-point session makes no tombstone. A session is visible while ``end >= store time - retention + 1``.
+of a one-point session makes no tombstone. A session is visible while ``end >= store time - reach + 1``.
 A null key is refused before the clock moves; null values are taken.
 """
 
@@ -36,13 +36,13 @@ def aggregate_sessions(  # type: ignore[no-untyped-def]
     """Decide rows ``begin`` up to ``end_row`` of ``(key, time)`` in order; shapes as in time_windows, with an end in
     updates, and last in refusals.
 
-    ``windows``: (gap, grace, retention, segment): length of a persistent store's segment, or 0 for an in-memory store.
+    ``windows``: (gap, grace, reach, retention, segment): of a persistent store its length, or 0 for an in-memory store.
     ``asked``: (updates, their old values, final results). ``closing``: (latest end that is closed after each row,
     latest end that was closed before the batch), for final results. An update's kind is UPDATE, TOMBSTONE or FINAL.
     ``lists``: as in window_lists. Refusals of the store do not keep the update from being forwarded.
     """
     key, time, begin, end_row = rows
-    gap, grace, retention, segment = windows
+    gap, grace, reach, retention, segment = windows
     is_asked, with_old, wants_final = asked
     s_key, s_start, s_end, s_time, s_flags, _, free, counts = slots
     head, following = lists
@@ -56,7 +56,7 @@ def aggregate_sessions(  # type: ignore[no-untyped-def]
         close = observed - grace - gap
         start, end, n_found = t, t, 0
         if k >= 0:
-            horizon = max(t - gap, counts[OBSERVED_MS] - retention + 1)
+            horizon = max(t - gap, counts[OBSERVED_MS] - reach + 1)
             slot = head[k]
             while slot != NO_SLOT and s_end[slot] >= horizon:
                 if s_start[slot] <= t + gap:

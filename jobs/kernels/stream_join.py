@@ -12,7 +12,6 @@ null key of an outer side goes on alone; a null value moves the time of an in-me
 import numpy as np
 from numba import njit
 
-from jobs.kernels.session_windows import is_expired
 from jobs.kernels.stream_join_unmatched import (
     LONG_MAX,
     NONE,
@@ -22,6 +21,7 @@ from jobs.kernels.stream_join_unmatched import (
     is_open,
     tracked_time,
 )
+from jobs.kernels.time_windows import is_expired
 from state.stores import waiting_records as waiting
 from state.stores.timed_records import (
     BEGIN,
@@ -37,8 +37,8 @@ from state.stores.timed_records import (
 )
 
 SIDE, ROW_KEY, ROW_TIME, IS_WHOLE, ROW_REFERENCE, ROW_SEQUENCE, RANK = range(7)
-"""Columns of ``rows``: side, key code, time, whether neither key nor value is null, of the value (NONE: null), number of
-the record, rank among what may wait (NONE: it will not).
+"""Columns of ``rows``: side, key code, time, whether neither key nor value is null, reference of the value (NONE: it
+is null), number of the record, rank among what may wait (NONE: it will not).
 """
 
 LOOK_BACK, LOOK_AHEAD, WAIT, IS_OUTER, RETENTION, SEGMENT = 0, 2, 4, 6, 8, 9

@@ -30,6 +30,7 @@ def aggregate(
 ) -> Aggregate:
     """``inputs``: streams that share the store."""
     windows, retention, is_persistent = node.windows, node.retention_ms, node.is_persistent
+    is_kip = node.semantics == "kip"
     if windows is None:
         return RecordAggregate(place, aggregation, inputs=inputs)
     if isinstance(windows, SessionWindows):
@@ -41,6 +42,7 @@ def aggregate(
             retention_ms=retention,
             is_persistent=is_persistent,
             emits_final=emits_final,
+            is_kip=is_kip,
             inputs=inputs,
         )
     if isinstance(windows, SlidingWindows):
@@ -52,6 +54,7 @@ def aggregate(
             retention_ms=retention,
             is_persistent=is_persistent,
             emits_final=emits_final,
+            is_kip=is_kip,
             inputs=inputs,
         )
     if isinstance(windows, TimeWindows):
@@ -68,6 +71,7 @@ def aggregate(
         retention_ms=retention,
         is_persistent=is_persistent,
         emits_final=emits_final,
+        is_kip=is_kip,
         origin_ms=origin_ms,
         inputs=inputs,
     )

@@ -2,7 +2,8 @@
 
 Owns nothing of its own: an aggregate of one kind, whose store all streams share. Rule: records come in the order of
 jobs/meeting.py; each goes to the aggregator of its stream, record by record, and each stream has a stream time of its
-own, as in Kafka, where every stream has a processor of its own. Every update is forwarded.
+own, as in Kafka, where every stream has a processor of its own; with semantics "kip" all share one, so that a window
+which has closed stays so. Every update is forwarded.
 """
 
 from dataclasses import replace
@@ -37,7 +38,7 @@ class Cogroup(MultiOperator, StatefulOperator):
         records = [self._records(number, one) for number, one in enumerate(batches)]
         which, rows = meeting.which.tolist(), meeting.row.tolist()
         state.show(batch, [records[number][row] for number, row in zip(which, rows, strict=True)])
-        self.shared.input_of = meeting.which
+        self.shared.input_of = meeting.which if len(self.shared.stream_times_ms) > 1 else None
         return self.shared.process(batch, chunk)
 
     def _records(self, number: int, batch: Batch) -> list[tuple[Any, tuple[int, Any]]]:
@@ -75,4 +76,5 @@ def build(node: CogroupNode, place: Place) -> Cogroup:
     fold = PythonFold(node.initializer, add, node.shape.value)
     fold = fold if node.merger is None else replace(fold, merger=node.merger)
     aggregation = Aggregation({"": fold}, place.shape, node.name)
-    return Cogroup(place, aggregate(node, place, aggregation, inputs=len(node.inputs)))
+    clocks = 1 if node.semantics == "kip" else len(node.inputs)
+    return Cogroup(place, aggregate(node, place, aggregation, inputs=clocks))

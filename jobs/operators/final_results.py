@@ -4,8 +4,8 @@ KStreamSessionWindowAggregate).
 Owns the close time at which results were emitted last (Kafka's ``lastEmitWindowCloseTime``), which is saved with the
 state. Rule: a window has a position, its start (of a session its end); it has closed once ``position <= close - lag``,
 where ``close = stream time - wait``. It leaves at the first record after which that is so, once, and only if its store
-still shows it then: the record was put before, so that a jump of stream time loses windows, as it does in Kafka. The
-emit interval is 0: every record looks.
+still shows it then: the record was put before, so that a jump of stream time loses windows, as it does in Kafka, but
+not with ``is_lossless``. The emit interval is 0: every record looks.
 """
 
 import numpy as np
@@ -16,10 +16,12 @@ from state.times import NO_TIMESTAMP_MS
 
 
 class FinalResults:
-    """``wait_ms``: from stream time back to the close time. ``lag_ms``: from the close time back to a position."""
+    """``wait_ms``: from stream time back to the close time. ``lag_ms``: from the close time back to a position.
+    ``is_lossless``: windows leave though their store shows them no more (KIP-825; semantics "kip").
+    """
 
-    def __init__(self, wait_ms: int, lag_ms: int) -> None:
-        self.wait_ms, self.lag_ms = wait_ms, lag_ms
+    def __init__(self, wait_ms: int, lag_ms: int, *, is_lossless: bool = False) -> None:
+        self.wait_ms, self.lag_ms, self.is_lossless = wait_ms, lag_ms, is_lossless
         self.last_close_ms = NO_TIMESTAMP_MS
         self.stream_time_ms = self.closed = np.zeros(0, np.int64)
         """Of the batch, after each of its rows: stream time, and the last position that has closed."""
@@ -44,7 +46,7 @@ class FinalResults:
         rows = np.searchsorted(self.closed, position)
         windows = np.flatnonzero((position > self.done) & (rows < len(self.closed)))
         rows = rows[windows]
-        is_there = position[windows] >= visible_from[rows]
+        is_there = self.is_lossless | (position[windows] >= visible_from[rows])
         return windows[is_there], rows[is_there]
 
     def finish(self) -> None:

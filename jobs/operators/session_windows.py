@@ -28,7 +28,8 @@ _NOTHING_CLOSES = np.zeros(0, np.int64), 0
 
 class SessionAggregate(ListedAggregate):
     """``gap_ms`` >= 0, ``grace_ms`` >= 0, ``retention_ms`` >= gap + grace. ``emits_final``: results go on at the close
-    of their sessions only.
+    of their sessions only. ``is_kip``: open sessions are merged and closed ones are not, whatever the retention, and no
+    final result is lost.
     """
 
     _window = "session"
@@ -44,12 +45,17 @@ class SessionAggregate(ListedAggregate):
         retention_ms: int,
         is_persistent: bool,
         emits_final: bool = False,
+        is_kip: bool = False,
         inputs: int = 1,
     ) -> None:
-        final = FinalResults(grace_ms + gap_ms, 1) if emits_final else None
+        final = FinalResults(grace_ms + gap_ms, 1, is_lossless=is_kip) if emits_final else None
         super().__init__(place, aggregation, ListedSlots(), final=final, inputs=inputs)
-        self.gap_ms, self.grace_ms, self.retention_ms = gap_ms, grace_ms, retention_ms
-        self.segment_ms = segment_ms(retention_ms, is_persistent)
+        open_ms = gap_ms + grace_ms + 1
+        self.gap_ms, self.grace_ms = gap_ms, grace_ms
+        self.retention_ms = max(retention_ms, open_ms) if is_kip else retention_ms
+        self.reach_ms = open_ms if is_kip else retention_ms
+        """Sessions that end that long before the store's time are not merged any more."""
+        self.segment_ms = segment_ms(self.retention_ms, is_persistent)
 
     def _reserve(self, records: int) -> None:
         self.slots.reserve(records + 1)
@@ -69,7 +75,7 @@ class SessionAggregate(ListedAggregate):
         totals = np.array([0, 0, 0, self.observed_stream_time_ms], np.int64)
         session_windows.aggregate_sessions(
             (batch.key, batch.time_ms, begin, end),
-            (self.gap_ms, self.grace_ms, self.retention_ms, self.segment_ms),
+            (self.gap_ms, self.grace_ms, self.reach_ms, self.retention_ms, self.segment_ms),
             self._asked,
             _NOTHING_CLOSES if self.final is None else (self.final.closed, self.final.done),
             self.slots.columns(),

@@ -28,7 +28,7 @@ _ROOM_MIN = 64
 
 class SlidingWindowAggregate(ListedAggregate):
     """``difference_ms`` >= 0, ``grace_ms`` >= 0, ``retention_ms`` >= 2 * difference + grace. ``emits_final``: results
-    go on at the close of their windows only.
+    go on at the close of their windows only; with ``is_kip`` none is lost.
     """
 
     _window = "sliding"
@@ -43,9 +43,10 @@ class SlidingWindowAggregate(ListedAggregate):
         retention_ms: int,
         is_persistent: bool,
         emits_final: bool = False,
+        is_kip: bool = False,
         inputs: int = 1,
     ) -> None:
-        final = FinalResults(grace_ms, difference_ms + 1) if emits_final else None
+        final = FinalResults(grace_ms, difference_ms + 1, is_lossless=is_kip) if emits_final else None
         super().__init__(place, aggregation, ListedSlots(), final=final, inputs=inputs)
         self.difference_ms, self.grace_ms = difference_ms, grace_ms
         self.hidden_ms = retention_ms if is_persistent and emits_final else retention_ms - 1

@@ -4,20 +4,20 @@ Owns the records of both sides, each for ``before + after + grace`` of its own s
 those that wait for a match. The rule stands in jobs/kernels/stream_join.py. The emit interval of unmatched records,
 one second of wall-clock time in Kafka, is 0. A pair's time is the larger of the two, its headers those of the record
 that came later; a record that leaves without a match keeps its time and has the headers of the one that let it go.
-Every input of ``before`` and ``after`` below 0 is allowed as long as their sum is not.
 """
 
 from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from jobs.joiners import Joiner
 from jobs.kernels import stream_join as kernel
 from jobs.kernels.stream_join_unmatched import LEFT, NONE, RIGHT, leaves, leaving_order, mark_all, ranked
 from jobs.meeting import Meeting, joined_batch, meet
 from jobs.operators.operator import Clocks, MultiOperator, Place, StatefulOperator, marked
-from jobs.operators.segments import SEGMENT_MS_MIN
+from jobs.operators.segments import segment_ms
 from jobs.topology.nodes import StreamJoinNode
 from state.records import Batch, Chunk, Drops, Values
 from state.stores import waiting_records as waiting
@@ -86,7 +86,7 @@ class StreamJoin(MultiOperator, StatefulOperator):
                 *(after_ms + grace_ms, before_ms + grace_ms),
                 *(kind != "inner", kind == "outer"),
                 retention_ms,
-                max(retention_ms // 2, SEGMENT_MS_MIN) if is_persistent else 0,
+                segment_ms(retention_ms, is_persistent),
             ],
             np.int64,
         )
@@ -144,9 +144,10 @@ class StreamJoin(MultiOperator, StatefulOperator):
     def _rank(self, rows: np.ndarray, stream_time: np.ndarray) -> tuple[np.ndarray, ...]:
         """Write the ranks of what may have to wait into ``rows``; returns what kernels take as ``unmatched``."""
         side, slots = rows[:, kernel.SIDE], self.waiting.order
-        may_wait = (rows[:, kernel.IS_WHOLE] * self.windows[kernel.IS_OUTER + side]) > 0
         until = np.maximum(0, rows[:, kernel.ROW_TIME] + self.windows[kernel.LOOK_AHEAD + side])
-        fresh = rows[np.flatnonzero(may_wait & (until >= stream_time))]
+        is_outer = self.windows[kernel.IS_OUTER + side] > 0
+        may_wait = np.flatnonzero((rows[:, kernel.IS_WHOLE] > 0) & is_outer & (until >= stream_time))
+        fresh = rows[may_wait]
         self.waiting.reserve(len(fresh))
         columns = (waiting.TIME, kernel.ROW_TIME), (waiting.SIDE, kernel.SIDE), (waiting.KEY, kernel.ROW_KEY)
         time_ms, sides, key = (
@@ -155,7 +156,7 @@ class StreamJoin(MultiOperator, StatefulOperator):
         order = self._ranked(time_ms, sides, key)
         rank = np.empty(len(order), np.int64)
         rank[order] = np.arange(len(order))
-        rows[may_wait & (until >= stream_time), kernel.RANK] = rank[len(slots) :]
+        rows[may_wait, kernel.RANK] = rank[len(slots) :]
         self.waiting.rows[slots, waiting.RANK] = rank[: len(slots)]
         slot_of = np.full(len(order), NONE, np.int32)
         slot_of[rank[: len(slots)]] = slots
@@ -224,7 +225,7 @@ class StreamJoin(MultiOperator, StatefulOperator):
             self.sequence = self._first_new = clocks["sequence"]
             self.store.observed_ms[:] = clocks["left_store_time_ms"], clocks["right_store_time_ms"]
         rows = rows.combine_chunks()
-        kind = np.array([_KINDS.index(name) for name in rows["kind"].to_pylist()], np.int8)
+        kind = pc.index_in(rows["kind"].combine_chunks(), pa.array(_KINDS)).to_numpy(zero_copy_only=False)
         key = self.place.keys.intern(self.place.shape.key.encode(rows["key"].combine_chunks()))
         time_ms, sequence = rows["record_time_ms"].to_numpy(), rows["sequence"].to_numpy()
         reference = np.empty(len(kind), np.int64)
@@ -235,7 +236,7 @@ class StreamJoin(MultiOperator, StatefulOperator):
         self._stored = _Rows(kind, key, time_ms, sequence, reference)
         self._load(self._stored.of(np.argsort(sequence)))
 
-    def _load(self, stored: "_Rows") -> None:
+    def _load(self, stored: _Rows) -> None:
         """Take in what was stored, given by arrival."""
         met, waits = stored.of(np.flatnonzero(stored.kind < 2)), stored.of(np.flatnonzero(stored.kind >= 2))
         self.store.reserve_keys(len(self.place.keys))

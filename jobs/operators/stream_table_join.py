@@ -87,17 +87,24 @@ class StreamGlobalTableJoin(Operator):
 
 
 class BufferedStreamTableJoin(StatefulOperator):
-    """With a grace; ``grace_ms`` >= 0, the table is versioned (RocksDBTimeOrderedKeyValueBuffer)."""
+    """With a grace; ``grace_ms`` >= 0, the table is versioned (RocksDBTimeOrderedKeyValueBuffer).
 
-    def __init__(self, place: Place, joiner: Joiner, *, is_left: bool, grace_ms: int) -> None:
+    A null key ends the run at a left join, as in Kafka. ``takes_null_keys`` (semantics "kip"): there is nothing to wait
+    for, so such a record is joined at once, with null, and moves no time (KIP-962).
+    """
+
+    def __init__(
+        self, place: Place, joiner: Joiner, *, is_left: bool, grace_ms: int, takes_null_keys: bool = False
+    ) -> None:
         super().__init__(place)
         self.grace_ms, self.lookup = grace_ms, Lookup(place, joiner, is_left=is_left)
+        self.takes_null_keys = takes_null_keys
         self.room = WaitingRoom(place)
         self.row_key = WaitingRoom.row_key
         self.observed_ms, self.sequence = NO_TIMESTAMP_MS, 0
 
     def process(self, batch: Batch, chunk: Chunk) -> Batch:
-        batch = self._until_failure(batch, chunk)
+        batch = batch if self.takes_null_keys else self._until_failure(batch, chunk)
         arrived = batch.where(self.lookup.accepted(batch, batch.key, chunk))
         chunk.applied[arrived.cause] = True
         leaves, is_late = self._leaves(arrived)
@@ -126,10 +133,12 @@ class BufferedStreamTableJoin(StatefulOperator):
         """Row of ``arrived`` at which each record leaves, first those that wait already (len(arrived): not in this
         chunk); and which of those that arrived do not wait.
         """
-        observed = np.maximum.accumulate(np.concatenate([[self.observed_ms], arrived.time_ms]))
+        has_key = arrived.key != NULL_CODE
+        times = np.where(has_key, arrived.time_ms, NO_TIMESTAMP_MS)
+        observed = np.maximum.accumulate(np.concatenate([[self.observed_ms], times]))
         self.observed_ms = int(observed[-1])
         passed = observed - self.grace_ms
-        is_late, row = arrived.time_ms < passed[:-1], np.arange(len(arrived))
+        is_late, row = (arrived.time_ms < passed[:-1]) | ~has_key, np.arange(len(arrived))
         leaves = np.searchsorted(passed[1:], np.concatenate([self.room.time_ms, arrived.time_ms]))
         leaves[len(self.room) :] = np.where(is_late, row, np.maximum(leaves[len(self.room) :], row))
         return leaves, is_late
@@ -182,7 +191,10 @@ def build(node: StreamTableJoinNode, place: Place) -> Operator:
     is_left = node.kind == "left"
     if node.grace_ms is None:
         return StreamTableJoin(place, node.joiner, is_left=is_left)
-    return BufferedStreamTableJoin(place, node.joiner, is_left=is_left, grace_ms=node.grace_ms)
+    takes_null_keys = node.semantics == "kip"
+    return BufferedStreamTableJoin(
+        place, node.joiner, is_left=is_left, grace_ms=node.grace_ms, takes_null_keys=takes_null_keys
+    )
 
 
 def build_global(node: StreamGlobalTableJoinNode, place: Place) -> Operator:

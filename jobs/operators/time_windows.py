@@ -4,7 +4,8 @@ KIP-825 emit on close).
 Owns one aggregate a key and window ``[start, start + size)``. The rule stands in jobs/kernels/time_windows.py: a window
 takes records while ``end > stream time - grace``; the update's time is the largest record time in the window. A window
 is final, and leaves when only final results do, once ``end <= stream time - grace``, in order of (start, key bytes), if
-the store still shows it: a persistent one while ``start >= store time - retention``, in memory only ``>``.
+the store still shows it: a persistent one while ``start >= store time - retention``, in memory only ``>``; with
+semantics "kip" in any case.
 """
 
 import numpy as np
@@ -27,7 +28,7 @@ class TimeWindowAggregate(Aggregate):
     """``size_ms`` > 0, 0 < ``advance_ms`` <= ``size_ms``, ``grace_ms`` >= 0, ``retention_ms`` >= size + grace.
 
     ``origin_ms``: start of the first window; earlier records are in none and are no drops. ``emits_final``: results go
-    on at the close of their windows only.
+    on at the close of their windows only; with ``is_kip`` none is lost.
     """
 
     _window = "time"
@@ -43,10 +44,11 @@ class TimeWindowAggregate(Aggregate):
         retention_ms: int,
         is_persistent: bool,
         emits_final: bool = False,
+        is_kip: bool = False,
         origin_ms: int = 0,
         inputs: int = 1,
     ) -> None:
-        final = FinalResults(grace_ms, size_ms) if emits_final else None
+        final = FinalResults(grace_ms, size_ms, is_lossless=is_kip) if emits_final else None
         super().__init__(place, aggregation, Slots(), final=final, inputs=inputs)
         self.size_ms, self.advance_ms, self.grace_ms, self.origin_ms = size_ms, advance_ms, grace_ms, origin_ms
         self.hidden_ms = retention_ms if is_persistent and emits_final else retention_ms - 1

@@ -12,8 +12,11 @@ from jobs.topology.nodes import GlobalTableNode, Node, SourceNode, TableNode
 from jobs.topology.repartition import keep_null_keys
 from jobs.topology.tables import add_table
 from jobs.topology.topology import Topology
-from state.errors import TopologyError
+from state.errors import ConfigError, TopologyError
 from state.serdes import Serde
+
+
+SEMANTICS = ("kafka", "kip")
 
 
 @dataclass(frozen=True)
@@ -25,10 +28,17 @@ class Consumed:
 
 
 class StreamsBuilder:
-    """Where a topology begins."""
+    """Where a topology begins.
 
-    def __init__(self) -> None:
-        self._graph = Graph()
+    ``semantics``: where a KIP promises something else than Kafka Streams does, "kafka" does what the live application
+    does and "kip" keeps the promise (jobs/SEMANTICS.md has every such place). ConfigError for anything else.
+    """
+
+    def __init__(self, semantics: str = "kafka") -> None:
+        if semantics not in SEMANTICS:
+            expected = " or ".join(map(repr, SEMANTICS))
+            raise ConfigError("StreamsBuilder semantics", expected, repr(semantics), "choose one")
+        self._graph = Graph(semantics)
         self._streams: dict[str, Node] = {}
 
     def stream(self, topic: str, consumed: Consumed, *, name: str | None = None) -> KStream:

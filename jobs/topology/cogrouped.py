@@ -76,6 +76,7 @@ class CogroupedKStream:
             windows=windows,
             retention_ms=0 if windows is None else materialized.retention_ms(windows, place),
             is_persistent=materialized.store == "persistent",
+            semantics=graph.semantics,
         )
         graph.parts[node.name] = parts
         add_table(graph, node, store=materialized.spec(store), is_versioned=materialized.is_versioned)

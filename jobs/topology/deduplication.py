@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from jobs.expressions import Call, Expression, Shape, Struct, bind
 from jobs.topology import placement
+from jobs.topology.graph import Graph
 from jobs.topology.nodes import DeduplicateNode, MapNode, Node, ReorderNode
 from jobs.topology.placement import followed
 from jobs.topology.repartition import repartitioned
@@ -32,7 +33,7 @@ def by_key(stream: "KStream", interval: Duration, name: str | None) -> "KStream"
     """ConfigError for a negative interval; TopologyError for a windowed key."""
     node_name, store = _names(stream, name)
     above = _by_key(stream, name or node_name)
-    return followed(stream, _node(above, node_name, store, "key", interval, None))
+    return followed(stream, _node(stream.graph, above, node_name, store, "key", interval, None))
 
 
 def by_key_value(
@@ -42,7 +43,7 @@ def by_key_value(
     node_name, store = _names(stream, name)
     selector = bind_step(id_selector, stream.shape, returns, node_name)
     above = _by_key(stream, name or node_name)
-    return followed(stream, _node(above, node_name, store, "key-value", interval, selector))
+    return followed(stream, _node(stream.graph, above, node_name, store, "key-value", interval, selector))
 
 
 def by_id(
@@ -63,7 +64,7 @@ def by_id(
     )
     table = repartitioned(graph, graph.add(pack), name or node_name, is_ours=True)
     by_its_key = bind("record_key", table.shape, node_name)
-    unique = _node(table, node_name, store, "id", interval, by_its_key)
+    unique = _node(graph, table, node_name, store, "id", interval, by_its_key)
     key, value = (bind(pl.col("value").struct.field(field), unique.shape, node_name) for field in ("key", "value"))
     unpack = MapNode(
         name=f"{node_name}-unpack",
@@ -103,7 +104,7 @@ def _by_key(stream: "KStream", base: str) -> Node:
 
 
 def _node(
-    above: Node, name: str, store: str, by: str, interval: Duration, selector: Expression | Call | None
+    graph: Graph, above: Node, name: str, store: str, by: str, interval: Duration, selector: Expression | Call | None
 ) -> DeduplicateNode:
     return DeduplicateNode(
         name=name,
@@ -113,6 +114,7 @@ def _node(
         by=by,
         interval_ms=not_negative(interval, f"{name} interval"),
         id_selector=selector,
+        semantics=graph.semantics,
     )
 
 

@@ -12,9 +12,10 @@ from state.errors import TopologyError
 
 
 class Graph:
-    """Nodes by name; grows while the DSL is used, read-only afterwards."""
+    """Nodes by name; grows while the DSL is used, read-only afterwards. ``semantics``: "kafka" or "kip"."""
 
-    def __init__(self) -> None:
+    def __init__(self, semantics: str = "kafka") -> None:
+        self.semantics = semantics
         self.nodes: dict[str, Node] = {}
         self.tables: dict[str, TableTraits] = {}
         """Of the nodes that are tables; changed by Kafka's rules until the topology is built."""

@@ -174,6 +174,7 @@ class KGroupedStream:
             retention_ms=retention_ms,
             is_persistent=materialized.store == "persistent",
             emit=_EMIT[self.emit],
+            semantics=graph.semantics,
         )
         add_table(graph, node, store=materialized.spec(store), is_versioned=materialized.is_versioned)
         return ktable.KTable(graph, node)

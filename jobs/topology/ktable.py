@@ -27,6 +27,7 @@ from jobs.topology.nodes import (
 from jobs.topology.steps import Step, bind_condition, bind_mapper, bind_step, same_keys, whole_value
 from jobs.topology.suppressed import Suppressed
 from jobs.topology.tables import add_table, check_complete, look_into, send_old
+from jobs.topology.windows import SessionWindows, SlidingWindows
 from state.errors import ConfigError, TopologyError
 from state.serdes import Serde
 
@@ -169,7 +170,11 @@ class KTable:
         return KTable(graph, node)
 
     def _windows_and_wait(self) -> tuple[Windows, int]:
-        """Windows of the aggregate above; the longest wait of all (GraphGraceSearchUtil)."""
+        """Windows of the aggregate above; the longest wait of all (GraphGraceSearchUtil).
+
+        The aggregates take records of sessions and sliding windows, whose ends are inclusive, up to ``end + wait``, at
+        which Kafka's suppress lets them go: with semantics "kip" it waits until they are past.
+        """
         found = [] if self.shape.window is None else _windows_above(self.graph, self.node)
         if not found:
             raise TopologyError(
@@ -178,7 +183,9 @@ class KTable:
                 "a table without windows",
                 "use windowed_by() before the aggregation",
             )
-        return found[0], max(windows.wait_ms for windows in found)
+        is_kip = self.graph.semantics == "kip"
+        inclusive = SessionWindows | SlidingWindows
+        return found[0], max(windows.wait_ms + (is_kip and isinstance(windows, inclusive)) for windows in found)
 
     # --- joins -----------------------------------------------------------------------------------------------
 

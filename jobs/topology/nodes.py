@@ -180,7 +180,7 @@ class RepartitionNode(Node):
 class AggregateNode(Node):
     """Of streams. ``windows`` None: one aggregate a key. ``retention_ms`` 0 without windows.
 
-    ``emit``: "on_update" or "on_close".
+    ``emit``: "on_update" or "on_close". ``semantics``: "kafka", or "kip": results depend on no store's retention.
     """
 
     store: str
@@ -189,11 +189,15 @@ class AggregateNode(Node):
     retention_ms: int
     is_persistent: bool
     emit: str = "on_update"
+    semantics: str = "kafka"
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class CogroupNode(Node):
-    """One aggregate of several grouped streams; ``aggregators[i]`` takes the records of ``inputs[i]``."""
+    """One aggregate of several grouped streams; ``aggregators[i]`` takes the records of ``inputs[i]``.
+
+    ``semantics``: as of an AggregateNode, and with "kip" all streams share one stream time.
+    """
 
     store: str
     initializer: Callable[[], Any]
@@ -202,12 +206,13 @@ class CogroupNode(Node):
     windows: Windows | None
     retention_ms: int
     is_persistent: bool
+    semantics: str = "kafka"
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class SuppressNode(Node):
-    """``until``: "window-closes" (``windows``: of the aggregate above; ``wait_ms``: from a window's end to its close) or
-    "time-limit" (``wait_ms``: how long a key's changes wait).
+    """``until``: "window-closes" (``windows``: of the aggregate above; ``wait_ms``: from a window's end to its close)
+    or "time-limit" (``wait_ms``: how long a key's changes wait).
 
     ``when_full``: "emit-early", "shut-down" or "spill". ``is_strict_final``: never a second final result of a window,
     where Kafka may emit one at the closing millisecond (semantics "kip").
@@ -255,8 +260,8 @@ class TableGroupByNode(Node):
 class TableAggregateNode(Node):
     """KTableAggregate and KTableReduce over a grouped table: takes the old value away, then adds the new one.
 
-    ``adder``/``subtractor`` (key, value, aggregate) are Python callables, or ``function`` is "count" or "sum" (of a long
-    value, null 0), which compiled code does. ``initializer`` None: a reducer, whose first value is the aggregate.
+    ``adder``/``subtractor`` (key, value, aggregate) are Python callables, or ``function`` is "count" or "sum" (of a
+    long value, null 0), which compiled code does. ``initializer`` None: a reducer, whose first value is the aggregate.
     """
 
     function: str | None = None
@@ -267,7 +272,9 @@ class TableAggregateNode(Node):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class StreamTableJoinNode(Node):
-    """``inputs``: the stream; ``reads``: the table. ``grace_ms`` None: no buffer (KIP-923)."""
+    """``inputs``: the stream; ``reads``: the table. ``grace_ms`` None: no buffer (KIP-923). ``semantics``: "kafka", or
+    "kip": a left join with a grace takes null keys (KIP-962).
+    """
 
     reads: tuple[str, ...]
     kind: str
@@ -275,6 +282,7 @@ class StreamTableJoinNode(Node):
     store: str | None = None
     """Of the buffer, when there is a grace."""
     grace_ms: int | None = None
+    semantics: str = "kafka"
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -297,7 +305,10 @@ class StreamGlobalTableJoinNode(Node):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class TableJoinNode(Node):
-    """``inputs`` and ``reads``: the left and the right table. ``history``: "kafka", or "complete" (KIP-914 attempt 2)."""
+    """``inputs`` and ``reads``: the left and the right table.
+
+    ``history``: "kafka", or "complete" (KIP-914 attempt 2).
+    """
 
     reads: tuple[str, ...]
     kind: str

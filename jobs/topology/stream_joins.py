@@ -144,6 +144,7 @@ class _Join:
             joiner=joiner,
             store=None if grace_ms is None else f"{name}-Buffer",
             grace_ms=grace_ms,
+            semantics=graph.semantics,
         )
         return followed(left, node, is_rekeyed=False)
 

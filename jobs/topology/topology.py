@@ -70,11 +70,9 @@ class Topology:
     @property
     def fingerprint(self) -> str:
         """Sixteen hex digits that change with the graph, its windows and its limits (not with Python callables)."""
-        return hashlib.sha256(
-            "\n".join(
-                [self.describe(), *(settings(self.graph, node) for node in self.graph.nodes.values())]
-            ).encode()
-        ).hexdigest()[:16]
+        nodes = (settings(self.graph, node) for node in self.graph.nodes.values())
+        said = "\n".join([self.describe(), f"semantics {self.graph.semantics}", *nodes])
+        return hashlib.sha256(said.encode()).hexdigest()[:16]
 
     def source_topics(self) -> list[str]:
         """Topics to land, global tables' included."""

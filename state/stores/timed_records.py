@@ -3,8 +3,8 @@ that retain duplicates).
 
 Owns memory and the search. Rule: the records of a key and a side lie together in one block of the pool, so that a range
 of times is one bisection and one run of memory; block ``2 * key + side`` says where. A full block forgets its expired
-records or moves to one of twice its room; a kernel asks ``has_room`` first, and between two kernel calls ``sweep`` moves
-what is alive to a new pool.
+records or moves to one of twice its room; a kernel asks ``has_room`` first, and between two kernel calls ``sweep``
+moves what is alive to a new pool.
 """
 
 import numpy as np

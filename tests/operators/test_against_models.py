@@ -9,12 +9,14 @@ from jobs.topology import (
     Materialized,
     Serde,
     SessionWindows,
+    SlidingWindows,
     StreamsBuilder,
     Suppressed,
     TimeWindows,
     fold,
 )
-from tests.operators.models import HoppingModel, Record, SessionModel, SuppressModel, Update, run
+from tests.operators.models import SuppressModel, run
+from tests.operators.window_models import HoppingModel, Record, Result, SessionModel, SlidingModel
 
 STRING, LONG = Serde.string(), Serde.long()
 TAPES = st.lists(
@@ -30,13 +32,13 @@ EXAMPLES = settings(max_examples=250, deadline=None)
 
 
 def played(
-    windows: TimeWindows | SessionWindows,
+    windows: TimeWindows | SlidingWindows | SessionWindows,
     tape: list[Record],
     *,
     chunk_records: int,
     suppressed: bool,
     materialized: Materialized | None = None,
-) -> tuple[list[Update], list[int]]:
+) -> tuple[list[Result], list[int]]:
     """Updates, and the steps of refusals, as the models give them."""
     builder = StreamsBuilder()
     grouped = builder.stream("in", Consumed(STRING, LONG)).group_by_key().windowed_by(windows)
@@ -66,7 +68,7 @@ def played(
 def test_sessions_and_their_final_results_are_those_of_the_model(
     tape, gap, grace, longer, store, suppressed, chunk_records
 ):
-    model = SessionModel(gap, grace, gap + grace + longer, store == "persistent")
+    model = SessionModel(grace, gap + grace + longer, store == "persistent", False, gap=gap)
     suppress = SuppressModel(grace + gap, is_session=True) if suppressed else None
     want = run(model, tape, suppress)
 
@@ -94,12 +96,37 @@ def test_hopping_windows_and_their_final_results_are_those_of_the_model(
     tape, size, advance, grace, suppressed, chunk_records
 ):
     advance = min(size, advance)
-    model = HoppingModel(size, advance, grace)
+    model = HoppingModel(grace, size + grace, True, False, size=size, advance=advance)
     suppress = SuppressModel(grace, is_session=False) if suppressed else None
     want = run(model, tape, suppress)
 
     got = played(
         TimeWindows.of_size(size, grace=grace).advance_by(advance),
+        tape,
+        chunk_records=chunk_records,
+        suppressed=suppressed,
+    )
+
+    assert got == (want, model.drops)
+
+
+@EXAMPLES
+@given(
+    tape=TAPES,
+    difference=st.integers(1, 12),
+    grace=st.integers(0, 12),
+    suppressed=st.booleans(),
+    chunk_records=CHUNKS,
+)
+def test_sliding_windows_and_their_final_results_are_those_of_the_model(
+    tape, difference, grace, suppressed, chunk_records
+):
+    model = SlidingModel(grace, 2 * difference + grace, True, False, difference=difference)
+    suppress = SuppressModel(grace, is_session=False) if suppressed else None
+    want = run(model, tape, suppress)
+
+    got = played(
+        SlidingWindows.of_time_difference(difference, grace=grace),
         tape,
         chunk_records=chunk_records,
         suppressed=suppressed,
