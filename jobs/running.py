@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from jobs.meeting import meet
-from jobs.operators import MultiOperator, Operator
+from jobs.operators import MultiOperator, Operator, TableView
 from jobs.task_tables import export_table, output_table, repartition_table
 from jobs.topology.nodes import Node, RepartitionNode, SinkNode, SourceNode
 from jobs.wiring import Edge, Wiring
@@ -59,14 +59,14 @@ class Running:
         if operator is None:
             return inputs[0]
         for view in operator.place.views:
-            view.feed({name: self._seen(name, when) for name, when in view.wants.items()})
+            view.feed({(name, when): self._seen(name, when) for name, when in view.wants})
         if isinstance(operator, MultiOperator):
             return operator.process_all(tuple(recoded(batch, operator.place.keys) for batch in inputs), self.chunk)
         return operator.process(inputs[0], self.chunk)
 
     def _seen(self, name: str, when: str) -> Batch:
         operator = self.operators.get(name)
-        if operator is not None and operator.puts is not None:
+        if when == TableView.PUT and operator is not None and operator.puts is not None:
             return self.wiring.put(operator.puts, name)
         return self.wiring.seen(self._forwarded[name], name, when)
 

@@ -148,7 +148,7 @@ class Task:
         """
         self.stream_time_ms, self.tape_time_ms = stream_time_ms, tape_time_ms
         shown = dict(imported or {})
-        wanted = {name for view in self.views for name in view.wants}
+        wanted = {name for view in self.views for name, _ in view.wants}
         for store, operator in self.stores.items():
             table = rows.get(store)
             operator.resume(operator.rows_schema().empty_table() if table is None else table, clocks.get(store, {}))
@@ -156,7 +156,7 @@ class Task:
             if node in wanted:
                 shown[node] = operator.contents()
         for view in self.views:
-            view.resume({name: shown[name] for name in view.wants if name in shown})
+            view.resume({name: shown[name] for name, _ in view.wants if name in shown})
 
     def clocks(self) -> dict[str, Clocks]:
         return {store: operator.clocks() for store, operator in self.stores.items()}

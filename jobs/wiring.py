@@ -29,7 +29,7 @@ class Edge:
     slot: int
 
 
-Wants = Mapping[str, Sequence[Mapping[str, str]]]
+Wants = Mapping[str, Sequence[Iterable[tuple[str, str]]]]
 """``TableView.wants`` of the views of every node that looks into tables."""
 
 
@@ -50,7 +50,7 @@ class Wiring:
                 if above in here if isinstance(node, RepartitionNode) else node.name in here:
                     self.children.setdefault(above, []).append(edge)
         for reader, its_views in wants.items():
-            for name in (name for wanted in its_views for name in wanted if reader in here):
+            for name in (name for wanted in its_views for name, _ in wanted if reader in here):
                 self.readers.setdefault(name, set()).add(reader)
         self.imports = tuple(
             name
@@ -104,7 +104,7 @@ class Wiring:
         """What a view sees of the batch that ``name`` forwards: before all children have it, or after."""
         if name not in self.marked:
             return batch
-        return self._at(batch, name, 0 if when == TableView.BEFORE else len(self.ways.get(name, ())) + 1)
+        return self._at(batch, name, 0 if when != TableView.AFTER else len(self.ways.get(name, ())) + 1)
 
     def exported(self, batch: Batch, name: str) -> Batch:
         """What a later part is handed of the batch that ``name`` forwards: when the first child there would have it, or

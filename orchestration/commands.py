@@ -8,6 +8,9 @@ import sys
 from argparse import Namespace
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from expectations.verdicts import Verdict, check_increment
 from jobs.increment_report import IncrementReport, report_of
 from jobs.landing import FileSource, KafkaSource, land_files, land_kafka
@@ -21,7 +24,7 @@ from orchestration.text_tables import flat_row, text_table
 from orchestration.topology_files import load_topology
 from state.errors import ConfigError
 from state.ledger import DONE, PLANNED, Ledger
-from state.tables import Warehouse
+from state.tables import HEADERS, Warehouse
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -29,8 +32,8 @@ if TYPE_CHECKING:
 BROKEN = 1
 """Exit code of `check` when a guarantee does not hold or cannot be judged."""
 
-HIDDEN = ("partition", "offset", "increment", "cause_offset", "stream_time_ms", "deleted")
-"""Columns that the newest rows are shown without."""
+HIDDEN = ("partition", "offset", "increment", "cause_offset", "stream_time_ms", "arrival", "deleted")
+"""Columns that the newest rows are shown without; ``headers`` is one too where no row has any."""
 
 
 def land(options: Namespace) -> int:
@@ -137,7 +140,7 @@ def show(options: Namespace) -> int:
         read = read_newest if kind == "outputs" else read_state
         rows = read(warehouse, options.pipeline, name, increment=options.increment)
         total = len(rows)
-        rows = rows.drop_columns([column for column in HIDDEN if column in rows.column_names])
+        rows = rows.drop_columns(_hidden(rows))
         shown = rows.slice(0, options.limit).to_pylist()
     print(text_table([flat_row(row, as_numbers=options.raw) for row in shown] or [dict.fromkeys(rows.column_names)]))
     if kind == "state" and options.topology is None:
@@ -145,6 +148,12 @@ def show(options: Namespace) -> int:
     if total > len(shown):
         print(f"… {len(shown):,} of {total:,} rows; --limit shows more")
     return 0
+
+
+def _hidden(rows: pa.Table) -> list[str]:
+    headers = rows["headers"] if "headers" in rows.column_names else pa.chunked_array([], HEADERS)
+    has_headers = pc.any(pc.greater(pc.list_value_length(headers), 0)).as_py()
+    return [name for name in rows.column_names if name in HIDDEN or (name == "headers" and not has_headers)]
 
 
 def _print_run(warehouse: Warehouse, pipeline: str, reports: list[IncrementReport], progress: Progress) -> None:

@@ -35,6 +35,8 @@ COLUMN_WORDS = {
     "stream_time_ms": "stream time of the operator that forwarded it, milliseconds",
     "window_start_ms": "start of the window, inclusive, milliseconds",
     "window_end_ms": "end of the window, exclusive (of a session: inclusive), milliseconds",
+    "headers": "headers of the record, in order",
+    "arrival": "number of the landed record that caused it, where the replay follows arrivals",
     "deleted": "the row deletes its key (and window)",
     "value": "null is a tombstone",
 }

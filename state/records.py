@@ -184,9 +184,9 @@ class Chunk:
     ``source`` int16: place in ``topics`` of the topic that the record is from. ``offset``/``time_ms``/
     ``stream_time_ms`` int64: position, record time, and the task's stream time after the record was taken.
     ``tape_time_ms``: the largest time on the tape so far, undecodable records included. ``context_offset`` int64: the
-    offset that operators see, NO_OFFSET for a record that a punctuator made; ``context_source`` into ``context_topics``:
-    the topic that they see. ``applied``/``refused`` bool: set by operators; a record may be both, when one branch took
-    it and another did not.
+    offset that operators see, NO_OFFSET for a record that a punctuator made; ``context_source`` into
+    ``context_topics``: the topic that they see. ``applied``/``refused`` bool: set by operators; a record may be both,
+    when one branch took it and another did not.
     """
 
     topics: tuple[str, ...]

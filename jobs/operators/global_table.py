@@ -21,6 +21,6 @@ class GlobalTableView(StoreView):
     def __init__(self, owner: str, shape: Shape, keys: Keys) -> None:
         super().__init__(owner, shape, keys if keys.serde == shape.key else Keys(shape.key))
 
-    def feed(self, forwarded: Mapping[str, Batch]) -> None:
-        records = forwarded[self.owner]
-        super().feed({self.owner: records.where(records.key >= 0)})
+    def feed(self, seen: Mapping[tuple[str, str], Batch]) -> None:
+        records = seen[self.owner, self.PUT]
+        super().feed({(self.owner, self.PUT): records.where(records.key >= 0)})

@@ -6,6 +6,7 @@ record it is handed is either applied, refused with the number that decided, or 
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -77,17 +78,18 @@ class TableView(ABC):
     """A reader's own look into a table: what a KTableValueGetter answers, as of the asking row.
 
     Kept up by ``feed``: before the reader's ``process`` the task hands it what the named nodes forwarded in the chunk.
-    ``wants``: those nodes, and whether a row counts from BEFORE what it causes below (a put) or from AFTER it.
+    ``wants``: those nodes, each with what of it: what it PUT into its store, or what it forwarded, which counts from
+    BEFORE what it causes below or from AFTER it.
     """
 
-    BEFORE, AFTER = "before", "after"
-    wants: Mapping[str, str]
+    PUT, BEFORE, AFTER = "put", "before", "after"
+    wants: AbstractSet[tuple[str, str]]
     is_versioned = False
     """Whether ``get`` can be asked as of a time (KTableValueGetter.isVersioned)."""
 
     @abstractmethod
-    def feed(self, forwarded: Mapping[str, Batch]) -> None:
-        """What each of ``wants`` forwarded in this chunk, in order; of a store's owner that is what it put."""
+    def feed(self, seen: Mapping[tuple[str, str], Batch]) -> None:
+        """Each of ``wants`` in this chunk, in order."""
 
     @abstractmethod
     def get(self, asking: Batch, keys: np.ndarray, as_of_ms: np.ndarray | None = None) -> "Found":

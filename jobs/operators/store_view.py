@@ -39,14 +39,14 @@ class StoreView(TableView):
 
     def __init__(self, owner: str, shape: Shape, keys: Keys, clamp: Clamp = Clamp()) -> None:
         self.owner, self.keys, self.clamp = owner, keys, clamp
-        self.wants: Mapping[str, str] = {owner: TableView.BEFORE}
+        self.wants = frozenset({(owner, TableView.PUT)})
         self.table = KeyValues(shape.key, keys, shape.value.arrow_type, is_windowed=shape.window is not None)
         self._observed_ms, self._kept = -1, 0
         self._puts: Batch | None = None
         self._at = np.zeros(0, np.int64)
 
-    def feed(self, forwarded: Mapping[str, Batch]) -> None:
-        puts = recoded(forwarded[self.owner], self.keys)
+    def feed(self, seen: Mapping[tuple[str, str], Batch]) -> None:
+        puts = recoded(seen[self.owner, self.PUT], self.keys)
         puts = puts.where(puts.key >= 0)  # a global table's records come as they are
         self._puts, self._at = puts, self.table.slots.enter(puts.key, puts.window_start_ms, puts.window_end_ms)
 

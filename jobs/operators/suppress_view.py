@@ -27,11 +27,7 @@ class SuppressView(TableView):
 
     def __init__(self, node: SuppressNode, above: TableView, keys: Keys) -> None:
         self.node, self.above, self.keys = node, above, keys
-        self.wants: Mapping[str, str] = {
-            **above.wants,
-            node.inputs[0]: TableView.BEFORE,
-            node.name: TableView.AFTER,
-        }
+        self.wants = {*above.wants, (node.inputs[0], self.BEFORE), (node.name, self.AFTER)}
         shape = node.shape
         self.priors = KeyValues(shape.key, keys, shape.value.arrow_type, is_windowed=shape.window is not None)
         self._wait_ms = node.wait_ms if node.until == "window-closes" else NO_WAIT
@@ -39,10 +35,10 @@ class SuppressView(TableView):
         self._fed: tuple[Batch, Batch] | None = None
         self._at = (np.zeros(0, np.int64), np.zeros(0, np.int64))
 
-    def feed(self, forwarded: Mapping[str, Batch]) -> None:
-        self.above.feed(forwarded)
-        changes = recoded(forwarded[self.node.inputs[0]], self.keys)
-        emitted = recoded(forwarded[self.node.name], self.keys)
+    def feed(self, seen: Mapping[tuple[str, str], Batch]) -> None:
+        self.above.feed(seen)
+        changes = recoded(seen[self.node.inputs[0], self.BEFORE], self.keys)
+        emitted = recoded(seen[self.node.name, self.AFTER], self.keys)
         slots, fed = self.priors.slots, (changes, emitted)
         at = [slots.enter(batch.key, batch.window_start_ms, batch.window_end_ms) for batch in fed]
         self._fed, self._at = fed, (at[0], at[1])

@@ -124,7 +124,7 @@ class VersionedView(TableView):
 
     def __init__(self, owner: str, shape: Shape, keys: Keys, *, history_retention_ms: int) -> None:
         self.owner, self.shape, self.keys = owner, shape, keys
-        self.wants: Mapping[str, str] = {owner: TableView.BEFORE}
+        self.wants = frozenset({(owner, TableView.PUT)})
         self.versions = Versions(keys, shape.value, history_retention_ms)
         self._puts: Batch | None = None
         self._references = np.zeros(0, np.int64)
@@ -132,8 +132,8 @@ class VersionedView(TableView):
         self._counts = self.versions.slots.counts.copy()
         self._journal = versioned.journal_of(0)
 
-    def feed(self, forwarded: Mapping[str, Batch]) -> None:
-        puts = recoded(forwarded[self.owner], self.keys)
+    def feed(self, seen: Mapping[tuple[str, str], Batch]) -> None:
+        puts = recoded(seen[self.owner, self.PUT], self.keys)
         self.versions.reserve(len(puts))
         self._references = self.versions.append(puts.value.all(), puts.valid)
         self._puts, self._is_put = puts, False

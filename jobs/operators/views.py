@@ -41,8 +41,8 @@ class StepView(TableView):
         self.step, self.above, self.keys = step, above, keys
         self.wants, self.is_versioned = above.wants, above.is_versioned
 
-    def feed(self, forwarded: Mapping[str, Batch]) -> None:
-        self.above.feed(forwarded)
+    def feed(self, seen: Mapping[tuple[str, str], Batch]) -> None:
+        self.above.feed(seen)
 
     def get(self, asking: Batch, keys: np.ndarray, as_of_ms: np.ndarray | None = None) -> Found:
         found = self.above.get(asking, keys, as_of_ms)
@@ -65,11 +65,11 @@ class JoinView(TableView):
     def __init__(self, node: TableJoinNode, left: TableView, right: TableView, keys: Keys) -> None:
         self.kind, self.joiner, self.left, self.right, self.keys = node.kind, node.joiner, left, right, keys
         self.is_versioned = node.history == "complete"
-        self.wants: Mapping[str, str] = {**left.wants, **right.wants}
+        self.wants = {*left.wants, *right.wants}
 
-    def feed(self, forwarded: Mapping[str, Batch]) -> None:
-        self.left.feed(forwarded)
-        self.right.feed(forwarded)
+    def feed(self, seen: Mapping[tuple[str, str], Batch]) -> None:
+        self.left.feed(seen)
+        self.right.feed(seen)
 
     def get(self, asking: Batch, keys: np.ndarray, as_of_ms: np.ndarray | None = None) -> Found:
         """Without a complete history, whatever ``as_of_ms``: the join of what both show now."""

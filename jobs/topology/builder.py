@@ -15,7 +15,6 @@ from jobs.topology.topology import Topology
 from state.errors import ConfigError, TopologyError
 from state.serdes import Serde
 
-
 SEMANTICS = ("kafka", "kip")
 
 

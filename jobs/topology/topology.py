@@ -185,9 +185,7 @@ def _in_order(parts: list[SubTopology]) -> tuple[SubTopology, ...]:
     waiting = list(parts)
     while waiting:
         ready = next(
-            part
-            for part in waiting
-            if not any(other is not part and _feeds(other, part) for other in waiting)
+            part for part in waiting if not any(other is not part and _feeds(other, part) for other in waiting)
         )
         waiting.remove(ready)
         ordered.append(ready)

@@ -32,11 +32,12 @@ _KAFKA_ERRORS: dict[type[Exception], str] = {
     NullKey: "java.lang.NullPointerException",
     TopologyError: "org.apache.kafka.streams.errors.TopologyException",
     ConfigError: "java.lang.IllegalArgumentException",
+    TaskFailed: "java.lang.IllegalArgumentException",
 }
 
 
 def kafka_error(error: Exception) -> str:
-    """Kafka's class of exception for one of ours; a bare TaskFailed has none."""
+    """Kafka's class of exception for one of ours."""
     return next(kafka for ours, kafka in _KAFKA_ERRORS.items() if isinstance(error, ours))
 
 

@@ -24,7 +24,7 @@ Row = dict[str, Any]
 class Table(TableView):
     """Puts by cause; a row that asks sees those of smaller causes."""
 
-    wants: Mapping[str, str] = {}
+    wants = frozenset()
 
     def __init__(self, keys: Keys) -> None:
         self.keys, self.puts, self.now = keys, [], {}
@@ -32,7 +32,7 @@ class Table(TableView):
     def put(self, cause: int, key: str, value: str | None, time_ms: int) -> None:
         self.puts.append((cause, int(self.keys.intern(STRING.encode(pa.array([key])))[0]), value, time_ms))
 
-    def feed(self, forwarded: Mapping[str, Batch]) -> None:
+    def feed(self, seen: Mapping[tuple[str, str], Batch]) -> None:
         raise AssertionError("puts are given by put()")
 
     def get(self, asking: Batch, keys: np.ndarray, as_of_ms: np.ndarray | None = None) -> Found:

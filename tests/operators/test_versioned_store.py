@@ -278,7 +278,7 @@ def test_a_view_answers_every_row_as_of_its_place_however_often_it_is_asked(seed
         for put, question in zip(puts, asked, strict=True):
             model.put(*put)
             wanted.append((model.get(question[0], question[2]), model.get(question[0])))
-        view.feed({"t": accepted})
+        view.feed({("t", view.PUT): accepted})
         asking = batch_of(store.keys, asked, first=1, step=2)
         for _ in range(2):
             as_of, latest = view.get(asking, asking.key, asking.time_ms), view.get(asking, asking.key)

@@ -102,7 +102,7 @@ def test_show_changelog_is_every_record_in_order_with_times_as_they_are(run, rep
     columns, _, *records, rest = [line.split() for line in out.splitlines()]
     assert columns == [
         *("partition", "offset", "increment", "cause_offset", "key", "window_start_ms", "window_end_ms", "value"),
-        *("record_time_ms", "stream_time_ms"),
+        *("record_time_ms", "stream_time_ms", "headers", "arrival"),
     ]
     assert records == [
         ["0", "3", "2", "6", "home", "210", "240", "1", "210", "300"],

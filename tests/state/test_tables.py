@@ -79,6 +79,7 @@ def test_an_output_has_a_window_only_when_it_is_windowed():
 
     assert plain.names == [
         "partition", "offset", "increment", "cause_offset", "key", "value", "record_time_ms", "stream_time_ms",
+        "headers", "arrival",
     ]  # fmt: skip
     assert [name for name in windowed.names if name not in plain.names] == ["window_start_ms", "window_end_ms"]
 
