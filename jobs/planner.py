@@ -202,11 +202,11 @@ class Planner:
         return int(task.get("tape_time_ms", NO_TIMESTAMP_MS))
 
     def _meeting_topics(self) -> set[str]:
-        """Topics of which a task reads more than one, so that its own tape time is not theirs."""
+        """Topics that a task reads beside others, so that its own tape time is not theirs; a global table's always."""
         found: set[str] = set()
         for sub in self.topology.sub_topologies:
             topics = [node.topic for node in (*sub.sources, *sub.globals) if not isinstance(node, RepartitionNode)]
-            if len(topics) > 1:
+            if len(topics) > 1 or sub.globals:
                 found |= set(topics)
         return found
 
@@ -269,9 +269,8 @@ class Planner:
         first = 0
         while first < len(unread):
             after = min(first + max_records, len(unread))
-            if (
-                self._meeting_topics() and self.order == "time"
-            ):  # records of one time meet in the order of their queues, which a cut must not part
+            if self._meeting_topics() and self.order == "time":
+                # records of one time meet in the order of their queues, which a cut must not part
                 after = int(np.searchsorted(unread.time_ms, unread.time_ms[after - 1], "right"))
             cut = {topic: dict(partitions) for topic, partitions in cut.items()}
             for row in _last_of_each(unread, first, after):

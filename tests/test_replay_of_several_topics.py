@@ -56,6 +56,25 @@ def test_every_task_sees_all_of_a_global_table_whatever_increment_brought_it(war
     assert got == ["x+1", "y+None", "x+3", "y+2"]
 
 
+@pytest.mark.parametrize("max_records", [1, 2, None])
+def test_records_from_a_repartition_table_meet_a_global_table_at_the_time_of_their_cause(warehouse, max_records):
+    """
+    The task behind the repartition reads no landed topic but the global table's.
+    """
+    rates = records((0, 1, b"x", b"1"), (1, 2, b"y", b"2"), (0, 50, b"x", b"3"), (1, 65, b"y", None))
+    land_records(warehouse, "rates", rates, partitions=2)
+    orders = ((0, 10, b"a", b"x"), (0, 70, b"a", b"y"), (1, 60, b"b", b"x"), (2, 11, b"c", b"y"))
+    land_records(warehouse, "orders", records(*orders), partitions=3)
+    builder = StreamsBuilder()
+    table = builder.global_table("rates", Consumed(STRING, STRING))
+    by_rate = builder.stream("orders", Consumed(STRING, STRING)).select_key("value").repartition()
+    by_rate.left_join(table, lambda order, rate: f"{order}+{rate}", selector="record_key", returns=STRING).to("out")
+
+    got = run(warehouse, builder.build(), max_records=max_records)
+
+    assert sorted(got) == ["x+1", "x+3", "y+2", "y+None"]
+
+
 def test_topics_that_are_joined_must_have_as_many_partitions(warehouse):
     land_records(warehouse, "rates", records((0, 1, b"x", b"1")), partitions=2)
     land_records(warehouse, "orders", records((0, 1, b"x", b"1")), partitions=3)

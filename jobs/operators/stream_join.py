@@ -233,7 +233,7 @@ class StreamJoin(MultiOperator, StatefulOperator):
             of_side = np.flatnonzero(kind % 2 == side)
             values = rows[_KINDS[side]].combine_chunks().take(pa.array(of_side))
             reference[of_side] = heap.append(values) + np.arange(len(of_side))
-        self._stored = _Rows(kind, key, time_ms, sequence, reference)
+        self._stored = _Rows(kind.astype(np.int64), key.astype(np.int64), time_ms, sequence, reference)
         self._load(self._stored.of(np.argsort(sequence)))
 
     def _load(self, stored: _Rows) -> None:

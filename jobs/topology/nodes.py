@@ -174,6 +174,8 @@ class RepartitionNode(Node):
     carries_change: bool = False
     target_of: str | None = None
     is_ours: bool = False
+    has_own_offsets: bool = False
+    """Of a table of ours: operators see its topic and offsets all the same (semantics "kip")."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -50,6 +50,7 @@ def repartitioned(
             partitions=partitions,
             keeps_null_keys=is_ours,
             is_ours=is_ours,
+            has_own_offsets=is_ours and graph.semantics == "kip",
         )
     )
 

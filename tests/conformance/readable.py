@@ -2,7 +2,9 @@
 
 Owns the notation. Rule: a file is exactly what ``written`` makes of what ``read`` found in it, so that stamping changes
 nothing but ``want``. Cells are JSON, topics and operators bare words; ``step``, counted from 0, ties an outcome to the
-record that caused it; no outcome needs no row.
+record that caused it; no outcome needs no row. ``kip says``: results by an example of a KIP, a step of which may be "not
+said". ``want with semantics kip``: what this project does with these semantics, written by hand after the KIP's text,
+where that is something else than ``want``.
 """
 
 import json
@@ -15,6 +17,7 @@ from typing import Any
 
 SCENARIOS = Path(__file__).parents[1] / "scenarios"
 STAMP = "kafka-streams 4.3.0, TopologyTestDriver"
+KIP_WANT = "want with semantics kip"
 _INDENT = "  "
 _NODE = re.compile(r"(?P<id>\w+) += (?P<op>\w+)\((?P<rest>.*)\)")
 
@@ -41,6 +44,8 @@ def parsed(text: str, name: str) -> Line:
         line["note"] = " ".join(sections["note"])
     if "kip says" in sections:
         line["kip_expected"] = _by_step(sections["kip says"], len(line["records"]))
+    if KIP_WANT in sections:
+        line["kip_want"] = _outputs_and_drops(sections[KIP_WANT], len(line["records"]))
     return line | {"result": _result(sections, len(line["records"]))}
 
 
@@ -51,6 +56,8 @@ def written(line: Line) -> str:
     parts += [""] if not line["sensitive"] else ["", f"sensitive: {', '.join(line['sensitive'])}"]
     parts += [f"stamped-by: {STAMP}", *_section("tape", _table(_tape_rows(line["records"])))]
     parts += _want(line["result"])
+    if "kip_want" in line:
+        parts += _section(KIP_WANT, _table(_or_nothing(_output_rows(**line["kip_want"]))))
     if "kip_expected" in line:
         parts += _section("kip says", _table(_output_rows(line["kip_expected"])))
     return "\n".join(parts) + "\n"
@@ -163,8 +170,11 @@ def _want(result: Line) -> list[str]:
     metrics = [f"{name} {_cell(value)}" for name, value in result["metrics"].items() if name != "suppress"]
     for node, numbers in result["metrics"]["suppress"].items():
         metrics += [f"{node} {name} {value}" for name, value in numbers.items()]
-    nothing = [["nothing"]] if len(rows) == 1 else rows
-    return [*_section("want", _table(nothing)), *_section("metrics", metrics)]
+    return [*_section("want", _table(_or_nothing(rows))), *_section("metrics", metrics)]
+
+
+def _or_nothing(rows: list[list[str]]) -> list[list[str]]:
+    return [["nothing"]] if len(rows) == 1 else rows
 
 
 def _output_rows(outputs: list[list[Line] | None], dropped: list[int] | None = None) -> list[list[str]]:
@@ -212,16 +222,23 @@ def _result(sections: dict[str, list[str]], records: int) -> Line:
     if lines[0].startswith("refused at "):
         phase, error = lines[0].removeprefix("refused at ").split(": ")
         return {"phase": phase, "error": error}
-    result: Line = {"outputs": _by_step(lines, records), "dropped": [0] * records}
+    result = _outputs_and_drops(lines, records)
     for row in _outcomes(lines):
         word, _, rest = row["outcome"].partition(" ")
-        if word == "dropped":
-            result["dropped"][int(row["step"])] = int(rest)
         if word == "fails:":
             failed_at = int(row["step"])
             result |= {"phase": "record", "error": rest, "failed_at": failed_at}
             result |= {"outputs": result["outputs"][: failed_at + 1], "dropped": result["dropped"][:failed_at]}
     return result | {"metrics": _metrics(sections["metrics"])}
+
+
+def _outputs_and_drops(lines: list[str], records: int) -> Line:
+    result: Line = {"outputs": _by_step(lines, records), "dropped": [0] * records}
+    for row in _outcomes(lines):
+        word, _, number = row["outcome"].partition(" ")
+        if word == "dropped":
+            result["dropped"][int(row["step"])] = int(number)
+    return result
 
 
 def _metrics(lines: list[str]) -> Line:

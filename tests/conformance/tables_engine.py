@@ -66,9 +66,9 @@ def play_with_tables(scenario: Scenario, *, cuts: str = "none", runner: Runner |
     raise error
 
 
-def play_with_spark(scenario: Scenario, *, cuts: str = "none") -> Result:
+def play_with_spark(scenario: Scenario, *, cuts: str = "none", spark: SparkSession | None = None) -> Result:
     """As ``play_with_tables``, its tasks on Spark; one session serves all scenarios."""
-    return play_with_tables(scenario, cuts=cuts, runner=SparkRunner(_spark()))
+    return play_with_tables(scenario, cuts=cuts, runner=SparkRunner(spark or _spark()))
 
 
 @cache

@@ -36,11 +36,12 @@ Node = dict[str, Any]
 
 
 def translate(topology: dict[str, Any], serdes: Mapping[str, Serde]) -> Topology:
-    """Build the topology; what reaches its output goes to the topic OUTPUT. ``serdes``: of the topics' values.
+    """Build the topology; what reaches its output goes to the topic OUTPUT. ``serdes``: of the topics' values. A
+    topology may name its ``semantics``, which the scenario language does not know.
 
     Raises NotCovered, and what the DSL raises for a topology that it refuses.
     """
-    translation = Translation(topology, serdes)
+    translation = Translation(topology, serdes, StreamsBuilder(topology.get("semantics", "kafka")))
     nodes = topology["nodes"]
     for node in nodes:
         translation.add(node)
@@ -69,7 +70,7 @@ class Translation:
 
     topology: dict[str, Any]
     serdes: Mapping[str, Serde]
-    builder: StreamsBuilder = field(default_factory=StreamsBuilder)
+    builder: StreamsBuilder
     made: dict[str, Any] = field(default_factory=dict)
 
     def add(self, node: Node) -> None:

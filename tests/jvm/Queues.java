@@ -3,7 +3,7 @@ import java.util.Comparator;
 import java.util.PriorityQueue;
 import java.util.Scanner;
 
-/** The order in which PartitionGroup takes from full queues: a line of times a case, queues apart by |, to a line of numbers. */
+/** The order in which PartitionGroup takes from full queues: a line a case, times of each queue, queues apart by |. */
 public class Queues {
     record Queue(int number, ArrayDeque<Long> times) {
         long head() {

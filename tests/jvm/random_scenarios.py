@@ -66,7 +66,10 @@ def scenarios(seed: int, tapes: int) -> list[dict[str, Any]]:
 
 
 def _spoil(dice: Random, nodes: list[Node]) -> None:
-    """One number that Kafka Streams may refuse. (It takes a wait, a limit or the grace of a table join below 0; we do not.)"""
+    """One number that Kafka Streams may refuse.
+
+    Not a wait, a limit or the grace of a table join: it takes those below 0, we do not.
+    """
     names = ("size", "advance", "difference", "gap", "grace", "retention", "before", "after")
     spoiled = [node for node in nodes if node["op"] != "stream_table_join"]
     numbers = [(node, name) for node in spoiled for name in names if name in node]

@@ -15,6 +15,7 @@ from state.buffers import is_valid
 from state.keys import Keys
 from state.records import Batch, Chunk, Values
 from state.serdes import Serde
+from tests.tapes import parse, render, value_of
 
 STRING, LONG = Serde.string(), Serde.long()
 SIDES = ("left", "right")
@@ -158,3 +159,33 @@ def self_joined(join: Join, tape: Sequence[Record]) -> list[Joined]:
         for number, (side, of_side) in enumerate(zip(SIDES, sides, strict=True))
     )
     return _rows(operator.process_all(batches, chunk))
+
+
+def tape_of(text: str) -> list[Record]:
+    """Columns side, key, time_ms, perhaps value (else it is the step)."""
+    return [
+        (row["side"], value_of(row["key"]), value_of(row.get("value", row["step"])), int(row["time_ms"]))
+        for row in parse(text)
+    ]
+
+
+def joined(join: Join, text: str) -> str:
+    """What came of a tape whose steps count from 1, be it in one piece or cut at every step."""
+    columns, tape = ["step", "key", "left", "right", "time_ms"], tape_of(text)
+    whole = play(join, tape).joined
+    assert play(join, tape, increments=range(len(tape))).joined == whole
+    return render([dict(zip(columns, (row[0] + 1, *row[1:]), strict=True)) for row in whole], columns)
+
+
+def many(keys, side: str, *, key: list[str], time_ms: list[int]) -> Batch:
+    """Records of ``side`` whose value is their row."""
+    values = pa.array(np.arange(len(key)))
+    values = values.cast(pa.string()) if side == "left" else values
+    return Batch(
+        cause=np.arange(len(key), dtype=np.int32),
+        key=keys.intern(pa.array(key, pa.string()).cast(pa.binary())),
+        keys=keys,
+        time_ms=np.array(time_ms, np.int64),
+        valid=is_valid(values),
+        value=Values(values),
+    )

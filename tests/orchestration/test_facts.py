@@ -1,9 +1,12 @@
 """Facts: what the checks are told of a topology."""
 
+import pytest
+
 from expectations.facts import FinalOutput, ReplayFacts, Source, SubTopology
 from jobs.topology import Consumed, Serde, StreamsBuilder, Suppressed, TimeWindows
 from orchestration.facts import facts_of_output, replay_facts
 from tests.dagster import shop
+from tests.laws.joined import joined
 
 CLICKS = SubTopology(0, (Source("clicks"),))
 PAGES = SubTopology(1, (Source("open-pages-repartition", "repartition"),))
@@ -38,3 +41,23 @@ def test_an_output_that_lost_its_window_or_never_had_a_suppress_is_not_final():
     counts.suppress(Suppressed.until_window_closes()).to_stream().select_key("record_key").to("plain")
 
     assert replay_facts(builder.build()).final_outputs == ()
+
+
+def test_where_topics_meet_a_sub_topology_has_several_sources_and_a_part_that_comes_back_has_books_of_its_own():
+    facts = replay_facts(joined())
+
+    assert {part.id: [(source.topic, source.kind) for source in part.sources] for part in facts.sub_topologies} == {
+        0: [("orders", "landed"), ("payments", "landed"), ("users", "landed")],
+        1: [
+            ("items", "landed"),
+            ("KTABLE-FK-JOIN-SUBSCRIPTION-REGISTRATION-0000000021-topic", "repartition"),
+            ("by-name-repartition", "repartition"),
+        ],
+        2: [("KTABLE-FK-JOIN-SUBSCRIPTION-RESPONSE-0000000029-topic", "repartition")],
+    }
+    assert facts.final_outputs == (FinalOutput("paid-counts", 0, "sliding", wait_ms=10),)
+
+
+@pytest.mark.parametrize(("output", "through"), [("paid", [0]), ("items-and-names", [0, 1]), ("priced", [0, 1, 2])])
+def test_the_books_of_an_output_are_those_of_every_sub_topology_that_it_came_through(output, through):
+    assert [part.id for part in facts_of_output(joined(), output).sub_topologies] == through
