@@ -131,6 +131,8 @@ class TopologyTestDriver:
         self._taken: list[tuple[np.ndarray, ...]] = []
         self._arrivals = 0
         self._failure: TaskFailed | None = None
+        self._failed_sequence = 0
+        """Number of the record that failed among what its piped record caused."""
         for task in self._tasks:
             task.resume({}, {})
             task.chunk_records = chunk_records or task.chunk_records
@@ -291,8 +293,11 @@ class TopologyTestDriver:
             order = np.lexsort((send, self._causes.sequence(number), arrival))
             arrival, number, send, source = arrival[order], number[order], send[order], source[order]
         if self._failure is not None:
-            end = int(np.searchsorted(arrival, self._failure.arrival, "right"))
-            arrival, number, send, source = arrival[:end], number[:end], send[:end], source[:end]
+            sequence = self._causes.sequence(number)
+            last = self._failure.arrival
+            happens = (arrival < last) | ((arrival == last) & (sequence <= self._failed_sequence))
+            arrival, number, send, source = (column[happens] for column in (arrival, number, send, source))
+            tables = [table.slice(0, int((source == place).sum())) for place, table in enumerate(tables)]
         used = np.zeros(len(tables), np.int64)
         for first in range(0, len(source), task.chunk_records):
             part = slice(first, first + task.chunk_records)
@@ -317,6 +322,7 @@ class TopologyTestDriver:
             failed.arrival = int(arrival[failed.cause_row])
             if self._failure is None or failed.arrival < self._failure.arrival:
                 self._failure = failed
+                self._failed_sequence = int(self._causes.sequence(number)[failed.cause_row])
         self._collect(task.sub_topology, arrival, result.outputs)
         self._exchange(task, arrival, number, with_sends(result, send, task.sub_topology.level))
         self._book(arrival, result.dropped, result.dead_letters)

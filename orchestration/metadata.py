@@ -118,11 +118,10 @@ def _books(report: IncrementReport, sub: SubTopology) -> Metadata:
 def _emitted(report: IncrementReport, table: Table) -> Metadata:
     if isinstance(table.node, SinkNode):
         return {"records_emitted": report.outputs[table.node.topic]}
-    if isinstance(table.node, SuppressNode):
-        numbers = report.operators.get(table.node.name, {})
-        names = {"emitted": "results_emitted", "count_current": "buffer_count"}
-        return {names.get(name, f"buffer_{name}"): number for name, number in numbers.items() if number is not None}
-    return {}
+    numbers = report.operators.get(table.node.name, {}) if table.kind == "state" else {}
+    kind = "buffer" if isinstance(table.node, SuppressNode) else "records"
+    names = {"emitted": "results_emitted", "count_current": "buffer_count"}
+    return {names.get(name, f"{kind}_{name}"): number for name, number in numbers.items() if number is not None}
 
 
 def _lateness(report: IncrementReport) -> Metadata:

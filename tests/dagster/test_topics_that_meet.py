@@ -3,17 +3,35 @@
 import dagster as dg
 
 from orchestration.definitions import replay_definitions
-from orchestration.lineage import tables_of
 from orchestration.resources import LocalEngine
 from tests.dagster.conftest import numbers, passed, told, versions
 from tests.laws.joined import PARTITIONS, TOPICS, joined, tapes
 from tests.planted import plant
 
 FIRST = "increment-1-epoch-0"
+SEED, RECORDS = 4, 40
+QUESTIONS = "repartition/KTABLE-FK-JOIN-SUBSCRIPTION-REGISTRATION-0000000021-topic"
+ANSWERS = "repartition/KTABLE-FK-JOIN-SUBSCRIPTION-RESPONSE-0000000029-topic"
+TABLES = (
+    *(
+        f"state/{store}"
+        for store in ("users", "unique-store", "with-user-Buffer", "KSTREAM-OUTERTHIS-0000000013-store")
+    ),
+    *(f"state/{store}" for store in ("paid-counts", "paid-final-store", "newest", "items", "users-by-name")),
+    *("state/KTABLE-FK-JOIN-SUBSCRIPTION-STATE-STORE-0000000025", "state/calm-store", "state/priced"),
+    *(QUESTIONS, ANSWERS, "repartition/by-name-repartition"),
+    *(f"outputs/{name}" for name in ("orders-with-users", "orders-and-users", "paid", "paid-counts", "priced")),
+    *(f"outputs/{name}" for name in ("orders-or-users", "users-by-name", "items-and-names")),
+)
+CHECKS = (
+    "paid-counts: one_final_result_per_key_and_window",
+    "paid-counts: no_final_result_before_its_window_closed",
+    *(f"{name.partition('/')[2]}: the_books_balance" for name in TABLES if name.startswith("outputs/")),
+)
 
 
 def test_every_part_is_told_in_one_run_and_what_comes_back_stands_below_what_was_asked(warehouse):
-    for topic, records in tapes(4, 40).items():
+    for topic, records in tapes(SEED, RECORDS).items():
         plant(warehouse, topic, records, partitions=PARTITIONS)
     definitions = replay_definitions(
         joined(), pipeline="meet", warehouse=warehouse, engine=LocalEngine(), check_engine="plain", idle="proceed"
@@ -22,10 +40,14 @@ def test_every_part_is_told_in_one_run_and_what_comes_back_stands_below_what_was
     with dg.DagsterInstance.ephemeral() as instance:
         result = definitions.resolve_job_def("meet_replay").execute_in_process(instance=instance)
 
-    topology = joined()
-    tables = [f"meet/{table.name}" for sub in topology.sub_topologies for table in tables_of(topology, sub)]
-    assert versions(result) == dict.fromkeys(tables, [FIRST])
-    assert {f"meet/landed/{topic}" for topic in TOPICS} == {
-        observation.asset_key.to_user_string() for observation in result.get_asset_observation_events_of_run()
+    assert versions(result) == {f"meet/{name}": [FIRST] for name in TABLES}
+    observed = [
+        event.asset_observation_data.asset_observation.asset_key for event in result.get_asset_observation_events()
+    ]
+    assert sorted(key.path[-1] for key in observed) == sorted(TOPICS)
+    assert passed(result) == dict.fromkeys(CHECKS, True)
+    (unique,) = told(result)["meet/state/unique-store"]
+    assert numbers(unique, "records_forwarded", "records_duplicates") == {  # a at 97 and 97
+        "records_forwarded": 5,
+        "records_duplicates": 1,
     }
-    assert passed(result) == {}
