@@ -180,7 +180,7 @@ def _newest(place: Place, batch: Batch, chunk: Chunk) -> Batch:
     if batch.latest is None or not place.above[0].is_versioned:
         return batch
     skipped = _rows(~batch.latest)
-    chunk.drop(place.node, batch, Drops("out-of-order", skipped, np.ones(len(skipped), np.bool_)))
+    chunk.drop(place.node, batch, Drops("out-of-order-version", skipped, np.ones(len(skipped), np.bool_)))
     return batch.where(batch.latest)
 
 

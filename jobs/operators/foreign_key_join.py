@@ -122,7 +122,7 @@ class ForeignKeyJoin(MultiOperator, StatefulOperator):
         self._drop(batch, has_no_key, "null-key", chunk)
         if batch.latest is not None and self.place.above[-1].is_versioned:
             refused = has_no_key | ~batch.latest
-            self._drop(batch, ~has_no_key & ~batch.latest, "out-of-order", chunk)
+            self._drop(batch, ~has_no_key & ~batch.latest, "out-of-order-version", chunk)
         chunk.applied[batch.cause[~refused]] = True
         return batch.key, batch.time_ms, batch.valid, refused
 

@@ -217,7 +217,7 @@ class SuppressNode(Node):
     or "time-limit" (``wait_ms``: how long a key's changes wait).
 
     ``when_full``: "emit-early", "shut-down" or "spill". ``is_strict_final``: never a second final result of a window,
-    where Kafka may emit one at the closing millisecond (semantics "kip").
+    where Kafka may emit one at the closing millisecond.
     """
 
     store: str

@@ -164,7 +164,7 @@ def test_an_out_of_order_change_of_a_versioned_table_is_refused(kind):
     found = operator.process(batch_of(keys, tape, with_old=True, latest=True), chunk)
 
     assert [row["cause"] for row in rows_of(found, SUBSCRIPTION.value)] == [0, 2]
-    assert refusals(chunk) == [(1, "out-of-order")]
+    assert refusals(chunk) == [(1, "out-of-order-version")]
     assert chunk.applied.tolist() == [True, False, True]
 
 

@@ -188,7 +188,7 @@ def test_an_out_of_order_change_of_a_versioned_table_is_refused():
 
     got = [(answer["cause"], answer["key"], answer["right"], answer["time"]) for answer in answers]
     assert got == [(0, "a", None, 10), (1, "a", "x", 20), (3, "b", "x", 20)]
-    assert dropped == [(2, "out-of-order")]
+    assert dropped == [(2, "out-of-order-version")]
 
 
 def test_an_answer_goes_to_the_partition_of_its_left_record():

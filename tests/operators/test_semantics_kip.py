@@ -1,4 +1,4 @@
-"""``StreamsBuilder(semantics="kip")``: final results once and complete, wherever a KIP promises more than Kafka keeps."""
+"""``StreamsBuilder(semantics="kip")``: final results once and complete, where a KIP promises more than Kafka keeps."""
 
 from collections import Counter
 from typing import Any
