@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
 
 PLAY = """
@@ -19,6 +21,7 @@ print("\\n".join(failures) or f"{len(SCENARIOS)} passed")
 """
 
 
+@pytest.mark.slow
 def test_every_golden_passes_without_compiled_kernels():
     """
     Warnings are off: unsigned hashes wrap, which NumPy remarks upon and Numba does not.

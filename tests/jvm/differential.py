@@ -39,12 +39,16 @@ def failures(oracle: Oracle, lines: Sequence[Line]) -> Iterator[tuple[Line, str]
 
 def made_small(oracle: Oracle, line: Line) -> Line:
     """The smallest scenario found on which the two differ, and that Kafka Streams ends as it ends ``line``."""
-    phase = line["result"].get("phase")
+    ending = _ending(line)
 
     def failing(candidates: Sequence[Line]) -> list[Line]:
-        return [found for found, _ in failures(oracle, candidates) if found["result"].get("phase") == phase]
+        return [found for found, _ in failures(oracle, candidates) if _ending(found) == ending]
 
     return shrunk(line, failing)
+
+
+def _ending(line: Line) -> tuple[str | None, str | None]:
+    return line["result"].get("phase"), line["result"].get("error")
 
 
 def written(line: Line, directory: Path) -> Path:

@@ -84,7 +84,7 @@ class _Growth:
     """A topology that grows by one operator at a time.
 
     ``may_fail``: a record may end the run. What a record did before it failed is compared, so such a topology has no
-    branches, in which one would have run and another not, and one suppress at most.
+    branches, in which one would have run and another not, one suppress at most, and grows no more.
     """
 
     dice: Random
@@ -105,10 +105,6 @@ class _Growth:
     def _suppresses(self) -> bool:
         return any(node["op"] == "suppress" for node in self.nodes)
 
-    def _is_rare(self, chance: float) -> bool:
-        """As the dice say, but never where a record may end the run."""
-        return not self.may_fail and self.dice.random() < chance
-
     @property
     def has_offsets(self) -> bool:
         """Only a deduplicate looks at them; the size of a suppress buffer depends on a record's topic, so not both."""
@@ -116,14 +112,17 @@ class _Growth:
 
     def output(self) -> str:
         """Mostly the last one."""
-        return self.dice.choice(self.made).id if self._is_rare(0.1) else self.made[-1].id
+        is_last = self.may_fail or self.dice.random() < 0.9
+        return self.made[-1].id if is_last else self.dice.choice(self.made).id
 
     def grow(self) -> None:
         self._source()
         if self.dice.random() < 0.05:
             self._add("global_table", topic="global", **self._store())
         for _ in range(self.dice.choice([0, 1, 1, 2, 2, 3, 4, 6])):
-            self._step(self.dice.choice(self.made) if self._is_rare(0.15) else self.made[-1])
+            if self.may_fail:
+                return
+            self._step(self.dice.choice(self.made) if self.dice.random() < 0.15 else self.made[-1])
 
     def _add(self, op: str, *inputs: Made | str, **parameters: Any) -> str:
         names = [made.id if isinstance(made, Made) else made for made in inputs]
@@ -150,7 +149,7 @@ class _Growth:
     def _new_stream(self) -> Made:
         """Sometimes of a topic that is read already."""
         known = [topic for topic, kind in self.topics.items() if kind == "stream"]
-        if known and self._is_rare(0.2):
+        if known and self.dice.random() < 0.2:
             return self._stream("stream", topic=self.dice.choice(known))
         return self._stream("stream", topic=self._topic("stream"))
 
@@ -196,10 +195,9 @@ class _Growth:
 
     def _table_steps(self, made: Made) -> list[tuple[Any, int]]:
         steps = [(self._filter, 2), (self._map_values, 2), (self._to_stream, 2), (self._group_table, 3)]
-        if not self.may_fail:
-            steps += [(self._suppress, 3 if made.window is None else 6)]
+        steps += [(self._suppress, 3 if made.window is None else 6)]
         if made.window is not None:
-            return steps if self.may_fail else [*steps, (self._windowed_join, 2)]
+            return [*steps, (self._windowed_join, 2)]
         return [*steps, (self._table_table_join, 4), (self._foreign_key_join, 3), (self._joined_by_stream, 2)]
 
     def _filter(self, made: Made) -> Made:
@@ -226,11 +224,11 @@ class _Growth:
     def _other_stream(self, made: Made) -> Made:
         """Of plain keys; sometimes the same one."""
         known = [other for other in self.made if not other.is_table and other.window is None]
-        return self.dice.choice(known) if known and self._is_rare(0.4) else self._new_stream()
+        return self.dice.choice(known) if known and self.dice.random() < 0.4 else self._new_stream()
 
     def _other_table(self, made: Made) -> Made:
         known = [other for other in self.made if other.is_table and other.window is None]
-        return self.dice.choice(known) if known and self._is_rare(0.3) else self._new_table()
+        return self.dice.choice(known) if known and self.dice.random() < 0.3 else self._new_table()
 
     def _to_stream(self, made: Made) -> Made:
         return self._stream("to_stream", made, window=made.window)
@@ -250,7 +248,7 @@ class _Growth:
         if self.dice.random() < 0.5:
             more["retention"] = keep_ms + self.dice.choice([0, 1, 10, 1_000, 100_000]) * self.scale
         table = self._table("aggregate", window, window=kind, function=function, **more)
-        return self._suppress(table) if self._is_rare(0.4) else table
+        return self._suppress(table) if self.dice.random() < 0.4 else table
 
     def _grouped(self, made: Made) -> str:
         if self.dice.random() < 0.7:

@@ -1,0 +1,80 @@
+"""What random scenarios are made of, and how a failing one is made small; Kafka Streams is not asked."""
+
+from collections import Counter
+
+from tests.conformance.translation import OPERATORS
+from tests.jvm.random_scenarios import scenarios
+from tests.jvm.shrinking import shrunk
+
+LINES = [scenarios(seed, 1)[0] for seed in range(600)]
+
+
+def test_a_seed_always_makes_the_same_scenarios():
+    assert scenarios(7, 3) == scenarios(7, 3)
+    assert scenarios(7, 3) != scenarios(8, 3)
+
+
+def test_every_operator_of_the_language_is_drawn():
+    drawn = Counter(node["op"] for line in LINES for node in line["topology"]["nodes"])
+
+    assert drawn.keys() == OPERATORS.keys()
+    assert min(drawn.values()) > 10
+
+
+def test_every_kind_of_window_join_store_and_emission_is_drawn():
+    nodes = [node for line in LINES for node in line["topology"]["nodes"]]
+
+    kinds = Counter((node["op"], node["type"]) for node in nodes if "type" in node)
+    choices = ("emit", "retention", "versioned", "materialized", "full", "grace", "max_bytes")
+
+    assert len(kinds) == 4 + 2 + 3 + 2 + 3
+    assert min(kinds.values()) > 10
+    for choice in choices:
+        assert sum(choice in node for node in nodes) > 10, choice
+
+
+def test_tapes_have_ties_late_records_nulls_and_jumps():
+    found = Counter()
+    for records in (line["records"] for line in LINES):
+        times = [record["ts"] for record in records]
+        found["tie"] += len(set(times)) < len(times)
+        found["late"] += times != sorted(times)
+        found["null key"] += any(record["key"] is None for record in records)
+        found["null value"] += any(record["value"] is None for record in records)
+        found["jump"] += bool(times) and max(times) > min(times) + 100
+
+    assert min(found.values()) > 100
+
+
+def test_a_failing_scenario_is_made_as_small_as_its_failure_allows():
+    """
+    It fails while a filter reads a record of the value 2.
+    """
+    nodes = [
+        {"id": "a", "op": "stream", "topic": "x"},
+        {"id": "b", "op": "stream", "topic": "y"},
+        {"id": "c", "op": "map_values", "inputs": ["a"], "mapper": "identity"},
+        {"id": "d", "op": "filter", "inputs": ["c"], "predicate": "true"},
+        {"id": "e", "op": "merge", "inputs": ["d", "b"]},
+    ]
+    records = [{"topic": "xy"[n % 2], "key": "k", "value": n, "ts": n} for n in range(20)]
+    line = {"name": "n", "topology": {"nodes": nodes, "output": "e", "store": "rocksdb"}, "records": records}
+
+    def failing(candidates):
+        return [
+            candidate
+            for candidate in candidates
+            if any(node["op"] == "filter" for node in candidate["topology"]["nodes"])
+            and any(record["value"] == 2 for record in candidate["records"])
+        ]
+
+    got = shrunk(line, failing)
+
+    assert got["topology"] == {
+        "nodes": [
+            {"id": "a", "op": "stream", "topic": "x"},
+            {"id": "d", "op": "filter", "inputs": ["a"], "predicate": "true"},
+        ],
+        "output": "d",
+    }
+    assert got["records"] == [{"topic": "x", "key": "k", "value": 2, "ts": 2}]
