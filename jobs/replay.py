@@ -169,8 +169,8 @@ class _Pipeline:
                 queues.append(self._landed_queue(plan, len(queues), landed[source.topic], partition))
             else:
                 queues.append(exchange.queue(len(queues), source.topic, partition, is_topic=not source.is_ours))
-        for name in wiring.imports:
-            queues.append(exchange.queue(len(queues), name, partition, is_topic=False))
+        for imported in wiring.imports:
+            queues.append(exchange.queue(len(queues), imported.name, partition, is_topic=False))
         number = len(queues)
         for place, table in enumerate(sub.globals):
             queues += [
@@ -218,7 +218,7 @@ class _Pipeline:
     def _imported(self, sub: SubTopology, partition: int, state: dict[str, list[DataFile]]) -> dict[str, ImportedStore]:
         """Stores of earlier parts of the sub-topology that nodes of this one look into."""
         found = {}
-        for name in wirings(self.topology)[sub.id].imports:
+        for name in {imported.node for imported in wirings(self.topology)[sub.id].imports if imported.when}:
             store = self.topology.graph.store_of(self.topology.graph.nodes[name])
             earlier = None if store is None else self.topology.sub_topology_of(store)
             if store is None or earlier is None:

@@ -14,7 +14,7 @@ from jobs.meeting import meet
 from jobs.operators import MultiOperator, Operator, TableView
 from jobs.task_tables import export_table, output_table, repartition_table
 from jobs.topology.nodes import Node, RepartitionNode, SinkNode, SourceNode
-from jobs.wiring import Edge, Wiring
+from jobs.wiring import Edge, Import, Wiring
 from state.keys import Keys
 from state.records import Batch, Chunk
 
@@ -38,10 +38,15 @@ class Running:
         self._forwarded: dict[str, Batch] = {}
         self._sent: dict[str, Batch] = {}
         self._tables: dict[str, pa.Table] = {}
+        self._viewed: dict[tuple[str, str], Batch] = {}
+        """What an earlier part handed on for views, by node and when."""
         self._left = {name: len(edges) for name, edges in self.wiring.children.items()}
 
     def run(self, batches: dict[str, Batch]) -> None:
         """``batches``: records by source."""
+        for imported in self.wiring.imports:
+            if imported.when:
+                self._viewed[imported.node, imported.when] = batches.pop(imported.name)
         for source, batch in batches.items():
             self._forward(source, batch)
         for node in self.wiring.sub_topology.nodes:
@@ -65,6 +70,8 @@ class Running:
         return operator.process(inputs[0], self.chunk)
 
     def _seen(self, name: str, when: str) -> Batch:
+        if (name, when) in self._viewed:
+            return self._viewed[name, when]
         operator = self.operators.get(name)
         if when == TableView.PUT and operator is not None and operator.puts is not None:
             return self.wiring.put(operator.puts, name)
@@ -83,18 +90,22 @@ class Running:
         edges = self.wiring.children.get(name, ())
         if not edges and not self.wiring.readers.get(name):
             self.chunk.applied[batch.cause] = True
-            return
         for edge in edges:
             child = self.wiring.graph.nodes[edge.child]
             if isinstance(child, RepartitionNode):
                 self._send(child, self.wiring.below(batch, edge))
                 self._left[name] -= 1
-        if self._left.get(name) or self.wiring.readers.get(name):
+        if self._left.get(name) or self.wiring.readers.get(name) or any(e.node == name for e in self.wiring.exports):
             self._forwarded[name] = batch
-        if name in self.wiring.exports:
-            self._sent[name] = self.wiring.exported(batch, name)
-            self._tables[name] = export_table(batch, self.chunk)
-            self.chunk.applied[batch.cause] = True
+        for export in self.wiring.exports:
+            if export.node == name:
+                self._export(export, batch)
+
+    def _export(self, export: Import, batch: Batch) -> None:
+        batch = self._seen(export.node, export.when) if export.when else self.wiring.exported(batch, export.node)
+        self._sent[export.name] = batch
+        self._tables[export.name] = export_table(batch, self.chunk)
+        self.chunk.applied[batch.cause] = True
 
     def _send(self, node: RepartitionNode, batch: Batch) -> None:
         self.chunk.applied[batch.cause] = True
@@ -105,7 +116,7 @@ class Running:
 
     def exchanged(self) -> tuple[dict[str, pa.Table], dict[str, pa.Table]]:
         """Repartition tables by topic and exports by node, with the order in which their rows were sent."""
-        names = list(self._sent)
+        names, exported = list(self._sent), {export.name for export in self.wiring.exports}
         which, row = meet([self._sent[name] for name in names])
         repartitions: dict[str, pa.Table] = {}
         exports: dict[str, pa.Table] = {}
@@ -114,7 +125,7 @@ class Running:
             mine = which == number
             send[row[mine]] = np.flatnonzero(mine)
             table = self._tables[name].append_column("send", pa.array(send))
-            (exports if name in self.wiring.exports else repartitions)[name] = table
+            (exports if name in exported else repartitions)[name] = table
         return repartitions, exports
 
 

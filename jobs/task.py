@@ -74,10 +74,15 @@ class Task:
         self.wiring = wirings(topology)[sub_topology.id]
         self.sources: tuple[Node, ...] = (
             *sub_topology.sources,
-            *(self.graph.nodes[name] for name in self.wiring.imports),
+            *(self.graph.nodes[imported.node] for imported in self.wiring.imports),
             *sub_topology.globals,
         )
         """What a chunk's rows may be from: topics, then imports, then global tables."""
+        self.source_names: tuple[str, ...] = (
+            *(source.name for source in sub_topology.sources),
+            *(imported.name for imported in self.wiring.imports),
+            *(table.name for table in sub_topology.globals),
+        )
         self.operators: dict[str, Operator] = {}
         self.views: list[TableView] = []
         self._decoder = Decoder()
@@ -208,16 +213,16 @@ class Task:
         readable = np.ones(n, np.bool_)
         reasons: dict[int, dict[int, str]] = {}
         batches: dict[str, Batch] = {}
-        for number, source in enumerate(self.sources):
+        for number, (name, source) in enumerate(zip(self.source_names, self.sources, strict=True)):
             rows = input_.rows(number)
             if number < topics or isinstance(source, GlobalTableNode):
                 batch, bad, why = self._decoder.decode(source, input_.tables[number], rows)
                 readable[rows] = ~bad
-                batches[source.name] = batch.where(~bad & (batch.time_ms >= 0))
+                batches[name] = batch.where(~bad & (batch.time_ms >= 0))
                 if number < topics:
                     reasons[number] = why
             else:
-                batches[source.name] = import_batch(input_.tables[number], rows, self._keys[source.name])
+                batches[name] = import_batch(input_.tables[number], rows, self._keys[source.name])
         takes = readable & (time_ms >= 0) & is_record & self._is_topic(input_)
         before, stream_time = self._advance(time_ms, takes)
         tape_time = np.maximum.accumulate(
@@ -307,7 +312,7 @@ def empty_input(task: Task) -> Input:
     for number, source in enumerate(task.sources):
         if isinstance(source, RepartitionNode) and source.carries_change:
             tables[number] = nothing.append_column("old", pa.array([], pa.binary()))
-        if source.name in task.wiring.imports:
+        if task.source_names[number] in {imported.name for imported in task.wiring.imports}:
             tables[number] = nothing.set_column(3, "value", pa.array([], source.shape.value.arrow_type))
     return Input(np.zeros(0, np.int16), tuple(tables))
 

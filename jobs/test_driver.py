@@ -126,7 +126,7 @@ class TopologyTestDriver:
             node.topic: node for node in topology.graph.nodes.values() if isinstance(node, SourceNode | GlobalTableNode)
         }
         self._piped: dict[str, list[_Piped]] = {topic: [] for topic in self._sources}
-        self._tapes = {(task.sub_topology.id, source.name): _Tape() for task in self._tasks for source in task.sources}
+        self._tapes = {(task.sub_topology.id, source): _Tape() for task in self._tasks for source in task.source_names}
         self._causes = Causes()
         self._taken: list[tuple[np.ndarray, ...]] = []
         self._arrivals = 0
@@ -264,7 +264,7 @@ class TopologyTestDriver:
             return
         node, arrival = self._sources[topic], np.array([row.arrival for row in rows], np.int64)
         for task in self._tasks:
-            if node not in task.sources or node.name in task.wiring.imports:
+            if node not in (*task.sub_topology.sources, *task.sub_topology.globals):
                 continue
             tape = self._tapes[task.sub_topology.id, node.name]
             numbers = range(tape.next_offset, tape.next_offset + len(rows))
@@ -284,7 +284,7 @@ class TopologyTestDriver:
 
     def _run_task(self, task: Task) -> None:
         """Everything that waits for one task, in the order of causes."""
-        waiting = [self._tapes[task.sub_topology.id, source.name].take() for source in task.sources]
+        waiting = [self._tapes[task.sub_topology.id, source].take() for source in task.source_names]
         empty = empty_input(task)
         tables = [empty.tables[n] if table is None else table for n, (table, *_) in enumerate(waiting)]
         arrival, number, send = (np.concatenate([columns[n] for columns in waiting]) for n in (1, 2, 3))
@@ -349,7 +349,7 @@ class TopologyTestDriver:
         for name, table in result.exports.items():
             cause = table["cause"].to_numpy()
             for reader in self._tasks:
-                if name in reader.wiring.imports:
+                if name in {imported.name for imported in reader.wiring.imports}:
                     tape = self._tapes[reader.sub_topology.id, name]
                     rows = table.drop_columns(["cause", "send"])
                     tape.add(rows, arrival[cause], number[cause], table["send"].to_numpy())

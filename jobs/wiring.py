@@ -33,10 +33,24 @@ Wants = Mapping[str, Sequence[Iterable[tuple[str, str]]]]
 """``TableView.wants`` of the views of every node that looks into tables."""
 
 
-class Wiring:
-    """``exports``: nodes whose records a later part of the same sub-topology reads."""
+@dataclass(frozen=True)
+class Import:
+    """What a later part of a sub-topology is handed of ``node``: the records that its children there get (``when`` ""),
+    or what views see of it (TableView.PUT, BEFORE or AFTER).
+    """
 
-    def __init__(self, graph: Graph, sub_topology: SubTopology, wants: Wants, exports: tuple[str, ...] = ()) -> None:
+    node: str
+    when: str = ""
+
+    @property
+    def name(self) -> str:
+        return f"{self.node}.{self.when}" if self.when else self.node
+
+
+class Wiring:
+    """``exports``: what later parts of the same sub-topology are handed (see ``imports``)."""
+
+    def __init__(self, graph: Graph, sub_topology: SubTopology, wants: Wants, exports: tuple[Import, ...] = ()) -> None:
         self.graph, self.sub_topology = graph, sub_topology
         here = {node.name for node in sub_topology.nodes}
         self.children: dict[str, list[Edge]] = {}
@@ -49,22 +63,21 @@ class Wiring:
                 self.ways.setdefault(above, []).append(edge)
                 if above in here if isinstance(node, RepartitionNode) else node.name in here:
                     self.children.setdefault(above, []).append(edge)
-        for reader, its_views in wants.items():
-            for name in (name for wanted in its_views for name, _ in wanted if reader in here):
+        looks: set[tuple[str, str]] = set()
+        for reader in here & set(wants):
+            looks |= {look for wanted in wants[reader] for look in wanted}
+            for name in {name for wanted in wants[reader] for name, _ in wanted}:
                 self.readers.setdefault(name, set()).add(reader)
-        self.imports = tuple(
-            name
-            for name in graph.nodes
-            if name not in here
-            and name not in [table.name for table in sub_topology.globals]
-            and (self.readers.get(name) or any(edge.child in here for edge in self.children.get(name, ())))
+        globals_ = [table.name for table in sub_topology.globals]
+        elsewhere = [name for name in graph.nodes if name not in here and name not in globals_]
+        self.imports = (
+            *(Import(name) for name in elsewhere if self.children.get(name)),
+            *(Import(name, when) for name in elsewhere for other, when in sorted(looks) if other == name),
         )
-        """Nodes of an earlier part of the same sub-topology whose records are read here."""
+        """What earlier parts of the same sub-topology hand on to this one."""
         self.exports = exports
-        for name in exports:
-            self.readers.setdefault(name, set()).add(EXCHANGE)
         below = self._reached()
-        self.marked = {name for name in {*self.children, *self.readers} if self._meets_again(name, below)}
+        self.marked = {name for name in graph.nodes if self._meets_again(name, below)}
 
     def _reached(self) -> dict[str, set[str]]:
         """Nodes below each node, itself included."""
@@ -83,7 +96,8 @@ class Wiring:
         return {node.name for node in self.sub_topology.sources}
 
     def _next(self, name: str) -> list[str]:
-        return [*(edge.child for edge in self.children.get(name, ())), *sorted(self.readers.get(name, ()))]
+        sent = [EXCHANGE for export in self.exports if export.node == name]
+        return [*(edge.child for edge in self.children.get(name, ())), *sorted(self.readers.get(name, ())), *sent]
 
     def _meets_again(self, name: str, below: dict[str, set[str]]) -> bool:
         seen: set[str] = set()
@@ -107,11 +121,9 @@ class Wiring:
         return self._at(batch, name, 0 if when != TableView.AFTER else len(self.ways.get(name, ())) + 1)
 
     def exported(self, batch: Batch, name: str) -> Batch:
-        """What a later part is handed of the batch that ``name`` forwards: when the first child there would have it, or
-        before all children where that part only looks into the table.
-        """
-        later = [edge for edge in self.ways.get(name, ()) if edge not in self.children.get(name, ())]
-        return self.below(batch, later[0]) if later else self.seen(batch, name, TableView.BEFORE)
+        """What a later part is handed of the batch that ``name`` forwards: when its first child there would have it."""
+        later = [edge for edge in self.ways[name] if edge not in self.children.get(name, ())]
+        return self.below(batch, later[0])
 
     def put(self, batch: Batch, name: str) -> Batch:
         """What a view sees of puts that are not forwarded: each before all that its record makes the node forward."""
@@ -147,6 +159,7 @@ def wire(topology: Topology, wants: Wants) -> dict[int, Wiring]:
             wired[other.id] for other in topology.sub_topologies if other.kafka_id == sub.kafka_id and other.id in wired
         ]
         here = {node.name for node in sub.nodes}
-        exports = dict.fromkeys(name for wiring in later for name in wiring.imports if name in here)
+        imported = (found for wiring in later for found in wiring.imports)
+        exports = dict.fromkeys(found for found in imported if found.node in here)
         wired[sub.id] = Wiring(topology.graph, sub, wants, tuple(exports))
     return wired

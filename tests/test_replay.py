@@ -140,7 +140,7 @@ def test_a_full_strict_buffer_ends_the_run_and_names_what_would_have_sufficed(tm
 
     assert error.value.place == "final, key 'b', window 0 to 10"
     assert error.value.got == "2 records"
-    assert "raise the limit to at least 2 records" in error.value.next_step
+    assert error.value.next_step == "allow 2 records at least, spill to disk, or use no bound"
     assert error.value.__notes__ == ["in task 0_0 of increment 1"]
 
 
