@@ -313,7 +313,8 @@ def empty_input(task: Task) -> Input:
         if isinstance(source, RepartitionNode) and source.carries_change:
             tables[number] = nothing.append_column("old", pa.array([], pa.binary()))
         if task.source_names[number] in {imported.name for imported in task.wiring.imports}:
-            tables[number] = nothing.set_column(3, "value", pa.array([], source.shape.value.arrow_type))
+            none = pa.array([], source.shape.value.arrow_type)
+            tables[number] = nothing.set_column(3, "value", none).append_column("old", none)
     return Input(np.zeros(0, np.int16), tuple(tables))
 
 

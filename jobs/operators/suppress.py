@@ -18,17 +18,15 @@ import pyarrow as pa
 from jobs.kernels import suppress, suppress_early
 from jobs.operators.operator import Clocks, Place, StatefulOperator, marked
 from jobs.operators.suppress_entries import Entries
-from jobs.operators.suppress_final import FinalOnce
 from jobs.topology.nodes import SuppressNode
 from state.buffers import is_valid
 from state.errors import BufferFull
-from state.records import Batch, Chunk, Drops, Values
+from state.records import Batch, Chunk, Values
 from state.serdes import Serde
 from state.stores.slots import LIVE_COUNT
 from state.stores.spilling_heap import SpillingHeap
 
 UNBOUNDED = 2**63 - 1
-WINDOW_IS_FINAL = "window-is-final"
 
 
 class Suppress(StatefulOperator):
@@ -37,7 +35,6 @@ class Suppress(StatefulOperator):
     the record; "emit-early" (of a time limit only) lets the oldest entries go; "spill" keeps at most so many values and
     so many of their bytes in memory, the others in a temporary file, and emits what an unbounded buffer would (keys and
     times stay in memory, about 100 bytes an entry).
-    ``is_strict_final``: never a second result of a window (jobs/operators/suppress_final.py).
     """
 
     def __init__(
@@ -50,7 +47,6 @@ class Suppress(StatefulOperator):
         max_records: int = UNBOUNDED,
         max_bytes: int = UNBOUNDED,
         when_full: str = "shut-down",
-        is_strict_final: bool = False,
     ) -> None:
         super().__init__(place)
         self.wait_ms, self.is_final, self.when_full = wait_ms, until == "window-closes", when_full
@@ -64,7 +60,6 @@ class Suppress(StatefulOperator):
             counts_bytes=place.counts_bytes or self.limits[1] != UNBOUNDED,
             memory=(max_records, max_bytes) if spills else None,
         )
-        self.once = FinalOnce(place, wait_ms) if is_strict_final and self.is_final else None
         self.totals = np.zeros(11, np.int64)
         self.totals[[suppress.STREAM_TIME, suppress.FULL_ROW]] = -1
         self.emitted, self.overtime = 0, _Overtime()
@@ -83,8 +78,6 @@ class Suppress(StatefulOperator):
         if self.totals[suppress.FULL_ROW] >= 0:
             chunk.fail(self._full(batch))
         emitted = [column[: self.totals[suppress.EMITTED]] for column in out]
-        if self.once is not None:
-            emitted = self._first(self.once, emitted, batch, chunk)
         row, slot, key, start, end, due_ms, time_ms, reference, stream_time = emitted
         seen_ms = np.maximum.accumulate(np.maximum(batch.time_ms, before))
         left = entries.settle(batch, chunk, seen_ms, slot, reference)
@@ -122,16 +115,6 @@ class Suppress(StatefulOperator):
             keeps = (not self.is_final, with_prior)
             suppress.suppress_strictly(*data, keeps, *stores, out, self.totals)
 
-    def _first(self, once: FinalOnce, emitted: list[np.ndarray], batch: Batch, chunk: Chunk) -> list[np.ndarray]:
-        """What left, without the second results of a window, which are booked as refused."""
-        _, _, key, start, end, _, _, _, stream_time = emitted
-        is_first = once.first(key, start, end, stream_time, int(self.totals[suppress.STREAM_TIME]))
-        row, _, _, start, end, _, _, _, stream_time = (column[~is_first] for column in emitted)
-        is_record = np.zeros(len(row), np.bool_)
-        drops = Drops(WINDOW_IS_FINAL, row, is_record, stream_time, stream_time - self.wait_ms, start, end)
-        chunk.drop(self.place.node, batch, drops)
-        return [column[is_first] for column in emitted]
-
     def _full(self, batch: Batch) -> BufferFull:
         row = int(self.totals[suppress.FULL_ROW])
         key = self.place.shape.key.to_python(self.place.keys.typed(batch.key[row : row + 1]))[0]
@@ -152,8 +135,6 @@ class Suppress(StatefulOperator):
 
     def resume(self, rows: pa.Table, clocks: Clocks) -> None:
         self.totals[suppress.STREAM_TIME] = clocks.get("stream_time_ms", -1)
-        if self.once is not None:
-            rows = self.once.load(rows)
         at, slots, keys = self.entries.load(rows), self.entries.slots, self.place.keys
         self.totals[suppress.BYTES] = slots.bytes[at].sum()
         self._queue = suppress_early.grown(self._queue, slots.capacity)
@@ -165,19 +146,13 @@ class Suppress(StatefulOperator):
 
     def changes(self) -> pa.Table:
         slots = self.entries.slots
-        alive, gone = self.entries.table(slots.changed()), self.entries.table(slots.graves())
-        return marked(alive, gone) if self.once is None else self.once.marked(alive, gone)
+        return marked(self.entries.table(slots.changed()), self.entries.table(slots.graves()))
 
     def rows(self) -> pa.Table:
-        rows = self.entries.table(self.entries.slots.live())
-        return rows if self.once is None else self.once.with_remembered(rows)
-
-    def contents(self) -> pa.Table:
         return self.entries.table(self.entries.slots.live())
 
     def rows_schema(self) -> pa.Schema:
-        schema = self.entries.schema()
-        return schema if self.once is None else self.once.schema(schema)
+        return self.entries.schema()
 
     def metrics(self) -> dict[str, Any]:
         """Of this increment: changes emitted; entries and bytes in the buffer now, at most and on average (measured, as
@@ -232,5 +207,4 @@ def build(node: SuppressNode, place: Place) -> Suppress:
         max_records=UNBOUNDED if node.max_records is None else node.max_records,
         max_bytes=UNBOUNDED if node.max_bytes is None else node.max_bytes,
         when_full="shut-down" if node.max_records is None and node.max_bytes is None else node.when_full,
-        is_strict_final=node.is_strict_final,
     )

@@ -209,25 +209,28 @@ class Entries:
         return pa.schema([("key", self.place.shape.key.arrow_type), *bounds, *values, *context, *times])
 
     def table(self, at: np.ndarray) -> pa.Table:
-        """Rows of the slots ``at``; only the key and the window are there where no entry is any more."""
+        """Rows of the slots ``at``; only the key and the window are there where no entry is any more. Of a change that
+        leaves in silence nothing is kept, so that its slot has what another change left there.
+        """
         slots = self.slots
-        is_there = ((slots.flags[at] & LIVE) > 0) & (slots.reference[at] != NO_VALUE)
-        is_there = {name: is_there if name != "prior" else (slots.flags[at] & LIVE) > 0 for name in _COLUMNS}
+        is_live = (slots.flags[at] & LIVE) > 0
+        is_silent = ~is_live | (slots.reference[at] == NO_VALUE)
         topics = pa.array(list(self._topics), pa.string())
         topic = slots.topic[at].astype(np.int64)
         columns = {
             "key": self.place.keys.typed(slots.key[at]),
             "window_start_ms": pa.array(slots.start[at]),
             "window_end_ms": pa.array(slots.end[at]),
-            "context_topic": topics.take(pa.array(topic, mask=topic < 0)),
-            "context_offset": pa.array(slots.offset[at]),
+            "context_topic": topics.take(pa.array(topic, mask=is_silent | (topic < 0))),
+            "context_offset": pa.array(slots.offset[at], mask=is_silent),
             "record_time_ms": pa.array(slots.time[at]),
             "buffer_time_ms": pa.array(slots.due[at]),
-            "stream_time_ms": pa.array(slots.seen[at]),
+            "stream_time_ms": pa.array(slots.seen[at], mask=is_silent),
             "bytes": pa.array(slots.bytes[at]),
         }
         for name, column in _COLUMNS.items():
-            columns[column] = self.heaps[name].take(np.where(is_there[name], getattr(slots, name)[at], NO_VALUE))
+            is_gone = ~is_live if name == "prior" else is_silent
+            columns[column] = self.heaps[name].take(np.where(is_gone, NO_VALUE, getattr(slots, name)[at]))
         schema = self.schema()
         return pa.table([columns[name] for name in schema.names], schema=schema)
 

@@ -216,8 +216,7 @@ class SuppressNode(Node):
     """``until``: "window-closes" (``windows``: of the aggregate above; ``wait_ms``: from a window's end to its close)
     or "time-limit" (``wait_ms``: how long a key's changes wait).
 
-    ``when_full``: "emit-early", "shut-down" or "spill". ``is_strict_final``: never a second final result of a window,
-    where Kafka may emit one at the closing millisecond.
+    ``when_full``: "emit-early", "shut-down" or "spill".
     """
 
     store: str
@@ -227,7 +226,6 @@ class SuppressNode(Node):
     max_records: int | None
     max_bytes: int | None
     when_full: str
-    is_strict_final: bool = False
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

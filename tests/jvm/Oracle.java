@@ -74,9 +74,8 @@ public class Oracle {
     final JsonNode scenario;
     final List<ObjectNode> forwarded = new ArrayList<>();
     final Set<String> suppressed = new LinkedHashSet<>();
-    final Map<String, Long> recordsOf = new HashMap<>();
+    final Map<String, List<JsonNode>> recordsOf = new HashMap<>();
     final Map<String, Metric> metrics = new HashMap<>();
-    JsonNode current;
 
     Oracle(JsonNode scenario) {
         this.scenario = scenario;
@@ -138,7 +137,7 @@ public class Oracle {
             TestInputTopic topic = topics.computeIfAbsent(
                 record.get("topic").asText(),
                 name -> driver.createInputTopic(name, new StringSerializer(), Topologies.VALUE.serializer()));
-            current = record;
+            recordsOf.computeIfAbsent(record.get("topic").asText(), name -> new ArrayList<>()).add(record);
             forwarded.clear();
             Exception error = null;
             try {
@@ -152,7 +151,6 @@ public class Oracle {
                 failed(result, "record", error).put("failed_at", outputs.size() - 1);
                 return;
             }
-            recordsOf.merge(record.get("topic").asText(), 1L, Long::sum);
             dropped.add((long) metric(driver, "dropped-records-total", "") - before);
         }
     }
@@ -161,12 +159,16 @@ public class Oracle {
         return value.isNull() ? null : value.isNumber() ? (Object) value.asLong() : value.asText();
     }
 
-    /** Offset of the record that is being processed: what the scenario says, and below a repartition the topic's own. */
+    /**
+     * Offset of the record that a processor is told it processes: for a topic of the scenario what the scenario says, or the
+     * record's number; below a repartition the internal topic's own. (A buffer gives back each record with its own.)
+     */
     Long offsetOf(RecordMetadata metadata) {
-        String topic = current.get("topic").asText();
-        if (!metadata.topic().equals(topic)) return metadata.offset();
-        if (!current.has("offset")) return recordsOf.getOrDefault(topic, 0L);
-        return current.get("offset").isNull() ? null : (Long) current.get("offset").asLong();
+        List<JsonNode> records = recordsOf.get(metadata.topic());
+        if (records == null) return metadata.offset();
+        JsonNode record = records.get((int) metadata.offset());
+        if (!record.has("offset")) return metadata.offset();
+        return record.get("offset").isNull() ? null : (Long) record.get("offset").asLong();
     }
 
     static ObjectNode failed(ObjectNode result, String phase, Throwable error) {

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from jobs.operators.suppress import Suppress
 from state.errors import BufferFull
 from state.serdes import Serde
-from tests.operators.operator_runs import place_of, run_chunks, run_increments
+from tests.operators.operator_runs import place_of, rows_of, run_chunks, run_increments
 from tests.operators.suppress_model import UNBOUNDED, Change, Full, SuppressModel
 
 TEXT = st.one_of(st.none(), st.sampled_from(["", "x", "yy", "zzz", "é"]))
@@ -90,10 +90,35 @@ def test_what_leaves_and_what_the_buffer_holds_is_that_of_the_model(when_full):
         averages = [sum(column) / len(measured) for column in zip(*measured, strict=True)]
         assert [numbers["count_avg"], numbers["bytes_avg"]] == averages
         assert numbers["emitted"] == len(want)
-        resumed_got, _ = run_increments(lambda: operator_of(**options), tape, cuts)
+        resumed_got, resumed = run_increments(lambda: operator_of(**options), tape, cuts)
         assert resumed_got == want
+        whole = run_increments(lambda: operator_of(**options), tape, [])[1]
+        assert rows_of(resumed) == rows_of(operator) == rows_of(whole)
 
     law()
+
+
+@pytest.mark.parametrize("cuts", [[], [1], [2], [1, 2]])
+def test_what_waits_to_leave_in_silence_has_no_context_wherever_the_tape_is_cut(cuts):
+    """
+    The deletion of a final result is nobody's to see; the change that it replaced must not show through.
+    """
+    tape = [
+        Change("a", (0, 5), 5, "1", offset=7, topic="other"),
+        Change("a", (0, 5), 5, None, offset=8, topic="in"),
+        Change("b", (0, 6), 6, None, offset=9, topic="in"),
+    ]
+    options = {"window": "session", "until": "window-closes", "wait_ms": 10}
+
+    _, resumed = run_increments(lambda: operator_of(**options), tape, cuts)
+
+    rows = resumed.rows().sort_by("key").select(["key", "context_topic", "context_offset", "stream_time_ms"])
+    assert rows.to_pydict() == {
+        "key": ["a", "b"],
+        "context_topic": [None, None],
+        "context_offset": [None, None],
+        "stream_time_ms": [None, None],
+    }
 
 
 @EXAMPLES
