@@ -315,6 +315,8 @@ def empty_input(task: Task) -> Input:
         if task.source_names[number] in {imported.name for imported in task.wiring.imports}:
             none = pa.array([], source.shape.value.arrow_type)
             tables[number] = nothing.set_column(3, "value", none).append_column("old", none)
+            for name in () if source.shape.window is None else ("window_start_ms", "window_end_ms"):
+                tables[number] = tables[number].append_column(name, pa.array([], pa.int64()))
     return Input(np.zeros(0, np.int16), tuple(tables))
 
 
