@@ -75,6 +75,9 @@ class Running:
         operator = self.operators.get(name)
         if when == TableView.PUT and operator is not None and operator.puts is not None:
             return self.wiring.put(operator.puts, name)
+        if when == TableView.INPUT:
+            (above,) = self.wiring.graph.nodes[name].inputs
+            return self.wiring.below(self._forwarded[above], Edge(above, name, 0))
         return self.wiring.seen(self._forwarded[name], name, when)
 
     def _inputs(self, node: Node) -> list[Batch]:

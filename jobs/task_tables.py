@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from jobs.kernels.murmur2 import murmur2_partitions
 from jobs.topology.nodes import RepartitionNode, SourceNode
@@ -72,13 +73,16 @@ def only_chunk(table: pa.Table, name: str) -> pa.Array:
 
 
 def headers_of(table: pa.Table) -> pa.Array | None:
-    """Headers of the records, or None when none has any."""
+    """Headers of the records, null where one has none, so that it does not show what else is in the chunk; None when
+    none has any.
+    """
     if "headers" not in table.column_names:
         return None
     headers = only_chunk(table, "headers")
     if len(headers) == headers.null_count or len(headers.flatten()) == 0:
         return None
-    return headers
+    has_none = pc.list_value_length(headers).fill_null(0).to_numpy(zero_copy_only=False) == 0
+    return headers.take(pa.array(np.arange(len(headers)), mask=has_none)) if has_none.any() else headers
 
 
 def output_table(batch: Batch, chunk: Chunk) -> pa.Table:

@@ -36,7 +36,7 @@ Wants = Mapping[str, Sequence[Iterable[tuple[str, str]]]]
 @dataclass(frozen=True)
 class Import:
     """What a later part of a sub-topology is handed of ``node``: the records that its children there get (``when`` ""),
-    or what views see of it (TableView.PUT, BEFORE or AFTER).
+    or what views see of it (TableView.PUT, INPUT or AFTER).
     """
 
     node: str
@@ -65,9 +65,10 @@ class Wiring:
                     self.children.setdefault(above, []).append(edge)
         looks: set[tuple[str, str]] = set()
         for reader in here & set(wants):
-            looks |= {look for wanted in wants[reader] for look in wanted}
-            for name in {name for wanted in wants[reader] for name, _ in wanted}:
-                self.readers.setdefault(name, set()).add(reader)
+            mine = {look for wanted in wants[reader] for look in wanted}
+            looks |= mine
+            for look in mine:
+                self.readers.setdefault(self._looked_at(*look), set()).add(reader)
         globals_ = [table.name for table in sub_topology.globals]
         elsewhere = [name for name in graph.nodes if name not in here and name not in globals_]
         self.imports = (
@@ -76,8 +77,15 @@ class Wiring:
         )
         """What earlier parts of the same sub-topology hand on to this one."""
         self.exports = exports
+        for export in exports:
+            if export.when == TableView.INPUT:
+                self.readers.setdefault(self._looked_at(export.node, export.when), set()).add(EXCHANGE)
         below = self._reached()
         self.marked = {name for name in graph.nodes if self._meets_again(name, below)}
+
+    def _looked_at(self, name: str, when: str) -> str:
+        """The node whose forwarded records a view then sees."""
+        return self.graph.nodes[name].inputs[0] if when == TableView.INPUT else name
 
     def _reached(self) -> dict[str, set[str]]:
         """Nodes below each node, itself included."""
@@ -118,7 +126,7 @@ class Wiring:
         """What a view sees of the batch that ``name`` forwards: before all children have it, or after."""
         if name not in self.marked:
             return batch
-        return self._at(batch, name, 0 if when != TableView.AFTER else len(self.ways.get(name, ())) + 1)
+        return self._at(batch, name, 0 if when == TableView.PUT else len(self.ways.get(name, ())) + 1)
 
     def exported(self, batch: Batch, name: str) -> Batch:
         """What a later part is handed of the batch that ``name`` forwards: when its first child there would have it."""

@@ -51,7 +51,7 @@ class Batch:
     inclusive for sessions. ``old``/``old_valid``: the value that the change replaced, where an operator below asks.
     ``stream_time_ms`` int64 or None: the forwarding operator's stream time; None means that of the task.
     ``latest`` bool or None: of a table's change, whether it is the newest of its key by time (KIP-914); None: all are.
-    ``headers``: list of (key, value) a record, or None when no record has any.
+    ``headers``: list of (key, value) a record, null where it has none, or None when no record has any.
     ``path``: further columns of a record's place, where branches of the topology meet again (jobs/meeting.py).
     ``context``: place in the chunk's topics (-1: none) and offset of every record's context, where a buffer kept them;
     OF_CAUSE where they are those of the causing record; None when they all are.

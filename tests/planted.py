@@ -22,6 +22,7 @@ class Landed(NamedTuple):
     key: bytes | None
     value: bytes | None
     timestamp_ms: int
+    headers: tuple[tuple[str, bytes], ...] = ()
 
 
 def plant(warehouse: Warehouse, topic: str, records: Sequence[Landed], *, partitions: int) -> None:
@@ -54,6 +55,7 @@ def plant(warehouse: Warehouse, topic: str, records: Sequence[Landed], *, partit
 
 def _table(records: Sequence[Landed], first: int, increment: int) -> pa.Table:
     n = len(records)
+    headers = [[{"key": key, "value": value} for key, value in record.headers] for record in records]
     return pa.table(
         {
             "offset": np.arange(first, first + n),
@@ -61,7 +63,7 @@ def _table(records: Sequence[Landed], first: int, increment: int) -> pa.Table:
             "timestamp_type": pa.array(["CreateTime"] * n, pa.string()),
             "key": pa.array([record.key for record in records], pa.binary()),
             "value": pa.array([record.value for record in records], pa.binary()),
-            "headers": pa.array([[]] * n, LANDED_SCHEMA.field("headers").type),
+            "headers": pa.array(headers, LANDED_SCHEMA.field("headers").type),
             "increment": np.full(n, increment, np.int64),
         }
     )

@@ -78,11 +78,11 @@ class TableView(ABC):
     """A reader's own look into a table: what a KTableValueGetter answers, as of the asking row.
 
     Kept up by ``feed``: before the reader's ``process`` the task hands it what the named nodes forwarded in the chunk.
-    ``wants``: those nodes, each with what of it: what it PUT into its store, or what it forwarded, which counts from
-    BEFORE what it causes below or from AFTER it.
+    ``wants``: those nodes, each with what of it: what it PUT into its store, its INPUT when it comes, or what it
+    forwarded, from AFTER what that causes below.
     """
 
-    PUT, BEFORE, AFTER = "put", "before", "after"
+    PUT, INPUT, AFTER = "put", "input", "after"
     wants: AbstractSet[tuple[str, str]]
     is_versioned = False
     """Whether ``get`` can be asked as of a time (KTableValueGetter.isVersioned)."""

@@ -92,7 +92,7 @@ class Outbox:
     def _all_headers(self) -> pa.Array | None:
         if not any(self._headers):
             return None
-        rows = [[{"key": key, "value": value} for key, value in headers] for headers in self._headers]
+        rows = [[{"key": key, "value": value} for key, value in headers] or None for headers in self._headers]
         return pa.array(rows, HEADERS)
 
     def _typed(self, serde: Serde, values: list[Any], what: str) -> pa.Array:

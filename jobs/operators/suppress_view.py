@@ -27,7 +27,7 @@ class SuppressView(TableView):
 
     def __init__(self, node: SuppressNode, above: TableView, keys: Keys) -> None:
         self.node, self.above, self.keys = node, above, keys
-        self.wants = {*above.wants, (node.inputs[0], self.BEFORE), (node.name, self.AFTER)}
+        self.wants = {*above.wants, (node.name, self.INPUT), (node.name, self.AFTER)}
         shape = node.shape
         self.priors = KeyValues(shape.key, keys, shape.value.arrow_type, is_windowed=shape.window is not None)
         self._wait_ms = node.wait_ms if node.until == "window-closes" else NO_WAIT
@@ -37,7 +37,7 @@ class SuppressView(TableView):
 
     def feed(self, seen: Mapping[tuple[str, str], Batch]) -> None:
         self.above.feed(seen)
-        changes = recoded(seen[self.node.inputs[0], self.BEFORE], self.keys)
+        changes = recoded(seen[self.node.name, self.INPUT], self.keys)
         emitted = recoded(seen[self.node.name, self.AFTER], self.keys)
         slots, fed = self.priors.slots, (changes, emitted)
         at = [slots.enter(batch.key, batch.window_start_ms, batch.window_end_ms) for batch in fed]

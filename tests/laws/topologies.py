@@ -68,7 +68,7 @@ def everything() -> Topology:
 
 
 def tape(seed: int, records: int) -> list[Landed]:
-    """Out-of-order clicks with late ones, null keys, tombstones, bad keys, bad JSON and negative times."""
+    """Out-of-order clicks with late ones, null keys, tombstones, bad keys, bad JSON and negative times; some have headers."""
     generator = random.Random(seed)
     rows, now = [], 100
     for _ in range(records):
@@ -78,5 +78,6 @@ def tape(seed: int, records: int) -> list[Landed]:
         value: bytes | None = b'{"page": "%s", "ms": %d}' % (page.encode(), generator.randrange(-3, 50))
         value = generator.choice((value,) * 9 + (None, b"no json"))
         time_ms = now - generator.choice((0, 0, 0, 2, 14, 60)) if generator.random() > 0.02 else -1
-        rows.append(Landed(generator.randrange(PARTITIONS), key, value, time_ms))
+        headers = (("now", str(now).encode()),) if now % 4 == 0 else ()
+        rows.append(Landed(generator.randrange(PARTITIONS), key, value, time_ms, headers))
     return rows

@@ -38,7 +38,7 @@ def batch_of(rows: list[Change], keys: Keys) -> Batch:
     windows = np.array([row.window or (0, 0) for row in rows], np.int64).reshape(-1, 2)
     is_windowed = any(row.window for row in rows)
     new, old = (pa.array([getattr(row, name) for row in rows], pa.string()) for name in ("new", "old"))
-    headers = [[{"key": key, "value": value} for key, value in row.headers] for row in rows]
+    headers = [[{"key": key, "value": value} for key, value in row.headers] or None for row in rows]
     return Batch(
         cause=np.arange(len(rows), dtype=np.int32),
         key=keys.intern(STRING.encode(pa.array([row.key for row in rows], pa.string()))),
