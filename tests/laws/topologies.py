@@ -68,7 +68,7 @@ def everything() -> Topology:
 
 
 def tape(seed: int, records: int) -> list[Landed]:
-    """Out-of-order clicks with late ones, null keys, tombstones, bad keys, bad JSON and negative times; some have headers."""
+    """Out-of-order clicks with late ones, null keys, tombstones, bad keys, bad JSON, negative times and headers."""
     generator = random.Random(seed)
     rows, now = [], 100
     for _ in range(records):
