@@ -77,7 +77,7 @@ class Running:
             return self.wiring.put(operator.puts, name)
         if when == TableView.INPUT:
             (above,) = self.wiring.graph.nodes[name].inputs
-            return self.wiring.below(self._forwarded[above], Edge(above, name, 0))
+            return self.wiring.entering(self._forwarded[above], Edge(above, name, 0))
         return self.wiring.seen(self._forwarded[name], name, when)
 
     def _inputs(self, node: Node) -> list[Batch]:

@@ -20,6 +20,10 @@ EXCHANGE = "(exchange)"
 """Where all repartition tables of a sub-topology meet: what is sent first is taken first."""
 
 
+_FIRST = -2
+"""In a path, before every row and before the end of a shorter path (-1)."""
+
+
 @dataclass(frozen=True)
 class Edge:
     """From ``parent`` to ``child``, whose input number ``slot`` it is."""
@@ -121,6 +125,11 @@ class Wiring:
         if edge.parent not in self.marked:
             return batch
         return self._at(batch, edge.parent, 1 + self.ways[edge.parent].index(edge))
+
+    def entering(self, batch: Batch, edge: Edge) -> Batch:
+        """What a view sees of what comes into the child of ``edge``: before all that the child makes of it."""
+        batch = self.below(batch, edge)
+        return replace(batch, path=(*batch.path, np.full(len(batch), _FIRST, np.int64)))
 
     def seen(self, batch: Batch, name: str, when: str) -> Batch:
         """What a view sees of the batch that ``name`` forwards: before all children have it, or after."""
