@@ -211,7 +211,7 @@ class _Growth:
             (self._merge, 2),
             (self._to_table, 2),
             (self._aggregate, 9),
-            (self._deduplicate, 3),
+            (self._deduplicate, 4),
         ]
 
     def _table_steps(self, made: Made) -> list[tuple[Any, int]]:
@@ -374,6 +374,6 @@ class _Growth:
 
     def _deduplicate(self, made: Made) -> Made:
         interval = self.dice.choice([0, 1, 5, 20]) * self.scale
-        op = self.dice.choice(["deduplicate_by_key", "deduplicate_by_key_value", "deduplicate"])
+        op = self.dice.choice(["deduplicate_by_key", "deduplicate_by_key_value", "deduplicate", "deduplicate"])
         selector = {} if op == "deduplicate_by_key" else {"id_selector": self._selector(made)}
         return self._stream(op, made, interval=interval, **selector)
