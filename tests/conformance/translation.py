@@ -70,7 +70,7 @@ class Translation:
 
     topology: dict[str, Any]
     serdes: Mapping[str, Serde]
-    builder: StreamsBuilder
+    builder: StreamsBuilder = field(default_factory=StreamsBuilder)
     made: dict[str, Any] = field(default_factory=dict)
 
     def add(self, node: Node) -> None:

@@ -5,7 +5,7 @@ A line is tagged ``buffer_size`` when the name of an internal topic would count 
 random_tapes.py.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Any
 
@@ -28,12 +28,15 @@ Node = dict[str, Any]
 
 @dataclass(frozen=True)
 class Made:
-    """A stream or table of the growing topology. ``window``: kind of its windowed keys, None for plain ones."""
+    """A stream or table of the growing topology. ``window``: kind of its windowed keys, None for plain ones.
+
+    ``history_ms``: history retention of a versioned table, None for what is not versioned.
+    """
 
     id: str
     is_table: bool
     window: str | None = None
-    is_versioned: bool = False
+    history_ms: int | None = None
 
 
 def scenario(seed: int) -> dict[str, Any]:
@@ -50,7 +53,7 @@ def scenarios(seed: int, tapes: int) -> list[dict[str, Any]]:
     topology: dict[str, Any] = {"nodes": growth.nodes, "output": growth.output()}
     if dice.random() < 0.3:
         topology["store"] = "rocksdb"
-    if dice.random() < 0.04:
+    if not growth.is_over and dice.random() < 0.04:
         _spoil(dice, growth.nodes)
     kinds = {topic: dice.choice(VALUE_KINDS) for topic in growth.topics}
     sensitive = ["buffer_size"] if any(node["op"] in INTERNAL for node in growth.nodes) else []
@@ -83,8 +86,9 @@ def _spoil(dice: Random, nodes: list[Node]) -> None:
 class _Growth:
     """A topology that grows by one operator at a time.
 
-    ``may_fail``: a record may end the run. What a record did before it failed is compared, so such a topology has no
-    branches, in which one would have run and another not, one suppress at most, and grows no more.
+    ``is_over``: it grows no more, since Kafka Streams refuses it, for one reason, or a record may end the run. What a
+    record did before it failed is compared, so such a topology has no branches, in which one would have run and another
+    not, and one suppress at most.
     """
 
     dice: Random
@@ -92,7 +96,7 @@ class _Growth:
     nodes: list[Node] = field(default_factory=list)
     made: list[Made] = field(default_factory=list)
     topics: dict[str, str] = field(default_factory=dict)
-    may_fail: bool = False
+    is_over: bool = False
 
     @property
     def is_path(self) -> bool:
@@ -122,7 +126,7 @@ class _Growth:
 
     def output(self) -> str:
         """Mostly the last one."""
-        is_last = self.may_fail or self.dice.random() < 0.9
+        is_last = self.is_over or self.dice.random() < 0.9
         return self.made[-1].id if is_last else self.dice.choice(self.made).id
 
     def grow(self) -> None:
@@ -130,7 +134,7 @@ class _Growth:
         if self.dice.random() < 0.05:
             self._add("global_table", topic="global", **self._store())
         for _ in range(self.dice.choice([0, 1, 1, 2, 2, 3, 4, 6])):
-            if self.may_fail:
+            if self.is_over:
                 break
             self._step(self.dice.choice(self.made) if self.dice.random() < 0.15 else self.made[-1])
         self._keep_order()
@@ -159,8 +163,8 @@ class _Growth:
         return self._make(Made(self._add(op, *inputs, **parameters), is_table=False, window=window))
 
     def _table(self, op: str, *inputs: Made | str, window: str | None = None, **parameters: Any) -> Made:
-        is_versioned = "versioned" in parameters
-        return self._make(Made(self._add(op, *inputs, **parameters), True, window, is_versioned))
+        history_ms = parameters["versioned"]["history_retention"] if "versioned" in parameters else None
+        return self._make(Made(self._add(op, *inputs, **parameters), True, window, history_ms))
 
     # --- sources ---------------------------------------------------------------------------------------------
 
@@ -229,7 +233,10 @@ class _Growth:
 
     def _same(self, op: str, made: Made, **parameters: Any) -> Made:
         if made.is_table:
-            return self._table(op, made, window=made.window, **parameters, **self._store(made.window))
+            store = self._store(made.window)
+            table = self._table(op, made, window=made.window, **parameters, **store)
+            self.made[-1] = table if store else replace(table, history_ms=made.history_ms)
+            return self.made[-1]
         return self._stream(op, made, window=made.window, **parameters)
 
     def _select_key(self, made: Made) -> Made:
@@ -301,6 +308,7 @@ class _Growth:
     def _suppress(self, made: Made) -> Made:
         is_final = made.window is not None and self.dice.random() < 0.6
         wait = self.dice.choice([0, 1, 5, 30]) * self.scale
+        self.is_over |= made.history_ms is not None  # a versioned table cannot be suppressed
         until = {"until": "window_closes"} if is_final else {"until": "time_limit", "wait": wait}
         return self._table("suppress", made, window=made.window, **until, **self._limits(is_final))
 
@@ -312,7 +320,7 @@ class _Growth:
         if not is_internal and self.dice.random() < 0.25:
             limits["max_bytes"] = self.dice.choice([40, 100, 300])
         is_strict = limits and self.can_fail and (is_final or self.dice.random() < 0.2)
-        self.may_fail |= bool(is_strict)
+        self.is_over |= bool(is_strict)
         return {} if is_final and not is_strict else limits | ({"full": "shut_down"} if is_strict else {})
 
     # --- joins -----------------------------------------------------------------------------------------------
@@ -327,11 +335,12 @@ class _Growth:
         return self._enriched(self._other_stream(made), made)
 
     def _enriched(self, stream: Made, table: Made) -> Made:
-        may_wait = table.is_versioned or self.dice.random() < 0.05
+        may_wait = table.history_ms is not None or self.dice.random() < 0.05
         grace = self.dice.choice([0, 3, 10, 50]) * self.scale
         more = {"grace": grace} if may_wait and self.dice.random() < 0.6 else {}
         join = self._join(*(["inner"] if more and not self.can_fail else ["inner", "left"]))
-        self.may_fail |= bool(more) and join["type"] == "left"
+        is_refused = bool(more) and (table.history_ms is None or table.history_ms < grace)
+        self.is_over |= is_refused or (bool(more) and join["type"] == "left")
         return self._stream("stream_table_join", stream, table, **join, **more)
 
     def _stream_stream_join(self, made: Made) -> Made:
