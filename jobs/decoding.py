@@ -7,9 +7,9 @@ a reason; nothing else does.
 import numpy as np
 import pyarrow as pa
 
-from jobs.task_tables import headers_of, integers, old_of, only_chunk, validity
+from jobs.task_tables import headers_of, integers, old_of
 from jobs.topology.nodes import Node
-from state.buffers import is_valid
+from state.buffers import is_valid, only_chunk
 from state.keys import Keys
 from state.records import Batch, Values
 from state.serdes import Serde
@@ -52,7 +52,7 @@ class Decoder:
             valid=is_valid(decoded.values),
             value=Values(decoded.values),
             old=None if old is None else Values(old),
-            old_valid=None if old is None else validity(old),
+            old_valid=None if old is None else is_valid(old),
             headers=headers_of(table),
         )
         return batch, bad, reasons

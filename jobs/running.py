@@ -5,7 +5,6 @@ the places of rows (jobs/meeting.py) keep the order in which Kafka would have ru
 """
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -15,7 +14,6 @@ from jobs.operators import MultiOperator, Operator, TableView
 from jobs.task_tables import export_table, output_table, repartition_table
 from jobs.topology.nodes import Node, RepartitionNode, SinkNode, SourceNode
 from jobs.wiring import Edge, Import, Wiring
-from state.keys import Keys
 from state.records import Batch, Chunk
 
 
@@ -66,7 +64,7 @@ class Running:
         for view in operator.place.views:
             view.feed({(name, when): self._seen(name, when) for name, when in view.wants})
         if isinstance(operator, MultiOperator):
-            return operator.process_all(tuple(recoded(batch, operator.place.keys) for batch in inputs), self.chunk)
+            return operator.process_all(tuple(batch.coded_by(operator.place.keys) for batch in inputs), self.chunk)
         return operator.process(inputs[0], self.chunk)
 
     def _seen(self, name: str, when: str) -> Batch:
@@ -130,8 +128,3 @@ class Running:
             table = self._tables[name].append_column("send", pa.array(send))
             (exports if name in exported else repartitions)[name] = table
         return repartitions, exports
-
-
-def recoded(batch: Batch, keys: Keys) -> Batch:
-    """The batch with its keys coded by ``keys``."""
-    return batch if batch.keys is keys else replace(batch, key=keys.intern(batch.keys.take(batch.key)), keys=keys)

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from jobs.expressions import Shape
 from jobs.operators import StatefulOperator
 from jobs.tape import Slice
-from jobs.task_tables import only_chunk
+from state.buffers import only_chunk
 from state.files import DataFile, read_rows
 
 

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from jobs.kernels.murmur2 import murmur2_partitions
 from jobs.topology.nodes import RepartitionNode, SourceNode
+from state.buffers import is_valid, only_chunk
 from state.keys import Keys
 from state.records import NO_OFFSET, Batch, Chunk, Values
 from state.serdes import Serde
@@ -62,14 +63,6 @@ def integers(table: pa.Table, name: str, missing: int) -> np.ndarray:
     column = only_chunk(table, name)
     filled: np.ndarray = (column.fill_null(missing) if column.null_count else column).to_numpy()
     return filled.copy()
-
-
-def only_chunk(table: pa.Table, name: str) -> pa.Array:
-    """The column as one array; that of no chunks is empty."""
-    column = table[name]
-    if column.num_chunks == 1:
-        return column.chunk(0)
-    return column.combine_chunks() if column.num_chunks else pa.array([], column.type)
 
 
 def headers_of(table: pa.Table) -> pa.Array | None:
@@ -167,10 +160,10 @@ def import_batch(table: pa.Table, cause: np.ndarray, keys: Keys) -> Batch:
         key=keys.intern(only_chunk(table, "key")),
         keys=keys,
         time_ms=integers(table, "timestamp", -1),
-        valid=validity(value),
+        valid=is_valid(value),
         value=Values(value),
         old=None if old is None else Values(old),
-        old_valid=None if old is None else validity(old),
+        old_valid=None if old is None else is_valid(old),
         window_start_ms=column("window_start_ms"),
         window_end_ms=column("window_end_ms"),
         latest=only_chunk(table, "latest").to_numpy(zero_copy_only=False) if "latest" in table.column_names else None,
@@ -181,12 +174,6 @@ def import_batch(table: pa.Table, cause: np.ndarray, keys: Keys) -> Batch:
 def _nullable(numbers: np.ndarray, offset: np.ndarray) -> pa.Array:
     """``numbers``, null for records that are from no topic."""
     return pa.array(numbers, mask=offset == NO_OFFSET)
-
-
-def validity(values: pa.Array) -> np.ndarray:
-    """bool, false for a null."""
-    found: np.ndarray = values.is_valid().to_numpy(zero_copy_only=False)
-    return found
 
 
 def old_of(table: pa.Table, serde: Serde) -> pa.Array | None:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 
 class BinaryView(NamedTuple):
@@ -47,6 +48,17 @@ def is_valid(array: pa.Array) -> np.ndarray:
     if array.null_count == 0:
         return np.ones(len(array), np.bool_)
     return np.asarray(array.is_valid().to_numpy(zero_copy_only=False), np.bool_)
+
+
+def masked(array: pa.Array, valid: np.ndarray) -> pa.Array:
+    """``array``, null where not ``valid``."""
+    return array if valid.all() else pc.if_else(pa.array(valid), array, pa.scalar(None, array.type))
+
+
+def only_chunk(table: pa.Table, name: str) -> pa.Array:
+    """A column as one array; that of no chunks is empty."""
+    column = table[name]
+    return column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays([pa.array([], column.type), *column.chunks])
 
 
 def fixed_array(values: np.ndarray, valid: np.ndarray, arrow_type: pa.DataType) -> pa.Array:

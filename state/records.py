@@ -152,6 +152,10 @@ class Batch:
     def with_value(self, array: pa.Array) -> "Batch":
         return replace(self, value=Values(array), valid=is_valid(array), old=None, old_valid=None)
 
+    def coded_by(self, keys: Keys) -> "Batch":
+        """The records with their keys coded by ``keys``."""
+        return self if self.keys is keys else replace(self, key=keys.intern(self.keys.take(self.key)), keys=keys)
+
     def with_key(self, codes: np.ndarray, keys: Keys) -> "Batch":
         return replace(self, key=codes, keys=keys, window_start_ms=None, window_end_ms=None)
 

@@ -9,10 +9,10 @@ from dataclasses import dataclass, field, fields
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from jobs.folds.aggregation import AggregationState
 from jobs.folds.fold import Program, Wanted
+from state.buffers import masked
 from state.records import Batch, Drops
 
 
@@ -95,13 +95,9 @@ class Updates:
             wanted_old[decided.old_valid] = np.flatnonzero(decided.old_valid)
         asked = Wanted(wanted, wanted_old, len(rows), len(decided.row) if with_old else 0)
         new, old = self._state.run(decided.program, self._batch, asked)
-        return _masked(new, decided.valid[rows]), _masked(old, decided.old_valid) if with_old else old
+        return masked(new, decided.valid[rows]), masked(old, decided.old_valid) if with_old else old
 
     def finish(self) -> None:
         """Run the program if nobody asked for a value."""
         if not self._has_run:
             self.run(np.zeros(0, np.int64))
-
-
-def _masked(values: pa.Array, valid: np.ndarray) -> pa.Array:
-    return values if valid.all() else pc.if_else(pa.array(valid), values, pa.scalar(None, values.type))

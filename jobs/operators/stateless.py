@@ -23,7 +23,7 @@ from jobs.topology.nodes import (
     PeekNode,
     SelectKeyNode,
 )
-from state.buffers import is_valid
+from state.buffers import is_valid, masked
 from state.errors import ConfigError, TaskFailed
 from state.keys import Keys
 from state.records import Batch, Chunk, Values
@@ -174,9 +174,7 @@ def build_merge(node: MergeNode, place: Place) -> Operator:
 
 def _mapped(mapper: Step, batch: Batch) -> pa.Array:
     values = mapper.evaluate(batch)
-    if isinstance(mapper, Expression) and not batch.valid.all():
-        values = pc.if_else(pa.array(batch.valid), values, pa.scalar(None, values.type))
-    return values
+    return masked(values, batch.valid) if isinstance(mapper, Expression) else values
 
 
 def _selected(selector: Expression | Call, batch: Batch, keys: Keys) -> np.ndarray:

@@ -5,7 +5,7 @@ was there when the chunk began. Windows that the owner's window store has forgot
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -46,7 +46,7 @@ class StoreView(TableView):
         self._at = np.zeros(0, np.int64)
 
     def feed(self, seen: Mapping[tuple[str, str], Batch]) -> None:
-        puts = recoded(seen[self.owner, self.PUT], self.keys)
+        puts = seen[self.owner, self.PUT].coded_by(self.keys)
         puts = puts.where(puts.key >= 0)  # a global table's records come as they are
         self._puts, self._at = puts, self.table.slots.enter(puts.key, puts.window_start_ms, puts.window_end_ms)
 
@@ -97,10 +97,3 @@ class StoreView(TableView):
         at = self.table.load(rows)
         known = int((rows.schema.metadata or {}).get(OBSERVED, b"-1"))
         self._observed_ms = int(self._bound()[at].max(initial=known))
-
-
-def recoded(batch: Batch, keys: Keys) -> Batch:
-    """``batch`` with its keys coded by ``keys``."""
-    if batch.keys is keys:
-        return batch
-    return replace(batch, key=keys.intern(batch.keys.take(batch.key)), keys=keys)

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from jobs.kernels.suppress import NO_VALUE, hashes
 from jobs.operators.operator import Place
-from state.buffers import binary_view, is_valid
+from state.buffers import binary_view, is_valid, only_chunk
 from state.records import Batch, Chunk, Column, Values
 from state.serdes import Serde
 from state.stores.slots import LIVE, Slots
@@ -184,7 +184,7 @@ class Entries:
     def load(self, rows: pa.Table) -> np.ndarray:
         """Take back durable rows; their slots."""
         rows, slots = rows.combine_chunks(), self.slots
-        key = self.place.keys.intern(self.place.shape.key.encode(_column(rows, "key")))
+        key = self.place.keys.intern(self.place.shape.key.encode(only_chunk(rows, "key")))
         bounds = [rows[name].to_numpy() if self.is_windowed else np.zeros(len(rows), np.int64) for name in _BOUNDS]
         at = slots.add(key, bounds[0], bounds[1], rows["record_time_ms"].to_numpy())
         slots.due[at], slots.bytes[at] = rows["buffer_time_ms"].to_numpy(), rows["bytes"].to_numpy()
@@ -192,12 +192,12 @@ class Entries:
         slots.topic[at], slots.offset[at] = topics, rows["context_offset"].fill_null(-1).to_numpy()
         slots.seen[at] = rows["stream_time_ms"].fill_null(-1).to_numpy()
         for name, column in _COLUMNS.items():
-            values = _column(rows, column)
+            values = only_chunk(rows, column)
             has = is_valid(values) | (name == "reference" and self.keeps_tombstones)
             getattr(slots, name)[at] = np.where(has, self.heaps[name].append(values) + np.arange(len(at)), NO_VALUE)
         self._has_headers = rows["headers"].null_count < len(rows)
         if self.counts_bytes:
-            slots.prior_bytes[at], slots.prior_hash[at] = self._weighed(_column(rows, "prior"))
+            slots.prior_bytes[at], slots.prior_hash[at] = self._weighed(only_chunk(rows, "prior"))
         return at
 
     def schema(self) -> pa.Schema:
@@ -281,8 +281,3 @@ def header_bytes(batch: Batch) -> np.ndarray | int:
 def _chars(text: str) -> int:
     """Length of a Java string."""
     return len(text.encode("utf-16-le")) // 2
-
-
-def _column(rows: pa.Table, name: str) -> pa.Array:
-    column = rows[name]
-    return column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays([pa.array([], column.type), *column.chunks])

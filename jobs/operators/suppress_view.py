@@ -13,7 +13,6 @@ import pyarrow.compute as pc
 from jobs.kernels.suppress_view import HELD, NO_WAIT, clear, commit, watch_buffer
 from jobs.meeting import meet
 from jobs.operators.operator import Found, TableView
-from jobs.operators.store_view import recoded
 from jobs.operators.table_steps import old_values
 from jobs.topology.nodes import SuppressNode
 from state.buffers import is_valid
@@ -37,8 +36,8 @@ class SuppressView(TableView):
 
     def feed(self, seen: Mapping[tuple[str, str], Batch]) -> None:
         self.above.feed(seen)
-        changes = recoded(seen[self.node.name, self.INPUT], self.keys)
-        emitted = recoded(seen[self.node.name, self.AFTER], self.keys)
+        changes = seen[self.node.name, self.INPUT].coded_by(self.keys)
+        emitted = seen[self.node.name, self.AFTER].coded_by(self.keys)
         slots, fed = self.priors.slots, (changes, emitted)
         at = [slots.enter(batch.key, batch.window_start_ms, batch.window_end_ms) for batch in fed]
         self._fed, self._at = fed, (at[0], at[1])

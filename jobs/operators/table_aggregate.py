@@ -15,9 +15,9 @@ from jobs.operators.table_store import TableStore
 from jobs.operators.table_totals import GroupSlots, NumberTotals, PythonTotals, Totals
 from jobs.operators.versioned_store import VersionedTableStore
 from jobs.topology.nodes import TableAggregateNode
+from state.buffers import only_chunk
 from state.keys import Keys
 from state.records import Batch, Chunk, Values
-from state.stores.key_values import only_chunk
 from state.stores.slots import STORED
 
 

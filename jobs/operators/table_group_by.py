@@ -12,9 +12,9 @@ import pyarrow as pa
 
 from jobs.expressions import Call, Expression, Struct
 from jobs.operators.operator import Operator, Place
-from jobs.operators.table_steps import evaluate_present, masked, old_values
+from jobs.operators.table_steps import evaluate_present, old_values
 from jobs.topology.nodes import TableGroupByNode
-from state.buffers import is_valid
+from state.buffers import is_valid, masked
 from state.keys import NULL_CODE, Keys
 from state.records import Batch, Chunk, Values
 

@@ -20,7 +20,6 @@ import pyarrow as pa
 
 from jobs.joiners import Joiner
 from jobs.meeting import joined_batch, meet
-from jobs.operators import complete_join
 from jobs.operators.operator import MultiOperator, Operator, Place
 from jobs.operators.stored_table import StoredTable, open_store
 from jobs.operators.table_source import with_keys
@@ -126,9 +125,7 @@ class StoredTableJoin(TableJoin, StoredTable):
 
 
 def build(node: TableJoinNode, place: Place) -> Operator:
-    """The operator of ``node``."""
-    if node.history == "complete":
-        return complete_join.build(node, place)
+    """The operator of ``node``, as Kafka joins."""
     store = open_store(place, node.shape, place.keys)
     if store is None:
         return TableJoin(place, node.kind, node.joiner)

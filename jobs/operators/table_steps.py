@@ -17,7 +17,7 @@ from jobs.operators.operator import Operator, Place
 from jobs.operators.stored_table import StoredTable, open_store
 from jobs.operators.table_store import TableStore
 from jobs.topology.nodes import TableFilterNode, TableMapValuesNode
-from state.buffers import is_valid
+from state.buffers import is_valid, masked
 from state.records import Batch, Chunk, Column, Values
 
 Step = Callable[[Batch], Batch]
@@ -32,11 +32,6 @@ def evaluate_present(step: Expression | Struct | Call, batch: Batch) -> pa.Array
         return masked(step.evaluate(batch), batch.valid)
     found = step.evaluate(batch.where(batch.valid))
     return found.take(pa.array(np.cumsum(batch.valid) - 1, mask=~batch.valid))
-
-
-def masked(values: pa.Array, valid: np.ndarray) -> pa.Array:
-    """``values``, null where not ``valid``."""
-    return values if valid.all() else pc.if_else(pa.array(valid), values, pa.scalar(None, values.type))
 
 
 def filtering(predicate: Expression | Call, *, keeps: bool) -> Step:

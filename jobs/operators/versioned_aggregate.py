@@ -16,8 +16,8 @@ from jobs.kernels.program import START
 from jobs.operators.operator import Clocks, Place, marked
 from jobs.operators.record_aggregate import RecordAggregate
 from jobs.operators.versioned_store import VersionedTableStore
+from state.buffers import only_chunk
 from state.records import Batch, Chunk
-from state.stores.key_values import only_chunk
 
 _STATE = -1
 """``valid_from_ms`` of the row that has a key's aggregate in its durable form."""

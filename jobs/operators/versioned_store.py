@@ -17,12 +17,11 @@ from jobs.expressions import Shape
 from jobs.kernels import versioned
 from jobs.meeting import meet
 from jobs.operators.operator import Clocks, Found, TableView, marked
-from jobs.operators.store_view import OBSERVED, recoded
+from jobs.operators.store_view import OBSERVED
 from jobs.operators.table_store import TableStore
-from state.buffers import is_valid
+from state.buffers import is_valid, only_chunk
 from state.keys import Keys
 from state.records import Batch, Chunk, Drops, Values
-from state.stores.key_values import only_chunk
 from state.stores.slots import FREE_TOP
 from state.stores.versions import LATEST, TOMBSTONE, Versions
 
@@ -133,7 +132,7 @@ class VersionedView(TableView):
         self._journal = versioned.journal_of(0)
 
     def feed(self, seen: Mapping[tuple[str, str], Batch]) -> None:
-        puts = recoded(seen[self.owner, self.PUT], self.keys)
+        puts = seen[self.owner, self.PUT].coded_by(self.keys)
         self.versions.reserve(len(puts))
         self._references = self.versions.append(puts.value.all(), puts.valid)
         self._puts, self._is_put = puts, False

@@ -10,9 +10,8 @@ import numpy as np
 import pyarrow as pa
 
 from jobs.operators.operator import Place, marked
-from state.buffers import is_valid
+from state.buffers import is_valid, only_chunk
 from state.records import Batch, Chunk, Values
-from state.stores.key_values import only_chunk
 from state.tables import HEADERS
 
 _NO_TOPIC = -1

@@ -8,6 +8,7 @@ heap, before the batch is gone.
 import numpy as np
 import pyarrow as pa
 
+from state.buffers import only_chunk
 from state.keys import Keys
 from state.serdes import Serde
 from state.stores.slots import STORED
@@ -79,10 +80,4 @@ class KeyValues:
         return ("window_start_ms", "window_end_ms") if self.is_windowed else ()
 
 
-def only_chunk(table: pa.Table, name: str) -> pa.Array:
-    """A column as one array."""
-    column = table[name]
-    return column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays([pa.array([], column.type), *column.chunks])
-
-
-__all__ = ["FIRST_ROW", "NO_REFERENCE", "KeyValues", "only_chunk"]
+__all__ = ["FIRST_ROW", "NO_REFERENCE", "KeyValues"]
