@@ -12,6 +12,7 @@ Rule: an error is one sentence on stderr; the stack trace is for those who ask f
 """
 
 import argparse
+import importlib
 import logging
 import os
 import sys
@@ -48,8 +49,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from orchestration import commands  # here, so that --help needs no Spark, Arrow or Numba
-
+    commands = importlib.import_module(options.module)  # here, so that --help needs no Spark, Arrow or Numba
     code: int = getattr(commands, options.command)(options)
     return code
 
@@ -69,7 +69,7 @@ def _tell(options: argparse.Namespace, sentence: str, error: BaseException) -> N
 
 
 def build_parser() -> argparse.ArgumentParser:
-    """The parser of all commands; ``command`` names the function in `orchestration.commands`."""
+    """The parser of all commands; ``command`` names the function in ``module``."""
     parser = argparse.ArgumentParser(
         prog="replay", description="Replay Kafka topics through a topology, over Delta tables."
     )
@@ -84,9 +84,14 @@ def build_parser() -> argparse.ArgumentParser:
 
 
 def _command(
-    commands: "argparse._SubParsersAction[argparse.ArgumentParser]", name: str, words: str
+    commands: "argparse._SubParsersAction[argparse.ArgumentParser]",
+    name: str,
+    words: str,
+    module: str = "orchestration.commands",
 ) -> argparse.ArgumentParser:
+    """``module``: has the function ``name`` that carries it out."""
     parser = commands.add_parser(name, help=words, description=words[0].upper() + words[1:] + ".")
+    parser.set_defaults(module=module)
     parser.add_argument("--traceback", action="store_true", help="show the stack trace of an error too")
     return parser
 
