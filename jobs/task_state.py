@@ -18,7 +18,7 @@ from jobs.task import Task
 from jobs.task_tape import TaskTape
 from jobs.topology.topology import Topology
 from state.files import DataFile, TaskFile
-from state.run_cache import StateFile
+from state.run_cache import StateFile, forget_others
 from state.runs import key_hashes
 from state.tables import PipelineTables
 from state.times import NO_TIMESTAMP_MS
@@ -128,6 +128,8 @@ class TaskState:
             if to_cache is not None:
                 to_cache.write(piece)
         file = to_delta.close()
-        if to_cache is not None:
+        if to_cache is not None and self.cache is not None:
             to_cache.close(file)
+            known = [state_file.file for state_file in stored.files if state_file.table == path]
+            forget_others(self.cache, path, self.task.partition, [*known, *([] if file is None else [file])])
         return file, [state_file.file for state_file in absorbed]
