@@ -6,6 +6,8 @@ how it stood before some of its increments; a scenario begins with such a copy.
 
 import atexit
 import functools
+import os
+import re
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
@@ -26,10 +28,10 @@ from jobs.topology import (
     Topology,
     fold,
 )
+from orchestration.topology_files import load_topology
 from state.ledger import Ledger
 from state.tables import Warehouse
-from tests.laws import joined as meeting
-from tests.laws import topologies
+from tests.laws import joined, topologies
 from tests.laws.border import Step, watched
 from tests.planted import Landed, plant
 
@@ -40,7 +42,10 @@ INCREMENTS = 12
 BEGINNINGS = (0, 1, 3, 4, 8, 9, 10)
 """Done increments when a scenario begins: none, some, and those before a checkpoint is written."""
 
-_RECORDS = 20
+CACHE = "REPLAY_CACHE"
+"""Names the folder of local caches."""
+
+RECORDS = 20
 """Records of an increment."""
 
 
@@ -71,21 +76,26 @@ def _clicks(seed: int, records: int) -> dict[str, list[Landed]]:
 
 @dataclass(frozen=True)
 class Pipeline:
-    """``tapes(seed, records)``: records by topic."""
+    """``reference``: the topology's name on the command line; ``tapes(seed, records)``: records by topic."""
 
-    build: Callable[[], Topology]
+    reference: str
     tapes: Callable[[int, int], dict[str, list[Landed]]]
     partitions: int
 
+    def build(self) -> Topology:
+        """Another one every time."""
+        return load_topology(self.reference)
+
     @functools.cached_property
     def topology(self) -> Topology:
+        """One for all who take turns."""
         return self.build()
 
 
 PIPELINES = {
-    "brief": Pipeline(brief, _clicks, topologies.PARTITIONS),
-    "everything": Pipeline(topologies.everything, _clicks, topologies.PARTITIONS),
-    "joined": Pipeline(meeting.joined, meeting.tapes, meeting.PARTITIONS),
+    "brief": Pipeline("tests.laws.pipelines:brief", _clicks, topologies.PARTITIONS),
+    "everything": Pipeline("tests.laws.topologies:everything", _clicks, topologies.PARTITIONS),
+    "joined": Pipeline("tests.laws.joined:joined", joined.tapes, joined.PARTITIONS),
 }
 
 
@@ -104,7 +114,7 @@ def drive(warehouse: Warehouse, topology: Topology, target: int) -> None:
             topology,
             pipeline=NAME,
             runner=LocalRunner(),
-            max_records=_RECORDS,
+            max_records=RECORDS,
             increments=left,
             idle="proceed",
         ):
@@ -127,7 +137,7 @@ def undisturbed(pipeline: str, tape: int) -> Undisturbed:
     """The run over tape number ``tape`` that nobody kills."""
     chosen, folder = PIPELINES[pipeline], _scratch() / f"{pipeline}-{tape}"
     warehouse = Warehouse(str(folder / "whole"))
-    for topic, records in chosen.tapes(tape, INCREMENTS * _RECORDS).items():
+    for topic, records in chosen.tapes(tape, INCREMENTS * RECORDS).items():
         plant(warehouse, topic, records, partitions=chosen.partitions)
     before, steps = {}, []
     for done in range(INCREMENTS):
@@ -142,12 +152,25 @@ def undisturbed(pipeline: str, tape: int) -> Undisturbed:
 
 @contextmanager
 def begun(pipeline: str, tape: int, increments: int) -> Iterator[Warehouse]:
-    """A copy of how the pipeline stood when ``increments`` were done; gone afterwards."""
+    """The pipeline as it stood when ``increments`` were done, in a folder of its own, where local caches are too; gone
+    afterwards.
+    """
     folder = Path(tempfile.mkdtemp(dir=_scratch()))
+    kept = os.environ.get(CACHE)
+    os.environ[CACHE] = str(folder / "cache")
     try:
-        yield Warehouse(shutil.copytree(undisturbed(pipeline, tape).before[increments], folder / "warehouse"))
+        before = undisturbed(pipeline, tape).before[increments]
+        yield Warehouse(shutil.copytree(before, folder / "warehouse", copy_function=_link))
     finally:
+        os.environ.pop(CACHE)
+        if kept is not None:
+            os.environ[CACHE] = kept
         shutil.rmtree(folder)
+
+
+def _link(source: str, target: str) -> None:
+    """A file of rows, or a version of a log, is never written again, so that it need not be copied."""
+    (os.link if re.match(r"\d", os.path.basename(source)) else shutil.copy2)(source, target)
 
 
 @functools.cache

@@ -15,7 +15,7 @@ from typing import Any
 
 from orchestration.cli import main
 from state.tables import Warehouse
-from tests.laws.pipelines import PIPELINES, drive
+from tests.laws.pipelines import CACHE, PIPELINES, drive
 from tests.laws.syscalls import hand_over, supervise
 
 
@@ -34,11 +34,11 @@ def killed(warehouse: Warehouse, pipeline: str, target: int, *, kill_at: int, co
     was not a good one.
     """
     ours, theirs = multiprocessing.Pipe()
-    process = _context().Process(target=_replay, args=(theirs, warehouse.root, pipeline, target))
+    process = _context().Process(target=_replay, args=(theirs, warehouse.root, pipeline, target, os.environ[CACHE]))
     process.start()
     theirs.close()
     assert process.pid is not None
-    calls = supervise(ours, process.pid, warehouse.root, kill_at=kill_at, counts_writes=counts_writes)
+    calls = supervise(ours, process.pid, os.path.dirname(warehouse.root), kill_at=kill_at, counts_writes=counts_writes)
     process.join()
     ours.close()
     if len(calls) > kill_at:
@@ -48,7 +48,8 @@ def killed(warehouse: Warehouse, pipeline: str, target: int, *, kill_at: int, co
     return None
 
 
-def _replay(connection: Connection, root: str, pipeline: str, target: int) -> None:
+def _replay(connection: Connection, root: str, pipeline: str, target: int, cache: str) -> None:
+    os.environ[CACHE] = cache  # a process begins with what was set when the first one was started
     hand_over(connection)
     drive(Warehouse(root), PIPELINES[pipeline].topology, target)
 

@@ -5,6 +5,7 @@ and every row in its order; only times of the wall clock, Delta's version number
 differ.
 """
 
+import functools
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -55,7 +56,7 @@ def _tables(
     versions, others = row.content["versions"], other.content["versions"]
     yield from _unequal(f"tables of increment {row.increment}", sorted(versions), sorted(others))
     for table in versions:
-        files, wanted = _files(got, table, versions[table]), _files(want, table, others[table])
+        files, wanted = _files(got, table, versions[table]), _kept_files(want, table, others[table])
         place = f"{table} as of increment {row.increment}"
         yield from _unequal(f"{place}: files", list(map(_described, files)), list(map(_described, wanted)))
         if is_last:
@@ -66,9 +67,10 @@ def _rows(
     got: Warehouse, want: Warehouse, topology: Topology, table: str, pairs: list[tuple[DataFile, DataFile]]
 ) -> Iterator[str]:
     """File by file; a file of one name is one file, since no file is written twice."""
-    schema = table_schema(topology, table)
-    for file, other in pairs:
-        if file.path != other.path:
+    pairs = [(file, other) for file, other in pairs if file.path != other.path]
+    if pairs:
+        schema = table_schema(topology, table)
+        for file, other in pairs:
             rows = read_rows(_path(got, table), [file], schema), read_rows(_path(want, table), [other], schema)
             yield from _unequal_rows(f"{table}, {file.path}", *rows)
 
@@ -83,6 +85,12 @@ def _path(warehouse: Warehouse, table: str) -> str:
 
 def _files(warehouse: Warehouse, table: str, version: int) -> list[DataFile]:
     return sorted(read_files(_path(warehouse, table), version=version), key=_described)
+
+
+@functools.cache
+def _kept_files(warehouse: Warehouse, table: str, version: int) -> list[DataFile]:
+    """Of the undisturbed run, which is asked again and again."""
+    return _files(warehouse, table, version)
 
 
 def _described(file: DataFile) -> tuple[Any, ...]:
