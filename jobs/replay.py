@@ -324,7 +324,7 @@ class _Pipeline:
             },
             "versions": versions,
             "tasks": tasks,
-            "tape_times": self.planner.tape_times(plan),
+            "tape_times": self.planner.tape_times(plan, self.previous),
             "lateness": total_lateness(reports),
             "operators": total_numbers(reports),
             "seconds": seconds | task_seconds(reports),

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from jobs.replay import replay
-from jobs.runner import LocalRunner
+from jobs.runner import LocalRunner, Runner
 from jobs.topology import (
     Consumed,
     Materialized,
@@ -105,7 +105,7 @@ def done_of(warehouse: Warehouse) -> int:
     return 0 if last is None else last.increment
 
 
-def drive(warehouse: Warehouse, topology: Topology, target: int) -> None:
+def drive(warehouse: Warehouse, topology: Topology, target: int, *, runner: Runner | None = None) -> None:
     """Replay until increment ``target`` is done."""
     left = target - done_of(warehouse)
     if left > 0:
@@ -113,7 +113,7 @@ def drive(warehouse: Warehouse, topology: Topology, target: int) -> None:
             warehouse,
             topology,
             pipeline=NAME,
-            runner=LocalRunner(),
+            runner=runner or LocalRunner(),
             max_records=RECORDS,
             increments=left,
             idle="proceed",
