@@ -7,6 +7,7 @@ there.
 
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from pyarrow import fs
@@ -121,10 +122,11 @@ class _Pipeline:
             compile_kernels(self.topology)
             self._is_compiled = True
         planned = time.perf_counter()
-        reports = self._compute(plan)
-        self.on_step(f"computed {plan.increment}")
-        computed = time.perf_counter()
-        versions = self._commit(plan, reports)
+        with self._unless_overtaken(plan):
+            reports = self._compute(plan)
+            self.on_step(f"computed {plan.increment}")
+            computed = time.perf_counter()
+            versions = self._commit(plan, reports)
         committed = time.perf_counter()
         seconds = {"plan": planned - started, "compute": computed - planned, "commit": committed - computed}
         content = self._done_content(plan, reports, versions, seconds)
@@ -133,6 +135,18 @@ class _Pipeline:
         self.previous, self.increment = content, plan.increment
         self.on_step(f"done {plan.increment}")
         return report_of(plan.increment, plan.content(), content)
+
+    @contextmanager
+    def _unless_overtaken(self, plan: Plan) -> Iterator[None]:
+        """Whatever fails while another runner finishes the increment (it clears what both work on) fails because of it.
+
+        Raises LedgerConflict then.
+        """
+        try:
+            yield
+        except Exception:
+            self.ledger.refuse_done(plan.increment)
+            raise
 
     # --- tasks -----------------------------------------------------------------------------------------------
 
@@ -271,9 +285,15 @@ class _Pipeline:
         return versions
 
     def _clear_exchange(self, increment: int) -> None:
+        """Delete what this increment, and any killed one before it, handed from stage to stage. Where a runner that has
+        lost still writes, the rest goes with the next increment.
+        """
         filesystem, root = open_filesystem(exchange_folder(self.tables, increment))
-        if filesystem.get_file_info(root).type == fs.FileType.Directory:
-            filesystem.delete_dir(root)
+        above, _, newest = root.rpartition("/")
+        for entry in filesystem.get_file_info(fs.FileSelector(above, allow_not_found=True)):
+            if entry.base_name <= newest:
+                with suppress(OSError):
+                    filesystem.delete_dir(entry.path)
 
     # --- report ----------------------------------------------------------------------------------------------
 
@@ -304,7 +324,7 @@ class _Pipeline:
             },
             "versions": versions,
             "tasks": tasks,
-            "tape_times": self.planner.tape_times(plan),
+            "tape_times": self.planner.tape_times(plan, self.previous),
             "lateness": total_lateness(reports),
             "operators": total_numbers(reports),
             "seconds": seconds | task_seconds(reports),

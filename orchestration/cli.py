@@ -7,7 +7,8 @@
     replay show sessions --warehouse W --pipeline shop
     replay describe shop.py:topology
 
-Owns the arguments and the exit codes: 0 done, 1 a guarantee does not hold, 2 refused with a sentence, 3 a bug.
+Owns the arguments and the exit codes: 0 done, 1 a guarantee does not hold, 2 refused with a sentence, 3 a bug,
+130 stopped by Ctrl-C, 143 by SIGTERM.
 Rule: an error is one sentence on stderr; the stack trace is for those who ask for it.
 """
 
@@ -15,14 +16,17 @@ import argparse
 import importlib
 import logging
 import os
+import signal
 import sys
+import threading
 import traceback
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 from jobs.file_source import FORMATS, TIMESTAMP_UNITS
 from state.errors import ReplayError
 
-REFUSED, BUG, INTERRUPTED = 2, 3, 130
+REFUSED, BUG, INTERRUPTED, TERMINATED = 2, 3, 130, 143
 TOPOLOGY = "module:attribute or file.py:attribute, where the attribute is a Topology or a function that builds one"
 
 
@@ -31,12 +35,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     options = build_parser().parse_args(argv)
     _log_to_stderr()
     try:
-        code = _run(options)
-        sys.stdout.flush()
+        with _sigterm_raises():
+            code = _run(options)
+            sys.stdout.flush()
         return code
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, _Terminated) as stop:
         print("replay: stopped; what is committed stays, and the next run goes on from there", file=sys.stderr)
-        return INTERRUPTED
+        return TERMINATED if isinstance(stop, _Terminated) else INTERRUPTED
     except BrokenPipeError:  # whoever reads our output, `head` for one, has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
@@ -46,6 +51,28 @@ def main(argv: Sequence[str] | None = None) -> int:
     except Exception as error:
         _tell(options, f"replay: {type(error).__name__}: {error}; this is a bug, --traceback shows where", error)
         return BUG
+
+
+class _Terminated(BaseException):
+    """SIGTERM came."""
+
+
+@contextmanager
+def _sigterm_raises() -> Iterator[None]:
+    """SIGTERM ends the command as Ctrl-C does, from within; once, so that nothing disturbs the end."""
+    if threading.current_thread() is not threading.main_thread():  # signals are the main thread's
+        yield
+        return
+
+    def stop(number: int, frame: object) -> None:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        raise _Terminated
+
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _run(options: argparse.Namespace) -> int:

@@ -98,6 +98,12 @@ class Ledger:
             raise LedgerGap(self.path, f"a plan of increment {increment}", "none", "plan the increment first")
         return self._append(table, LedgerRow(increment, epoch, DONE, content, written_at_ms))
 
+    def refuse_done(self, increment: int) -> None:
+        """Raises LedgerConflict when ``increment`` is done already: another runner was quicker."""
+        last = self.last_done()
+        if last is not None and last.increment >= increment:
+            raise self._conflict(increment, DONE)
+
     def _open(self) -> DeltaTable | None:
         return open_table(self.path, storage_options=self.storage_options)
 
