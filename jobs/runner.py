@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 from jobs.stored_rows import global_contents, load_rows
 from jobs.tape import Slice
 from jobs.task import Result, Task, empty_input, with_sends
+from jobs.task_tables import Input
 from jobs.task_tape import PLACE_COLUMNS, Places, Queue, TaskTape
 from jobs.topology.nodes import RepartitionNode
 from jobs.topology.topology import SubTopology, Topology
@@ -116,7 +117,7 @@ class LocalRunner:
 def run_task(topology: Topology, description: TaskDescription) -> TaskReport:
     """Run one task. Raises TaskFailed (or another ReplayError) that names the task; never anything else."""
     try:
-        return _TaskRun(topology, description).run()
+        return TaskRun(topology, description).run()
     except ReplayError as error:
         error.add_note(f"in task {description.id} of increment {description.increment}")
         raise
@@ -145,7 +146,9 @@ class _Stopwatch:
 
 
 @dataclass
-class _TaskRun:
+class TaskRun:
+    """One run of one task; ``run`` once. Nobody sees what it writes until the driver commits it."""
+
     topology: Topology
     description: TaskDescription
     files: dict[str, TaskFile] = field(default_factory=dict)
@@ -157,6 +160,7 @@ class _TaskRun:
         self.sub: SubTopology = self.topology.sub_topology(d.sub_topology)
         self.tables: PipelineTables = d.warehouse.pipeline(d.pipeline)
         self.next_offsets: dict[str, int] = dict(d.before.get("next_offsets", {}))
+        self.exchange = exchange_folder(self.tables, d.increment)
         self.sent = 0
         self.watch = _Stopwatch()
 
@@ -168,14 +172,17 @@ class _TaskRun:
         tape = self._tape(task)
         for chunk, places in tape.chunks(task.chunk_records):
             self.watch.lap("read")
-            result = task.process(chunk)
-            self.watch.lap("compute")
-            self._write(result, places)
-            self.watch.lap("write")
+            self._take(task, chunk, places)
         self._write_repartitions(tape)
         for store, operator in task.stores.items():
             self._write_rows(f"state/{store}", self.tables.state(store), operator.changes())
         return self._report(task, tape)
+
+    def _take(self, task: Task, chunk: Input, places: Places) -> None:
+        result = task.process(chunk)
+        self.watch.lap("compute")
+        self._write(result, places)
+        self.watch.lap("write")
 
     # --- in --------------------------------------------------------------------------------------------------
 
@@ -284,10 +291,9 @@ class _TaskRun:
             rows = rows.append_column(column, pa.array(numbers))
         for target in np.unique(targets).tolist():
             if (name, target) not in self.pieces:
-                folder = exchange_folder(self.tables, d.increment)
-                filesystem, root = open_filesystem(folder)
+                filesystem, root = open_filesystem(self.exchange)
                 filesystem.create_dir(root, recursive=True)
-                path = f"{folder}/{name}-{target}-from-{d.id}-{time.time_ns()}.parquet"
+                path = f"{self.exchange}/{name}-{target}-from-{d.id}-{time.time_ns()}.parquet"
                 writer = pq.ParquetWriter(open_filesystem(path)[1], rows.schema, filesystem=filesystem)
                 self.pieces[name, target] = writer
                 self.piece_paths.setdefault(name, {})[str(target)] = path
