@@ -43,12 +43,12 @@ class Change(NamedTuple):
 
 
 class Wait(NamedTuple):
-    """Something that waits in ``node`` until the operator's stream time reaches ``until_ms``. What is not None names
-    it when it leaves: window, record time, coordinates.
+    """Something that waits in ``node`` until the operator's stream time reaches ``until_ms``; ``key``: as it is said.
+    What is not None names it when it leaves: window, record time, coordinates.
     """
 
     node: str
-    key: Any
+    key: str
     key_bytes: bytes | None
     until_ms: int
     window: tuple[int, int] | None = None
@@ -157,9 +157,9 @@ class Moment:
             table = table.filter(pc.is_in(codes.cast(pa.binary()), wanted.cast(pa.binary())))
         columns = {}
         for name in table.column_names:
-            column, serde = only_chunk(table, name), {"key": key, "value": value}.get(name)
-            is_typed = serde is not None and serde.arrow_type == column.type
-            columns[name] = serde.to_python(column) if is_typed else column.to_pylist()
+            column, of = only_chunk(table, name), {"key": key, "value": value}.get(name)
+            is_plain = of is None or of.arrow_type != column.type
+            columns[name] = column.to_pylist() if is_plain else of.to_python(column)  # type: ignore[union-attr]
         return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
 

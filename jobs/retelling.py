@@ -104,7 +104,8 @@ class _Chosen:
                 return _nothing(task, chunk, places)
             self._identity = tuple(int(places.columns[name][found[0]]) for name in IDENTITY)
         same = [places.columns[name] == wanted for name, wanted in zip(IDENTITY, self._identity, strict=True)]
-        return np.logical_and.reduce(same)
+        every: np.ndarray = np.logical_and.reduce(same)
+        return every
 
 
 def _nothing(task: Task, chunk: Input, places: Places) -> np.ndarray:

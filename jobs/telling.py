@@ -38,7 +38,7 @@ def waits_of(moment: Moment) -> list[Wait]:
         for entry in moment.shows:
             if any(_place(row) == _entry(entry) for row in moment.rows):
                 until = entry["buffer_time_ms"] + node.wait_ms
-                found.append(_wait(node, entry["key"], until, window=_entry(entry)[1]))
+                found.append(_wait(node, entry["key"], until, window=_bounds(entry)))
     elif isinstance(node, ReorderNode | StreamTableJoinNode) and node.grace_ms is not None:
         for row in moment.rows:
             if any(_is_in_room(row, entry) for entry in moment.shows):
@@ -58,18 +58,24 @@ def waits_of(moment: Moment) -> list[Wait]:
 
 def _wait(node: Node, key: Any, until_ms: int, **names: Any) -> Wait:
     (code,) = node.shape.key.encode(node.shape.key.from_python([key])).to_pylist()
-    return Wait(node.name, key, code, until_ms, **names)
+    return Wait(node.name, repr(key), code, until_ms, **names)
 
 
-def _place(row: Row) -> tuple[Any, Any]:
-    return row.key, row.window
+Name = tuple[str, tuple[int, int] | None]
+"""A key, as it is said (some cannot be hashed), and a window."""
 
 
-def _entry(entry: dict[str, Any]) -> tuple[Any, Any]:
-    """Key and window of a store's row."""
-    if "window_start_ms" not in entry:
-        return entry["key"], None
-    return entry["key"], (entry["window_start_ms"], entry["window_end_ms"])
+def _place(row: Row) -> Name:
+    return repr(row.key), row.window
+
+
+def _entry(entry: dict[str, Any]) -> Name:
+    """Of a store's row."""
+    return repr(entry["key"]), _bounds(entry)
+
+
+def _bounds(entry: dict[str, Any]) -> tuple[int, int] | None:
+    return (entry["window_start_ms"], entry["window_end_ms"]) if "window_start_ms" in entry else None
 
 
 def _is_in_room(row: Row, entry: dict[str, Any]) -> bool:
@@ -119,6 +125,9 @@ class Teller:
             f"{self._said(left.row, window)}{written}"
         )
 
+    def _until(self, moment: Moment, wait: Wait) -> str:
+        return f"stream time {self.say_time(wait.until_ms)}{self._outcome(moment, wait)}"
+
     def _outcome(self, moment: Moment, wait: Wait) -> str:
         return f"; {moment.outcomes[wait]}" if wait in moment.outcomes else ""
 
@@ -148,8 +157,9 @@ class Teller:
 
     def _changed(self, change: Change, window: str | None) -> str:
         entry = change.after or change.before or {}
-        key, bounds = _entry(entry) if "key" in entry else (entry.get("id"), None)
-        name = f"{key!r}" if bounds is None else f"{key!r} {self._window(bounds, window)}"
+        bounds, name = _bounds(entry), repr(entry.get("key", entry.get("id")))
+        if bounds is not None:
+            name += f" {self._window(bounds, window)}"
         if "valid_from_ms" in entry:
             name += f" from {self.say_time(entry['valid_from_ms'])}"
         if change.before is None:
@@ -206,10 +216,11 @@ class Teller:
         for change in moment.changes:
             if change.after is None:
                 continue
-            key, (start, end) = _entry(change.after)
-            name = f"{key!r} {self._window((start, end), 'session')}"
+            start, end = change.after["window_start_ms"], change.after["window_end_ms"]
+            name = f"{change.after['key']!r} {self._window((start, end), 'session')}"
             merged = [e for e in gone if start <= e["window_start_ms"] and e["window_end_ms"] <= end]
-            parts = " and ".join(f"{self._window(_entry(e)[1], 'session')} = {e['value']!r}" for e in merged)
+            spans = [self._window((e["window_start_ms"], e["window_end_ms"]), "session") for e in merged]
+            parts = " and ".join(f"{span} = {e['value']!r}" for span, e in zip(spans, merged, strict=True))
             if len(merged) > 1:
                 said.append(f"merges {parts} into session {name} = {change.after['value']!r}")
             elif merged:
@@ -253,10 +264,9 @@ class Teller:
             if wait is not None:
                 before = waited.get(_place(row))
                 instead = "" if before is None else f", in place of {before['value']!r}"
-                said.append(
-                    f"{name} = {row.value!r} waits until stream time {self.say_time(wait.until_ms)} (now {now}){instead}"
-                    f"{self._outcome(moment, wait)}"
-                )
+                until = f"{self.say_time(wait.until_ms)} (now {now})"
+                outcome = self._outcome(moment, wait)
+                said.append(f"{name} = {row.value!r} waits until stream time {until}{instead}{outcome}")
             elif row.value is None and _place(row) not in {_place(out) for out in moment.forwarded}:
                 said.append(f"{name} is deleted before it was final: it waits no more")
         for out in moment.forwarded:
@@ -269,8 +279,7 @@ class Teller:
     def _room(self, moment: Moment) -> list[str]:
         """Reorder, and a stream-table join with a grace."""
         said = [
-            f"{wait.key!r} of time {self.say_time(wait.record_time_ms or 0)} waits until stream time "
-            f"{self.say_time(wait.until_ms)}{self._outcome(moment, wait)}"
+            f"{wait.key} of time {self.say_time(wait.record_time_ms or 0)} waits until {self._until(moment, wait)}"
             for wait in waits_of(moment)
         ]
         mine = {(row.coordinates, row.record_time_ms) for row in moment.rows}
@@ -314,13 +323,12 @@ class Teller:
                 if not met and row.key is not None and row.value is not None:
                     said.append(f"meets no {other} record of {row.key!r} in {span}")
         waits = waits_of(moment)
-        said += [
-            f"waits for one until stream time {self.say_time(wait.until_ms)}{self._outcome(moment, wait)}"
-            for wait in waits
-        ]
-        own = {(row.key, row.record_time_ms) for row in moment.rows}
+        said += [f"waits for one until {self._until(moment, wait)}" for wait in waits]
+        own = {(repr(row.key), row.record_time_ms) for row in moment.rows}
         for number, row in enumerate(moment.forwarded):
-            is_own = number >= len(moment.forwarded) - met_count or (not waits and (row.key, row.record_time_ms) in own)
+            is_own = number >= len(moment.forwarded) - met_count or (
+                not waits and (repr(row.key), row.record_time_ms) in own
+            )
             verb = "forwards" if is_own else "lets go alone"
             said.append(f"{verb} {self._said(row)}, time {self.say_time(row.record_time_ms)}")
         return said
