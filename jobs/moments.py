@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from jobs.operators import Clocks
-from jobs.topology.nodes import Node
+from jobs.topology.nodes import Node, SuppressNode
 from state.buffers import only_chunk
 from state.records import Batch, Chunk
 from state.serdes import Serde
@@ -80,7 +80,7 @@ class Wait(NamedTuple):
             rows = [row for row in rows if row["record_time_ms"] == self.record_time_ms]
         if "kind" in store.column_names:
             rows = [row for row in rows if row["kind"].startswith("unmatched")]
-        return len(rows) > 0
+        return any(is_held(node, row) for row in rows)
 
 
 class Left(NamedTuple):
@@ -177,6 +177,11 @@ class Taken:
     dead_letters: list[dict[str, Any]]
     refusals: list[dict[str, Any]]
     sent: list[Sent]
+
+
+def is_held(node: Node, entry: dict[str, Any]) -> bool:
+    """Whether a row that waits will go on: a deletion before its window closed leaves a suppress in silence."""
+    return not isinstance(node, SuppressNode) or node.until != "window-closes" or entry["value"] is not None
 
 
 def rows_of(batch: Batch, chunk: Chunk) -> list[Row]:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from jobs.moments import Change, Left, Moment, Row, Taken, Wait
+from jobs.moments import Change, Left, Moment, Row, Taken, Wait, is_held
 from jobs.topology import nodes
 from jobs.topology.nodes import Node, ReorderNode, StreamJoinNode, StreamTableJoinNode, SuppressNode
 from jobs.topology.topology import Topology
@@ -36,7 +36,7 @@ def waits_of(moment: Moment) -> list[Wait]:
     node, found = moment.node, []
     if isinstance(node, SuppressNode):
         for entry in moment.shows:
-            if any(_place(row) == _entry(entry) for row in moment.rows):
+            if is_held(node, entry) and any(_place(row) == _entry(entry) for row in moment.rows):
                 until = entry["buffer_time_ms"] + node.wait_ms
                 found.append(_wait(node, entry["key"], until, window=_bounds(entry)))
     elif isinstance(node, ReorderNode | StreamTableJoinNode) and node.grace_ms is not None:
@@ -240,9 +240,8 @@ class Teller:
             first = next((e for e in moment.shown if identity.items() <= e.items()), None)
             if row.coordinates in passed:
                 is_named = all(value is not None for value in identity.values())
-                said.append(
-                    f"passes: the first of {named} within {node.interval_ms} ms" if is_named else f"passes: {named}"
-                )
+                first_of = f"the first of {named} within {node.interval_ms} ms"
+                said.append(f"passes: {first_of if is_named else f'{named} is never a duplicate'}")
             elif first is not None:
                 apart = abs(row.record_time_ms - first["record_time_ms"])
                 said.append(
@@ -268,7 +267,7 @@ class Teller:
                 outcome = self._outcome(moment, wait)
                 said.append(f"{name} = {row.value!r} waits until stream time {until}{instead}{outcome}")
             elif row.value is None and _place(row) not in {_place(out) for out in moment.forwarded}:
-                said.append(f"{name} is deleted before it was final: it waits no more")
+                said.append(f"{name} is deleted before it was final, so nothing of it goes on")
         for out in moment.forwarded:
             due = out.window[1] if out.window is not None and node.until == "window-closes" else None
             at = "" if due is None else f" has reached {self.say_time(due + node.wait_ms)}"
