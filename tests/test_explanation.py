@@ -1,75 +1,15 @@
 """What became of a record: every kind of sentence, over small pipelines whose numbers can be checked by hand."""
 
 import re
-from pathlib import Path
 
 import pytest
 
-from jobs.explanation import Explanation, explain
-from jobs.replay import replay
-from jobs.runner import LocalRunner
-from jobs.topology import (
-    Consumed,
-    JoinWindows,
-    KStream,
-    Materialized,
-    Serde,
-    SessionWindows,
-    StreamsBuilder,
-    Suppressed,
-    TimeWindows,
-    Topology,
-)
+from jobs.explanation import explain
+from jobs.topology import Materialized, SessionWindows, StreamsBuilder, Suppressed, TimeWindows, Topology
 from state.errors import ConfigError, LedgerError
 from state.tables import Warehouse
 from tests.planted import Landed, plant
-
-STRING = Serde.string()
-Tape = list[tuple[str | None, str | None, int]]
-"""(key, value, time) of the one partition."""
-
-
-def stream(builder: StreamsBuilder, topic: str = "in") -> KStream:
-    return builder.stream(topic, Consumed(STRING, STRING))
-
-
-def landed(tape: Tape) -> list[Landed]:
-    def code(text: str | None) -> bytes | None:
-        return None if text is None else text.encode()
-
-    return [Landed(0, code(key), code(value), time_ms) for key, value, time_ms in tape]
-
-
-def played(tmp_path: Path, topology: Topology, tapes: dict[str, Tape], **options: object) -> Warehouse:
-    """The tapes, landed and replayed whole."""
-    warehouse = Warehouse(tmp_path)
-    for topic, tape in tapes.items():
-        plant(warehouse, topic, landed(tape), partitions=1)
-    run(warehouse, topology, **options)
-    return warehouse
-
-
-def run(warehouse: Warehouse, topology: Topology, **options: object) -> None:
-    options = {"idle": "proceed", **options}
-    assert list(replay(warehouse, topology, pipeline="p", runner=LocalRunner(), **options))
-
-
-def said(explanation: Explanation) -> list[tuple[str, str]]:
-    """(kind of node, sentence), in order; nodes by their kind, since their names are numbers."""
-    return [
-        (step.node if step.moment is None else type(step.moment.node).__name__, sentence)
-        for step in explanation.steps
-        for sentence in step.sentences
-    ]
-
-
-def told(warehouse: Warehouse, topology: Topology, record: str) -> list[tuple[str, str]]:
-    return said(explain(warehouse, "p", topology, record))
-
-
-def by(kind: str, sentences: list[tuple[str, str]]) -> list[str]:
-    return [sentence for node, sentence in sentences if node == kind]
-
+from tests.told import Tape, by, landed, played, run, said, stream, told
 
 # --- windows and suppress ------------------------------------------------------------------------------------
 
@@ -245,104 +185,6 @@ def test_a_record_that_is_put_in_order_says_until_when_it_waits_and_who_let_it_g
         "refused (late): records after it have gone on already; stream time is 15, the limit 5 ms before it is 10, "
         "the record is 6 ms late"
     ]
-
-
-# --- joins ---------------------------------------------------------------------------------------------------
-
-
-def paid() -> Topology:
-    builder = StreamsBuilder()
-    windows = JoinWindows.of_time_difference_and_grace(5, 10)
-    stream(builder, "orders").outer_join(
-        stream(builder, "payments"), lambda left, right: f"{left}+{right}", windows, returns=STRING, name="paid"
-    ).to("paid")
-    return builder.build()
-
-
-def test_a_join_of_streams_says_whom_a_record_met(tmp_path):
-    tapes: dict[str, Tape] = {"orders": [("a", "tea", 10)], "payments": [("a", "card", 12), ("b", "cash", 13)]}
-    warehouse = played(tmp_path, paid(), tapes)
-
-    assert by("StreamJoinNode", told(warehouse, paid(), "payments:0:0")) == [
-        "meets left 'tea' of time 10",
-        "forwards 'a' = 'tea+card', time 12",
-    ]
-    assert by("StreamJoinNode", told(warehouse, paid(), "payments:0:1")) == [
-        "meets no left record of 'b' in [8, 18]",
-        "waits for one until stream time 29; still waits at the end of increment 1",  # open up to 13 + 5 + 10
-    ]
-
-
-def test_a_record_that_found_nobody_says_who_let_it_go_alone(tmp_path):
-    tapes: dict[str, Tape] = {"orders": [("a", "tea", 10), ("b", "mug", 26)], "payments": []}
-    warehouse = played(tmp_path, paid(), tapes)
-
-    assert by("StreamJoinNode", told(warehouse, paid(), "orders:0:0")) == [
-        "meets no right record of 'a' in [5, 15]",
-        "waits for one until stream time 26; left because of orders:0:1 at stream time 26: 'a' = 'tea+None', "
-        "as outputs/paid 0:0",
-    ]
-    assert by("StreamJoinNode", told(warehouse, paid(), "orders:0:1"))[-1] == "lets go alone 'a' = 'tea+None', time 10"
-
-
-def priced(**options: object) -> Topology:
-    builder = StreamsBuilder()
-    prices = builder.table("prices", Consumed(STRING, STRING), materialized=Materialized.versioned("prices", 1000))
-    orders = stream(builder, "orders")
-    orders.join(prices, lambda left, right: f"{left} for {right}", returns=STRING, **options).to("priced")
-    return builder.build()
-
-
-PRICES: Tape = [("tea", "2", 0), ("tea", "3", 50)]
-
-
-def test_a_join_with_a_table_says_what_the_table_had(tmp_path):
-    tape: Tape = [("tea", "one", 49), ("mug", "one", 50), ("tea", None, 51), (None, "one", 52)]
-    warehouse = played(tmp_path, priced(), {"prices": PRICES, "orders": tape})
-
-    def join(offset: int) -> list[str]:
-        return by("StreamTableJoinNode", told(warehouse, priced(), f"orders:0:{offset}"))
-
-    assert join(0) == ["looks up 'tea': prices has '2'", "forwards 'tea' = 'one for 2'"]  # as of time 49
-    assert join(1) == ["looks up 'mug': prices has nothing", "no match: forwards nothing"]
-    assert join(2) == ["refused (null-value): its value is null"]
-    assert join(3) == ["refused (null-key): its key is null"]
-    assert by("TableNode", told(warehouse, priced(), "prices:0:1")) == [
-        "'tea' from 0: stays '2'",
-        "'tea' from 50: begins with '3'",
-        "forwards 'tea' = '3'",
-    ]
-
-
-def test_a_join_with_a_grace_says_until_when_a_record_waits(tmp_path):
-    tape: Tape = [("tea", "one", 60), ("tea", "two", 75)]
-    warehouse = played(tmp_path, priced(grace=15, name="held"), {"prices": PRICES, "orders": tape})
-
-    first, second = (
-        by("StreamTableJoinNode", told(warehouse, priced(grace=15, name="held"), f"orders:0:{n}")) for n in (0, 1)
-    )
-
-    assert first == [
-        "'tea' of time 60 waits until stream time 75; left because of orders:0:1 at stream time 75: "
-        "'tea' = 'one for 3', as outputs/priced 0:0"
-    ]
-    assert second == [
-        "'tea' of time 75 waits until stream time 90; still waits at the end of increment 1",
-        "lets go: 'tea' = 'one for 3', time 60",
-    ]
-
-
-def test_a_record_of_a_global_table_is_there_for_all_tasks(tmp_path):
-    builder = StreamsBuilder()
-    names = builder.global_table("names", Consumed(STRING, STRING))
-    stream(builder).join(names, lambda left, right: right, selector="value", returns=STRING).to("out")
-    topology = builder.build()
-    warehouse = played(tmp_path, topology, {"names": [("x", "Ann", 1)], "in": [("a", "x", 5)]})
-
-    assert [step.sentences for step in explain(warehouse, "p", topology, "names:0:0").steps] == [
-        ["'x' is 'Ann' from here on, for every task that looks into the global table"]
-    ]
-    assert by("StreamGlobalTableJoinNode", told(warehouse, topology, "in:0:0")) == ["forwards 'a' = 'Ann'"]
 
 
 # --- what cannot go on, and what goes elsewhere --------------------------------------------------------------

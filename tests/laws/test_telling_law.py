@@ -12,13 +12,13 @@ from state.tables import Warehouse
 from tests.laws import joined, topologies
 from tests.planted import Landed, plant
 
-RECORDS = 60
+RECORDS = 32
 
 
 def pipeline(warehouse: Warehouse, topology: Topology, tapes: dict[str, list[Landed]], partitions: int) -> None:
     for topic, tape in tapes.items():
         plant(warehouse, topic, tape, partitions=partitions)
-    for _ in replay(warehouse, topology, pipeline="p", runner=LocalRunner(), max_records=25, idle="proceed"):
+    for _ in replay(warehouse, topology, pipeline="p", runner=LocalRunner(), max_records=14, idle="proceed"):
         pass
 
 
