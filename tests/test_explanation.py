@@ -80,6 +80,30 @@ def test_what_waits_is_looked_up_in_the_outputs_of_later_increments(tmp_path):
     )
 
 
+def test_of_the_windows_of_a_key_the_one_that_waited_is_looked_up(tmp_path):
+    warehouse = played(tmp_path, counts(), {"in": [("b", "x", 8), ("b", "x", 12)]})
+    plant(warehouse, "in", landed([("z", "x", 40)]), partitions=1)
+    run(warehouse, counts())
+
+    (sentence,) = by("SuppressNode", told(warehouse, counts(), "in:0:1"))
+
+    assert sentence.endswith("; left in increment 2 as outputs/counts 0:1")  # [0, 10) is at offset 0
+
+
+def test_what_left_is_looked_for_only_below_the_node_that_held_it(tmp_path):
+    builder = StreamsBuilder()
+    grouped = stream(builder).group_by_key()
+    windowed = grouped.windowed_by(TimeWindows.of_size(10, grace=5))
+    windowed.count().suppress(Suppressed.until_window_closes(name="final")).to("finals")
+    grouped.count().to("all")
+    topology = builder.build()
+    warehouse = played(tmp_path, topology, {"in": [("a", "x", 3), ("a", "x", 30)]})
+
+    (sentence,) = by("SuppressNode", told(warehouse, topology, "in:0:0"))
+
+    assert sentence.endswith("left because of in:0:1 at stream time 30: 'a' [0, 10) = 1, as outputs/finals 0:0")
+
+
 def test_every_increment_is_told_from_the_state_before_it(tmp_path):
     warehouse = played(tmp_path, counts(), {"in": README_TAPE}, max_records=1)
 

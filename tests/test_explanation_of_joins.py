@@ -15,7 +15,10 @@ def paid() -> Topology:
 
 
 def test_a_join_of_streams_says_whom_a_record_met(tmp_path):
-    tapes: dict[str, Tape] = {"orders": [("a", "tea", 10)], "payments": [("a", "card", 12), ("b", "cash", 13)]}
+    tapes: dict[str, Tape] = {
+        "orders": [("a", "old", 6), ("a", "tea", 10)],
+        "payments": [("a", "card", 12), ("b", "cash", 13)],
+    }
     warehouse = played(tmp_path, paid(), tapes)
 
     assert by("StreamJoinNode", told(warehouse, paid(), "payments:0:0")) == [
@@ -48,11 +51,11 @@ def priced(**options: object) -> Topology:
     return builder.build()
 
 
-PRICES: Tape = [("tea", "2", 0), ("tea", "3", 50)]
+PRICES: Tape = [("tea", "2", 10), ("tea", "3", 50)]
 
 
 def test_a_join_with_a_table_says_what_the_table_had(tmp_path):
-    tape: Tape = [("tea", "one", 49), ("mug", "one", 50), ("tea", None, 51), (None, "one", 52)]
+    tape: Tape = [("tea", "one", 49), ("mug", "one", 50), ("tea", None, 51), (None, "one", 52), ("tea", "early", 9)]
     warehouse = played(tmp_path, priced(), {"prices": PRICES, "orders": tape})
 
     def join(offset: int) -> list[str]:
@@ -60,10 +63,11 @@ def test_a_join_with_a_table_says_what_the_table_had(tmp_path):
 
     assert join(0) == ["looks up 'tea': prices has '2'", "forwards 'tea' = 'one for 2'"]  # as of time 49
     assert join(1) == ["looks up 'mug': prices has nothing", "no match: forwards nothing"]
+    assert join(4) == ["looks up 'tea': prices has nothing", "no match: forwards nothing"]
     assert join(2) == ["refused (null-value): its value is null"]
     assert join(3) == ["refused (null-key): its key is null"]
     assert by("TableNode", told(warehouse, priced(), "prices:0:1")) == [
-        "'tea' from 0: stays '2'",
+        "'tea' from 10: stays '2'",
         "'tea' from 50: begins with '3'",
         "forwards 'tea' = '3'",
     ]

@@ -137,6 +137,20 @@ def test_sql_asks_outputs_and_stores_by_their_names(history, increment, query, w
     assert history.at(increment).sql(query).rows() == want
 
 
+def test_a_name_that_an_output_and_a_store_have_means_the_output(tmp_path):
+    builder = StreamsBuilder()
+    counted = builder.stream("in", Consumed(STRING, STRING)).group_by_key().count(Materialized.as_("counts"))
+    counted.filter("value > 1").to("counts")
+    warehouse = Warehouse(tmp_path)
+    plant(warehouse, "in", [Landed(0, b"a", b"x", 1)], partitions=1)
+    assert list(replay(warehouse, builder.build(), pipeline="p", runner=LocalRunner()))
+
+    as_of = History(warehouse, "p").at()
+
+    assert as_of.sql("SELECT count(*) FROM counts").rows() == [(0,)]
+    assert as_of.sql('SELECT count(*) FROM "state/counts"').rows() == [(1,)]
+
+
 def test_sql_reads_only_the_tables_that_a_query_names(history, monkeypatch):
     read: list[str] = []
     as_of = history.at(3)
