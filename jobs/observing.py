@@ -21,6 +21,7 @@ from jobs.task_tape import Places
 from jobs.topology.nodes import DeduplicateNode, Node, RepartitionNode, SinkNode
 from jobs.topology.topology import Topology
 from state.buffers import only_chunk
+from state.files import DataFile
 from state.records import Batch, Chunk
 
 Find = Callable[[Task, Input, Places], np.ndarray]
@@ -40,7 +41,7 @@ class ObservedRun(TaskRun):
         find: Find,
         waits: Callable[[Moment], list[Wait]],
     ) -> None:
-        super().__init__(topology, description)
+        super().__init__(topology, description, None)
         self.exchange, self._find, self._waits = folder, find, waits
         self.task: Task | None = None
         self.taken: list[Taken] = []
@@ -51,6 +52,10 @@ class ObservedRun(TaskRun):
 
     def _write_rows(self, table: str, path: str, rows: pa.Table) -> None:
         """Nothing is written."""
+
+    def _write_state(self) -> tuple[dict[str, DataFile], dict[str, list[DataFile]]]:
+        """Nor is this."""
+        return {}, {}
 
     def _take(self, task: Task, chunk: Input, places: Places) -> None:
         self.task, task.observer = task, self

@@ -22,16 +22,18 @@ from jobs.increment_report import (
 )
 from jobs.kernels.queues import NO_MORE
 from jobs.planner import Landed, Plan, Planner
-from jobs.runner import ImportedStore, Runner, TaskDescription, TaskReport, exchange_folder, table_schema
+from jobs.runner import Runner, TaskDescription, TaskReport, exchange_folder, table_schema
 from jobs.tape import Slice
 from jobs.task import compile_kernels, wirings
+from jobs.task_state import ImportedStore
 from jobs.task_tape import Queue
 from jobs.topology.nodes import SourceNode
 from jobs.topology.topology import SubTopology, Topology
 from state.commit import commit_files
 from state.errors import LedgerError
-from state.files import DataFile, read_files
+from state.files import DataFile, oldest_first, read_files
 from state.ledger import Ledger, LedgerRow
+from state.run_cache import StateFile
 from state.tables import Warehouse, open_filesystem
 
 OnStep = Callable[[str], None]
@@ -168,7 +170,7 @@ class Pipeline:
         sub: SubTopology,
         partition: int,
         exchange: Exchange,
-        state: dict[str, list[DataFile]],
+        state: dict[str, list[StateFile]],
         landed: dict[str, Landed],
     ) -> TaskDescription | None:
         """The task, or None when it has nothing to read."""
@@ -219,13 +221,14 @@ class Pipeline:
         begin, end = (cut.get(landed.topic, {}).get(p, 0) for cut in (plan.cut_from, plan.cut_to))
         if p not in landed.ends:  # topics that are not joined may have fewer partitions than there are tasks
             return Queue(source, landed.slice(p, 0, 0))
-        beyond = NO_MORE
+        beyond = None
         if len(self.topology.source_topics()) > 1 and self.order == "time":
-            rest = landed.slice(p, end, landed.ends[p]).times()
-            beyond = int(rest["timestamp"][0].as_py()) if len(rest) else NO_MORE
-        return Queue(source, landed.slice(p, begin, end), beyond_ms=beyond)
+            beyond = landed.slice(p, end, landed.ends[p]).first_time_ms()
+        return Queue(source, landed.slice(p, begin, end), beyond_ms=NO_MORE if beyond is None else beyond)
 
-    def _imported(self, sub: SubTopology, partition: int, state: dict[str, list[DataFile]]) -> dict[str, ImportedStore]:
+    def _imported(
+        self, sub: SubTopology, partition: int, state: dict[str, list[StateFile]]
+    ) -> dict[str, ImportedStore]:
         """Stores of earlier parts of the sub-topology that nodes of this one look into."""
         found = {}
         for name in {imported.node for imported in wirings(self.topology)[sub.id].imports if imported.when}:
@@ -238,8 +241,8 @@ class Pipeline:
                 found[name] = ImportedStore(earlier.id, store, _of_partition(state[store], partition), clocks)
         return found
 
-    def _state_files(self) -> dict[str, list[DataFile]]:
-        """Files of every store as of the increment before, whatever was half written since."""
+    def _state_files(self) -> dict[str, list[StateFile]]:
+        """Files of every store as of the increment before, whatever was half written since, oldest first."""
         versions: dict[str, int] = self.previous.get("versions", {})
         found = {}
         for store in self.topology.stores():
@@ -248,7 +251,7 @@ class Pipeline:
             files = [] if version is None else read_files(
                 path, version=version, storage_options=self.warehouse.storage_options
             )  # fmt: skip
-            found[store] = sorted(files, key=lambda file: file.bounds.get("increment", (0, 0)))
+            found[store] = [StateFile(path, file) for file in oldest_first(files)]
         return found
 
     # --- commit ----------------------------------------------------------------------------------------------
@@ -271,6 +274,7 @@ class Pipeline:
                 [DataFile.from_dict(file) for report in reports for file in report.files.get(table, [])],
                 app_id=f"{self.name}/{table}/0",
                 increment=plan.increment,
+                removed=[DataFile.from_dict(file) for report in reports for file in report.removed.get(table, [])],
                 storage_options=self.warehouse.storage_options,
             )
             self.on_step(f"committed {table} {plan.increment}")
@@ -318,8 +322,8 @@ class Pipeline:
         }
 
 
-def _of_partition(files: list[DataFile], partition: int) -> tuple[DataFile, ...]:
-    return tuple(file for file in files if file.partition == partition)
+def _of_partition(files: list[StateFile], partition: int) -> tuple[StateFile, ...]:
+    return tuple(state_file for state_file in files if state_file.file.partition == partition)
 
 
 def _now_ms() -> int:

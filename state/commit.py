@@ -7,6 +7,7 @@ for before writing, and answered with CommitLost. A restored table goes on under
 """
 
 import json
+import time
 from collections.abc import Sequence
 
 import pyarrow as pa
@@ -60,9 +61,11 @@ def commit_files(
     *,
     app_id: str,
     increment: int,
+    removed: Sequence[DataFile] = (),
     storage_options: StorageOptions = None,
 ) -> int:
-    """Add ``files`` to the table in one Delta transaction; return a version that holds the increment.
+    """Add ``files`` to the table and take ``removed`` out of it, in one Delta transaction; return a version that holds
+    the increment.
 
     Creates the table, partitioned by `partition`, when it is missing. An empty list still marks the increment. A table
     that already has ``increment`` is left as it is. Raises CommitLost when it has a later one, was restored since, lost
@@ -74,7 +77,7 @@ def commit_files(
     _refuse_other_columns(table, path, schema)
     if _has_increment(table, path, app_id, increment):
         return table.version()
-    actions = _add_actions(path, files)
+    actions = [*_add_actions(path, files), *(_remove_action(file) for file in removed)]
     mark = _mark(app_id, increment)
     try:
         table.create_write_transaction(actions, "append", schema, ["partition"], commit_properties=mark)
@@ -212,6 +215,11 @@ def _add_actions(path: str, files: Sequence[DataFile]) -> list[AddAction | Remov
         modified_ms = 0 if entry.mtime_ns is None else entry.mtime_ns // 1_000_000
         actions.append(AddAction(file.path, file.bytes, values, modified_ms, True, _stats(file)))
     return actions
+
+
+def _remove_action(file: DataFile) -> RemoveAction:
+    values: dict[str, str | None] | None = None if file.partition < 0 else {"partition": str(file.partition)}
+    return RemoveAction(file.path, True, time.time_ns() // 1_000_000, file.bytes, values)
 
 
 def _stats(file: DataFile) -> str:

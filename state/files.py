@@ -166,6 +166,11 @@ def _bounds(table: pa.Table, column: str) -> tuple[int, int] | None:
     return None if bounds["min"] is None else (bounds["min"], bounds["max"])
 
 
+def oldest_first(files: Iterable[DataFile]) -> list[DataFile]:
+    """``files`` of a store by the increment that wrote them, with which their names begin."""
+    return sorted(files, key=lambda file: file.path.rpartition("/")[2])
+
+
 def table_version(path: str, *, storage_options: StorageOptions = None) -> int | None:
     """Newest version of the table; None when there is no table."""
     table = open_table(path, storage_options=storage_options)

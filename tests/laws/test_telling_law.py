@@ -2,27 +2,41 @@
 
 import pytest
 
+from jobs import task_state
 from jobs.explanation import Explanation, explain
+from jobs.landing import land_records
 from jobs.reading import read_table
 from jobs.replay import replay
 from jobs.runner import LocalRunner
 from jobs.topology import Topology
 from jobs.topology.nodes import SinkNode
 from state.tables import Warehouse
+from tests.landed_records import records
 from tests.laws import joined, topologies
 from tests.planted import Landed, plant
 
 RECORDS = 32
 
 
-def pipeline(warehouse: Warehouse, topology: Topology, tapes: dict[str, list[Landed]], partitions: int) -> None:
-    for topic, tape in tapes.items():
-        plant(warehouse, topic, tape, partitions=partitions)
-    for _ in replay(warehouse, topology, pipeline="p", runner=LocalRunner(), max_records=14, idle="proceed"):
+def pipeline(
+    warehouse: Warehouse, topology: Topology, tapes: dict[str, list[Landed]], partitions: int, order: str
+) -> None:
+    for number, (topic, tape) in enumerate(tapes.items()):
+        if order == "time":
+            plant(warehouse, topic, tape, partitions=partitions)
+        else:
+            rows = [(record.partition, record.timestamp_ms, record.key, record.value) for record in tape]
+            arrivals = [number + len(tapes) * place for place in range(len(tape))]
+            land_records(warehouse, topic, records(*rows, arrivals=arrivals), partitions=partitions)
+    for _ in replay(
+        warehouse, topology, pipeline="p", runner=LocalRunner(), max_records=14, idle="proceed", order=order
+    ):
         pass
 
 
-def explanations(warehouse: Warehouse, topology: Topology, tapes: dict[str, list[Landed]]) -> list[Explanation]:
+def explanations(
+    warehouse: Warehouse, topology: Topology, tapes: dict[str, list[Landed]], order: str
+) -> list[Explanation]:
     """Of every landed record."""
     offsets: dict[tuple[str, int], int] = {}
     found = []
@@ -30,7 +44,7 @@ def explanations(warehouse: Warehouse, topology: Topology, tapes: dict[str, list
         for record in tape:
             offset = offsets.get((topic, record.partition), 0)
             offsets[topic, record.partition] = offset + 1
-            found.append(explain(warehouse, "p", topology, (topic, record.partition, offset)))
+            found.append(explain(warehouse, "p", topology, (topic, record.partition, offset), order=order))
     return found
 
 
@@ -62,12 +76,23 @@ def case(name: str) -> tuple[Topology, dict[str, list[Landed]], int]:
     return joined.joined(), joined.tapes(2, RECORDS), joined.PARTITIONS
 
 
-@pytest.mark.parametrize("name", ["everything", "joined"])
-def test_every_row_of_every_output_is_told_once_by_the_record_that_caused_it(tmp_path, name):
+@pytest.mark.parametrize(
+    ("name", "order", "loads_all"),
+    [("everything", "time", False), ("joined", "time", True), ("joined", "arrival", False)],
+)
+def test_every_row_of_every_output_is_told_once_by_the_record_that_caused_it(
+    tmp_path, monkeypatch, name, order, loads_all
+):
+    """
+    With all rows of the stores in memory, or only with those that an increment touches.
+    """
+    if not loads_all:
+        monkeypatch.setattr(task_state, "ALL_BELOW_ROWS", 0)
+        monkeypatch.setattr(task_state, "ALL_BELOW_SHARE", 0)
     (topology, tapes, partitions), warehouse = case(name), Warehouse(tmp_path)
-    pipeline(warehouse, topology, tapes, partitions)
+    pipeline(warehouse, topology, tapes, partitions, order)
 
-    explained = explanations(warehouse, topology, tapes)
+    explained = explanations(warehouse, topology, tapes, order)
 
     assert told(explained) == written(warehouse, topology)
     assert dropped_told(explained) == dropped(warehouse)
