@@ -4,6 +4,8 @@ Rule: answers go to stdout, as of whole increments; nothing is written to the wa
 """
 
 from argparse import Namespace
+from itertools import zip_longest
+from textwrap import wrap
 from typing import Any
 
 from jobs.explanation import Step, say_place
@@ -13,6 +15,9 @@ from jobs.inspection import all_clocks, clocks_of, inspect_store, read_positions
 from orchestration.text_tables import flat_row, text_table, utc
 from orchestration.topology_files import load_topology
 from state.tables import Warehouse
+
+WIDTH_MAX, SAID_MIN = 120, 60
+"""Of a line of `explain`, and of the sentence in it however long the names of the nodes are."""
 
 
 def sql(options: Namespace) -> int:
@@ -58,7 +63,7 @@ def explain(options: Namespace) -> int:
 
 
 def _lines(steps: list[Step]) -> list[str]:
-    """A heading a row of a task, then a line a sentence, aligned behind the names of the nodes."""
+    """A heading a row of a task, then its sentences, aligned behind the names of the nodes."""
     width = max((len(step.node) for step in steps), default=0)
     lines: list[str] = []
     before = None
@@ -66,8 +71,8 @@ def _lines(steps: list[Step]) -> list[str]:
         if (step.task, step.place) != before:
             before = step.task, step.place
             lines += ["", f"task {step.task} takes {say_place(step.place)}"]
-        names = [step.node, *[""] * len(step.sentences)]
-        lines += [f"  {name:<{width}}  {said}" for name, said in zip(names, step.sentences, strict=False)]
+        said = [line for sentence in step.sentences for line in wrap(sentence, max(SAID_MIN, WIDTH_MAX - width - 4))]
+        lines += [f"  {name:<{width}}  {line}" for name, line in zip_longest([step.node], said, fillvalue="")]
     return lines
 
 
