@@ -150,7 +150,7 @@ class Pipeline:
         """Stage after stage: a sub-topology runs when all that write its repartition tables have run."""
         reports: list[TaskReport] = []
         state = self._state_files()
-        landed = {topic: Landed.of(self.warehouse, topic) for topic in self.topology.source_topics()}
+        landed = self.planner.landed
         exchange = Exchange(self.order)
         for sub in self.topology.sub_topologies:
             descriptions = [

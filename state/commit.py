@@ -83,13 +83,16 @@ def commit_files(
         table.create_write_transaction(actions, "append", schema, ["partition"], commit_properties=mark)
     except CommitFailedError as error:
         return _after_conflict(path, app_id, increment, storage_options, error)
-    return _read_back(path, app_id, increment, storage_options)
+    return _read_back(table, path, app_id, increment)
 
 
 def create_table(
     path: str, schema: pa.Schema, *, partition_by: Sequence[str] = (), storage_options: StorageOptions = None
 ) -> DeltaTable:
     """Create the empty table, or open it when it is there already (two runners may create at once)."""
+    table = open_table(path, storage_options=storage_options)
+    if table is not None:
+        return table
     options = None if storage_options is None else dict(storage_options)
     try:
         DeltaTable.create(
@@ -175,10 +178,10 @@ def _after_conflict(
     ) from error
 
 
-def _read_back(path: str, app_id: str, increment: int, storage_options: StorageOptions) -> int:
-    table = open_table(path, storage_options=storage_options)
-    got = None if table is None else table.transaction_version(app_id)
-    if table is None or got != increment:
+def _read_back(table: DeltaTable, path: str, app_id: str, increment: int) -> int:
+    table.update_incremental()
+    got = table.transaction_version(app_id)
+    if got != increment:
         raise CommitLost(
             f"{path}, {app_id}",
             f"increment {increment} when read back",
