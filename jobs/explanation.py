@@ -8,6 +8,7 @@ processors) have them again.
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from itertools import takewhile
 
 import numpy as np
 import pyarrow as pa
@@ -23,7 +24,7 @@ from jobs.retelling import retell
 from jobs.runner import table_schema
 from jobs.table_parts import parts_of
 from jobs.telling import Teller, waits_of
-from jobs.topology.nodes import GlobalTableNode
+from jobs.topology.nodes import FlatMapNode, GlobalTableNode, MapNode, SelectKeyNode, SinkNode
 from jobs.topology.topology import Topology
 from state.buffers import only_chunk
 from state.errors import ConfigError, LedgerError
@@ -200,13 +201,17 @@ def _later(history: History, topology: Topology, increment: int, wait: Wait, par
     said = f"still waits at the end of increment {increment}"
     content = history.at().row.content
     for sink in topology.sinks():
-        above = topology.suppress_above(sink)
-        if above is None or above.name != wait.node:
+        if not _keeps_keys(topology, sink, wait.node):
             continue
         names = ["partition", "offset", "increment", "key", *(WINDOW if wait.window is not None else ())]
         for part in parts_of(history.warehouse, history.pipeline, content, f"outputs/{sink.topic}"):
-            files = read_files(part.path, version=part.version, storage_options=history.warehouse.storage_options)
-            files = [file for file in files if file.partition == partition and _may_have(file, wait, increment)]
+            files = read_files(
+                part.path,
+                version=part.version,
+                within=("increment", increment + 1, 2**63 - 1),
+                storage_options=history.warehouse.storage_options,
+            )
+            files = [file for file in files if file.partition == partition and _may_have(file, wait)]
             schema = table_schema(topology, f"outputs/{sink.topic}")
             rows = read_rows(part.path, files, pa.schema([schema.field(name) for name in names]))
             codes = sink.shape.key.encode(only_chunk(rows, "key"))
@@ -223,7 +228,14 @@ def _later(history: History, topology: Topology, increment: int, wait: Wait, par
     return said
 
 
-def _may_have(file: DataFile, wait: Wait, increment: int) -> bool:
-    end = None if wait.window is None else wait.window[1]
-    is_later = file.may_hold("increment", increment + 1, 2**63 - 1)
-    return is_later and (end is None or file.may_hold("window_end_ms", end, end))
+def _keeps_keys(topology: Topology, sink: SinkNode, suppress: str) -> bool:
+    """Whether ``sink`` writes what ``suppress`` lets go, under the same keys."""
+    above = topology.suppress_above(sink)
+    if above is None or above.name != suppress:
+        return False
+    between = takewhile(lambda node: node is not above, topology.graph.above(sink))
+    return not any(isinstance(node, SelectKeyNode | MapNode | FlatMapNode) for node in between)
+
+
+def _may_have(file: DataFile, wait: Wait) -> bool:
+    return wait.window is None or file.may_hold("window_end_ms", wait.window[1], wait.window[1])

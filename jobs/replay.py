@@ -144,6 +144,7 @@ class Pipeline:
         """
         self.previous = {} if before is None else before.content
         self.increment = plan.increment - 1
+        self.planner = self._planner("proceed")
         return self._compute(plan)
 
     def _compute(self, plan: Plan) -> list[TaskReport]:

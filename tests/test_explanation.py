@@ -90,6 +90,21 @@ def test_of_the_windows_of_a_key_the_one_that_waited_is_looked_up(tmp_path):
     assert sentence.endswith("; left in increment 2 as outputs/counts 0:1")  # [0, 10) is at offset 0
 
 
+def test_an_output_under_other_keys_is_not_searched_for_what_waited(tmp_path):
+    builder = StreamsBuilder()
+    windowed = stream(builder).group_by_key().windowed_by(TimeWindows.of_size(10, grace=5))
+    final = windowed.count().suppress(Suppressed.until_window_closes(name="final"))
+    final.to_stream("concat(record_key, 'x')").to("renamed")
+    topology = builder.build()
+    warehouse = played(tmp_path, topology, {"in": [("a", "x", 3)]})
+    plant(warehouse, "in", landed([("a", "x", 30)]), partitions=1)
+    run(warehouse, topology)
+
+    (sentence,) = by("SuppressNode", told(warehouse, topology, "in:0:0"))
+
+    assert sentence.endswith("; still waits at the end of increment 1")
+
+
 def test_what_left_is_looked_for_only_below_the_node_that_held_it(tmp_path):
     builder = StreamsBuilder()
     grouped = stream(builder).group_by_key()
