@@ -33,7 +33,7 @@ from jobs.topology.topology import SubTopology, Topology
 from state.commit import commit_files
 from state.errors import LedgerError
 from state.files import DataFile, oldest_first, read_files
-from state.ledger import Ledger
+from state.ledger import Ledger, LedgerRow
 from state.run_cache import StateFile
 from state.tables import Warehouse, open_filesystem
 
@@ -63,7 +63,7 @@ def replay(
     Raises LedgerError when the topology is another one than that of the state, LedgerConflict when another runner is
     quicker.
     """
-    pipeline_run = _Pipeline(warehouse, topology, pipeline, runner, order, on_step)
+    pipeline_run = Pipeline(warehouse, topology, pipeline, runner, order, on_step)
     left = increments
     for plan in pipeline_run.plans(max_records, idle):
         if left is not None and left == 0:
@@ -72,7 +72,9 @@ def replay(
         left = None if left is None else left - 1
 
 
-class _Pipeline:
+class Pipeline:
+    """A pipeline at work, from its last done increment on."""
+
     def __init__(
         self, warehouse: Warehouse, topology: Topology, pipeline: str, runner: Runner, order: str, on_step: OnStep
     ) -> None:
@@ -149,6 +151,15 @@ class _Pipeline:
             raise
 
     # --- tasks -----------------------------------------------------------------------------------------------
+
+    def compute_again(self, plan: Plan, before: LedgerRow | None) -> list[TaskReport]:
+        """Run the tasks of a plan from where the increment ``before`` it (None: nothing) ended. Commits nothing; the
+        runner decides what is written.
+        """
+        self.previous = {} if before is None else before.content
+        self.increment = plan.increment - 1
+        self.planner = self._planner("proceed")
+        return self._compute(plan)
 
     def _compute(self, plan: Plan) -> list[TaskReport]:
         """Stage after stage: a sub-topology runs when all that write its repartition tables have run."""

@@ -18,6 +18,7 @@ from jobs.stored_rows import global_contents
 from jobs.tape import Slice
 from jobs.task import Result, Task, empty_input, with_sends
 from jobs.task_state import ImportedStore, TaskState
+from jobs.task_tables import Input
 from jobs.task_tape import PLACE_COLUMNS, Places, Queue, TaskTape
 from jobs.topology.nodes import RepartitionNode
 from jobs.topology.topology import SubTopology, Topology
@@ -114,7 +115,7 @@ class LocalRunner:
 def run_task(topology: Topology, description: TaskDescription, cache: str | None = None) -> TaskReport:
     """Run one task. Raises TaskFailed (or another ReplayError) that names the task; never anything else."""
     try:
-        return _TaskRun(topology, description, cache).run()
+        return TaskRun(topology, description, cache).run()
     except ReplayError as error:
         error.add_note(f"in task {description.id} of increment {description.increment}")
         raise
@@ -143,7 +144,9 @@ class _Stopwatch:
 
 
 @dataclass
-class _TaskRun:
+class TaskRun:
+    """One run of one task; ``run`` once. Nobody sees what it writes until the driver commits it."""
+
     topology: Topology
     description: TaskDescription
     cache: str | None
@@ -156,6 +159,7 @@ class _TaskRun:
         self.sub: SubTopology = self.topology.sub_topology(d.sub_topology)
         self.tables: PipelineTables = d.warehouse.pipeline(d.pipeline)
         self.next_offsets: dict[str, int] = dict(d.before.get("next_offsets", {}))
+        self.exchange = exchange_folder(self.tables, d.increment)
         self.sent = 0
         self.watch = _Stopwatch()
 
@@ -167,13 +171,15 @@ class _TaskRun:
         self.watch.lap("resume")
         for chunk, places in tape.chunks(task.chunk_records):
             self.watch.lap("read")
-            result = task.process(chunk)
-            self.watch.lap("compute")
-            self._write(result, places)
-            self.watch.lap("write")
+            self._take(task, chunk, places)
         self._write_repartitions(tape)
-        files, removed = self.state.write(d.increment, f"{d.increment:08d}-{d.id}")
-        return self._report(task, tape, files, removed)
+        return self._report(task, tape, *self._write_state())
+
+    def _take(self, task: Task, chunk: Input, places: Places) -> None:
+        result = task.process(chunk)
+        self.watch.lap("compute")
+        self._write(result, places)
+        self.watch.lap("write")
 
     # --- in --------------------------------------------------------------------------------------------------
 
@@ -241,6 +247,11 @@ class _TaskRun:
             arrival = pa.array(places.columns["cause_time_ms"][rows["cause"].to_numpy()])
         return rows.append_column("arrival", arrival)
 
+    def _write_state(self) -> tuple[dict[str, DataFile], dict[str, list[DataFile]]]:
+        """New files by table, and those whose rows went into them."""
+        d = self.description
+        return self.state.write(d.increment, f"{d.increment:08d}-{d.id}")
+
     def _write_rows(self, table: str, path: str, rows: pa.Table) -> None:
         """Add ``increment`` and the columns' order, and write to the task's one file of ``table``."""
         d = self.description
@@ -274,10 +285,9 @@ class _TaskRun:
             rows = rows.append_column(column, pa.array(numbers))
         for target in np.unique(targets).tolist():
             if (name, target) not in self.pieces:
-                folder = exchange_folder(self.tables, d.increment)
-                filesystem, root = open_filesystem(folder)
+                filesystem, root = open_filesystem(self.exchange)
                 filesystem.create_dir(root, recursive=True)
-                path = f"{folder}/{name}-{target}-from-{d.id}-{time.time_ns()}.parquet"
+                path = f"{self.exchange}/{name}-{target}-from-{d.id}-{time.time_ns()}.parquet"
                 writer = pq.ParquetWriter(open_filesystem(path)[1], rows.schema, filesystem=filesystem)
                 self.pieces[name, target] = writer
                 self.piece_paths.setdefault(name, {})[str(target)] = path
