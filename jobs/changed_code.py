@@ -200,7 +200,7 @@ def _refusal(pipeline: str, verdict: Verdict) -> CodeChanged:
     what = "; ".join(change.sentence() for change in verdict.refused)
     ways = "two ways on: fork and replay from the start under another pipeline name"
     changed = {change.store: change for change in verdict.refused if change.what != "gone"}
-    if all(changed):
+    if changed and all(changed):
         stores = ", ".join(f"{store!r}: function" for store in changed)
         ways += f", or give a function that makes the new rows of the old, migrate={{{stores}}}"
     return CodeChanged(f"pipeline {pipeline!r}", "code that goes on with its state", what, ways)

@@ -1,0 +1,470 @@
+"""Law 2 under changed code: what a change does not touch goes on as if nothing had changed, at any cut and after any
+crash; what it does touch begins, or goes through a function, and is refused where neither makes sense.
+"""
+
+import random
+import shutil
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+from jobs.changed_code import Wanted
+from jobs.folds.fold import Fold
+from jobs.reading import read_changelog, read_state
+from jobs.replay import replay
+from jobs.runner import LocalRunner
+from jobs.store_reading import read_store
+from jobs.topology import (
+    Consumed,
+    JoinWindows,
+    Materialized,
+    Serde,
+    StreamsBuilder,
+    Suppressed,
+    TimeWindows,
+    Topology,
+    fold,
+)
+from state.errors import CodeChanged, ConfigError, TaskFailed
+from state.ledger import PLANNED, Ledger
+from state.tables import Warehouse
+from tests.planted import Landed, Rows, plant, tables_of
+
+STRING, PAGES = Serde.string(), Serde.json("page string, ms long")
+PARTITIONS = 2
+
+
+def shop(*, is_changed: bool = False) -> Topology:
+    """
+    Two topics that meet in a task, a repartition, windows that wait for their end, duplicates. Changed: a topic that is
+    read first shifts every number of Kafka's, and steps and outputs are put in everywhere.
+    """
+    builder = StreamsBuilder()
+    if is_changed:
+        builder.stream("noise", Consumed(STRING, STRING)).group_by_key().count(Materialized.as_("noise")).to("noises")
+    clicks = builder.stream("clicks", Consumed(STRING, PAGES))
+    orders = builder.stream("orders", Consumed(STRING, PAGES))
+    if is_changed:
+        clicks.filter("ms > 20").map_values("page").to("slow")
+        orders.peek(lambda key, value: None).group_by_key().count(Materialized.as_("orders-by-user")).to("orders")
+    clicks.outer_join(
+        orders, lambda left, right: f"{left and left['page']}+{right and right['page']}",
+        JoinWindows.of_time_difference_and_grace(8, 6), returns=STRING, materialized=Materialized.as_("meetings"),
+        name="meet",
+    ).to("meetings")  # fmt: skip
+    clicks.deduplicate_by_key(30, name="fresh").to("fresh")
+    (
+        clicks.group_by("page")
+        .windowed_by(TimeWindows.of_size(30, grace=10))
+        .count(Materialized.as_("pages-store"))
+        .suppress(Suppressed.until_window_closes(name="final-pages"))
+        .to("pages")
+    )
+    return builder.build()
+
+
+def tape(seed: int, records: int, topic: str) -> list[Landed]:
+    generator, now = random.Random(f"{seed} {topic}"), 100
+    rows = []
+    for _ in range(records):
+        now += generator.choice((0, 1, 3, 9, 20))
+        key = generator.choice((b"ann", b"bob", b"cid", None))
+        page = generator.choice(("home", "cart", "help")).encode()
+        value = b'{"page": "%s", "ms": %d}' % (page, generator.randrange(50))
+        rows.append(Landed(generator.randrange(PARTITIONS), key, value, now - generator.choice((0, 0, 0, 4, 50))))
+    return rows
+
+
+def land(warehouse: Warehouse, seed: int, records: int) -> None:
+    for topic in ("clicks", "orders", "noise"):
+        plant(warehouse, topic, tape(seed, records, topic), partitions=PARTITIONS)
+
+
+def run(warehouse: Warehouse, topology: Topology, pipeline: str = "p", *, wanted: Wanted | None = None, **options):
+    return list(replay(warehouse, topology, pipeline=pipeline, runner=LocalRunner(), wanted=wanted, **options))
+
+
+def unnumbered(warehouse: Warehouse, pipeline: str) -> dict[str, Rows]:
+    """
+    Tables without Kafka's numbers, which are those of the code that wrote the row, and without what only the changed
+    code drops.
+    """
+    tables = tables_of(warehouse, pipeline, shop())
+    tables["dropped"] = [row for row in tables["dropped"] if row["topic"] == "pages-store-repartition"]
+    assert tables["dropped"]
+    numbers = ("sub_topology", "cause_sub", "node")
+    return {
+        table: [{name: value for name, value in row.items() if name not in numbers} for row in rows]
+        for table, rows in tables.items()
+    }
+
+
+# --- what a change does not touch --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("seed", "max_records", "increments"), [(1, 17, 1), (2, 25, 3), (3, 40, 2)])
+def test_what_a_change_does_not_touch_goes_on_as_if_nothing_had_changed(tmp_path, seed, max_records, increments):
+    warehouse = Warehouse(tmp_path)
+    land(warehouse, seed, 60)
+
+    run(warehouse, shop(), "whole", idle="proceed")
+    run(warehouse, shop(), "cut", max_records=max_records, increments=increments, idle="proceed")
+    run(warehouse, shop(is_changed=True), "cut", max_records=max_records, increments=2, idle="proceed")
+    run(warehouse, shop(), "cut", idle="proceed")  # and back
+
+    assert unnumbered(warehouse, "cut") == unnumbered(warehouse, "whole")
+
+
+def test_the_changes_stand_in_the_plan_of_the_first_increment_under_them(tmp_path):
+    warehouse = Warehouse(tmp_path)
+    land(warehouse, 1, 40)
+    run(warehouse, shop(), max_records=30, increments=1)
+
+    run(warehouse, shop(is_changed=True), max_records=30, increments=2)
+
+    rows = Ledger(warehouse.pipeline("p").ledger).rows()
+    changes = {row.increment: row.content.get("changes") for row in rows if row.phase == PLANNED}
+    assert sorted((change["place"], change["what"]) for change in changes[2]) == [
+        ("output 'noises'", "new"),
+        ("output 'orders'", "new"),
+        ("output 'slow'", "new"),
+        ("store 'noise'", "new"),
+        ("store 'orders-by-user'", "new"),
+        ("topic 'noise'", "new"),
+    ]
+    assert (changes[1], changes[3]) == (None, None)
+
+
+def test_an_output_that_was_left_out_for_a_while_goes_on_with_its_offsets(tmp_path):
+    warehouse = Warehouse(tmp_path)
+
+    def topology(*outputs: str) -> Topology:
+        builder = StreamsBuilder()
+        clicks = builder.stream("in", Consumed(STRING, STRING))
+        for output in outputs:
+            clicks.to(output)
+        return builder.build()
+
+    for number, outputs in enumerate([("a", "b"), ("a",), ("b", "a")]):
+        plant(warehouse, "in", [Landed(0, b"k", b"%d" % number, number)], partitions=1)
+        run(warehouse, topology(*outputs))
+
+    rows = read_changelog(warehouse, "p", "b").select(["offset", "value"]).to_pylist()
+    assert rows == [{"offset": 0, "value": "0"}, {"offset": 1, "value": "2"}]
+    assert read_changelog(warehouse, "p", "b", increment=2)["value"].to_pylist() == ["0"]
+
+
+# --- what begins -------------------------------------------------------------------------------------------------
+
+
+def totals(**folds: Fold) -> Topology:
+    builder = StreamsBuilder()
+    clicks = builder.stream("in", Consumed(STRING, PAGES))
+    clicks.group_by_key().aggregate(**folds, materialized=Materialized.as_("totals")).to("totals")
+    return builder.build()
+
+
+def click(key: bytes, ms: int, time_ms: int, page: bytes = b"p") -> Landed:
+    return Landed(0, key, b'{"page": "%s", "ms": %d}' % (page, ms), time_ms)
+
+
+def stored(warehouse: Warehouse, topology: Topology, store: str) -> dict[str, object]:
+    rows = read_store(warehouse, "p", topology, store).to_pylist()
+    return {row["key"]: row["value"] for row in rows}
+
+
+def test_a_fold_that_is_added_is_null_until_the_next_record_and_then_of_what_came_since(tmp_path):
+    warehouse, before = Warehouse(tmp_path), totals(n=fold.count())
+    plant(warehouse, "in", [click(b"a", 5, 1), click(b"a", 6, 2), click(b"b", 7, 3)], partitions=1)
+    run(warehouse, before)
+    after = totals(
+        n=fold.count(), m=fold.count(), ms=fold.sum("ms"), mean=fold.mean("ms"), last=fold.last("page"),
+        first=fold.first("page"), most=fold.max("ms"), all=fold.collect("ms"),
+    )  # fmt: skip
+    plant(warehouse, "in", [click(b"a", 8, 4, b"q"), click(b"c", 9, 5, b"r")], partitions=1)
+
+    run(warehouse, after)
+
+    added = {"m": 1, "ms": 8, "mean": 8.0, "last": "q", "first": "q", "most": 8, "all": [8]}
+    assert stored(warehouse, after, "totals") == {
+        "a": {"n": 3, **added},
+        "b": {"n": 1, **dict.fromkeys(added)},
+        "c": {"n": 1, "m": 1, "ms": 9, "mean": 9.0, "last": "r", "first": "r", "most": 9, "all": [9]},
+    }
+    values = read_changelog(warehouse, "p", "totals")["value"].to_pylist()
+    assert [value["n"] for value in values] == [1, 2, 1, 3, 1]
+    assert values[2]["ms"] is None
+    assert values[3]["ms"] == 8
+
+
+def test_a_fold_that_is_left_out_and_comes_back_would_miss_what_came_between_and_is_refused(tmp_path):
+    warehouse, both = Warehouse(tmp_path), totals(n=fold.count(), ms=fold.sum("ms"))
+    plant(warehouse, "in", [click(b"a", 5, 1), click(b"b", 5, 1)], partitions=1)
+    run(warehouse, both)
+    plant(warehouse, "in", [click(b"a", 6, 2)], partitions=1)
+    run(warehouse, totals(n=fold.count()))
+
+    with pytest.raises(CodeChanged, match="missed what came between"):
+        run(warehouse, both)
+
+    assert stored(warehouse, totals(n=fold.count()), "totals") == {"a": {"n": 2}, "b": {"n": 1}}
+
+
+def test_a_topic_whose_values_gain_a_field_goes_on_and_rows_of_before_have_null(tmp_path):
+    warehouse = Warehouse(tmp_path)
+
+    def topology(schema: str) -> Topology:
+        builder = StreamsBuilder()
+        items = builder.table("in", Consumed(STRING, Serde.json(schema)), materialized=Materialized.as_("items"))
+        items.to_stream().to("items")
+        clicks = builder.stream("clicks", Consumed(STRING, STRING))
+        clicks.join(items, lambda left, right: right, returns=Serde.json(schema), name="named").to("named")
+        return builder.build()
+
+    before, after = topology("name string"), topology("price double, name string, place struct<aisle int>")
+    plant(warehouse, "in", [Landed(0, b"a", b'{"name": "tea"}', 1), Landed(0, b"b", b'{"name": "mug"}', 2)], partitions=1)
+    plant(warehouse, "clicks", [Landed(0, b"a", b"1", 3)], partitions=1)
+    run(warehouse, before, idle="proceed")
+    value = b'{"name": "green tea", "price": 2.5, "place": {"aisle": 4}}'
+    plant(warehouse, "in", [Landed(0, b"a", value, 4)], partitions=1)
+    plant(warehouse, "clicks", [Landed(0, b"a", b"2", 5), Landed(0, b"b", b"3", 6)], partitions=1)
+
+    run(warehouse, after, idle="proceed")
+
+    green = {"price": 2.5, "name": "green tea", "place": {"aisle": 4}}
+    mug = {"price": None, "name": "mug", "place": None}
+    assert stored(warehouse, after, "items") == {"a": green, "b": mug}
+    # Delta adds fields behind those that are there.
+    named = read_changelog(warehouse, "p", "named")["value"].to_pylist()
+    assert named == [{"price": None, "name": "tea", "place": None}, green, mug]
+
+
+# --- names that decide which state is whose ----------------------------------------------------------------------
+
+
+def unnamed(*, has_filter: bool) -> Topology:
+    builder = StreamsBuilder()
+    clicks = builder.stream("in", Consumed(STRING, PAGES))
+    if has_filter:
+        clicks.filter("ms > 3").to("slow")
+    clicks.group_by_key().count().to_stream().to("counts")
+    return builder.build()
+
+
+def test_an_operator_that_moves_a_generated_name_is_refused_until_the_store_is_named(tmp_path):
+    warehouse = Warehouse(tmp_path)
+    plant(warehouse, "in", [click(b"a", 5, 1)], partitions=1)
+    run(warehouse, unnamed(has_filter=False))
+    plant(warehouse, "in", [click(b"a", 6, 2)], partitions=1)
+    old, new = "KSTREAM-AGGREGATE-STATE-STORE-0000000001", "KSTREAM-AGGREGATE-STATE-STORE-0000000003"
+
+    with pytest.raises(CodeChanged) as error:
+        run(warehouse, unnamed(has_filter=True))
+    reports = run(warehouse, unnamed(has_filter=True), wanted=Wanted(renamed={old: new}))
+
+    assert f"store '{old}': gone" in error.value.got
+    assert "moved the numbers in the names" in error.value.got
+    assert f"renamed={{'{old}': '{new}'}}" in error.value.got
+    assert [report.books.read for report in reports] == [0, 1]
+    assert read_changelog(warehouse, "p", "counts")["value"].to_pylist() == [1, 2]
+    assert run(warehouse, unnamed(has_filter=True), wanted=Wanted(renamed={old: new})) == []
+
+
+def test_a_store_whose_rows_are_let_go_begins_empty_under_its_new_name(tmp_path):
+    warehouse = Warehouse(tmp_path)
+    plant(warehouse, "in", [click(b"a", 5, 1)], partitions=1)
+    run(warehouse, unnamed(has_filter=False))
+    plant(warehouse, "in", [click(b"a", 6, 2)], partitions=1)
+
+    run(warehouse, unnamed(has_filter=True), wanted=Wanted(renamed={"KSTREAM-AGGREGATE-STATE-STORE-0000000001": None}))
+
+    assert read_changelog(warehouse, "p", "counts")["value"].to_pylist() == [1, 1]
+
+
+# --- migrations --------------------------------------------------------------------------------------------------
+
+
+def windows(size: int) -> Topology:
+    builder = StreamsBuilder()
+    clicks = builder.stream("clicks", Consumed(STRING, PAGES))
+    windowed = clicks.group_by_key().windowed_by(TimeWindows.of_size(size, grace=1000))
+    windowed.count(Materialized.as_("windows")).to_stream().to("windows")
+    clicks.group_by_key().count(Materialized.as_("all")).to_stream().to("all")
+    return builder.build()
+
+
+def coarser(rows: pa.Table) -> pa.Table:
+    """
+    Windows of 20 out of windows of 10: both counts together, at the later time.
+    """
+    start = pc.multiply(pc.divide(rows["window_start_ms"], 20), 20)
+    rows = rows.set_column(rows.column_names.index("window_start_ms"), "window_start_ms", start)
+    grouped = rows.group_by(["partition", "key", "window_start_ms"])
+    table = grouped.aggregate([("aggregate", "sum"), ("record_time_ms", "max")])
+    table = table.rename_columns(["partition", "key", "window_start_ms", "aggregate", "record_time_ms"])
+    return table.append_column("window_end_ms", pc.add(table["window_start_ms"], 20))
+
+
+COARSER = Wanted(migrate={"windows": coarser})
+
+
+def values_of(rows: Rows) -> list[tuple[object, ...]]:
+    return sorted((row["key"], row["window_start_ms"], row["value"], row["record_time_ms"]) for row in rows)
+
+
+@pytest.mark.parametrize(("seed", "max_records"), [(1, 11), (2, 20)])
+def test_a_store_that_a_function_rewrites_goes_on_as_if_it_had_always_been_the_new_one(tmp_path, seed, max_records):
+    warehouse = Warehouse(tmp_path)
+    land(warehouse, seed, 50)
+
+    run(warehouse, windows(20), "new")
+    run(warehouse, windows(10), "cut", max_records=max_records, increments=2)
+    run(warehouse, windows(20), "cut", wanted=COARSER)
+
+    new, cut = (tables_of(warehouse, pipeline, windows(20)) for pipeline in ("new", "cut"))
+    assert values_of(cut["state/windows"]) == values_of(new["state/windows"])
+    assert cut["state/all"] == new["state/all"]
+    assert cut["outputs/all"] == new["outputs/all"]
+    since = [row["increment"] > 3 for row in read_changelog(warehouse, "cut", "windows").to_pylist()]
+    assert any(since)
+    after = [read_changelog(warehouse, pipeline, "windows").drop_columns(["increment"]) for pipeline in ("cut", "new")]
+    places = [{(row["partition"], row["offset"]): row for row in rows.to_pylist()} for rows in after]
+    late = [(row["partition"], row["offset"]) for row, is_late in zip(after[0].to_pylist(), since, strict=True) if is_late]
+    assert [places[0][place] for place in late] == [places[1][place] for place in late]
+
+
+class Killed(Exception):
+    """The process died here."""
+
+
+@pytest.fixture(scope="module")
+def begun(tmp_path_factory) -> Path:
+    """A warehouse with one increment of windows of ten."""
+    folder = tmp_path_factory.mktemp("begun")
+    warehouse = Warehouse(folder)
+    land(warehouse, 4, 30)
+    run(warehouse, windows(10), max_records=20, increments=1)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def migrated(begun, tmp_path_factory) -> tuple[list[str], dict[str, Rows]]:
+    """Steps of a migration that nobody kills, and the tables of the replay."""
+    warehouse = Warehouse(shutil.copytree(begun, tmp_path_factory.mktemp("migrated") / "w"))
+    steps: list[str] = []
+    run(warehouse, windows(20), wanted=COARSER, on_step=steps.append)
+    return steps, tables_of(warehouse, "p", windows(20))
+
+
+STEPS = [
+    "planned",
+    "computed",
+    "committed state/windows",
+    "committed state/all",
+    "committed dropped",
+    "committed dead_letter",
+    "committed outputs/windows",
+    "committed outputs/all",
+    "done",
+]
+
+
+def test_the_steps_of_a_migration_are_those_of_any_increment(migrated):
+    assert migrated[0][: len(STEPS)] == [f"{step} 2" for step in STEPS]
+
+
+@pytest.mark.parametrize("last_step", STEPS)
+def test_a_migration_killed_at_a_step_and_run_again_leaves_the_tables_of_one_that_was_not(
+    begun, migrated, tmp_path, last_step
+):
+    warehouse = Warehouse(shutil.copytree(begun, tmp_path / "w"))
+
+    def die(step: str) -> None:
+        if step == f"{last_step} 2":
+            raise Killed(step)
+
+    with pytest.raises(Killed):
+        run(warehouse, windows(20), wanted=COARSER, on_step=die)
+    run(warehouse, windows(20), wanted=COARSER)
+
+    assert tables_of(warehouse, "p", windows(20)) == migrated[1]
+
+
+def test_a_migration_that_was_planned_is_not_run_without_its_function(begun, tmp_path):
+    warehouse = Warehouse(shutil.copytree(begun, tmp_path / "w"))
+
+    def die(step: str) -> None:
+        if step == "committed state/windows 2":
+            raise Killed(step)
+
+    with pytest.raises(Killed):
+        run(warehouse, windows(20), wanted=COARSER, on_step=die)
+
+    with pytest.raises(CodeChanged, match="size_ms was 10, is 20"):
+        run(warehouse, windows(20))
+    with pytest.raises(CodeChanged, match="give the same again"):
+        run(warehouse, windows(20), wanted=Wanted(migrate={"windows": lambda rows: coarser(rows)}))
+    with pytest.raises(CodeChanged, match="run it to its end with that code"):
+        run(warehouse, windows(10))
+
+
+def test_history_before_a_migration_stays_as_it_was(begun, tmp_path):
+    warehouse = Warehouse(shutil.copytree(begun, tmp_path / "w"))
+    before = read_state(warehouse, "p", "windows").to_pylist()
+
+    run(warehouse, windows(20), wanted=COARSER)
+
+    assert read_state(warehouse, "p", "windows", increment=1).to_pylist() == before
+    assert {row["window_end_ms"] - row["window_start_ms"] for row in read_state(warehouse, "p", "windows").to_pylist()} == {20}
+
+
+@pytest.mark.parametrize(
+    ("function", "error", "said"),
+    [
+        (lambda rows: rows.drop_columns(["key"]), ConfigError, "key"),
+        (lambda rows: rows.append_column("more", rows["key"]), ConfigError, "more"),
+        (lambda rows: pa.concat_tables([rows, rows]), ConfigError, "one row for each"),
+        (lambda rows: rows.set_column(1, "key", pa.nulls(len(rows), pa.binary())), ConfigError, "one row for each"),
+        (lambda rows: None, ConfigError, "a pyarrow Table"),
+        (lambda rows: rows["nothing"], TaskFailed, "KeyError"),
+    ],
+)
+def test_a_function_that_gives_what_the_store_cannot_take_is_refused_and_nothing_is_committed(
+    begun, tmp_path, function: Callable[[pa.Table], pa.Table], error: type[Exception], said: str
+):
+    warehouse = Warehouse(shutil.copytree(begun, tmp_path / "w"))
+    before = read_state(warehouse, "p", "windows").to_pylist()
+
+    with pytest.raises(error, match=said):
+        run(warehouse, windows(20), wanted=Wanted(migrate={"windows": function}))
+
+    assert read_state(warehouse, "p", "windows").to_pylist() == before
+
+
+# --- crashes while columns are added -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("last_step", ["planned", "computed", "committed state/totals", "committed outputs/totals"])
+def test_columns_that_are_added_survive_a_crash_at_any_step(tmp_path, last_step):
+    before, after = totals(n=fold.count()), totals(n=fold.count(), ms=fold.sum("ms"))
+    found: list[Mapping[str, Rows]] = []
+    for dies in (False, True):
+        warehouse = Warehouse(tmp_path / str(dies))
+        plant(warehouse, "in", [click(b"a", 5, 1), click(b"b", 5, 1)], partitions=1)
+        run(warehouse, before)
+        plant(warehouse, "in", [click(b"a", 6, 2)], partitions=1)
+
+        def die(step: str) -> None:
+            if step == f"{last_step} 2":
+                raise Killed(step)
+
+        if dies:
+            with pytest.raises(Killed):
+                run(warehouse, after, on_step=die)
+        run(warehouse, after)
+        found.append(tables_of(warehouse, "p", after))
+
+    assert found[1] == found[0]
