@@ -51,12 +51,13 @@ _OTHERWISE = "its rows were made under the other setting"
 def compare_stores(
     before: Mapping[str, Any], now: Mapping[str, Any], *, comparable: bool, is_strict: bool
 ) -> Iterator[Difference]:
-    """Every difference. ``comparable``: texts of expressions are of equal versions. ``is_strict``: the name may have
+    """Every difference; where the operator or the naming of rows differs, that alone. ``comparable``: texts of expressions are of equal versions. ``is_strict``: the name may have
     come to this operator by chance, so that other steps are refused, too.
     """
     for name in ("operator", "row_key"):
         if before[name] != now[name]:
             yield name, before[name], now[name], _WHY[name], False
+            return
     yield from _columns(before, now)
     old, new = before["settings"], now["settings"]
     for name in sorted({*old, *new}):

@@ -468,3 +468,26 @@ def test_columns_that_are_added_survive_a_crash_at_any_step(tmp_path, last_step)
         found.append(tables_of(warehouse, "p", after))
 
     assert found[1] == found[0]
+
+
+# --- stores that come back ---------------------------------------------------------------------------------------
+
+
+def test_a_store_that_comes_back_is_refused_unless_a_function_says_what_becomes_of_its_rows(tmp_path):
+    warehouse = Warehouse(tmp_path)
+    plant(warehouse, "in", [click(b"a", 5, 1), click(b"b", 5, 1)], partitions=1)
+    run(warehouse, totals(n=fold.count()))
+    plant(warehouse, "in", [click(b"a", 6, 2)], partitions=1)
+    builder = StreamsBuilder()
+    builder.stream("in", Consumed(STRING, PAGES)).to("copies")
+    run(warehouse, builder.build())
+    plant(warehouse, "in", [click(b"a", 7, 3)], partitions=1)
+
+    with pytest.raises(CodeChanged, match="its rows end with increment 1 and miss what came since"):
+        run(warehouse, totals(n=fold.count()))
+    only_a = Wanted(migrate={"totals": lambda rows: rows.filter(pc.equal(rows["key"], "a"))})
+    run(warehouse, totals(n=fold.count()), wanted=only_a)
+
+    assert stored(warehouse, totals(n=fold.count()), "totals") == {"a": {"n": 2}}
+    offsets = read_changelog(warehouse, "p", "totals")["offset"].to_pylist()
+    assert offsets == [0, 1, 2]
