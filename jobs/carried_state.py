@@ -35,12 +35,12 @@ def carried(previous: Content, now: dict[str, Any], sources: Mapping[str, str], 
 def forget_columns(code: dict[str, Any], stores: list[str]) -> None:
     """The rows of ``stores`` were rewritten: their tables have the columns of now and never had others."""
     for name in stores:
-        code["stores"][name]["known"] = code["stores"][name]["schema"]
+        code["stores"][name].pop("known", None)
         code["removed"]["stores"].pop(name, None)
 
 
 def _known(before: Content, now: Content, sources: Mapping[str, str]) -> dict[str, Any]:
-    """Stores of now, each with every column that its table has ever had."""
+    """Stores of now, each with every column that its table has ever had, if those are more."""
     found = {}
     for name, store in now["stores"].items():
         known = store["schema"]
@@ -48,7 +48,7 @@ def _known(before: Content, now: Content, sources: Mapping[str, str]) -> dict[st
             old = before["stores"][name]
             had = old.get("known", old["schema"])
             known = {column: merged_types(had.get(column), known.get(column)) for column in {**had, **known}}
-        found[name] = store | {"known": known}
+        found[name] = store if known == store["schema"] else store | {"known": known}
     return found
 
 
@@ -89,9 +89,7 @@ def _tasks(previous: Content, before: Content, code: Content, sources: Mapping[s
     return found
 
 
-def _same(
-    number: str, sub: Content, stores: Content, before: Content, sources: Mapping[str, str]
-) -> Iterator[str]:
+def _same(number: str, sub: Content, stores: Content, before: Content, sources: Mapping[str, str]) -> Iterator[str]:
     """Sub-topologies of before that read what ``sub`` reads, or kept its stores."""
     kept = {sources[name] for name in stores if name in sources}
     renamed = {
@@ -175,7 +173,7 @@ def _partitions(previous: Content, before: Content, now: Content, sources: Mappi
         name: number for name, number in previous.get("partitions", {}).items() if name.startswith("repartition/")
     }
     for name, old in sources.items():
-        new_table, old_table = (record["stores"][store]["repartition"] for record, store in ((now, name), (before, old)))
+        new_table, old_table = now["stores"][name]["repartition"], before["stores"][old]["repartition"]
         if new_table is not None and f"repartition/{old_table}" in counts:
             counts.setdefault(f"repartition/{new_table}", counts[f"repartition/{old_table}"])
     return counts

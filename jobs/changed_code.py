@@ -86,9 +86,7 @@ def verdict_on(previous: Mapping[str, Any], topology: Topology, wanted: Wanted |
     return compare(previous["code"], code_record(topology), previous.get("partitions", {}), wishes)
 
 
-def take_over(
-    pipeline: str, last: LedgerRow | None, topology: Topology, wanted: Wanted | None = None
-) -> CodeChange:
+def take_over(pipeline: str, last: LedgerRow | None, topology: Topology, wanted: Wanted | None = None) -> CodeChange:
     """How ``topology`` goes on from the done row ``last``. Raises CodeChanged when it must not."""
     wanted = wanted or Wanted()
     unknown = sorted(set(wanted.migrate) - set(topology.stores()))
@@ -173,7 +171,7 @@ def _made(store: str, rewrite: Rewrite, rows: pa.Table, named: list[str], schema
         raise ConfigError(place, expected, ", ".join(found.column_names), "correct the function")
     try:
         table = conformed(found, columns)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
+    except pa.ArrowException as error:
         got = str(error).splitlines()[0]
         raise ConfigError(place, ", ".join(map(str, columns)), got, "cast the columns") from error
     names = pl.from_arrow(table.select(named))

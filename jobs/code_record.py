@@ -31,7 +31,6 @@ from jobs.topology.step_words import (
     functions_of,
     made_with,
     operator_words,
-    serde_words,
     words,
 )
 from jobs.topology.topology import SubTopology, Topology
@@ -69,7 +68,7 @@ def type_record(kind: pa.DataType) -> Any:
     return str(kind)
 
 
-def schema_record(schema: pa.Schema) -> dict[str, Any]:
+def _schema_record(schema: pa.Schema) -> dict[str, Any]:
     return {field.name: type_record(field.type) for field in schema}
 
 
@@ -104,7 +103,7 @@ def _stores(topology: Topology, sub: SubTopology) -> dict[str, Any]:
             "operator": operator_words(node),
             "node": node.name,
             "sub_topology": sub.id,
-            "schema": schema_record(schema),
+            "schema": _schema_record(schema),
             "row_key": [column for column in operator.row_key if column in schema.names],
             "repartition": above.repartition,
             "settings": _without_nothing(
@@ -159,7 +158,7 @@ def _own(topology: Topology, sub: SubTopology, node: Node) -> dict[str, Any]:
         return {"id": None if selector is None else words(selector, shows_functions=False)}
     if isinstance(node, ForeignKeyJoinNode):
         send = graph.nodes[graph.nodes[node.inputs[0]].inputs[0]]
-        return {"left_value": serde_words(send.left_value)}  # type: ignore[attr-defined]
+        return {"left_value": repr(send.left_value)}  # type: ignore[attr-defined]
     if isinstance(node, ProcessNode):
         return {"stores": {store.name: _key_values(store) for store in _specs(node, graph)}}
     return {}

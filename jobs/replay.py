@@ -267,9 +267,7 @@ class _Pipeline:
         tables |= {"dropped": self.tables.dropped, "dead_letter": self.tables.dead_letter}
         return tables | {f"outputs/{sink.topic}": self.tables.output(sink.topic) for sink in self.topology.sinks()}
 
-    def _commit(
-        self, plan: Plan, reports: list[TaskReport], rewritten: dict[str, list[DataFile]]
-    ) -> dict[str, int]:
+    def _commit(self, plan: Plan, reports: list[TaskReport], rewritten: dict[str, list[DataFile]]) -> dict[str, int]:
         """Versions of all tables, those that the topology has no more included."""
         versions: dict[str, int] = dict(self.previous.get("versions", {}))
         for table, path in self._tables().items():

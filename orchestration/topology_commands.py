@@ -59,4 +59,3 @@ def _print(verdict: Verdict, increment: int) -> None:
         print(f"the state of increment {increment} goes on")
     else:
         print("two ways on: fork and replay from the start, or --migrate STORE=MODULE:FUNCTION")
-

@@ -47,7 +47,7 @@ def load_topology(reference: str) -> Topology:
 
 def load_function(reference: str) -> Callable[..., Any]:
     """The function that ``reference`` names. Raises ConfigError as ``load_topology`` does, and for anything else."""
-    found = _found(reference)
+    found: Callable[..., Any] = _found(reference)
     if not callable(found) or not reference.rpartition(":")[1]:
         raise ConfigError(reference, "module:function or file.py:function", type(found).__name__, "name a function")
     return found

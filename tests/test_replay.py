@@ -133,8 +133,8 @@ def test_another_window_over_the_same_state_is_refused_with_what_differs_and_the
         "store 'counts-store': size_ms was 10, is 20: its rows were made under the other setting"
     )
     assert error.value.next_step == (
-        "two ways on: fork and replay from the start under another pipeline name, or give a function that makes the new "
-        "rows of the old, migrate={'counts-store': function}"
+        "two ways on: fork and replay from the start under another pipeline name, or give a function that makes the "
+        "new rows of the old, migrate={'counts-store': function}"
     )
 
 

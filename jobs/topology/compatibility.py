@@ -149,9 +149,7 @@ def _repartitions(before: Record, now: Record, partitions: Mapping[str, int]) ->
             yield Change(f"repartition {name!r}", "partitions", had, wanted, note, goes_on=False)
 
 
-def _store(
-    before: Record, now: Record, names: tuple[str, str], wishes: Wishes, comparable: bool
-) -> Iterator[Change]:
+def _store(before: Record, now: Record, names: tuple[str, str], wishes: Wishes, comparable: bool) -> Iterator[Change]:
     place = f"store {names[1]!r}"
     if names[0] != names[1]:
         yield Change(place, "name", names[0], names[1], "its rows are taken along")

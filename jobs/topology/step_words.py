@@ -21,7 +21,6 @@ from jobs.folds.python import PythonFold
 from jobs.folds.references import ReferenceFold
 from jobs.joiners import CallJoiner, ExpressionJoiner
 from jobs.topology.nodes import Node
-from state.serdes import Serde
 
 STEPS = (
     "predicate", "mapper", "selector", "id_selector", "foreign_key", "joiner", "function", "supplier", "initializer",
@@ -89,10 +88,6 @@ def functions_of(fold: Any) -> list[str]:
     if not isinstance(fold, PythonFold):
         return []
     return [_named(function) for function in (fold.initializer, fold.aggregator, fold.merger)]
-
-
-def serde_words(serde: Serde) -> str:
-    return repr(serde)
 
 
 def _named(function: Callable[..., Any]) -> str:

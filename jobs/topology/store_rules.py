@@ -45,14 +45,18 @@ _WHY = {
     "row_key": "its rows are named in another way",
     "operator": "another operator keeps it",
 }
+_NEW_FOLD = "null in aggregates of before until their next record, and then of what came since"
+_OTHER_FOLD = "aggregates of before are of the other fold: give the new one a name of its own"
 _OTHERWISE = "its rows were made under the other setting"
 
 
 def compare_stores(
     before: Mapping[str, Any], now: Mapping[str, Any], *, comparable: bool, is_strict: bool
 ) -> Iterator[Difference]:
-    """Every difference; where the operator or the naming of rows differs, that alone. ``comparable``: texts of expressions are of equal versions. ``is_strict``: the name may have
-    come to this operator by chance, so that other steps are refused, too.
+    """Every difference; where the operator or the naming of rows differs, that alone.
+
+    ``comparable``: texts of expressions are of equal versions. ``is_strict``: the name may have come to this operator
+    by chance, so that other steps are refused, too.
     """
     for name in ("operator", "row_key"):
         if before[name] != now[name]:
@@ -95,11 +99,11 @@ def _folds(before: Mapping[str, str], now: Mapping[str, str], comparable: bool) 
         old, new = before.get(name), now.get(name)
         what = f"fold {name!r}" if name else "fold"
         if old is None:
-            yield what, None, new, "null in aggregates of before until their next record, and then of what came since", True
+            yield what, None, new, _NEW_FOLD, True
         elif new is None:
             yield what, old, None, "it is kept no more", True
         elif old != new and (comparable or old.split()[0] != new.split()[0]):
-            yield what, old, new, "aggregates of before are of the other fold: give the new one a name of its own", False
+            yield what, old, new, _OTHER_FOLD, False
 
 
 def _processor_stores(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[Difference]:

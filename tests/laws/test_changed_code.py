@@ -2,21 +2,13 @@
 crash; what it does touch begins, or goes through a function, and is refused where neither makes sense.
 """
 
-import random
-import shutil
-from collections.abc import Callable, Mapping
-from pathlib import Path
+from collections.abc import Mapping
 
-import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
 from jobs.changed_code import Wanted
-from jobs.folds.fold import Fold
-from jobs.reading import read_changelog, read_state
-from jobs.replay import replay
-from jobs.runner import LocalRunner
-from jobs.store_reading import read_store
+from jobs.reading import read_changelog
 from jobs.topology import (
     Consumed,
     JoinWindows,
@@ -28,13 +20,11 @@ from jobs.topology import (
     Topology,
     fold,
 )
-from state.errors import CodeChanged, ConfigError, TaskFailed
+from state.errors import CodeChanged
 from state.ledger import PLANNED, Ledger
 from state.tables import Warehouse
+from tests.laws.changed import PAGES, STRING, Killed, click, land, run, stored, totals
 from tests.planted import Landed, Rows, plant, tables_of
-
-STRING, PAGES = Serde.string(), Serde.json("page string, ms long")
-PARTITIONS = 2
 
 
 def shop(*, is_changed: bool = False) -> Topology:
@@ -64,27 +54,6 @@ def shop(*, is_changed: bool = False) -> Topology:
         .to("pages")
     )
     return builder.build()
-
-
-def tape(seed: int, records: int, topic: str) -> list[Landed]:
-    generator, now = random.Random(f"{seed} {topic}"), 100
-    rows = []
-    for _ in range(records):
-        now += generator.choice((0, 1, 3, 9, 20))
-        key = generator.choice((b"ann", b"bob", b"cid", None))
-        page = generator.choice(("home", "cart", "help")).encode()
-        value = b'{"page": "%s", "ms": %d}' % (page, generator.randrange(50))
-        rows.append(Landed(generator.randrange(PARTITIONS), key, value, now - generator.choice((0, 0, 0, 4, 50))))
-    return rows
-
-
-def land(warehouse: Warehouse, seed: int, records: int) -> None:
-    for topic in ("clicks", "orders", "noise"):
-        plant(warehouse, topic, tape(seed, records, topic), partitions=PARTITIONS)
-
-
-def run(warehouse: Warehouse, topology: Topology, pipeline: str = "p", *, wanted: Wanted | None = None, **options):
-    return list(replay(warehouse, topology, pipeline=pipeline, runner=LocalRunner(), wanted=wanted, **options))
 
 
 def unnumbered(warehouse: Warehouse, pipeline: str) -> dict[str, Rows]:
@@ -160,22 +129,6 @@ def test_an_output_that_was_left_out_for_a_while_goes_on_with_its_offsets(tmp_pa
 # --- what begins -------------------------------------------------------------------------------------------------
 
 
-def totals(**folds: Fold) -> Topology:
-    builder = StreamsBuilder()
-    clicks = builder.stream("in", Consumed(STRING, PAGES))
-    clicks.group_by_key().aggregate(**folds, materialized=Materialized.as_("totals")).to("totals")
-    return builder.build()
-
-
-def click(key: bytes, ms: int, time_ms: int, page: bytes = b"p") -> Landed:
-    return Landed(0, key, b'{"page": "%s", "ms": %d}' % (page, ms), time_ms)
-
-
-def stored(warehouse: Warehouse, topology: Topology, store: str) -> dict[str, object]:
-    rows = read_store(warehouse, "p", topology, store).to_pylist()
-    return {row["key"]: row["value"] for row in rows}
-
-
 def test_a_fold_that_is_added_is_null_until_the_next_record_and_then_of_what_came_since(tmp_path):
     warehouse, before = Warehouse(tmp_path), totals(n=fold.count())
     plant(warehouse, "in", [click(b"a", 5, 1), click(b"a", 6, 2), click(b"b", 7, 3)], partitions=1)
@@ -225,7 +178,8 @@ def test_a_topic_whose_values_gain_a_field_goes_on_and_rows_of_before_have_null(
         return builder.build()
 
     before, after = topology("name string"), topology("price double, name string, place struct<aisle int>")
-    plant(warehouse, "in", [Landed(0, b"a", b'{"name": "tea"}', 1), Landed(0, b"b", b'{"name": "mug"}', 2)], partitions=1)
+    items = [Landed(0, b"a", b'{"name": "tea"}', 1), Landed(0, b"b", b'{"name": "mug"}', 2)]
+    plant(warehouse, "in", items, partitions=1)
     plant(warehouse, "clicks", [Landed(0, b"a", b"1", 3)], partitions=1)
     run(warehouse, before, idle="proceed")
     value = b'{"name": "green tea", "price": 2.5, "place": {"aisle": 4}}'
@@ -282,166 +236,6 @@ def test_a_store_whose_rows_are_let_go_begins_empty_under_its_new_name(tmp_path)
     run(warehouse, unnamed(has_filter=True), wanted=Wanted(renamed={"KSTREAM-AGGREGATE-STATE-STORE-0000000001": None}))
 
     assert read_changelog(warehouse, "p", "counts")["value"].to_pylist() == [1, 1]
-
-
-# --- migrations --------------------------------------------------------------------------------------------------
-
-
-def windows(size: int) -> Topology:
-    builder = StreamsBuilder()
-    clicks = builder.stream("clicks", Consumed(STRING, PAGES))
-    windowed = clicks.group_by_key().windowed_by(TimeWindows.of_size(size, grace=1000))
-    windowed.count(Materialized.as_("windows")).to_stream().to("windows")
-    clicks.group_by_key().count(Materialized.as_("all")).to_stream().to("all")
-    return builder.build()
-
-
-def coarser(rows: pa.Table) -> pa.Table:
-    """
-    Windows of 20 out of windows of 10: both counts together, at the later time.
-    """
-    start = pc.multiply(pc.divide(rows["window_start_ms"], 20), 20)
-    rows = rows.set_column(rows.column_names.index("window_start_ms"), "window_start_ms", start)
-    grouped = rows.group_by(["partition", "key", "window_start_ms"])
-    table = grouped.aggregate([("aggregate", "sum"), ("record_time_ms", "max")])
-    table = table.rename_columns(["partition", "key", "window_start_ms", "aggregate", "record_time_ms"])
-    return table.append_column("window_end_ms", pc.add(table["window_start_ms"], 20))
-
-
-COARSER = Wanted(migrate={"windows": coarser})
-
-
-def values_of(rows: Rows) -> list[tuple[object, ...]]:
-    return sorted((row["key"], row["window_start_ms"], row["value"], row["record_time_ms"]) for row in rows)
-
-
-@pytest.mark.parametrize(("seed", "max_records"), [(1, 11), (2, 20)])
-def test_a_store_that_a_function_rewrites_goes_on_as_if_it_had_always_been_the_new_one(tmp_path, seed, max_records):
-    warehouse = Warehouse(tmp_path)
-    land(warehouse, seed, 50)
-
-    run(warehouse, windows(20), "new")
-    run(warehouse, windows(10), "cut", max_records=max_records, increments=2)
-    run(warehouse, windows(20), "cut", wanted=COARSER)
-
-    new, cut = (tables_of(warehouse, pipeline, windows(20)) for pipeline in ("new", "cut"))
-    assert values_of(cut["state/windows"]) == values_of(new["state/windows"])
-    assert cut["state/all"] == new["state/all"]
-    assert cut["outputs/all"] == new["outputs/all"]
-    since = [row["increment"] > 3 for row in read_changelog(warehouse, "cut", "windows").to_pylist()]
-    assert any(since)
-    after = [read_changelog(warehouse, pipeline, "windows").drop_columns(["increment"]) for pipeline in ("cut", "new")]
-    places = [{(row["partition"], row["offset"]): row for row in rows.to_pylist()} for rows in after]
-    late = [(row["partition"], row["offset"]) for row, is_late in zip(after[0].to_pylist(), since, strict=True) if is_late]
-    assert [places[0][place] for place in late] == [places[1][place] for place in late]
-
-
-class Killed(Exception):
-    """The process died here."""
-
-
-@pytest.fixture(scope="module")
-def begun(tmp_path_factory) -> Path:
-    """A warehouse with one increment of windows of ten."""
-    folder = tmp_path_factory.mktemp("begun")
-    warehouse = Warehouse(folder)
-    land(warehouse, 4, 30)
-    run(warehouse, windows(10), max_records=20, increments=1)
-    return folder
-
-
-@pytest.fixture(scope="module")
-def migrated(begun, tmp_path_factory) -> tuple[list[str], dict[str, Rows]]:
-    """Steps of a migration that nobody kills, and the tables of the replay."""
-    warehouse = Warehouse(shutil.copytree(begun, tmp_path_factory.mktemp("migrated") / "w"))
-    steps: list[str] = []
-    run(warehouse, windows(20), wanted=COARSER, on_step=steps.append)
-    return steps, tables_of(warehouse, "p", windows(20))
-
-
-STEPS = [
-    "planned",
-    "computed",
-    "committed state/windows",
-    "committed state/all",
-    "committed dropped",
-    "committed dead_letter",
-    "committed outputs/windows",
-    "committed outputs/all",
-    "done",
-]
-
-
-def test_the_steps_of_a_migration_are_those_of_any_increment(migrated):
-    assert migrated[0][: len(STEPS)] == [f"{step} 2" for step in STEPS]
-
-
-@pytest.mark.parametrize("last_step", STEPS)
-def test_a_migration_killed_at_a_step_and_run_again_leaves_the_tables_of_one_that_was_not(
-    begun, migrated, tmp_path, last_step
-):
-    warehouse = Warehouse(shutil.copytree(begun, tmp_path / "w"))
-
-    def die(step: str) -> None:
-        if step == f"{last_step} 2":
-            raise Killed(step)
-
-    with pytest.raises(Killed):
-        run(warehouse, windows(20), wanted=COARSER, on_step=die)
-    run(warehouse, windows(20), wanted=COARSER)
-
-    assert tables_of(warehouse, "p", windows(20)) == migrated[1]
-
-
-def test_a_migration_that_was_planned_is_not_run_without_its_function(begun, tmp_path):
-    warehouse = Warehouse(shutil.copytree(begun, tmp_path / "w"))
-
-    def die(step: str) -> None:
-        if step == "committed state/windows 2":
-            raise Killed(step)
-
-    with pytest.raises(Killed):
-        run(warehouse, windows(20), wanted=COARSER, on_step=die)
-
-    with pytest.raises(CodeChanged, match="size_ms was 10, is 20"):
-        run(warehouse, windows(20))
-    with pytest.raises(CodeChanged, match="give the same again"):
-        run(warehouse, windows(20), wanted=Wanted(migrate={"windows": lambda rows: coarser(rows)}))
-    with pytest.raises(CodeChanged, match="run it to its end with that code"):
-        run(warehouse, windows(10))
-
-
-def test_history_before_a_migration_stays_as_it_was(begun, tmp_path):
-    warehouse = Warehouse(shutil.copytree(begun, tmp_path / "w"))
-    before = read_state(warehouse, "p", "windows").to_pylist()
-
-    run(warehouse, windows(20), wanted=COARSER)
-
-    assert read_state(warehouse, "p", "windows", increment=1).to_pylist() == before
-    assert {row["window_end_ms"] - row["window_start_ms"] for row in read_state(warehouse, "p", "windows").to_pylist()} == {20}
-
-
-@pytest.mark.parametrize(
-    ("function", "error", "said"),
-    [
-        (lambda rows: rows.drop_columns(["key"]), ConfigError, "key"),
-        (lambda rows: rows.append_column("more", rows["key"]), ConfigError, "more"),
-        (lambda rows: pa.concat_tables([rows, rows]), ConfigError, "one row for each"),
-        (lambda rows: rows.set_column(1, "key", pa.nulls(len(rows), pa.binary())), ConfigError, "one row for each"),
-        (lambda rows: None, ConfigError, "a pyarrow Table"),
-        (lambda rows: rows["nothing"], TaskFailed, "KeyError"),
-    ],
-)
-def test_a_function_that_gives_what_the_store_cannot_take_is_refused_and_nothing_is_committed(
-    begun, tmp_path, function: Callable[[pa.Table], pa.Table], error: type[Exception], said: str
-):
-    warehouse = Warehouse(shutil.copytree(begun, tmp_path / "w"))
-    before = read_state(warehouse, "p", "windows").to_pylist()
-
-    with pytest.raises(error, match=said):
-        run(warehouse, windows(20), wanted=Wanted(migrate={"windows": function}))
-
-    assert read_state(warehouse, "p", "windows").to_pylist() == before
 
 
 # --- crashes while columns are added -----------------------------------------------------------------------------

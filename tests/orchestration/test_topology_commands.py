@@ -10,7 +10,7 @@ from state.tables import Warehouse
 from tests.dagster import shop
 
 SHOP = f"{Path(shop.__file__)}:topology"
-FEWER = '''
+FEWER = """
 from jobs.topology import Consumed, Materialized, Serde, SessionWindows, StreamsBuilder, fold
 
 def topology(gap=20, store="open-sessions"):
@@ -31,7 +31,7 @@ def renamed():
 
 def none(rows):
     return rows.slice(0, 0)
-'''
+"""
 
 
 @pytest.fixture
@@ -95,7 +95,10 @@ def test_a_wish_lets_it_go_on(run, replayed, fewer, tmp_path, topology, option):
     code, out, _ = run("run", *changed, "--local")
     again, said, _ = run("run", *changed, "--local")
 
+    judged, verdicts, _ = run("check", changed[0], *place(warehouse), "--engine", "plain")
+
     assert (checked, code, again) == (0, 0, 0)
+    assert (judged, [line[:10] for line in verdicts]) == (0, ["holds   G3"])  # of an increment without records
     assert [line.split()[:2] for line in out[2:-2]] == [["3", "0"]]
     assert said == ["nothing new to replay for shop"]
 

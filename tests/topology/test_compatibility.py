@@ -1,17 +1,15 @@
 """The rule of changed code: which differences leave state meaningful, and what is said of those that do not."""
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from jobs.code_record import code_record
-from jobs.processing import KeyValues, Processor
+from jobs.processing import KeyValues
 from jobs.topology import (
     BufferConfig,
     Consumed,
     JoinWindows,
-    KStream,
     Materialized,
     Serde,
     SessionWindows,
@@ -23,75 +21,30 @@ from jobs.topology import (
     UnlimitedWindows,
     fold,
 )
-from jobs.topology.compatibility import Verdict, Wishes, compare, is_generated
-from state.errors import ConfigError
+from jobs.topology.compatibility import Wishes, compare
 from tests.every_store import every_store
-
-STRING, LONG, PAGES = Serde.string(), Serde.long(), Serde.json("page string, ms long")
-NAMED = Materialized.as_("store")
-
-
-def clicks(build: Callable[[KStream], Any], *, value: Serde = PAGES, semantics: str = "kafka") -> Topology:
-    builder = StreamsBuilder(semantics)
-    build(builder.stream("clicks", Consumed(STRING, value)))
-    return builder.build()
-
-
-def verdict(before: Topology, now: Topology, wishes: Wishes | None = None) -> Verdict:
-    return compare(code_record(before), code_record(now), {}, wishes)
-
-
-def said(found: Verdict) -> list[tuple[str, str, bool]]:
-    return [(change.place, change.what, change.goes_on) for change in found.changes]
-
-
-def windowed(windows: object, **options: object) -> Callable[[KStream], Any]:
-    return lambda stream: stream.group_by_key().windowed_by(windows).count(Materialized.as_("store", **options))
-
-
-def folded(**folds: object) -> Callable[[KStream], Any]:
-    return lambda stream: stream.group_by_key().aggregate(**folds, materialized=NAMED)
-
-
-def suppressed(suppress: Suppressed) -> Callable[[KStream], Any]:
-    windows = TimeWindows.of_size(10)
-    return lambda stream: stream.group_by_key().windowed_by(windows).count(NAMED).suppress(suppress)
-
-
-def joined(windows: JoinWindows, how: str = "outer_join") -> Callable[[KStream], Any]:
-    def build(stream: KStream) -> None:
-        other = stream.filter("ms > 3")
-        getattr(stream, how)(other, lambda *both: "", windows, returns=STRING, materialized=NAMED, name="join")
-
-    return build
-
-
-class Nothing(Processor):
-    def process(self, record: object) -> None:
-        """
-        Keeps what it has.
-        """
-
-
-def processed(*stores: KeyValues) -> Callable[[KStream], Any]:
-    return lambda stream: stream.process(Nothing, list(stores), name="seen")
+from tests.topology.changes import (
+    LONG,
+    NAMED,
+    PAGES,
+    STRING,
+    clicks,
+    folded,
+    joined,
+    processed,
+    said,
+    suppressed,
+    verdict,
+    windowed,
+)
 
 
 def test_the_same_code_has_no_differences():
     assert verdict(every_store(), every_store()).changes == ()
 
 
-def test_every_store_is_told_from_every_other():
-    """
-    Otherwise one could take the place of another in silence.
-    """
-    stores = list(code_record(every_store())["stores"].values())
-    alike = [(one["node"], other["node"]) for one in stores for other in stores if one["settings"] == other["settings"]]
-
-    assert all(one == other for one, other in alike)
-
-
 SIZE = TimeWindows.of_size(10)
+ONE_FOLD, TWO_FOLDS = folded(n=fold.count()), folded(n=fold.count(), ms=fold.sum("ms"))
 GOES_ON = {
     "a longer grace": (windowed(SIZE), windowed(TimeWindows.of_size(10, grace=5)), {"grace_ms", "retention_ms"}),
     "a shorter retention": (windowed(SIZE, retention=90), windowed(SIZE, retention=50), {"retention_ms"}),
@@ -101,8 +54,8 @@ GOES_ON = {
         lambda stream: stream.group_by_key().windowed_by(SIZE).emit_strategy("on_window_close").count(NAMED),
         {"emit"},
     ),
-    "a fold more": (folded(n=fold.count()), folded(n=fold.count(), ms=fold.sum("ms")), {"column aggregate", "fold 'ms'"}),
-    "a fold less": (folded(n=fold.count(), ms=fold.sum("ms")), folded(n=fold.count()), {"column aggregate", "fold 'ms'"}),
+    "a fold more": (ONE_FOLD, TWO_FOLDS, {"column aggregate", "fold 'ms'"}),
+    "a fold less": (TWO_FOLDS, ONE_FOLD, {"column aggregate", "fold 'ms'"}),
     "another filter": (
         lambda stream: stream.filter("ms > 3").group_by_key().count(NAMED),
         lambda stream: stream.filter("ms > 4").group_by_key().count(NAMED),
@@ -275,7 +228,7 @@ def test_a_foreign_key_joins_left_values_cannot_gain_fields_since_their_bytes_ar
 
 def test_an_explicit_number_of_partitions_must_be_that_of_the_table_that_is_there():
     def spread(partitions: int) -> Topology:
-        return clicks(lambda stream: stream.select_key("page").repartition(partitions=partitions, name="by-page").to("out"))
+        return clicks(lambda stream: stream.repartition(partitions=partitions, name="by-page").to("out"))
 
     counts = {"repartition/by-page-repartition": 2}
     before, same, more = code_record(spread(2)), code_record(spread(2)), code_record(spread(3))
@@ -314,7 +267,8 @@ def test_a_store_that_comes_back_would_miss_what_came_between():
 
     (change,) = refused.refused
     assert change.sentence() == (
-        "store 'store': is back: its rows end with increment 7 and miss what came since; use another name, or migrate it"
+        "store 'store': is back: its rows end with increment 7 and miss what came since; use another name, "
+        "or migrate it"
     )
     assert migrated.goes_on
 
@@ -334,91 +288,19 @@ def test_a_store_that_comes_back_would_miss_what_came_between():
 )
 def test_values_may_gain_and_lose_fields_in_stores_and_outputs_alike(before, now, goes_on):
     def table(schema: str) -> Topology:
-        return clicks(lambda stream: stream.to_table(materialized=NAMED).to_stream().to("out"), value=Serde.json(schema))
+        value = Serde.json(schema)
+        return clicks(lambda stream: stream.to_table(materialized=NAMED).to_stream().to("out"), value=value)
 
     found = verdict(table(before), table(now))
 
     assert said(found) == [("store 'store'", "column value", goes_on), ("output 'out'", "value", goes_on)]
 
 
-# --- names ---------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("name", "answer"),
-    [
-        ("KSTREAM-AGGREGATE-STATE-STORE-0000000003", True),
-        ("KSTREAM-JOINTHIS-0000000004-store", True),
-        ("prices-STATE-STORE-0000000001", True),
-        ("counts", False),
-        ("counts-2013", False),
-    ],
-)
-def test_generated_names_are_known_by_their_number(name, answer):
-    assert is_generated(name) is answer
-
-
-def two(*, first: str | None, second: str, materialized: tuple[Materialized | None, Materialized | None]) -> Topology:
-    def build(stream: KStream) -> None:
-        for condition, one in zip((first, second), materialized, strict=True):
-            if condition is not None:
-                stream.filter(condition).group_by_key().count(one)
-
-    return clicks(build)
-
-
-def test_an_operator_that_is_put_before_others_moves_no_store_that_has_a_name():
-    named = Materialized.as_("a"), Materialized.as_("b")
-    before = two(first=None, second="ms > 4", materialized=named)
-    now = two(first="ms > 3", second="ms > 4", materialized=named)
-
-    assert said(verdict(before, now)) == [("store 'a'", "new", True)]
-
-
-def test_an_operator_that_is_taken_out_hands_its_generated_name_to_the_next_which_is_refused():
-    """
-    Both count clicks, and only their filters tell them apart.
-    """
-    before = two(first="ms > 3", second="ms > 4", materialized=(None, None))
-    now = two(first=None, second="ms > 4", materialized=(None, None))
-
-    found = verdict(before, now)
-
-    assert not found.goes_on
-    assert "name it" in found.refused[0].note
-
-
-def test_rows_are_taken_along_to_the_store_that_a_wish_names_and_a_wish_that_is_fulfilled_asks_nothing():
-    before, now = (clicks(lambda stream, n=name: stream.group_by_key().count(Materialized.as_(n))) for name in "ab")
-    wish = Wishes(renamed={"a": "b"})
-
-    assert said(verdict(before, now)) == [("store 'b'", "new", True), ("store 'a'", "gone", False)]
-    assert said(verdict(before, now, wish)) == [("store 'b'", "name", True)]
-    assert verdict(before, now, wish).sources == {"b": "a"}
-    assert said(verdict(now, now, wish)) == []
-    assert said(verdict(before, now, Wishes(renamed={"a": None}))) == [
-        ("store 'b'", "new", True), ("store 'a'", "removed", True),
-    ]  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("renamed", "got"), [({"a": "c"}, "'c'"), ({"x": "b"}, None), ({"x": None}, None), ({"y": "n"}, "'y'")]
-)
-def test_a_wish_for_a_store_that_nobody_knows_is_refused(renamed, got):
-    before, now = (clicks(lambda stream, n=name: stream.group_by_key().count(Materialized.as_(n))) for name in "ab")
-    wishes = Wishes(renamed=renamed)
-    if got is None:  # fulfilled, or nothing to let go
-        assert not [change for change in verdict(now, now, wishes).changes]
-        return
-    with pytest.raises(ConfigError) as error:
-        verdict(before, clicks(lambda stream: stream.group_by_key().count(Materialized.as_("n"))), wishes)
-
-    assert error.value.got == got
-
-
 def test_texts_of_expressions_are_not_compared_between_versions_of_polars():
-    before = code_record(clicks(lambda stream: stream.group_by("page").aggregate(n=fold.sum("ms"), materialized=NAMED)))
-    now = code_record(clicks(lambda stream: stream.group_by("page || ''").aggregate(n=fold.sum("ms + 0"), materialized=NAMED)))
+    def sums(key: str, of: str) -> dict[str, Any]:
+        return code_record(clicks(lambda stream: stream.group_by(key).aggregate(n=fold.sum(of), materialized=NAMED)))
+
+    before, now = sums("page", "ms"), sums("page || ''", "ms + 0")
 
     assert not compare(before, now, {}).goes_on
     assert compare(before | {"made_with": "polars 0"}, now, {}).changes == ()
