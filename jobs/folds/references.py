@@ -81,7 +81,7 @@ class ReferenceState(FoldState):
 
     def load(self, slots: np.ndarray, saved: pa.Array) -> None:
         base = self.heap.append(saved.field("value"))
-        is_set = saved.field("is_set").fill_null(False).to_numpy(zero_copy_only=False)
+        is_set = saved.field("is_set").to_numpy(zero_copy_only=False)
         self.state[slots] = np.where(is_set, base + np.arange(len(slots)), NO_REFERENCE)
         self.state_by[slots] = number_columns(saved.field("by"), self.dtype)[0]
 

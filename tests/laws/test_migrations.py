@@ -12,17 +12,12 @@ import pytest
 
 from jobs.changed_code import Wanted
 from jobs.reading import read_changelog, read_state
-from jobs.topology import (
-    Consumed,
-    Materialized,
-    StreamsBuilder,
-    TimeWindows,
-    Topology,
-)
+from jobs.store_reading import read_store
+from jobs.topology import Consumed, Materialized, StreamsBuilder, TimeWindows, Topology, fold
 from state.errors import CodeChanged, ConfigError, TaskFailed
 from state.tables import Warehouse
-from tests.laws.changed import PAGES, STRING, Killed, land, run
-from tests.planted import Rows, tables_of
+from tests.laws.changed import PAGES, STRING, Killed, click, land, run, stored, totals
+from tests.planted import Rows, plant, tables_of
 
 
 def windows(size: int) -> Topology:
@@ -174,3 +169,26 @@ def test_a_function_that_gives_what_the_store_cannot_take_is_refused_and_nothing
         run(warehouse, windows(20), wanted=Wanted(migrate={"windows": function}))
 
     assert read_state(warehouse, "p", "windows").to_pylist() == before
+
+
+def test_a_function_gets_the_newest_row_of_every_key_and_window(tmp_path):
+    warehouse = Warehouse(tmp_path)
+    plant(warehouse, "clicks", [click(b"a", 1, 3), click(b"a", 1, 4), click(b"a", 1, 15)], partitions=1)
+    run(warehouse, windows(10), max_records=1)
+    plant(warehouse, "clicks", [click(b"a", 1, 16)], partitions=1)
+
+    run(warehouse, windows(20), wanted=COARSER)
+
+    assert values_of(read_store(warehouse, "p", windows(20), "windows").to_pylist()) == [("a", 0, 4, 16)]
+
+
+def test_a_store_that_was_rewritten_has_forgotten_the_field_that_it_lost_so_that_it_may_come_back(tmp_path):
+    warehouse, both, one = Warehouse(tmp_path), totals(n=fold.count(), ms=fold.sum("ms")), totals(n=fold.count())
+    plant(warehouse, "in", [click(b"a", 5, 1), click(b"b", 5, 1)], partitions=1)
+    run(warehouse, both)
+    run(warehouse, one, wanted=Wanted(migrate={"totals": lambda rows: rows}))
+    plant(warehouse, "in", [click(b"a", 6, 2)], partitions=1)
+
+    run(warehouse, both)
+
+    assert stored(warehouse, both, "totals") == {"a": {"n": 2, "ms": 6}, "b": {"n": 1, "ms": None}}

@@ -1,4 +1,4 @@
-"""Names decide which state is whose, as in Kafka Streams: what moves a generated one is seen; a wish takes rows along."""
+"""Names decide which state is whose, as in Kafka Streams: one that was generated and moves is seen."""
 
 import pytest
 
@@ -84,3 +84,18 @@ def test_a_wish_for_a_store_that_neither_code_has_is_refused(renamed, got):
 def test_rows_of_a_store_that_the_topology_still_has_are_not_let_go():
     with pytest.raises(ConfigError, match="a function that gives no rows"):
         verdict(counting("a"), counting("a"), Wishes(renamed={"a": None}))
+
+
+def test_names_that_moved_up_by_one_are_told_apart_from_a_wish_that_is_fulfilled():
+    def both(first: str, second: str) -> Topology:
+        return clicks(
+            lambda stream: (
+                stream.group_by_key().count(Materialized.as_(first)),
+                stream.filter("ms > 3").group_by_key().count(Materialized.as_(second)),
+            )
+        )
+
+    wish, before, now = Wishes(renamed={"a": "b", "b": "c"}), both("a", "b"), both("b", "c")
+
+    assert verdict(before, now, wish).sources == {"b": "a", "c": "b"}
+    assert verdict(now, now, wish).sources == {"b": "b", "c": "c"}
