@@ -31,6 +31,8 @@ class Plan:
     """One increment. ``records`` in ``[cut_from, cut_to)``; ``waiting``: landed, but held back by ``idle="wait"``.
 
     ``partitions``: sub-topology (as text) → number of its tasks, "repartition/<name>" → number of its partitions.
+    ``changes``: of the code since the increment before; ``migrate``: stores that this increment rewrites, reading no
+    records (jobs/changed_code.py); both None mostly.
     """
 
     increment: int
@@ -41,10 +43,13 @@ class Plan:
     partitions: dict[str, int]
     topology: str
     is_rerun: bool = False
+    changes: list[dict[str, Any]] | None = None
+    migrate: dict[str, Any] | None = None
 
     def content(self) -> dict[str, Any]:
         """What the ledger keeps."""
-        return {
+        code = {name: part for name in ("changes", "migrate") if (part := getattr(self, name)) is not None}
+        return code | {
             "topology": self.topology,
             "cut_from": self.cut_from,
             "cut_to": self.cut_to,

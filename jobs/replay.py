@@ -8,10 +8,12 @@ there.
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from typing import Any
 
 from pyarrow import fs
 
+from jobs.changed_code import CodeChange, Wanted, check_pending, migrated_files, take_over
 from jobs.exchange import Exchange
 from jobs.increment_report import (
     IncrementReport,
@@ -31,7 +33,6 @@ from jobs.task_tape import Queue
 from jobs.topology.nodes import SourceNode
 from jobs.topology.topology import SubTopology, Topology
 from state.commit import commit_files
-from state.errors import LedgerError
 from state.files import DataFile, oldest_first, read_files
 from state.ledger import Ledger, LedgerRow
 from state.run_cache import StateFile
@@ -54,16 +55,18 @@ def replay(
     idle: str = "wait",
     order: str = "time",
     on_step: OnStep = lambda step: None,
+    wanted: Wanted | None = None,
 ) -> Iterator[IncrementReport]:
     """Run what has landed and was not read yet; yields a report as each increment is committed.
 
     ``max_records``: cut into increments of at most so many records; ``increments``: stop after so many. An increment
     that a run before this one planned and did not finish is run first. Nothing new: nothing is written.
     ``order``: "time" (Kafka's PartitionGroup over whole topics) or "arrival" (landed records carry their arrival).
-    Raises LedgerError when the topology is another one than that of the state, LedgerConflict when another runner is
-    quicker.
+    ``wanted``: what to do with the state of changed code (migrations, stores with another name). A migration is an
+    increment that reads no records, before all others. Raises CodeChanged when the topology is another one than that of
+    the state and cannot go on with it, LedgerConflict when another runner is quicker.
     """
-    pipeline_run = Pipeline(warehouse, topology, pipeline, runner, order, on_step)
+    pipeline_run = Pipeline(warehouse, topology, pipeline, runner, order, on_step, wanted)
     left = increments
     for plan in pipeline_run.plans(max_records, idle):
         if left is not None and left == 0:
@@ -76,7 +79,14 @@ class Pipeline:
     """A pipeline at work, from its last done increment on."""
 
     def __init__(
-        self, warehouse: Warehouse, topology: Topology, pipeline: str, runner: Runner, order: str, on_step: OnStep
+        self,
+        warehouse: Warehouse,
+        topology: Topology,
+        pipeline: str,
+        runner: Runner,
+        order: str,
+        on_step: OnStep,
+        wanted: Wanted | None = None,
     ) -> None:
         self.warehouse, self.topology, self.name, self.runner, self.order, self.on_step = (
             warehouse, topology, pipeline, runner, order, on_step,
@@ -84,36 +94,38 @@ class Pipeline:
         self.tables = warehouse.pipeline(pipeline)
         self.ledger = Ledger(self.tables.ledger, warehouse.storage_options)
         last = self.ledger.last_done()
-        self.previous: dict[str, Any] = {} if last is None else last.content
+        self.code: CodeChange = take_over(pipeline, last, topology, wanted)
+        self.previous: dict[str, Any] = self.code.previous
         self.increment = 0 if last is None else last.increment
         self._is_compiled = False
 
     def plans(self, max_records: int | None, idle: str) -> Iterator[Plan]:
         """The unfinished increment, then new ones."""
         pending = self.ledger.pending()
-        if "topology" in self.previous:
-            self._check_topology(self.previous["topology"])
-        if pending is not None:
-            self._check_topology(pending.content["topology"])
-            self.planner = self._planner(idle)
-            yield Plan(pending.increment, **pending.content, is_rerun=True)
         self.planner = self._planner(idle)
-        yield from self.planner.plans(max_records)
+        if pending is not None:
+            check_pending(pending, self.topology, self.code, self.name)
+            yield Plan(pending.increment, **pending.content, is_rerun=True)
+        elif self.code.rewrites:
+            yield self._migration()
+        if pending is not None or self.code.rewrites:
+            self.planner = self._planner(idle)
+        for number, plan in enumerate(self.planner.plans(max_records)):
+            is_first = number == 0 and self.previous is self.code.previous
+            yield replace(plan, changes=self.code.changes()) if is_first else plan
+
+    def _migration(self) -> Plan:
+        """An increment that reads nothing and rewrites stores."""
+        code = self.code
+        begin, counts = self.planner.begin, self.planner.partitions()
+        fingerprint, number = self.topology.fingerprint, self.planner.increment
+        return Plan(number, begin, begin, 0, 0, counts, fingerprint, changes=code.changes(), migrate=code.migrate())
 
     def _planner(self, idle: str) -> Planner:
         return Planner(
             self.warehouse, self.topology, increment=self.increment + 1, previous=self.previous, idle=idle,
             order=self.order,
         )  # fmt: skip
-
-    def _check_topology(self, fingerprint: str) -> None:
-        if fingerprint != self.topology.fingerprint:
-            raise LedgerError(
-                f"pipeline {self.name!r}",
-                f"the topology that made its state ({fingerprint})",
-                f"another one ({self.topology.fingerprint})",
-                "replay under another pipeline name, or go back to the topology of before",
-            )
 
     def run(self, plan: Plan) -> IncrementReport:
         started = time.perf_counter()
@@ -124,11 +136,14 @@ class Pipeline:
             compile_kernels(self.topology)
             self._is_compiled = True
         planned = time.perf_counter()
+        rewritten: dict[str, list[DataFile]] = {}
         with self._unless_overtaken(plan):
-            reports = self._compute(plan)
+            if plan.migrate is not None:
+                rewritten = migrated_files(self.warehouse, self.name, plan.increment, self.topology, self.code)
+            reports = self._compute(plan) if plan.migrate is None else []
             self.on_step(f"computed {plan.increment}")
             computed = time.perf_counter()
-            versions = self._commit(plan, reports)
+            versions = self._commit(plan, reports, rewritten)
         committed = time.perf_counter()
         seconds = {"plan": planned - started, "compute": computed - planned, "commit": committed - computed}
         content = self._done_content(plan, reports, versions, seconds)
@@ -280,17 +295,21 @@ class Pipeline:
         tables |= {"dropped": self.tables.dropped, "dead_letter": self.tables.dead_letter}
         return tables | {f"outputs/{sink.topic}": self.tables.output(sink.topic) for sink in self.topology.sinks()}
 
-    def _commit(self, plan: Plan, reports: list[TaskReport]) -> dict[str, int]:
-        versions = {}
+    def _commit(self, plan: Plan, reports: list[TaskReport], rewritten: dict[str, list[DataFile]]) -> dict[str, int]:
+        """Versions of all tables, those that the topology has no more included."""
+        versions: dict[str, int] = dict(self.previous.get("versions", {}))
         for table, path in self._tables().items():
             versions[table] = commit_files(
                 path,
                 table_schema(self.topology, table),
-                [DataFile.from_dict(file) for report in reports for file in report.files.get(table, [])],
+                rewritten.get(table, [])
+                + [DataFile.from_dict(file) for report in reports for file in report.files.get(table, [])],
                 app_id=f"{self.name}/{table}/0",
                 increment=plan.increment,
                 removed=[DataFile.from_dict(file) for report in reports for file in report.removed.get(table, [])],
                 storage_options=self.warehouse.storage_options,
+                may_grow=True,
+                replaces=table in rewritten,
             )
             self.on_step(f"committed {table} {plan.increment}")
         return versions
@@ -326,6 +345,7 @@ class Pipeline:
         tasks |= {f"{report.sub_topology}_{report.partition}": report.after for report in reports}
         return {
             "topology": self.topology.fingerprint,
+            "code": self.code.record,
             "cut_to": self.previous.get("cut_to", {}) | plan.cut_to,
             "partitions": plan.partitions,
             "books": add_books(landed) | {"read": plan.records, "by_sub_topology": by_sub},

@@ -9,6 +9,7 @@
     replay inspect open-sessions --key ann --topology shop.py:topology --warehouse W --pipeline shop
     replay explain --record clicks:0:17 --topology shop.py:topology --warehouse W --pipeline shop
     replay describe shop.py:topology
+    replay check-topology shop.py:topology --warehouse W --pipeline shop
 
 Owns the arguments and the exit codes: 0 done, 1 a guarantee does not hold, 2 refused with a sentence, 3 a bug,
 130 stopped by Ctrl-C, 143 by SIGTERM.
@@ -80,7 +81,7 @@ def _sigterm_raises() -> Iterator[None]:
 
 def _run(options: argparse.Namespace) -> int:
     commands = importlib.import_module(options.module)  # here, so that --help needs no Spark, Arrow or Numba
-    code: int = getattr(commands, options.command)(options)
+    code: int = getattr(commands, options.command.replace("-", "_"))(options)
     return code
 
 
@@ -107,6 +108,14 @@ def build_parser() -> argparse.ArgumentParser:
     _add_land(_command(commands, "land", "land what is new in a topic, from files or from Kafka"))
     _add_run(_command(commands, "run", "replay what has landed, increment by increment"))
     _add_topology(_command(commands, "describe", "print a topology as Kafka Streams does"))
+    _add_check_topology(
+        _command(
+            commands,
+            "check-topology",
+            "say whether a pipeline's state goes on under a changed topology",
+            module="orchestration.topology_commands",
+        )
+    )
     _add_check(_command(commands, "check", "judge the guarantees of an increment"))
     _add_books(_command(commands, "books", "what became of the records, increment by increment"))
     _add_show(_command(commands, "show", "show rows of an output, a store, the drops or the dead letters"))
@@ -166,6 +175,25 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
         default="wait",
         help="records that a lagging partition may still have to precede: keep them for later, or take them now",
     )
+    _add_code_change(parser)
+
+
+def _add_check_topology(parser: argparse.ArgumentParser) -> None:
+    _add_topology(parser)
+    _add_pipeline(parser)
+    _add_code_change(parser)
+
+
+def _add_code_change(parser: argparse.ArgumentParser) -> None:
+    code = parser.add_argument_group("changed code")
+    code.add_argument(
+        "--migrate", metavar="STORE=MODULE:FUNCTION", action="append", default=[],
+        help="make the store's new rows of its old ones (two Arrow tables)",
+    )  # fmt: skip
+    code.add_argument(
+        "--renamed", metavar="OLD=NEW", action="append", default=[],
+        help="the rows of store OLD belong to store NEW now; OLD= lets them go",
+    )  # fmt: skip
 
 
 def _add_check(parser: argparse.ArgumentParser) -> None:

@@ -21,6 +21,7 @@ from jobs.store_reading import read_store
 from orchestration.facts import replay_facts
 from orchestration.progress import Progress, unread_records
 from orchestration.text_tables import flat_row, text_table
+from orchestration.topology_commands import wanted_of
 from orchestration.topology_files import load_topology
 from state.errors import ConfigError
 from state.ledger import DONE, PLANNED, Ledger
@@ -77,6 +78,7 @@ def run(options: Namespace) -> int:
             increments=options.increments,
             idle=options.idle,
             on_step=progress.on_step,
+            wanted=wanted_of(options),
         ):
             progress.on_report(report)
             reports.append(report)

@@ -16,7 +16,8 @@ from deltalake.exceptions import CommitFailedError, DeltaError
 from deltalake.transaction import AddAction, RemoveAction
 from pyarrow import fs
 
-from state.errors import CommitLost, ConfigError
+from state.columns import grow, refuse_other_columns
+from state.errors import CommitLost
 from state.files import (
     DataFile,
     StorageOptions,
@@ -63,24 +64,33 @@ def commit_files(
     increment: int,
     removed: Sequence[DataFile] = (),
     storage_options: StorageOptions = None,
+    may_grow: bool = False,
+    replaces: bool = False,
 ) -> int:
     """Add ``files`` to the table and take ``removed`` out of it, in one Delta transaction; return a version that holds
     the increment.
 
     Creates the table, partitioned by `partition`, when it is missing. An empty list still marks the increment. A table
-    that already has ``increment`` is left as it is. Raises CommitLost when it has a later one, was restored since, lost
-    a file, or does not have the increment when read back; ConfigError when the table has other columns.
+    that already has ``increment`` is left as it is. ``may_grow``: columns and fields of structs that the table lacks
+    are added to it, null in what it holds, by a commit of their own before (state/columns.py); it may have more than
+    ``schema``, too. ``replaces``: the files take the place of all there are, and ``schema`` that of the table's.
+    Raises CommitLost when it has a later one, was restored since, lost a file, or does not have the increment when read
+    back; ConfigError when the table has other columns.
     """
     table = open_table(path, storage_options=storage_options)
     if table is None:
         table = create_table(path, schema, partition_by=["partition"], storage_options=storage_options)
-    _refuse_other_columns(table, path, schema)
+    if not (may_grow or replaces):
+        refuse_other_columns(table, path, schema)
     if _has_increment(table, path, app_id, increment):
         return table.version()
     actions = [*_add_actions(path, files), *(_remove_action(file) for file in removed)]
     mark = _mark(app_id, increment)
     try:
-        table.create_write_transaction(actions, "append", schema, ["partition"], commit_properties=mark)
+        if may_grow and not replaces:
+            table = grow(table, path, schema, storage_options=storage_options)
+        mode = "overwrite" if replaces else "append"
+        table.create_write_transaction(actions, mode, schema, ["partition"], commit_properties=mark)
     except CommitFailedError as error:
         return _after_conflict(path, app_id, increment, storage_options, error)
     return _read_back(table, path, app_id, increment)
@@ -189,20 +199,6 @@ def _read_back(table: DeltaTable, path: str, app_id: str, increment: int) -> int
             "stop the other writer of this table, then run the increment again",
         )
     return table.version()
-
-
-def _refuse_other_columns(table: DeltaTable, path: str, schema: pa.Schema) -> None:
-    want = {field.name: str(field.type) for field in Schema.from_arrow(schema).fields}
-    have = {field.name: str(field.type) for field in table.schema().fields}
-    if want != have:
-        wanted = ", ".join(f"{name} {kind}" for name, kind in want.items() if have.get(name) != kind)
-        found = ", ".join(f"{name} {kind}" for name, kind in have.items() if want.get(name) != kind)
-        raise ConfigError(
-            path,
-            f"columns {wanted or '(no more)'}",
-            found or "a table without them",
-            "write to another pipeline or output",
-        )
 
 
 def _add_actions(path: str, files: Sequence[DataFile]) -> list[AddAction | RemoveAction]:

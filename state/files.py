@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -260,7 +261,8 @@ def live_files(table: DeltaTable, within: Within | None = None) -> list[DataFile
 def read_rows(path: str, files: Sequence[DataFile], schema: pa.Schema) -> pa.Table:
     """Rows of ``files`` with the columns of ``schema``, file after file, `partition` put back where asked for.
 
-    ``schema`` may be a part of the table's columns; values are cast to its types.
+    ``schema`` may be a part of the table's columns; values are cast to its types. A column, or a field of a struct,
+    that a file does not have is null: it was added to the table later.
     """
     filesystem, root = open_filesystem(path)
     stored = [name for name in schema.names if name != "partition"]
@@ -270,5 +272,38 @@ def read_rows(path: str, files: Sequence[DataFile], schema: pa.Schema) -> pa.Tab
             part = pq.ParquetFile(source).read(columns=stored)
         if "partition" in schema.names:
             part = part.append_column("partition", pa.array([file.partition] * part.num_rows, pa.int32()))
-        parts.append(part.select(schema.names).cast(schema))
+        parts.append(conformed(part, schema))
     return pa.concat_tables(parts) if parts else schema.empty_table()
+
+
+def conformed(table: pa.Table, schema: pa.Schema) -> pa.Table:
+    """``table`` with the columns of ``schema`` and no others; what it lacks, down to the fields of structs, is null."""
+    if table.schema.names == schema.names and table.schema.types == schema.types:
+        return table.cast(schema)
+    return pa.table([_column(table, column) for column in schema], schema=schema)
+
+
+def _column(table: pa.Table, column: pa.Field) -> pa.ChunkedArray:
+    if column.name not in table.column_names:
+        return pa.chunked_array([pa.nulls(len(table), column.type)])
+    found = table[column.name]
+    return pa.chunked_array([_conformed(chunk, column.type) for chunk in found.chunks], column.type)
+
+
+def _conformed(array: pa.Array, kind: pa.DataType) -> pa.Array:
+    if array.type == kind:
+        return array
+    if pa.types.is_struct(kind) and pa.types.is_struct(array.type):
+        parts = dict(zip([field.name for field in array.type], array.flatten(), strict=True))
+        nothing = len(array)
+        columns = [
+            _conformed(parts[field.name], field.type) if field.name in parts else pa.nulls(nothing, field.type)
+            for field in kind
+        ]
+        return pa.StructArray.from_arrays(columns, fields=list(kind), mask=array.is_null())
+    if pa.types.is_list(kind) and pa.types.is_list(array.type):
+        values = _conformed(array.flatten(), kind.value_type)
+        lengths = pc.fill_null(pc.list_value_length(array), 0).to_numpy(zero_copy_only=False)
+        offsets = pa.array(np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32))
+        return pa.ListArray.from_arrays(offsets, values, type=kind, mask=array.is_null())
+    return array.cast(kind)

@@ -21,7 +21,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from state.files import DataFile
+from state.files import DataFile, conformed
 from state.runs import RowForm, Run, due_index, run_of
 from state.tables import open_filesystem
 
@@ -213,7 +213,7 @@ def _pieces(state_file: StateFile, form: RowForm) -> Iterator[pa.Table]:
     filesystem, root = open_filesystem(state_file.table)
     with filesystem.open_input_file(f"{root}/{state_file.file.path}") as source:
         for batch in pq.ParquetFile(source).iter_batches(_READ_ROWS, columns=form.schema.names):
-            yield pa.Table.from_batches([batch]).select(form.schema.names).cast(form.schema)
+            yield conformed(pa.Table.from_batches([batch]), form.schema)
 
 
 def _sorted(state_file: StateFile, form: RowForm) -> Iterator[pa.Table]:
