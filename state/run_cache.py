@@ -30,6 +30,7 @@ CACHE_VARIABLE = "REPLAY_CACHE"
 
 _FORMAT = 1
 _READ_ROWS = 65_536
+_UNFINISHED = "unfinished"
 _ROWS, _HASHES, _DUE_TIMES, _DUE_ROWS, _SEAL = "rows.arrow", "hashes", "due_times", "due_rows", "seal.json"
 _PARTS = (_ROWS, _HASHES, _DUE_TIMES, _DUE_ROWS)
 
@@ -64,7 +65,11 @@ def open_run(state_file: StateFile, form: RowForm, cache: str | None) -> Run:
 
 
 def forget_others(cache: str, table: str, partition: int, files: Sequence[DataFile]) -> None:
-    """Delete the copies of a table's partition that are not of ``files``."""
+    """Delete the copies of a table's partition that are not of ``files``, and what killed processes left unfinished."""
+    unfinished = Path(cache) / _UNFINISHED
+    for entry in unfinished.iterdir() if unfinished.is_dir() else ():
+        if not _is_alive(int(entry.name.partition("-")[0])):
+            shutil.rmtree(entry, ignore_errors=True)
     kept = {_folder(cache, StateFile(table, file)).name for file in files}
     folder = _table_folder(cache, table) / str(partition)
     for entry in folder.iterdir() if folder.is_dir() else ():
@@ -77,7 +82,7 @@ class RunWriter:
 
     def __init__(self, cache: str, table: str, form: RowForm) -> None:
         self.cache, self.table, self.form = cache, table, form
-        self._folder = Path(cache) / "unfinished" / f"{os.getpid()}-{uuid.uuid4().hex}"
+        self._folder = Path(cache) / _UNFINISHED / f"{os.getpid()}-{uuid.uuid4().hex}"
         self._folder.mkdir(parents=True)
         self._file = pa.OSFile(str(self._folder / _ROWS), "wb")
         self._rows = pa.ipc.new_file(self._file, form.schema)
@@ -190,6 +195,16 @@ def _checked(text: str) -> dict[str, Any] | None:
         return None
     content: dict[str, Any] = json.loads(signed["content"])
     return content
+
+
+def _is_alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
 
 
 def _table_folder(cache: str, table: str) -> Path:

@@ -30,6 +30,7 @@ from jobs.topology import (
 )
 from orchestration.topology_files import load_topology
 from state.ledger import Ledger
+from state.run_cache import default_cache
 from state.tables import Warehouse
 from tests.laws import joined, topologies
 from tests.laws.border import Step, watched
@@ -113,7 +114,7 @@ def drive(warehouse: Warehouse, topology: Topology, target: int, *, runner: Runn
             warehouse,
             topology,
             pipeline=NAME,
-            runner=runner or LocalRunner(),
+            runner=runner or LocalRunner(default_cache()),
             max_records=RECORDS,
             increments=left,
             idle="proceed",
