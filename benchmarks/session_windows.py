@@ -67,7 +67,7 @@ def type_rows(warehouse: Warehouse) -> str:
 def run_ours(spark: SparkSession, warehouse: Warehouse) -> tuple[float, IncrementReport]:
     shutil.rmtree(f"{warehouse.root}/bench", ignore_errors=True)
     started = time.perf_counter()
-    (report,) = replay(warehouse, topology(), pipeline="bench", runner=SparkRunner(spark))
+    (report,) = replay(warehouse, topology(), pipeline="bench", runner=SparkRunner(spark, f"{warehouse.root}/cache"))
     return time.perf_counter() - started, report
 
 

@@ -6,7 +6,7 @@ until every partition with records has got past their time, so that a later cut 
 across partitions).
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -69,8 +69,10 @@ class Landed:
     ends: dict[str, int]
 
     @classmethod
-    def of(cls, warehouse: Warehouse, topic: str) -> "Landed":
-        """Raises ConfigError for a topic that was never landed."""
+    def of(cls, warehouse: Warehouse, topic: str, begin: Mapping[str, int] | None = None) -> "Landed":
+        """``begin``: next offset to read, by partition; files before all of them are left out. Raises ConfigError for a
+        topic that was never landed.
+        """
         last = Ledger(warehouse.landing_ledger(topic), warehouse.storage_options).last_done()
         if last is None:
             raise ConfigError(
@@ -78,7 +80,9 @@ class Landed:
             )
         path = warehouse.landed(topic)
         ends = dict.fromkeys(map(str, range(last.content["partitions"])), 0) | last.content["cut_to"]
-        return cls(topic, path, read_files(path, storage_options=warehouse.storage_options), ends)
+        first = min(((begin or {}).get(partition, 0) for partition in ends), default=0)
+        files = read_files(path, within=("offset", first, 2**63 - 1), storage_options=warehouse.storage_options)
+        return cls(topic, path, files, ends)
 
     def slice(self, partition: str, begin: int, end: int) -> Slice:
         return slice_of(self.path, self.files, int(partition), begin, end)
@@ -119,8 +123,12 @@ class Planner:
         self.topology, self.increment, self.previous, self.idle, self.order = (
             topology, increment, previous, idle, order,
         )  # fmt: skip
-        self.landed = {topic: Landed.of(warehouse, topic) for topic in topology.source_topics()}
         cut_from: Cut = previous.get("cut_to", {})
+        read_again = {table.topic for sub in topology.sub_topologies for table in sub.globals}
+        self.landed = {
+            topic: Landed.of(warehouse, topic, None if topic in read_again else cut_from.get(topic))
+            for topic in topology.source_topics()
+        }
         self.begin: Cut = {
             topic: {p: cut_from.get(topic, {}).get(p, 0) for p in landed.ends} for topic, landed in self.landed.items()
         }
@@ -152,22 +160,25 @@ class Planner:
         begin, end = self.begin, {topic: dict(landed.ends) for topic, landed in self.landed.items()}
         increment, waiting = self.increment, 0
         if max_records is None and not self._waits():
-            cuts = iter([end])
+            cuts: Iterator[tuple[Cut, int]] = iter([(end, self._count(end))])
         else:
             unread = self._unread()
             ready = unread.where(self._is_ready(unread))
             waiting = len(unread) - len(ready)
             cuts = self._cuts(ready, max_records or max(len(ready), 1))
-        for cut in cuts:
-            records = sum(
-                landed.slice(p, begin[topic][p], cut[topic][p]).count()
-                for topic, landed in self.landed.items()
-                if self.topology.readers_of(topic)
-                for p in landed.ends
-            )
+        for cut, records in cuts:
             if any(cut[topic] != begin[topic] for topic in cut):
                 yield Plan(increment, begin, cut, records, waiting, self.partitions(), self.topology.fingerprint)
                 begin, increment = cut, increment + 1
+
+    def _count(self, end: Cut) -> int:
+        """Records up to ``end``; those that only global tables read are none."""
+        return sum(
+            landed.slice(p, self.begin[topic][p], end[topic][p]).count()
+            for topic, landed in self.landed.items()
+            if self.topology.readers_of(topic)
+            for p in landed.ends
+        )
 
     def _waits(self) -> bool:
         """Whether records of several queues meet anywhere, whose order waits for the slowest."""
@@ -215,9 +226,12 @@ class Planner:
                 found |= set(topics)
         return found
 
-    def tape_times(self, plan: Plan) -> dict[str, dict[str, int]]:
-        """Largest time of every partition of the meeting topics up to the cut, for the done row."""
-        found = {topic: dict(times) for topic, times in self.previous.get("tape_times", {}).items()}
+    def tape_times(self, plan: Plan, previous: dict[str, Any]) -> dict[str, dict[str, int]]:
+        """Largest time of every partition of the meeting topics up to the cut, for the done row.
+
+        ``previous``: content of the done row before that one; this planner may be some increments old.
+        """
+        found = {topic: dict(times) for topic, times in previous.get("tape_times", {}).items()}
         for topic in self._meeting_topics():
             landed = self.landed[topic]
             for p, end in plan.cut_to[topic].items():
@@ -268,9 +282,11 @@ class Planner:
             merged = [other for other in merged if not other & group] + [group.union(*touching)]
         return merged
 
-    def _cuts(self, unread: _Unread, max_records: int) -> Iterator[Cut]:
+    def _cuts(self, unread: _Unread, max_records: int) -> Iterator[tuple[Cut, int]]:
+        """Cuts, and how many records lie before each and after the one before."""
         cut = self.begin
         names = list(self.landed)
+        is_record = np.array([bool(self.topology.readers_of(topic)) for topic in names])
         first = 0
         while first < len(unread):
             after = min(first + max_records, len(unread))
@@ -280,7 +296,7 @@ class Planner:
             cut = {topic: dict(partitions) for topic, partitions in cut.items()}
             for row in _last_of_each(unread, first, after):
                 cut[names[unread.topic[row]]][str(unread.partition[row])] = int(unread.offset[row]) + 1
-            yield cut
+            yield cut, int(is_record[unread.topic[first:after]].sum())
             first = after
 
 

@@ -14,10 +14,11 @@ from deltalake import DeltaTable
 
 from jobs.operators import StatefulOperator
 from jobs.stored_rows import newest_rows
-from state.errors import ConfigError, LedgerError
+from jobs.table_parts import parts_of, path_of
+from state.errors import LedgerError
 from state.files import DataFile, live_files, open_table, read_rows
 from state.ledger import DONE, Ledger, LedgerRow
-from state.tables import PipelineTables, Warehouse
+from state.tables import Warehouse
 
 WINDOW = ("window_start_ms", "window_end_ms")
 
@@ -74,7 +75,7 @@ def read_table(
     """
     opened = _open(warehouse, pipeline, table, increment)
     schema = pa.schema(opened.schema().to_arrow())
-    path = _path(warehouse.pipeline(pipeline), table)
+    path = path_of(warehouse.pipeline(pipeline), table)
     rows = read_rows(path, _newest_files(live_files(opened), last), schema)
     rows = rows.take(_order(rows))
     return rows if last is None else rows.slice(max(len(rows) - last, 0))
@@ -100,22 +101,10 @@ def done_row(warehouse: Warehouse, pipeline: str, increment: int | None = None) 
 
 def _open(warehouse: Warehouse, pipeline: str, table: str, increment: int | None) -> DeltaTable:
     """The table at the version of ``increment``."""
-    versions: dict[str, int] = done_row(warehouse, pipeline, increment).content["versions"]
-    if table not in versions:
-        raise ConfigError(
-            f"pipeline {pipeline!r}", f"one of {', '.join(sorted(versions))}", repr(table), "name one of them"
-        )
-    path = _path(warehouse.pipeline(pipeline), table)
-    opened = open_table(path, version=versions[table], storage_options=warehouse.storage_options)
-    assert opened is not None, f"{path}: in the ledger, yet not there"
+    (part,) = parts_of(warehouse, pipeline, done_row(warehouse, pipeline, increment).content, table)
+    opened = open_table(part.path, version=part.version, storage_options=warehouse.storage_options)
+    assert opened is not None, f"{part.path}: in the ledger, yet not there"
     return opened
-
-
-def _path(tables: PipelineTables, table: str) -> str:
-    kind, _, name = table.partition("/")
-    if not name:
-        return {"dropped": tables.dropped, "dead_letter": tables.dead_letter}[kind]
-    return {"outputs": tables.output, "state": tables.state, "repartition": tables.repartition}[kind](name)
 
 
 def _newest_files(files: Sequence[DataFile], last: int | None) -> Sequence[DataFile]:

@@ -7,6 +7,7 @@ there.
 
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import Any
 
@@ -24,15 +25,17 @@ from jobs.increment_report import (
 )
 from jobs.kernels.queues import NO_MORE
 from jobs.planner import Landed, Plan, Planner
-from jobs.runner import ImportedStore, Runner, TaskDescription, TaskReport, exchange_folder, table_schema
+from jobs.runner import Runner, TaskDescription, TaskReport, exchange_folder, table_schema
 from jobs.tape import Slice
 from jobs.task import compile_kernels, wirings
+from jobs.task_state import ImportedStore
 from jobs.task_tape import Queue
 from jobs.topology.nodes import SourceNode
 from jobs.topology.topology import SubTopology, Topology
 from state.commit import commit_files
-from state.files import DataFile, read_files
-from state.ledger import Ledger
+from state.files import DataFile, oldest_first, read_files
+from state.ledger import Ledger, LedgerRow
+from state.run_cache import StateFile
 from state.tables import Warehouse, open_filesystem
 
 OnStep = Callable[[str], None]
@@ -63,7 +66,7 @@ def replay(
     increment that reads no records, before all others. Raises CodeChanged when the topology is another one than that of
     the state and cannot go on with it, LedgerConflict when another runner is quicker.
     """
-    pipeline_run = _Pipeline(warehouse, topology, pipeline, runner, order, on_step, wanted)
+    pipeline_run = Pipeline(warehouse, topology, pipeline, runner, order, on_step, wanted)
     left = increments
     for plan in pipeline_run.plans(max_records, idle):
         if left is not None and left == 0:
@@ -72,7 +75,9 @@ def replay(
         left = None if left is None else left - 1
 
 
-class _Pipeline:
+class Pipeline:
+    """A pipeline at work, from its last done increment on."""
+
     def __init__(
         self,
         warehouse: Warehouse,
@@ -81,7 +86,7 @@ class _Pipeline:
         runner: Runner,
         order: str,
         on_step: OnStep,
-        wanted: Wanted | None,
+        wanted: Wanted | None = None,
     ) -> None:
         self.warehouse, self.topology, self.name, self.runner, self.order, self.on_step = (
             warehouse, topology, pipeline, runner, order, on_step,
@@ -132,12 +137,13 @@ class _Pipeline:
             self._is_compiled = True
         planned = time.perf_counter()
         rewritten: dict[str, list[DataFile]] = {}
-        if plan.migrate is not None:
-            rewritten = migrated_files(self.warehouse, self.name, plan.increment, self.topology, self.code)
-        reports = self._compute(plan) if plan.migrate is None else []
-        self.on_step(f"computed {plan.increment}")
-        computed = time.perf_counter()
-        versions = self._commit(plan, reports, rewritten)
+        with self._unless_overtaken(plan):
+            if plan.migrate is not None:
+                rewritten = migrated_files(self.warehouse, self.name, plan.increment, self.topology, self.code)
+            reports = self._compute(plan) if plan.migrate is None else []
+            self.on_step(f"computed {plan.increment}")
+            computed = time.perf_counter()
+            versions = self._commit(plan, reports, rewritten)
         committed = time.perf_counter()
         seconds = {"plan": planned - started, "compute": computed - planned, "commit": committed - computed}
         content = self._done_content(plan, reports, versions, seconds)
@@ -147,13 +153,34 @@ class _Pipeline:
         self.on_step(f"done {plan.increment}")
         return report_of(plan.increment, plan.content(), content)
 
+    @contextmanager
+    def _unless_overtaken(self, plan: Plan) -> Iterator[None]:
+        """Whatever fails while another runner finishes the increment (it clears what both work on) fails because of it.
+
+        Raises LedgerConflict then.
+        """
+        try:
+            yield
+        except Exception:
+            self.ledger.refuse_done(plan.increment)
+            raise
+
     # --- tasks -----------------------------------------------------------------------------------------------
+
+    def compute_again(self, plan: Plan, before: LedgerRow | None) -> list[TaskReport]:
+        """Run the tasks of a plan from where the increment ``before`` it (None: nothing) ended. Commits nothing; the
+        runner decides what is written.
+        """
+        self.previous = {} if before is None else before.content
+        self.increment = plan.increment - 1
+        self.planner = self._planner("proceed")
+        return self._compute(plan)
 
     def _compute(self, plan: Plan) -> list[TaskReport]:
         """Stage after stage: a sub-topology runs when all that write its repartition tables have run."""
         reports: list[TaskReport] = []
         state = self._state_files()
-        landed = {topic: Landed.of(self.warehouse, topic) for topic in self.topology.source_topics()}
+        landed = self.planner.landed
         exchange = Exchange(self.order)
         for sub in self.topology.sub_topologies:
             descriptions = [
@@ -173,7 +200,7 @@ class _Pipeline:
         sub: SubTopology,
         partition: int,
         exchange: Exchange,
-        state: dict[str, list[DataFile]],
+        state: dict[str, list[StateFile]],
         landed: dict[str, Landed],
     ) -> TaskDescription | None:
         """The task, or None when it has nothing to read."""
@@ -224,13 +251,14 @@ class _Pipeline:
         begin, end = (cut.get(landed.topic, {}).get(p, 0) for cut in (plan.cut_from, plan.cut_to))
         if p not in landed.ends:  # topics that are not joined may have fewer partitions than there are tasks
             return Queue(source, landed.slice(p, 0, 0))
-        beyond = NO_MORE
+        beyond = None
         if len(self.topology.source_topics()) > 1 and self.order == "time":
-            rest = landed.slice(p, end, landed.ends[p]).times()
-            beyond = int(rest["timestamp"][0].as_py()) if len(rest) else NO_MORE
-        return Queue(source, landed.slice(p, begin, end), beyond_ms=beyond)
+            beyond = landed.slice(p, end, landed.ends[p]).first_time_ms()
+        return Queue(source, landed.slice(p, begin, end), beyond_ms=NO_MORE if beyond is None else beyond)
 
-    def _imported(self, sub: SubTopology, partition: int, state: dict[str, list[DataFile]]) -> dict[str, ImportedStore]:
+    def _imported(
+        self, sub: SubTopology, partition: int, state: dict[str, list[StateFile]]
+    ) -> dict[str, ImportedStore]:
         """Stores of earlier parts of the sub-topology that nodes of this one look into."""
         found = {}
         for name in {imported.node for imported in wirings(self.topology)[sub.id].imports if imported.when}:
@@ -243,8 +271,8 @@ class _Pipeline:
                 found[name] = ImportedStore(earlier.id, store, _of_partition(state[store], partition), clocks)
         return found
 
-    def _state_files(self) -> dict[str, list[DataFile]]:
-        """Files of every store as of the increment before, whatever was half written since."""
+    def _state_files(self) -> dict[str, list[StateFile]]:
+        """Files of every store as of the increment before, whatever was half written since, oldest first."""
         versions: dict[str, int] = self.previous.get("versions", {})
         found = {}
         for store in self.topology.stores():
@@ -253,7 +281,7 @@ class _Pipeline:
             files = [] if version is None else read_files(
                 path, version=version, storage_options=self.warehouse.storage_options
             )  # fmt: skip
-            found[store] = sorted(files, key=lambda file: file.bounds.get("increment", (0, 0)))
+            found[store] = [StateFile(path, file) for file in oldest_first(files)]
         return found
 
     # --- commit ----------------------------------------------------------------------------------------------
@@ -278,6 +306,7 @@ class _Pipeline:
                 + [DataFile.from_dict(file) for report in reports for file in report.files.get(table, [])],
                 app_id=f"{self.name}/{table}/0",
                 increment=plan.increment,
+                removed=[DataFile.from_dict(file) for report in reports for file in report.removed.get(table, [])],
                 storage_options=self.warehouse.storage_options,
                 may_grow=True,
                 replaces=table in rewritten,
@@ -286,9 +315,15 @@ class _Pipeline:
         return versions
 
     def _clear_exchange(self, increment: int) -> None:
+        """Delete what this increment, and any killed one before it, handed from stage to stage. Where a runner that has
+        lost still writes, the rest goes with the next increment.
+        """
         filesystem, root = open_filesystem(exchange_folder(self.tables, increment))
-        if filesystem.get_file_info(root).type == fs.FileType.Directory:
-            filesystem.delete_dir(root)
+        above, _, newest = root.rpartition("/")
+        for entry in filesystem.get_file_info(fs.FileSelector(above, allow_not_found=True)):
+            if entry.base_name <= newest:
+                with suppress(OSError):
+                    filesystem.delete_dir(entry.path)
 
     # --- report ----------------------------------------------------------------------------------------------
 
@@ -320,7 +355,7 @@ class _Pipeline:
             },
             "versions": versions,
             "tasks": tasks,
-            "tape_times": self.planner.tape_times(plan),
+            "tape_times": self.planner.tape_times(plan, self.previous),
             "lateness": total_lateness(reports),
             "operators": total_numbers(reports),
             "seconds": seconds | task_seconds(reports),
@@ -328,8 +363,8 @@ class _Pipeline:
         }
 
 
-def _of_partition(files: list[DataFile], partition: int) -> tuple[DataFile, ...]:
-    return tuple(file for file in files if file.partition == partition)
+def _of_partition(files: list[StateFile], partition: int) -> tuple[StateFile, ...]:
+    return tuple(state_file for state_file in files if state_file.file.partition == partition)
 
 
 def _now_ms() -> int:

@@ -14,14 +14,17 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from jobs.stored_rows import global_contents, load_rows
+from jobs.stored_rows import global_contents
 from jobs.tape import Slice
 from jobs.task import Result, Task, empty_input, with_sends
+from jobs.task_state import ImportedStore, TaskState
+from jobs.task_tables import Input
 from jobs.task_tape import PLACE_COLUMNS, Places, Queue, TaskTape
 from jobs.topology.nodes import RepartitionNode
 from jobs.topology.topology import SubTopology, Topology
 from state.errors import ReplayError, TaskFailed
 from state.files import DataFile, TaskFile
+from state.run_cache import StateFile
 from state.tables import (
     DEAD_LETTER_SCHEMA,
     DROPPED_SCHEMA,
@@ -39,9 +42,9 @@ class TaskDescription:
     """What a task needs to run anywhere. ``before``: the task's entry of the last done row, or {}.
 
     ``queues``: what it reads, in the order of the task's sources; ``order``: "time" or "arrival". ``state``: store →
-    committed files of the task's partition; ``imported``: node of an earlier part of the sub-topology → its store;
-    ``globals``: global table → what was read of its topic before.
-    ``repartitions``: topic → number of partitions.
+    committed files of the task's partition, oldest first; ``imported``: node of an earlier part of the sub-topology →
+    its store; ``globals``: global table → what was read of its topic before. ``repartitions``: topic → number of
+    partitions.
     """
 
     warehouse: Warehouse
@@ -51,7 +54,7 @@ class TaskDescription:
     partition: int
     queues: tuple[Queue, ...]
     order: str
-    state: dict[str, tuple[DataFile, ...]]
+    state: dict[str, tuple[StateFile, ...]]
     imported: dict[str, "ImportedStore"]
     globals: dict[str, tuple[Slice, ...]]
     repartitions: dict[str, int]
@@ -68,20 +71,10 @@ class TaskDescription:
         return sum(queue.size for queue in self.queues)
 
 
-@dataclass(frozen=True, slots=True)
-class ImportedStore:
-    """A store that an earlier part of the same sub-topology keeps, as of the increment before."""
-
-    sub_topology: int
-    store: str
-    files: tuple[DataFile, ...]
-    clocks: dict[str, int]
-
-
 @dataclass(slots=True)
 class TaskReport:
-    """What a task did. ``after``: its entry for the done row; ``files`` by table ("outputs/x", "dropped", ...); JSON
-    throughout.
+    """What a task did. ``after``: its entry for the done row; ``files`` by table ("outputs/x", "dropped", ...), and
+    those that are ``removed``, since their rows are in the new ones; JSON throughout.
 
     ``counts``: verdicts on all records read, ``landed``: on those from landed topics. ``pieces``: repartition topic or
     exported node → target partition (as text) → path. ``rss_bytes``: the most memory its process ever held.
@@ -95,6 +88,7 @@ class TaskReport:
     lateness: dict[str, int]
     operators: dict[str, dict[str, Any]]
     files: dict[str, list[dict[str, Any]]]
+    removed: dict[str, list[dict[str, Any]]]
     pieces: dict[str, dict[str, str]]
     seconds: dict[str, float]
     rss_bytes: int = 0
@@ -107,16 +101,21 @@ class Runner(Protocol):
 
 
 class LocalRunner:
-    """One task after the other, in this process, without Java."""
+    """One task after the other, in this process, without Java. ``cache``: directory of the state's warm copies; None:
+    state is read from Delta every time.
+    """
+
+    def __init__(self, cache: str | None = None) -> None:
+        self.cache = cache
 
     def run(self, topology: Topology, descriptions: list[TaskDescription]) -> list[TaskReport]:
-        return [run_task(topology, description) for description in descriptions]
+        return [run_task(topology, description, self.cache) for description in descriptions]
 
 
-def run_task(topology: Topology, description: TaskDescription) -> TaskReport:
+def run_task(topology: Topology, description: TaskDescription, cache: str | None = None) -> TaskReport:
     """Run one task. Raises TaskFailed (or another ReplayError) that names the task; never anything else."""
     try:
-        return _TaskRun(topology, description).run()
+        return TaskRun(topology, description, cache).run()
     except ReplayError as error:
         error.add_note(f"in task {description.id} of increment {description.increment}")
         raise
@@ -145,9 +144,12 @@ class _Stopwatch:
 
 
 @dataclass
-class _TaskRun:
+class TaskRun:
+    """One run of one task; ``run`` once. Nobody sees what it writes until the driver commits it."""
+
     topology: Topology
     description: TaskDescription
+    cache: str | None
     files: dict[str, TaskFile] = field(default_factory=dict)
     pieces: dict[tuple[str, int], pq.ParquetWriter] = field(default_factory=dict)
     piece_paths: dict[str, dict[str, str]] = field(default_factory=dict)
@@ -157,51 +159,45 @@ class _TaskRun:
         self.sub: SubTopology = self.topology.sub_topology(d.sub_topology)
         self.tables: PipelineTables = d.warehouse.pipeline(d.pipeline)
         self.next_offsets: dict[str, int] = dict(d.before.get("next_offsets", {}))
+        self.exchange = exchange_folder(self.tables, d.increment)
         self.sent = 0
         self.watch = _Stopwatch()
 
     def run(self) -> TaskReport:
         d = self.description
         task = Task(self.topology, self.sub, d.partition, repartition_counts=d.repartitions)
-        self._resume(task)
-        self.watch.lap("resume")
         tape = self._tape(task)
+        self._resume(task, tape)
+        self.watch.lap("resume")
         for chunk, places in tape.chunks(task.chunk_records):
             self.watch.lap("read")
-            result = task.process(chunk)
-            self.watch.lap("compute")
-            self._write(result, places)
-            self.watch.lap("write")
+            self._take(task, chunk, places)
         self._write_repartitions(tape)
-        for store, operator in task.stores.items():
-            self._write_rows(f"state/{store}", self.tables.state(store), operator.changes())
-        return self._report(task, tape)
+        return self._report(task, tape, *self._write_state())
+
+    def _take(self, task: Task, chunk: Input, places: Places) -> None:
+        result = task.process(chunk)
+        self.watch.lap("compute")
+        self._write(result, places)
+        self.watch.lap("write")
 
     # --- in --------------------------------------------------------------------------------------------------
 
-    def _resume(self, task: Task) -> None:
-        before = self.description.before
+    def _resume(self, task: Task, tape: TaskTape) -> None:
+        d = self.description
+        self.state = TaskState(task, self.topology, d.state, self.tables, self.cache)
+        rows, imported = self.state.load(tape, sum(queue.length for queue in d.queues), d.before, d.imported)
+        contents = {
+            name: global_contents(self.topology.graph.nodes[name].shape, slices, d.order)
+            for name, slices in d.globals.items()
+        }
         task.resume(
-            {
-                store: load_rows(self.tables.state(store), self.description.state.get(store, ()), operator)
-                for store, operator in task.stores.items()
-            },
-            before.get("clocks", {}),
-            imported={node: self._imported(store) for node, store in self.description.imported.items()}
-            | {
-                name: global_contents(self.topology.graph.nodes[name].shape, slices, self.description.order)
-                for name, slices in self.description.globals.items()
-            },
-            stream_time_ms=before.get("stream_time_ms", NO_TIMESTAMP_MS),
-            tape_time_ms=before.get("tape_time_ms", NO_TIMESTAMP_MS),
+            rows,
+            d.before.get("clocks", {}),
+            imported=imported | contents,
+            stream_time_ms=d.before.get("stream_time_ms", NO_TIMESTAMP_MS),
+            tape_time_ms=d.before.get("tape_time_ms", NO_TIMESTAMP_MS),
         )
-
-    def _imported(self, imported: ImportedStore) -> pa.Table:
-        """What the store showed when the increment before was done."""
-        earlier = Task(self.topology, self.topology.sub_topology(imported.sub_topology), self.description.partition)
-        operator = earlier.stores[imported.store]
-        operator.resume(load_rows(self.tables.state(imported.store), imported.files, operator), imported.clocks)
-        return operator.contents()
 
     def _tape(self, task: Task) -> TaskTape:
         d = self.description
@@ -251,6 +247,11 @@ class _TaskRun:
             arrival = pa.array(places.columns["cause_time_ms"][rows["cause"].to_numpy()])
         return rows.append_column("arrival", arrival)
 
+    def _write_state(self) -> tuple[dict[str, DataFile], dict[str, list[DataFile]]]:
+        """New files by table, and those whose rows went into them."""
+        d = self.description
+        return self.state.write(d.increment, f"{d.increment:08d}-{d.id}")
+
     def _write_rows(self, table: str, path: str, rows: pa.Table) -> None:
         """Add ``increment`` and the columns' order, and write to the task's one file of ``table``."""
         d = self.description
@@ -284,19 +285,20 @@ class _TaskRun:
             rows = rows.append_column(column, pa.array(numbers))
         for target in np.unique(targets).tolist():
             if (name, target) not in self.pieces:
-                folder = exchange_folder(self.tables, d.increment)
-                filesystem, root = open_filesystem(folder)
+                filesystem, root = open_filesystem(self.exchange)
                 filesystem.create_dir(root, recursive=True)
-                path = f"{folder}/{name}-{target}-from-{d.id}-{time.time_ns()}.parquet"
+                path = f"{self.exchange}/{name}-{target}-from-{d.id}-{time.time_ns()}.parquet"
                 writer = pq.ParquetWriter(open_filesystem(path)[1], rows.schema, filesystem=filesystem)
                 self.pieces[name, target] = writer
                 self.piece_paths.setdefault(name, {})[str(target)] = path
             self.pieces[name, target].write_table(rows.filter(pa.array(targets == target)))
 
-    def _report(self, task: Task, tape: TaskTape) -> TaskReport:
+    def _report(
+        self, task: Task, tape: TaskTape, state: dict[str, DataFile], removed: dict[str, list[DataFile]]
+    ) -> TaskReport:
         for writer in self.pieces.values():
             writer.close()
-        closed = {table: file.close() for table, file in self.files.items()}
+        closed = state | {table: file.close() for table, file in self.files.items()}
         self.watch.lap("write")
         return TaskReport(
             sub_topology=self.sub.id,
@@ -315,6 +317,7 @@ class _TaskRun:
             lateness=asdict(task.lateness),
             operators=task.metrics(),
             files={table: [file.to_dict()] for table, file in closed.items() if file is not None},
+            removed={table: [file.to_dict() for file in files] for table, files in removed.items()},
             pieces=self.piece_paths,
             seconds=self.watch.seconds,
             rss_bytes=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,

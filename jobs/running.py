@@ -4,7 +4,8 @@ Rule: nodes run one after the other in the order of the graph, each over the who
 the places of rows (jobs/meeting.py) keep the order in which Kafka would have run them.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -17,10 +18,16 @@ from jobs.wiring import Edge, Import, Wiring
 from state.records import Batch, Chunk
 
 
+class Observer(Protocol):
+    """Told of every node of a chunk right after it ran, a source with no inputs; it may look and change nothing."""
+
+    def saw(self, node: Node, inputs: Sequence[Batch], forwarded: Batch, chunk: Chunk) -> None: ...
+
+
 class Running:
     """What each node forwarded because of one chunk, and what leaves the task.
 
-    ``partitions``: of repartition topics.
+    ``partitions``: of repartition topics. ``observer``: who is told, or None.
     """
 
     def __init__(
@@ -29,9 +36,10 @@ class Running:
         operators: Mapping[str, Operator],
         chunk: Chunk,
         partitions: Mapping[str, int],
+        observer: Observer | None = None,
     ) -> None:
         self.wiring, self.operators, self.chunk = wiring, operators, chunk
-        self.partitions = partitions
+        self.partitions, self.observer = partitions, observer
         self.outputs: dict[str, pa.Table] = {}
         self._forwarded: dict[str, Batch] = {}
         self._sent: dict[str, Batch] = {}
@@ -47,18 +55,24 @@ class Running:
                 self._viewed[imported.node, imported.when] = batches.pop(imported.name)
         for source, batch in batches.items():
             self._forward(source, batch)
+            if self.observer is not None:
+                self.observer.saw(self.wiring.graph.nodes[source], (), batch, self.chunk)
         for node in self.wiring.sub_topology.nodes:
             if isinstance(node, SourceNode | RepartitionNode):
                 continue
+            inputs = self._inputs(node)
             if isinstance(node, SinkNode):
-                (batch,) = self._inputs(node)
+                (batch,) = inputs
                 self.chunk.applied[batch.cause] = True
                 self.outputs[node.topic] = output_table(batch, self.chunk)
             else:
-                self._forward(node.name, self._process(node))
+                batch = self._process(node, inputs)
+                self._forward(node.name, batch)
+            if self.observer is not None:
+                self.observer.saw(node, inputs, batch, self.chunk)
 
-    def _process(self, node: Node) -> Batch:
-        operator, inputs = self.operators.get(node.name), self._inputs(node)
+    def _process(self, node: Node, inputs: Sequence[Batch]) -> Batch:
+        operator = self.operators.get(node.name)
         if operator is None:
             return inputs[0]
         for view in operator.place.views:

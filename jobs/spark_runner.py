@@ -19,17 +19,19 @@ from state.errors import ReplayError
 
 
 class SparkRunner:
-    """``spark``: see jobs/spark.py; a cluster is its master setting."""
+    """``spark``: see jobs/spark.py; a cluster is its master setting. ``cache``: directory on every worker for the
+    state's warm copies (None: none are kept).
+    """
 
-    def __init__(self, spark: SparkSession) -> None:
-        self.spark = spark
+    def __init__(self, spark: SparkSession, cache: str | None = None) -> None:
+        self.spark, self.cache = spark, cache
 
     def run(self, topology: Topology, descriptions: list[TaskDescription]) -> list[TaskReport]:
         """Reports in order of ``descriptions``. Raises what a task raised, as if it had run here."""
         shares = share_out(
             [description.size for description in descriptions], self.spark.sparkContext.defaultParallelism
         )
-        work = cloudpickle.dumps((topology, descriptions, shares))
+        work = cloudpickle.dumps((topology, descriptions, shares, self.cache))
         # spark.range with as many partitions as rows gives every partition one row, so every share a slot of its own.
         numbers = self.spark.range(0, len(shares), 1, len(shares))
         rows = numbers.mapInArrow(_worker(work), "id long, report binary").collect()
@@ -58,18 +60,18 @@ def share_out(sizes: list[int], slots: int) -> list[list[int]]:
 
 def _worker(work: bytes) -> Callable[[Iterable[pa.RecordBatch]], Iterable[pa.RecordBatch]]:
     def run(batches: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
-        topology, descriptions, shares = pickle.loads(work)
+        topology, descriptions, shares, cache = pickle.loads(work)
         for batch in batches:
             for number in [number for share in batch.column(0).to_pylist() for number in shares[share]]:
-                report = pickle.dumps(_outcome(topology, descriptions[number]))
+                report = pickle.dumps(_outcome(topology, descriptions[number], cache))
                 yield pa.record_batch([pa.array([number]), pa.array([report], pa.binary())], ["id", "report"])
 
     return run
 
 
-def _outcome(topology: Topology, description: TaskDescription) -> dict[str, Any] | ReplayError:
+def _outcome(topology: Topology, description: TaskDescription, cache: str | None) -> dict[str, Any] | ReplayError:
     """The report, or the error as a value, since Spark would turn it into a stack trace."""
     try:
-        return asdict(run_task(topology, description))
+        return asdict(run_task(topology, description, cache))
     except ReplayError as error:
         return error

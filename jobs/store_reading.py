@@ -6,11 +6,12 @@ Rule: the operator itself says what its rows mean, so it is resumed from the dur
 import pyarrow as pa
 
 from jobs.reading import done_row
-from jobs.stored_rows import load_rows
+from jobs.stored_rows import StoreRows
 from jobs.task import Task
 from jobs.topology.topology import Topology
 from state.errors import ConfigError
-from state.files import read_files
+from state.files import oldest_first, read_files
+from state.run_cache import StateFile
 from state.tables import Warehouse
 
 
@@ -28,15 +29,15 @@ def read_store(
         raise ConfigError("store", f"one of {known}", repr(store), "name a store of the topology")
     content = done_row(warehouse, pipeline, increment).content
     path, version = warehouse.pipeline(pipeline).state(store), content["versions"][f"state/{store}"]
-    files = read_files(path, version=version, storage_options=warehouse.storage_options)
-    files.sort(key=lambda file: file.bounds.get("increment", (0, 0)))
+    files = oldest_first(read_files(path, version=version, storage_options=warehouse.storage_options))
     operator = Task(topology, sub).stores[store]
     operator.resume(operator.rows_schema().empty_table(), {})
     pieces = [operator.contents().add_column(0, "partition", pa.array([], pa.int32()))]
     for partition in sorted({file.partition for file in files}):
         operator = Task(topology, sub, partition).stores[store]
-        mine = [file for file in files if file.partition == partition]
-        operator.resume(load_rows(path, mine, operator), content["tasks"][f"{sub.id}_{partition}"]["clocks"][store])
+        mine = [StateFile(path, file) for file in files if file.partition == partition]
+        clocks = content["tasks"][f"{sub.id}_{partition}"]["clocks"][store]
+        operator.resume(StoreRows(operator, mine, None).load(clocks), clocks)
         rows = operator.contents()
         pieces.append(rows.add_column(0, "partition", pa.array([partition] * len(rows), pa.int32())))
     return pa.concat_tables(pieces)

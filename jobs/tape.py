@@ -58,12 +58,19 @@ class Slice:
             yield pa.concat_tables(waiting, promote_options="default")
 
     def _pieces(self, records: int) -> Iterator[pa.Table]:
+        return self._read((*INPUT_COLUMNS, *OPTIONAL_COLUMNS), records)
+
+    def _read(self, columns: Sequence[str], records: int = 1 << 20) -> Iterator[pa.Table]:
+        """Pieces of at most ``records`` rows with those of ``columns`` that there are; offset must be one of them. Row
+        groups outside the slice are not read.
+        """
         filesystem, root = open_filesystem(self.path)
         for file in self.files:
             with filesystem.open_input_file(f"{root}/{file.path}") as source:
                 parquet = pq.ParquetFile(source)
-                columns = [*INPUT_COLUMNS, *(name for name in OPTIONAL_COLUMNS if name in parquet.schema_arrow.names)]
-                for batch in parquet.iter_batches(records, columns=columns):
+                known = [name for name in columns if name in parquet.schema_arrow.names]
+                groups = _row_groups(parquet, self.begin, self.end)
+                for batch in parquet.iter_batches(records, row_groups=groups, columns=known):
                     offsets = batch.column("offset").to_numpy()
                     first, after = np.searchsorted(offsets, [self.begin, self.end])
                     if after > first:
@@ -72,16 +79,18 @@ class Slice:
     def times(self, *, arrival: bool = False) -> pa.Table:
         """offset and timestamp (and arrival) of every record, in offset order."""
         columns = ["offset", "timestamp", *(["arrival"] if arrival else [])]
-        filesystem, root = open_filesystem(self.path)
-        tables = []
-        for file in self.files:
-            with filesystem.open_input_file(f"{root}/{file.path}") as source:
-                tables.append(pq.ParquetFile(source).read(columns=columns))
-        if not tables:
-            return pa.table({name: pa.array([], pa.int64()) for name in columns})
-        whole = pa.concat_tables(tables).combine_chunks()
-        first, after = np.searchsorted(whole["offset"].to_numpy(), [self.begin, self.end])
-        return whole.slice(first, after - first)
+        nothing = pa.table({name: pa.array([], pa.int64()) for name in columns})
+        return pa.concat_tables([nothing, *self._read(columns)]).combine_chunks()
+
+    def first_time_ms(self) -> int | None:
+        """Timestamp of the first record; None when there is none. Reads no further."""
+        piece = next(self._read(("offset", "timestamp"), 1), None)
+        return None if piece is None else int(piece["timestamp"][0].as_py())
+
+    def keys_and_times(self) -> Iterator[tuple[pa.Array, np.ndarray]]:
+        """Keys and timestamps, piece by piece."""
+        for piece in self._read(("offset", "timestamp", "key")):
+            yield piece["key"].chunk(0), piece["timestamp"].to_numpy()
 
     def count(self) -> int:
         """Records in the slice; only files that are cut are opened."""
@@ -90,6 +99,18 @@ class Slice:
         ]
         cut = tuple(file for file in self.files if file not in whole)
         return sum(file.records for file in whole) + len(Slice(self.path, cut, self.begin, self.end).times())
+
+
+def _row_groups(parquet: pq.ParquetFile, begin: int, end: int) -> list[int]:
+    """Row groups that may hold an offset in ``[begin, end)``."""
+    metadata = parquet.metadata
+    column = parquet.schema_arrow.names.index("offset")
+    found = []
+    for number in range(metadata.num_row_groups):
+        bounds = metadata.row_group(number).column(column).statistics
+        if bounds is None or not bounds.has_min_max or (bounds.min < end and bounds.max >= begin):
+            found.append(number)
+    return found
 
 
 def slice_of(path: str, files: Sequence[DataFile], partition: int, begin: int, end: int) -> Slice:

@@ -16,7 +16,7 @@ from jobs.arrivals import sends
 from jobs.decoding import Decoder
 from jobs.operators import Clocks, Operator, Place, StatefulOperator, TableView, build
 from jobs.operators.views import build_view
-from jobs.running import Running
+from jobs.running import Observer, Running
 from jobs.task_tables import INPUT_COLUMNS, Input, contexts, dead_letter_table, dropped_table, import_batch
 from jobs.topology.nodes import GlobalTableNode, Node, RepartitionNode, SourceNode, SuppressNode, TableTraits
 from jobs.topology.topology import SubTopology, Topology
@@ -69,6 +69,7 @@ class Task:
         self.lateness, self.counts = Lateness(), Counts()
         self.landed = Counts()
         """Verdicts on the records of landed topics alone."""
+        self.observer: Observer | None = None
         self.unfinished: Result | None = None
         """What the chunk caused on which the task failed, right up to the record that filled a buffer."""
         self.wiring = wirings(topology)[sub_topology.id]
@@ -180,7 +181,7 @@ class Task:
         """
         input_ = records if isinstance(records, Input) else Input.of(records.combine_chunks())
         batches, chunk, takes, reasons = self._take(input_)
-        running = Running(self.wiring, self.operators, chunk, self.repartition_counts)
+        running = Running(self.wiring, self.operators, chunk, self.repartition_counts, self.observer)
         running.run(batches)
         for view in self.views:
             view.settle()

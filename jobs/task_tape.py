@@ -8,6 +8,7 @@ their cause. order="arrival": by the arrival of the landed record, then as one t
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
@@ -17,6 +18,7 @@ from jobs.arrivals import LANDED
 from jobs.kernels.queues import NO_MORE, merge_queues
 from jobs.tape import Slice
 from jobs.task_tables import Input, integers
+from state.buffers import only_chunk
 from state.errors import LandingError
 from state.tables import open_filesystem
 
@@ -74,6 +76,13 @@ class Queue:
         return 0 if self.pieces is None else len(self.pieces.paths)
 
     @property
+    def length(self) -> int:
+        """Rows to read, at most."""
+        if self.slice is not None:
+            return min(self.slice.end - self.slice.begin, sum(file.records for file in self.slice.files))
+        return sum(map(_rows_in, self.pieces.paths)) if self.pieces is not None else 0
+
+    @property
     def has_rows(self) -> bool:
         """Whether there may be anything to read."""
         return bool(self.slice.files) if self.slice is not None else self.pieces is not None and bool(self.pieces.paths)
@@ -116,11 +125,30 @@ class TaskTape:
 
     def chunks(self, records: int) -> Iterator[tuple[Input, Places]]:
         """Chunks of about ``records`` rows."""
+        if self._only is not None:
+            yield from self._single(self._only, records)
+        else:
+            yield from self._merged(records)
+
+    def keys_and_times(self) -> Iterator[tuple[pa.Array, np.ndarray]]:
+        """Keys and timestamps of all rows, in any order."""
+        if self._only is not None:
+            yield from self._only.keys_and_times()
+        else:
+            for table in self._tables:
+                yield only_chunk(table, "key"), integers(table, "timestamp", -1)
+
+    @property
+    def _only(self) -> Slice | None:
+        """The one slice of a tape that goes chunk by chunk."""
         (first, *more) = self.queues
-        if not more and first.slice is not None and self.order == "time" and self.sources == 1:
-            yield from self._single(first.slice, records)
-            return
-        yield from self._merged(records)
+        is_single = not more and self.order == "time" and self.sources == 1
+        return first.slice if is_single else None
+
+    @cached_property
+    def _tables(self) -> list[pa.Table]:
+        """Rows of every queue of a tape that is held as a whole."""
+        return [self._table(queue) for queue in self.queues]
 
     def _single(self, slice_: Slice, records: int) -> Iterator[tuple[Input, Places]]:
         for table in slice_.chunks(records):
@@ -148,7 +176,7 @@ class TaskTape:
         )
 
     def _merged(self, records: int) -> Iterator[tuple[Input, Places]]:
-        tables = [self._table(queue) for queue in self.queues]
+        tables = self._tables
         which, row = self._by_arrival(tables) if self.order == "arrival" else self._by_time(tables)
         source_of = np.array([queue.source for queue in self.queues], np.int16)
         source = source_of[which] if len(which) else np.zeros(0, np.int16)
@@ -273,6 +301,13 @@ class TaskTape:
         for name in PLACE_COLUMNS:
             places[name][landed] = own[name][landed]
         return places
+
+
+def _rows_in(path: str) -> int:
+    filesystem, root = open_filesystem(path)
+    with filesystem.open_input_file(root) as source:
+        rows: int = pq.ParquetFile(source).metadata.num_rows
+    return rows
 
 
 def rows_of(tables: list[pa.Table]) -> tuple[np.ndarray, np.ndarray]:

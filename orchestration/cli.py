@@ -5,10 +5,14 @@
     replay check shop.py:topology --warehouse W --pipeline shop
     replay books --warehouse W --pipeline shop
     replay show sessions --warehouse W --pipeline shop
+    replay sql "SELECT key, count(*) FROM sessions GROUP BY key" --warehouse W --pipeline shop --increment 7
+    replay inspect open-sessions --key ann --topology shop.py:topology --warehouse W --pipeline shop
+    replay explain --record clicks:0:17 --topology shop.py:topology --warehouse W --pipeline shop
     replay describe shop.py:topology
     replay check-topology shop.py:topology --warehouse W --pipeline shop
 
-Owns the arguments and the exit codes: 0 done, 1 a guarantee does not hold, 2 refused with a sentence, 3 a bug.
+Owns the arguments and the exit codes: 0 done, 1 a guarantee does not hold, 2 refused with a sentence, 3 a bug,
+130 stopped by Ctrl-C, 143 by SIGTERM.
 Rule: an error is one sentence on stderr; the stack trace is for those who ask for it.
 """
 
@@ -16,14 +20,17 @@ import argparse
 import importlib
 import logging
 import os
+import signal
 import sys
+import threading
 import traceback
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 from jobs.file_source import FORMATS, TIMESTAMP_UNITS
 from state.errors import ReplayError
 
-REFUSED, BUG, INTERRUPTED = 2, 3, 130
+REFUSED, BUG, INTERRUPTED, TERMINATED = 2, 3, 130, 143
 TOPOLOGY = "module:attribute or file.py:attribute, where the attribute is a Topology or a function that builds one"
 
 
@@ -32,12 +39,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     options = build_parser().parse_args(argv)
     _log_to_stderr()
     try:
-        code = _run(options)
-        sys.stdout.flush()
+        with _sigterm_raises():
+            code = _run(options)
+            sys.stdout.flush()
         return code
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, _Terminated) as stop:
         print("replay: stopped; what is committed stays, and the next run goes on from there", file=sys.stderr)
-        return INTERRUPTED
+        return TERMINATED if isinstance(stop, _Terminated) else INTERRUPTED
     except BrokenPipeError:  # whoever reads our output, `head` for one, has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
@@ -47,6 +55,28 @@ def main(argv: Sequence[str] | None = None) -> int:
     except Exception as error:
         _tell(options, f"replay: {type(error).__name__}: {error}; this is a bug, --traceback shows where", error)
         return BUG
+
+
+class _Terminated(BaseException):
+    """SIGTERM came."""
+
+
+@contextmanager
+def _sigterm_raises() -> Iterator[None]:
+    """SIGTERM ends the command as Ctrl-C does, from within; once, so that nothing disturbs the end."""
+    if threading.current_thread() is not threading.main_thread():  # signals are the main thread's
+        yield
+        return
+
+    def stop(number: int, frame: object) -> None:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        raise _Terminated
+
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _run(options: argparse.Namespace) -> int:
@@ -89,6 +119,10 @@ def build_parser() -> argparse.ArgumentParser:
     _add_check(_command(commands, "check", "judge the guarantees of an increment"))
     _add_books(_command(commands, "books", "what became of the records, increment by increment"))
     _add_show(_command(commands, "show", "show rows of an output, a store, the drops or the dead letters"))
+    history = "orchestration.history_commands"
+    _add_sql(_command(commands, "sql", "ask outputs and stores as of an increment, in SQL", history))
+    _add_inspect(_command(commands, "inspect", "what a store holds and what waits, or all positions", history))
+    _add_explain(_command(commands, "explain", "what every operator did with a record, and why", history))
     return parser
 
 
@@ -181,6 +215,34 @@ def _add_show(parser: argparse.ArgumentParser) -> None:
     _add_pipeline(parser)
     parser.add_argument("--changelog", action="store_true", help="every record instead of the newest of each key")
     parser.add_argument("--topology", metavar="TOPOLOGY", help="for state/STORE: show values as its readers see them")
+    parser.add_argument("--increment", type=int, metavar="N", help="as of this increment (default: the last)")
+    parser.add_argument("--limit", type=int, default=20, metavar="N", help="so many rows (default 20)")
+    parser.add_argument("--raw", action="store_true", help="times as milliseconds")
+
+
+def _add_sql(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("query", metavar="SELECT", help="over outputs, stores, dropped, dead_letter")
+    _add_pipeline(parser)
+    _add_as_of(parser, topology="show stores as their readers see them")
+
+
+def _add_inspect(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("store", metavar="STORE", nargs="?", help="a store (default: positions and clocks of all)")
+    parser.add_argument("--key", metavar="KEY", help="this key alone, as text, a number, or JSON")
+    _add_pipeline(parser)
+    _add_as_of(parser, topology="whose operators show the store")
+
+
+def _add_explain(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--record", required=True, metavar="TOPIC:PARTITION:OFFSET", help="the landed record")
+    parser.add_argument("--topology", required=True, metavar="TOPOLOGY", help=TOPOLOGY)
+    _add_pipeline(parser)
+    parser.add_argument("--order", choices=("time", "arrival"), default="time", help="as the pipeline was replayed")
+    parser.add_argument("--raw", action="store_true", help="times as milliseconds")
+
+
+def _add_as_of(parser: argparse.ArgumentParser, *, topology: str) -> None:
+    parser.add_argument("--topology", metavar="TOPOLOGY", help=topology)
     parser.add_argument("--increment", type=int, metavar="N", help="as of this increment (default: the last)")
     parser.add_argument("--limit", type=int, default=20, metavar="N", help="so many rows (default 20)")
     parser.add_argument("--raw", action="store_true", help="times as milliseconds")

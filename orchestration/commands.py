@@ -25,6 +25,7 @@ from orchestration.topology_commands import wanted_of
 from orchestration.topology_files import load_topology
 from state.errors import ConfigError
 from state.ledger import DONE, PLANNED, Ledger
+from state.run_cache import default_cache
 from state.tables import HEADERS, Warehouse
 
 if TYPE_CHECKING:
@@ -233,10 +234,10 @@ def _gap(gap: tuple[int, int] | None) -> str | None:
 
 def _runner(options: Namespace) -> Runner:
     if options.local:
-        return LocalRunner()
+        return LocalRunner(default_cache())
     from jobs.spark_runner import SparkRunner
 
-    return SparkRunner(_spark(options))
+    return SparkRunner(_spark(options), default_cache())
 
 
 def _spark(options: Namespace) -> "SparkSession":

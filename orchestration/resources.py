@@ -12,6 +12,7 @@ import dagster as dg
 from jobs.landing import FileSource, KafkaSource, LandingReport, land_files, land_kafka
 from jobs.runner import LocalRunner, Runner
 from state.errors import ConfigError
+from state.run_cache import default_cache
 from state.tables import Warehouse
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ class LocalEngine(Engine):
         return None
 
     def runner(self) -> Runner:
-        return LocalRunner()
+        return LocalRunner(default_cache())
 
 
 class SparkEngine(Engine):
@@ -84,4 +85,4 @@ class SparkEngine(Engine):
     def runner(self) -> Runner:
         from jobs.spark_runner import SparkRunner
 
-        return SparkRunner(self.session())
+        return SparkRunner(self.session(), default_cache())

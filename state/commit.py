@@ -7,6 +7,7 @@ for before writing, and answered with CommitLost. A restored table goes on under
 """
 
 import json
+import time
 from collections.abc import Sequence
 
 import pyarrow as pa
@@ -61,11 +62,13 @@ def commit_files(
     *,
     app_id: str,
     increment: int,
+    removed: Sequence[DataFile] = (),
     storage_options: StorageOptions = None,
     may_grow: bool = False,
     replaces: bool = False,
 ) -> int:
-    """Add ``files`` to the table in one Delta transaction; return a version that holds the increment.
+    """Add ``files`` to the table and take ``removed`` out of it, in one Delta transaction; return a version that holds
+    the increment.
 
     Creates the table, partitioned by `partition`, when it is missing. An empty list still marks the increment. A table
     that already has ``increment`` is left as it is. ``may_grow``: columns and fields of structs that the table lacks
@@ -81,7 +84,7 @@ def commit_files(
         refuse_other_columns(table, path, schema)
     if _has_increment(table, path, app_id, increment):
         return table.version()
-    actions = _add_actions(path, files)
+    actions = [*_add_actions(path, files), *(_remove_action(file) for file in removed)]
     mark = _mark(app_id, increment)
     try:
         if may_grow and not replaces:
@@ -90,13 +93,16 @@ def commit_files(
         table.create_write_transaction(actions, mode, schema, ["partition"], commit_properties=mark)
     except CommitFailedError as error:
         return _after_conflict(path, app_id, increment, storage_options, error)
-    return _read_back(path, app_id, increment, storage_options)
+    return _read_back(table, path, app_id, increment)
 
 
 def create_table(
     path: str, schema: pa.Schema, *, partition_by: Sequence[str] = (), storage_options: StorageOptions = None
 ) -> DeltaTable:
     """Create the empty table, or open it when it is there already (two runners may create at once)."""
+    table = open_table(path, storage_options=storage_options)
+    if table is not None:
+        return table
     options = None if storage_options is None else dict(storage_options)
     try:
         DeltaTable.create(
@@ -182,10 +188,10 @@ def _after_conflict(
     ) from error
 
 
-def _read_back(path: str, app_id: str, increment: int, storage_options: StorageOptions) -> int:
-    table = open_table(path, storage_options=storage_options)
-    got = None if table is None else table.transaction_version(app_id)
-    if table is None or got != increment:
+def _read_back(table: DeltaTable, path: str, app_id: str, increment: int) -> int:
+    table.update_incremental()
+    got = table.transaction_version(app_id)
+    if got != increment:
         raise CommitLost(
             f"{path}, {app_id}",
             f"increment {increment} when read back",
@@ -208,6 +214,11 @@ def _add_actions(path: str, files: Sequence[DataFile]) -> list[AddAction | Remov
         modified_ms = 0 if entry.mtime_ns is None else entry.mtime_ns // 1_000_000
         actions.append(AddAction(file.path, file.bytes, values, modified_ms, True, _stats(file)))
     return actions
+
+
+def _remove_action(file: DataFile) -> RemoveAction:
+    values: dict[str, str | None] | None = None if file.partition < 0 else {"partition": str(file.partition)}
+    return RemoveAction(file.path, True, time.time_ns() // 1_000_000, file.bytes, values)
 
 
 def _stats(file: DataFile) -> str:

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from deltalake import DeltaTable
+from deltalake.exceptions import TableNotFoundError
 
 from state.errors import ConfigError
 from state.tables import open_filesystem
@@ -167,6 +168,11 @@ def _bounds(table: pa.Table, column: str) -> tuple[int, int] | None:
     return None if bounds["min"] is None else (bounds["min"], bounds["max"])
 
 
+def oldest_first(files: Iterable[DataFile]) -> list[DataFile]:
+    """``files`` of a store by the increment that wrote them, with which their names begin."""
+    return sorted(files, key=lambda file: file.path.rpartition("/")[2])
+
+
 def table_version(path: str, *, storage_options: StorageOptions = None) -> int | None:
     """Newest version of the table; None when there is no table."""
     table = open_table(path, storage_options=storage_options)
@@ -179,11 +185,14 @@ def open_table(path: str, *, version: int | None = None, storage_options: Storag
     Raises ConfigError when a version was named that is not there.
     """
     options = None if storage_options is None else dict(storage_options)
-    if not DeltaTable.is_deltatable(path, storage_options=options):
+    try:
+        table = DeltaTable(path, storage_options=options)
+    except TableNotFoundError:
         if version is None:
             return None
-        raise ConfigError(path, f"a Delta table with version {version}", "no table", "run the increment that writes it")
-    table = DeltaTable(path, storage_options=options)
+        raise ConfigError(
+            path, f"a Delta table with version {version}", "no table", "run the increment that writes it"
+        ) from None
     if version is None or version == table.version():
         return table
     if version > table.version():
@@ -193,18 +202,38 @@ def open_table(path: str, *, version: int | None = None, storage_options: Storag
     return DeltaTable(path, version=version, storage_options=options)
 
 
-def read_files(path: str, *, version: int | None = None, storage_options: StorageOptions = None) -> list[DataFile]:
+Within = tuple[str, int, int]
+"""A column of BOUNDED and the values, both included, among which a file must have one."""
+
+
+def read_files(
+    path: str, *, version: int | None = None, within: Within | None = None, storage_options: StorageOptions = None
+) -> list[DataFile]:
     """Live files of the table at ``version`` (None: newest), in order of (partition, first offset, path).
 
     [] when there is no table and no version was named; ConfigError when a version was named that is not there.
     """
     table = open_table(path, version=version, storage_options=storage_options)
-    return [] if table is None else live_files(table)
+    return [] if table is None else live_files(table, within)
 
 
-def live_files(table: DeltaTable) -> list[DataFile]:
-    """Live files of an open table, in order of (partition, first offset, path)."""
+def highest(table: DeltaTable, column: str) -> int | None:
+    """The highest value of a column of BOUNDED in an open table; None when it has none."""
     actions = pa.table(table.get_add_actions(flatten=True))
+    name = f"max.{column}"
+    found: int | None = pc.max(actions[name]).as_py() if name in actions.column_names else None
+    return found
+
+
+def live_files(table: DeltaTable, within: Within | None = None) -> list[DataFile]:
+    """Live files of an open table, in order of (partition, first offset, path); those that may hold what is ``within``,
+    so that few of many cost little.
+    """
+    actions = pa.table(table.get_add_actions(flatten=True))
+    if within is not None and f"max.{within[0]}" in actions.column_names:
+        name, lowest, most = within
+        outside = pc.or_kleene(pc.less(actions[f"max.{name}"], lowest), pc.greater(actions[f"min.{name}"], most))
+        actions = actions.filter(pc.invert(pc.fill_null(outside, False)))
     length = actions.num_rows
 
     def column(name: str) -> Sequence[Any]:

@@ -37,7 +37,7 @@ def _word(data, i):  # type: ignore[no-untyped-def]
 
 @njit(cache=True)
 def hash_bytes(data, begin, end):  # type: ignore[no-untyped-def]
-    """64-bit hash of ``data[begin:end]``; ours alone, never stored."""
+    """64-bit hash of ``data[begin:end]``; ours alone. State files are in its order, so it is to stay as it is."""
     i, stop = np.uint64(begin), np.uint64(end)
     h = (stop - i) * _PRIME
     while i + _8 <= stop:
@@ -51,6 +51,13 @@ def hash_bytes(data, begin, end):  # type: ignore[no-untyped-def]
     h = (h ^ rest) * _MIXER
     h = (h ^ (h >> _HALF)) * _PRIME
     return h ^ (h >> _FOLD)
+
+
+@njit(cache=True)
+def hash_rows(data, offsets, hashes):  # type: ignore[no-untyped-def]
+    """Write the hash of every row to ``hashes`` (uint64)."""
+    for row in range(len(hashes)):
+        hashes[row] = hash_bytes(data, offsets[row], offsets[row + 1])
 
 
 @njit(cache=True)

@@ -16,7 +16,7 @@ from deltalake.exceptions import CommitFailedError
 
 from state.commit import append_row, create_table, live_files, open_table, read_rows
 from state.errors import LedgerConflict, LedgerGap
-from state.files import StorageOptions
+from state.files import StorageOptions, highest
 from state.tables import LEDGER_SCHEMA
 
 PLANNED, DONE = "planned", "done"
@@ -98,6 +98,12 @@ class Ledger:
             raise LedgerGap(self.path, f"a plan of increment {increment}", "none", "plan the increment first")
         return self._append(table, LedgerRow(increment, epoch, DONE, content, written_at_ms))
 
+    def refuse_done(self, increment: int) -> None:
+        """Raises LedgerConflict when ``increment`` is done already: another runner was quicker."""
+        last = self.last_done()
+        if last is not None and last.increment >= increment:
+            raise self._conflict(increment, DONE)
+
     def _open(self) -> DeltaTable | None:
         return open_table(self.path, storage_options=self.storage_options)
 
@@ -107,16 +113,16 @@ class Ledger:
 
     def _read_newest(self, table: DeltaTable) -> list[LedgerRow]:
         """Rows of the last two increments: enough for what is done and what is pending."""
-        highest = max((file.bounds.get("increment", (0, 0))[1] for file in live_files(table)), default=0)
-        return self._read(table, highest - 1, highest)
+        newest = highest(table, "increment") or 0
+        return self._read(table, newest - 1, newest)
 
-    def _read(self, table: DeltaTable, lowest: int, highest: int) -> list[LedgerRow]:
-        """Rows of the increments ``[lowest, highest]``, in order."""
-        files = [file for file in live_files(table) if file.may_hold("increment", lowest, highest)]
+    def _read(self, table: DeltaTable, lowest: int, most: int) -> list[LedgerRow]:
+        """Rows of the increments ``[lowest, most]``, in order."""
+        files = live_files(table, ("increment", lowest, most))
         rows = [
             LedgerRow(row["increment"], row["epoch"], row["phase"], json.loads(row["content"]), row["written_at_ms"])
             for row in read_rows(self.path, files, LEDGER_SCHEMA).to_pylist()
-            if lowest <= row["increment"] <= highest
+            if lowest <= row["increment"] <= most
         ]
         return sorted(rows, key=lambda row: (row.increment, row.phase != PLANNED))
 
@@ -129,7 +135,8 @@ class Ledger:
             append_row(table, self.path, line, app_id=f"ledger/{row.phase}", increment=row.increment)
         except CommitFailedError as error:
             raise self._conflict(row.increment, row.phase) from error
-        written = [r for r in self._newest() if (r.increment, r.phase) == (row.increment, row.phase)]
+        table.update_incremental()
+        written = [r for r in self._read_newest(table) if (r.increment, r.phase) == (row.increment, row.phase)]
         assert len(written) == 1, f"{self.path}: {len(written)} rows {row.phase} for increment {row.increment}"
         return written[0]
 

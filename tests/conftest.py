@@ -14,6 +14,14 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Warm copies of this test run alone."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("REPLAY_CACHE", str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     """The session of the test run, on two cores; mark the test ``jvm``."""

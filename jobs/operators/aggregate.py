@@ -17,7 +17,7 @@ from jobs.kernels.program import ADD, EMIT
 from jobs.kernels.time_windows import remove
 from jobs.operators.decisions import Decisions, Updates, joined
 from jobs.operators.final_results import FinalResults
-from jobs.operators.operator import Clocks, Place, StatefulOperator, marked
+from jobs.operators.operator import Clocks, Due, Place, StatefulOperator, marked
 from state.buffers import is_valid
 from state.records import Batch, Chunk, Column, Values
 from state.stores.slots import LIVE, LIVE_COUNT, OBSERVED_MS, Slots
@@ -35,6 +35,8 @@ class Aggregate(StatefulOperator):
 
     has_headers = True
     """Updates carry the headers of the record that caused them."""
+    _position_column = "window_start_ms"
+    """Of the durable rows: what decides when a window closes (``_position``)."""
 
     def __init__(
         self,
@@ -55,6 +57,8 @@ class Aggregate(StatefulOperator):
         """Number of the stream of each row of the batch, when there are several."""
         self._updates: Updates | None = None
         self._kept = 0
+        if final is not None:
+            self.due = Due(self._position_column, final.wait_ms + final.lag_ms)
 
     @property
     def observed_stream_time_ms(self) -> int:
@@ -78,9 +82,18 @@ class Aggregate(StatefulOperator):
     def _reserve(self, records: int) -> None:
         """Make room for what ``records`` rows may create."""
 
+    def _is_over(self, start_ms: np.ndarray, end_ms: np.ndarray, store_time_ms: int, emitted_ms: int) -> np.ndarray:
+        """Which windows no lookup will ever see again when the store's time is ``store_time_ms`` and results up to the
+        position ``emitted_ms`` have gone on.
+        """
+        return np.zeros(len(start_ms), np.bool_)
+
     def _expired(self) -> np.ndarray:
-        """Live slots that no lookup will ever see again."""
-        return np.zeros(0, np.int64)
+        """Live slots whose window is over."""
+        live = self.slots.live()
+        emitted = NO_TIMESTAMP_MS if self.final is None else self.final.emitted
+        times = self.slots.start[live], self.slots.end[live]
+        return live[self._is_over(*times, self.slots.observed_stream_time_ms, emitted)]
 
     def process(self, batch: Batch, chunk: Chunk) -> Batch:
         self._settle()
@@ -259,8 +272,15 @@ class Aggregate(StatefulOperator):
         clocks = dict(zip(self._clock_names(), self.stream_times_ms, strict=True))
         clocks["store_time_ms"] = self.slots.observed_stream_time_ms
         if self.final is not None:
-            clocks["last_close_ms"] = self.final.last_close_ms
+            clocks |= {"last_close_ms": self.final.last_close_ms, "left_ms": self.final.emitted}
         return clocks
+
+    def forgets(self, rows: pa.Table, clocks: Clocks) -> np.ndarray:
+        if self._window is None:
+            return np.zeros(len(rows), np.bool_)
+        start, end = (rows[name].to_numpy() for name in ("window_start_ms", "window_end_ms"))
+        store_time, emitted = (clocks.get(name, NO_TIMESTAMP_MS) for name in ("store_time_ms", "left_ms"))
+        return self._is_over(start, end, store_time, emitted)
 
     def _clock_names(self) -> list[str]:
         several = len(self.stream_times_ms) > 1

@@ -9,6 +9,7 @@ which has closed stays so. Every update is forwarded.
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from jobs.expressions import python_keys
@@ -28,7 +29,7 @@ class Cogroup(MultiOperator, StatefulOperator):
     def __init__(self, place: Place, shared: Aggregate) -> None:
         super().__init__(place)
         self.shared = shared
-        self.row_key = shared.row_key
+        self.row_key, self.due = shared.row_key, shared.due
 
     def process_all(self, batches: tuple[Batch, ...], chunk: Chunk) -> Batch:
         meeting = meet(batches)
@@ -52,6 +53,9 @@ class Cogroup(MultiOperator, StatefulOperator):
 
     def clocks(self) -> Clocks:
         return self.shared.clocks()
+
+    def forgets(self, rows: pa.Table, clocks: Clocks) -> np.ndarray:
+        return self.shared.forgets(rows, clocks)
 
     def changes(self) -> pa.Table:
         return self.shared.changes()

@@ -17,6 +17,7 @@ from jobs.expressions import Call, Expression
 from jobs.kernels import deduplicate
 from jobs.operators.operator import Clocks, Place, StatefulOperator, marked
 from jobs.topology.nodes import DeduplicateNode
+from state.buffers import only_chunk
 from state.keys import Keys
 from state.records import Batch, Chunk
 from state.serdes import Serde
@@ -127,6 +128,13 @@ class Deduplicate(StatefulOperator):
         if self.ids is not None:
             coders["id"] = (self.ids, self.ids.serde)
         return {name: coders[name] for name in self.row_key}
+
+    def found_by(self, rows: pa.Table) -> pa.Array:
+        name = self.row_key[0]
+        return self._coders()[name][1].encode(only_chunk(rows, name))
+
+    def forgets(self, rows: pa.Table, clocks: Clocks) -> np.ndarray:
+        return rows["record_time_ms"].to_numpy() < clocks.get("stream_time_ms", -1) - self.interval_ms
 
     def clocks(self) -> Clocks:
         return {"stream_time_ms": int(self.totals[deduplicate.STREAM_TIME])}

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from jobs.expressions import Call, Expression, Shape
 from jobs.folds.aggregation import Aggregation
@@ -24,7 +25,7 @@ from jobs.operators.session_windows import SessionAggregate
 from jobs.operators.time_windows import TimeWindowAggregate
 from jobs.topology.nodes import DistinctNode, Windows
 from jobs.topology.windows import SessionWindows, TimeWindows
-from state.buffers import fixed_view, is_valid
+from state.buffers import fixed_view, is_valid, only_chunk
 from state.errors import TopologyError
 from state.keys import Keys
 from state.records import Batch, Chunk, Values
@@ -90,6 +91,14 @@ class Distinct(StatefulOperator):
     def resume(self, rows: pa.Table, clocks: Clocks) -> None:
         self.without_id = clocks.get("without_id", 0)
         self.counts.resume(rows, clocks)
+
+    def found_by(self, rows: pa.Table) -> pa.Array:
+        if self.id_selector is None:
+            return super().found_by(rows)
+        return self.place.shape.key.encode(pc.struct_field(only_chunk(rows, "key"), "key"))
+
+    def forgets(self, rows: pa.Table, clocks: Clocks) -> np.ndarray:
+        return self.counts.forgets(rows, clocks)
 
     def clocks(self) -> Clocks:
         return self.counts.clocks() | {"without_id": self.without_id}

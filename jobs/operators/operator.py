@@ -12,11 +12,14 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from jobs.expressions import Shape
 from jobs.topology.nodes import TableTraits
+from state.buffers import only_chunk
 from state.keys import Keys
 from state.records import Batch, Chunk
+from state.runs import NEVER
 
 Clocks = dict[str, int]
 """Numbers that live with an operator's state: its stream time, its store's, bytes in its buffer."""
@@ -115,11 +118,53 @@ class Found:
     time_ms: np.ndarray
 
 
+@dataclass(frozen=True)
+class Due:
+    """Durable rows that act by themselves as stream time goes on: at ``column + wait_ms`` (None: all that there are may
+    be asked for at any time). The clock "left_ms" is a value of ``column`` up to which none is left.
+
+    ``where``: only rows whose value in that column is one of those.
+    """
+
+    column: str
+    wait_ms: int | None
+    where: tuple[str, tuple[str, ...]] | None = None
+
+    def times(self, rows: pa.Table) -> np.ndarray:
+        """``column`` of every row, NEVER where it does not act."""
+        times = rows[self.column].to_numpy()
+        if self.where is None:
+            return times
+        name, among = self.where
+        acts = pc.is_in(only_chunk(rows, name), pa.array(among)).to_numpy(zero_copy_only=False)
+        return np.where(acts, times, NEVER)
+
+    def until(self, time_ms: int) -> int:
+        """The last value of ``column`` that may act when stream time gets as far as ``time_ms``."""
+        return int(NEVER) - 1 if self.wait_ms is None else time_ms - self.wait_ms
+
+
 class StatefulOperator(Operator):
-    """An operator with a store, which a task resumes before its first batch and saves after its last."""
+    """An operator with a store, which a task resumes before its first batch and saves after its last.
+
+    A task may leave out of ``resume`` the rows that no record of the increment finds and that are not due, so whatever
+    is a number of all rows is a clock.
+    """
 
     row_key: tuple[str, ...] = ("key", "window_start_ms", "window_end_ms")
     """Columns that name a durable row, those of them that ``rows_schema`` has."""
+    due: Due | None = None
+    """Rows that act by themselves."""
+    needs_all = False
+    """Any row may be asked for, by whatever record."""
+
+    def found_by(self, rows: pa.Table) -> pa.Array:
+        """The serialized key of the records that find each of the durable ``rows``."""
+        return self.place.shape.key.encode(only_chunk(rows, "key"))
+
+    def forgets(self, rows: pa.Table, clocks: Clocks) -> np.ndarray:
+        """Which of the durable ``rows`` no record will ever see again, by ``clocks`` (as ``clocks()`` gave them)."""
+        return np.zeros(len(rows), np.bool_)
 
     @abstractmethod
     def resume(self, rows: pa.Table, clocks: Clocks) -> None:

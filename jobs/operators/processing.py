@@ -27,6 +27,7 @@ from jobs.processing import (
     RecordMetadata,
 )
 from jobs.topology.nodes import ProcessNode
+from state.buffers import only_chunk
 from state.errors import ConfigError, ReplayError, TaskFailed
 from state.keys import Keys
 from state.records import NO_OFFSET, Batch, Chunk
@@ -40,6 +41,7 @@ class Process(StatefulOperator):
     """``keys`` codes the keys of what is forwarded. A failure of the processor ends the run, with the record's key."""
 
     row_key = ("store", "key")
+    needs_all = True
 
     def __init__(self, place: Place, node: ProcessNode) -> None:
         super().__init__(place)
@@ -98,6 +100,9 @@ class Process(StatefulOperator):
         self._call(self.processor.init, self.context, "init")
         self.context.is_in_init = False
         self.schedules.resume(clocks)
+
+    def found_by(self, rows: pa.Table) -> pa.Array:
+        return only_chunk(rows, "key")
 
     def clocks(self) -> Clocks:
         return {"stream_time_ms": self.stream_time_ms} | self.schedules.clocks()

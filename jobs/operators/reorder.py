@@ -10,7 +10,7 @@ KIP would reorder key by key; in the order of all records every key is in order 
 import numpy as np
 import pyarrow as pa
 
-from jobs.operators.operator import Clocks, Place, StatefulOperator
+from jobs.operators.operator import Clocks, Due, Place, StatefulOperator
 from jobs.operators.waiting_room import WaitingRoom
 from jobs.topology.nodes import ReorderNode
 from state.records import Batch, Chunk, Drops
@@ -25,7 +25,7 @@ class Reorder(StatefulOperator):
     def __init__(self, place: Place, *, grace_ms: int) -> None:
         super().__init__(place)
         self.grace_ms, self.room = grace_ms, WaitingRoom(place)
-        self.row_key = WaitingRoom.row_key
+        self.row_key, self.due = WaitingRoom.row_key, Due("record_time_ms", grace_ms)
         self.observed_ms, self.sequence = NO_TIMESTAMP_MS, 0
 
     def process(self, batch: Batch, chunk: Chunk) -> Batch:
@@ -58,7 +58,8 @@ class Reorder(StatefulOperator):
         self.sequence = clocks.get("sequence", 0)
 
     def clocks(self) -> Clocks:
-        return {"stream_time_ms": self.observed_ms, "sequence": self.sequence}
+        left = max(self.observed_ms - self.grace_ms, NO_TIMESTAMP_MS)
+        return {"stream_time_ms": self.observed_ms, "sequence": self.sequence, "left_ms": left}
 
     def changes(self) -> pa.Table:
         return self.room.changes()

@@ -33,6 +33,7 @@ class SessionAggregate(ListedAggregate):
     """
 
     _window = "session"
+    _position_column = "window_end_ms"
     has_headers = False
 
     def __init__(
@@ -61,14 +62,11 @@ class SessionAggregate(ListedAggregate):
         self.slots.reserve(records + 1)
         self._reserve_keys()
 
-    def _expired(self) -> np.ndarray:
-        live = self.slots.live()
-        end = self.slots.end[live]
-        is_hidden = end <= self.slots.observed_stream_time_ms - self.retention_ms
+    def _is_over(self, start_ms: np.ndarray, end_ms: np.ndarray, store_time_ms: int, emitted_ms: int) -> np.ndarray:
+        is_hidden = end_ms <= store_time_ms - self.retention_ms
         if self.final is not None:
-            is_gone = end < self._kept_from(np.array([self.slots.observed_stream_time_ms]))[0]
-            is_hidden &= is_gone | (end <= self.final.emitted)
-        return live[is_hidden]
+            is_hidden &= (end_ms < self._kept_from(np.array([store_time_ms]))[0]) | (end_ms <= emitted_ms)
+        return is_hidden
 
     def _decide(self, batch: Batch, begin: int, end: int) -> Decisions:
         updates, program, refusals = session_windows.rooms(end - begin, int(self.slots.counts[LIVE_COUNT]))

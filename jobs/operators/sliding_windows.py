@@ -79,9 +79,8 @@ class SlidingWindowAggregate(ListedAggregate):
         self.slots.reserve(SLOTS_PER_RECORD * records)
         self._reserve_keys()
 
-    def _expired(self) -> np.ndarray:
-        live = self.slots.live()
-        return live[self.slots.start[live] < self.slots.observed_stream_time_ms - self.hidden_ms]
+    def _is_over(self, start_ms: np.ndarray, end_ms: np.ndarray, store_time_ms: int, emitted_ms: int) -> np.ndarray:
+        return start_ms < store_time_ms - self.hidden_ms
 
     def _decide(self, batch: Batch, begin: int, end: int) -> Decisions:
         """A record updates any number of windows, so the kernel is called until its room was enough."""

@@ -50,6 +50,9 @@ class StoredTable(StatefulOperator):
     def clocks(self) -> Clocks:
         return self.store.clocks()
 
+    def forgets(self, rows: pa.Table, clocks: Clocks) -> np.ndarray:
+        return self.store.forgets(rows, clocks)
+
     def changes(self) -> pa.Table:
         return self.store.changes()
 

@@ -16,14 +16,16 @@ from jobs.joiners import Joiner
 from jobs.kernels import stream_join as kernel
 from jobs.kernels.stream_join_unmatched import LEFT, NONE, RIGHT, leaves, leaving_order, mark_all, ranked
 from jobs.meeting import Meeting, joined_batch, meet
-from jobs.operators.operator import Clocks, MultiOperator, Place, StatefulOperator, marked
+from jobs.operators.operator import Clocks, Due, MultiOperator, Place, StatefulOperator, marked
 from jobs.operators.segments import segment_ms
 from jobs.topology.nodes import StreamJoinNode
+from state.buffers import only_chunk
 from state.records import Batch, Chunk, Drops, Values
 from state.stores import waiting_records as waiting
 from state.stores.timed_records import PENDING, REFERENCE, SEQUENCE, TIME, TimedRecords
 from state.stores.value_heap import ValueHeap
 from state.stores.waiting_records import WaitingRecords
+from state.times import NO_TIMESTAMP_MS
 
 _KINDS = ("left", "right", "unmatched-left", "unmatched-right")
 _REASONS = ("null-key", "null-value", "expired-in-store")
@@ -64,6 +66,8 @@ class StreamJoin(MultiOperator, StatefulOperator):
     """``kind``: "inner", "left" or "outer". ``before_ms`` + ``after_ms`` >= 0, ``grace_ms`` >= 0."""
 
     row_key = ("kind", "key", "record_time_ms", "sequence")
+    due = Due("record_time_ms", None, ("kind", ("unmatched-left", "unmatched-right")))
+    """All that wait: Kafka looks at some that stay, and remembers the time of the last."""
 
     def __init__(
         self,
@@ -248,14 +252,28 @@ class StreamJoin(MultiOperator, StatefulOperator):
         _, these, those = np.intersect1d(*numbers, assume_unique=True, return_indices=True)
         self.store.pool[records[these], PENDING] = slots[those]
 
+    def forgets(self, rows: pa.Table, clocks: Clocks) -> np.ndarray:
+        """Waiting records never, since it is by leaving that they end."""
+        kind = pc.index_in(only_chunk(rows, "kind"), pa.array(_KINDS)).to_numpy(zero_copy_only=False)
+        stored = [clocks.get(name, NO_TIMESTAMP_MS) for name in ("left_store_time_ms", "right_store_time_ms")]
+        oldest = np.array([*(time - self.windows[kernel.RETENTION] + 1 for time in stored), *[NO_TIMESTAMP_MS] * 2])
+        return rows["record_time_ms"].to_numpy() < oldest[kind]
+
     def clocks(self) -> Clocks:
         return {
+            "left_ms": self._oldest_waiting_ms - 1,
             "stream_time_ms": int(self.totals[kernel.STREAM_TIME]),
             "tracked_time_ms": int(self.totals[kernel.TRACKED_TIME]),
             "left_store_time_ms": int(self.store.observed_ms[LEFT]),
             "right_store_time_ms": int(self.store.observed_ms[RIGHT]),
             "sequence": self.sequence,
         }
+
+    @property
+    def _oldest_waiting_ms(self) -> int:
+        times = self.waiting.rows[self.waiting.order, waiting.TIME]
+        stream_time = int(self.totals[kernel.STREAM_TIME])
+        return int(times.min()) if len(times) else stream_time - int(self.windows[kernel.RETENTION])
 
     def changes(self) -> pa.Table:
         alive = self._alive()

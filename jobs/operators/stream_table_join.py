@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from jobs.expressions import Call, Expression
 from jobs.joiners import Joiner
 from jobs.operators.global_table import GlobalTableView
-from jobs.operators.operator import Clocks, Operator, Place, StatefulOperator
+from jobs.operators.operator import Clocks, Due, Operator, Place, StatefulOperator
 from jobs.operators.waiting_room import WaitingRoom
 from jobs.topology.nodes import StreamGlobalTableJoinNode, StreamTableJoinNode
 from state.errors import NullKey
@@ -100,7 +100,7 @@ class BufferedStreamTableJoin(StatefulOperator):
         self.grace_ms, self.lookup = grace_ms, Lookup(place, joiner, is_left=is_left)
         self.takes_null_keys = takes_null_keys
         self.room = WaitingRoom(place)
-        self.row_key = WaitingRoom.row_key
+        self.row_key, self.due = WaitingRoom.row_key, Due("record_time_ms", grace_ms)
         self.observed_ms, self.sequence = NO_TIMESTAMP_MS, 0
 
     def process(self, batch: Batch, chunk: Chunk) -> Batch:
@@ -174,7 +174,8 @@ class BufferedStreamTableJoin(StatefulOperator):
         self.sequence = clocks.get("sequence", 0)
 
     def clocks(self) -> Clocks:
-        return {"buffer_time_ms": self.observed_ms, "sequence": self.sequence}
+        left = max(self.observed_ms - self.grace_ms, NO_TIMESTAMP_MS)
+        return {"buffer_time_ms": self.observed_ms, "sequence": self.sequence, "left_ms": left}
 
     def changes(self) -> pa.Table:
         return self.room.changes()

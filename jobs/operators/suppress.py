@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from jobs.kernels import suppress, suppress_early
-from jobs.operators.operator import Clocks, Place, StatefulOperator, marked
+from jobs.operators.operator import Clocks, Due, Place, StatefulOperator, marked
 from jobs.operators.suppress_entries import Entries
 from jobs.topology.nodes import SuppressNode
 from state.buffers import is_valid
@@ -63,6 +63,10 @@ class Suppress(StatefulOperator):
         self.totals = np.zeros(11, np.int64)
         self.totals[[suppress.STREAM_TIME, suppress.FULL_ROW]] = -1
         self.emitted, self.overtime = 0, _Overtime()
+        self.needs_all = self.limits != (UNBOUNDED, UNBOUNDED)
+        self.due = Due("buffer_time_ms", None if self.needs_all else wait_ms)
+        self._elsewhere = 0
+        """Entries that were not loaded."""
         self._queue = np.empty(0, np.int64), np.empty(0, np.int32)
 
     @property
@@ -136,13 +140,20 @@ class Suppress(StatefulOperator):
     def resume(self, rows: pa.Table, clocks: Clocks) -> None:
         self.totals[suppress.STREAM_TIME] = clocks.get("stream_time_ms", -1)
         at, slots, keys = self.entries.load(rows), self.entries.slots, self.place.keys
-        self.totals[suppress.BYTES] = slots.bytes[at].sum()
+        self.totals[suppress.BYTES] = clocks.get("bytes", slots.bytes[at].sum())
+        self._elsewhere = clocks.get("count", len(at)) - len(at)
         self._queue = suppress_early.grown(self._queue, slots.capacity)
         order = (slots.key, slots.start, slots.end, slots.due)
         suppress_early.refill(self._queue, slots.live(), (keys.data, keys.offsets), self.is_session, *order)
 
     def clocks(self) -> Clocks:
-        return {"stream_time_ms": int(self.totals[suppress.STREAM_TIME])}
+        stream_time = int(self.totals[suppress.STREAM_TIME])
+        return {
+            "stream_time_ms": stream_time,
+            "left_ms": max(stream_time - self.wait_ms, -1),
+            "count": int(self.entries.slots.counts[LIVE_COUNT]) + self._elsewhere,
+            "bytes": int(self.totals[suppress.BYTES]),
+        }
 
     def changes(self) -> pa.Table:
         slots = self.entries.slots
@@ -164,11 +175,12 @@ class Suppress(StatefulOperator):
         is_full = totals[suppress.FULL_ROW] >= 0
         count = totals[suppress.FULL_COUNT] if is_full else self.entries.slots.counts[LIVE_COUNT]
         measured = max(1, int(totals[suppress.MEASURED]))
+        elsewhere = self._elsewhere if totals[suppress.MEASURED] else 0
         numbers = {
             "emitted": self.emitted,
-            "count_current": int(count),
-            "count_max": int(totals[suppress.COUNT_MAX]),
-            "count_avg": int(totals[suppress.COUNT_SUM]) / measured,
+            "count_current": int(count) + self._elsewhere,
+            "count_max": int(totals[suppress.COUNT_MAX]) + elsewhere,
+            "count_avg": int(totals[suppress.COUNT_SUM]) / measured + elsewhere,
             "bytes_current": int(totals[suppress.BYTES]),
             "bytes_max": int(totals[suppress.BYTES_MAX]),
             "bytes_avg": int(totals[suppress.BYTES_SUM]) / measured,

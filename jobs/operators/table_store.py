@@ -39,6 +39,9 @@ class TableStore(ABC):
     @abstractmethod
     def clocks(self) -> Clocks: ...
 
+    def forgets(self, rows: pa.Table, clocks: Clocks) -> np.ndarray:
+        return np.zeros(len(rows), np.bool_)
+
     @abstractmethod
     def changes(self) -> pa.Table: ...
 

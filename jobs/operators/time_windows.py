@@ -59,9 +59,8 @@ class TimeWindowAggregate(Aggregate):
     def _reserve(self, records: int) -> None:
         self.slots.reserve(records * self.updates_per_record)
 
-    def _expired(self) -> np.ndarray:
-        live = self.slots.live()
-        return live[self.slots.start[live] < self.slots.observed_stream_time_ms - self.hidden_ms]
+    def _is_over(self, start_ms: np.ndarray, end_ms: np.ndarray, store_time_ms: int, emitted_ms: int) -> np.ndarray:
+        return start_ms < store_time_ms - self.hidden_ms
 
     def _decide(self, batch: Batch, begin: int, end: int) -> Decisions:
         updates, program, refusals = time_windows.rooms(end - begin, self.updates_per_record)

@@ -70,6 +70,9 @@ class VersionedAggregate(RecordAggregate):
         for key, end_ms in zip(codes.tolist(), ended["valid_to_ms"].to_pylist(), strict=True):
             self._ends[key] = max(end_ms, self._ends.get(key, 0))
 
+    def forgets(self, rows: pa.Table, clocks: Clocks) -> np.ndarray:
+        return self.versions.forgets(rows, clocks)
+
     def changes(self) -> pa.Table:
         self._settle()
         states = marked(self._table(self.slots.changed()), self._table(self.slots.graves()))

@@ -83,6 +83,10 @@ class VersionedTableStore(TableStore):
     def clocks(self) -> Clocks:
         return {"store_time_ms": self.versions.observed_ms}
 
+    def forgets(self, rows: pa.Table, clocks: Clocks) -> np.ndarray:
+        ends = only_chunk(rows, "valid_to_ms").fill_null(LATEST).to_numpy()
+        return ends <= clocks.get("store_time_ms", -1) - self.versions.retention_ms
+
     def changes(self) -> pa.Table:
         self.versions.expire()
         slots = self.versions.slots

@@ -11,10 +11,12 @@ from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
+from unittest.mock import patch
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
+from jobs import task_state
 from jobs.increment_report import IncrementReport
 from jobs.landing import land_records
 from jobs.reading import read_table
@@ -53,13 +55,13 @@ def play_with_tables(scenario: Scenario, *, cuts: str = "none", runner: Runner |
         return refused(error)
     sizes = increments(cuts, len(scenario.records))
     try:
-        return _played(topology, scenario.records, sizes, runner or LocalRunner())
+        return _played(topology, scenario.records, sizes, runner)
     except _FailedIncrement as failure:
         error, done = failure.error, sizes[: failure.done]
     # Once more, record by record from there: what is read back is what was committed before the one that fails.
     single = [*done, *[1] * (len(scenario.records) - sum(done))]
     try:
-        _played(topology, scenario.records, single, runner or LocalRunner())
+        _played(topology, scenario.records, single, runner)
     except _FailedIncrement as failure:
         failed_at = sum(single[: failure.done])
         return failed(failure.result, failure.error, failed_at) | {"metrics": NOT_KNOWN}
@@ -84,8 +86,11 @@ class _FailedIncrement(Exception):
         self.error, self.done, self.result = error, done, result
 
 
-def _played(topology: Topology, records: Sequence[Record], sizes: Sequence[int], runner: Runner) -> Result:
-    with TemporaryDirectory() as folder:
+def _played(topology: Topology, records: Sequence[Record], sizes: Sequence[int], runner: Runner | None) -> Result:
+    """Without a ``runner`` every row of state that a task has is one that it looked up, in a warm copy."""
+    looks_up = patch.multiple(task_state, ALL_BELOW_ROWS=0, ALL_BELOW_SHARE=0)
+    with TemporaryDirectory() as folder, looks_up:
+        runner = runner or LocalRunner(f"{folder}/cache")
         warehouse = Warehouse(str(Path(folder)))
         _land(warehouse, topology, records)
         reports: list[IncrementReport] = []

@@ -1,135 +1,112 @@
-"""Law 3: once. An increment that dies at any step and is run again leaves the tables of a run that never died."""
+"""Law 3: once. A run that dies anywhere, however often, and is run again leaves the tables of one that never died.
 
-import shutil
-from pathlib import Path
+`python -m tests.laws.crash --seeds 1000` is the long run.
+"""
 
 import pytest
+from pyarrow import fs
 
 from jobs.replay import replay
-from jobs.runner import LocalRunner, TaskDescription, TaskReport
+from jobs.runner import LocalRunner
 from jobs.topology import Topology
-from state.errors import LedgerConflict
-from state.tables import Warehouse
-from tests.laws.topologies import OUTPUTS, PARTITIONS, STORES, everything, tape
-from tests.planted import Rows, plant, tables_of
+from state.tables import open_filesystem
+from tests.laws.border import Step, watched
+from tests.laws.crash import Died, outcome_of
+from tests.laws.pipelines import NAME, PIPELINES, RECORDS, begun, drive, undisturbed
+from tests.laws.topologies import OUTPUTS, STORES
+from tests.laws.whole import first_difference
+
+SEEDS = range(1, 111)
+"""Every tenth kills real processes."""
+
+CHECKPOINT = 9
+"""The increment whose commits make Delta write a checkpoint of every table."""
 
 
-class Killed(Exception):
-    """The process died here."""
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_run_that_dies_where_the_seed_says_leaves_the_tables_of_one_that_never_died(seed):
+    outcome = outcome_of(seed)
+
+    assert outcome.difference is None, str(outcome)
 
 
-def drive(warehouse: Warehouse, *, runner=None, increments=None, on_step=lambda step: None) -> None:
-    for _ in replay(
-        warehouse,
-        everything(),
-        pipeline="p",
-        runner=runner or LocalRunner(),
-        max_records=50,
-        increments=increments,
-        idle="proceed",
-        on_step=on_step,
-    ):
-        pass
+@pytest.mark.parametrize("number", range(12))
+def test_a_run_that_dies_between_any_two_commits_leaves_the_tables_of_one_that_never_died(number):
+    """
+    The plan's row, one commit a table, the done row, the folder that goes, the end: in this order, none left out.
+    """
+    topology, alone = PIPELINES["brief"].topology, undisturbed("brief", 1)
+    commits = [step for step in alone.steps[CHECKPOINT - 1] if step.name not in ("open", "close", "make folder")]
+    assert [step.name for step in commits] == ["create write transaction"] * 10 + ["delete folder"]
+    taken: list[str] = []
+
+    def die(step: Step) -> None:
+        if step.name in ("create write transaction", "delete folder"):
+            taken.append(step.path)
+            if len(taken) > number:
+                raise Died(str(step))
+
+    with begun("brief", 1, CHECKPOINT - 1) as warehouse:
+        with watched(warehouse.root, die):
+            is_dead = dies(warehouse, topology)
+        drive(warehouse, topology, CHECKPOINT)
+
+        assert is_dead == (number < len(commits))
+        assert taken == [step.path for step in commits][: number + 1]
+        assert first_difference(warehouse, alone.warehouse, topology, since=8, until=CHECKPOINT) is None
 
 
-@pytest.fixture(scope="module")
-def begun(tmp_path_factory) -> Path:
-    """A warehouse whose first increment is done and whose second is to come."""
-    folder = tmp_path_factory.mktemp("begun")
-    plant(Warehouse(folder), "clicks", tape(6, 100), partitions=PARTITIONS)
-    drive(Warehouse(folder), increments=1)
-    return folder
+def dies(warehouse, topology: Topology) -> bool:
+    try:
+        drive(warehouse, topology, CHECKPOINT)
+    except Died:
+        return True
+    return False
 
 
-@pytest.fixture(scope="module")
-def finished(begun, tmp_path_factory) -> tuple[list[str], dict[str, Rows]]:
-    """Steps of the second increment when nobody kills it, and the tables it leaves."""
-    warehouse = copy(begun, tmp_path_factory.mktemp("finished"))
+def test_what_a_killed_run_left_between_two_stages_goes_with_the_next_increment():
+    topology = PIPELINES["brief"].topology
+
+    def die(step: Step) -> None:
+        if step.name == "delete folder":
+            raise Died(str(step))
+
+    with begun("brief", 1, CHECKPOINT - 1) as warehouse:
+        with watched(warehouse.root, die):
+            assert dies(warehouse, topology)
+        filesystem, folder = open_filesystem(f"{warehouse.pipeline(NAME).root}/_exchange")
+        left = [entry.base_name for entry in filesystem.get_file_info(fs.FileSelector(folder))]
+        drive(warehouse, topology, CHECKPOINT + 1)
+
+        assert left == ["00000009"]
+        assert filesystem.get_file_info(fs.FileSelector(folder)) == []
+
+
+def test_a_replay_tells_of_every_step():
     steps: list[str] = []
-    drive(warehouse, on_step=steps.append)
-    return steps, tables_of(warehouse, "p", everything())
+    with begun("everything", 1, 0) as warehouse:
+        for _ in replay(
+            warehouse,
+            PIPELINES["everything"].topology,
+            pipeline=NAME,
+            runner=LocalRunner(),
+            max_records=RECORDS,
+            increments=1,
+            idle="proceed",
+            on_step=steps.append,
+        ):
+            pass
 
-
-def copy(begun: Path, folder: Path) -> Warehouse:
-    return Warehouse(shutil.copytree(begun, folder / "warehouse"))
-
-
-STEPS = [
-    "planned",
-    "computed",
-    *(f"committed state/{name}" for name in STORES),
-    "committed repartition/pages-store-repartition",
-    "committed dropped",
-    "committed dead_letter",
-    *(f"committed outputs/{name}" for name in OUTPUTS),
-    "done",
-]
-
-
-def test_the_steps_at_which_runs_are_killed_are_all_there_are(finished):
-    steps, _ = finished
-
-    assert steps == [f"{step} 2" for step in STEPS]
-
-
-@pytest.mark.parametrize("last_step", STEPS)
-def test_a_run_killed_at_a_step_and_run_again_leaves_the_tables_of_one_that_was_not(
-    begun, finished, tmp_path, last_step
-):
-    warehouse = copy(begun, tmp_path)
-
-    def die(step: str) -> None:
-        if step == f"{last_step} 2":
-            raise Killed(step)
-
-    with pytest.raises(Killed):
-        drive(warehouse, on_step=die)
-    drive(warehouse)
-
-    assert tables_of(warehouse, "p", everything()) == finished[1]
-
-
-class DyingRunner:
-    """Runs ``tasks`` tasks, then dies: their files are there and nobody will ever know of them."""
-
-    def __init__(self, tasks: int) -> None:
-        self.left = tasks
-
-    def run(self, topology: Topology, descriptions: list[TaskDescription]) -> list[TaskReport]:
-        reports = []
-        for description in descriptions:
-            if self.left == 0:
-                raise Killed(description.id)
-            self.left -= 1
-            reports += LocalRunner().run(topology, [description])
-        return reports
-
-
-@pytest.mark.parametrize("tasks", range(6))
-def test_a_run_killed_between_two_tasks_and_run_again_leaves_the_tables_of_one_that_was_not(
-    begun, finished, tmp_path, tasks
-):
-    warehouse = copy(begun, tmp_path)
-
-    with pytest.raises(Killed):
-        drive(warehouse, runner=DyingRunner(tasks))
-    drive(warehouse)
-
-    assert tables_of(warehouse, "p", everything()) == finished[1]
-
-
-def test_of_two_runners_one_wins_and_the_tables_are_whole(begun, finished, tmp_path):
-    """
-    The second runner starts, and finishes everything, while the first has computed and is about to commit.
-    """
-    warehouse = copy(begun, tmp_path)
-
-    def let_the_other_finish(step: str) -> None:
-        if step == "computed 2":
-            drive(warehouse)
-
-    with pytest.raises(LedgerConflict) as refused:
-        drive(warehouse, on_step=let_the_other_finish)
-
-    assert "increment 2" in str(refused.value)
-    assert tables_of(warehouse, "p", everything()) == finished[1]
+    assert steps == [
+        f"{step} 1"
+        for step in (
+            "planned",
+            "computed",
+            *(f"committed state/{name}" for name in STORES),
+            "committed repartition/pages-store-repartition",
+            "committed dropped",
+            "committed dead_letter",
+            *(f"committed outputs/{name}" for name in OUTPUTS),
+            "done",
+        )
+    ]

@@ -1,0 +1,186 @@
+"""``python -m tests.laws.crash``: runs that are killed anywhere, again and again, against the run that nobody killed.
+
+Rule: a seed says all: the pipeline, how far it was, and the deaths. Where a run touches the disk it may die, before or
+in the middle; a disk that is full ends it, too. Every tenth seed kills real processes, by SIGKILL, at a call to the
+kernel; the others die in this process, at a step that tests/laws/border.py tells of.
+"""
+
+import argparse
+import errno
+import os
+import random
+import sys
+import traceback
+from collections import Counter
+from dataclasses import dataclass, field
+from itertools import chain
+from pathlib import Path
+
+from state.tables import Warehouse
+from tests.laws.border import Step, watched
+from tests.laws.pipelines import BEGINNINGS, PIPELINES, begun, done_of, drive, undisturbed
+from tests.laws.processes import killed
+from tests.laws.whole import first_difference
+
+_TAPES_A_SEED = 1 / 250
+"""Another tape after so many seeds, since a tape costs seconds."""
+
+_CALLS_A_STEP = {False: 1.5, True: 15.0}
+"""Calls to the kernel for a step that the border tells of, without and with those that write into an open file."""
+
+
+class Died(BaseException):
+    """The process died here. Nobody catches it, and from here on nothing reaches the disk."""
+
+
+@dataclass(frozen=True)
+class Death:
+    """``how``: "died", "half" (in the middle of the step), "full" (the disk is), "killed" (SIGKILL), "writing" (SIGKILL
+    among the writes into open files). ``at`` in [0, 1): which of the steps that are left.
+    """
+
+    how: str
+    at: float
+    among_commits: bool
+    """Of the steps only those that are neither the opening nor the closing of a file."""
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """Increments ``(begun, target]`` of a pipeline, and the deaths on the way."""
+
+    seed: int
+    pipeline: str
+    tape: int
+    begun: int
+    target: int
+    deaths: tuple[Death, ...]
+
+    @classmethod
+    def of(cls, seed: int) -> "Scenario":
+        generator = random.Random(seed)
+        pipeline = generator.choice((*["brief"] * 6, "everything", "joined"))
+        start = generator.choice(BEGINNINGS)
+        hows = ("killed", "writing") if seed % 10 == 0 else ("died", "died", "half", "full")
+        deaths = tuple(
+            Death(generator.choice(hows), generator.random(), generator.random() < 0.4)
+            for _ in range(generator.choice((1, 1, 1, 2, 3)))
+        )
+        return cls(seed, pipeline, 1 + int(seed * _TAPES_A_SEED), start, start + generator.choice((1, 1, 1, 2)), deaths)
+
+
+@dataclass
+class Outcome:
+    """``difference``: None when the tables are whole. ``deaths``: where the run died, in words."""
+
+    scenario: Scenario
+    difference: str | None = None
+    deaths: list[str] = field(default_factory=list)
+
+    def __str__(self) -> str:
+        s = self.scenario
+        return "\n".join(
+            [
+                f"FAILED seed {s.seed}: {s.pipeline}, tape {s.tape}, increments {s.begun + 1} to {s.target}",
+                *(f"  {death}" for death in self.deaths),
+                f"  {self.difference}",
+                f"  again: python -m tests.laws.crash --seeds 1 --from {s.seed}",
+            ]
+        )
+
+
+def outcome_of(seed: int) -> Outcome:
+    """Play one seed."""
+    s = Scenario.of(seed)
+    outcome, topology = Outcome(s), PIPELINES[s.pipeline].topology
+    try:
+        with begun(s.pipeline, s.tape, s.begun) as warehouse:
+            for death in s.deaths:
+                outcome.deaths += _dies(warehouse, s, death)
+            drive(warehouse, topology, s.target)
+            want = undisturbed(s.pipeline, s.tape).warehouse
+            outcome.difference = first_difference(warehouse, want, topology, since=s.begun, until=s.target)
+    except Exception:
+        outcome.difference = traceback.format_exc()
+    return outcome
+
+
+def _dies(warehouse: Warehouse, s: Scenario, death: Death) -> list[str]:
+    """Run until it dies; where. [] when it came to its end before."""
+    steps = list(chain.from_iterable(undisturbed(s.pipeline, s.tape).steps[done_of(warehouse) : s.target]))
+    if death.how in ("killed", "writing"):
+        counts_writes = death.how == "writing"
+        at = int(death.at * len(steps) * _CALLS_A_STEP[counts_writes])
+        change = killed(warehouse, s.pipeline, s.target, kill_at=at, counts_writes=counts_writes)
+        return [] if change is None else [f"SIGKILL before {change}"]
+    numbers = [i for i, step in enumerate(steps) if not (death.among_commits and step.name in ("open", "close"))]
+    reaper = _Reaper(death.how, numbers[int(death.at * len(numbers))] if numbers else 0)
+    try:
+        with watched(Path(warehouse.root).parent, reaper.on_step):
+            drive(warehouse, PIPELINES[s.pipeline].topology, s.target)
+    except Died:
+        pass
+    except Exception:
+        if reaper.where is None or death.how != "full":
+            raise
+    return [] if reaper.where is None else [reaper.where]
+
+
+class _Reaper:
+    """Lets the run die at step number ``at``. ``where``: in words; None before."""
+
+    def __init__(self, how: str, at: int) -> None:
+        self.how, self.left = how, at
+        self.where: str | None = None
+        self._is_busy = False
+
+    def on_step(self, step: Step) -> None:
+        if self._is_busy:
+            return
+        if self.where is not None and self.how != "full":
+            raise Died(self.where)
+        self.left -= 1
+        if self.left != -1:
+            return
+        if self.how == "full":
+            self.where = f"disk full: {step}"
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), step.path)
+        self.where = f"died before: {step}"
+        if self.how == "half" and step.half is not None:
+            self.where = f"died in the middle of: {step}"
+            self._is_busy = True
+            step.half()
+            self._is_busy = False
+        raise Died(self.where)
+
+
+def _kind(death: str) -> str:
+    """A death without names of files: "died before: close outputs"."""
+    how, _, path = death.rpartition(" ")
+    parts = path.split("/")
+    table = parts[2] if len(parts) > 2 else path
+    return f"{how} {table}{'/_delta_log' if '_delta_log' in parts else ''}"
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.laws.crash", description=__doc__)
+    parser.add_argument("--seeds", type=int, default=1000, metavar="N", help="so many (default 1000)")
+    parser.add_argument("--from", type=int, default=1, metavar="SEED", dest="first", help="the first (default 1)")
+    parser.add_argument("--places", action="store_true", help="show how often runs died where")
+    chosen = parser.parse_args(arguments)
+    failed, places = 0, Counter[str]()
+    for seed in range(chosen.first, chosen.first + chosen.seeds):
+        outcome = outcome_of(seed)
+        places.update(map(_kind, outcome.deaths))
+        if outcome.difference is not None:
+            failed += 1
+            print(outcome, flush=True)
+    if chosen.places:
+        print("".join(f"{count:6} {place}\n" for place, count in sorted(places.items())), end="")
+    print(f"{sum(places.values())} deaths")
+    print(f"{chosen.seeds - failed} passed, {failed} failed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

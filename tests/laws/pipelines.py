@@ -1,0 +1,181 @@
+"""The pipelines that runs are killed on and raced over, each with the run that nobody disturbs.
+
+Owns what goes in, and how far. Rule: of every pipeline an undisturbed warehouse is made once a process, with a copy of
+how it stood before some of its increments; a scenario begins with such a copy.
+"""
+
+import atexit
+import functools
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from jobs.replay import replay
+from jobs.runner import LocalRunner, Runner
+from jobs.topology import (
+    Consumed,
+    Materialized,
+    Serde,
+    SessionWindows,
+    StreamsBuilder,
+    Suppressed,
+    TimeWindows,
+    Topology,
+    fold,
+)
+from orchestration.topology_files import load_topology
+from state.ledger import Ledger
+from state.tables import Warehouse
+from tests.laws import joined, topologies
+from tests.laws.border import Step, watched
+from tests.planted import Landed, plant
+
+NAME = "p"
+INCREMENTS = 12
+"""Tables get Delta's first checkpoint with increment 9 of an undisturbed run, the ledger one with 5 and one with 10."""
+
+BEGINNINGS = (0, 1, 3, 4, 8, 9, 10)
+"""Done increments when a scenario begins: none, some, and those before a checkpoint is written."""
+
+CACHE = "REPLAY_CACHE"
+"""Names the folder of local caches."""
+
+RECORDS = 20
+"""Records of an increment."""
+
+
+def brief() -> Topology:
+    """Two sub-topologies with a repartition table between, three kinds of stores."""
+    builder = StreamsBuilder()
+    clicks = builder.stream("clicks", Consumed(Serde.string(), Serde.json("page string, ms long")))
+    (
+        clicks.group_by_key()
+        .windowed_by(SessionWindows.with_inactivity_gap(20, grace=15))
+        .aggregate(clicks=fold.count(), total=fold.sum("ms"), materialized=Materialized.as_("sessions-store"))
+        .suppress(Suppressed.until_window_closes(name="final-sessions"))
+        .to("sessions")
+    )
+    (
+        clicks.filter("ms >= 0")
+        .group_by("page")
+        .windowed_by(TimeWindows.of_size(30, grace=10))
+        .count(Materialized.as_("pages-store"))
+        .to("pages")
+    )
+    return builder.build()
+
+
+def _clicks(seed: int, records: int) -> dict[str, list[Landed]]:
+    return {"clicks": topologies.tape(seed, records)}
+
+
+@dataclass(frozen=True)
+class Pipeline:
+    """``reference``: the topology's name on the command line; ``tapes(seed, records)``: records by topic."""
+
+    reference: str
+    tapes: Callable[[int, int], dict[str, list[Landed]]]
+    partitions: int
+
+    def build(self) -> Topology:
+        """Another one every time."""
+        return load_topology(self.reference)
+
+    @functools.cached_property
+    def topology(self) -> Topology:
+        """One for all who take turns."""
+        return self.build()
+
+
+PIPELINES = {
+    "brief": Pipeline("tests.laws.pipelines:brief", _clicks, topologies.PARTITIONS),
+    "everything": Pipeline("tests.laws.topologies:everything", _clicks, topologies.PARTITIONS),
+    "joined": Pipeline("tests.laws.joined:joined", joined.tapes, joined.PARTITIONS),
+}
+
+
+def done_of(warehouse: Warehouse) -> int:
+    """Increments that are done."""
+    last = Ledger(warehouse.pipeline(NAME).ledger).last_done()
+    return 0 if last is None else last.increment
+
+
+def drive(warehouse: Warehouse, topology: Topology, target: int, *, runner: Runner | None = None) -> None:
+    """Replay until increment ``target`` is done."""
+    left = target - done_of(warehouse)
+    if left > 0:
+        for _ in replay(
+            warehouse,
+            topology,
+            pipeline=NAME,
+            runner=runner or LocalRunner(),
+            max_records=RECORDS,
+            increments=left,
+            idle="proceed",
+        ):
+            pass
+
+
+@dataclass(frozen=True)
+class Undisturbed:
+    """``warehouse``: all increments done. ``before[n]``: how it stood when ``n`` of them were. ``steps[n]``: what
+    increment ``n`` + 1 did to the disk.
+    """
+
+    warehouse: Warehouse
+    before: dict[int, Path]
+    steps: list[list[Step]]
+
+
+@functools.cache
+def undisturbed(pipeline: str, tape: int) -> Undisturbed:
+    """The run over tape number ``tape`` that nobody kills."""
+    chosen, folder = PIPELINES[pipeline], _scratch() / f"{pipeline}-{tape}"
+    warehouse = Warehouse(str(folder / "whole"))
+    for topic, records in chosen.tapes(tape, INCREMENTS * RECORDS).items():
+        plant(warehouse, topic, records, partitions=chosen.partitions)
+    before, steps = {}, []
+    for done in range(INCREMENTS):
+        if done in BEGINNINGS:
+            before[done] = Path(shutil.copytree(warehouse.root, folder / f"before-{done}"))
+        taken: list[Step] = []
+        with watched(warehouse.root, taken.append):
+            drive(warehouse, chosen.topology, done + 1)
+        steps.append(taken)
+    return Undisturbed(warehouse, before, steps)
+
+
+@contextmanager
+def begun(pipeline: str, tape: int, increments: int) -> Iterator[Warehouse]:
+    """The pipeline as it stood when ``increments`` were done, in a folder of its own, where local caches are too; gone
+    afterwards.
+    """
+    folder = Path(tempfile.mkdtemp(dir=_scratch()))
+    kept = os.environ.get(CACHE)
+    os.environ[CACHE] = str(folder / "cache")
+    try:
+        before = undisturbed(pipeline, tape).before[increments]
+        yield Warehouse(shutil.copytree(before, folder / "warehouse", copy_function=_link))
+    finally:
+        os.environ.pop(CACHE)
+        if kept is not None:
+            os.environ[CACHE] = kept
+        shutil.rmtree(folder)
+
+
+def _link(source: str, target: str) -> None:
+    """A file of rows, or a version of a log, is never written again, so that it need not be copied."""
+    (os.link if re.match(r"\d", os.path.basename(source)) else shutil.copy2)(source, target)
+
+
+@functools.cache
+def _scratch() -> Path:
+    """A folder of this process, gone when it ends."""
+    folder = Path(tempfile.mkdtemp(prefix="laws-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder

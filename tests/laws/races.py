@@ -1,0 +1,192 @@
+"""``python -m tests.laws.races``: two runners on one pipeline, against the run that was alone.
+
+Rule: one wins and goes on to the end; the other does nothing wrong: it finds nothing to do, or stops with a sentence
+that says so. Every tenth round is run by two real processes of the command line; in the others two threads take turns
+at every step that touches the disk, as the seed says, so that a round can be repeated.
+"""
+
+import argparse
+import random
+import sys
+import threading
+import traceback
+from collections import Counter
+from dataclasses import dataclass, field
+
+from state.errors import CommitLost, LedgerConflict
+from state.tables import Warehouse
+from tests.laws.border import Step, watched
+from tests.laws.pipelines import INCREMENTS, NAME, PIPELINES, RECORDS, begun, done_of, drive, undisturbed
+from tests.laws.processes import raced
+from tests.laws.whole import first_difference
+
+RUNNERS = 2
+
+
+@dataclass(frozen=True)
+class Race:
+    """Increments ``(begun, target]``, run by all. ``changes``: how likely another runner goes on after a step."""
+
+    seed: int
+    pipeline: str
+    begun: int
+    target: int
+    changes: float
+    lead: int
+    """Steps that the first runner takes before the second begins."""
+
+    @classmethod
+    def of(cls, seed: int) -> "Race":
+        generator = random.Random(seed)
+        pipeline = generator.choice((*["brief"] * 8, "everything", "joined"))
+        start = generator.choice((0, 0, 1, 4, 8))
+        changes = generator.choice((0.02, 0.1, 0.5, 1.0))
+        lead = generator.choice((0, 0, generator.randrange(150)))
+        return cls(seed, pipeline, start, start + generator.choice((1, 2)), changes, lead)
+
+
+@dataclass
+class Outcome:
+    """``difference``: None when all is as it should be. ``ends``: how each runner ended, in a word."""
+
+    race: Race
+    ends: list[str] = field(default_factory=list)
+    difference: str | None = None
+
+    def __str__(self) -> str:
+        r = self.race
+        return "\n".join(
+            [
+                f"FAILED round {r.seed}: {r.pipeline}, increments {r.begun + 1} to {r.target}; {', '.join(self.ends)}",
+                f"  {self.difference}",
+                f"  again: python -m tests.laws.races --rounds 1 --from {r.seed}",
+            ]
+        )
+
+
+def outcome_of(seed: int) -> Outcome:
+    """Run one round."""
+    race = Race.of(seed)
+    outcome = Outcome(race)
+    try:
+        with begun(race.pipeline, 1, race.begun) as warehouse:
+            outcome.ends = _by_processes(warehouse, race) if seed % 10 == 0 else _by_turns(warehouse, race)
+            outcome.difference = _difference(warehouse, race, outcome.ends)
+    except Exception:
+        outcome.difference = traceback.format_exc()
+    return outcome
+
+
+def _difference(warehouse: Warehouse, race: Race, ends: list[str]) -> str | None:
+    if "finished" not in ends:
+        return "nobody won"
+    strange = [end for end in ends if end not in ("finished", LedgerConflict.__name__, CommitLost.__name__)]
+    if strange:
+        return strange[0]
+    want, topology = undisturbed(race.pipeline, 1).warehouse, PIPELINES[race.pipeline].topology
+    target = done_of(warehouse)  # the command line has no target, both may do so many increments
+    if target < race.target:
+        return f"{target} increments are done"
+    return first_difference(warehouse, want, topology, since=race.begun, until=target)
+
+
+def _by_processes(warehouse: Warehouse, race: Race) -> list[str]:
+    """The command line, twice at once."""
+    command = ["run", f"{PIPELINES[race.pipeline].reference}", "--warehouse", warehouse.root, "--pipeline", NAME]
+    command += ["--local", "--idle", "proceed", "--max-records", str(RECORDS)]
+    command += ["--increments", str(min(race.target - race.begun, (INCREMENTS - race.begun) // RUNNERS))]
+    ends = []
+    for code, errors in raced(command, RUNNERS):
+        refused = [line for line in errors.splitlines() if line.startswith("replay: ")]
+        if code == 0 and not refused:
+            ends.append("finished")
+        elif code == 2 and len(refused) == 1 and errors.endswith(f"{refused[0]}\n"):
+            ends.append(LedgerConflict.__name__)
+        else:
+            ends.append(f"exit code {code}: {errors}")
+    return ends
+
+
+# --- threads -------------------------------------------------------------------------------------------------
+
+
+class _Turns:
+    """One of the threads runs at a time; at every step the dice may hand over to the other."""
+
+    def __init__(self, race: Race) -> None:
+        self._dice, self._changes, self._lead = random.Random(race.seed), race.changes, race.lead
+        self._changed = threading.Condition()
+        self._running, self._left = 0, list(range(RUNNERS))
+        self._numbers: dict[int, int] = {}
+
+    def begin(self, number: int) -> None:
+        self._numbers[threading.get_ident()] = number
+        self._wait_for(number)
+
+    def on_step(self, step: Step) -> None:
+        number = self._numbers.get(threading.get_ident())
+        if number is None:  # a thread of Arrow's
+            return
+        self._lead -= 1
+        if self._lead < 0 and self._dice.random() < self._changes:
+            self._hand_over(self._dice.choice(self._left))
+            self._wait_for(number)
+
+    def end(self, number: int) -> None:
+        self._left.remove(number)
+        if self._left:
+            self._hand_over(self._left[0])
+
+    def _hand_over(self, number: int) -> None:
+        with self._changed:
+            self._running = number
+            self._changed.notify_all()
+
+    def _wait_for(self, number: int) -> None:
+        with self._changed:
+            self._changed.wait_for(lambda: self._running == number)
+
+
+def _by_turns(warehouse: Warehouse, race: Race) -> list[str]:
+    turns, ends = _Turns(race), [""] * RUNNERS
+
+    def run(number: int) -> None:
+        turns.begin(number)
+        try:
+            drive(warehouse, PIPELINES[race.pipeline].build(), race.target)
+            ends[number] = "finished"
+        except (LedgerConflict, CommitLost) as refusal:
+            ends[number] = type(refusal).__name__
+        except Exception:
+            ends[number] = traceback.format_exc()
+        finally:
+            turns.end(number)
+
+    with watched(warehouse.root, turns.on_step):
+        threads = [threading.Thread(target=run, args=(number,)) for number in range(RUNNERS)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    return ends
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.laws.races", description=__doc__)
+    parser.add_argument("--rounds", type=int, default=200, metavar="N", help="so many (default 200)")
+    parser.add_argument("--from", type=int, default=1, metavar="SEED", dest="first", help="the first (default 1)")
+    chosen = parser.parse_args(arguments)
+    failed, ends = 0, Counter[str]()
+    for seed in range(chosen.first, chosen.first + chosen.rounds):
+        outcome = outcome_of(seed)
+        ends.update([" and ".join(sorted(outcome.ends))])
+        if outcome.difference is not None:
+            failed += 1
+            print(outcome, flush=True)
+    print("".join(f"{count:6} {end}\n" for end, count in sorted(ends.items()) if "\n" not in end), end="")
+    print(f"{chosen.rounds - failed} passed, {failed} failed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

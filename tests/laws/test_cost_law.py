@@ -1,0 +1,98 @@
+"""Law 5: cost follows the change. An increment loads the rows that its records touch, and those that are due."""
+
+import pytest
+
+from jobs import task_state
+from jobs.replay import replay
+from jobs.runner import LocalRunner
+from jobs.stored_rows import StoreRows
+from jobs.topology import Consumed, Materialized, Serde, StreamsBuilder, Suppressed, TimeWindows, Topology
+from state.files import read_files
+from state.tables import Warehouse
+from tests.laws.topologies import PARTITIONS, everything, tape
+from tests.planted import Landed, plant, tables_of
+
+KEYS = 3_000
+
+
+def counts() -> Topology:
+    builder = StreamsBuilder()
+    clicks = builder.stream("clicks", Consumed(Serde.string(), Serde.string()))
+    clicks.group_by_key().count(Materialized.as_("clicks-by-user")).to_stream().to("counts")
+    (
+        clicks.group_by_key()
+        .windowed_by(TimeWindows.of_size(1_000, grace=0))
+        .count(Materialized.as_("by-second"))
+        .suppress(Suppressed.until_window_closes(name="final"))
+        .to_stream()
+        .to("finals")
+    )
+    return builder.build()
+
+
+def click(user: int, time_ms: int) -> Landed:
+    return Landed(0, b"user-%d" % user, b"home", time_ms)
+
+
+def run(warehouse: Warehouse, topology: Topology, runner: LocalRunner, **options) -> None:
+    for _ in replay(warehouse, topology, pipeline="p", runner=runner, idle="proceed", **options):
+        pass
+
+
+@pytest.fixture
+def loaded(monkeypatch) -> dict[str, int]:
+    """Rows that each store of the last task loaded; every store is looked up, however small."""
+    found: dict[str, int] = {}
+    load = StoreRows.load
+
+    def count(stored, clocks, hashes=None):
+        rows = load(stored, clocks, hashes)
+        found[stored.operator.place.node] = len(rows)
+        return rows
+
+    monkeypatch.setattr(StoreRows, "load", count)
+    monkeypatch.setattr(task_state, "ALL_BELOW_ROWS", 0)
+    monkeypatch.setattr(task_state, "ALL_BELOW_SHARE", 0)
+    return found
+
+
+@pytest.mark.parametrize("has_cache", [True, False])
+def test_an_increment_loads_the_rows_of_its_keys_and_those_that_are_due(tmp_path, loaded, has_cache):
+    warehouse, runner = Warehouse(tmp_path), LocalRunner(str(tmp_path / "cache") if has_cache else None)
+    plant(warehouse, "clicks", [click(user, 500 + user // 1_000 * 1_000) for user in range(KEYS)], partitions=1)
+    run(warehouse, counts(), runner)
+
+    plant(warehouse, "clicks", [click(7, 2_600), click(2_500, 2_700), click(9_999, 2_800)], partitions=1)
+    run(warehouse, counts(), runner)
+    assert list(loaded.values()) == [2, 1, 1], "counts of 7 and 2,500; of the windows only that of 2,500 is still shown"
+
+    plant(warehouse, "clicks", [click(1, 3_000)], partitions=1)
+    run(warehouse, counts(), runner)
+    assert list(loaded.values())[2] == KEYS // 3 + 2, "windows from 2,000 on close: all of their entries are due"
+
+
+@pytest.mark.parametrize("has_cache", [True, False])
+def test_rows_looked_up_give_what_a_store_loaded_whole_gives(tmp_path, monkeypatch, has_cache):
+    tables = {}
+    for name, few in (("whole", 1_000_000), ("looked-up", 0)):
+        monkeypatch.setattr(task_state, "ALL_BELOW_ROWS", few)
+        monkeypatch.setattr(task_state, "ALL_BELOW_SHARE", 0)
+        warehouse = Warehouse(tmp_path / name)
+        plant(warehouse, "clicks", tape(5, 400), partitions=PARTITIONS)
+        run(warehouse, everything(), LocalRunner(str(tmp_path / "cache") if has_cache else None), max_records=30)
+        tables[name] = tables_of(warehouse, "p", everything())
+
+    assert tables["looked-up"] == tables["whole"]
+
+
+def test_files_of_a_store_are_as_many_as_the_logarithm_of_its_rows(tmp_path):
+    warehouse, runner = Warehouse(tmp_path), LocalRunner(str(tmp_path / "cache"))
+    for increment in range(40):
+        first = 50 * increment
+        plant(warehouse, "clicks", [click(user, 500) for user in range(first, first + 50)], partitions=1)
+        run(warehouse, counts(), runner)
+
+    path = warehouse.pipeline("p").state("clicks-by-user")
+    files = read_files(path)
+    assert sum(file.records for file in files) == 2_000
+    assert len(files) == 2, "40 is 101000"

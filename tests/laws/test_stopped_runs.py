@@ -1,0 +1,52 @@
+"""A run that is stopped by Ctrl-C or SIGTERM says so, leaves no lock and nothing half visible."""
+
+import functools
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from jobs.reading import read_table
+from orchestration.cli import main
+from tests.laws.pipelines import INCREMENTS, NAME, PIPELINES, RECORDS, begun, done_of, drive, undisturbed
+from tests.laws.whole import first_difference
+
+SENTENCE = "replay: stopped; what is committed stays, and the next run goes on from there\n"
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_stopped_run_says_so_and_the_next_one_goes_on(number, code):
+    topology, alone = PIPELINES["brief"].topology, undisturbed("brief", 1).warehouse
+    with begun("brief", 1, 0) as warehouse:
+        command = ["run", PIPELINES["brief"].reference, "--warehouse", warehouse.root, "--pipeline", NAME, "--local"]
+        process = subprocess.Popen(
+            [sys.executable, "-m", "orchestration.cli", *command, "--max-records", str(RECORDS), "--idle", "proceed"],
+            cwd=Path(__file__).parents[2],
+            stderr=subprocess.PIPE,
+            text=True,
+            preexec_fn=functools.partial(signal.signal, signal.SIGINT, signal.SIG_DFL),
+        )
+        said = [process.stderr.readline() for _ in range(2)]  # a line an increment
+        process.send_signal(number)
+        _, rest = process.communicate()
+        done = done_of(warehouse)
+
+        assert said[1].startswith("increment 2 ·"), (said, rest)
+        assert (process.returncode, rest.endswith(SENTENCE), 2 <= done < INCREMENTS) == (code, True, True), rest
+        seen, want = (
+            read_table(warehouse, NAME, "outputs/pages"),
+            read_table(alone, NAME, "outputs/pages", increment=done),
+        )
+        assert seen == want
+
+        drive(warehouse, topology, INCREMENTS)
+        assert first_difference(warehouse, alone, topology, since=0, until=INCREMENTS) is None
+
+
+def test_sigterm_is_what_it_was_when_the_command_is_over(capsys):
+    before = signal.getsignal(signal.SIGTERM)
+
+    assert main(["describe", PIPELINES["brief"].reference]) == 0
+    assert signal.getsignal(signal.SIGTERM) is before

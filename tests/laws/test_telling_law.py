@@ -1,0 +1,122 @@
+"""Telling what became of every record tells of every row that was written, and of no other."""
+
+import pytest
+
+from jobs import task_state
+from jobs.explanation import Explanation, explain
+from jobs.landing import land_records
+from jobs.reading import read_table
+from jobs.replay import replay
+from jobs.runner import LocalRunner
+from jobs.topology import Topology
+from jobs.topology.nodes import SinkNode
+from state.tables import Warehouse
+from tests.landed_records import records
+from tests.laws import joined, topologies
+from tests.planted import Landed, plant
+
+RECORDS = 32
+
+
+def pipeline(
+    warehouse: Warehouse, topology: Topology, tapes: dict[str, list[Landed]], partitions: int, order: str
+) -> None:
+    for number, (topic, tape) in enumerate(tapes.items()):
+        if order == "time":
+            plant(warehouse, topic, tape, partitions=partitions)
+        else:
+            rows = [(record.partition, record.timestamp_ms, record.key, record.value) for record in tape]
+            arrivals = [number + len(tapes) * place for place in range(len(tape))]
+            land_records(warehouse, topic, records(*rows, arrivals=arrivals), partitions=partitions)
+    for _ in replay(
+        warehouse, topology, pipeline="p", runner=LocalRunner(), max_records=14, idle="proceed", order=order
+    ):
+        pass
+
+
+def explanations(
+    warehouse: Warehouse, topology: Topology, tapes: dict[str, list[Landed]], order: str
+) -> list[Explanation]:
+    """Of every landed record."""
+    offsets: dict[tuple[str, int], int] = {}
+    found = []
+    for topic, tape in tapes.items():
+        for record in tape:
+            offset = offsets.get((topic, record.partition), 0)
+            offsets[topic, record.partition] = offset + 1
+            found.append(explain(warehouse, "p", topology, (topic, record.partition, offset), order=order))
+    return found
+
+
+Written = tuple[str, int, int, int, str, str]
+"""Output, partition, offset, increment, key, value."""
+
+
+def told(explained: list[Explanation]) -> list[Written]:
+    return sorted(
+        (moment.node.topic, step.place[1], moment.first_offset + number, each.increment, repr(row.key), repr(row.value))
+        for each in explained
+        for step in each.steps
+        if (moment := step.moment) is not None and isinstance(moment.node, SinkNode)
+        for number, row in enumerate(moment.rows)
+    )
+
+
+def written(warehouse: Warehouse, topology: Topology) -> list[Written]:
+    return sorted(
+        (sink.topic, row["partition"], row["offset"], row["increment"], repr(row["key"]), repr(row["value"]))
+        for sink in topology.sinks()
+        for row in read_table(warehouse, "p", f"outputs/{sink.topic}").to_pylist()
+    )
+
+
+def case(name: str) -> tuple[Topology, dict[str, list[Landed]], int]:
+    if name == "everything":
+        return topologies.everything(), {"clicks": topologies.tape(3, RECORDS)}, topologies.PARTITIONS
+    return joined.joined(), joined.tapes(2, RECORDS), joined.PARTITIONS
+
+
+@pytest.mark.parametrize(
+    ("name", "order", "loads_all"),
+    [("everything", "time", False), ("joined", "time", True), ("joined", "arrival", False)],
+)
+def test_every_row_of_every_output_is_told_once_by_the_record_that_caused_it(
+    tmp_path, monkeypatch, name, order, loads_all
+):
+    """
+    With all rows of the stores in memory, or only with those that an increment touches.
+    """
+    if not loads_all:
+        monkeypatch.setattr(task_state, "ALL_BELOW_ROWS", 0)
+        monkeypatch.setattr(task_state, "ALL_BELOW_SHARE", 0)
+    (topology, tapes, partitions), warehouse = case(name), Warehouse(tmp_path)
+    pipeline(warehouse, topology, tapes, partitions, order)
+
+    explained = explanations(warehouse, topology, tapes, order)
+
+    assert told(explained) == written(warehouse, topology)
+    assert dropped_told(explained) == dropped(warehouse)
+    assert waits_that_left_wrongly(warehouse, explained) == []
+
+
+def dropped_told(explained: list[Explanation]) -> int:
+    return sum(
+        sentence.startswith("refused") for each in explained for step in each.steps for sentence in step.sentences
+    )
+
+
+def dropped(warehouse: Warehouse) -> int:
+    return len(read_table(warehouse, "p", "dropped"))
+
+
+def waits_that_left_wrongly(warehouse: Warehouse, explained: list[Explanation]) -> list[str]:
+    """Rows that are said to have left later with another key or cause than the output has."""
+    wrong = []
+    for left in (left for each in explained for left in each.left):
+        _, partition, offset = left.because_of
+        for output, place in left.written:
+            rows = read_table(warehouse, "p", f"outputs/{output}").to_pylist()
+            (row,) = [r for r in rows if (r["partition"], r["offset"]) == (partition, place)]
+            if (row["key"], row["cause_offset"]) != (left.row.key, offset):
+                wrong.append(f"{left} is not {row}")
+    return wrong
