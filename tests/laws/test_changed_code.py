@@ -9,6 +9,7 @@ import pytest
 
 from jobs.changed_code import Wanted
 from jobs.reading import read_changelog
+from jobs.store_reading import read_store
 from jobs.topology import (
     Consumed,
     JoinWindows,
@@ -25,6 +26,7 @@ from state.ledger import PLANNED, Ledger
 from state.tables import Warehouse
 from tests.laws.changed import PAGES, STRING, Killed, click, land, run, stored, totals
 from tests.planted import Landed, Rows, plant, tables_of
+from tests.topology.changes import GOES_ON, clicks
 
 
 def shop(*, is_changed: bool = False) -> Topology:
@@ -285,3 +287,39 @@ def test_a_store_that_comes_back_is_refused_unless_a_function_says_what_becomes_
     assert stored(warehouse, totals(n=fold.count()), "totals") == {"a": {"n": 2}}
     offsets = read_changelog(warehouse, "p", "totals")["offset"].to_pylist()
     assert offsets == [0, 1, 2]
+
+
+# --- every change that is said to go on --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("change", GOES_ON)
+def test_what_is_said_to_go_on_does_and_every_record_is_booked(tmp_path, change):
+    warehouse, (before, now, _) = Warehouse(tmp_path), GOES_ON[change]
+    plant(warehouse, "clicks", [click(b"a", 5, 1), click(b"b", 6, 4), click(b"a", 7, 9)], partitions=1)
+    run(warehouse, clicks(before))
+    plant(warehouse, "clicks", [click(b"a", 8, 8), click(b"c", 9, 31)], partitions=1)
+
+    (report,) = run(warehouse, clicks(now))
+
+    assert (report.books.read, report.books.balance) == (2, True)
+    for store in clicks(now).stores():
+        assert read_store(warehouse, "p", clicks(now), store).num_columns > 0
+
+
+def test_windows_that_closed_before_results_go_on_at_their_close_leave_as_final_if_they_are_still_kept(tmp_path):
+    def counts(strategy: str) -> Topology:
+        builder = StreamsBuilder()
+        windows = builder.stream("in", Consumed(STRING, PAGES)).group_by_key().windowed_by(TimeWindows.of_size(10))
+        kept = Materialized.as_("counts", retention=1000)
+        windows.emit_strategy(strategy).count(kept).to_stream().to("counts")
+        return builder.build()
+
+    warehouse = Warehouse(tmp_path)
+    plant(warehouse, "in", [click(b"a", 5, 1), click(b"a", 5, 12)], partitions=1)
+    run(warehouse, counts("on_window_update"))
+    plant(warehouse, "in", [click(b"a", 5, 13), click(b"a", 5, 20)], partitions=1)
+
+    run(warehouse, counts("on_window_close"))
+
+    rows = read_changelog(warehouse, "p", "counts").select(["increment", "window_start_ms", "value"]).to_pylist()
+    assert [tuple(row.values()) for row in rows] == [(1, 0, 1), (1, 10, 1), (2, 0, 1), (2, 10, 2)]

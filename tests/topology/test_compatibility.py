@@ -7,7 +7,6 @@ import pytest
 from jobs.code_record import code_record
 from jobs.processing import KeyValues
 from jobs.topology import (
-    BufferConfig,
     Consumed,
     JoinWindows,
     Materialized,
@@ -15,7 +14,6 @@ from jobs.topology import (
     SessionWindows,
     SlidingWindows,
     StreamsBuilder,
-    Suppressed,
     TimeWindows,
     Topology,
     UnlimitedWindows,
@@ -24,16 +22,17 @@ from jobs.topology import (
 from jobs.topology.compatibility import Wishes, compare
 from tests.every_store import every_store
 from tests.topology.changes import (
+    GOES_ON,
     LONG,
     NAMED,
     PAGES,
+    SIZE,
     STRING,
     clicks,
     folded,
     joined,
     processed,
     said,
-    suppressed,
     verdict,
     windowed,
 )
@@ -41,72 +40,6 @@ from tests.topology.changes import (
 
 def test_the_same_code_has_no_differences():
     assert verdict(every_store(), every_store()).changes == ()
-
-
-SIZE = TimeWindows.of_size(10)
-ONE_FOLD, TWO_FOLDS = folded(n=fold.count()), folded(n=fold.count(), ms=fold.sum("ms"))
-GOES_ON = {
-    "a longer grace": (windowed(SIZE), windowed(TimeWindows.of_size(10, grace=5)), {"grace_ms", "retention_ms"}),
-    "a shorter retention": (windowed(SIZE, retention=90), windowed(SIZE, retention=50), {"retention_ms"}),
-    "another kind of store": (windowed(SIZE), windowed(SIZE, store="in_memory"), {"is_persistent"}),
-    "another emit strategy": (
-        windowed(SIZE),
-        lambda stream: stream.group_by_key().windowed_by(SIZE).emit_strategy("on_window_close").count(NAMED),
-        {"emit"},
-    ),
-    "a fold more": (ONE_FOLD, TWO_FOLDS, {"column aggregate", "fold 'ms'"}),
-    "a fold less": (TWO_FOLDS, ONE_FOLD, {"column aggregate", "fold 'ms'"}),
-    "another filter": (
-        lambda stream: stream.filter("ms > 3").group_by_key().count(NAMED),
-        lambda stream: stream.filter("ms > 4").group_by_key().count(NAMED),
-        {"steps"},
-    ),
-    "another Python function": (
-        lambda stream: stream.group_by_key().reduce(lambda one, other: one, materialized=NAMED),
-        lambda stream: stream.group_by_key().reduce(lambda one, other: other, materialized=NAMED),
-        {"functions"},
-    ),
-    "another bound of a buffer": (
-        suppressed(Suppressed.until_window_closes(name="held")),
-        suppressed(Suppressed.until_window_closes(BufferConfig.max_records(5).spill_to_disk_when_full(), name="held")),
-        {"max_records", "when_full"},
-    ),
-    "another wait of a buffer": (
-        suppressed(Suppressed.until_time_limit(5, name="held")),
-        suppressed(Suppressed.until_time_limit(9, name="held")),
-        {"wait_ms"},
-    ),
-    "another interval of duplicates": (
-        lambda stream: stream.deduplicate_by_key(5, name="once"),
-        lambda stream: stream.deduplicate_by_key(9, name="once"),
-        {"interval_ms"},
-    ),
-    "another wait of records": (
-        lambda stream: stream.reorder_within(5, name="ordered"),
-        lambda stream: stream.reorder_within(9, name="ordered"),
-        {"grace_ms"},
-    ),
-    "another grace of a join": (
-        joined(JoinWindows.of_time_difference_and_grace(5, 1)),
-        joined(JoinWindows.of_time_difference_and_grace(5, 2)),
-        {"grace_ms"},
-    ),
-    "a processor's store more": (
-        processed(KeyValues("a", STRING, LONG)),
-        processed(KeyValues("a", STRING, LONG), KeyValues("b", STRING, LONG)),
-        {"store 'b'"},
-    ),
-    "a processor's values with a field more": (
-        processed(KeyValues("a", STRING, Serde.json("n long"))),
-        processed(KeyValues("a", STRING, Serde.json("n long, m long"))),
-        {"store 'a' value"},
-    ),
-    "a node that was renamed": (
-        lambda stream: stream.group_by_key().count(NAMED, name="one"),
-        lambda stream: stream.group_by_key().count(NAMED, name="other"),
-        set(),
-    ),
-}  # fmt: skip
 
 
 @pytest.mark.parametrize("change", GOES_ON)
