@@ -42,6 +42,8 @@ class _Watch:
 
     root: str = ""
     on_step: OnStep | None = None
+    last_opened: str = ""
+    """By Python."""
 
 
 _watch = _Watch()
@@ -52,14 +54,14 @@ def watched(root: Any, on_step: OnStep) -> Iterator[None]:
     """Tell ``on_step`` of everything that this process is about to do to files below ``root``."""
     assert _watch.on_step is None, "one watch at a time"
     _listen_to_python()
-    kept = fs.LocalFileSystem
-    fs.LocalFileSystem = _WatchedFiles
+    kept = fs.LocalFileSystem, pa.OSFile
+    fs.LocalFileSystem, pa.OSFile = _WatchedFiles, _open_watched
     _watch.root, _watch.on_step = str(root), on_step
     try:
         with _watched_tables():
             yield
     finally:
-        fs.LocalFileSystem, _watch.on_step = kept, None
+        (fs.LocalFileSystem, pa.OSFile), _watch.on_step = kept, None
 
 
 def _tell(name: str, path: Any, half: Callable[[], None] | None = None) -> None:
@@ -77,7 +79,15 @@ class _WatchedFiles(fs.PyFileSystem):
         super().__init__(_Handler(_LOCAL))
 
 
-_LOCAL = fs.LocalFileSystem()
+_LOCAL, _OS_FILE = fs.LocalFileSystem(), pa.OSFile
+
+
+def _open_watched(path: str, mode: str = "r", **options: Any) -> Any:
+    """Stands for ``OSFile``."""
+    if mode.startswith("r"):
+        return _OS_FILE(path, mode, **options)
+    _tell("open", path)
+    return pa.PythonFile(_Stream(path, _OS_FILE(path, mode, **options)), mode="w")
 
 
 class _Handler(fs.FileSystemHandler):
@@ -234,7 +244,6 @@ def _told(name: str, method: Any) -> Any:
 # --- Python --------------------------------------------------------------------------------------------------
 
 _EVENTS = {
-    "os.rename": "rename",
     "os.remove": "remove",
     "os.rmdir": "remove folder",
     "os.mkdir": "make folder",
@@ -253,14 +262,17 @@ def _listen_to_python() -> None:
     def hook(event: str, args: tuple[Any, ...]) -> None:
         if _watch.on_step is None:
             return
+        path = _text(args[0]) if args else ""
         if event == "open" and isinstance(args[2], int) and args[2] & _WRITES:
-            _tell("open", _text(args[0]))
+            is_emptied = args[2] & os.O_TRUNC and os.path.isfile(path)
+            _tell("open", path, (lambda: os.truncate(path, 0)) if is_emptied else None)
+            _watch.last_opened = path
         elif event == "os.rename":
-            source = _text(args[0])
-            is_file = os.path.isfile(source)
-            _tell("rename", source, (lambda: os.truncate(source, os.path.getsize(source) // 2)) if is_file else None)
+            written = _watch.last_opened  # it, or a file in it
+            has_it = written.startswith(path) and os.path.isfile(written)
+            _tell("rename", path, (lambda: os.truncate(written, os.path.getsize(written) // 2)) if has_it else None)
         elif event in _EVENTS:
-            _tell(_EVENTS[event], _text(args[0]))
+            _tell(_EVENTS[event], path)
 
     sys.addaudithook(hook)
 

@@ -25,8 +25,18 @@ from tests.laws.whole import first_difference
 _TAPES_A_SEED = 1 / 250
 """Another tape after so many seeds, since a tape costs seconds."""
 
-_CALLS_A_STEP = {False: 1.5, True: 15.0}
+_CALLS_A_STEP = {False: 1.3, True: 10.0}
 """Calls to the kernel for a step that the border tells of, without and with those that write into an open file."""
+
+
+AREAS = ("commit", "commit", "file", "file", "cache")
+"""Where a run may die: at a commit or a folder, at a file of rows, at a warm copy. A copy has ten times the steps."""
+
+
+def area_of(step: Step) -> str:
+    if step.path.startswith("cache"):
+        return "cache"
+    return "file" if step.name in ("open", "close") else "commit"
 
 
 class Died(BaseException):
@@ -36,13 +46,13 @@ class Died(BaseException):
 @dataclass(frozen=True)
 class Death:
     """``how``: "died", "half" (in the middle of the step), "full" (the disk is), "killed" (SIGKILL), "writing" (SIGKILL
-    among the writes into open files). ``at`` in [0, 1): which of the steps that are left.
+    among the writes into open files). ``at`` in [0, 1): which of the steps that are left; in this process only steps of
+    ``area`` count.
     """
 
     how: str
+    area: str
     at: float
-    among_commits: bool
-    """Of the steps only those that are neither the opening nor the closing of a file."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +73,7 @@ class Scenario:
         start = generator.choice(BEGINNINGS)
         hows = ("killed", "writing") if seed % 10 == 0 else ("died", "died", "half", "full")
         deaths = tuple(
-            Death(generator.choice(hows), generator.random(), generator.random() < 0.4)
+            Death(generator.choice(hows), generator.choice(AREAS), generator.random())
             for _ in range(generator.choice((1, 1, 1, 2, 3)))
         )
         return cls(seed, pipeline, 1 + int(seed * _TAPES_A_SEED), start, start + generator.choice((1, 1, 1, 2)), deaths)
@@ -113,8 +123,8 @@ def _dies(warehouse: Warehouse, s: Scenario, death: Death) -> list[str]:
         at = int(death.at * len(steps) * _CALLS_A_STEP[counts_writes])
         change = killed(warehouse, s.pipeline, s.target, kill_at=at, counts_writes=counts_writes)
         return [] if change is None else [f"SIGKILL before {change}"]
-    numbers = [i for i, step in enumerate(steps) if not (death.among_commits and step.name in ("open", "close"))]
-    reaper = _Reaper(death.how, numbers[int(death.at * len(numbers))] if numbers else 0)
+    number = int(death.at * sum(area_of(step) == death.area for step in steps))
+    reaper = _Reaper(death.how, death.area, number)
     try:
         with watched(Path(warehouse.root).parent, reaper.on_step):
             drive(warehouse, PIPELINES[s.pipeline].topology, s.target)
@@ -127,10 +137,10 @@ def _dies(warehouse: Warehouse, s: Scenario, death: Death) -> list[str]:
 
 
 class _Reaper:
-    """Lets the run die at step number ``at``. ``where``: in words; None before."""
+    """Lets the run die at step number ``at`` of ``area``. ``where``: in words; None before."""
 
-    def __init__(self, how: str, at: int) -> None:
-        self.how, self.left = how, at
+    def __init__(self, how: str, area: str, at: int) -> None:
+        self.how, self.area, self.left = how, area, at
         self.where: str | None = None
         self._is_busy = False
 
@@ -139,8 +149,8 @@ class _Reaper:
             return
         if self.where is not None and self.how != "full":
             raise Died(self.where)
-        self.left -= 1
-        if self.left != -1:
+        self.left -= area_of(step) == self.area
+        if self.left != -1 or self.where is not None:
             return
         if self.how == "full":
             self.where = f"disk full: {step}"
@@ -158,8 +168,8 @@ def _kind(death: str) -> str:
     """A death without names of files: "died before: close outputs"."""
     how, _, path = death.rpartition(" ")
     parts = path.split("/")
-    table = parts[2] if len(parts) > 2 else path
-    return f"{how} {table}{'/_delta_log' if '_delta_log' in parts else ''}"
+    place = parts[0] if parts[0] == "cache" else "/".join(parts[2:3])
+    return f"{how} {place}{'/_delta_log' if '_delta_log' in parts else ''}"
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -30,7 +30,7 @@ from jobs.topology import (
 )
 from orchestration.topology_files import load_topology
 from state.ledger import Ledger
-from state.run_cache import default_cache
+from state.run_cache import CACHE_VARIABLE, default_cache
 from state.tables import Warehouse
 from tests.laws import joined, topologies
 from tests.laws.border import Step, watched
@@ -38,13 +38,10 @@ from tests.planted import Landed, plant
 
 NAME = "p"
 INCREMENTS = 12
-"""Tables get Delta's first checkpoint with increment 9 of an undisturbed run, the ledger one with 5 and one with 10."""
+"""Of an undisturbed run: tables get Delta's first checkpoint with increment 9, the ledger one with 5 and one with 10."""
 
 BEGINNINGS = (0, 1, 3, 4, 8, 9, 10)
 """Done increments when a scenario begins: none, some, and those before a checkpoint is written."""
-
-CACHE = "REPLAY_CACHE"
-"""Names the folder of local caches."""
 
 RECORDS = 20
 """Records of an increment."""
@@ -124,7 +121,7 @@ def drive(warehouse: Warehouse, topology: Topology, target: int, *, runner: Runn
 
 @dataclass(frozen=True)
 class Undisturbed:
-    """``warehouse``: all increments done. ``before[n]``: how it stood when ``n`` of them were. ``steps[n]``: what
+    """``warehouse``: all increments done. ``before[n]``: as it stood when ``n`` increments were done. ``steps[n]``: what
     increment ``n`` + 1 did to the disk.
     """
 
@@ -137,36 +134,45 @@ class Undisturbed:
 def undisturbed(pipeline: str, tape: int) -> Undisturbed:
     """The run over tape number ``tape`` that nobody kills."""
     chosen, folder = PIPELINES[pipeline], _scratch() / f"{pipeline}-{tape}"
-    warehouse = Warehouse(str(folder / "whole"))
+    warehouse = Warehouse(str(folder / "warehouse"))
     for topic, records in chosen.tapes(tape, INCREMENTS * RECORDS).items():
         plant(warehouse, topic, records, partitions=chosen.partitions)
     before, steps = {}, []
-    for done in range(INCREMENTS):
-        if done in BEGINNINGS:
-            before[done] = Path(shutil.copytree(warehouse.root, folder / f"before-{done}"))
-        taken: list[Step] = []
-        with watched(warehouse.root, taken.append):
-            drive(warehouse, chosen.topology, done + 1)
-        steps.append(taken)
+    with _cache_in(folder):
+        for done in range(INCREMENTS):
+            if done in BEGINNINGS:
+                before[done] = Path(shutil.copytree(warehouse.root, folder / f"before-{done}"))
+            taken: list[Step] = []
+            with watched(folder, taken.append):
+                drive(warehouse, chosen.topology, done + 1)
+            steps.append(taken)
     return Undisturbed(warehouse, before, steps)
 
 
 @contextmanager
 def begun(pipeline: str, tape: int, increments: int) -> Iterator[Warehouse]:
-    """The pipeline as it stood when ``increments`` were done, in a folder of its own, where local caches are too; gone
+    """The pipeline as it stood when ``increments`` were done, in a folder of its own, where warm copies go too; gone
     afterwards.
     """
     folder = Path(tempfile.mkdtemp(dir=_scratch()))
-    kept = os.environ.get(CACHE)
-    os.environ[CACHE] = str(folder / "cache")
     try:
         before = undisturbed(pipeline, tape).before[increments]
-        yield Warehouse(shutil.copytree(before, folder / "warehouse", copy_function=_link))
+        with _cache_in(folder):
+            yield Warehouse(shutil.copytree(before, folder / "warehouse", copy_function=_link))
     finally:
-        os.environ.pop(CACHE)
-        if kept is not None:
-            os.environ[CACHE] = kept
         shutil.rmtree(folder)
+
+
+@contextmanager
+def _cache_in(folder: Path) -> Iterator[None]:
+    kept = os.environ.get(CACHE_VARIABLE)
+    os.environ[CACHE_VARIABLE] = str(folder / "cache")
+    try:
+        yield
+    finally:
+        os.environ.pop(CACHE_VARIABLE)
+        if kept is not None:
+            os.environ[CACHE_VARIABLE] = kept
 
 
 def _link(source: str, target: str) -> None:

@@ -14,8 +14,9 @@ from multiprocessing.context import ForkServerContext
 from typing import Any
 
 from orchestration.cli import main
+from state.run_cache import CACHE_VARIABLE
 from state.tables import Warehouse
-from tests.laws.pipelines import CACHE, PIPELINES, drive
+from tests.laws.pipelines import PIPELINES, drive
 from tests.laws.syscalls import hand_over, supervise
 
 
@@ -34,7 +35,7 @@ def killed(warehouse: Warehouse, pipeline: str, target: int, *, kill_at: int, co
     was not a good one.
     """
     ours, theirs = multiprocessing.Pipe()
-    process = _context().Process(target=_replay, args=(theirs, warehouse.root, pipeline, target, os.environ[CACHE]))
+    process = _context().Process(target=_replay, args=(theirs, warehouse.root, pipeline, target, os.environ[CACHE_VARIABLE]))
     process.start()
     theirs.close()
     assert process.pid is not None
@@ -49,7 +50,7 @@ def killed(warehouse: Warehouse, pipeline: str, target: int, *, kill_at: int, co
 
 
 def _replay(connection: Connection, root: str, pipeline: str, target: int, cache: str) -> None:
-    os.environ[CACHE] = cache  # a process begins with what was set when the first one was started
+    os.environ[CACHE_VARIABLE] = cache  # a process begins with what was set when the first was started
     hand_over(connection)
     drive(Warehouse(root), PIPELINES[pipeline].topology, target)
 
@@ -57,7 +58,7 @@ def _replay(connection: Connection, root: str, pipeline: str, target: int, cache
 def raced(command: list[str], runners: int) -> list[tuple[int, str]]:
     """Run the command line in so many processes at once; exit code and stderr of each."""
     pairs = [multiprocessing.Pipe() for _ in range(runners)]
-    started = [_context().Process(target=_run_command, args=(theirs, command)) for _, theirs in pairs]
+    started = [_context().Process(target=_run_command, args=(theirs, command, os.environ[CACHE_VARIABLE])) for _, theirs in pairs]
     for process in started:
         process.start()
     for ours, theirs in pairs:
@@ -71,7 +72,8 @@ def raced(command: list[str], runners: int) -> list[tuple[int, str]]:
     return said
 
 
-def _run_command(connection: Connection, command: list[str]) -> None:
+def _run_command(connection: Connection, command: list[str], cache: str) -> None:
+    os.environ[CACHE_VARIABLE] = cache
     errors = io.StringIO()
     connection.send(os.getpid())
     connection.recv()

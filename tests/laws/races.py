@@ -12,6 +12,7 @@ import threading
 import traceback
 from collections import Counter
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from state.errors import CommitLost, LedgerConflict
 from state.tables import Warehouse
@@ -41,7 +42,7 @@ class Race:
         pipeline = generator.choice((*["brief"] * 8, "everything", "joined"))
         start = generator.choice((0, 0, 1, 4, 8))
         changes = generator.choice((0.02, 0.1, 0.5, 1.0))
-        lead = generator.choice((0, 0, generator.randrange(150)))
+        lead = generator.choice((0, 0, generator.randrange(400)))
         return cls(seed, pipeline, start, start + generator.choice((1, 2)), changes, lead)
 
 
@@ -162,7 +163,7 @@ def _by_turns(warehouse: Warehouse, race: Race) -> list[str]:
         finally:
             turns.end(number)
 
-    with watched(warehouse.root, turns.on_step):
+    with watched(Path(warehouse.root).parent, turns.on_step):
         threads = [threading.Thread(target=run, args=(number,)) for number in range(RUNNERS)]
         for thread in threads:
             thread.start()
