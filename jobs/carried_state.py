@@ -32,11 +32,17 @@ def carried(previous: Content, now: dict[str, Any], sources: Mapping[str, str], 
     }
 
 
-def forget_columns(code: dict[str, Any], stores: list[str]) -> None:
-    """The rows of ``stores`` were rewritten: their tables have the columns of now and never had others."""
+def forget_rows(content: dict[str, Any], stores: list[str]) -> None:
+    """The rows of ``stores`` are made anew: their tables have the columns of now and never had others, and of the new
+    rows some may be due by a time at which all old ones had left.
+    """
+    code = content["code"]
     for name in stores:
         code["stores"][name].pop("known", None)
         code["removed"]["stores"].pop(name, None)
+        for entry in content["tasks"].values():
+            if name in entry["clocks"]:
+                entry["clocks"][name] = {clock: n for clock, n in entry["clocks"][name].items() if clock != "left_ms"}
 
 
 def _known(before: Content, now: Content, sources: Mapping[str, str]) -> dict[str, Any]:

@@ -14,7 +14,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from jobs.carried_state import carried, forget_columns
+from jobs.carried_state import carried, forget_rows
 from jobs.code_record import code_record
 from jobs.reading import read_table
 from jobs.runner import state_schema
@@ -113,7 +113,7 @@ def take_over(pipeline: str, last: LedgerRow | None, topology: Topology, wanted:
         name: Rewrite(old, wanted.migrate.get(name, keep), tuple(there[old]["row_key"])) for name, old in asked.items()
     }
     content = carried(previous, now, verdict.sources, last.increment)
-    forget_columns(content["code"], list(rewrites))
+    forget_rows(content, list(rewrites))
     return CodeChange(content, content["code"], verdict, rewrites)
 
 

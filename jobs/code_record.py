@@ -109,6 +109,7 @@ def _stores(topology: Topology, sub: SubTopology) -> dict[str, Any]:
             "settings": _without_nothing(
                 _settings(topology, sub, node)
                 | {
+                    "key_windows": sorted(above.windows),
                     "topics": sorted(above.topics),
                     "keys": sorted(above.keys),
                     "spread": sorted(above.spread),
@@ -125,7 +126,7 @@ def _settings(topology: Topology, sub: SubTopology, node: Node) -> dict[str, Any
     found = {name: value for name, value in vars(node).items() if name not in _NOT_SETTINGS}
     found = {name: value for name, value in found.items() if isinstance(value, int | str | bool | None)}
     windows = getattr(node, "windows", None)
-    if windows is not None and not isinstance(node, SuppressNode):  # whose windows are those of the store above
+    if windows is not None and not isinstance(node, SuppressNode):  # whose windows are those of its keys
         found["windows"] = type(windows).__name__
         found |= {field.name: getattr(windows, field.name) for field in fields(windows)}
     traits = topology.graph.tables.get(node.name)

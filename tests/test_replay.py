@@ -130,11 +130,13 @@ def test_another_window_over_the_same_state_is_refused_with_what_differs_and_the
     assert error.value.place == "pipeline 'p'"
     assert error.value.got == (
         "store 'counts-store': advance_ms was 10, is 20: its rows were made under the other setting; "
-        "store 'counts-store': size_ms was 10, is 20: its rows were made under the other setting"
+        "store 'counts-store': size_ms was 10, is 20: its rows were made under the other setting; "
+        "store 'final-store': key_windows was [TimeWindows size_ms 10, advance_ms 10], "
+        "is [TimeWindows size_ms 20, advance_ms 20]: its rows have keys of other windows"
     )
     assert error.value.next_step == (
         "two ways on: fork and replay from the start under another pipeline name, or give a function that makes the "
-        "new rows of the old, migrate={'counts-store': function}"
+        "new rows of the old, migrate={'counts-store': function, 'final-store': function}"
     )
 
 

@@ -6,7 +6,7 @@ takes back is computed by the steps of the table on the way from its store.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 
 from jobs.topology.graph import Graph
 from jobs.topology.nodes import (
@@ -20,6 +20,7 @@ from jobs.topology.nodes import (
     RepartitionNode,
     SelectKeyNode,
     SourceNode,
+    SuppressNode,
     TableAggregateNode,
     TableFilterNode,
     TableGroupByNode,
@@ -39,13 +40,14 @@ _REKEYS = SelectKeyNode | MapNode | TableGroupByNode | ProcessNode
 
 @dataclass
 class Lineage:
-    """Sorted texts. ``spread``: "by topic" or "by key" (after a repartition), whichever there are; ``repartition``:
-    the nearest one's topic. ``values``: of a table's operator, what it computes and the table steps up to the nearest
-    stores; else []. ``steps``: everything that a user wrote from here up to the topics, with Python functions told
-    apart.
+    """``spread``: "by topic" or "by key" (after a repartition), whichever there are; ``repartition``: the nearest one's
+    topic. ``windows``: of windowed keys that come to it, without their grace. ``values``: of a table's operator, what
+    it computes and the table steps up to the nearest stores. ``steps``: everything that a user wrote from here up to
+    the topics, with Python functions told apart.
     """
 
     topics: set[str] = field(default_factory=set)
+    windows: set[str] = field(default_factory=set)
     keys: set[str] = field(default_factory=set)
     values: set[str] = field(default_factory=set)
     steps: set[str] = field(default_factory=set)
@@ -63,6 +65,9 @@ def lineage(graph: Graph, node: Node) -> Lineage:
         found.steps.add(node_words(node, shows_functions=True))
     _keys(graph, node, found, set())
     _spread(graph, node, found, set())
+    for name in node.inputs:
+        if graph.nodes[name].shape.window is not None:
+            _windows(graph, graph.nodes[name], found)
     if isinstance(node, TABLE_STEPS):
         _values(graph, node, found, set())
     return found
@@ -111,6 +116,16 @@ def _topics(graph: Graph, node: Node, found: Lineage) -> None:
     for above in _above(graph, node):
         if isinstance(above, SourceNode):
             found.topics.add(above.topic)
+
+
+def _windows(graph: Graph, node: Node, found: Lineage) -> None:
+    windows = getattr(node, "windows", None)
+    if windows is None or isinstance(node, SuppressNode):
+        for name in node.inputs:
+            _windows(graph, graph.nodes[name], found)
+        return
+    lengths = [f"{one.name} {getattr(windows, one.name)}" for one in fields(windows) if one.name != "grace_ms"]
+    found.windows.add(f"{type(windows).__name__} {', '.join(lengths)}")
 
 
 def _spread(graph: Graph, node: Node, found: Lineage, seen: set[str]) -> None:

@@ -38,6 +38,7 @@ _NOT_STORED = {"stream table join": {"kind"}}
 _WHY = {
     "topics": "its rows are of other topics",
     "keys": "its rows have keys of another meaning",
+    "key_windows": "its rows have keys of other windows",
     "spread": "its rows stand in partitions where their keys do not come any more",
     "values": "its rows were computed in another way, and changes would take back what was never added",
     "knows_old": "what waits does not know the values that it replaced",

@@ -10,10 +10,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
+from jobs import task_state
 from jobs.changed_code import Wanted
 from jobs.reading import read_changelog, read_state
 from jobs.store_reading import read_store
-from jobs.topology import Consumed, Materialized, StreamsBuilder, TimeWindows, Topology, fold
+from jobs.topology import Consumed, Materialized, StreamsBuilder, Suppressed, TimeWindows, Topology, fold
 from state.errors import CodeChanged, ConfigError, TaskFailed
 from state.tables import Warehouse
 from tests.laws.changed import PAGES, STRING, Killed, click, land, run, stored, totals
@@ -192,3 +193,34 @@ def test_a_store_that_was_rewritten_has_forgotten_the_field_that_it_lost_so_that
     run(warehouse, both)
 
     assert stored(warehouse, both, "totals") == {"a": {"n": 2, "ms": 6}, "b": {"n": 1, "ms": None}}
+
+
+def test_a_row_that_a_function_makes_due_at_once_leaves_with_the_next_record_of_any_key(tmp_path, monkeypatch):
+    """
+    Of windows of 20 none had closed at 12; of windows of 10 the first has.
+    """
+    for limit in ("ALL_BELOW_ROWS", "ALL_BELOW_SHARE"):
+        monkeypatch.setattr(task_state, limit, 0)  # rows are looked up by the keys of the tape, and by due time
+
+    def finals(size: int) -> Topology:
+        builder = StreamsBuilder()
+        clicks = builder.stream("in", Consumed(STRING, PAGES))
+        counts = clicks.group_by_key().windowed_by(TimeWindows.of_size(size)).count(Materialized.as_("counts"))
+        counts.suppress(Suppressed.until_window_closes(name="held")).to("finals")
+        return builder.build()
+
+    def finer(rows: pa.Table) -> pa.Table:
+        start = pc.multiply(pc.divide(rows["record_time_ms"], 10), 10)
+        end = pc.add(start, 10)
+        columns = {"window_start_ms": start, "window_end_ms": end, "buffer_time_ms": end}
+        return pa.table({name: columns.get(name, rows[name]) for name in rows.column_names})
+
+    warehouse = Warehouse(tmp_path)
+    plant(warehouse, "in", [click(b"a", 1, 3), click(b"b", 1, 12)], partitions=1)
+    run(warehouse, finals(20))
+    plant(warehouse, "in", [click(b"c", 1, 13)], partitions=1)
+
+    run(warehouse, finals(10), wanted=Wanted(migrate={"counts": finer, "held-store": finer}))
+
+    rows = read_changelog(warehouse, "p", "finals").select(["key", "window_end_ms", "value"]).to_pylist()
+    assert [tuple(row.values()) for row in rows] == [("a", 10, 1)]

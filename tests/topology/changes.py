@@ -47,8 +47,8 @@ def folded(**folds: object) -> Build:
     return lambda stream: stream.group_by_key().aggregate(**folds, materialized=NAMED)
 
 
-def suppressed(suppress: Suppressed) -> Build:
-    windows = TimeWindows.of_size(10)
+def suppressed(suppress: Suppressed, size: int = 10) -> Build:
+    windows = TimeWindows.of_size(size)
     return lambda stream: stream.group_by_key().windowed_by(windows).count(NAMED).suppress(suppress)
 
 

@@ -14,6 +14,7 @@ from jobs.topology import (
     SessionWindows,
     SlidingWindows,
     StreamsBuilder,
+    Suppressed,
     TimeWindows,
     Topology,
     UnlimitedWindows,
@@ -33,6 +34,7 @@ from tests.topology.changes import (
     joined,
     processed,
     said,
+    suppressed,
     verdict,
     windowed,
 )
@@ -54,6 +56,11 @@ def test_what_acts_from_now_on_goes_on_and_is_named(change):
 
 REFUSED = {
     "another size": (windowed(SIZE), windowed(TimeWindows.of_size(20)), {"size_ms", "advance_ms"}),
+    "windows of another size above a buffer": (
+        suppressed(Suppressed.until_window_closes(name="held")),
+        suppressed(Suppressed.until_window_closes(name="held"), 20),
+        {"size_ms", "advance_ms", "key_windows"},
+    ),
     "another advance": (windowed(SIZE), windowed(TimeWindows.of_size(10).advance_by(5)), {"advance_ms"}),
     "another gap": (
         windowed(SessionWindows.with_inactivity_gap(5)), windowed(SessionWindows.with_inactivity_gap(6)), {"gap_ms"},
