@@ -7,6 +7,7 @@ there.
 
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace as replaced
 from typing import Any
 
 from pyarrow import fs
@@ -50,6 +51,7 @@ def replay(
     increments: int | None = None,
     idle: str = "wait",
     order: str = "time",
+    flush_at_end: bool = False,
     on_step: OnStep = lambda step: None,
 ) -> Iterator[IncrementReport]:
     """Run what has landed and was not read yet; yields a report as each increment is committed.
@@ -57,12 +59,14 @@ def replay(
     ``max_records``: cut into increments of at most so many records; ``increments``: stop after so many. An increment
     that a run before this one planned and did not finish is run first. Nothing new: nothing is written.
     ``order``: "time" (Kafka's PartitionGroup over whole topics) or "arrival" (landed records carry their arrival).
-    Raises LedgerError when the topology is another one than that of the state, LedgerConflict when another runner is
-    quicker.
+    ``flush_at_end``: history is closed. Nothing waits (``idle`` is "proceed"), and one more increment advances every
+    task to the end of time, so that all windows close; the pipeline takes no records after that.
+    Raises LedgerError when the topology is another one than that of the state, or there are records after a flush;
+    LedgerConflict when another runner is quicker.
     """
     pipeline_run = _Pipeline(warehouse, topology, pipeline, runner, order, on_step)
     left = increments
-    for plan in pipeline_run.plans(max_records, idle):
+    for plan in pipeline_run.plans(max_records, idle, flush_at_end):
         if left is not None and left == 0:
             return
         yield pipeline_run.run(plan)
@@ -83,8 +87,9 @@ class _Pipeline:
         self.increment = 0 if last is None else last.increment
         self._is_compiled = False
 
-    def plans(self, max_records: int | None, idle: str) -> Iterator[Plan]:
-        """The unfinished increment, then new ones."""
+    def plans(self, max_records: int | None, idle: str, flush_at_end: bool) -> Iterator[Plan]:
+        """The unfinished increment, then new ones, then the flush."""
+        idle = "proceed" if flush_at_end else idle
         pending = self.ledger.pending()
         if "topology" in self.previous:
             self._check_topology(self.previous["topology"])
@@ -93,7 +98,19 @@ class _Pipeline:
             self.planner = self._planner(idle)
             yield Plan(pending.increment, **pending.content, is_rerun=True)
         self.planner = self._planner(idle)
-        yield from self.planner.plans(max_records)
+        for plan in self.planner.plans(max_records):
+            self._refuse_after_flush()
+            yield plan
+        if flush_at_end and not self.previous.get("flushed"):
+            self.planner = self._planner(idle)
+            yield self.planner.flush()
+
+    def _refuse_after_flush(self) -> None:
+        if self.previous.get("flushed"):
+            raise LedgerError(
+                f"pipeline {self.name!r}", "no records after its history was flushed", "records that landed since",
+                "they would all be late: replay the topics under another pipeline name",
+            )  # fmt: skip
 
     def _planner(self, idle: str) -> Planner:
         return Planner(
@@ -129,6 +146,7 @@ class _Pipeline:
         self.ledger.done(plan.increment, content, written_at_ms=_now_ms())
         self._clear_exchange(plan.increment)
         self.previous, self.increment = content, plan.increment
+        self.planner.previous = content
         self.on_step(f"done {plan.increment}")
         return report_of(plan.increment, plan.content(), content)
 
@@ -139,7 +157,7 @@ class _Pipeline:
         reports: list[TaskReport] = []
         state = self._state_files()
         landed = {topic: Landed.of(self.warehouse, topic) for topic in self.topology.source_topics()}
-        exchange = Exchange(self.order)
+        exchange = Exchange(self.order, self.topology, plan.partitions)
         for sub in self.topology.sub_topologies:
             descriptions = [
                 description
@@ -174,7 +192,7 @@ class _Pipeline:
         number = len(queues)
         for place, table in enumerate(sub.globals):
             queues += [
-                self._landed_queue(plan, number + place, landed[table.topic], p)
+                self._landed_queue(plan, number + place, landed[table.topic], p, is_global=True)
                 for p in range(len(landed[table.topic].ends))
             ]
         if not any(queue.has_rows for queue in queues):
@@ -204,16 +222,26 @@ class _Pipeline:
         cut = plan.cut_from.get(landed.topic, {})
         return tuple(landed.slice(p, 0, cut.get(p, 0)) for p in landed.ends)
 
-    def _landed_queue(self, plan: Plan, source: int, landed: Landed, partition: int) -> Queue:
+    def _landed_queue(
+        self, plan: Plan, source: int, landed: Landed, partition: int, *, is_global: bool = False
+    ) -> Queue:
         p = str(partition)
         begin, end = (cut.get(landed.topic, {}).get(p, 0) for cut in (plan.cut_from, plan.cut_to))
         if p not in landed.ends:  # topics that are not joined may have fewer partitions than there are tasks
-            return Queue(source, landed.slice(p, 0, 0))
-        beyond = NO_MORE
+            return Queue(source, landed.slice(p, 0, 0), is_global=is_global)
+        beyond, is_moment = NO_MORE, False
         if len(self.topology.source_topics()) > 1 and self.order == "time":
             rest = landed.slice(p, end, landed.ends[p]).times()
-            beyond = int(rest["timestamp"][0].as_py()) if len(rest) else NO_MORE
-        return Queue(source, landed.slice(p, begin, end), beyond_ms=beyond)
+            beyond, is_moment = plan.beyond(landed, p, rest)
+        queue = Queue(source, landed.slice(p, begin, end), beyond_ms=beyond, is_global=is_global)
+        if is_global:
+            return queue
+        return replaced(
+            queue,
+            recorded=plan.recorded(landed, p),
+            beyond_is_moment=is_moment,
+            before=self.planner.reached(plan, landed.topic, p),
+        )
 
     def _imported(self, sub: SubTopology, partition: int, state: dict[str, list[DataFile]]) -> dict[str, ImportedStore]:
         """Stores of earlier parts of the sub-topology that nodes of this one look into."""
@@ -303,9 +331,20 @@ class _Pipeline:
             "tape_times": self.planner.tape_times(plan),
             "lateness": total_lateness(reports),
             "operators": total_numbers(reports),
+            **self._recorded(plan, reports),
             "seconds": seconds | task_seconds(reports),
             "rss_bytes_max": max((report.rss_bytes for report in reports), default=0),
         }
+
+
+    def _recorded(self, plan: Plan, reports: list[TaskReport]) -> dict[str, Any]:
+        """What the done row says of recorded times; nothing where there are none."""
+        found: dict[str, Any] = {}
+        if recorded_to := self.previous.get("recorded_to", {}) | plan.recorded_to:
+            found["recorded_to"] = recorded_to
+        if moments := sum(report.moments for report in reports):
+            found["moments"] = moments
+        return found | ({"flushed": True} if plan.flushes else {})
 
 
 def _of_partition(files: list[DataFile], partition: int) -> tuple[DataFile, ...]:

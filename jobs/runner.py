@@ -14,6 +14,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from jobs.arrivals import LANDED, MOMENT_SEQUENCES
+from jobs.moments import Moment, Told
 from jobs.stored_rows import global_contents, load_rows
 from jobs.tape import Slice
 from jobs.task import Result, Task, empty_input, with_sends
@@ -98,6 +100,10 @@ class TaskReport:
     pieces: dict[str, dict[str, str]]
     seconds: dict[str, float]
     rss_bytes: int = 0
+    told: list[tuple[str, Told]] = field(default_factory=list)
+    """Recorded times that it passes on, by repartition topic or exported node."""
+    moments: int = 0
+    """Recorded times that it took."""
 
 
 class Runner(Protocol):
@@ -151,6 +157,7 @@ class _TaskRun:
     files: dict[str, TaskFile] = field(default_factory=dict)
     pieces: dict[tuple[str, int], pq.ParquetWriter] = field(default_factory=dict)
     piece_paths: dict[str, dict[str, str]] = field(default_factory=dict)
+    told: list[tuple[str, Told]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         d = self.description
@@ -168,9 +175,11 @@ class _TaskRun:
         tape = self._tape(task)
         for chunk, places in tape.chunks(task.chunk_records):
             self.watch.lap("read")
-            result = task.process(chunk)
+            result, told = task.advance(chunk) if isinstance(chunk, Moment) else (task.process(chunk), None)
             self.watch.lap("compute")
             self._write(result, places)
+            if told is not None:
+                self._tell(told, places)
             self.watch.lap("write")
         self._write_repartitions(tape)
         for store, operator in task.stores.items():
@@ -207,7 +216,7 @@ class _TaskRun:
         d = self.description
         return TaskTape(
             d.queues,
-            len(task.sources),
+            task.source_names,
             d.order,
             self.sub.id,
             d.partition,
@@ -220,6 +229,7 @@ class _TaskRun:
                 for number, source in enumerate(self.sub.sources)
                 if isinstance(source, RepartitionNode)
             },
+            told={name: dict(times) for name, times in d.before.get("told", {}).items()},
         )
 
     # --- out -------------------------------------------------------------------------------------------------
@@ -293,6 +303,18 @@ class _TaskRun:
                 self.piece_paths.setdefault(name, {})[str(target)] = path
             self.pieces[name, target].write_table(rows.filter(pa.array(targets == target)))
 
+    def _tell(self, told: dict[str, int], places: Places) -> None:
+        """Pass a recorded time on, behind all that it caused here."""
+        own = [node.topic for node in self.sub.repartitions if not node.is_ours]
+        for name, time_ms in told.items():
+            found = places.of(np.zeros(1, np.int64), deeper=int(name in own))
+            if self.description.order == "arrival":
+                found["cause_number"] = found["cause_number"] - 1
+                found["cause_depth"] = (LANDED - found["cause_number"]) * MOMENT_SEQUENCES
+            place = tuple(int(found[column][0]) for column in PLACE_COLUMNS)
+            self.told.append((name, Told(self.description.partition, time_ms, place, self.sent)))
+        self.sent += 1
+
     def _report(self, task: Task, tape: TaskTape) -> TaskReport:
         for writer in self.pieces.values():
             writer.close()
@@ -308,6 +330,7 @@ class _TaskRun:
                 "next_offsets": self.next_offsets,
                 "tape_position": tape.position,
                 "heap": tape.heap,
+                **({"told": tape.told} if tape.told else {}),
                 "row_keys": {store: list(operator.row_key) for store, operator in task.stores.items()},
             },
             counts=asdict(task.counts),
@@ -316,6 +339,8 @@ class _TaskRun:
             operators=task.metrics(),
             files={table: [file.to_dict()] for table, file in closed.items() if file is not None},
             pieces=self.piece_paths,
+            told=self.told,
+            moments=task.moments,
             seconds=self.watch.seconds,
             rss_bytes=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
         )

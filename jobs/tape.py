@@ -35,6 +35,11 @@ class Slice:
     def from_dict(cls, fields: dict[str, Any]) -> "Slice":
         return cls(**{**fields, "files": tuple(DataFile.from_dict(file) for file in fields["files"])})
 
+    def part(self, begin: int, end: int) -> "Slice":
+        """What of it is in ``[begin, end)``."""
+        begin, end = max(begin, self.begin), min(end, self.end)
+        return slice_of(self.path, self.files, self.files[0].partition if self.files else 0, begin, end)
+
     def chunks(self, records: int) -> Iterator[pa.Table]:
         """Chunks of about ``records`` rows with the columns a task reads, and those of OPTIONAL_COLUMNS that the table
         has. Raises LandingError when offsets do not rise.

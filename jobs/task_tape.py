@@ -15,10 +15,15 @@ import pyarrow.parquet as pq
 
 from jobs.arrivals import LANDED
 from jobs.kernels.queues import NO_MORE, merge_queues
+from jobs.moment_places import BEFORE_ALL, doubled, moment_numbers, parts, with_moments
+from jobs.moments import NOWHERE, Moment, Reached, Told
+from jobs.recorded_time import Recorded
+from jobs.source_clock import SourceClock
 from jobs.tape import Slice
 from jobs.task_tables import Input, integers
 from state.errors import LandingError
 from state.tables import open_filesystem
+from state.times import NO_TIMESTAMP_MS
 
 PLACE_COLUMNS = ("cause_time_ms", "cause_sub", "cause_partition", "cause_offset", "cause_depth", "cause_number")
 """Time of the tape (or arrival), sub-topology, partition and position of the landed record; how many repartitions lie
@@ -36,10 +41,16 @@ class Pieces:
     paths: tuple[str, ...]
     numbers: tuple[int, ...] = ()
     sequences: tuple[np.ndarray, ...] = ()
+    senders: tuple[int, ...] = ()
+    """By path, partition of the task that wrote it."""
+    told: tuple[Told, ...] = ()
+    """Recorded times that the writers passed on."""
+    writers: tuple[int, ...] = ()
+    """Partitions of all tasks that write for the source, whether they ran or not."""
 
-    def read(self, order: str) -> pa.Table:
-        """Rows in the order of causes, with PLACE_COLUMNS."""
-        tables = []
+    def read(self, order: str, nothing: pa.Table) -> pa.Table:
+        """Rows in the order of causes, with PLACE_COLUMNS, what writers passed on among them. ``nothing``: no rows."""
+        tables = [nothing] if self.told else []
         for place, path in enumerate(self.paths):
             filesystem, root = open_filesystem(path)
             table = pq.read_table(root, filesystem=filesystem)
@@ -49,9 +60,16 @@ class Pieces:
                     table.column_names.index("cause_number"), "cause_number", pa.array(numbers)
                 ).set_column(table.column_names.index("cause_depth"), "cause_depth", pa.array(self.sequences[place]))
             tables.append(table)
-        rows = pa.concat_tables(tables).combine_chunks()
-        keys = [rows[name].to_numpy() for name in PLACE_COLUMNS[:5]]
-        return rows.take(pa.array(np.lexsort((rows["send"].to_numpy(), *keys[::-1]))))
+        rows = pa.concat_tables(tables, promote_options="default").combine_chunks()
+        sender = np.repeat(np.array(self.senders, np.int64), [len(table) for table in tables[-len(self.paths) :]])
+        if self.told:
+            sender = np.concatenate([sender, [told.writer for told in self.told]])
+            places = zip(*(told.place for told in self.told), strict=True)
+            given = dict(zip(PLACE_COLUMNS, places, strict=True)) | {"send": [told.send for told in self.told]}
+            rows = with_moments(rows, np.full(len(self.told), len(rows)), given)
+        keys = [rows["send"].to_numpy(), *([sender] if order == "time" else [])]
+        keys += [rows[name].to_numpy() for name in reversed(PLACE_COLUMNS[:5])]
+        return rows.take(pa.array(np.lexsort(keys))).combine_chunks()
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +82,14 @@ class Queue:
     inlined: bool = False
     """Pieces that are taken as part of the record that sent them."""
     beyond_ms: int = NO_MORE
-    """Time of the next landed record after the slice."""
+    """Time of the next landed record after the slice, or of a recorded time plus one."""
+    beyond_is_moment: bool = False
+    recorded: tuple[Recorded, ...] = ()
+    """Recorded times that are taken with the slice, in order."""
+    is_global: bool = False
+    """Of a global table, which recorded times do not reach."""
+    before: Reached = NOWHERE
+    """What was recorded of the partition, and what its tape had reached, in the increments before."""
 
     @property
     def size(self) -> int:
@@ -76,7 +101,15 @@ class Queue:
     @property
     def has_rows(self) -> bool:
         """Whether there may be anything to read."""
-        return bool(self.slice.files) if self.slice is not None else self.pieces is not None and bool(self.pieces.paths)
+        if self.slice is not None:
+            return bool(self.slice.files or self.recorded)
+        return self.pieces is not None and bool(self.pieces.paths or self.pieces.told)
+
+    @property
+    def has_moments(self) -> bool:
+        """Whether the order of its rows depends on recorded times."""
+        told = self.pieces is not None and bool(self.pieces.told)
+        return told or bool(self.recorded) or self.beyond_is_moment or self.before.recorded_ms >= 0
 
 
 @dataclass
@@ -100,7 +133,8 @@ class TaskTape:
     """``heap``: queue numbers as the increment before left them, or None; written when all chunks were taken."""
 
     queues: Sequence[Queue]
-    sources: int
+    names: Sequence[str]
+    """Of the task's sources."""
     order: str
     sub_topology: int
     partition: int
@@ -113,16 +147,32 @@ class TaskTape:
     """By source that is a repartition table: the offset of its next row."""
     fixed: dict[int, pa.Table] = field(default_factory=dict)
     """Rows of repartition tables with their offsets, by source: an order written down once, for ever."""
+    told: dict[str, dict[str, int]] = field(default_factory=dict)
+    """By source that other tasks write, and partition of the task: the time that it passed on last."""
 
-    def chunks(self, records: int) -> Iterator[tuple[Input, Places]]:
-        """Chunks of about ``records`` rows."""
+    def __post_init__(self) -> None:
+        self._clock = SourceClock(self.queues, self.names, self.order, self.told)
+
+    def chunks(self, records: int) -> Iterator[tuple[Input | Moment, Places]]:
+        """Chunks of about ``records`` rows, and moments at which stream time moves on, each with one place."""
         (first, *more) = self.queues
-        if not more and first.slice is not None and self.order == "time" and self.sources == 1:
-            yield from self._single(first.slice, records)
+        if not more and first.slice is not None and self.order == "time" and len(self.names) == 1:
+            yield from self._single(first, first.slice, records)
             return
         yield from self._merged(records)
 
-    def _single(self, slice_: Slice, records: int) -> Iterator[tuple[Input, Places]]:
+    def _single(self, queue: Queue, slice_: Slice, records: int) -> Iterator[tuple[Input | Moment, Places]]:
+        for number, recorded in enumerate(queue.recorded):
+            yield from self._records(slice_.part(slice_.begin, recorded.before_offset), records)
+            before_ms, self.tape_time_ms = self.tape_time_ms, max(self.tape_time_ms, recorded.time_ms + 1)
+            places = self._landed(np.array([self.tape_time_ms]), np.array([recorded.before_offset]))
+            if self.tape_time_ms > before_ms:
+                places.columns["cause_sub"] = np.full(1, BEFORE_ALL, np.int64)
+            yield self._clock.move(0, number, np.zeros(0, np.int64), ()), places
+            slice_ = slice_.part(recorded.before_offset, slice_.end)
+        yield from self._records(slice_, records)
+
+    def _records(self, slice_: Slice, records: int) -> Iterator[tuple[Input, Places]]:
         for table in slice_.chunks(records):
             n = len(table)
             times = np.maximum.accumulate(np.concatenate([[self.tape_time_ms], integers(table, "timestamp", -1)]))[1:]
@@ -147,13 +197,13 @@ class TaskTape:
             np.zeros(n, np.int64),
         )
 
-    def _merged(self, records: int) -> Iterator[tuple[Input, Places]]:
+    def _merged(self, records: int) -> Iterator[tuple[Input | Moment, Places]]:
         tables = [self._table(queue) for queue in self.queues]
         which, row = self._by_arrival(tables) if self.order == "arrival" else self._by_time(tables)
         source_of = np.array([queue.source for queue in self.queues], np.int16)
         source = source_of[which] if len(which) else np.zeros(0, np.int16)
         wholes, starts = [], np.zeros(len(self.queues), np.int64)
-        for number in range(self.sources):
+        for number in range(len(self.names)):
             mine = [place for place, queue in enumerate(self.queues) if queue.source == number]
             for place, start in zip(mine, np.cumsum([0, *(len(tables[place]) for place in mine)])[:-1], strict=True):
                 starts[place] = start
@@ -161,36 +211,55 @@ class TaskTape:
             wholes.append(pa.concat_tables(whole, promote_options="default").combine_chunks() if whole else None)
         rows = starts[which] + row if len(which) else row
         places, send = self._places(tables, which, row), self._sends(tables)[starts_of(tables)[which] + row]
-        for begin in range(0, len(source), records):
-            part = slice(begin, begin + records)
+        moment = np.concatenate([moment_numbers(table) for table in tables])[starts_of(tables)[which] + row]
+        for begin, end in parts(moment >= 0, records):
+            part = slice(begin, end)
+            here = Places({name: column[part] for name, column in places.items()}, send[part])
+            if moment[begin] >= 0:
+                yield self._clock.move(int(which[begin]), int(moment[begin]), which[:begin], tables), here
+                continue
             pieces = tuple(
                 self.empty[number] if whole is None else whole.take(pa.array(rows[part][source[part] == number]))
                 for number, whole in enumerate(wholes)
             )
-            yield (
-                Input(source[part], pieces),
-                Places({name: column[part] for name, column in places.items()}, send[part]),
-            )
+            yield Input(source[part], pieces), here
 
     def _table(self, queue: Queue) -> pa.Table:
+        """Rows of a queue in their order, moments among them."""
         if not queue.has_rows:
             return self._nothing(queue)
         if queue.pieces is not None:
-            rows = queue.pieces.read(self.order)
-            if queue.source in self.next_offset:
-                first = self.next_offset[queue.source]
-                rows = rows.append_column("offset", pa.array(np.arange(first, first + len(rows))))
-                self.next_offset[queue.source], self.fixed[queue.source] = first + len(rows), rows
-            return rows
+            nothing = self._nothing(queue)
+            nothing = nothing.drop_columns(["offset"]) if queue.source in self.next_offset else nothing
+            return self._offset(queue, queue.pieces.read(self.order, nothing))
         assert queue.slice is not None
         found = list(queue.slice.chunks(1 << 20))
         table = pa.concat_tables(found, promote_options="default").combine_chunks() if found else self._nothing(queue)
-        if self.order == "arrival" and ("arrival" not in table.column_names or table["arrival"].null_count):
+        if self.order == "arrival" and (
+            "arrival" not in table.column_names
+            or table["arrival"].null_count
+            or any(recorded.arrival is None for recorded in queue.recorded)
+        ):
             raise LandingError(
                 queue.slice.path, 'a column "arrival" with a number for every record', "none",
                 'land the records with their arrival, or replay with order="time"',
             )  # fmt: skip
-        return table
+        if not queue.recorded:
+            return table
+        at = np.searchsorted(table["offset"].to_numpy(), [recorded.before_offset for recorded in queue.recorded])
+        times, arrivals = zip(*((each.time_ms + 1, each.arrival) for each in queue.recorded), strict=True)
+        return with_moments(table, at, {"timestamp": times, "arrival": arrivals})
+
+    def _offset(self, queue: Queue, rows: pa.Table) -> pa.Table:
+        """Rows of a repartition table with their offsets; what is passed on has none."""
+        if queue.source not in self.next_offset:
+            return rows
+        is_record = moment_numbers(rows) < 0
+        first = self.next_offset[queue.source]
+        self.next_offset[queue.source] = first + int(is_record.sum())
+        rows = rows.append_column("offset", pa.array(first + np.cumsum(is_record) - 1))
+        self.fixed[queue.source] = rows.filter(pa.array(is_record)) if not is_record.all() else rows
+        return rows
 
     def _nothing(self, queue: Queue) -> pa.Table:
         none = pa.array([], pa.int64())
@@ -233,11 +302,24 @@ class TaskTape:
             integers(table, "timestamp" if queue.slice is not None else "cause_time_ms", -1)
             for queue, table in zip(self.queues, tables, strict=True)
         ]
-        heap = np.array(self.heap or [], np.int64)
         beyond = np.array([queue.beyond_ms for queue in self.queues], np.int64)
-        which, row, after = merge_queues(times, beyond, heap)
+        if any(queue.has_moments for queue in self.queues):
+            ends = zip(self.queues, tables, times, strict=True)
+            times, after = zip(*(self._places_in_heap(*each) for each in ends), strict=True)
+            beyond = np.array(after, np.int64)
+        which, row, after = merge_queues(list(times), beyond, np.array(self.heap or [], np.int64))
         self.heap = after.tolist()
         return which, row
+
+    @staticmethod
+    def _places_in_heap(queue: Queue, table: pa.Table, times: np.ndarray) -> tuple[np.ndarray, int]:
+        """Doubled times of the queue's heads (jobs/moment_places.py), and of the one after them."""
+        if queue.pieces is not None:
+            return 2 * times - (integers(table, "cause_sub", 0) == BEFORE_ALL), NO_MORE
+        lowest = 2 * (queue.before.recorded_ms + 1) if queue.before.recorded_ms >= 0 else 2 * NO_TIMESTAMP_MS
+        places, floors = doubled(times, moment_numbers(table) >= 0, lowest)
+        after = 2 * queue.beyond_ms - queue.beyond_is_moment if queue.beyond_ms != NO_MORE else NO_MORE
+        return places, max(after, int(floors[-1]) if len(floors) else lowest)
 
     def _by_cause(self, tables: list[pa.Table]) -> tuple[np.ndarray, np.ndarray]:
         which, row = rows_of(tables)
@@ -247,7 +329,7 @@ class TaskTape:
 
     def _places(self, tables: list[pa.Table], which: np.ndarray, row: np.ndarray) -> dict[str, np.ndarray]:
         """Landed rows have their own place on this tape, others that of what caused them."""
-        n = len(which)
+        n, is_moment = len(which), np.zeros(len(which), np.bool_)
         position = np.arange(self.position, self.position + n)
         self.position += n
         places = {name: np.full(n, -1, np.int64) for name in PLACE_COLUMNS}
@@ -255,7 +337,7 @@ class TaskTape:
         for place, (queue, table) in enumerate(zip(self.queues, tables, strict=True)):
             rows = np.flatnonzero(which == place)
             if queue.slice is not None:
-                landed[rows] = True
+                landed[rows], is_moment[rows] = True, moment_numbers(table)[row[rows]] >= 0
                 name = "arrival" if self.order == "arrival" else "timestamp"
                 places["cause_time_ms"][rows] = integers(table, name, -1)[row[rows]]
             else:
@@ -265,10 +347,11 @@ class TaskTape:
             for name in PLACE_COLUMNS[1:]:
                 places[name][landed] = {"cause_number": LANDED}.get(name, 0)
             return places
-        running = np.maximum.accumulate(np.concatenate([[self.tape_time_ms], places["cause_time_ms"]]))[1:]
-        self.tape_time_ms = int(running[-1]) if n else self.tape_time_ms
+        seen = np.maximum.accumulate(np.concatenate([[self.tape_time_ms], places["cause_time_ms"]]))
+        self.tape_time_ms, running = int(seen[-1]), seen[1:]
+        is_first = is_moment & (running > seen[:-1])
         own = {"cause_time_ms": running, "cause_offset": position, "cause_number": np.full(n, LANDED),
-               "cause_sub": np.full(n, self.sub_topology), "cause_partition": np.full(n, self.partition),
+               "cause_sub": np.where(is_first, BEFORE_ALL, self.sub_topology), "cause_partition": np.full(n, self.partition),
                "cause_depth": np.zeros(n, np.int64)}  # fmt: skip
         for name in PLACE_COLUMNS:
             places[name][landed] = own[name][landed]

@@ -66,7 +66,7 @@ class SessionAggregate(ListedAggregate):
         end = self.slots.end[live]
         is_hidden = end <= self.slots.observed_stream_time_ms - self.retention_ms
         if self.final is not None:
-            is_gone = end < self._kept_from(np.array([self.slots.observed_stream_time_ms]))[0]
+            is_gone = end < self._visible_at(np.array([self.slots.observed_stream_time_ms]))[0]
             is_hidden &= is_gone | (end <= self.final.emitted)
         return live[is_hidden]
 
@@ -108,9 +108,9 @@ class SessionAggregate(ListedAggregate):
     def _visible_from(self) -> np.ndarray:
         """The newest record is never late, so the store's time is the operator's."""
         assert self.final is not None
-        return self._kept_from(self.final.stream_time_ms)
+        return self._visible_at(self.final.stream_time_ms)
 
-    def _kept_from(self, store_time_ms: np.ndarray) -> np.ndarray:
+    def _visible_at(self, store_time_ms: np.ndarray) -> np.ndarray:
         """The first session end that the store has at each of the times."""
         limit = store_time_ms - self.retention_ms
         if self.segment_ms == 0:
