@@ -20,15 +20,22 @@ MOMENT = "moment"
 """Column of a queue's rows: number of the moment that a row is, null for a record."""
 
 
-def doubled(time_ms: np.ndarray, is_moment: np.ndarray, floor: int) -> tuple[np.ndarray, np.ndarray]:
-    """Places of the rows of one queue, in its order, and after every one of them where the queue cannot come back to.
-
-    ``time_ms``: of a moment the recorded time plus one; ``floor``: where the queue cannot come back to before.
+def doubled(time_ms: np.ndarray, is_moment: np.ndarray, lowest: int) -> np.ndarray:
+    """Places of the rows of one queue, in its order. ``time_ms``: of a moment the recorded time plus one; ``lowest``:
+    no row is before it.
     """
-    own = np.where(is_moment, 2 * time_ms - 1, 2 * time_ms)
-    floors = np.maximum.accumulate(np.concatenate([[floor], np.where(is_moment, 2 * time_ms, floor)]))
-    places: np.ndarray = np.maximum(own, floors[:-1])
-    return places, floors[1:]
+    floors = np.maximum.accumulate(np.concatenate([[lowest], np.where(is_moment, 2 * time_ms, lowest)]))
+    places: np.ndarray = np.maximum(2 * time_ms - is_moment, floors[:-1])
+    return places
+
+
+def in_heap(places: np.ndarray, own: np.ndarray, queue: int, queues: int) -> np.ndarray:
+    """Numbers by which heads of ``queues`` queues are compared: as ``places``, but recorded times of one place, and the
+    records that one holds back (whose ``own`` place is before it), go by their queues, so that no tie depends on what
+    was in the heap before.
+    """
+    behind = np.where(places % 2 == 1, queue - queues, np.where(own < places, queue - 2 * queues, 0))
+    return 2 * queues * places + behind
 
 
 def numbered(offset: np.ndarray, recorded: Sequence[Recorded]) -> tuple[np.ndarray, np.ndarray]:

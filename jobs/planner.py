@@ -270,8 +270,7 @@ class Planner:
             place = column("arrival", [landed.arrival(each) for each in recorded])
         else:
             time_ms = column("timestamp", [each.time_ms + 1 for each in recorded])
-            places, _ = doubled(time_ms, is_moment, 2 * self._tape_time(landed.topic, p))
-            place = np.maximum.accumulate(places)
+            place = np.maximum.accumulate(doubled(time_ms, is_moment, 2 * self._tape_time(landed.topic, p)))
         return place, offsets, np.where(is_moment, taken + number, -1)
 
     def _tape_time(self, topic: str, partition: str) -> int:

@@ -7,7 +7,7 @@ there.
 
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import replace as replaced
+from dataclasses import replace
 from typing import Any
 
 from pyarrow import fs
@@ -236,7 +236,7 @@ class _Pipeline:
         queue = Queue(source, landed.slice(p, begin, end), beyond_ms=beyond, is_global=is_global)
         if is_global:
             return queue
-        return replaced(
+        return replace(
             queue,
             recorded=plan.recorded(landed, p),
             beyond_is_moment=is_moment,

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 from jobs.arrivals import LANDED
 from jobs.kernels.queues import NO_MORE, merge_queues
-from jobs.moment_places import BEFORE_ALL, doubled, moment_numbers, parts, with_moments
+from jobs.moment_places import BEFORE_ALL, doubled, in_heap, moment_numbers, parts, with_moments
 from jobs.moments import NOWHERE, Moment, Reached, Told
 from jobs.recorded_time import Recorded
 from jobs.source_clock import SourceClock
@@ -104,6 +104,11 @@ class Queue:
         if self.slice is not None:
             return bool(self.slice.files or self.recorded)
         return self.pieces is not None and bool(self.pieces.paths or self.pieces.told)
+
+    @property
+    def lowest(self) -> int:
+        """Place behind all that was recorded before (jobs/moment_places.py)."""
+        return 2 * (self.before.recorded_ms + 1) if self.before.recorded_ms >= 0 else 2 * NO_TIMESTAMP_MS
 
     @property
     def has_moments(self) -> bool:
@@ -258,7 +263,8 @@ class TaskTape:
         first = self.next_offset[queue.source]
         self.next_offset[queue.source] = first + int(is_record.sum())
         rows = rows.append_column("offset", pa.array(first + np.cumsum(is_record) - 1))
-        self.fixed[queue.source] = rows.filter(pa.array(is_record)) if not is_record.all() else rows
+        if is_record.any():
+            self.fixed[queue.source] = rows.filter(pa.array(is_record))
         return rows
 
     def _nothing(self, queue: Queue) -> pa.Table:
@@ -304,22 +310,24 @@ class TaskTape:
         ]
         beyond = np.array([queue.beyond_ms for queue in self.queues], np.int64)
         if any(queue.has_moments for queue in self.queues):
-            ends = zip(self.queues, tables, times, strict=True)
-            times, after = zip(*(self._places_in_heap(*each) for each in ends), strict=True)
-            beyond = np.array(after, np.int64)
-        which, row, after = merge_queues(list(times), beyond, np.array(self.heap or [], np.int64))
+            heads = [self._heads(number, times[number], table) for number, table in enumerate(tables)]
+            times, beyond = [head[:-1] for head in heads], np.array([head[-1] for head in heads])
+        which, row, after = merge_queues(times, beyond, np.array(self.heap or [], np.int64))
         self.heap = after.tolist()
         return which, row
 
-    @staticmethod
-    def _places_in_heap(queue: Queue, table: pa.Table, times: np.ndarray) -> tuple[np.ndarray, int]:
-        """Doubled times of the queue's heads (jobs/moment_places.py), and of the one after them."""
-        if queue.pieces is not None:
-            return 2 * times - (integers(table, "cause_sub", 0) == BEFORE_ALL), NO_MORE
-        lowest = 2 * (queue.before.recorded_ms + 1) if queue.before.recorded_ms >= 0 else 2 * NO_TIMESTAMP_MS
-        places, floors = doubled(times, moment_numbers(table) >= 0, lowest)
-        after = 2 * queue.beyond_ms - queue.beyond_is_moment if queue.beyond_ms != NO_MORE else NO_MORE
-        return places, max(after, int(floors[-1]) if len(floors) else lowest)
+    def _heads(self, number: int, times: np.ndarray, table: pa.Table) -> np.ndarray:
+        """Of a queue's rows, and of the one behind them, the numbers by which heads are compared."""
+        queue, queues = self.queues[number], len(self.queues)
+        if queue.slice is None:
+            places = 2 * times - (integers(table, "cause_sub", 0) == BEFORE_ALL)
+            return np.append(in_heap(places, 2 * times, number, queues), NO_MORE)
+        has_beyond = queue.beyond_ms != NO_MORE
+        times = np.append(times, queue.beyond_ms if has_beyond else 0)
+        places = doubled(times, np.append(moment_numbers(table) >= 0, queue.beyond_is_moment), queue.lowest)
+        heads = in_heap(places, 2 * times, number, queues)
+        heads[-1] = heads[-1] if has_beyond else NO_MORE
+        return heads
 
     def _by_cause(self, tables: list[pa.Table]) -> tuple[np.ndarray, np.ndarray]:
         which, row = rows_of(tables)
@@ -329,30 +337,33 @@ class TaskTape:
 
     def _places(self, tables: list[pa.Table], which: np.ndarray, row: np.ndarray) -> dict[str, np.ndarray]:
         """Landed rows have their own place on this tape, others that of what caused them."""
-        n, is_moment = len(which), np.zeros(len(which), np.bool_)
+        n = len(which)
         position = np.arange(self.position, self.position + n)
         self.position += n
         places = {name: np.full(n, -1, np.int64) for name in PLACE_COLUMNS}
-        landed = np.zeros(n, np.bool_)
+        landed, doubled_ms = np.zeros(n, np.bool_), np.zeros(n, np.int64)
         for place, (queue, table) in enumerate(zip(self.queues, tables, strict=True)):
             rows = np.flatnonzero(which == place)
             if queue.slice is not None:
-                landed[rows], is_moment[rows] = True, moment_numbers(table)[row[rows]] >= 0
+                landed[rows] = True
                 name = "arrival" if self.order == "arrival" else "timestamp"
-                places["cause_time_ms"][rows] = integers(table, name, -1)[row[rows]]
+                times = integers(table, name, -1)
+                places["cause_time_ms"][rows] = times[row[rows]]
+                doubled_ms[rows] = doubled(times, moment_numbers(table) >= 0, queue.lowest)[row[rows]]
             else:
                 for name in PLACE_COLUMNS:
                     places[name][rows] = integers(table, name, -1)[row[rows]]
+                doubled_ms[rows] = 2 * places["cause_time_ms"][rows] - (places["cause_sub"][rows] == BEFORE_ALL)
         if self.order == "arrival":
             for name in PLACE_COLUMNS[1:]:
                 places[name][landed] = {"cause_number": LANDED}.get(name, 0)
             return places
-        seen = np.maximum.accumulate(np.concatenate([[self.tape_time_ms], places["cause_time_ms"]]))
-        self.tape_time_ms, running = int(seen[-1]), seen[1:]
-        is_first = is_moment & (running > seen[:-1])
-        own = {"cause_time_ms": running, "cause_offset": position, "cause_number": np.full(n, LANDED),
-               "cause_sub": np.where(is_first, BEFORE_ALL, self.sub_topology), "cause_partition": np.full(n, self.partition),
-               "cause_depth": np.zeros(n, np.int64)}  # fmt: skip
+        running = np.maximum.accumulate(np.concatenate([[2 * self.tape_time_ms], doubled_ms]))[1:]
+        times = (running + 1) // 2
+        self.tape_time_ms = int(times[-1]) if n else self.tape_time_ms
+        own = {"cause_time_ms": times, "cause_offset": position, "cause_number": np.full(n, LANDED),
+               "cause_sub": np.where(running % 2, BEFORE_ALL, self.sub_topology),
+               "cause_partition": np.full(n, self.partition), "cause_depth": np.zeros(n, np.int64)}  # fmt: skip
         for name in PLACE_COLUMNS:
             places[name][landed] = own[name][landed]
         return places
