@@ -65,8 +65,9 @@ class DrivenTime:
         sources = {}
         for number, source in enumerate(task.sources):
             recorded_ms = self._recorded.get((task.sub_topology.id, number), NO_TIMESTAMP_MS)
-            is_landed = isinstance(source, SourceNode)
-            reached_ms = self._reached.get(source.topic, UNBOUND_MS) if is_landed else recorded_ms
+            reached_ms = recorded_ms
+            if isinstance(source, SourceNode):
+                reached_ms = self._reached.get(source.topic, UNBOUND_MS)
             if not isinstance(source, GlobalTableNode):
                 sources[number] = Reached(recorded_ms, max(recorded_ms, reached_ms))
         return Moment(waiting.source, sources, waiting.time_ms + 1)

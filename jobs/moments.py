@@ -8,8 +8,8 @@ has reached; a node that holds records back passes on less (``Operator.passes_on
 does not come late below because of it.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,7 +18,7 @@ import pyarrow as pa
 from jobs.meeting import joined_batch, meet
 from jobs.operators import Operator, Place
 from jobs.running import Running
-from jobs.topology.nodes import Node, RepartitionNode, SourceNode
+from jobs.topology.nodes import Node
 from state.keys import NULL_CODE
 from state.records import NO_OFFSET, Batch, Chunk, Values
 from state.times import NO_TIMESTAMP_MS

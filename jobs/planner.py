@@ -57,9 +57,7 @@ class Plan:
 
     def recorded(self, landed: "Landed", partition: str) -> tuple[Recorded, ...]:
         """Recorded times of a partition that the increment takes."""
-        first, after = (
-            cut.get(landed.topic, {}).get(partition, 0) for cut in (self.recorded_from, self.recorded_to)
-        )
+        first, after = (cut.get(landed.topic, {}).get(partition, 0) for cut in (self.recorded_from, self.recorded_to))
         found = landed.recorded.get(partition, ())[first:after]
         end = self.cut_to[landed.topic].get(partition, 0)
         return (*found, Recorded(end, END_OF_TIME_MS, LAST_ARRIVAL)) if self.flushes else found

@@ -84,7 +84,9 @@ def record_idle(
     last = _last(warehouse, topic, clock_ms)
     newest_ms = dict.fromkeys(range(last.content["partitions"]), NO_TIMESTAMP_MS)
     for file in read_files(warehouse.landed(topic), storage_options=warehouse.storage_options):
-        newest_ms[file.partition] = max(newest_ms[file.partition], file.bounds.get("timestamp", (0, NO_TIMESTAMP_MS))[1])
+        newest_ms[file.partition] = max(
+            newest_ms[file.partition], file.bounds.get("timestamp", (0, NO_TIMESTAMP_MS))[1]
+        )
     time_ms = max(newest_ms.values()) - idle_after_ms
     if time_ms < 0 or min(newest_ms.values()) >= time_ms:
         return {}

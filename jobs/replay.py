@@ -336,7 +336,6 @@ class _Pipeline:
             "rss_bytes_max": max((report.rss_bytes for report in reports), default=0),
         }
 
-
     def _recorded(self, plan: Plan, reports: list[TaskReport]) -> dict[str, Any]:
         """What the done row says of recorded times; nothing where there are none."""
         found: dict[str, Any] = {}

@@ -271,7 +271,8 @@ class TopologyTestDriver:
         self, task: Task, chunk: Input | Moment, arrival: np.ndarray, number: np.ndarray, send: np.ndarray
     ) -> bool:
         """False when a record ended the run."""
-        failed, told = None, {}
+        failed = None
+        told: dict[str, int] = {}
         try:
             if isinstance(chunk, Moment):
                 result, told = task.advance(chunk)
@@ -354,4 +355,3 @@ class TopologyTestDriver:
         for row in dead_letters.to_pylist():
             found = {name: row[name] for name in DeadLetter._fields if name != "arrival"}
             self.dead_letters.append(DeadLetter(**found, arrival=int(arrival[row["cause"]])))
-

@@ -4,7 +4,7 @@ Rule: a name that ends in ``_ms`` is an ``int`` of milliseconds. ``"30s"`` exist
 """
 
 import re
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 from state.errors import ConfigError
 
@@ -33,6 +33,22 @@ def duration_ms(duration: Duration, name: str) -> int:
             raise ConfigError(name, "whole milliseconds", repr(duration), "round the timedelta")
         return whole_ms
     return _text_ms(duration, name)
+
+
+def instant_ms(text: str, name: str) -> int:
+    """Milliseconds since 1970 of a time as ISO 8601 (without a zone: UTC), or given as milliseconds.
+
+    Raises ConfigError for other text, and for parts of a millisecond.
+    """
+    if text.isascii() and text.isdecimal():
+        return int(text)
+    expected = 'a time such as "2026-01-31T10:00:00Z", or milliseconds since 1970'
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError as error:
+        raise ConfigError(name, expected, repr(text), "correct the text") from error
+    zoned = found if found.tzinfo is not None else found.replace(tzinfo=UTC)
+    return duration_ms(zoned - datetime.fromtimestamp(0, UTC), name)
 
 
 def _text_ms(text: str, name: str) -> int:

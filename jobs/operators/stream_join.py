@@ -107,7 +107,11 @@ class StreamJoin(MultiOperator, StatefulOperator):
 
     def advance(self, moment: Batch, chunk: Chunk) -> Batch:
         rows = np.full((1, 7), NONE, np.int64)
-        rows[:, kernel.SIDE], rows[:, kernel.ROW_TIME], rows[:, kernel.IS_WHOLE] = LEFT, moment.time_ms, kernel.ONLY_TIME
+        rows[:, kernel.SIDE], rows[:, kernel.ROW_TIME], rows[:, kernel.IS_WHOLE] = (
+            LEFT,
+            moment.time_ms,
+            kernel.ONLY_TIME,
+        )
         return self._join(moment, rows, chunk)
 
     def passes_on(self, time_ms: int) -> int:

@@ -1,6 +1,7 @@
 """Laws 2 and 3 with recorded times among the records: any cut, any death, the same tables; and by another pipeline."""
 
 import random
+from itertools import pairwise
 
 import pyarrow as pa
 import pytest
@@ -28,7 +29,7 @@ def land_clicks(warehouse: Warehouse, seed: int, records: int = RECORDS) -> None
     """
     rows, generator = topologies.tape(seed, records), random.Random(seed)
     cuts = [0, *sorted(generator.sample(range(1, records), 3)), records]
-    for first, after in zip(cuts, cuts[1:], strict=False):
+    for first, after in pairwise(cuts):
         plant(warehouse, "clicks", rows[first:after], partitions=topologies.PARTITIONS)
         newest_ms = max(row.timestamp_ms for row in rows[:after])
         for _ in range(2):
@@ -140,9 +141,10 @@ def test_recording_that_dies_is_finished_by_the_next_landing_or_recording(tmp_pa
     def die(*args: object, **options: object) -> None:
         raise Killed
 
-    with monkeypatch.context() as patch, pytest.raises(Killed):
+    with monkeypatch.context() as patch:
         patch.setattr(recorded_time, "commit_files", die)
-        record_time(warehouse, "clicks", 50, partition=1)
+        with pytest.raises(Killed):
+            record_time(warehouse, "clicks", 50, partition=1)
     record_time(warehouse, "clicks", 70, partition=1)
 
     (times,) = recorded_times(warehouse, "clicks", increment=3).values()

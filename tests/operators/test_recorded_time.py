@@ -154,9 +154,7 @@ def test_results_of_one_moment_come_in_the_order_of_windows_and_keys():
 def test_a_python_aggregate_emits_on_close_too():
     def build(stream: KStream, _: KStream) -> Any:
         grouped = stream.group_by_key().windowed_by(TUMBLING).emit_strategy("on_window_close")
-        return grouped.aggregate(
-            initializer=lambda: "", aggregator=lambda key, value, text: text + value, returns=TEXT
-        )
+        return grouped.aggregate(initializer=lambda: "", aggregator=lambda key, value, text: text + value, returns=TEXT)
 
     driven = Driven(build)
     driven.pipe(("a", 3), ("a", 7))
