@@ -140,6 +140,7 @@ def test_every_error_of_the_packages_stands_in_the_tree():
     ("heading", "schema"),
     [
         ("## Landed topic", tables.LANDED_SCHEMA),
+        ("## Recorded time", tables.RECORDED_TIME_SCHEMA),
         ("## Output", tables.output_schema(pa.null(), pa.null(), windowed=True)),
         ("## Repartition", REPARTITION_SCHEMA),
         ("## Dropped", tables.DROPPED_SCHEMA),

@@ -238,6 +238,7 @@ def test_a_recorded_time_and_the_end_of_history_close_windows(run, tmp_path, cli
     assert run("run", SHOP, *where, "--pipeline", "shop", "--local", "--flush-at-end")[0] == 0
     lines = [line.split()[:2] for line in run("books", *where, "--pipeline", "shop")[1].splitlines()[2:]]
     assert lines == [["1", "6"], ["2", "0"], ["all", "6"]]
+    assert run("check", SHOP, *where, "--pipeline", "shop", "--engine", "plain", "--all")[0] == 0
 
 
 def test_landing_records_the_time_of_partitions_that_lag_behind(run, tmp_path):
