@@ -23,8 +23,6 @@ from state.keys import NULL_CODE
 from state.records import NO_OFFSET, Batch, Chunk, Values
 from state.times import NO_TIMESTAMP_MS
 
-END_OF_TIME_MS = 253_402_300_799_999
-"""9999-12-31T23:59:59.999Z: what ``flush_at_end`` advances to. Windows that end later stay open."""
 UNBOUND_MS = 2**62
 """Reached by a source that holds nobody back."""
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from jobs.kernels.queues import NO_MORE
 from jobs.moment_places import doubled, numbered
-from jobs.moments import END_OF_TIME_MS, Reached
+from jobs.moments import Reached
 from jobs.recorded_time import Recorded, RecordedTimes, recorded_times
 from jobs.tape import Slice, slice_of
 from jobs.topology.copartitions import partitions_of
@@ -25,7 +25,7 @@ from state.errors import ConfigError, LandingError
 from state.files import DataFile, read_files
 from state.ledger import Ledger
 from state.tables import Warehouse
-from state.times import NO_TIMESTAMP_MS
+from state.times import END_OF_TIME_MS, NO_TIMESTAMP_MS
 
 Cut = dict[str, dict[str, int]]
 """topic → partition (as text, since it is JSON) → next offset to read."""

@@ -11,6 +11,9 @@ from state.errors import ConfigError
 NO_TIMESTAMP_MS = -1
 """What every observed stream time starts with (Kafka's ConsumerRecord.NO_TIMESTAMP)."""
 
+END_OF_TIME_MS = 253_402_300_799_999
+"""9999-12-31T23:59:59.999Z: what the end of history is advanced to. Windows that end later stay open."""
+
 _UNITS_MS = {"ms": 1, "s": 1_000, "m": 60_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
 _PART = re.compile(r"\s*(\d+)\s*(ms|min|s|m|h|d)")
 

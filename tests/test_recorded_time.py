@@ -7,7 +7,6 @@ import pytest
 
 from jobs.increment_report import IncrementReport
 from jobs.landing import land_records
-from jobs.moments import END_OF_TIME_MS
 from jobs.reading import read_table
 from jobs.recorded_time import record_idle, record_time, recorded_times
 from jobs.replay import replay
@@ -15,6 +14,7 @@ from jobs.runner import LocalRunner
 from jobs.topology import Consumed, Serde, StreamsBuilder, Suppressed, TimeWindows, Topology
 from state.errors import ConfigError, LedgerError
 from state.tables import Warehouse
+from state.times import END_OF_TIME_MS
 from tests.planted import Landed, plant
 
 TEXT = Serde.string()
