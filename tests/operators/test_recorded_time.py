@@ -1,10 +1,14 @@
 """What each operator forwards when its stream time is moved on without a record, worked out by hand."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
 import pytest
 
+from jobs.operators.views import build_view
 from jobs.processing import Processor, PunctuationType
 from jobs.test_driver import TopologyTestDriver
 from jobs.topology import (
@@ -19,6 +23,8 @@ from jobs.topology import (
     Suppressed,
     TimeWindows,
 )
+from state.keys import Keys
+from state.records import Batch, Values
 
 TEXT = Serde.string()
 TEXTS = Consumed(TEXT, TEXT)
@@ -311,3 +317,43 @@ def test_a_recorded_time_is_no_record():
 
     assert arrivals == [3]
     assert driven.driver.metrics()["record-lateness-max"] == 0
+
+
+# --- views -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("reached_ms", "is_held"), [(24, True), (25, False)])
+def test_a_view_of_a_suppressed_table_forgets_what_left_in_silence_because_of_a_moment(reached_ms, is_held):
+    """The entry of window [10, 20), grace 5, replaced the value 7."""
+    builder = StreamsBuilder()
+    counts = builder.stream("S", TEXTS).group_by_key().windowed_by(TUMBLING).count(Materialized.as_("counts"))
+    counts.suppress(Suppressed.until_window_closes(name="final")).to("out")
+    keys = Keys(TEXT)
+    view = build_view(builder.build().graph, "final", keys)
+    row = {"key": ["a"], "window_start_ms": [10], "window_end_ms": [20], "prior": [7], "record_time_ms": [12]}
+    view.resume({"final": pa.table(row)})
+    nobody = replace(_asking(keys, 1).take(np.zeros(0, np.int64)), value=Values(pa.array([], pa.int64())))
+    nobody = replace(nobody, old=nobody.value, old_valid=nobody.valid)
+    seen = dict.fromkeys(view.wants, nobody)
+
+    view.feed(seen)
+    view.advance({"final": reached_ms})
+    view.settle()
+    view.feed(seen)
+    found = view.get(_asking(keys, 1), keys.intern(pa.array([b"a"])))
+
+    assert (found.value.to_pylist(), found.valid.tolist()) == (([7], [True]) if is_held else ([None], [False]))
+
+
+def _asking(keys: Keys, n: int) -> Batch:
+    """Rows that ask for the window [10, 20) of "a"."""
+    return Batch(
+        cause=np.zeros(n, np.int32),
+        key=keys.intern(pa.array([b"a"] * n, pa.binary())),
+        keys=keys,
+        time_ms=np.full(n, 30),
+        valid=np.ones(n, np.bool_),
+        value=Values(pa.array(["x"] * n)),
+        window_start_ms=np.full(n, 10),
+        window_end_ms=np.full(n, 20),
+    )
