@@ -7,7 +7,7 @@ reads what they write is told when all that the moment caused above has come dow
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from jobs.moments import UNBOUND_MS, Moment, Reached
+from jobs.advances import UNBOUND_MS, Moment, Reached
 from jobs.task import Task
 from jobs.topology.nodes import GlobalTableNode, RepartitionNode, SourceNode
 from state.times import NO_TIMESTAMP_MS

@@ -4,7 +4,7 @@ import numpy as np
 import pyarrow.parquet as pq
 
 from jobs.arrivals import Causes
-from jobs.moments import Told
+from jobs.advances import Told
 from jobs.runner import TaskReport
 from jobs.task_tape import Pieces, Queue
 from jobs.topology.topology import SubTopology, Topology

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from jobs.kernels.queues import NO_MORE
 from jobs.moment_places import doubled, numbered
-from jobs.moments import Reached
+from jobs.advances import Reached
 from jobs.recorded_time import Recorded, RecordedTimes, recorded_times
 from jobs.tape import Slice, slice_of
 from jobs.topology.copartitions import partitions_of

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from jobs.arrivals import LANDED, MOMENT_SEQUENCES
-from jobs.moments import Moment, Told
+from jobs.advances import Moment, Told
 from jobs.stored_rows import global_contents, load_rows
 from jobs.tape import Slice
 from jobs.task import Result, Task, empty_input, with_sends

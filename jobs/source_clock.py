@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from jobs.kernels.queues import NO_MORE
-from jobs.moments import UNBOUND_MS, Moment, Reached
+from jobs.advances import UNBOUND_MS, Moment, Reached
 from state.times import NO_TIMESTAMP_MS
 
 if TYPE_CHECKING:

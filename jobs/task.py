@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from jobs.arrivals import sends
 from jobs.decoding import Decoder
-from jobs.moments import Moment, MomentRun, moment_chunk
+from jobs.advances import Moment, MomentRun, moment_chunk
 from jobs.operators import Clocks, Operator, Place, StatefulOperator, TableView, build
 from jobs.operators.views import build_view
 from jobs.running import Running

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 from jobs.arrivals import LANDED
 from jobs.kernels.queues import NO_MORE, merge_queues
 from jobs.moment_places import BEFORE_ALL, doubled, in_heap, moment_numbers, parts, with_moments
-from jobs.moments import NOWHERE, Moment, Reached, Told
+from jobs.advances import NOWHERE, Moment, Reached, Told
 from jobs.recorded_time import Recorded
 from jobs.source_clock import SourceClock
 from jobs.tape import Slice

@@ -24,7 +24,7 @@ from jobs.driven_records import (
     header_rows,
 )
 from jobs.driven_time import DrivenTime, Waiting
-from jobs.moments import Moment
+from jobs.advances import Moment
 from jobs.store_view import StoreView, store_view
 from jobs.task import Result, Task, empty_input, with_sends
 from jobs.task_tables import Input
