@@ -16,6 +16,7 @@ from state.errors import ConfigError, LedgerError
 from state.files import DataFile, read_files, table_version
 from state.ledger import DONE, PLANNED, Ledger
 from state.tables import PipelineTables, Warehouse
+from state.times import END_OF_TIME_MS
 
 WITNESSES_MAX = 20
 
@@ -91,6 +92,21 @@ class Scope:
             for partition, paths in by_partition.items()
         ]
         return pl.concat(scans)
+
+
+def recorded_times(scope: Scope) -> pl.DataFrame:
+    """Recorded times that the increments up to this one took: topic, partition, time_ms."""
+    found = [pl.DataFrame(schema={"topic": pl.String, "partition": pl.Int32, "time_ms": pl.Int64})]
+    for topic, counts in scope.planned.get("recorded_to", {}).items():
+        path, options = scope.warehouse.recorded_time(topic), scope.warehouse.storage_options
+        rows = scope.scan(path, read_files(path, storage_options=options), ["time_ms", "increment"]).collect()
+        for partition, count in counts.items():
+            mine = rows.filter(pl.col("partition") == int(partition)).sort("increment").head(count)
+            found.append(mine.select(pl.lit(topic).alias("topic"), "partition", "time_ms"))
+    if scope.planned.get("flushes"):
+        ends = [(topic, int(p), END_OF_TIME_MS) for topic, ps in scope.planned["cut_to"].items() for p in ps]
+        found.append(pl.DataFrame(ends, found[0].schema, orient="row"))
+    return pl.concat(found)
 
 
 def open_scope(warehouse: Warehouse, pipeline: str, facts: ReplayFacts, increment: int | None) -> Scope:

@@ -17,8 +17,8 @@ import pyarrow.compute as pc
 from jobs.carried_state import carried, forget_rows
 from jobs.code_record import code_record
 from jobs.reading import read_table
-from jobs.runner import state_schema
 from jobs.stored_rows import newest_rows
+from jobs.table_schemas import state_schema
 from jobs.topology.compatibility import Verdict, Wishes, compare
 from jobs.topology.topology import Topology
 from state.errors import CodeChanged, ConfigError, TaskFailed

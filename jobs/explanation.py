@@ -21,8 +21,8 @@ from jobs.observing import ObservedRun
 from jobs.planner import Landed, Plan
 from jobs.reading import WINDOW
 from jobs.retelling import retell
-from jobs.runner import table_schema
 from jobs.table_parts import parts_of
+from jobs.table_schemas import table_schema
 from jobs.telling import Teller, waits_of
 from jobs.topology.nodes import FlatMapNode, GlobalTableNode, MapNode, SelectKeyNode, SinkNode
 from jobs.topology.topology import Topology

@@ -14,25 +14,24 @@ from typing import Any
 from pyarrow import fs
 
 from jobs.changed_code import CodeChange, Wanted, check_pending, migrated_files, take_over
+from jobs.done_row import done_content
 from jobs.exchange import Exchange
 from jobs.increment_report import (
     IncrementReport,
-    add_books,
     report_of,
-    task_seconds,
-    total_lateness,
-    total_numbers,
 )
 from jobs.kernels.queues import NO_MORE
 from jobs.planner import Landed, Plan, Planner
-from jobs.runner import Runner, TaskDescription, TaskReport, exchange_folder, table_schema
+from jobs.runner import Runner, TaskDescription, TaskReport, exchange_folder
+from jobs.table_schemas import table_schema
 from jobs.tape import Slice
 from jobs.task import compile_kernels, wirings
+from jobs.task_queues import Queue
 from jobs.task_state import ImportedStore
-from jobs.task_tape import Queue
 from jobs.topology.nodes import SourceNode
 from jobs.topology.topology import SubTopology, Topology
 from state.commit import commit_files
+from state.errors import LedgerError
 from state.files import DataFile, oldest_first, read_files
 from state.ledger import Ledger, LedgerRow
 from state.run_cache import StateFile
@@ -54,6 +53,7 @@ def replay(
     increments: int | None = None,
     idle: str = "wait",
     order: str = "time",
+    flush_at_end: bool = False,
     on_step: OnStep = lambda step: None,
     wanted: Wanted | None = None,
 ) -> Iterator[IncrementReport]:
@@ -62,13 +62,16 @@ def replay(
     ``max_records``: cut into increments of at most so many records; ``increments``: stop after so many. An increment
     that a run before this one planned and did not finish is run first. Nothing new: nothing is written.
     ``order``: "time" (Kafka's PartitionGroup over whole topics) or "arrival" (landed records carry their arrival).
+    ``flush_at_end``: history is closed. Nothing waits (``idle`` is "proceed"), and one more increment advances every
+    task to the end of time, so that all windows close; the pipeline takes no records after that.
     ``wanted``: what to do with the state of changed code (migrations, stores with another name). A migration is an
     increment that reads no records, before all others. Raises CodeChanged when the topology is another one than that of
-    the state and cannot go on with it, LedgerConflict when another runner is quicker.
+    the state and cannot go on with it, LedgerError when there are records after a flush, LedgerConflict when another
+    runner is quicker.
     """
     pipeline_run = Pipeline(warehouse, topology, pipeline, runner, order, on_step, wanted)
     left = increments
-    for plan in pipeline_run.plans(max_records, idle):
+    for plan in pipeline_run.plans(max_records, idle, flush_at_end):
         if left is not None and left == 0:
             return
         yield pipeline_run.run(plan)
@@ -99,8 +102,9 @@ class Pipeline:
         self.increment = 0 if last is None else last.increment
         self._is_compiled = False
 
-    def plans(self, max_records: int | None, idle: str) -> Iterator[Plan]:
-        """The unfinished increment, then new ones."""
+    def plans(self, max_records: int | None, idle: str, flush_at_end: bool) -> Iterator[Plan]:
+        """The unfinished increment, then new ones, then the flush."""
+        idle = "proceed" if flush_at_end else idle
         pending = self.ledger.pending()
         self.planner = self._planner(idle)
         if pending is not None:
@@ -111,8 +115,19 @@ class Pipeline:
         if pending is not None or self.code.rewrites:
             self.planner = self._planner(idle)
         for number, plan in enumerate(self.planner.plans(max_records)):
+            self._refuse_after_flush()
             is_first = number == 0 and self.previous is self.code.previous
             yield replace(plan, changes=self.code.changes()) if is_first else plan
+        if flush_at_end and not self.previous.get("flushed"):
+            self.planner = self._planner(idle)
+            yield self.planner.flush()
+
+    def _refuse_after_flush(self) -> None:
+        if self.previous.get("flushed"):
+            raise LedgerError(
+                f"pipeline {self.name!r}", "no records after its history was flushed", "records that landed since",
+                "they would all be late: replay the topics under another pipeline name",
+            )  # fmt: skip
 
     def _migration(self) -> Plan:
         """An increment that reads nothing and rewrites stores."""
@@ -146,10 +161,14 @@ class Pipeline:
             versions = self._commit(plan, reports, rewritten)
         committed = time.perf_counter()
         seconds = {"plan": planned - started, "compute": computed - planned, "commit": committed - computed}
-        content = self._done_content(plan, reports, versions, seconds)
+        tape_times = self.planner.tape_times(plan, self.previous)
+        content = done_content(
+            self.topology, self.code.record, self.previous, plan, reports, versions, tape_times, seconds
+        )
         self.ledger.done(plan.increment, content, written_at_ms=_now_ms())
         self._clear_exchange(plan.increment)
         self.previous, self.increment = content, plan.increment
+        self.planner.previous = content
         self.on_step(f"done {plan.increment}")
         return report_of(plan.increment, plan.content(), content)
 
@@ -181,7 +200,7 @@ class Pipeline:
         reports: list[TaskReport] = []
         state = self._state_files()
         landed = self.planner.landed
-        exchange = Exchange(self.order)
+        exchange = Exchange(self.order, self.topology, plan.partitions)
         for sub in self.topology.sub_topologies:
             descriptions = [
                 description
@@ -216,7 +235,7 @@ class Pipeline:
         number = len(queues)
         for place, table in enumerate(sub.globals):
             queues += [
-                self._landed_queue(plan, number + place, landed[table.topic], p)
+                self._landed_queue(plan, number + place, landed[table.topic], p, is_global=True)
                 for p in range(len(landed[table.topic].ends))
             ]
         if not any(queue.has_rows for queue in queues):
@@ -246,15 +265,25 @@ class Pipeline:
         cut = plan.cut_from.get(landed.topic, {})
         return tuple(landed.slice(p, 0, cut.get(p, 0)) for p in landed.ends)
 
-    def _landed_queue(self, plan: Plan, source: int, landed: Landed, partition: int) -> Queue:
+    def _landed_queue(
+        self, plan: Plan, source: int, landed: Landed, partition: int, *, is_global: bool = False
+    ) -> Queue:
         p = str(partition)
         begin, end = (cut.get(landed.topic, {}).get(p, 0) for cut in (plan.cut_from, plan.cut_to))
         if p not in landed.ends:  # topics that are not joined may have fewer partitions than there are tasks
-            return Queue(source, landed.slice(p, 0, 0))
-        beyond = None
+            return Queue(source, landed.slice(p, 0, 0), is_global=is_global)
+        beyond, is_moment = NO_MORE, False
         if len(self.topology.source_topics()) > 1 and self.order == "time":
-            beyond = landed.slice(p, end, landed.ends[p]).first_time_ms()
-        return Queue(source, landed.slice(p, begin, end), beyond_ms=NO_MORE if beyond is None else beyond)
+            beyond, is_moment = plan.beyond(landed, p, landed.slice(p, end, landed.ends[p]).first())
+        queue = Queue(source, landed.slice(p, begin, end), beyond_ms=beyond, is_global=is_global)
+        if is_global:
+            return queue
+        return replace(
+            queue,
+            recorded=plan.recorded(landed, p),
+            beyond_is_moment=is_moment,
+            before=self.planner.reached(plan, landed.topic, p),
+        )
 
     def _imported(
         self, sub: SubTopology, partition: int, state: dict[str, list[StateFile]]
@@ -324,43 +353,6 @@ class Pipeline:
             if entry.base_name <= newest:
                 with suppress(OSError):
                     filesystem.delete_dir(entry.path)
-
-    # --- report ----------------------------------------------------------------------------------------------
-
-    def _done_content(
-        self, plan: Plan, reports: list[TaskReport], versions: dict[str, int], seconds: dict[str, float]
-    ) -> dict[str, Any]:
-        by_sub = {
-            str(sub.id): add_books([r.counts for r in reports if r.sub_topology == sub.id])
-            for sub in self.topology.sub_topologies
-        }
-        landed = [report.landed for report in reports]
-        files = [
-            (table, DataFile.from_dict(file))
-            for report in reports
-            for table, found in report.files.items()
-            for file in found
-        ]
-        tasks = dict(self.previous.get("tasks", {}))
-        tasks |= {f"{report.sub_topology}_{report.partition}": report.after for report in reports}
-        return {
-            "topology": self.topology.fingerprint,
-            "code": self.code.record,
-            "cut_to": self.previous.get("cut_to", {}) | plan.cut_to,
-            "partitions": plan.partitions,
-            "books": add_books(landed) | {"read": plan.records, "by_sub_topology": by_sub},
-            "outputs": {
-                sink.topic: sum(file.records for table, file in files if table == f"outputs/{sink.topic}")
-                for sink in self.topology.sinks()
-            },
-            "versions": versions,
-            "tasks": tasks,
-            "tape_times": self.planner.tape_times(plan, self.previous),
-            "lateness": total_lateness(reports),
-            "operators": total_numbers(reports),
-            "seconds": seconds | task_seconds(reports),
-            "rss_bytes_max": max((report.rss_bytes for report in reports), default=0),
-        }
 
 
 def _of_partition(files: list[StateFile], partition: int) -> tuple[StateFile, ...]:

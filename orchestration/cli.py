@@ -1,6 +1,7 @@
 """The command `replay`: the same work as Dagster's steps, without Dagster.
 
     replay land clicks --warehouse W --files DIR --timestamp ms --key user
+    replay advance clicks --to 2026-01-01T00:00:00Z --warehouse W
     replay run shop.py:topology --warehouse W --pipeline shop
     replay check shop.py:topology --warehouse W --pipeline shop
     replay books --warehouse W --pipeline shop
@@ -106,6 +107,13 @@ def build_parser() -> argparse.ArgumentParser:
     )
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     _add_land(_command(commands, "land", "land what is new in a topic, from files or from Kafka"))
+    advance = _command(
+        commands,
+        "advance",
+        "record that stream time of a landed topic has reached a time",
+        "orchestration.time_commands",
+    )
+    _add_advance(advance)
     _add_run(_command(commands, "run", "replay what has landed, increment by increment"))
     _add_topology(_command(commands, "describe", "print a topology as Kafka Streams does"))
     _add_check_topology(
@@ -143,6 +151,11 @@ def _add_land(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("topic", help="name of the landed topic")
     _add_warehouse(parser)
     _add_engine(parser)
+    parser.add_argument(
+        "--idle-after",
+        metavar="DURATION",
+        help="record the time of partitions that lag behind the newest record by more, as in 5m (default: never)",
+    )
     source = parser.add_mutually_exclusive_group(required=True)
     source.add_argument("--files", metavar="DIR", help="a directory of files")
     source.add_argument("--kafka", metavar="SERVERS", help="bootstrap servers of a broker")
@@ -163,6 +176,13 @@ def _add_land(parser: argparse.ArgumentParser) -> None:
     kafka.add_argument("--max-records", type=int, metavar="N", help="land at most so many")
 
 
+def _add_advance(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("topic", help="name of the landed topic")
+    _add_warehouse(parser)
+    parser.add_argument("--to", required=True, metavar="TIME", help="ISO 8601 (without a zone: UTC), or milliseconds")
+    parser.add_argument("--partition", type=int, metavar="P", help="this one alone (default: every one)")
+
+
 def _add_run(parser: argparse.ArgumentParser) -> None:
     _add_topology(parser)
     _add_pipeline(parser)
@@ -174,6 +194,9 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
         choices=("wait", "proceed"),
         default="wait",
         help="records that a lagging partition may still have to precede: keep them for later, or take them now",
+    )
+    parser.add_argument(
+        "--flush-at-end", action="store_true", help="history is closed: close all windows; the pipeline ends there"
     )
     _add_code_change(parser)
 

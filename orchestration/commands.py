@@ -13,20 +13,23 @@ import pyarrow.compute as pc
 
 from expectations.verdicts import Verdict, check_increment
 from jobs.increment_report import IncrementReport, report_of
-from jobs.landing import FileSource, KafkaSource, land_files, land_kafka
+from jobs.landing import FileSource, KafkaSource, LandingReport, land_files, land_kafka
 from jobs.reading import count_rows, done_row, read_newest, read_state, read_table
+from jobs.recorded_time import record_idle
 from jobs.replay import replay
 from jobs.runner import LocalRunner, Runner
 from jobs.store_reading import read_store
 from orchestration.facts import replay_facts
 from orchestration.progress import Progress, unread_records
 from orchestration.text_tables import flat_row, text_table
+from orchestration.time_commands import print_recorded
 from orchestration.topology_commands import wanted_of
 from orchestration.topology_files import load_topology
 from state.errors import ConfigError
 from state.ledger import DONE, PLANNED, Ledger
 from state.run_cache import default_cache
 from state.tables import HEADERS, Warehouse
+from state.times import duration_ms
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -49,9 +52,17 @@ def land(options: Namespace) -> int:
         report = land_kafka(_spark(options), warehouse, options.topic, source, max_records=options.max_records)
     else:
         report = land_files(None if options.local else _spark(options), warehouse, options.topic, source)
+    _print_landed(report)
+    if options.idle_after is not None:
+        recorded = record_idle(warehouse, options.topic, duration_ms(options.idle_after, "--idle-after"))
+        print_recorded(options.topic, recorded)
+    return 0
+
+
+def _print_landed(report: LandingReport) -> None:
     if not report.increments:
         print(f"{report.topic}: nothing new")
-        return 0
+        return
     increments = ", ".join(map(str, report.increments))
     print(f"{report.topic}: {report.records:,} records landed in {report.seconds:.1f} s (increment {increments})")
     spans = [
@@ -59,7 +70,6 @@ def land(options: Namespace) -> int:
         for p, end in report.cut_to.items()
     ]
     print(text_table(spans, ["partition", "from", "to", *(["gone"] if report.gaps else [])]))
-    return 0
 
 
 def run(options: Namespace) -> int:
@@ -77,6 +87,7 @@ def run(options: Namespace) -> int:
             max_records=options.max_records,
             increments=options.increments,
             idle=options.idle,
+            flush_at_end=options.flush_at_end,
             on_step=progress.on_step,
             wanted=wanted_of(options),
         ):

@@ -4,6 +4,7 @@ Owns paths and columns, never rows. Rule: all times are BIGINT milliseconds; nob
 
     <warehouse>/landed/<topic>               records as they came, partitioned by `partition`
     <warehouse>/landing/<topic>/ledger       ledger of that topic's landing
+    <warehouse>/landing/<topic>/recorded_time  stream times recorded between its records
     <warehouse>/<pipeline>/outputs/<name>    changelog of an output topic
     <warehouse>/<pipeline>/state/<store>     rows of a store
     <warehouse>/<pipeline>/repartition/<name>  landed-shaped, written by tasks
@@ -34,6 +35,17 @@ LANDED_SCHEMA = pa.schema(
     ]
 )
 """A file holds one partition, in offset order, so that `offset` ranges of a partition's files never overlap."""
+
+RECORDED_TIME_SCHEMA = pa.schema(
+    [
+        ("partition", pa.int32()),
+        ("before_offset", pa.int64()),
+        ("time_ms", pa.int64()),
+        ("arrival", pa.int64()),
+        ("increment", pa.int64()),
+    ]
+)
+"""Beside a landed table: stream time has reached `time_ms` before the record of `before_offset`."""
 
 DROPPED_SCHEMA = pa.schema(
     [
@@ -165,6 +177,10 @@ class Warehouse:
     def landing_ledger(self, topic: str) -> str:
         """The ledger of the landing of ``topic``."""
         return f"{self.root}/landing/{_checked(topic, 'topic')}/ledger"
+
+    def recorded_time(self, topic: str) -> str:
+        """Stream times recorded between the records of ``topic``; there is no table until there is one."""
+        return f"{self.root}/landing/{_checked(topic, 'topic')}/recorded_time"
 
     def pipeline(self, name: str) -> PipelineTables:
         """Tables of the pipeline ``name``."""
