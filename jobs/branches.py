@@ -38,7 +38,7 @@ BRANCHES_SCHEMA = pa.schema(
         ("written_at_ms", pa.int64()),
     ]
 )
-"""`increment`: of the parent, that the branch begins with; `bases`: JSON, as in the ledger; `status`: open or dropped."""
+"""`increment`: of the parent, with which it begins; `bases`: JSON, as in the ledger; `status`: open or dropped."""
 
 _OPEN, _DROPPED = "open", "dropped"
 
@@ -192,11 +192,11 @@ def _enter(warehouse: Warehouse, branch: Branch, status: str) -> None:
     table = create_table(warehouse.branches, BRANCHES_SCHEMA, storage_options=warehouse.storage_options)
     sequence = max((row["sequence"] for row in _events(warehouse)), default=0) + 1
     cells = sequence, branch.name, branch.parent, branch.increment, json.dumps(branch.bases), status
-    columns = [pa.array([cell], f.type) for cell, f in zip((*cells, branch.written_at_ms), BRANCHES_SCHEMA, strict=True)]
+    columns = [
+        pa.array([cell], f.type) for cell, f in zip((*cells, branch.written_at_ms), BRANCHES_SCHEMA, strict=True)
+    ]
     try:
-        append_row(
-            table, warehouse.branches, pa.table(columns, BRANCHES_SCHEMA), app_id="branches", increment=sequence
-        )
+        append_row(table, warehouse.branches, pa.table(columns, BRANCHES_SCHEMA), app_id="branches", increment=sequence)
     except CommitFailedError as error:
         raise LedgerConflict(
             warehouse.branches, "nobody else at the registry", "another change of it", "run the command again"
@@ -207,7 +207,7 @@ def _enter(warehouse: Warehouse, branch: Branch, status: str) -> None:
 
 
 def _refuse_other_state(warehouse: Warehouse, pipeline: str, topology: Topology, content: dict[str, Any]) -> None:
-    """ConfigError unless the topology has the stores of ``content``, in the same places, and all columns are the same."""
+    """ConfigError unless the topology has the stores of ``content``, in the same places, and all columns."""
     kept = {name.partition("/")[2] for name in table_names(content) if name.startswith("state/")}
     differences = [f"store {store} is {word}" for store, word in
                    [*((s, "gone") for s in kept - set(topology.stores())),

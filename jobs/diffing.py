@@ -21,8 +21,8 @@ TIME = "record_time_ms"
 
 @dataclass(frozen=True)
 class OutputDiff:
-    """Two versions of an output. ``rows``: those that differ, by key and window: `difference` ("only in A", "only in B",
-    "differs"), key, window, then every field as `A.<field>` and `B.<field>`, null where there is none.
+    """Two versions of an output. ``rows``: those that differ, by key and window: `difference` ("only in A", "only in
+    B", "differs"), key, window, then every field as `A.<field>` and `B.<field>`, null where there is none.
 
     ``equal``: keys and windows that are the same in both; ``records``: of the changelogs, in A and in B.
     """
@@ -57,11 +57,18 @@ def diff_output(
 
     Raises ConfigError for an output that one of them does not have, or whose keys are of different types.
     """
-    tables = read_newest(warehouse, a, output, increment=increment_a), read_newest(warehouse, b, output, increment=increment_b)
+    tables = (
+        read_newest(warehouse, a, output, increment=increment_a),
+        read_newest(warehouse, b, output, increment=increment_b),
+    )
     identity = ["key", *(name for name in WINDOW if name in tables[0].column_names)]
-    kinds = [[(name, str(t.schema.field(name).type)) for name in ("key", *WINDOW) if name in t.column_names] for t in tables]
+    kinds = [
+        [(name, str(t.schema.field(name).type)) for name in ("key", *WINDOW) if name in t.column_names] for t in tables
+    ]
     if kinds[0] != kinds[1]:
-        raise ConfigError(f"output {output!r}", f"the key and window of {a}", str(kinds[1]), "compare outputs of one kind")
+        raise ConfigError(
+            f"output {output!r}", f"the key and window of {a}", str(kinds[1]), "compare outputs of one kind"
+        )
     fields = list(dict.fromkeys(name for table in tables for name in _fields(table)))
     left, right = (_flat(table, identity, fields, side) for table, side in zip(tables, "AB", strict=True))
     both = left.join(right, on=identity, how="full", nulls_equal=True, coalesce=True).sort(identity)

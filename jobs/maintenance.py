@@ -104,9 +104,9 @@ class _Vacuum:
             retained = self.done[-keep_increments:]
         elif keep_days is not None:
             retained = [row for row in self.done if row.written_at_ms >= self.at_ms - keep_days * DAY_MS]
-        first = (retained or self.done[-1:] or [None])[0]
-        asked = 0 if first is None or (keep_increments is None and keep_days is None) else first.increment
-        return max(asked, self.ledger.oldest_kept())
+        first = (retained or self.done[-1:])[:1]
+        is_asked = keep_increments is not None or keep_days is not None
+        return max([self.ledger.oldest_kept(), *(row.increment for row in first if is_asked)])
 
     def find(self, oldest: int) -> Iterator[Waste]:
         """Of the pipeline's own tables, then of the topics that it reads."""
@@ -124,7 +124,7 @@ class _Vacuum:
             yield from self._of_topic(topic)
 
     def _begins(self, oldest: int) -> dict[str, int]:
-        """The first version of each table that can still be asked for; of the ledger, which is read whole, a late one."""
+        """The first version of each table that can be asked for; of the ledger, read at the newest, a late one."""
         begins: dict[str, int] = {}
         for row in self.done:
             for table, version in row.content.get("versions", {}).items():
@@ -145,7 +145,7 @@ class _Vacuum:
 
     def _unfinished(self) -> Iterator[int]:
         """Increments of this pipeline that an unfinished restatement, its own or of its parent, goes back to."""
-        pending = self.ledger.pending()  # after the ledger says what can be asked: a restatement planned since looks there
+        pending = self.ledger.pending()  # a restatement that is planned after this looks at what can be asked for
         if pending is not None and "restates" in pending.content:
             yield pending.content["restates"]
         forked = self.done[0].content.get("forked") if self.done else None
@@ -173,7 +173,7 @@ class _Vacuum:
     ) -> Iterator[Waste]:
         """``begin``: the first version that can be asked for; None: all that was ever committed stays."""
         log = {p.removeprefix("_delta_log/"): info for p, info in found.items() if p.startswith("_delta_log/")}
-        added = _added(path, (*log, *_entries(path)))
+        added = _added(path, {*log, *_listed(f"{path}/_delta_log")})  # once more: what was committed since
         committed = {file for files in added.values() for file in files}
         first = min(added, default=0) if begin is None else begin
         stays = _live(path, None, self.options) | _live(path, first, self.options)
@@ -190,9 +190,26 @@ class _Vacuum:
         if begin is not None:
             yield from self._old_log(table, path, log, min({begin, *pinned}))
 
-    def _entries(path: str) -> list[str]:
-    """Names in the log, once more: of what was committed since the folder was listed too."""
-    return list(_listed(f"{path}/_delta_log"))
+    def _may_be_at_work(self, name: str, info: "fs.FileInfo", last: int, landing: LedgerRow | None) -> bool:
+        """Whether a file that nobody names may be of an increment after the last. Spark's names do not say of which."""
+        numbered = _BY_INCREMENT.match(name.rpartition("/")[2])
+        if numbered is not None:
+            return int(numbered[1]) > last
+        return landing is None or _mtime_ms(info) >= landing.written_at_ms - DAY_MS
+
+    def _old_log(self, table: str, path: str, log: "dict[str, fs.FileInfo]", oldest: int) -> Iterator[Waste]:
+        """Entries before the newest checkpoint from which every version from ``oldest`` on can be read, if it was there
+        long enough that nobody still reads from the one before.
+        """
+        entries = {name: match for name in log if (match := _LOG_ENTRY.fullmatch(name)) is not None}
+        checkpoints = {int(m[1]) for name, m in entries.items() if "checkpoint" in m[2] and self._is_old(log[name])}
+        begin = max((version for version in checkpoints if version <= oldest), default=0)
+        for name, match in entries.items():
+            if int(match[1]) < begin:
+                yield Waste(table, f"{path}/_delta_log/{name}", log[name].size, LOG)
+
+    def _is_old(self, info: "fs.FileInfo") -> bool:
+        return _mtime_ms(info) < self.at_ms - DAY_MS
 
 
 def _added(path: str, log: Iterable[str]) -> dict[int, set[str]]:

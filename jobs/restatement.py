@@ -18,7 +18,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyarrow import fs
 
 from jobs.increment_report import add_books
 from jobs.reading import done_row
@@ -75,7 +74,7 @@ def content_at(warehouse: Warehouse, pipeline: str, increment: int) -> dict[str,
 def in_force(rows: list[LedgerRow]) -> list[LedgerRow]:
     """Of a ledger's done rows, those whose increments the last one builds on, in order: no restatement undid them."""
     before: dict[int, int] = {}
-    last = 0
+    last = -1  # below the 0 with which a branch from the start begins
     for row in rows:
         before[row.increment] = row.content.get("restates", last)
         last = row.increment

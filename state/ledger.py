@@ -96,9 +96,7 @@ class Ledger:
         self._refuse_restored(table, increment, epoch, last_epoch)
         return self._append(table, LedgerRow(increment, epoch, PLANNED, content, written_at_ms))
 
-    def plan_restatement(
-        self, increment: int, content: dict[str, Any], *, epoch: int, written_at_ms: int
-    ) -> LedgerRow:
+    def plan_restatement(self, increment: int, content: dict[str, Any], *, epoch: int, written_at_ms: int) -> LedgerRow:
         """Write the plan of an increment that puts others' rows in the place of some; return its row.
 
         It may leave numbers out, goes on after a RESTORE of the ledger, and gives up a plan that is pending: that one
