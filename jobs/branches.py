@@ -68,8 +68,10 @@ def branch_of(warehouse: Warehouse, name: str) -> Branch:
     """The open branch ``name``. ConfigError when there is none."""
     found = branches(warehouse)
     if name not in found:
-        known = ", ".join(found) or "no branches"
-        raise ConfigError(f"branch {name!r}", f"one of {known}", "another name", "see `replay branches`")
+        known = ", ".join(found) or "none at all"
+        raise ConfigError(
+            f"branch {name!r}", "a branch that was forked", f"open ones: {known}", "see `replay branches`"
+        )
     return found[name]
 
 

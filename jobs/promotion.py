@@ -70,7 +70,7 @@ def _plan(
     _refuse_behind(branch, last.content.get("cut_to", {}), row.content.get("cut_to", {}))
     base = content_at(warehouse, branch.parent, branch.increment)
     _refuse_other_columns(warehouse, branch, base, row.content)
-    brought = _brought(own, branch, row.increment)
+    brought = _brought(own, row.increment)
     plans = {each.increment: each.content for each in own.rows() if each.phase == PLANNED}
     started: Mapping[str, Mapping[str, int]] = base.get("cut_to", {})
     content = {
@@ -90,7 +90,7 @@ def _plan(
     return plan_restatement(ledger, warehouse, content, row.increment, clock_ms)
 
 
-def _brought(own: Ledger, branch: Branch, increment: int) -> list[LedgerRow]:
+def _brought(own: Ledger, increment: int) -> list[LedgerRow]:
     """Done rows of the branch's own increments that count."""
     return [row for row in in_force(own.done_rows(highest=increment)) if "forked" not in row.content]
 
@@ -102,9 +102,7 @@ def _finish(
     increment = planned.content["branch_increment"]
     content = content_at(warehouse, branch.name, increment)
     source = Source(warehouse.pipeline(branch.name).root, branch.name, content.get("versions", {}), content)
-    base = content_at(warehouse, branch.parent, branch.increment)
-    rows = _brought(own, branch, increment)
-    return finish(warehouse, branch.parent, base, rows, source, on_step, clock_ms)
+    return finish(warehouse, branch.parent, planned, _brought(own, increment), source, on_step, clock_ms)
 
 
 def _refuse_unfinished(pipeline: str, pending: LedgerRow | None) -> None:

@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 from jobs.increment_report import add_books
 from jobs.reading import done_row
 from state.commit import commit_files, open_table, replace_files, transaction_version
-from state.errors import LedgerConflict, LedgerError
+from state.errors import LedgerError
 from state.files import DataFile, TaskFile, read_files, read_rows, table_version
 from state.ledger import Ledger, LedgerRow
 from state.table_parts import existing_tables
@@ -107,10 +107,10 @@ def restore(
         _refuse_unless_given_up(warehouse, pipeline, pending, abandon)
         plan = {"kind": "restore", "topology": base.get("topology"), "partitions": base.get("partitions", {})}
         cut = base.get("cut_to") or _nothing_read(ledger)
-        plan_restatement(ledger, warehouse, plan | {"restates": increment, "cut_from": cut, "cut_to": cut}, 0, clock_ms)
+        plan |= {"restates": increment, "cut_from": cut, "cut_to": cut}
+        pending = plan_restatement(ledger, warehouse, plan, 0, clock_ms)
         ledger.refuse_vacuumed(increment)  # once more: vacuum may have looked before the plan was there
-    base = content_at(warehouse, pipeline, increment)
-    return finish(warehouse, pipeline, base, [], Source(), on_step, clock_ms)
+    return finish(warehouse, pipeline, pending, [], Source(), on_step, clock_ms)
 
 
 def _refuse_unless_given_up(warehouse: Warehouse, pipeline: str, pending: LedgerRow | None, abandon: bool) -> None:
@@ -165,28 +165,26 @@ class Source:
 def finish(
     warehouse: Warehouse,
     pipeline: str,
-    base: Mapping[str, Any],
+    planned: LedgerRow,
     rows: list[LedgerRow],
     source: Source,
     on_step: OnStep,
     clock_ms: Callable[[], int],
 ) -> LedgerRow:
-    """Carry out the restatement that is planned: commit every table, then its done row.
+    """Carry out the restatement that is planned: commit every table, then its done row, which is returned.
 
-    ``base``: content of the increment that stays; ``rows``: the done rows whose increments ``source`` brings.
+    ``rows``: the done rows whose increments ``source`` brings. LedgerConflict when another runner was quicker.
     """
     ledger = Ledger(warehouse.pipeline(pipeline).ledger, warehouse.storage_options)
-    planned, last = ledger.pending(), ledger.last_done()
-    if planned is None:
-        raise LedgerConflict(ledger.path, "a planned restatement", "none", "another runner has finished it: look again")
+    last = ledger.last_done()
     on_step(f"planned {planned.increment}")
     started = time.perf_counter()
-    run = _Restatement(warehouse, pipeline, planned, base, source, clock_ms)
+    run = _Restatement(warehouse, pipeline, planned, source, clock_ms)
     versions = {}
     for table in run.tables():
         versions[table] = run.commit(table)
         on_step(f"committed {table} {planned.increment}")
-    content = _done_content(planned, base, source, rows, {} if last is None else last.content)
+    content = _done_content(planned, run.base, source, rows, {} if last is None else last.content)
     content["versions"] = versions | run.retractions()
     content["seconds"] = {"commit": time.perf_counter() - started}
     row = ledger.done(planned.increment, content, written_at_ms=clock_ms())
@@ -200,12 +198,11 @@ class _Restatement:
         warehouse: Warehouse,
         pipeline: str,
         planned: LedgerRow,
-        base: Mapping[str, Any],
         source: Source,
         clock_ms: Callable[[], int],
     ) -> None:
-        self.warehouse, self.options, self.planned = warehouse, warehouse.storage_options, planned
-        self.base, self.source, self.clock_ms = base, source, clock_ms
+        self.options, self.planned, self.source, self.clock_ms = warehouse.storage_options, planned, source, clock_ms
+        self.base = content_at(warehouse, pipeline, planned.content["restates"])
         self.own = warehouse.pipeline(pipeline)
         self.number = planned.increment
 
@@ -260,7 +257,7 @@ class _Restatement:
         files = read_files(path, version=version, storage_options=self.options)
         if not table.startswith("outputs/"):
             return files
-        back = [replace(file, root=path) for file in files if file.path not in alive]
+        back = [replace(file, root=path) for file in files if file.path not in alive and file.records]
         schema = self._schema(table)
         return [f for f in files if f.path in alive] + [self._renumbered(table, schema, file) for file in back]
 
@@ -272,7 +269,10 @@ class _Restatement:
         root = f"{self.source.root}/{table}"
         for file in read_files(root, version=version, storage_options=self.options):
             placed = replace(file, root=root)
-            yield self._copied(table, placed) if table.startswith("state/") else self._renumbered(table, schema, placed)
+            if table.startswith("state/"):
+                yield self._copied(table, placed)
+            elif file.records:
+                yield self._renumbered(table, schema, placed)
 
     def _copied(self, table: str, file: DataFile) -> DataFile:
         """Byte by byte, under a name that begins with the restatement's number."""
@@ -297,7 +297,7 @@ class _Restatement:
                 rows = pa.Table.from_batches([batch]).select(stored.names)
                 target.write(rows.set_column(place, "increment", number).cast(stored))
         written = target.close()
-        assert written is not None, f"{file.root}/{file.path}: a committed file without rows"
+        assert written is not None, f"{file.root}/{file.path}: its rows are gone"
         return written
 
     # --- retractions -----------------------------------------------------------------------------------------

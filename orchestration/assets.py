@@ -30,7 +30,6 @@ from orchestration.history import increments_to_report, ran_in_run, reported_inc
 from orchestration.metadata import (
     Metadata,
     data_version,
-    done_row,
     increment_metadata,
     landing_metadata,
     table_metadata,

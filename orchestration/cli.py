@@ -11,7 +11,7 @@
     replay promote what-if --warehouse W
     replay vacuum --warehouse W --pipeline shop
 
-Owns the arguments and the exit codes: 0 done, 1 a guarantee does not hold or `diff` found a difference, 2 refused with a
+Owns the arguments and the exit codes: 0 done, 1 a guarantee does not hold or `diff` found some, 2 refused with a
 sentence, 3 a bug.
 Rule: an error is one sentence on stderr; the stack trace is for those who ask for it.
 """

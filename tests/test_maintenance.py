@@ -1,5 +1,6 @@
 """Vacuum takes what nobody can ask for, and nothing else; at any time."""
 
+import os
 import shutil
 from pathlib import Path
 
@@ -14,32 +15,22 @@ from jobs.restatement import now_ms, restore
 from state.errors import ConfigError, LedgerError
 from state.ledger import Ledger
 from state.tables import Warehouse
-from tests.laws.restated import OUTPUTS, clicks, contents, landed, run
+from tests.laws.restated import CHANGED, OUTPUTS, Killed, contents, copy_of, forked, run
 from tests.laws.topologies import PARTITIONS, tape
 from tests.planted import plant
-
-CHANGED = clicks(least_ms=20)
-
-
-class Killed(Exception):
-    """The process died here."""
 
 
 @pytest.fixture(scope="module")
 def begun(tmp_path_factory) -> Path:
     """Pipeline p: six increments; branch b from 3, promoted as 7, so files of 4 to 6 are not live any more."""
     folder = tmp_path_factory.mktemp("begun")
-    warehouse = landed(folder)
-    run(warehouse, "p")
-    fork(warehouse, "p", 3, "b", topology=CHANGED)
-    run(warehouse, "b", CHANGED, max_records=20)
-    promote(warehouse, "b")
+    promote(forked(folder), "b")
     return folder
 
 
 @pytest.fixture
 def warehouse(begun, tmp_path) -> Warehouse:
-    return Warehouse(shutil.copytree(begun, tmp_path / "warehouse"))
+    return copy_of(begun, tmp_path)
 
 
 def files(warehouse: Warehouse) -> set[str]:
@@ -67,8 +58,6 @@ def live_at(warehouse: Warehouse, table: str, increments) -> set[str]:
 
 
 def litter(warehouse: Warehouse, path: str, *, days_old: float = 0) -> str:
-    import os
-
     file = Path(warehouse.root, path)
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_bytes(b"never committed")

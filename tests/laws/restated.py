@@ -3,10 +3,14 @@
 Small, so that a law can be tried at every step; a repartition, a suppress, drops and a late record are in it.
 """
 
-from collections.abc import Iterable
+import shutil
+from pathlib import Path
 from typing import Any
 
-from jobs.reading import done_row, read_changelog, read_table
+import pytest
+
+from jobs.branches import fork
+from jobs.reading import read_changelog, read_table
 from jobs.replay import replay
 from jobs.runner import LocalRunner
 from jobs.store_reading import read_store
@@ -35,6 +39,38 @@ def clicks(least_ms: int = 0, grace: int = 10) -> Topology:
         .to("pages")
     )
     return builder.build()
+
+
+CHANGED = clicks(least_ms=20)
+LAST = RECORDS // 10
+
+
+class Killed(Exception):
+    """The process died here."""
+
+
+def forked(path: Any) -> Warehouse:
+    """Pipeline p of six increments, and branch b of it, forked at 3 and replayed with changed code in two."""
+    warehouse = landed(path)
+    assert run(warehouse, "p") == list(range(1, LAST + 1))
+    fork(warehouse, "p", 3, "b", topology=CHANGED)
+    assert run(warehouse, "b", CHANGED, max_records=20) == [4, 5]
+    return warehouse
+
+
+def copy_of(begun: Path, folder: Path) -> Warehouse:
+    return Warehouse(shutil.copytree(begun, folder / "warehouse"))
+
+
+def kill(warehouse: Warehouse, pipeline: str, last_step: str, topology: Topology | None = None) -> None:
+    """Run until a step, and die there."""
+
+    def die(step: str) -> None:
+        if step == last_step:
+            raise Killed(step)
+
+    with pytest.raises(Killed):
+        run(warehouse, pipeline, topology, on_step=die)
 
 
 def landed(path: Any, seed: int = 1) -> Warehouse:
@@ -78,13 +114,5 @@ def contents(warehouse: Warehouse, pipeline: str, topology: Topology | None = No
     return found
 
 
-def read_to(warehouse: Warehouse, pipeline: str) -> dict[str, dict[str, int]]:
-    return done_row(warehouse, pipeline).content["cut_to"]
-
-
-def positions(rows: Iterable[dict[str, Any]]) -> list[tuple[int, int]]:
-    return sorted((row["partition"], row["offset"]) for row in rows)
-
-
-def changelog(warehouse: Warehouse, pipeline: str, output: str) -> list[dict[str, Any]]:
-    return read_changelog(warehouse, pipeline, output).to_pylist()
+def changelog(warehouse: Warehouse, pipeline: str, output: str, increment: int | None = None) -> list[dict[str, Any]]:
+    return read_changelog(warehouse, pipeline, output, increment=increment).to_pylist()

@@ -1,15 +1,15 @@
 """A branch is a pipeline that begins with another one's past: it reads through, and leaves its parent alone."""
 
-import shutil
 from pathlib import Path
 
 import pytest
 
 from jobs.branches import branches, drop, fork, pinned_versions
 from jobs.reading import done_row, read_table
+from jobs.topology import Consumed, Materialized, Serde, StreamsBuilder
 from state.errors import ConfigError, LedgerError
 from state.tables import Warehouse
-from tests.laws.restated import RECORDS, clicks, contents, landed, run
+from tests.laws.restated import RECORDS, clicks, contents, copy_of, landed, run
 
 
 @pytest.fixture(scope="module")
@@ -22,7 +22,7 @@ def begun(tmp_path_factory) -> Path:
 
 @pytest.fixture
 def parent(begun, tmp_path) -> Warehouse:
-    return Warehouse(shutil.copytree(begun, tmp_path / "warehouse"))
+    return copy_of(begun, tmp_path)
 
 
 def rows_after(warehouse: Warehouse, pipeline: str, table: str, increment: int) -> list[dict]:
@@ -128,7 +128,7 @@ def test_a_name_that_is_taken_and_an_increment_that_is_not_done_are_refused(pare
         fork(parent, "p", 3, "b")
     with pytest.raises(LedgerError, match="expected a done increment 9, got none"):
         fork(parent, "p", 9, "c")
-    with pytest.raises(ConfigError, match="branch 'p': expected one of b"):
+    with pytest.raises(ConfigError, match="branch 'p': expected a branch that was forked, got open ones: b"):
         drop(parent, "p")
     assert list(branches(parent)) == ["b"]
 
@@ -158,8 +158,6 @@ def test_a_drop_that_died_before_the_folder_was_gone_is_finished(parent, monkeyp
 
 
 def test_a_topology_that_cannot_go_on_from_the_state_is_refused_with_what_differs(parent):
-    from jobs.topology import Consumed, Materialized, Serde, StreamsBuilder
-
     builder = StreamsBuilder()
     stream = builder.stream("clicks", Consumed(Serde.string(), Serde.json("page string, ms long")))
     stream.group_by_key().count(Materialized.as_("clicks-store")).to("counts")

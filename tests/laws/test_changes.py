@@ -12,11 +12,9 @@ from jobs.reading import done_row, read_changelog
 from jobs.restatement import restore
 from state.errors import ConfigError
 from state.tables import Warehouse
-from tests.laws.restated import OUTPUTS, clicks, landed, run
+from tests.laws.restated import CHANGED, OUTPUTS, forked, run
 from tests.laws.topologies import PARTITIONS, tape
 from tests.planted import plant
-
-CHANGED = clicks(least_ms=20)
 
 
 def row_of(change: dict) -> str:
@@ -43,10 +41,7 @@ def restated(tmp_path_factory) -> Warehouse:
     """Pipeline p: 6 increments; a branch from 3 promoted as 7; two more; set back to 8 as 10; one more; back to 5,
     which was restated long ago, as 12; two more.
     """
-    warehouse = landed(tmp_path_factory.mktemp("restated"))
-    run(warehouse, "p")
-    fork(warehouse, "p", 3, "b", topology=CHANGED)
-    run(warehouse, "b", CHANGED, max_records=20)
+    warehouse = forked(tmp_path_factory.mktemp("restated"))
     promote(warehouse, "b")
     plant(warehouse, "clicks", tape(2, 20), partitions=PARTITIONS)
     assert run(warehouse, "p", CHANGED) == [8, 9]
