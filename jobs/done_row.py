@@ -32,6 +32,7 @@ def done_content(
         "books": add_books([report.landed for report in reports]) | {"read": plan.records, "by_sub_topology": by_sub},
         "outputs": {sink.topic: _rows_written(reports, f"outputs/{sink.topic}") for sink in topology.sinks()},
         "versions": versions,
+        **_bases(previous, plan),
         "tasks": previous.get("tasks", {}) | tasks,
         "tape_times": tape_times,
         "lateness": total_lateness(reports),
@@ -44,6 +45,13 @@ def done_content(
 
 def _rows_written(reports: list[TaskReport], table: str) -> int:
     return sum(file["records"] for report in reports for file in report.files.get(table, []))
+
+
+def _bases(previous: dict[str, Any], plan: Plan) -> dict[str, Any]:
+    """Of a branch: where its rows up to the fork are. A migrated store has all its rows in its own table."""
+    migrated = {f"state/{store}" for store in plan.migrate or ()}
+    bases = {table: parts for table, parts in previous.get("bases", {}).items() if table not in migrated}
+    return {"bases": bases} if bases else {}
 
 
 def _recorded(previous: dict[str, Any], plan: Plan, reports: list[TaskReport]) -> dict[str, Any]:

@@ -22,6 +22,7 @@ from jobs.increment_report import (
 )
 from jobs.kernels.queues import NO_MORE
 from jobs.planner import Landed, Plan, Planner
+from jobs.restatement import now_ms, refuse_pending
 from jobs.runner import Runner, TaskDescription, TaskReport, exchange_folder
 from jobs.table_schemas import table_schema
 from jobs.tape import Slice
@@ -32,9 +33,10 @@ from jobs.topology.nodes import SourceNode
 from jobs.topology.topology import SubTopology, Topology
 from state.commit import commit_files
 from state.errors import LedgerError
-from state.files import DataFile, oldest_first, read_files
+from state.files import DataFile, oldest_first
 from state.ledger import Ledger, LedgerRow
 from state.run_cache import StateFile
+from state.table_parts import table_files
 from state.tables import Warehouse, open_filesystem
 
 OnStep = Callable[[str], None]
@@ -99,7 +101,7 @@ class Pipeline:
         last = self.ledger.last_done()
         self.code: CodeChange = take_over(pipeline, last, topology, wanted)
         self.previous: dict[str, Any] = self.code.previous
-        self.increment = 0 if last is None else last.increment
+        self.increment, self.epoch = (0, 0) if last is None else (last.increment, last.epoch)
         self._is_compiled = False
 
     def plans(self, max_records: int | None, idle: str, flush_at_end: bool) -> Iterator[Plan]:
@@ -108,6 +110,8 @@ class Pipeline:
         pending = self.ledger.pending()
         self.planner = self._planner(idle)
         if pending is not None:
+            refuse_pending(self.name, pending)
+            self.epoch = pending.epoch
             check_pending(pending, self.topology, self.code, self.name)
             yield Plan(pending.increment, **pending.content, is_rerun=True)
         elif self.code.rewrites:
@@ -145,7 +149,7 @@ class Pipeline:
     def run(self, plan: Plan) -> IncrementReport:
         started = time.perf_counter()
         if not plan.is_rerun:
-            self.ledger.plan(plan.increment, plan.content(), written_at_ms=_now_ms())
+            self.epoch = self.ledger.plan(plan.increment, plan.content(), written_at_ms=now_ms()).epoch
         self.on_step(f"planned {plan.increment}")
         if not self._is_compiled:
             compile_kernels(self.topology)
@@ -165,7 +169,7 @@ class Pipeline:
         content = done_content(
             self.topology, self.code.record, self.previous, plan, reports, versions, tape_times, seconds
         )
-        self.ledger.done(plan.increment, content, written_at_ms=_now_ms())
+        self.ledger.done(plan.increment, content, written_at_ms=now_ms())
         self._clear_exchange(plan.increment)
         self.previous, self.increment = content, plan.increment
         self.planner.previous = content
@@ -302,15 +306,11 @@ class Pipeline:
 
     def _state_files(self) -> dict[str, list[StateFile]]:
         """Files of every store as of the increment before, whatever was half written since, oldest first."""
-        versions: dict[str, int] = self.previous.get("versions", {})
         found = {}
         for store in self.topology.stores():
-            version = versions.get(f"state/{store}")
             path = self.tables.state(store)
-            files = [] if version is None else read_files(
-                path, version=version, storage_options=self.warehouse.storage_options
-            )  # fmt: skip
-            found[store] = [StateFile(path, file) for file in oldest_first(files)]
+            files = table_files(self.warehouse, self.name, self.previous, f"state/{store}")
+            found[store] = [StateFile(file.root or path, file) for file in oldest_first(files)]
         return found
 
     # --- commit ----------------------------------------------------------------------------------------------
@@ -333,7 +333,7 @@ class Pipeline:
                 table_schema(self.topology, table),
                 rewritten.get(table, [])
                 + [DataFile.from_dict(file) for report in reports for file in report.files.get(table, [])],
-                app_id=f"{self.name}/{table}/0",
+                app_id=f"{self.name}/{table}/{self.epoch}",
                 increment=plan.increment,
                 removed=[DataFile.from_dict(file) for report in reports for file in report.removed.get(table, [])],
                 storage_options=self.warehouse.storage_options,
@@ -357,7 +357,3 @@ class Pipeline:
 
 def _of_partition(files: list[StateFile], partition: int) -> tuple[StateFile, ...]:
     return tuple(state_file for state_file in files if state_file.file.partition == partition)
-
-
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000

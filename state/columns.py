@@ -13,10 +13,14 @@ from state.errors import ConfigError
 from state.files import StorageOptions, open_table
 
 
+def has_columns(table: DeltaTable, schema: pa.Schema) -> bool:
+    """Whether the table has the columns of ``schema`` and no others."""
+    return _delta_types(Schema.from_arrow(schema)) == _delta_types(table.schema())
+
+
 def refuse_other_columns(table: DeltaTable, path: str, schema: pa.Schema) -> None:
     """Raises ConfigError unless the table has the columns of ``schema`` and no others."""
-    want = {field.name: str(field.type) for field in Schema.from_arrow(schema).fields}
-    have = {field.name: str(field.type) for field in table.schema().fields}
+    want, have = _delta_types(Schema.from_arrow(schema)), _delta_types(table.schema())
     if want != have:
         wanted = ", ".join(f"{name} {kind}" for name, kind in want.items() if have.get(name) != kind)
         found = ", ".join(f"{name} {kind}" for name, kind in have.items() if want.get(name) != kind)
@@ -49,6 +53,10 @@ def grow(table: DeltaTable, path: str, schema: pa.Schema, *, storage_options: St
     grown = open_table(path, storage_options=storage_options)
     assert grown is not None, f"{path}: grown, yet not there"
     return grown
+
+
+def _delta_types(schema: Schema) -> dict[str, str]:
+    return {field.name: str(field.type) for field in schema.fields}
 
 
 def _columns(schema: pa.Schema) -> tuple[list[str], list[pa.DataType]]:

@@ -8,7 +8,9 @@ Owns paths and columns, never rows. Rule: all times are BIGINT milliseconds; nob
     <warehouse>/<pipeline>/outputs/<name>    changelog of an output topic
     <warehouse>/<pipeline>/state/<store>     rows of a store
     <warehouse>/<pipeline>/repartition/<name>  landed-shaped, written by tasks
+    <warehouse>/<pipeline>/retractions/<name>  rows of an output that a restatement took back
     <warehouse>/<pipeline>/dropped, dead_letter, ledger
+    <warehouse>/branches                     which pipelines are branches, and of what
 """
 
 import re
@@ -95,7 +97,7 @@ LEDGER_SCHEMA = pa.schema(
 )
 
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,249}")
-_TAKEN = frozenset({"landed", "landing"})
+_TAKEN = frozenset({"landed", "landing", "branches"})
 
 
 def output_schema(key: pa.DataType, value: pa.DataType, *, windowed: bool) -> pa.Schema:
@@ -137,6 +139,19 @@ class PipelineTables:
     def repartition(self, name: str) -> str:
         """The repartition table ``name``, landed-shaped."""
         return f"{self.root}/repartition/{_checked(name, 'repartition table')}"
+
+    def retractions(self, output: str) -> str:
+        """Rows of the output ``output`` that a restatement took back."""
+        return f"{self.root}/retractions/{_checked(output, 'output')}"
+
+    def table(self, name: str) -> str:
+        """A table by its name in the ledger: "outputs/x", "state/y", "dropped", …"""
+        return "/".join([self.root, *(_checked(part, "table") for part in name.split("/"))])
+
+    @property
+    def name(self) -> str:
+        """The pipeline's name."""
+        return self.root.rpartition("/")[2]
 
     @property
     def dropped(self) -> str:
@@ -181,6 +196,11 @@ class Warehouse:
     def recorded_time(self, topic: str) -> str:
         """Stream times recorded between the records of ``topic``; there is no table until there is one."""
         return f"{self.root}/landing/{_checked(topic, 'topic')}/recorded_time"
+
+    @property
+    def branches(self) -> str:
+        """The registry of branches."""
+        return f"{self.root}/branches"
 
     def pipeline(self, name: str) -> PipelineTables:
         """Tables of the pipeline ``name``."""
