@@ -14,15 +14,14 @@ import pyarrow as pa
 from deltalake.exceptions import CommitFailedError
 from pyarrow import fs
 
+from jobs.changed_code import take_over
 from jobs.reading import done_row
 from jobs.restatement import now_ms
-from jobs.table_schemas import state_schema, table_schema
-from jobs.task import Task
 from jobs.topology.topology import Topology
 from state.commit import append_row, create_table, live_files, open_table, read_rows
 from state.errors import ConfigError, LedgerConflict
 from state.ledger import Ledger, LedgerRow
-from state.table_parts import Bases, bases_of, table_names, table_parts
+from state.table_parts import Bases, bases_of, table_parts
 from state.tables import Warehouse, open_filesystem
 
 __all__ = ["BRANCHES_SCHEMA", "Branch", "branches", "drop", "fork", "pinned_versions", "table_parts"]
@@ -98,13 +97,14 @@ def fork(
     """Begin the branch ``name`` with what ``pipeline`` was after ``increment`` (0: with nothing); return its first row.
 
     ``topology``: the changed code that it will be replayed with. One that died is begun again. Raises ConfigError for a
-    name that is taken or a topology that cannot go on from the state, LedgerError for an increment that is not done.
+    name that is taken, CodeChanged for a topology that cannot go on from the state, LedgerError for an increment that
+    is not done.
     """
     source = warehouse.pipeline(pipeline)
     row = None if increment == 0 else done_row(warehouse, pipeline, increment)
     content = {} if row is None else dict(row.content)
-    if topology is not None and increment > 0:
-        _refuse_other_state(warehouse, pipeline, topology, content)
+    if topology is not None:
+        take_over(pipeline, row, topology)
     bases = bases_of(pipeline, content)
     ledger = Ledger(warehouse.pipeline(name).ledger, warehouse.storage_options)
     parent = Ledger(source.ledger, warehouse.storage_options)
@@ -123,7 +123,6 @@ def fork(
         content.pop(left_out, None)
     first: dict[str, Any] = {
         **({"cut_to": {}, "tasks": {}, "partitions": {}} if increment == 0 else content),
-        **({} if topology is None else {"topology": topology.fingerprint}),
         "versions": {},
         "bases": bases,
         "forked": {"pipeline": pipeline, "increment": increment},
@@ -203,41 +202,3 @@ def _enter(warehouse: Warehouse, branch: Branch, status: str) -> None:
         raise LedgerConflict(
             warehouse.branches, "nobody else at the registry", "another change of it", "run the command again"
         ) from error
-
-
-# --- changed code ----------------------------------------------------------------------------------------------
-
-
-def _refuse_other_state(warehouse: Warehouse, pipeline: str, topology: Topology, content: dict[str, Any]) -> None:
-    """ConfigError unless the topology has the stores of ``content``, in the same places, and all columns."""
-    kept = {name.partition("/")[2] for name in table_names(content) if name.startswith("state/")}
-    differences = [f"store {store} is {word}" for store, word in
-                   [*((s, "gone") for s in kept - set(topology.stores())),
-                    *((s, "new") for s in set(topology.stores()) - kept)]]  # fmt: skip
-    for task, state in content.get("tasks", {}).items():
-        sub = next((sub for sub in topology.sub_topologies if task.startswith(f"{sub.id}_")), None)
-        found = {} if sub is None else {s: list(o.row_key) for s, o in Task(topology, sub).stores.items()}
-        if found != state["row_keys"]:
-            differences.append(f"task {task} keeps {', '.join(found) or 'nothing'}")
-    sinks = {f"outputs/{sink.topic}" for sink in topology.sinks()}
-    for table in table_names(content):
-        kind, _, name = table.partition("/")
-        if kind == "state" and name in topology.stores():
-            wanted = state_schema(topology, name)
-        elif table in sinks:
-            wanted = table_schema(topology, table)
-        else:
-            continue
-        path, version = table_parts(warehouse, pipeline, content, table)[-1]
-        opened = open_table(path, version=version, storage_options=warehouse.storage_options)
-        assert opened is not None, f"{path}: in the ledger, yet not there"
-        have = pa.schema(opened.schema().to_arrow())
-        if [(f.name, f.type) for f in have] != [(f.name, f.type) for f in wanted]:
-            differences.append(f"{table} has other columns")
-    if differences:
-        raise ConfigError(
-            f"fork of {pipeline!r}",
-            "a topology with the stores of the increment, of the same columns",
-            "; ".join(sorted(differences)),
-            "fork --at 0, which replays from the start and may change everything",
-        )

@@ -205,10 +205,12 @@ def _refusal(pipeline: str, verdict: Verdict) -> CodeChanged:
 
 
 def _refuse_unrecorded(pipeline: str, previous: Mapping[str, Any], topology: Topology) -> None:
-    if previous["topology"] != topology.fingerprint:
+    """A pipeline that begins anew (restored to its start, forked from nothing) was made by no topology."""
+    made_by = previous.get("topology")
+    if made_by not in (None, topology.fingerprint):
         raise CodeChanged(
             f"pipeline {pipeline!r}",
-            f"the topology that made its state ({previous['topology']}), of which it kept no record",
+            f"the topology that made its state ({made_by}), of which it kept no record",
             f"another one ({topology.fingerprint})",
             "replay under another pipeline name, or go back to the topology of before",
         )
