@@ -74,12 +74,12 @@ def vacuum(
         work.ledger.keep_from(oldest)
     waste = list(work.find(oldest))
     if delete:
-        _delete(waste)
+        delete_files(waste)
     return Vacuumed(waste, oldest, delete)
 
 
-def _delete(waste: list[Waste]) -> None:
-    """Logs last and from their beginning, so that what is left of them is whole."""
+def delete_files(waste: list[Waste]) -> None:
+    """Delete what is still there. Logs last and from their beginning, so that what is left of them is whole."""
     for each in sorted(waste, key=lambda each: (each.reason == LOG, each.path)):
         filesystem, path = open_filesystem(each.path)
         if filesystem.get_file_info(path).type == fs.FileType.File:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
+from jobs import maintenance
 from jobs.branches import drop, fork
 from jobs.maintenance import DAY_MS, LOG, NOT_RETAINED, UNCOMMITTED, vacuum
 from jobs.promotion import promote
@@ -234,6 +235,29 @@ def test_the_log_of_versions_that_nobody_asks_for_goes_up_to_a_checkpoint(wareho
     assert [contents(warehouse, "p", CHANGED, increment=n) for n in (last - 2, last - 1, last)] == want
     plant(warehouse, "clicks", tape(4, 10), partitions=PARTITIONS)
     assert run(warehouse, "p", CHANGED) == [last + 1]
+
+
+@pytest.mark.parametrize("files_left", [0, 1, 20])
+def test_a_vacuum_that_died_is_finished_by_the_next(warehouse, monkeypatch, files_left):
+    drop(warehouse, "b")
+    want = contents(warehouse, "p", CHANGED)
+    due = names(warehouse, vacuum(warehouse, "p", keep_increments=1).waste)
+    deleted = maintenance.delete_files
+
+    def die(waste):
+        deleted(waste[files_left:])
+        raise Killed
+
+    monkeypatch.setattr("jobs.maintenance.delete_files", die)
+    with pytest.raises(Killed):
+        vacuum(warehouse, "p", keep_increments=1, delete=True)
+    monkeypatch.undo()
+    assert len(due & files(warehouse)) == files_left
+
+    vacuum(warehouse, "p", keep_increments=1, delete=True)
+
+    assert due & files(warehouse) == set()
+    assert contents(warehouse, "p", CHANGED) == want
 
 
 def test_days_are_counted_from_the_done_rows(warehouse):
