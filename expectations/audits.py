@@ -15,7 +15,9 @@ from expectations.facts import ReplayFacts, Source
 from state.errors import ConfigError, LedgerError
 from state.files import DataFile, read_files, table_version
 from state.ledger import DONE, PLANNED, Ledger
+from state.table_parts import table_files, table_names
 from state.tables import PipelineTables, Warehouse
+from state.times import END_OF_TIME_MS
 
 WITNESSES_MAX = 20
 
@@ -65,8 +67,10 @@ class Scope:
         return {int(partition): (int(starts.get(partition, 0)), int(end)) for partition, end in ends.items()}
 
     def files(self, table: str, path: str) -> list[DataFile]:
-        """Live files of a table of the pipeline at the increment's version."""
-        return read_files(path, version=self.version(table), storage_options=self.warehouse.storage_options)
+        """Live files of a table of the pipeline as of the increment; of a branch, its parent's up to the fork too."""
+        if table not in table_names(self.done):
+            self.version(table)  # says what is missing
+        return table_files(self.warehouse, self.tables.name, self.done, table)
 
     def source_files(self, source: Source) -> tuple[str, list[DataFile]]:
         """Path and live files of the table in which the records of ``source`` lie."""
@@ -83,7 +87,7 @@ class Scope:
         options = None if self.warehouse.storage_options is None else dict(self.warehouse.storage_options)
         by_partition: dict[int, list[str]] = {}
         for file in files:
-            by_partition.setdefault(file.partition, []).append(f"{path}/{file.path}")
+            by_partition.setdefault(file.partition, []).append(f"{file.root or path}/{file.path}")
         scans = [
             pl.scan_parquet(paths, hive_partitioning=False, glob=False, storage_options=options)
             .select(columns)
@@ -91,6 +95,21 @@ class Scope:
             for partition, paths in by_partition.items()
         ]
         return pl.concat(scans)
+
+
+def recorded_times(scope: Scope) -> pl.DataFrame:
+    """Recorded times that the increments up to this one took: topic, partition, time_ms."""
+    found = [pl.DataFrame(schema={"topic": pl.String, "partition": pl.Int32, "time_ms": pl.Int64})]
+    for topic, counts in scope.planned.get("recorded_to", {}).items():
+        path, options = scope.warehouse.recorded_time(topic), scope.warehouse.storage_options
+        rows = scope.scan(path, read_files(path, storage_options=options), ["time_ms", "increment"]).collect()
+        for partition, count in counts.items():
+            mine = rows.filter(pl.col("partition") == int(partition)).sort("increment").head(count)
+            found.append(mine.select(pl.lit(topic).alias("topic"), "partition", "time_ms"))
+    if scope.planned.get("flushes"):
+        ends = [(topic, int(p), END_OF_TIME_MS) for topic, ps in scope.planned["cut_to"].items() for p in ps]
+        found.append(pl.DataFrame(ends, found[0].schema, orient="row"))
+    return pl.concat(found)
 
 
 def open_scope(warehouse: Warehouse, pipeline: str, facts: ReplayFacts, increment: int | None) -> Scope:
@@ -101,6 +120,7 @@ def open_scope(warehouse: Warehouse, pipeline: str, facts: ReplayFacts, incremen
         last = ledger.last_done()
         increment = 0 if last is None else last.increment
     contents = {row.phase: row.content for row in ledger.rows_of(increment)}
+    ledger.refuse_vacuumed(increment)
     if DONE not in contents or PLANNED not in contents:
         number = "" if increment == 0 else f" {increment}"
         raise LedgerError(tables.ledger, f"a done increment{number}", "none", "run the replay first")

@@ -1,13 +1,14 @@
 """G2: no final result before its window closed (KIP-328).
 
 Owns two counts. `early`: the record's own stream time is below ``window_end_ms + wait_ms``; equal is closed.
-`unproven`: its stream time is above the highest record time landed for its task up to its cause, so the engine claims
-a time that no record had. Rule: the evidence comes from the landed (or repartition) table, never from the engine.
+`unproven`: its stream time is above the highest record time landed for its task up to its cause, and above every time
+that was recorded for it, so the engine claims a time that nothing had. Rule: the evidence comes from the landed (or
+repartition) table, and from that of recorded times as far as the plan takes them, never from the engine.
 """
 
 import polars as pl
 
-from expectations.audits import Audit, Scope, witness_rows
+from expectations.audits import Audit, Scope, recorded_times, witness_rows
 from expectations.facts import FinalOutput, Source
 from expectations.final_once import finals_of
 from state.files import DataFile
@@ -20,7 +21,7 @@ def audit_final_after_close(scope: Scope, output: FinalOutput) -> Audit:
     if own.is_empty():
         return Audit(_frame(output, 0, 0, 0), [])
     judged = (
-        _with_evidence(scope, output, own)
+        _with_recorded(scope, output, _with_evidence(scope, output, own))
         .with_columns((pl.col("window_end_ms") + output.wait_ms).alias("closed_at_ms"))
         .with_columns(
             (pl.col("stream_time_ms") < pl.col("closed_at_ms")).alias("is_early"),
@@ -44,6 +45,17 @@ def _with_evidence(scope: Scope, output: FinalOutput, own: pl.DataFrame) -> pl.D
         return pl.concat([_with_running_highest(scope, path, files, part) for part in parts])
     highest = pl.concat([_highest_of_cut(scope, source) for source in sources])
     return own.join(highest.group_by("partition").max(), on="partition", how="left")
+
+
+def _with_recorded(scope: Scope, output: FinalOutput, own: pl.DataFrame) -> pl.DataFrame:
+    """``own`` with recorded times as evidence: of its partition, and of every one where a repartition lies between."""
+    sources = scope.facts.sub_topology(output.sub_topology).sources
+    times = recorded_times(scope)
+    everywhere = times["time_ms"].max() if any(source.kind == "repartition" for source in sources) else None
+    here = times.filter(pl.col("topic").is_in([source.topic for source in sources]))
+    evidence = own.join(here.group_by("partition").agg(pl.col("time_ms").max()), on="partition", how="left")
+    highest = pl.max_horizontal("highest_landed_ms", "time_ms", pl.lit(everywhere, pl.Int64))
+    return evidence.select(*own.columns[:-1], highest.alias("highest_landed_ms"))
 
 
 def _with_running_highest(scope: Scope, path: str, files: list[DataFile], part: pl.DataFrame) -> pl.DataFrame:

@@ -13,7 +13,9 @@ import numpy as np
 from jobs.kernels.arrivals import number_caused
 
 LANDED = -1
-"""``parent`` of what a landed record sent itself."""
+"""``parent`` of what a landed record sent itself; one less for each task between that handed a recorded time on."""
+MOMENT_SEQUENCES = 2**40
+"""What a recorded time causes is numbered from here on for every task that it was handed on by."""
 
 
 class _Sent(NamedTuple):
@@ -56,7 +58,7 @@ class Causes:
         """Enter records sent to ``topic``; returns their numbers.
 
         ``arrival`` of the landed record that caused each; ``parent``: number of the record whose processing sent it, or
-        LANDED; ``send``: which of its parent's records was sent first, comparable over topics; ``time`` in ms.
+        LANDED or below; ``send``: which of its parent's records was sent first, comparable over topics; ``time`` in ms.
         """
         queue = np.full(len(arrival), self._queues.setdefault(topic, len(self._queues)))
         self._pieces.append(_Sent(arrival, parent, send, time, queue))
@@ -68,7 +70,8 @@ class Causes:
         """Place of records among what their landed record caused, by what is known so far; 0 for LANDED."""
         if len(self._sequence) != self._count:
             self._number()
-        return np.where(numbers == LANDED, 0, self._sequence[numbers] if self._count else 0)
+        known = self._sequence[np.maximum(numbers, 0)] if self._count else 0
+        return np.where(numbers < 0, (LANDED - numbers) * MOMENT_SEQUENCES, known)
 
     def _number(self) -> None:
         sent = _Sent(*(np.concatenate(columns) for columns in zip(*self._pieces, strict=True)))
@@ -79,19 +82,14 @@ class Causes:
         place[order] = np.arange(self._count)
         starts = np.flatnonzero(np.concatenate([[True], (np.diff(arrival) != 0) | (np.diff(parent) != 0)]))
         ends = np.append(starts[1:], self._count)
-        is_first = parent[starts] == LANDED
+        is_first = parent[starts] <= LANDED
         begin[place[parent[starts[~is_first]]]] = starts[~is_first]
         end[place[parent[starts[~is_first]]]] = ends[~is_first]
         sequence = np.zeros(self._count, np.int64)
-        number_caused(
-            starts[is_first],
-            ends[is_first],
-            begin,
-            end,
-            sent.queue[order],
-            sent.time[order],
-            len(self._queues),
-            sequence,
-        )
+        rest = sent.queue[order], sent.time[order], len(self._queues)
+        for level in np.unique(parent[starts[is_first]]).tolist():
+            roots, found = is_first & (parent[starts] == level), np.zeros(self._count, np.int64)
+            number_caused(starts[roots], ends[roots], begin, end, *rest, found)
+            sequence += np.where(found > 0, found + (LANDED - level) * MOMENT_SEQUENCES, 0)
         self._sequence = np.empty(self._count, np.int64)
         self._sequence[order] = sequence

@@ -21,8 +21,7 @@ from jobs.observing import ObservedRun
 from jobs.planner import Landed, Plan
 from jobs.reading import WINDOW
 from jobs.retelling import retell
-from jobs.runner import table_schema
-from jobs.table_parts import parts_of
+from jobs.table_schemas import table_schema
 from jobs.telling import Teller, waits_of
 from jobs.topology.nodes import FlatMapNode, GlobalTableNode, MapNode, SelectKeyNode, SinkNode
 from jobs.topology.topology import Topology
@@ -30,6 +29,7 @@ from state.buffers import only_chunk
 from state.errors import ConfigError, LedgerError
 from state.files import DataFile, read_files, read_rows
 from state.ledger import DONE
+from state.table_parts import table_parts
 from state.tables import Warehouse
 
 Later = Callable[[Wait, int], str]
@@ -204,7 +204,7 @@ def _later(history: History, topology: Topology, increment: int, wait: Wait, par
         if not _keeps_keys(topology, sink, wait.node):
             continue
         names = ["partition", "offset", "increment", "key", *(WINDOW if wait.window is not None else ())]
-        for part in parts_of(history.warehouse, history.pipeline, content, f"outputs/{sink.topic}"):
+        for part in table_parts(history.warehouse, history.pipeline, content, f"outputs/{sink.topic}"):
             files = read_files(
                 part.path,
                 version=part.version,

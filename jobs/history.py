@@ -16,10 +16,10 @@ from polars.exceptions import PolarsError
 
 from jobs.reading import done_row, read_changelog, read_newest, read_state, read_table
 from jobs.store_reading import read_store
-from jobs.table_parts import TablePart, parts_of
 from jobs.topology.topology import Topology
 from state.errors import ConfigError, LedgerError
 from state.ledger import DONE, PLANNED, Ledger, LedgerRow
+from state.table_parts import TablePart, table_names, table_parts
 from state.tables import Warehouse
 
 if TYPE_CHECKING:
@@ -195,7 +195,11 @@ class AsOf:
 
     def parts(self, name: str) -> list[TablePart]:
         """Where the rows of a table are, by its name in the ledger: Delta tables with a version each, oldest first."""
-        return parts_of(*self._place, self.row.content, name)
+        content, names = self.row.content, table_names(self.row.content)
+        if name not in names:
+            pipeline = f"pipeline {self.history.pipeline!r}"
+            raise ConfigError(pipeline, f"one of {', '.join(names)}", repr(name), "name one of them")
+        return table_parts(*self._place, content, name)
 
     @property
     def _place(self) -> tuple[Warehouse, str]:

@@ -20,6 +20,7 @@ from jobs.file_source import FileSource
 from jobs.landing_files import FileLander
 from jobs.landing_kafka import KafkaLander, KafkaSource
 from jobs.landing_records import RecordLander
+from jobs.recorded_time import PLANNED_TIMES, finish_recording
 from state.commit import transaction_version
 from state.errors import CommitLost, LandingError
 from state.files import live_files, open_table
@@ -122,10 +123,12 @@ def _land(warehouse: Warehouse, topic: str, lander: Lander, clock_ms: Callable[[
     _refuse_other_source(topic, rows, lander)
     done: list[LedgerRow] = []
     pending = ledger.pending()
+    if pending is not None and PLANNED_TIMES in pending.content:
+        rows, pending = [*rows, finish_recording(warehouse, topic, pending, clock_ms)], None
     if pending is not None:
         done.append(_run(warehouse, topic, ledger, lander, pending, clock_ms))
     rows = [*rows, *done]
-    content = lander.next_plan(rows)
+    content = lander.next_plan([row for row in rows if PLANNED_TIMES not in row.content])
     if content is not None:
         increment = rows[-1].increment + 1 if rows else 1
         planned = ledger.plan(increment, content, epoch=rows[-1].epoch if rows else 0, written_at_ms=clock_ms())

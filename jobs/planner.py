@@ -6,24 +6,31 @@ until every partition with records has got past their time, so that a later cut 
 across partitions).
 """
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
+from jobs.advances import Reached
+from jobs.kernels.queues import NO_MORE
+from jobs.moment_places import doubled, numbered
+from jobs.recorded_time import Recorded, RecordedTimes, recorded_times
 from jobs.tape import Slice, slice_of
 from jobs.topology.copartitions import partitions_of
 from jobs.topology.nodes import RepartitionNode, SourceNode
 from jobs.topology.topology import Topology
-from state.errors import ConfigError
+from state.errors import ConfigError, LandingError
 from state.files import DataFile, read_files
 from state.ledger import Ledger
 from state.tables import Warehouse
-from state.times import NO_TIMESTAMP_MS
+from state.times import END_OF_TIME_MS, NO_TIMESTAMP_MS
 
 Cut = dict[str, dict[str, int]]
 """topic → partition (as text, since it is JSON) → next offset to read."""
+
+LAST_ARRIVAL = 2**62
+"""Of the end of time: behind every landed record."""
 
 
 @dataclass(frozen=True)
@@ -31,6 +38,8 @@ class Plan:
     """One increment. ``records`` in ``[cut_from, cut_to)``; ``waiting``: landed, but held back by ``idle="wait"``.
 
     ``partitions``: sub-topology (as text) → number of its tasks, "repartition/<name>" → number of its partitions.
+    ``changes``: of the code since the increment before; ``migrate``: stores that this increment rewrites, reading no
+    records (jobs/changed_code.py); both None mostly.
     """
 
     increment: int
@@ -40,17 +49,43 @@ class Plan:
     waiting: int
     partitions: dict[str, int]
     topology: str
+    recorded_from: Cut = field(default_factory=dict)
+    recorded_to: Cut = field(default_factory=dict)
+    """How many of the recorded times of each partition were taken before, and are with this increment."""
+    flushes: bool = False
+    """At the end of history: every task is advanced to the end of time."""
     is_rerun: bool = False
+    changes: list[dict[str, Any]] | None = None
+    migrate: dict[str, Any] | None = None
+
+    def recorded(self, landed: "Landed", partition: str) -> tuple[Recorded, ...]:
+        """Recorded times of a partition that the increment takes."""
+        first, after = (cut.get(landed.topic, {}).get(partition, 0) for cut in (self.recorded_from, self.recorded_to))
+        found = landed.recorded.get(partition, ())[first:after]
+        end = self.cut_to[landed.topic].get(partition, 0)
+        return (*found, Recorded(end, END_OF_TIME_MS, LAST_ARRIVAL)) if self.flushes else found
+
+    def beyond(self, landed: "Landed", partition: str, record: tuple[int, int] | None) -> tuple[int, bool]:
+        """Time of what comes after the increment, and whether that is a recorded time (then plus one); NO_MORE when
+        nothing does. ``record``: offset and time of the next record, if there is one.
+        """
+        later = landed.recorded.get(partition, ())[self.recorded_to.get(landed.topic, {}).get(partition, 0) :]
+        if later and not self.flushes and (record is None or later[0].before_offset <= record[0]):
+            return later[0].time_ms + 1, True
+        return (NO_MORE, False) if record is None else (record[1], False)
 
     def content(self) -> dict[str, Any]:
         """What the ledger keeps."""
-        return {
+        code = {name: part for name in ("changes", "migrate") if (part := getattr(self, name)) is not None}
+        return code | {
             "topology": self.topology,
             "cut_from": self.cut_from,
             "cut_to": self.cut_to,
             "records": self.records,
             "waiting": self.waiting,
             "partitions": self.partitions,
+            **({"recorded_from": self.recorded_from, "recorded_to": self.recorded_to} if self.recorded_to else {}),
+            **({"flushes": True} if self.flushes else {}),
         }
 
 
@@ -62,6 +97,7 @@ class Landed:
     path: str
     files: list[DataFile]
     ends: dict[str, int]
+    recorded: RecordedTimes = field(default_factory=dict)
 
     @classmethod
     def of(cls, warehouse: Warehouse, topic: str, begin: Mapping[str, int] | None = None) -> "Landed":
@@ -77,7 +113,14 @@ class Landed:
         ends = dict.fromkeys(map(str, range(last.content["partitions"])), 0) | last.content["cut_to"]
         first = min(((begin or {}).get(partition, 0) for partition in ends), default=0)
         files = read_files(path, within=("offset", first, 2**63 - 1), storage_options=warehouse.storage_options)
-        return cls(topic, path, files, ends)
+        return cls(topic, path, files, ends, recorded_times(warehouse, topic, increment=last.increment))
+
+    def arrival(self, recorded: Recorded) -> int:
+        """Raises LandingError when a recorded time does not have it."""
+        if recorded.arrival is None:
+            expected, got = "an arrival with every recorded time", f"none with {recorded.time_ms} ms"
+            raise LandingError(self.path, expected, got, 'record times with arrival, or replay with order="time"')
+        return recorded.arrival
 
     def slice(self, partition: str, begin: int, end: int) -> Slice:
         return slice_of(self.path, self.files, int(partition), begin, end)
@@ -85,18 +128,24 @@ class Landed:
 
 @dataclass(frozen=True)
 class _Unread:
-    """Unread records of all topics in order of causes: (time, topic number, partition, offset)."""
+    """Unread records and recorded times of all topics in order of causes: (place, topic number, partition, offset).
 
-    time_ms: np.ndarray
+    ``place``: arrival, or time as in jobs/moment_places.py; ``recorded``: number of a recorded time in its partition,
+    -1 for records.
+    """
+
+    place: np.ndarray
     topic: np.ndarray
     partition: np.ndarray
     offset: np.ndarray
+    recorded: np.ndarray
 
     def __len__(self) -> int:
         return len(self.offset)
 
     def where(self, mask: np.ndarray) -> "_Unread":
-        return _Unread(self.time_ms[mask], self.topic[mask], self.partition[mask], self.offset[mask])
+        columns = (self.place, self.topic, self.partition, self.offset, self.recorded)
+        return _Unread(*(column[mask] for column in columns))
 
 
 class Planner:
@@ -127,6 +176,12 @@ class Planner:
         self.begin: Cut = {
             topic: {p: cut_from.get(topic, {}).get(p, 0) for p in landed.ends} for topic, landed in self.landed.items()
         }
+        taken: Cut = previous.get("recorded_to", {})
+        self.recorded: Cut = {
+            topic: {p: taken.get(topic, {}).get(p, 0) for p in landed.recorded}
+            for topic, landed in self.landed.items()
+            if landed.recorded
+        }
 
     def partitions(self) -> dict[str, int]:
         """Tasks of every sub-topology, by its id, and partitions of every repartition table, as ``repartition/<name>``,
@@ -153,18 +208,29 @@ class Planner:
         if max_records is not None and max_records < 1:
             raise ConfigError("max_records", "1 or more", str(max_records), "give a larger number")
         begin, end = self.begin, {topic: dict(landed.ends) for topic, landed in self.landed.items()}
-        increment, waiting = self.increment, 0
+        increment, waiting, taken = self.increment, 0, self.recorded
         if max_records is None and not self._waits():
-            cuts: Iterator[tuple[Cut, int]] = iter([(end, self._count(end))])
+            everything = {topic: {p: len(self.landed[topic].recorded[p]) for p in ps} for topic, ps in taken.items()}
+            cuts: Iterator[tuple[Cut, Cut, int]] = iter([(end, everything, self._count(end))])
         else:
             unread = self._unread()
-            ready = unread.where(self._is_ready(unread))
-            waiting = len(unread) - len(ready)
-            cuts = self._cuts(ready, max_records or max(len(ready), 1))
-        for cut, records in cuts:
-            if any(cut[topic] != begin[topic] for topic in cut):
-                yield Plan(increment, begin, cut, records, waiting, self.partitions(), self.topology.fingerprint)
-                begin, increment = cut, increment + 1
+            is_ready = self._is_ready(unread)
+            waiting = int((~is_ready & (unread.recorded < 0)).sum())
+            cuts = self._cuts(unread.where(is_ready), max_records or max(int(is_ready.sum()), 1))
+        for cut, recorded, records in cuts:
+            if any(cut[topic] != begin[topic] for topic in cut) or recorded != taken:
+                yield Plan(
+                    increment, begin, cut, records, waiting, self.partitions(), self.topology.fingerprint,
+                    taken, recorded,
+                )  # fmt: skip
+                begin, increment, taken = cut, increment + 1, recorded
+
+    def flush(self) -> Plan:
+        """The increment that advances everything to the end of time; all that has landed has been read."""
+        return Plan(
+            self.increment, self.begin, self.begin, 0, 0, self.partitions(), self.topology.fingerprint,
+            self.recorded, self.recorded, flushes=True,
+        )  # fmt: skip
 
     def _count(self, end: Cut) -> int:
         """Records up to ``end``; those that only global tables read are none."""
@@ -186,22 +252,38 @@ class Planner:
 
     def _unread(self) -> _Unread:
         """Rule: a record's place is its arrival, or the largest time of its tape up to it, then topic, partition and
-        offset.
+        offset. A recorded time stands before the record of its offset.
         """
-        columns: list[tuple[np.ndarray, ...]] = []
-        for number, (topic, landed) in enumerate(self.landed.items()):
-            for p, end in landed.ends.items():
-                rows = landed.slice(p, self.begin[topic][p], end).times(arrival=self.order == "arrival")
-                if self.order == "arrival":
-                    place = rows["arrival"].to_numpy()
-                else:
-                    seen = np.concatenate([[self._tape_time(topic, p)], rows["timestamp"].to_numpy()])
-                    place = np.maximum.accumulate(seen)[1:]
-                n = len(rows)
-                columns.append((place, np.full(n, number), np.full(n, int(p)), rows["offset"].to_numpy()))
-        time_ms, topics, partitions, offsets = (np.concatenate(column) for column in zip(*columns, strict=True))
-        order = np.lexsort((offsets, partitions, topics, time_ms))
-        return _Unread(time_ms[order], topics[order], partitions[order], offsets[order])
+        columns = [
+            (*columns[:1], np.full(len(columns[0]), number), np.full(len(columns[0]), int(p)), *columns[1:])
+            for number, (topic, landed) in enumerate(self.landed.items())
+            for p in landed.ends
+            if (columns := self._unread_of(landed, p))
+        ]
+        unread = _Unread(*(np.concatenate(column) for column in zip(*columns, strict=True)))
+        numbers = unread.recorded, unread.recorded < 0
+        return unread.where(np.lexsort((*numbers, unread.offset, unread.partition, unread.topic, unread.place)))
+
+    def _unread_of(self, landed: Landed, p: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Place, offset and number as a recorded time (-1: a record) of every unread row of a partition."""
+        rows = landed.slice(p, self.begin[landed.topic][p], landed.ends[p]).times(arrival=self.order == "arrival")
+        taken = self.recorded.get(landed.topic, {}).get(p, 0)
+        recorded = landed.recorded.get(p, ())[taken:]
+        offset = rows["offset"].to_numpy()
+        number, is_moment = numbered(offset, recorded)
+
+        def column(name: str, own: Sequence[int | None]) -> np.ndarray:
+            both = np.concatenate([rows[name].to_numpy(), np.array(own, np.int64)])
+            found: np.ndarray = both[np.where(is_moment, len(rows) + number, number)]
+            return found
+
+        offsets = column("offset", [each.before_offset for each in recorded])
+        if self.order == "arrival":
+            place = column("arrival", [landed.arrival(each) for each in recorded])
+        else:
+            time_ms = column("timestamp", [each.time_ms + 1 for each in recorded])
+            place = np.maximum.accumulate(doubled(time_ms, is_moment, 2 * self._tape_time(landed.topic, p)))
+        return place, offsets, np.where(is_moment, taken + number, -1)
 
     def _tape_time(self, topic: str, partition: str) -> int:
         """Largest time of the topic's partition that an increment before has read."""
@@ -221,6 +303,12 @@ class Planner:
                 found |= set(topics)
         return found
 
+    def reached(self, plan: Plan, topic: str, partition: str) -> Reached:
+        """What was recorded of a partition, and the largest time of it, in the increments before ``plan``."""
+        taken = plan.recorded_from.get(topic, {}).get(partition, 0)
+        times = [recorded.time_ms for recorded in self.landed[topic].recorded.get(partition, ())[:taken]]
+        return Reached(max(times, default=NO_TIMESTAMP_MS), self._tape_time(topic, partition))
+
     def tape_times(self, plan: Plan, previous: dict[str, Any]) -> dict[str, dict[str, int]]:
         """Largest time of every partition of the meeting topics up to the cut, for the done row.
 
@@ -230,10 +318,11 @@ class Planner:
         for topic in self._meeting_topics():
             landed = self.landed[topic]
             for p, end in plan.cut_to[topic].items():
-                times = landed.slice(p, plan.cut_from[topic].get(p, 0), end).times()["timestamp"]
-                if len(times):
+                times = landed.slice(p, plan.cut_from[topic].get(p, 0), end).times()["timestamp"].to_numpy()
+                recorded = [each.time_ms + 1 for each in plan.recorded(landed, p)]
+                if len(times) or recorded:
                     before = found.setdefault(topic, {}).get(p, NO_TIMESTAMP_MS)
-                    found[topic][p] = max(before, int(times.to_numpy().max()))
+                    found[topic][p] = max(before, int(times.max(initial=before)), *recorded)
         return found
 
     def _is_ready(self, unread: _Unread) -> np.ndarray:
@@ -249,12 +338,12 @@ class Planner:
             for topic, p in queues:
                 rows = (unread.topic == names.index(topic)) & (unread.partition == int(p))
                 mine |= rows
-                times = unread.time_ms[rows]
-                last = int(times[-1]) if len(times) else self._tape_time(topic, p)
-                if last != NO_TIMESTAMP_MS:
-                    reached.append(last)
+                places = unread.place[rows]
+                last = int(places[-1]) if len(places) else 2 * self._tape_time(topic, p)
+                if last != 2 * NO_TIMESTAMP_MS:
+                    reached.append(last + last % 2)  # nothing comes behind a recorded time at its own place
             if len(reached) > 1:
-                ready &= ~mine | (unread.time_ms < min(reached))
+                ready &= ~mine | (unread.place < min(reached))
         return ready
 
     def _meetings(self) -> list[set[tuple[str, str]]]:
@@ -277,9 +366,9 @@ class Planner:
             merged = [other for other in merged if not other & group] + [group.union(*touching)]
         return merged
 
-    def _cuts(self, unread: _Unread, max_records: int) -> Iterator[tuple[Cut, int]]:
-        """Cuts, and how many records lie before each and after the one before."""
-        cut = self.begin
+    def _cuts(self, unread: _Unread, max_records: int) -> Iterator[tuple[Cut, Cut, int]]:
+        """Cuts, how many recorded times are taken with each, and how many records lie between it and the one before."""
+        cut, recorded = self.begin, self.recorded
         names = list(self.landed)
         is_record = np.array([bool(self.topology.readers_of(topic)) for topic in names])
         first = 0
@@ -287,17 +376,21 @@ class Planner:
             after = min(first + max_records, len(unread))
             if self._meeting_topics() and self.order == "time":
                 # records of one time meet in the order of their queues, which a cut must not part
-                after = int(np.searchsorted(unread.time_ms, unread.time_ms[after - 1], "right"))
-            cut = {topic: dict(partitions) for topic, partitions in cut.items()}
-            for row in _last_of_each(unread, first, after):
-                cut[names[unread.topic[row]]][str(unread.partition[row])] = int(unread.offset[row]) + 1
-            yield cut, int(is_record[unread.topic[first:after]].sum())
+                after = int(np.searchsorted(unread.place, unread.place[after - 1], "right"))
+            cut, recorded = ({topic: dict(found) for topic, found in each.items()} for each in (cut, recorded))
+            taken = unread.where(np.arange(first, after))
+            records, times = taken.where(taken.recorded < 0), taken.where(taken.recorded >= 0)
+            for row in _last_of_each(records):
+                cut[names[records.topic[row]]][str(records.partition[row])] = int(records.offset[row]) + 1
+            for row in _last_of_each(times):
+                recorded[names[times.topic[row]]][str(times.partition[row])] = int(times.recorded[row]) + 1
+            yield cut, recorded, int(is_record[records.topic].sum())
             first = after
 
 
-def _last_of_each(unread: _Unread, first: int, after: int) -> np.ndarray:
-    """The last row of every topic-partition among rows ``[first, after)``."""
-    tags = unread.topic[first:after] * (1 << 32) + unread.partition[first:after]
+def _last_of_each(unread: _Unread) -> np.ndarray:
+    """The last row of every topic-partition."""
+    tags = unread.topic * (1 << 32) + unread.partition
     _, places = np.unique(tags[::-1], return_index=True)
-    rows: np.ndarray = after - 1 - places
+    rows: np.ndarray = len(unread) - 1 - places
     return rows

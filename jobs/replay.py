@@ -8,33 +8,35 @@ there.
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from typing import Any
 
 from pyarrow import fs
 
+from jobs.changed_code import CodeChange, Wanted, check_pending, migrated_files, take_over
+from jobs.done_row import done_content
 from jobs.exchange import Exchange
 from jobs.increment_report import (
     IncrementReport,
-    add_books,
     report_of,
-    task_seconds,
-    total_lateness,
-    total_numbers,
 )
 from jobs.kernels.queues import NO_MORE
 from jobs.planner import Landed, Plan, Planner
-from jobs.runner import Runner, TaskDescription, TaskReport, exchange_folder, table_schema
+from jobs.restatement import now_ms, refuse_pending
+from jobs.runner import Runner, TaskDescription, TaskReport, exchange_folder
+from jobs.table_schemas import table_schema
 from jobs.tape import Slice
 from jobs.task import compile_kernels, wirings
+from jobs.task_queues import Queue
 from jobs.task_state import ImportedStore
-from jobs.task_tape import Queue
 from jobs.topology.nodes import SourceNode
 from jobs.topology.topology import SubTopology, Topology
 from state.commit import commit_files
 from state.errors import LedgerError
-from state.files import DataFile, oldest_first, read_files
+from state.files import DataFile, oldest_first
 from state.ledger import Ledger, LedgerRow
 from state.run_cache import StateFile
+from state.table_parts import table_files
 from state.tables import Warehouse, open_filesystem
 
 OnStep = Callable[[str], None]
@@ -53,19 +55,25 @@ def replay(
     increments: int | None = None,
     idle: str = "wait",
     order: str = "time",
+    flush_at_end: bool = False,
     on_step: OnStep = lambda step: None,
+    wanted: Wanted | None = None,
 ) -> Iterator[IncrementReport]:
     """Run what has landed and was not read yet; yields a report as each increment is committed.
 
     ``max_records``: cut into increments of at most so many records; ``increments``: stop after so many. An increment
     that a run before this one planned and did not finish is run first. Nothing new: nothing is written.
     ``order``: "time" (Kafka's PartitionGroup over whole topics) or "arrival" (landed records carry their arrival).
-    Raises LedgerError when the topology is another one than that of the state, LedgerConflict when another runner is
-    quicker.
+    ``flush_at_end``: history is closed. Nothing waits (``idle`` is "proceed"), and one more increment advances every
+    task to the end of time, so that all windows close; the pipeline takes no records after that.
+    ``wanted``: what to do with the state of changed code (migrations, stores with another name). A migration is an
+    increment that reads no records, before all others. Raises CodeChanged when the topology is another one than that of
+    the state and cannot go on with it, LedgerError when there are records after a flush, LedgerConflict when another
+    runner is quicker.
     """
-    pipeline_run = Pipeline(warehouse, topology, pipeline, runner, order, on_step)
+    pipeline_run = Pipeline(warehouse, topology, pipeline, runner, order, on_step, wanted)
     left = increments
-    for plan in pipeline_run.plans(max_records, idle):
+    for plan in pipeline_run.plans(max_records, idle, flush_at_end):
         if left is not None and left == 0:
             return
         yield pipeline_run.run(plan)
@@ -76,7 +84,14 @@ class Pipeline:
     """A pipeline at work, from its last done increment on."""
 
     def __init__(
-        self, warehouse: Warehouse, topology: Topology, pipeline: str, runner: Runner, order: str, on_step: OnStep
+        self,
+        warehouse: Warehouse,
+        topology: Topology,
+        pipeline: str,
+        runner: Runner,
+        order: str,
+        on_step: OnStep,
+        wanted: Wanted | None = None,
     ) -> None:
         self.warehouse, self.topology, self.name, self.runner, self.order, self.on_step = (
             warehouse, topology, pipeline, runner, order, on_step,
@@ -84,21 +99,46 @@ class Pipeline:
         self.tables = warehouse.pipeline(pipeline)
         self.ledger = Ledger(self.tables.ledger, warehouse.storage_options)
         last = self.ledger.last_done()
-        self.previous: dict[str, Any] = {} if last is None else last.content
-        self.increment = 0 if last is None else last.increment
+        self.code: CodeChange = take_over(pipeline, last, topology, wanted)
+        self.previous: dict[str, Any] = self.code.previous
+        self.increment, self.epoch = (0, 0) if last is None else (last.increment, last.epoch)
         self._is_compiled = False
 
-    def plans(self, max_records: int | None, idle: str) -> Iterator[Plan]:
-        """The unfinished increment, then new ones."""
+    def plans(self, max_records: int | None, idle: str, flush_at_end: bool) -> Iterator[Plan]:
+        """The unfinished increment, then new ones, then the flush."""
+        idle = "proceed" if flush_at_end else idle
         pending = self.ledger.pending()
-        if "topology" in self.previous:
-            self._check_topology(self.previous["topology"])
-        if pending is not None:
-            self._check_topology(pending.content["topology"])
-            self.planner = self._planner(idle)
-            yield Plan(pending.increment, **pending.content, is_rerun=True)
         self.planner = self._planner(idle)
-        yield from self.planner.plans(max_records)
+        if pending is not None:
+            refuse_pending(self.name, pending)
+            self.epoch = pending.epoch
+            check_pending(pending, self.topology, self.code, self.name)
+            yield Plan(pending.increment, **pending.content, is_rerun=True)
+        elif self.code.rewrites:
+            yield self._migration()
+        if pending is not None or self.code.rewrites:
+            self.planner = self._planner(idle)
+        for number, plan in enumerate(self.planner.plans(max_records)):
+            self._refuse_after_flush()
+            is_first = number == 0 and self.previous is self.code.previous
+            yield replace(plan, changes=self.code.changes()) if is_first else plan
+        if flush_at_end and not self.previous.get("flushed"):
+            self.planner = self._planner(idle)
+            yield self.planner.flush()
+
+    def _refuse_after_flush(self) -> None:
+        if self.previous.get("flushed"):
+            raise LedgerError(
+                f"pipeline {self.name!r}", "no records after its history was flushed", "records that landed since",
+                "they would all be late: replay the topics under another pipeline name",
+            )  # fmt: skip
+
+    def _migration(self) -> Plan:
+        """An increment that reads nothing and rewrites stores."""
+        code = self.code
+        begin, counts = self.planner.begin, self.planner.partitions()
+        fingerprint, number = self.topology.fingerprint, self.planner.increment
+        return Plan(number, begin, begin, 0, 0, counts, fingerprint, changes=code.changes(), migrate=code.migrate())
 
     def _planner(self, idle: str) -> Planner:
         return Planner(
@@ -106,35 +146,33 @@ class Pipeline:
             order=self.order,
         )  # fmt: skip
 
-    def _check_topology(self, fingerprint: str) -> None:
-        if fingerprint != self.topology.fingerprint:
-            raise LedgerError(
-                f"pipeline {self.name!r}",
-                f"the topology that made its state ({fingerprint})",
-                f"another one ({self.topology.fingerprint})",
-                "replay under another pipeline name, or go back to the topology of before",
-            )
-
     def run(self, plan: Plan) -> IncrementReport:
         started = time.perf_counter()
         if not plan.is_rerun:
-            self.ledger.plan(plan.increment, plan.content(), written_at_ms=_now_ms())
+            self.epoch = self.ledger.plan(plan.increment, plan.content(), written_at_ms=now_ms()).epoch
         self.on_step(f"planned {plan.increment}")
         if not self._is_compiled:
             compile_kernels(self.topology)
             self._is_compiled = True
         planned = time.perf_counter()
+        rewritten: dict[str, list[DataFile]] = {}
         with self._unless_overtaken(plan):
-            reports = self._compute(plan)
+            if plan.migrate is not None:
+                rewritten = migrated_files(self.warehouse, self.name, plan.increment, self.topology, self.code)
+            reports = self._compute(plan) if plan.migrate is None else []
             self.on_step(f"computed {plan.increment}")
             computed = time.perf_counter()
-            versions = self._commit(plan, reports)
+            versions = self._commit(plan, reports, rewritten)
         committed = time.perf_counter()
         seconds = {"plan": planned - started, "compute": computed - planned, "commit": committed - computed}
-        content = self._done_content(plan, reports, versions, seconds)
-        self.ledger.done(plan.increment, content, written_at_ms=_now_ms())
+        tape_times = self.planner.tape_times(plan, self.previous)
+        content = done_content(
+            self.topology, self.code.record, self.previous, plan, reports, versions, tape_times, seconds
+        )
+        self.ledger.done(plan.increment, content, written_at_ms=now_ms())
         self._clear_exchange(plan.increment)
         self.previous, self.increment = content, plan.increment
+        self.planner.previous = content
         self.on_step(f"done {plan.increment}")
         return report_of(plan.increment, plan.content(), content)
 
@@ -166,7 +204,7 @@ class Pipeline:
         reports: list[TaskReport] = []
         state = self._state_files()
         landed = self.planner.landed
-        exchange = Exchange(self.order)
+        exchange = Exchange(self.order, self.topology, plan.partitions)
         for sub in self.topology.sub_topologies:
             descriptions = [
                 description
@@ -201,7 +239,7 @@ class Pipeline:
         number = len(queues)
         for place, table in enumerate(sub.globals):
             queues += [
-                self._landed_queue(plan, number + place, landed[table.topic], p)
+                self._landed_queue(plan, number + place, landed[table.topic], p, is_global=True)
                 for p in range(len(landed[table.topic].ends))
             ]
         if not any(queue.has_rows for queue in queues):
@@ -231,15 +269,25 @@ class Pipeline:
         cut = plan.cut_from.get(landed.topic, {})
         return tuple(landed.slice(p, 0, cut.get(p, 0)) for p in landed.ends)
 
-    def _landed_queue(self, plan: Plan, source: int, landed: Landed, partition: int) -> Queue:
+    def _landed_queue(
+        self, plan: Plan, source: int, landed: Landed, partition: int, *, is_global: bool = False
+    ) -> Queue:
         p = str(partition)
         begin, end = (cut.get(landed.topic, {}).get(p, 0) for cut in (plan.cut_from, plan.cut_to))
         if p not in landed.ends:  # topics that are not joined may have fewer partitions than there are tasks
-            return Queue(source, landed.slice(p, 0, 0))
-        beyond = None
+            return Queue(source, landed.slice(p, 0, 0), is_global=is_global)
+        beyond, is_moment = NO_MORE, False
         if len(self.topology.source_topics()) > 1 and self.order == "time":
-            beyond = landed.slice(p, end, landed.ends[p]).first_time_ms()
-        return Queue(source, landed.slice(p, begin, end), beyond_ms=NO_MORE if beyond is None else beyond)
+            beyond, is_moment = plan.beyond(landed, p, landed.slice(p, end, landed.ends[p]).first())
+        queue = Queue(source, landed.slice(p, begin, end), beyond_ms=beyond, is_global=is_global)
+        if is_global:
+            return queue
+        return replace(
+            queue,
+            recorded=plan.recorded(landed, p),
+            beyond_is_moment=is_moment,
+            before=self.planner.reached(plan, landed.topic, p),
+        )
 
     def _imported(
         self, sub: SubTopology, partition: int, state: dict[str, list[StateFile]]
@@ -258,15 +306,11 @@ class Pipeline:
 
     def _state_files(self) -> dict[str, list[StateFile]]:
         """Files of every store as of the increment before, whatever was half written since, oldest first."""
-        versions: dict[str, int] = self.previous.get("versions", {})
         found = {}
         for store in self.topology.stores():
-            version = versions.get(f"state/{store}")
             path = self.tables.state(store)
-            files = [] if version is None else read_files(
-                path, version=version, storage_options=self.warehouse.storage_options
-            )  # fmt: skip
-            found[store] = [StateFile(path, file) for file in oldest_first(files)]
+            files = table_files(self.warehouse, self.name, self.previous, f"state/{store}")
+            found[store] = [StateFile(file.root or path, file) for file in oldest_first(files)]
         return found
 
     # --- commit ----------------------------------------------------------------------------------------------
@@ -280,17 +324,21 @@ class Pipeline:
         tables |= {"dropped": self.tables.dropped, "dead_letter": self.tables.dead_letter}
         return tables | {f"outputs/{sink.topic}": self.tables.output(sink.topic) for sink in self.topology.sinks()}
 
-    def _commit(self, plan: Plan, reports: list[TaskReport]) -> dict[str, int]:
-        versions = {}
+    def _commit(self, plan: Plan, reports: list[TaskReport], rewritten: dict[str, list[DataFile]]) -> dict[str, int]:
+        """Versions of all tables, those that the topology has no more included."""
+        versions: dict[str, int] = dict(self.previous.get("versions", {}))
         for table, path in self._tables().items():
             versions[table] = commit_files(
                 path,
                 table_schema(self.topology, table),
-                [DataFile.from_dict(file) for report in reports for file in report.files.get(table, [])],
-                app_id=f"{self.name}/{table}/0",
+                rewritten.get(table, [])
+                + [DataFile.from_dict(file) for report in reports for file in report.files.get(table, [])],
+                app_id=f"{self.name}/{table}/{self.epoch}",
                 increment=plan.increment,
                 removed=[DataFile.from_dict(file) for report in reports for file in report.removed.get(table, [])],
                 storage_options=self.warehouse.storage_options,
+                may_grow=True,
+                replaces=table in rewritten,
             )
             self.on_step(f"committed {table} {plan.increment}")
         return versions
@@ -306,46 +354,6 @@ class Pipeline:
                 with suppress(OSError):
                     filesystem.delete_dir(entry.path)
 
-    # --- report ----------------------------------------------------------------------------------------------
-
-    def _done_content(
-        self, plan: Plan, reports: list[TaskReport], versions: dict[str, int], seconds: dict[str, float]
-    ) -> dict[str, Any]:
-        by_sub = {
-            str(sub.id): add_books([r.counts for r in reports if r.sub_topology == sub.id])
-            for sub in self.topology.sub_topologies
-        }
-        landed = [report.landed for report in reports]
-        files = [
-            (table, DataFile.from_dict(file))
-            for report in reports
-            for table, found in report.files.items()
-            for file in found
-        ]
-        tasks = dict(self.previous.get("tasks", {}))
-        tasks |= {f"{report.sub_topology}_{report.partition}": report.after for report in reports}
-        return {
-            "topology": self.topology.fingerprint,
-            "cut_to": self.previous.get("cut_to", {}) | plan.cut_to,
-            "partitions": plan.partitions,
-            "books": add_books(landed) | {"read": plan.records, "by_sub_topology": by_sub},
-            "outputs": {
-                sink.topic: sum(file.records for table, file in files if table == f"outputs/{sink.topic}")
-                for sink in self.topology.sinks()
-            },
-            "versions": versions,
-            "tasks": tasks,
-            "tape_times": self.planner.tape_times(plan, self.previous),
-            "lateness": total_lateness(reports),
-            "operators": total_numbers(reports),
-            "seconds": seconds | task_seconds(reports),
-            "rss_bytes_max": max((report.rss_bytes for report in reports), default=0),
-        }
-
 
 def _of_partition(files: list[StateFile], partition: int) -> tuple[StateFile, ...]:
     return tuple(state_file for state_file in files if state_file.file.partition == partition)
-
-
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000

@@ -14,8 +14,9 @@ from jobs.planner import Plan
 from jobs.replay import Pipeline
 from jobs.runner import TaskDescription, TaskReport
 from jobs.task import Task, wirings
+from jobs.task_queues import PLACE_COLUMNS
 from jobs.task_tables import Input
-from jobs.task_tape import PLACE_COLUMNS, Places
+from jobs.task_tape import Places
 from jobs.telling import waits_of
 from jobs.topology.topology import SubTopology, Topology
 from state.ledger import LedgerRow

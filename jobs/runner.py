@@ -14,25 +14,25 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from jobs.advances import Moment, Told
+from jobs.arrivals import LANDED, MOMENT_SEQUENCES
 from jobs.stored_rows import global_contents
+from jobs.table_schemas import table_schema
 from jobs.tape import Slice
 from jobs.task import Result, Task, empty_input, with_sends
+from jobs.task_queues import PLACE_COLUMNS, Queue
 from jobs.task_state import ImportedStore, TaskState
 from jobs.task_tables import Input
-from jobs.task_tape import PLACE_COLUMNS, Places, Queue, TaskTape
+from jobs.task_tape import Places, TaskTape
 from jobs.topology.nodes import RepartitionNode
 from jobs.topology.topology import SubTopology, Topology
 from state.errors import ReplayError, TaskFailed
 from state.files import DataFile, TaskFile
 from state.run_cache import StateFile
 from state.tables import (
-    DEAD_LETTER_SCHEMA,
-    DROPPED_SCHEMA,
-    HEADERS,
     PipelineTables,
     Warehouse,
     open_filesystem,
-    output_schema,
 )
 from state.times import NO_TIMESTAMP_MS
 
@@ -92,6 +92,10 @@ class TaskReport:
     pieces: dict[str, dict[str, str]]
     seconds: dict[str, float]
     rss_bytes: int = 0
+    told: list[tuple[str, Told]] = field(default_factory=list)
+    """Recorded times that it passes on, by repartition topic or exported node."""
+    moments: int = 0
+    """Recorded times that it took."""
 
 
 class Runner(Protocol):
@@ -153,6 +157,7 @@ class TaskRun:
     files: dict[str, TaskFile] = field(default_factory=dict)
     pieces: dict[tuple[str, int], pq.ParquetWriter] = field(default_factory=dict)
     piece_paths: dict[str, dict[str, str]] = field(default_factory=dict)
+    told: list[tuple[str, Told]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         d = self.description
@@ -171,9 +176,19 @@ class TaskRun:
         self.watch.lap("resume")
         for chunk, places in tape.chunks(task.chunk_records):
             self.watch.lap("read")
-            self._take(task, chunk, places)
+            if isinstance(chunk, Moment):
+                self._advance(task, chunk, places)
+            else:
+                self._take(task, chunk, places)
         self._write_repartitions(tape)
         return self._report(task, tape, *self._write_state())
+
+    def _advance(self, task: Task, moment: Moment, places: Places) -> None:
+        result, told = task.advance(moment)
+        self.watch.lap("compute")
+        self._write(result, places)
+        self._tell(told, places)
+        self.watch.lap("write")
 
     def _take(self, task: Task, chunk: Input, places: Places) -> None:
         result = task.process(chunk)
@@ -203,7 +218,7 @@ class TaskRun:
         d = self.description
         return TaskTape(
             d.queues,
-            len(task.sources),
+            task.source_names,
             d.order,
             self.sub.id,
             d.partition,
@@ -216,6 +231,7 @@ class TaskRun:
                 for number, source in enumerate(self.sub.sources)
                 if isinstance(source, RepartitionNode)
             },
+            told={name: dict(times) for name, times in d.before.get("told", {}).items()},
         )
 
     # --- out -------------------------------------------------------------------------------------------------
@@ -293,6 +309,18 @@ class TaskRun:
                 self.piece_paths.setdefault(name, {})[str(target)] = path
             self.pieces[name, target].write_table(rows.filter(pa.array(targets == target)))
 
+    def _tell(self, told: dict[str, int], places: Places) -> None:
+        """Pass a recorded time on, behind all that it caused here."""
+        own = [node.topic for node in self.sub.repartitions if not node.is_ours]
+        for name, time_ms in told.items():
+            found = places.of(np.zeros(1, np.int64), deeper=int(name in own))
+            if self.description.order == "arrival":
+                found["cause_number"] = found["cause_number"] - 1
+                found["cause_depth"] = (LANDED - found["cause_number"]) * MOMENT_SEQUENCES
+            place = tuple(int(found[column][0]) for column in PLACE_COLUMNS)
+            self.told.append((name, Told(self.description.partition, time_ms, place, self.sent)))
+        self.sent += 1
+
     def _report(
         self, task: Task, tape: TaskTape, state: dict[str, DataFile], removed: dict[str, list[DataFile]]
     ) -> TaskReport:
@@ -310,6 +338,7 @@ class TaskRun:
                 "next_offsets": self.next_offsets,
                 "tape_position": tape.position,
                 "heap": tape.heap,
+                **({"told": tape.told} if tape.told else {}),
                 "row_keys": {store: list(operator.row_key) for store, operator in task.stores.items()},
             },
             counts=asdict(task.counts),
@@ -319,6 +348,8 @@ class TaskRun:
             files={table: [file.to_dict()] for table, file in closed.items() if file is not None},
             removed={table: [file.to_dict() for file in files] for table, files in removed.items()},
             pieces=self.piece_paths,
+            told=self.told,
+            moments=task.moments,
             seconds=self.watch.seconds,
             rss_bytes=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
         )
@@ -327,44 +358,3 @@ class TaskRun:
 def exchange_folder(tables: PipelineTables, increment: int) -> str:
     """Where the rows of an increment wait between two stages; gone when it is done."""
     return f"{tables.root}/_exchange/{increment:08d}"
-
-
-def table_schema(topology: Topology, table: str) -> pa.Schema:
-    """Schema of a table of the pipeline, by the name it has in reports: "outputs/x", "state/y", "repartition/z", ..."""
-    kind, _, name = table.partition("/")
-    if kind == "dropped":
-        return DROPPED_SCHEMA
-    if kind == "dead_letter":
-        return DEAD_LETTER_SCHEMA
-    if kind == "outputs":
-        sink = next(node for node in topology.sinks() if node.topic == name)
-        return output_schema(
-            sink.shape.key.arrow_type, sink.shape.value.arrow_type, windowed=sink.shape.window is not None
-        )
-    if kind == "state":
-        return state_schema(topology, name)
-    return REPARTITION_SCHEMA
-
-
-REPARTITION_SCHEMA = pa.schema(
-    [
-        ("partition", pa.int32()),
-        ("offset", pa.int64()),
-        ("timestamp", pa.int64()),
-        ("key", pa.binary()),
-        ("value", pa.binary()),
-        ("headers", HEADERS),
-        ("old", pa.binary()),
-        *[(name, pa.int64()) for name in PLACE_COLUMNS[:-1]],
-        ("increment", pa.int64()),
-    ]
-)
-"""A landed table of our own, the value that a table's change replaced, and the cause of every record."""
-
-
-def state_schema(topology: Topology, store: str) -> pa.Schema:
-    """partition, increment, deleted, then the store's own columns."""
-    sub = topology.sub_topology_of(store)
-    assert sub is not None, f"no store {store} in the topology"
-    head = [("partition", pa.int32()), ("increment", pa.int64()), ("deleted", pa.bool_())]
-    return pa.schema([*(pa.field(*column) for column in head), *Task(topology, sub).stores[store].rows_schema()])

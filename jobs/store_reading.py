@@ -10,8 +10,9 @@ from jobs.stored_rows import StoreRows
 from jobs.task import Task
 from jobs.topology.topology import Topology
 from state.errors import ConfigError
-from state.files import oldest_first, read_files
+from state.files import oldest_first
 from state.run_cache import StateFile
+from state.table_parts import table_files
 from state.tables import Warehouse
 
 
@@ -28,14 +29,14 @@ def read_store(
         known = ", ".join(topology.stores())
         raise ConfigError("store", f"one of {known}", repr(store), "name a store of the topology")
     content = done_row(warehouse, pipeline, increment).content
-    path, version = warehouse.pipeline(pipeline).state(store), content["versions"][f"state/{store}"]
-    files = oldest_first(read_files(path, version=version, storage_options=warehouse.storage_options))
+    path = warehouse.pipeline(pipeline).state(store)
+    files = oldest_first(table_files(warehouse, pipeline, content, f"state/{store}"))
     operator = Task(topology, sub).stores[store]
     operator.resume(operator.rows_schema().empty_table(), {})
     pieces = [operator.contents().add_column(0, "partition", pa.array([], pa.int32()))]
     for partition in sorted({file.partition for file in files}):
         operator = Task(topology, sub, partition).stores[store]
-        mine = [StateFile(path, file) for file in files if file.partition == partition]
+        mine = [StateFile(file.root or path, file) for file in files if file.partition == partition]
         clocks = content["tasks"][f"{sub.id}_{partition}"]["clocks"][store]
         operator.resume(StoreRows(operator, mine, None).load(clocks), clocks)
         rows = operator.contents()

@@ -35,6 +35,11 @@ class Slice:
     def from_dict(cls, fields: dict[str, Any]) -> "Slice":
         return cls(**{**fields, "files": tuple(DataFile.from_dict(file) for file in fields["files"])})
 
+    def part(self, begin: int, end: int) -> "Slice":
+        """What of it is in ``[begin, end)``."""
+        begin, end = max(begin, self.begin), min(end, self.end)
+        return slice_of(self.path, self.files, self.files[0].partition if self.files else 0, begin, end)
+
     def chunks(self, records: int) -> Iterator[pa.Table]:
         """Chunks of about ``records`` rows with the columns a task reads, and those of OPTIONAL_COLUMNS that the table
         has. Raises LandingError when offsets do not rise.
@@ -82,10 +87,10 @@ class Slice:
         nothing = pa.table({name: pa.array([], pa.int64()) for name in columns})
         return pa.concat_tables([nothing, *self._read(columns)]).combine_chunks()
 
-    def first_time_ms(self) -> int | None:
-        """Timestamp of the first record; None when there is none. Reads no further."""
+    def first(self) -> tuple[int, int] | None:
+        """Offset and timestamp of the first record; None when there is none. Reads no further."""
         piece = next(self._read(("offset", "timestamp"), 1), None)
-        return None if piece is None else int(piece["timestamp"][0].as_py())
+        return None if piece is None else (int(piece["offset"][0].as_py()), int(piece["timestamp"][0].as_py()))
 
     def keys_and_times(self) -> Iterator[tuple[pa.Array, np.ndarray]]:
         """Keys and timestamps, piece by piece."""

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
+from jobs.advances import Moment, MomentRun, moment_chunk
 from jobs.arrivals import sends
 from jobs.decoding import Decoder
 from jobs.operators import Clocks, Operator, Place, StatefulOperator, TableView, build
@@ -70,6 +71,8 @@ class Task:
         self.landed = Counts()
         """Verdicts on the records of landed topics alone."""
         self.observer: Observer | None = None
+        self.moments = 0
+        """Recorded times taken; they are no records."""
         self.unfinished: Result | None = None
         """What the chunk caused on which the task failed, right up to the record that filled a buffer."""
         self.wiring = wirings(topology)[sub_topology.id]
@@ -189,6 +192,34 @@ class Task:
         for number, found in reasons.items():
             unread[input_.rows(number)[list(found)]] = True
         self._count(chunk, unread)
+        return self._result(running, chunk, input_, takes, reasons)
+
+    def advance(self, moment: Moment) -> tuple[Result, dict[str, int]]:
+        """Stream time moves on without a record: a chunk of one row that is none. Also the time to pass on, by
+        repartition topic and export. Raises as ``process``.
+        """
+        nothing = empty_input(self)
+        batches, _, _, reasons = self._take(nothing)
+        self.tape_time_ms = max(self.tape_time_ms, moment.tape_time_ms)
+        self.stream_time_ms = max(self.stream_time_ms, moment.time_ms)
+        self.moments += 1
+        chunk = moment_chunk(self._topics(), self.partition, moment, self.stream_time_ms)
+        sources = {self.source_names[number]: reached for number, reached in moment.sources.items()}
+        running = MomentRun(self.wiring, self.operators, chunk, self.repartition_counts, sources=sources)
+        running.run(batches)
+        for view in self.views:
+            view.advance(running.advanced)
+            view.settle()
+        return self._result(running, chunk, nothing, np.zeros(1, np.bool_), reasons), running.told
+
+    def _result(
+        self,
+        running: Running,
+        chunk: Chunk,
+        input_: Input,
+        takes: np.ndarray,
+        reasons: dict[int, dict[int, str]],
+    ) -> Result:
         letters = [
             dead_letter_table(input_.tables[number], input_.rows(number), self.sub_topology.sources[number], found)
             for number, found in reasons.items()
@@ -232,7 +263,7 @@ class Task:
         self.tape_time_ms = int(tape_time[-1])
         self.lateness.add(np.maximum(before - time_ms, 0)[takes])
         offset = input_.spread("offset", -1)
-        names = tuple(getattr(source, "topic", source.name) for source in self.sources)
+        names = self._topics()
         chunk = Chunk(
             names,
             self.partition,
@@ -247,6 +278,9 @@ class Task:
         )
         self._refuse_negative(chunk, readable & is_record & (time_ms < 0))
         return batches, chunk, takes, reasons
+
+    def _topics(self) -> tuple[str, ...]:
+        return tuple(getattr(source, "topic", source.name) for source in self.sources)
 
     def _is_topic(self, input_: Input) -> np.ndarray:
         """Rows that Kafka would have taken from a topic."""

@@ -12,80 +12,17 @@ from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
+from jobs.advances import Moment
 from jobs.arrivals import LANDED
 from jobs.kernels.queues import NO_MORE, merge_queues
+from jobs.moment_places import BEFORE_ALL, doubled, in_heap, moment_numbers, parts, with_moments
+from jobs.source_clock import SourceClock
 from jobs.tape import Slice
+from jobs.task_queues import PLACE_COLUMNS, Queue
 from jobs.task_tables import Input, integers
 from state.buffers import only_chunk
 from state.errors import LandingError
-from state.tables import open_filesystem
-
-PLACE_COLUMNS = ("cause_time_ms", "cause_sub", "cause_partition", "cause_offset", "cause_depth", "cause_number")
-"""Time of the tape (or arrival), sub-topology, partition and position of the landed record; how many repartitions lie
-between (or the number among what it caused); number of the row in the tree of causes (arrival only, else LANDED)."""
-
-
-@dataclass(frozen=True, slots=True)
-class Pieces:
-    """Rows that earlier stages of this increment wrote for one source of one task.
-
-    ``numbers``: by path, the number of its first row in the tree of causes; ``sequences``: by path, where the numbers
-    among what one landed record caused stand (both for arrivals only).
-    """
-
-    paths: tuple[str, ...]
-    numbers: tuple[int, ...] = ()
-    sequences: tuple[np.ndarray, ...] = ()
-
-    def read(self, order: str) -> pa.Table:
-        """Rows in the order of causes, with PLACE_COLUMNS."""
-        tables = []
-        for place, path in enumerate(self.paths):
-            filesystem, root = open_filesystem(path)
-            table = pq.read_table(root, filesystem=filesystem)
-            if order == "arrival" and self.numbers:
-                numbers = np.arange(len(table)) + self.numbers[place]
-                table = table.set_column(
-                    table.column_names.index("cause_number"), "cause_number", pa.array(numbers)
-                ).set_column(table.column_names.index("cause_depth"), "cause_depth", pa.array(self.sequences[place]))
-            tables.append(table)
-        rows = pa.concat_tables(tables).combine_chunks()
-        keys = [rows[name].to_numpy() for name in PLACE_COLUMNS[:5]]
-        return rows.take(pa.array(np.lexsort((rows["send"].to_numpy(), *keys[::-1]))))
-
-
-@dataclass(frozen=True, slots=True)
-class Queue:
-    """One partition of one source: a slice of a landed table, or pieces. ``source``: place in the task's sources."""
-
-    source: int
-    slice: Slice | None = None
-    pieces: Pieces | None = None
-    inlined: bool = False
-    """Pieces that are taken as part of the record that sent them."""
-    beyond_ms: int = NO_MORE
-    """Time of the next landed record after the slice."""
-
-    @property
-    def size(self) -> int:
-        """Offsets or files to read."""
-        if self.slice is not None:
-            return self.slice.end - self.slice.begin
-        return 0 if self.pieces is None else len(self.pieces.paths)
-
-    @property
-    def length(self) -> int:
-        """Rows to read, at most."""
-        if self.slice is not None:
-            return min(self.slice.end - self.slice.begin, sum(file.records for file in self.slice.files))
-        return sum(map(_rows_in, self.pieces.paths)) if self.pieces is not None else 0
-
-    @property
-    def has_rows(self) -> bool:
-        """Whether there may be anything to read."""
-        return bool(self.slice.files) if self.slice is not None else self.pieces is not None and bool(self.pieces.paths)
 
 
 @dataclass
@@ -109,7 +46,8 @@ class TaskTape:
     """``heap``: queue numbers as the increment before left them, or None; written when all chunks were taken."""
 
     queues: Sequence[Queue]
-    sources: int
+    names: Sequence[str]
+    """Of the task's sources."""
     order: str
     sub_topology: int
     partition: int
@@ -122,27 +60,42 @@ class TaskTape:
     """By source that is a repartition table: the offset of its next row."""
     fixed: dict[int, pa.Table] = field(default_factory=dict)
     """Rows of repartition tables with their offsets, by source: an order written down once, for ever."""
+    told: dict[str, dict[str, int]] = field(default_factory=dict)
+    """By source that other tasks write, and partition of the task: the time that it passed on last."""
 
-    def chunks(self, records: int) -> Iterator[tuple[Input, Places]]:
-        """Chunks of about ``records`` rows."""
+    def __post_init__(self) -> None:
+        self._clock = SourceClock(self.queues, self.names, self.order, self.told)
+
+    def chunks(self, records: int) -> Iterator[tuple[Input | Moment, Places]]:
+        """Chunks of about ``records`` rows, and moments at which stream time moves on, each with one place."""
         if self._only is not None:
-            yield from self._single(self._only, records)
+            yield from self._single(self.queues[0], self._only, records)
         else:
             yield from self._merged(records)
 
     def keys_and_times(self) -> Iterator[tuple[pa.Array, np.ndarray]]:
-        """Keys and timestamps of all rows, in any order."""
+        """Keys and timestamps of all rows, and recorded times without keys, in any order."""
+        yield pa.array([], pa.binary()), np.array(list(self._recorded_times()), np.int64)
         if self._only is not None:
             yield from self._only.keys_and_times()
         else:
             for table in self._tables:
                 yield only_chunk(table, "key"), integers(table, "timestamp", -1)
 
+    def _recorded_times(self) -> Iterator[int]:
+        """Those of this increment, and what was reached before."""
+        for queue in self.queues:
+            yield from (recorded.time_ms for recorded in queue.recorded)
+            yield from (told.time_ms for told in (queue.pieces.told if queue.pieces is not None else ()))
+            yield queue.before.recorded_ms
+        for told in self.told.values():
+            yield from told.values()
+
     @property
     def _only(self) -> Slice | None:
         """The one slice of a tape that goes chunk by chunk."""
         (first, *more) = self.queues
-        is_single = not more and self.order == "time" and self.sources == 1
+        is_single = not more and self.order == "time" and len(self.names) == 1
         return first.slice if is_single else None
 
     @cached_property
@@ -150,7 +103,18 @@ class TaskTape:
         """Rows of every queue of a tape that is held as a whole."""
         return [self._table(queue) for queue in self.queues]
 
-    def _single(self, slice_: Slice, records: int) -> Iterator[tuple[Input, Places]]:
+    def _single(self, queue: Queue, slice_: Slice, records: int) -> Iterator[tuple[Input | Moment, Places]]:
+        for number, recorded in enumerate(queue.recorded):
+            yield from self._records(slice_.part(slice_.begin, recorded.before_offset), records)
+            before_ms, self.tape_time_ms = self.tape_time_ms, max(self.tape_time_ms, recorded.time_ms + 1)
+            places = self._landed(np.array([self.tape_time_ms]), np.array([recorded.before_offset]))
+            if self.tape_time_ms > before_ms:
+                places.columns["cause_sub"] = np.full(1, BEFORE_ALL, np.int64)
+            yield self._clock.move(0, number, np.zeros(0, np.int64), ()), places
+            slice_ = slice_.part(recorded.before_offset, slice_.end)
+        yield from self._records(slice_, records)
+
+    def _records(self, slice_: Slice, records: int) -> Iterator[tuple[Input, Places]]:
         for table in slice_.chunks(records):
             n = len(table)
             times = np.maximum.accumulate(np.concatenate([[self.tape_time_ms], integers(table, "timestamp", -1)]))[1:]
@@ -175,13 +139,13 @@ class TaskTape:
             np.zeros(n, np.int64),
         )
 
-    def _merged(self, records: int) -> Iterator[tuple[Input, Places]]:
+    def _merged(self, records: int) -> Iterator[tuple[Input | Moment, Places]]:
         tables = self._tables
         which, row = self._by_arrival(tables) if self.order == "arrival" else self._by_time(tables)
         source_of = np.array([queue.source for queue in self.queues], np.int16)
         source = source_of[which] if len(which) else np.zeros(0, np.int16)
         wholes, starts = [], np.zeros(len(self.queues), np.int64)
-        for number in range(self.sources):
+        for number in range(len(self.names)):
             mine = [place for place, queue in enumerate(self.queues) if queue.source == number]
             for place, start in zip(mine, np.cumsum([0, *(len(tables[place]) for place in mine)])[:-1], strict=True):
                 starts[place] = start
@@ -189,36 +153,56 @@ class TaskTape:
             wholes.append(pa.concat_tables(whole, promote_options="default").combine_chunks() if whole else None)
         rows = starts[which] + row if len(which) else row
         places, send = self._places(tables, which, row), self._sends(tables)[starts_of(tables)[which] + row]
-        for begin in range(0, len(source), records):
-            part = slice(begin, begin + records)
+        moment = np.concatenate([moment_numbers(table) for table in tables])[starts_of(tables)[which] + row]
+        for begin, end in parts(moment >= 0, records):
+            part = slice(begin, end)
+            here = Places({name: column[part] for name, column in places.items()}, send[part])
+            if moment[begin] >= 0:
+                yield self._clock.move(int(which[begin]), int(moment[begin]), which[:begin], tables), here
+                continue
             pieces = tuple(
                 self.empty[number] if whole is None else whole.take(pa.array(rows[part][source[part] == number]))
                 for number, whole in enumerate(wholes)
             )
-            yield (
-                Input(source[part], pieces),
-                Places({name: column[part] for name, column in places.items()}, send[part]),
-            )
+            yield Input(source[part], pieces), here
 
     def _table(self, queue: Queue) -> pa.Table:
+        """Rows of a queue in their order, moments among them."""
         if not queue.has_rows:
             return self._nothing(queue)
         if queue.pieces is not None:
-            rows = queue.pieces.read(self.order)
-            if queue.source in self.next_offset:
-                first = self.next_offset[queue.source]
-                rows = rows.append_column("offset", pa.array(np.arange(first, first + len(rows))))
-                self.next_offset[queue.source], self.fixed[queue.source] = first + len(rows), rows
-            return rows
+            nothing = self._nothing(queue)
+            nothing = nothing.drop_columns(["offset"]) if queue.source in self.next_offset else nothing
+            return self._offset(queue, queue.pieces.read(self.order, nothing))
         assert queue.slice is not None
         found = list(queue.slice.chunks(1 << 20))
         table = pa.concat_tables(found, promote_options="default").combine_chunks() if found else self._nothing(queue)
-        if self.order == "arrival" and ("arrival" not in table.column_names or table["arrival"].null_count):
+        if self.order == "arrival" and (
+            "arrival" not in table.column_names
+            or table["arrival"].null_count
+            or any(recorded.arrival is None for recorded in queue.recorded)
+        ):
             raise LandingError(
                 queue.slice.path, 'a column "arrival" with a number for every record', "none",
                 'land the records with their arrival, or replay with order="time"',
             )  # fmt: skip
-        return table
+        if not queue.recorded:
+            return table
+        at = np.searchsorted(table["offset"].to_numpy(), [recorded.before_offset for recorded in queue.recorded])
+        times, arrivals = zip(*((each.time_ms + 1, each.arrival) for each in queue.recorded), strict=True)
+        return with_moments(table, at, {"timestamp": times, "arrival": arrivals})
+
+    def _offset(self, queue: Queue, rows: pa.Table) -> pa.Table:
+        """Rows of a repartition table with their offsets; what is passed on has none."""
+        if queue.source not in self.next_offset:
+            return rows
+        is_record = moment_numbers(rows) < 0
+        first = self.next_offset[queue.source]
+        self.next_offset[queue.source] = first + int(is_record.sum())
+        rows = rows.append_column("offset", pa.array(first + np.cumsum(is_record) - 1))
+        if is_record.any():
+            self.fixed[queue.source] = rows.filter(pa.array(is_record))
+        return rows
 
     def _nothing(self, queue: Queue) -> pa.Table:
         none = pa.array([], pa.int64())
@@ -261,11 +245,26 @@ class TaskTape:
             integers(table, "timestamp" if queue.slice is not None else "cause_time_ms", -1)
             for queue, table in zip(self.queues, tables, strict=True)
         ]
-        heap = np.array(self.heap or [], np.int64)
         beyond = np.array([queue.beyond_ms for queue in self.queues], np.int64)
-        which, row, after = merge_queues(times, beyond, heap)
+        if any(queue.has_moments for queue in self.queues):
+            heads = [self._heads(number, times[number], table) for number, table in enumerate(tables)]
+            times, beyond = [head[:-1] for head in heads], np.array([head[-1] for head in heads])
+        which, row, after = merge_queues(times, beyond, np.array(self.heap or [], np.int64))
         self.heap = after.tolist()
         return which, row
+
+    def _heads(self, number: int, times: np.ndarray, table: pa.Table) -> np.ndarray:
+        """Of a queue's rows, and of the one behind them, the numbers by which heads are compared."""
+        queue, queues = self.queues[number], len(self.queues)
+        if queue.slice is None:
+            places = 2 * times - (integers(table, "cause_sub", 0) == BEFORE_ALL)
+            return np.append(in_heap(places, 2 * times, number, queues), NO_MORE)
+        has_beyond = queue.beyond_ms != NO_MORE
+        times = np.append(times, queue.beyond_ms if has_beyond else 0)
+        places = doubled(times, np.append(moment_numbers(table) >= 0, queue.beyond_is_moment), queue.lowest)
+        heads = in_heap(places, 2 * times, number, queues)
+        heads[-1] = heads[-1] if has_beyond else NO_MORE
+        return heads
 
     def _by_cause(self, tables: list[pa.Table]) -> tuple[np.ndarray, np.ndarray]:
         which, row = rows_of(tables)
@@ -279,35 +278,32 @@ class TaskTape:
         position = np.arange(self.position, self.position + n)
         self.position += n
         places = {name: np.full(n, -1, np.int64) for name in PLACE_COLUMNS}
-        landed = np.zeros(n, np.bool_)
+        landed, doubled_ms = np.zeros(n, np.bool_), np.zeros(n, np.int64)
         for place, (queue, table) in enumerate(zip(self.queues, tables, strict=True)):
             rows = np.flatnonzero(which == place)
             if queue.slice is not None:
                 landed[rows] = True
                 name = "arrival" if self.order == "arrival" else "timestamp"
-                places["cause_time_ms"][rows] = integers(table, name, -1)[row[rows]]
+                times = integers(table, name, -1)
+                places["cause_time_ms"][rows] = times[row[rows]]
+                doubled_ms[rows] = doubled(times, moment_numbers(table) >= 0, queue.lowest)[row[rows]]
             else:
                 for name in PLACE_COLUMNS:
                     places[name][rows] = integers(table, name, -1)[row[rows]]
+                doubled_ms[rows] = 2 * places["cause_time_ms"][rows] - (places["cause_sub"][rows] == BEFORE_ALL)
         if self.order == "arrival":
             for name in PLACE_COLUMNS[1:]:
                 places[name][landed] = {"cause_number": LANDED}.get(name, 0)
             return places
-        running = np.maximum.accumulate(np.concatenate([[self.tape_time_ms], places["cause_time_ms"]]))[1:]
-        self.tape_time_ms = int(running[-1]) if n else self.tape_time_ms
-        own = {"cause_time_ms": running, "cause_offset": position, "cause_number": np.full(n, LANDED),
-               "cause_sub": np.full(n, self.sub_topology), "cause_partition": np.full(n, self.partition),
-               "cause_depth": np.zeros(n, np.int64)}  # fmt: skip
+        running = np.maximum.accumulate(np.concatenate([[2 * self.tape_time_ms], doubled_ms]))[1:]
+        times = (running + 1) // 2
+        self.tape_time_ms = int(times[-1]) if n else self.tape_time_ms
+        own = {"cause_time_ms": times, "cause_offset": position, "cause_number": np.full(n, LANDED),
+               "cause_sub": np.where(running % 2, BEFORE_ALL, self.sub_topology),
+               "cause_partition": np.full(n, self.partition), "cause_depth": np.zeros(n, np.int64)}  # fmt: skip
         for name in PLACE_COLUMNS:
             places[name][landed] = own[name][landed]
         return places
-
-
-def _rows_in(path: str) -> int:
-    filesystem, root = open_filesystem(path)
-    with filesystem.open_input_file(root) as source:
-        rows: int = pq.ParquetFile(source).metadata.num_rows
-    return rows
 
 
 def rows_of(tables: list[pa.Table]) -> tuple[np.ndarray, np.ndarray]:

@@ -6,14 +6,25 @@ test goes through the compiled, columnar path.
 """
 
 from collections import deque
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from jobs.arrivals import LANDED, Causes
+from jobs.advances import Moment
+from jobs.arrivals import LANDED, MOMENT_SEQUENCES, Causes
+from jobs.driven_records import (
+    NO_OFFSET_GIVEN,
+    DeadLetter,
+    DroppedRecord,
+    Headers,
+    OutputRecord,
+    Piped,
+    Tape,
+    header_rows,
+)
+from jobs.driven_time import DrivenTime, Waiting
 from jobs.store_view import StoreView, store_view
 from jobs.task import Result, Task, empty_input, with_sends
 from jobs.task_tables import Input
@@ -22,89 +33,6 @@ from jobs.topology.topology import SubTopology, Topology
 from state.errors import ConfigError, TaskFailed
 from state.tables import HEADERS
 from state.times import NO_TIMESTAMP_MS
-
-
-class OutputRecord(NamedTuple):
-    """``window``: (start, end) in ms of a windowed key, else None. ``arrival``: number of the piped record that caused
-    it. ``headers``: (key, value) pairs.
-    """
-
-    key: Any
-    value: Any
-    timestamp_ms: int
-    window: tuple[int, int] | None
-    arrival: int
-    headers: tuple[tuple[str, bytes | None], ...] = ()
-
-
-class DroppedRecord(NamedTuple):
-    """One refusal. ``limit_ms``: the number that decided, or None."""
-
-    node: str
-    reason: str
-    topic: str
-    offset: int
-    record_time_ms: int
-    stream_time_ms: int
-    limit_ms: int | None
-    window: tuple[int, int] | None
-    arrival: int
-
-
-class DeadLetter(NamedTuple):
-    """An undecodable record, with its bytes."""
-
-    topic: str
-    offset: int
-    reason: str
-    key: bytes | None
-    value: bytes | None
-    arrival: int
-
-
-NO_OFFSET_GIVEN = -2
-"""The record's offset is its number in its topic, from 0."""
-
-Headers = Sequence[tuple[str, bytes | None]]
-
-
-class _Piped(NamedTuple):
-    timestamp_ms: int
-    key: bytes | None
-    value: bytes | None
-    headers: Headers
-    offset: int | None
-    arrival: int
-
-
-@dataclass
-class _Tape:
-    """Rows of one source of one task that were not run yet, with their places, and where the next offset is."""
-
-    tables: list[pa.Table] = field(default_factory=list)
-    arrival: list[np.ndarray] = field(default_factory=list)
-    number: list[np.ndarray] = field(default_factory=list)
-    send: list[np.ndarray] = field(default_factory=list)
-    next_offset: int = 0
-
-    def add(self, table: pa.Table, arrival: np.ndarray, number: np.ndarray, send: np.ndarray | None = None) -> None:
-        """``send``: which of the rows of one place comes first, where several are."""
-        self.tables.append(table)
-        self.arrival.append(arrival)
-        self.number.append(number)
-        self.send.append(np.zeros(len(arrival), np.int64) if send is None else send)
-
-    def take(self) -> tuple[pa.Table | None, np.ndarray, np.ndarray, np.ndarray]:
-        """All rows, in the order they came; the tape is empty then."""
-        none = np.zeros(0, np.int64)
-        taken = (
-            pa.concat_tables(self.tables).combine_chunks() if self.tables else None,
-            np.concatenate([none, *self.arrival]),
-            np.concatenate([none, *self.number]),
-            np.concatenate([none, *self.send]),
-        )
-        self.tables, self.arrival, self.number, self.send = [], [], [], []
-        return taken
 
 
 class TopologyTestDriver:
@@ -125,9 +53,10 @@ class TopologyTestDriver:
         self._sources = {
             node.topic: node for node in topology.graph.nodes.values() if isinstance(node, SourceNode | GlobalTableNode)
         }
-        self._piped: dict[str, list[_Piped]] = {topic: [] for topic in self._sources}
-        self._tapes = {(task.sub_topology.id, source): _Tape() for task in self._tasks for source in task.source_names}
+        self._piped: dict[str, list[Piped]] = {topic: [] for topic in self._sources}
+        self._tapes = {(task.sub_topology.id, source): Tape() for task in self._tasks for source in task.source_names}
         self._causes = Causes()
+        self._time = DrivenTime(self._tasks)
         self._taken: list[tuple[np.ndarray, ...]] = []
         self._arrivals = 0
         self._failure: TaskFailed | None = None
@@ -172,8 +101,23 @@ class TopologyTestDriver:
     ) -> None:
         """Pipe one record as a Kafka client would have written it."""
         self._source(topic)
-        self._piped[topic].append(_Piped(timestamp_ms, key, value, headers, offset, self._arrivals))
+        self._piped[topic].append(Piped(timestamp_ms, key, value, headers, offset, self._arrivals))
         self._arrivals += 1
+        self._time.pipe(topic, timestamp_ms)
+
+    def advance_stream_time(self, topic: str, time_ms: int) -> None:
+        """Stream time of ``topic`` reaches ``time_ms`` without a record, and what is due because of it comes (recorded
+        time, jobs/recorded_time.py; Kafka's driver has no such thing). It takes the number of a piped record.
+        """
+        self._source(topic)
+        if time_ms < 0:
+            raise ConfigError("advance_stream_time", "a time of 0 ms or more", str(time_ms), "correct the time")
+        self.run()
+        self._time.record(topic, time_ms)
+        arrival, self._arrivals = self._arrivals, self._arrivals + 1
+        for task in self._tasks:
+            self._run_task(task, arrival)
+        self._end()
 
     def _source(self, topic: str) -> SourceNode | GlobalTableNode:
         if topic not in self._sources:
@@ -254,6 +198,9 @@ class TopologyTestDriver:
             self._land(topic)
         for task in self._tasks:
             self._run_task(task)
+        self._end()
+
+    def _end(self) -> None:
         if self._failure is not None:
             self._forget_after(self._failure.arrival)
             raise self._failure
@@ -276,14 +223,14 @@ class TopologyTestDriver:
                     "timestamp": pa.array([row.timestamp_ms for row in rows], pa.int64()),
                     "key": pa.array([row.key for row in rows], pa.binary()),
                     "value": pa.array([row.value for row in rows], pa.binary()),
-                    "headers": pa.array([_header_rows(row.headers) for row in rows], HEADERS),
+                    "headers": pa.array([header_rows(row.headers) for row in rows], HEADERS),
                     "context_offset": pa.array(seen, pa.int64()),
                 }
             )
             tape.add(table, arrival, np.full(len(rows), LANDED))
 
-    def _run_task(self, task: Task) -> None:
-        """Everything that waits for one task, in the order of causes."""
+    def _run_task(self, task: Task, now: int = 0) -> None:
+        """Everything that waits for one task, in the order of causes; ``now``: arrival of the moments among it."""
         waiting = [self._tapes[task.sub_topology.id, source].take() for source in task.source_names]
         empty = empty_input(task)
         tables = [empty.tables[n] if table is None else table for n, (table, *_) in enumerate(waiting)]
@@ -299,22 +246,38 @@ class TopologyTestDriver:
             arrival, number, send, source = (column[happens] for column in (arrival, number, send, source))
             tables = [table.slice(0, int((source == place).sum())) for place, table in enumerate(tables)]
         used = np.zeros(len(tables), np.int64)
-        for first in range(0, len(source), task.chunk_records):
-            part = slice(first, first + task.chunk_records)
-            counts = np.bincount(source[part], minlength=len(tables))
-            pieces = tuple(
-                table.slice(begin, count).combine_chunks()
-                for table, begin, count in zip(tables, used.tolist(), counts.tolist(), strict=True)
-            )
-            used += counts
-            if not self._run_chunk(task, Input(source[part], pieces), arrival[part], number[part], send[part]):
+        moments = self._time.next_of(task)
+        places = np.searchsorted(self._causes.sequence(number), [each.level * MOMENT_SEQUENCES for each in moments])
+        for first, after in pairwise([0, *places.tolist(), len(source)]):
+            for begin in range(first, after, task.chunk_records):
+                part = slice(begin, min(begin + task.chunk_records, after))
+                counts = np.bincount(source[part], minlength=len(tables))
+                pieces = tuple(
+                    table.slice(start, count).combine_chunks()
+                    for table, start, count in zip(tables, used.tolist(), counts.tolist(), strict=True)
+                )
+                used += counts
+                if not self._run_chunk(task, Input(source[part], pieces), arrival[part], number[part], send[part]):
+                    return
+            if moments and not self._advance(task, moments.pop(0), now):
                 return
 
-    def _run_chunk(self, task: Task, input_: Input, arrival: np.ndarray, number: np.ndarray, send: np.ndarray) -> bool:
+    def _advance(self, task: Task, waiting: Waiting, arrival: int) -> bool:
+        """False when that ended the run."""
+        place = (np.full(1, number, np.int64) for number in (arrival, LANDED - waiting.level, 0))
+        return self._run_chunk(task, self._time.moment(task, waiting), *place)
+
+    def _run_chunk(
+        self, task: Task, chunk: Input | Moment, arrival: np.ndarray, number: np.ndarray, send: np.ndarray
+    ) -> bool:
         """False when a record ended the run."""
         failed = None
+        told: dict[str, int] = {}
         try:
-            result = task.process(input_)
+            if isinstance(chunk, Moment):
+                result, told = task.advance(chunk)
+            else:
+                result = task.process(chunk)
         except TaskFailed as error:
             if task.unfinished is None:
                 raise
@@ -326,10 +289,12 @@ class TopologyTestDriver:
         self._collect(task.sub_topology, arrival, result.outputs)
         self._exchange(task, arrival, number, with_sends(result, send, task.sub_topology.level))
         self._book(arrival, result.dropped, result.dead_letters)
-        kept = result.taken.copy()
-        if failed is not None:
-            kept[failed.cause_row + 1 :] = False
-        self._taken.append((arrival[kept], number[kept], input_.spread("timestamp", NO_TIMESTAMP_MS)[kept]))
+        if isinstance(chunk, Input):
+            kept = result.taken.copy()
+            if failed is not None:
+                kept[failed.cause_row + 1 :] = False
+            self._taken.append((arrival[kept], number[kept], chunk.spread("timestamp", NO_TIMESTAMP_MS)[kept]))
+        self._time.tell(told, int(LANDED - number[0]) + 1 if told else 0)
         return failed is None
 
     def _exchange(self, task: Task, arrival: np.ndarray, number: np.ndarray, result: Result) -> None:
@@ -390,7 +355,3 @@ class TopologyTestDriver:
         for row in dead_letters.to_pylist():
             found = {name: row[name] for name in DeadLetter._fields if name != "arrival"}
             self.dead_letters.append(DeadLetter(**found, arrival=int(arrival[row["cause"]])))
-
-
-def _header_rows(headers: Headers) -> list[dict[str, Any]] | None:
-    return [{"key": key, "value": value} for key, value in headers] or None

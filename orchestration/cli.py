@@ -1,6 +1,7 @@
 """The command `replay`: the same work as Dagster's steps, without Dagster.
 
     replay land clicks --warehouse W --files DIR --timestamp ms --key user
+    replay advance clicks --to 2026-01-01T00:00:00Z --warehouse W
     replay run shop.py:topology --warehouse W --pipeline shop
     replay check shop.py:topology --warehouse W --pipeline shop
     replay books --warehouse W --pipeline shop
@@ -9,9 +10,14 @@
     replay inspect open-sessions --key ann --topology shop.py:topology --warehouse W --pipeline shop
     replay explain --record clicks:0:17 --topology shop.py:topology --warehouse W --pipeline shop
     replay describe shop.py:topology
+    replay check-topology shop.py:topology --warehouse W --pipeline shop
+    replay fork --warehouse W --pipeline shop --at 3 --as what-if
+    replay diff shop what-if --warehouse W
+    replay promote what-if --warehouse W
+    replay vacuum --warehouse W --pipeline shop
 
-Owns the arguments and the exit codes: 0 done, 1 a guarantee does not hold, 2 refused with a sentence, 3 a bug,
-130 stopped by Ctrl-C, 143 by SIGTERM.
+Owns the arguments and the exit codes: 0 done, 1 a guarantee does not hold or `diff` found some, 2 refused with a
+sentence, 3 a bug, 130 stopped by Ctrl-C, 143 by SIGTERM.
 Rule: an error is one sentence on stderr; the stack trace is for those who ask for it.
 """
 
@@ -30,6 +36,7 @@ from jobs.file_source import FORMATS, TIMESTAMP_UNITS
 from state.errors import ReplayError
 
 REFUSED, BUG, INTERRUPTED, TERMINATED = 2, 3, 130, 143
+BRANCHES, MAINTENANCE = "orchestration.branch_commands", "orchestration.maintenance_commands"
 TOPOLOGY = "module:attribute or file.py:attribute, where the attribute is a Topology or a function that builds one"
 
 
@@ -80,7 +87,7 @@ def _sigterm_raises() -> Iterator[None]:
 
 def _run(options: argparse.Namespace) -> int:
     commands = importlib.import_module(options.module)  # here, so that --help needs no Spark, Arrow or Numba
-    code: int = getattr(commands, options.command)(options)
+    code: int = getattr(commands, options.command.replace("-", "_"))(options)
     return code
 
 
@@ -105,8 +112,23 @@ def build_parser() -> argparse.ArgumentParser:
     )
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     _add_land(_command(commands, "land", "land what is new in a topic, from files or from Kafka"))
+    advance = _command(
+        commands,
+        "advance",
+        "record that stream time of a landed topic has reached a time",
+        "orchestration.time_commands",
+    )
+    _add_advance(advance)
     _add_run(_command(commands, "run", "replay what has landed, increment by increment"))
     _add_topology(_command(commands, "describe", "print a topology as Kafka Streams does"))
+    _add_check_topology(
+        _command(
+            commands,
+            "check-topology",
+            "say whether a pipeline's state goes on under a changed topology",
+            module="orchestration.topology_commands",
+        )
+    )
     _add_check(_command(commands, "check", "judge the guarantees of an increment"))
     _add_books(_command(commands, "books", "what became of the records, increment by increment"))
     _add_show(_command(commands, "show", "show rows of an output, a store, the drops or the dead letters"))
@@ -114,7 +136,45 @@ def build_parser() -> argparse.ArgumentParser:
     _add_sql(_command(commands, "sql", "ask outputs and stores as of an increment, in SQL", history))
     _add_inspect(_command(commands, "inspect", "what a store holds and what waits, or all positions", history))
     _add_explain(_command(commands, "explain", "what every operator did with a record, and why", history))
+    _add_branch_commands(commands)
+    _add_vacuum(_command(commands, "vacuum", "find files that nobody can ask for any more", MAINTENANCE))
     return parser
+
+
+def _add_branch_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    fork = _command(commands, "fork", "begin a branch with what a pipeline was, without copying it", BRANCHES)
+    _add_pipeline(fork)
+    fork.add_argument("--at", type=int, required=True, metavar="N", help="after this increment; 0: from the start")
+    fork.add_argument(
+        "--as", dest="name", required=True, metavar="NAME", help="name of the branch, a pipeline of its own"
+    )
+    fork.add_argument("--topology", metavar="TOPOLOGY", help="the changed code that it will be replayed with")
+    _add_warehouse(_command(commands, "branches", "list the branches", BRANCHES))
+    diff = _command(commands, "diff", "compare the outputs of two pipelines by key and window", BRANCHES)
+    diff.add_argument("a", metavar="A", help="a pipeline")
+    diff.add_argument("b", metavar="B", help="another one, or the same as of another increment")
+    _add_warehouse(diff)
+    diff.add_argument("--output", metavar="X", help="this output alone (default: all that both have)")
+    diff.add_argument("--increment-a", type=int, metavar="N", help="A as of this increment (default: the last)")
+    diff.add_argument("--increment-b", type=int, metavar="N", help="B as of this increment (default: the last)")
+    diff.add_argument("--limit", type=int, default=20, metavar="N", help="so many rows an output (default 20)")
+    diff.add_argument("--raw", action="store_true", help="times as milliseconds")
+    for name, words in (("promote", "swap a branch into its parent"), ("drop", "remove a branch")):
+        parser = _command(commands, name, words, BRANCHES)
+        parser.add_argument("name", metavar="NAME", help="the branch")
+        _add_warehouse(parser)
+    restore = _command(commands, "restore", "make a pipeline go on from an increment, under a new epoch", BRANCHES)
+    _add_pipeline(restore)
+    restore.add_argument("--to", type=int, required=True, metavar="N", help="go on from here; 0: from the start")
+    restore.add_argument("--abandon", action="store_true", help="give up an increment that is planned and not done")
+
+
+def _add_vacuum(parser: argparse.ArgumentParser) -> None:
+    _add_pipeline(parser)
+    keep = parser.add_mutually_exclusive_group()
+    keep.add_argument("--keep-increments", type=int, metavar="N", help="so many can be asked for (default: all)")
+    keep.add_argument("--keep-days", type=float, metavar="D", help="those of so many days can be asked for")
+    parser.add_argument("--delete", action="store_true", help="delete them; without it they are only listed")
 
 
 def _command(
@@ -134,6 +194,11 @@ def _add_land(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("topic", help="name of the landed topic")
     _add_warehouse(parser)
     _add_engine(parser)
+    parser.add_argument(
+        "--idle-after",
+        metavar="DURATION",
+        help="record the time of partitions that lag behind the newest record by more, as in 5m (default: never)",
+    )
     source = parser.add_mutually_exclusive_group(required=True)
     source.add_argument("--files", metavar="DIR", help="a directory of files")
     source.add_argument("--kafka", metavar="SERVERS", help="bootstrap servers of a broker")
@@ -154,6 +219,13 @@ def _add_land(parser: argparse.ArgumentParser) -> None:
     kafka.add_argument("--max-records", type=int, metavar="N", help="land at most so many")
 
 
+def _add_advance(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("topic", help="name of the landed topic")
+    _add_warehouse(parser)
+    parser.add_argument("--to", required=True, metavar="TIME", help="ISO 8601 (without a zone: UTC), or milliseconds")
+    parser.add_argument("--partition", type=int, metavar="P", help="this one alone (default: every one)")
+
+
 def _add_run(parser: argparse.ArgumentParser) -> None:
     _add_topology(parser)
     _add_pipeline(parser)
@@ -166,6 +238,28 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
         default="wait",
         help="records that a lagging partition may still have to precede: keep them for later, or take them now",
     )
+    parser.add_argument(
+        "--flush-at-end", action="store_true", help="history is closed: close all windows; the pipeline ends there"
+    )
+    _add_code_change(parser)
+
+
+def _add_check_topology(parser: argparse.ArgumentParser) -> None:
+    _add_topology(parser)
+    _add_pipeline(parser)
+    _add_code_change(parser)
+
+
+def _add_code_change(parser: argparse.ArgumentParser) -> None:
+    code = parser.add_argument_group("changed code")
+    code.add_argument(
+        "--migrate", metavar="STORE=MODULE:FUNCTION", action="append", default=[],
+        help="make the store's new rows of its old ones (two Arrow tables)",
+    )  # fmt: skip
+    code.add_argument(
+        "--renamed", metavar="OLD=NEW", action="append", default=[],
+        help="the rows of store OLD belong to store NEW now; OLD= lets them go",
+    )  # fmt: skip
 
 
 def _add_check(parser: argparse.ArgumentParser) -> None:

@@ -13,19 +13,24 @@ import pyarrow.compute as pc
 
 from expectations.verdicts import Verdict, check_increment
 from jobs.increment_report import IncrementReport, report_of
-from jobs.landing import FileSource, KafkaSource, land_files, land_kafka
+from jobs.landing import FileSource, KafkaSource, LandingReport, land_files, land_kafka
 from jobs.reading import count_rows, done_row, read_newest, read_state, read_table
+from jobs.recorded_time import record_idle
 from jobs.replay import replay
+from jobs.restatement import in_force
 from jobs.runner import LocalRunner, Runner
 from jobs.store_reading import read_store
 from orchestration.facts import replay_facts
 from orchestration.progress import Progress, unread_records
 from orchestration.text_tables import flat_row, text_table
+from orchestration.time_commands import print_recorded
+from orchestration.topology_commands import wanted_of
 from orchestration.topology_files import load_topology
 from state.errors import ConfigError
-from state.ledger import DONE, PLANNED, Ledger
+from state.ledger import DONE, PLANNED, Ledger, LedgerRow
 from state.run_cache import default_cache
 from state.tables import HEADERS, Warehouse
+from state.times import duration_ms
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -48,9 +53,17 @@ def land(options: Namespace) -> int:
         report = land_kafka(_spark(options), warehouse, options.topic, source, max_records=options.max_records)
     else:
         report = land_files(None if options.local else _spark(options), warehouse, options.topic, source)
+    _print_landed(report)
+    if options.idle_after is not None:
+        recorded = record_idle(warehouse, options.topic, duration_ms(options.idle_after, "--idle-after"))
+        print_recorded(options.topic, recorded)
+    return 0
+
+
+def _print_landed(report: LandingReport) -> None:
     if not report.increments:
         print(f"{report.topic}: nothing new")
-        return 0
+        return
     increments = ", ".join(map(str, report.increments))
     print(f"{report.topic}: {report.records:,} records landed in {report.seconds:.1f} s (increment {increments})")
     spans = [
@@ -58,7 +71,6 @@ def land(options: Namespace) -> int:
         for p, end in report.cut_to.items()
     ]
     print(text_table(spans, ["partition", "from", "to", *(["gone"] if report.gaps else [])]))
-    return 0
 
 
 def run(options: Namespace) -> int:
@@ -76,7 +88,9 @@ def run(options: Namespace) -> int:
             max_records=options.max_records,
             increments=options.increments,
             idle=options.idle,
+            flush_at_end=options.flush_at_end,
             on_step=progress.on_step,
+            wanted=wanted_of(options),
         ):
             progress.on_report(report)
             reports.append(report)
@@ -96,9 +110,10 @@ def check(options: Namespace) -> int:
     """Verdicts on increments, with the rows that speak against them."""
     warehouse, facts = Warehouse(options.warehouse), replay_facts(load_topology(options.topology))
     last = done_row(warehouse, options.pipeline, options.increment).increment
+    ledger = Ledger(warehouse.pipeline(options.pipeline).ledger, warehouse.storage_options)
     verdicts = [
         verdict
-        for increment in (range(1, last + 1) if options.all else [last])
+        for increment in (_own_increments(ledger.done_rows(ledger.oldest_kept())) if options.all else [last])
         for verdict in check_increment(warehouse, options.pipeline, facts, increment, engine=options.engine)
     ]
     for verdict in verdicts:
@@ -111,16 +126,28 @@ def books(options: Namespace) -> int:
     warehouse = Warehouse(options.warehouse)
     last = done_row(warehouse, options.pipeline)
     ledger = Ledger(warehouse.pipeline(options.pipeline).ledger, warehouse.storage_options)
+    rows = ledger.done_rows(max(1, last.increment - options.last + 1))
     lines = [
         _books_line(report_of(increment, contents[PLANNED], contents[DONE]))
-        for increment in range(max(1, last.increment - options.last + 1), last.increment + 1)
+        for increment in _own_increments(rows)
         if (contents := {row.phase: row.content for row in ledger.rows_of(increment)})
     ]
-    total: dict[str, Any] = {name: sum(line.get(name) or 0 for line in lines) for name in _counted(lines)}
+    if not lines:
+        print(f"nothing replayed yet by {options.pipeline}")
+        return 0
+    counting = {row.increment for row in in_force(rows)}
+    counted = [line for line in lines if line["increment"] in counting]
+    total: dict[str, Any] = {name: sum(line.get(name) or 0 for line in counted) for name in _counted(lines)}
+    lines = [line if line in counted else line | {"restated": "yes"} for line in lines]
     print(
         text_table([*lines, {"increment": "all" if lines[0]["increment"] == 1 else "these", **total}], thousands=True)
     )
     return 0
+
+
+def _own_increments(rows: list[LedgerRow]) -> list[int]:
+    """Of done rows, those that the pipeline itself did: not the one that a branch begins with."""
+    return [row.increment for row in rows if "forked" not in row.content]
 
 
 def show(options: Namespace) -> int:

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from jobs.increment_report import IncrementReport, report_of
 from jobs.planner import Cut
-from jobs.runner import table_schema
+from jobs.table_schemas import table_schema
 from jobs.topology import SubTopology
 from jobs.topology.nodes import SinkNode, SuppressNode
 from orchestration.history import INCREMENT, NOTHING_NEW

@@ -1,4 +1,4 @@
-"""Finds the topology that a command names: `module:attribute` or `path/to/file.py:attribute`.
+"""Finds the topology, or the function, that a command names: `module:attribute` or `path/to/file.py:attribute`.
 
 Owns the loading of a user's file. Rule: whatever is wrong with it is one sentence that names file and line. The file's
 functions travel to Spark's workers by value, since workers need not have it.
@@ -9,8 +9,10 @@ import importlib.util
 import os
 import sys
 import traceback
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import cloudpickle
 
@@ -26,11 +28,7 @@ def load_topology(reference: str) -> Topology:
 
     Raises ConfigError for what cannot be found, loaded or built, and what the DSL raises while it is built.
     """
-    place, separator, attribute = reference.rpartition(":")
-    if not separator:
-        place, attribute = reference, ""
-    module = _load(place, reference)
-    found = _attribute(module, attribute, reference)
+    found = _found(reference)
     try:
         topology = found if isinstance(found, Topology) or not callable(found) else found()
     except ReplayError:
@@ -45,6 +43,21 @@ def load_topology(reference: str) -> Topology:
             "name another attribute",
         )
     return topology
+
+
+def load_function(reference: str) -> Callable[..., Any]:
+    """The function that ``reference`` names. Raises ConfigError as ``load_topology`` does, and for anything else."""
+    found: Callable[..., Any] = _found(reference)
+    if not callable(found) or not reference.rpartition(":")[1]:
+        raise ConfigError(reference, "module:function or file.py:function", type(found).__name__, "name a function")
+    return found
+
+
+def _found(reference: str) -> Any:
+    place, separator, attribute = reference.rpartition(":")
+    if not separator:
+        place, attribute = reference, ""
+    return _attribute(_load(place, reference), attribute, reference)
 
 
 def _load(place: str, reference: str) -> ModuleType:

@@ -11,7 +11,8 @@ Rule: a bug is an ``assert``; bad input is a dropped record or a dead letter; a 
     │   └── RetentionGap       the broker deleted offsets that were never landed
     ├── LedgerError            the ledger refuses
     │   ├── LedgerGap          an increment does not start where the last one ended
-    │   └── LedgerConflict     another runner took the same increment
+    │   ├── LedgerConflict     another runner took the same increment
+    │   └── CodeChanged        the topology is another one, and the state would not mean the same under it
     ├── CommitLost             Delta accepted a commit and did not make it
     └── TaskFailed             a task died; carries sub-topology, partition and the cause
         ├── BufferFull         a strict suppress buffer went over its limit (KIP-328, shutDownWhenFull)
@@ -62,6 +63,10 @@ class LedgerGap(LedgerError):
 
 class LedgerConflict(LedgerError):
     """Another runner took the same increment."""
+
+
+class CodeChanged(LedgerError):
+    """The topology is another one, and the state would not mean the same under it."""
 
 
 class CommitLost(ReplayError):

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -32,7 +33,8 @@ class DataFile:
     """One Parquet file of a table. ``path`` is relative to the table; ``bytes`` its size.
 
     ``min_offset``/``max_offset`` and ``bounds`` (column to lowest and highest) are closed on both sides; None or left
-    out when there is no such column or no value.
+    out when there is no such column or no value. ``root``: folder of its table, where that is another one than the
+    reader's (what a branch has from its parent).
     """
 
     path: str
@@ -42,6 +44,7 @@ class DataFile:
     min_offset: int | None
     max_offset: int | None
     bounds: Mapping[str, tuple[int, int]] = field(default_factory=dict, hash=False)
+    root: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON values."""
@@ -260,15 +263,50 @@ def live_files(table: DeltaTable, within: Within | None = None) -> list[DataFile
 def read_rows(path: str, files: Sequence[DataFile], schema: pa.Schema) -> pa.Table:
     """Rows of ``files`` with the columns of ``schema``, file after file, `partition` put back where asked for.
 
-    ``schema`` may be a part of the table's columns; values are cast to its types.
+    ``schema`` may be a part of the table's columns; values are cast to its types. A column, or a field of a struct,
+    that a file does not have is null: it was added to the table later.
     """
-    filesystem, root = open_filesystem(path)
     stored = [name for name in schema.names if name != "partition"]
+    opened = {folder: open_filesystem(folder) for folder in {file.root or path for file in files}}
     parts = []
     for file in files:
+        filesystem, root = opened[file.root or path]
         with filesystem.open_input_file(f"{root}/{file.path}") as source:
             part = pq.ParquetFile(source).read(columns=stored)
         if "partition" in schema.names:
             part = part.append_column("partition", pa.array([file.partition] * part.num_rows, pa.int32()))
-        parts.append(part.select(schema.names).cast(schema))
+        parts.append(conformed(part, schema))
     return pa.concat_tables(parts) if parts else schema.empty_table()
+
+
+def conformed(table: pa.Table, schema: pa.Schema) -> pa.Table:
+    """``table`` with the columns of ``schema`` and no others; what it lacks, down to the fields of structs, is null."""
+    if table.schema.names == schema.names and table.schema.types == schema.types:
+        return table.cast(schema)
+    return pa.table([_column(table, column) for column in schema], schema=schema)
+
+
+def _column(table: pa.Table, column: pa.Field) -> pa.ChunkedArray:
+    if column.name not in table.column_names:
+        return pa.chunked_array([pa.nulls(len(table), column.type)])
+    found = table[column.name]
+    return pa.chunked_array([_conformed(chunk, column.type) for chunk in found.chunks], column.type)
+
+
+def _conformed(array: pa.Array, kind: pa.DataType) -> pa.Array:
+    if array.type == kind:
+        return array
+    if pa.types.is_struct(kind) and pa.types.is_struct(array.type):
+        parts = dict(zip([field.name for field in array.type], array.flatten(), strict=True))
+        nothing = len(array)
+        columns = [
+            _conformed(parts[field.name], field.type) if field.name in parts else pa.nulls(nothing, field.type)
+            for field in kind
+        ]
+        return pa.StructArray.from_arrays(columns, fields=list(kind), mask=array.is_null())
+    if pa.types.is_list(kind) and pa.types.is_list(array.type):
+        values = _conformed(array.flatten(), kind.value_type)
+        lengths = pc.fill_null(pc.list_value_length(array), 0).to_numpy(zero_copy_only=False)
+        offsets = pa.array(np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32))
+        return pa.ListArray.from_arrays(offsets, values, type=kind, mask=array.is_null())
+    return array.cast(kind)

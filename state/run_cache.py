@@ -21,7 +21,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from state.files import DataFile
+from state.files import DataFile, conformed
 from state.runs import RowForm, Run, due_index, run_of
 from state.tables import open_filesystem
 
@@ -30,6 +30,7 @@ CACHE_VARIABLE = "REPLAY_CACHE"
 
 _FORMAT = 1
 _READ_ROWS = 65_536
+_UNFINISHED = "unfinished"
 _ROWS, _HASHES, _DUE_TIMES, _DUE_ROWS, _SEAL = "rows.arrow", "hashes", "due_times", "due_rows", "seal.json"
 _PARTS = (_ROWS, _HASHES, _DUE_TIMES, _DUE_ROWS)
 
@@ -64,7 +65,11 @@ def open_run(state_file: StateFile, form: RowForm, cache: str | None) -> Run:
 
 
 def forget_others(cache: str, table: str, partition: int, files: Sequence[DataFile]) -> None:
-    """Delete the copies of a table's partition that are not of ``files``."""
+    """Delete the copies of a table's partition that are not of ``files``, and what killed processes left unfinished."""
+    unfinished = Path(cache) / _UNFINISHED
+    for entry in unfinished.iterdir() if unfinished.is_dir() else ():
+        if not _is_alive(int(entry.name.partition("-")[0])):
+            shutil.rmtree(entry, ignore_errors=True)
     kept = {_folder(cache, StateFile(table, file)).name for file in files}
     folder = _table_folder(cache, table) / str(partition)
     for entry in folder.iterdir() if folder.is_dir() else ():
@@ -77,7 +82,7 @@ class RunWriter:
 
     def __init__(self, cache: str, table: str, form: RowForm) -> None:
         self.cache, self.table, self.form = cache, table, form
-        self._folder = Path(cache) / "unfinished" / f"{os.getpid()}-{uuid.uuid4().hex}"
+        self._folder = Path(cache) / _UNFINISHED / f"{os.getpid()}-{uuid.uuid4().hex}"
         self._folder.mkdir(parents=True)
         self._file = pa.OSFile(str(self._folder / _ROWS), "wb")
         self._rows = pa.ipc.new_file(self._file, form.schema)
@@ -192,6 +197,16 @@ def _checked(text: str) -> dict[str, Any] | None:
     return content
 
 
+def _is_alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
 def _table_folder(cache: str, table: str) -> Path:
     return Path(cache) / hashlib.sha256(os.path.abspath(table).encode()).hexdigest()[:16]
 
@@ -213,7 +228,7 @@ def _pieces(state_file: StateFile, form: RowForm) -> Iterator[pa.Table]:
     filesystem, root = open_filesystem(state_file.table)
     with filesystem.open_input_file(f"{root}/{state_file.file.path}") as source:
         for batch in pq.ParquetFile(source).iter_batches(_READ_ROWS, columns=form.schema.names):
-            yield pa.Table.from_batches([batch]).select(form.schema.names).cast(form.schema)
+            yield conformed(pa.Table.from_batches([batch]), form.schema)
 
 
 def _sorted(state_file: StateFile, form: RowForm) -> Iterator[pa.Table]:

@@ -4,10 +4,13 @@ Owns paths and columns, never rows. Rule: all times are BIGINT milliseconds; nob
 
     <warehouse>/landed/<topic>               records as they came, partitioned by `partition`
     <warehouse>/landing/<topic>/ledger       ledger of that topic's landing
+    <warehouse>/landing/<topic>/recorded_time  stream times recorded between its records
     <warehouse>/<pipeline>/outputs/<name>    changelog of an output topic
     <warehouse>/<pipeline>/state/<store>     rows of a store
     <warehouse>/<pipeline>/repartition/<name>  landed-shaped, written by tasks
+    <warehouse>/<pipeline>/retractions/<name>  rows of an output that a restatement took back
     <warehouse>/<pipeline>/dropped, dead_letter, ledger
+    <warehouse>/branches                     which pipelines are branches, and of what
 """
 
 import re
@@ -34,6 +37,17 @@ LANDED_SCHEMA = pa.schema(
     ]
 )
 """A file holds one partition, in offset order, so that `offset` ranges of a partition's files never overlap."""
+
+RECORDED_TIME_SCHEMA = pa.schema(
+    [
+        ("partition", pa.int32()),
+        ("before_offset", pa.int64()),
+        ("time_ms", pa.int64()),
+        ("arrival", pa.int64()),
+        ("increment", pa.int64()),
+    ]
+)
+"""Beside a landed table: stream time has reached `time_ms` before the record of `before_offset`."""
 
 DROPPED_SCHEMA = pa.schema(
     [
@@ -83,7 +97,7 @@ LEDGER_SCHEMA = pa.schema(
 )
 
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,249}")
-_TAKEN = frozenset({"landed", "landing"})
+_TAKEN = frozenset({"landed", "landing", "branches"})
 
 
 def output_schema(key: pa.DataType, value: pa.DataType, *, windowed: bool) -> pa.Schema:
@@ -126,6 +140,19 @@ class PipelineTables:
         """The repartition table ``name``, landed-shaped."""
         return f"{self.root}/repartition/{_checked(name, 'repartition table')}"
 
+    def retractions(self, output: str) -> str:
+        """Rows of the output ``output`` that a restatement took back."""
+        return f"{self.root}/retractions/{_checked(output, 'output')}"
+
+    def table(self, name: str) -> str:
+        """A table by its name in the ledger: "outputs/x", "state/y", "dropped", …"""
+        return "/".join([self.root, *(_checked(part, "table") for part in name.split("/"))])
+
+    @property
+    def name(self) -> str:
+        """The pipeline's name."""
+        return self.root.rpartition("/")[2]
+
     @property
     def dropped(self) -> str:
         """Refused records, each with its reason."""
@@ -165,6 +192,15 @@ class Warehouse:
     def landing_ledger(self, topic: str) -> str:
         """The ledger of the landing of ``topic``."""
         return f"{self.root}/landing/{_checked(topic, 'topic')}/ledger"
+
+    def recorded_time(self, topic: str) -> str:
+        """Stream times recorded between the records of ``topic``; there is no table until there is one."""
+        return f"{self.root}/landing/{_checked(topic, 'topic')}/recorded_time"
+
+    @property
+    def branches(self) -> str:
+        """The registry of branches."""
+        return f"{self.root}/branches"
 
     def pipeline(self, name: str) -> PipelineTables:
         """Tables of the pipeline ``name``."""

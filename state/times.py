@@ -4,12 +4,15 @@ Rule: a name that ends in ``_ms`` is an ``int`` of milliseconds. ``"30s"`` exist
 """
 
 import re
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 from state.errors import ConfigError
 
 NO_TIMESTAMP_MS = -1
 """What every observed stream time starts with (Kafka's ConsumerRecord.NO_TIMESTAMP)."""
+
+END_OF_TIME_MS = 253_402_300_799_999
+"""9999-12-31T23:59:59.999Z: what the end of history is advanced to. Windows that end later stay open."""
 
 _UNITS_MS = {"ms": 1, "s": 1_000, "m": 60_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
 _PART = re.compile(r"\s*(\d+)\s*(ms|min|s|m|h|d)")
@@ -33,6 +36,22 @@ def duration_ms(duration: Duration, name: str) -> int:
             raise ConfigError(name, "whole milliseconds", repr(duration), "round the timedelta")
         return whole_ms
     return _text_ms(duration, name)
+
+
+def instant_ms(text: str, name: str) -> int:
+    """Milliseconds since 1970 of a time as ISO 8601 (without a zone: UTC), or given as milliseconds.
+
+    Raises ConfigError for other text, and for parts of a millisecond.
+    """
+    if text.isascii() and text.isdecimal():
+        return int(text)
+    expected = 'a time such as "2026-01-31T10:00:00Z", or milliseconds since 1970'
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError as error:
+        raise ConfigError(name, expected, repr(text), "correct the text") from error
+    zoned = found if found.tzinfo is not None else found.replace(tzinfo=UTC)
+    return duration_ms(zoned - datetime.fromtimestamp(0, UTC), name)
 
 
 def _text_ms(text: str, name: str) -> int:

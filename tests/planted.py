@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from jobs.runner import table_schema
 from jobs.store_reading import read_store
+from jobs.table_schemas import table_schema
 from jobs.topology import Topology
 from state.commit import commit_files
 from state.files import TaskFile, read_files, read_rows

@@ -14,7 +14,7 @@ import pytest
 
 from expectations.guarantees import GUARANTEES, Guarantee
 from jobs.operators import OPERATORS, Operator
-from jobs.runner import REPARTITION_SCHEMA, state_schema
+from jobs.table_schemas import REPARTITION_SCHEMA, state_schema
 from jobs.test_driver import TopologyTestDriver
 from jobs.topology import (
     BranchedKStream,
@@ -140,6 +140,7 @@ def test_every_error_of_the_packages_stands_in_the_tree():
     ("heading", "schema"),
     [
         ("## Landed topic", tables.LANDED_SCHEMA),
+        ("## Recorded time", tables.RECORDED_TIME_SCHEMA),
         ("## Output", tables.output_schema(pa.null(), pa.null(), windowed=True)),
         ("## Repartition", REPARTITION_SCHEMA),
         ("## Dropped", tables.DROPPED_SCHEMA),

@@ -2,7 +2,8 @@
 
 import pytest
 
-from jobs.test_driver import DeadLetter, DroppedRecord, OutputRecord, TopologyTestDriver
+from jobs.driven_records import DeadLetter, DroppedRecord, OutputRecord
+from jobs.test_driver import TopologyTestDriver
 from jobs.topology import Consumed, Materialized, Serde, StreamsBuilder, TimeWindows, Topology, fold
 from state.errors import ConfigError
 

@@ -10,17 +10,17 @@ from jobs.replay import replay
 from jobs.runner import LocalRunner
 from jobs.store_reading import read_store
 from jobs.topology import Consumed, Materialized, Serde, StreamsBuilder, Suppressed, TimeWindows, Topology, fold
-from state.errors import BufferFull, ConfigError, LedgerError, TaskFailed
+from state.errors import BufferFull, CodeChanged, ConfigError, TaskFailed
 from state.tables import Warehouse
 from tests.planted import Landed, plant
 
 
-def counts(grace: int = 5, **limits: int) -> Topology:
+def counts(grace: int = 5, size: int = 10, **limits: int) -> Topology:
     builder = StreamsBuilder()
     (
         builder.stream("in", Consumed(Serde.string(), Serde.json("page string, ms long")))
         .group_by_key()
-        .windowed_by(TimeWindows.of_size(10, grace=grace))
+        .windowed_by(TimeWindows.of_size(size, grace=grace))
         .count(Materialized.as_("counts-store"))
         .suppress(Suppressed.until_window_closes(name="final", **limits))
         .to("counts")
@@ -118,17 +118,26 @@ def test_a_topic_that_was_never_landed_is_refused(tmp_path):
     assert str(error.value) == ("topic 'in': expected a landed topic, got landed topics []; land it before replaying")
 
 
-def test_another_topology_over_the_same_state_is_refused(tmp_path):
+def test_another_window_over_the_same_state_is_refused_with_what_differs_and_the_ways_on(tmp_path):
     warehouse = Warehouse(tmp_path)
     plant(warehouse, "in", [click(0, b"a", 3)], partitions=1)
-    run(warehouse, counts(grace=5))
+    run(warehouse, counts(size=10))
     plant(warehouse, "in", [click(0, b"a", 4)], partitions=1)
 
-    with pytest.raises(LedgerError) as error:
-        run(warehouse, counts(grace=6))
+    with pytest.raises(CodeChanged) as error:
+        run(warehouse, counts(size=20))
 
     assert error.value.place == "pipeline 'p'"
-    assert error.value.next_step == "replay under another pipeline name, or go back to the topology of before"
+    assert error.value.got == (
+        "store 'counts-store': advance_ms was 10, is 20: its rows were made under the other setting; "
+        "store 'counts-store': size_ms was 10, is 20: its rows were made under the other setting; "
+        "store 'final-store': key_windows was [TimeWindows size_ms 10, advance_ms 10], "
+        "is [TimeWindows size_ms 20, advance_ms 20]: its rows have keys of other windows"
+    )
+    assert error.value.next_step == (
+        "two ways on: fork and replay from the start under another pipeline name, or give a function that makes the "
+        "new rows of the old, migrate={'counts-store': function, 'final-store': function}"
+    )
 
 
 def test_a_full_strict_buffer_ends_the_run_and_names_what_would_have_sufficed(tmp_path):

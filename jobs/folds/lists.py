@@ -36,7 +36,8 @@ class ListState(FoldState):
     def __init__(self, of: Expression) -> None:
         self.of = of
         self.saved_type = pa.list_(of.result.arrow_type)
-        self.state: list[list[Any]] = []
+        self.state: list[list[Any] | None] = []
+        """None: an aggregate of before there was this list, which takes nothing in until its next value."""
 
     def grow(self, capacity: int) -> None:
         self.state.extend([] for _ in range(capacity - len(self.state)))
@@ -50,16 +51,16 @@ class ListState(FoldState):
             if flags & START:
                 state[slot] = []
             if flags & COPY:
-                state[slot] = state[argument].copy()
+                state[slot] = _copy(state[argument])
             if flags & OLD and wanted.old[update] >= 0:
-                old[wanted.old[update]] = state[slot].copy()
-            if flags & MERGE:
-                state[slot] += state[argument]
+                old[wanted.old[update]] = _copy(state[slot])
+            if flags & MERGE and state[argument] is not None:
+                state[slot] = [*(state[slot] or []), *(state[argument] or [])]
             if flags & ADD:
-                state[slot].append(values[argument])
+                state[slot] = _grown(state[slot], values[argument])
             if flags & EMIT:
                 if wanted.new[update] >= 0:
-                    new[wanted.new[update]] = state[slot].copy()
+                    new[wanted.new[update]] = _copy(state[slot])
                 update += 1
         return pa.array(new, self.saved_type), pa.array(old, self.saved_type)
 
@@ -72,6 +73,17 @@ class ListState(FoldState):
 
     def result(self, saved: pa.Array) -> pa.Array:
         return saved
+
+
+def _copy(values: list[Any] | None) -> list[Any] | None:
+    return None if values is None else values.copy()
+
+
+def _grown(values: list[Any] | None, value: Any) -> list[Any]:
+    if values is None:
+        return [value]
+    values.append(value)
+    return values
 
 
 def collect(of: Expressible = "value") -> Fold:

@@ -33,6 +33,7 @@ def fold_numbers(kind, program, values, valid, state, state_valid, wanted, wante
         if f & ADD:
             if kind == COUNT:
                 state[s] += 1
+                state_valid[s] = True  # an aggregate of before there was this count is null
             elif valid[a]:
                 combine(kind, state, state_valid, s, values[a])
         if f & EMIT:

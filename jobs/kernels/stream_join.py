@@ -60,6 +60,9 @@ DONE, OUT_IS_FULL, STORE_IS_FULL = 0, 1, 2
 NULL_KEY, NULL_VALUE, EXPIRED = 0, 1, 2
 """Kinds of refusals."""
 
+ONLY_TIME = 2
+"""In IS_WHOLE: the row is no record and only moves stream time; every closed record that waits then leaves."""
+
 
 @njit(cache=True)
 def join_streams(rows, windows, store, unmatched, pairs, refusals, totals):  # type: ignore[no-untyped-def]
@@ -73,6 +76,11 @@ def join_streams(rows, windows, store, unmatched, pairs, refusals, totals):  # t
         row = rows[at]
         totals[ROW] = at
         totals[STREAM_TIME] = max(totals[STREAM_TIME], row[ROW_TIME])
+        if row[IS_WHOLE] == ONLY_TIME:
+            if not let_leave(row, windows, unmatched, pairs, totals):
+                return OUT_IS_FULL
+            totals[PHASE] = FRESH
+            continue
         if not row[IS_WHOLE]:
             if not pass_by(row, windows, store, pairs, refusals, totals):
                 return OUT_IS_FULL
@@ -138,7 +146,9 @@ def let_leave(row, windows, unmatched, pairs, totals):  # type: ignore[no-untype
     observed = totals[STREAM_TIME]
     if totals[PHASE] == FRESH:
         looks = windows[IS_OUTER] and row[ROW_TIME] == observed
-        if looks and not is_open(totals[TRACKED_TIME], windows[WAIT + row[SIDE]], observed):
+        if row[IS_WHOLE] == ONLY_TIME or (
+            looks and not is_open(totals[TRACKED_TIME], windows[WAIT + row[SIDE]], observed)
+        ):
             totals[PHASE], totals[LAST_LEFT] = LEAVING, NONE
         else:
             totals[PHASE], totals[AT] = MEETING, NONE

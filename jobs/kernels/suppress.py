@@ -20,6 +20,9 @@ from state.stores.slot_index import delete, find, insert, rebuild, replace
 from state.stores.slots import CHANGED, FREE_TOP, LIVE, LIVE_COUNT, STORED
 
 NO_VALUE = -1
+ONLY_TIME = -2
+"""Key of a row that is no change and only moves stream time."""
+_NO_PUT = -1
 
 EMITTED, STREAM_TIME, COUNT_MAX, BYTES, BYTES_MAX, FULL_ROW, FULL_COUNT, FULL_BYTES = 0, 1, 2, 3, 4, 5, 6, 7
 MEASURED, COUNT_SUM, BYTES_SUM = 8, 9, 10
@@ -55,6 +58,9 @@ def suppress_strictly(  # type: ignore[no-untyped-def]
     n_leaving = schedule(observed, highest - wait, wait, e_due, s_flags, e_leaves, leaving) if count_before else 0
     guess = 0
     for row in range(n):
+        if key[row] == ONLY_TIME:
+            puts[row] = _NO_PUT
+            continue
         slot = find(table, s_key, s_start, s_end, key[row], start[row], end[row])
         if slot < 0 or e_leaves[slot] < row:
             slot = enter(slot, key[row], start[row], end[row], slots)
@@ -169,10 +175,11 @@ def measure(puts, goes, bytes_put, bytes_gone, count, size, limits, totals):  # 
     """Measure the buffer after every put and every round of evictions; find where it is over a limit after them."""
     totals[FULL_ROW] = -1
     for row in range(puts.shape[0]):
-        count += puts[row]
-        if bytes_put.shape[0]:
-            size += bytes_put[row]
-        note(count, size, totals)
+        if puts[row] != _NO_PUT:
+            count += puts[row]
+            if bytes_put.shape[0]:
+                size += bytes_put[row]
+            note(count, size, totals)
         if goes[row]:
             count -= goes[row]
             if bytes_put.shape[0]:

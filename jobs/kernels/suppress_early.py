@@ -12,7 +12,18 @@ leaves and a buffer time never changes, so an entry need not be found in it.
 import numpy as np
 from numba import njit
 
-from jobs.kernels.suppress import BYTES, EMITTED, FULL_ROW, STREAM_TIME, enter, entry_bytes, is_before, note, write_out
+from jobs.kernels.suppress import (
+    BYTES,
+    EMITTED,
+    FULL_ROW,
+    ONLY_TIME,
+    STREAM_TIME,
+    enter,
+    entry_bytes,
+    is_before,
+    note,
+    write_out,
+)
 from jobs.kernels.time_windows import remove
 from state.stores.slot_index import find
 from state.stores.slots import CHANGED, LIVE_COUNT
@@ -34,23 +45,24 @@ def suppress_eagerly(  # type: ignore[no-untyped-def]
     totals[FULL_ROW] = -1
     for row in range(key.shape[0]):
         totals[STREAM_TIME] = max(totals[STREAM_TIME], time[row])
-        slot = find(table, s_key, s_start, s_end, key[row], start[row], end[row])
-        if slot < 0:
-            slot = enter(slot, key[row], start[row], end[row], slots)
-            e_due[slot] = due[row]
-            e_prior[slot] = -(row + 2) if with_prior else NO_VALUE
-            e_bytes[slot] = 0
+        if key[row] != ONLY_TIME:
+            slot = find(table, s_key, s_start, s_end, key[row], start[row], end[row])
+            if slot < 0:
+                slot = enter(slot, key[row], start[row], end[row], slots)
+                e_due[slot] = due[row]
+                e_prior[slot] = -(row + 2) if with_prior else NO_VALUE
+                e_bytes[slot] = 0
+                if with_bytes:
+                    e_prior_bytes[slot], e_prior_hash[slot] = sizes[2][row], sizes[3][row]
+                push(queue, counts[LIVE_COUNT] - 1, slot, keys, is_session, s_key, s_start, s_end, e_due)
+            s_time[slot] = time[row]
+            e_reference[slot] = -(row + 2)
+            s_flags[slot] |= CHANGED
             if with_bytes:
-                e_prior_bytes[slot], e_prior_hash[slot] = sizes[2][row], sizes[3][row]
-            push(queue, counts[LIVE_COUNT] - 1, slot, keys, is_session, s_key, s_start, s_end, e_due)
-        s_time[slot] = time[row]
-        e_reference[slot] = -(row + 2)
-        s_flags[slot] |= CHANGED
-        if with_bytes:
-            size -= e_bytes[slot]
-            e_bytes[slot] = entry_bytes(sizes, row, e_prior_bytes[slot], e_prior_hash[slot])
-            size += e_bytes[slot]
-        note(counts[LIVE_COUNT], size, totals)
+                size -= e_bytes[slot]
+                e_bytes[slot] = entry_bytes(sizes, row, e_prior_bytes[slot], e_prior_hash[slot])
+                size += e_bytes[slot]
+            note(counts[LIVE_COUNT], size, totals)
         for is_time_over in (True, False):
             before = n
             while counts[LIVE_COUNT]:

@@ -109,6 +109,24 @@ class Aggregate(StatefulOperator):
             decided, value, old = self._closed(batch, decided, value, old)
         return self._forward(batch, decided, value, old)
 
+    def advance(self, moment: Batch, chunk: Chunk) -> Batch | None:
+        before_ms, puts = self.observed_stream_time_ms, self.puts
+        self.stream_times_ms = [max(seen_ms, int(moment.time_ms[0])) for seen_ms in self.stream_times_ms]
+        if self.final is None:
+            return None
+        self.final.begin(moment.time_ms, before_ms)
+        finals = self._finals(self._visible_at(np.array([self.slots.observed_stream_time_ms])))
+        due = self._forward(moment, *self._closed(moment, *self._values(moment, finals)))
+        self.puts = puts  # a moment puts nothing; what came to the node because of it did
+        return due
+
+    def passes_on(self, time_ms: int) -> int:
+        if self.final is None:
+            return time_ms
+        live = self.slots.live()
+        waiting = live[self._position(live) > self.final.emitted]
+        return int(min(time_ms - self.final.wait_ms, self.slots.time[waiting].min(initial=time_ms)))
+
     def _forward(self, batch: Batch, decided: Decisions, value: Column, old: Values | None) -> Batch:
         return batch.forward(
             decided.row,
@@ -134,7 +152,7 @@ class Aggregate(StatefulOperator):
     def _fold(self, batch: Batch) -> tuple[Decisions, Updates | Values, Values | None]:
         decided, wants_old = self._decide(batch, 0, len(batch)), self.place.wants_old
         if self.final is not None:
-            decided = joined([decided, self._finals()])
+            decided = joined([decided, self._finals(self._visible_from())])
         updates = Updates(self.folds, batch, decided)
         if self.place.is_lazy and self.final is None and not wants_old and not self.aggregation.may_be_null:
             self._updates = updates
@@ -160,7 +178,7 @@ class Aggregate(StatefulOperator):
             new += values
             old += before
         if self.final is not None:
-            pieces.append(self._finals())
+            pieces.append(self._finals(self._visible_from()))
             values, before = state.step(pieces[-1].program, batch)
             new += values
             old += before
@@ -196,17 +214,21 @@ class Aggregate(StatefulOperator):
     def _visible_from(self) -> np.ndarray:
         """The first position that the store shows after each row of the batch: any, unless it forgets."""
         assert self.final is not None
-        return np.zeros(len(self.final.closed), np.int64)
+        return self._visible_at(self.final.closed)
+
+    def _visible_at(self, store_time_ms: np.ndarray) -> np.ndarray:
+        """The same at times of the store."""
+        return np.zeros(len(store_time_ms), np.int64)
 
     def _order(self, decided: Decisions) -> np.ndarray:
         """Final results in the order in which the store shows them, by the row they leave at."""
         return np.argsort(decided.row, kind="stable")
 
-    def _finals(self) -> Decisions:
+    def _finals(self, visible_from: np.ndarray) -> Decisions:
         """Results of windows in the store that leave in this batch."""
         assert self.final is not None
         live = self.slots.live()
-        places, row = self.final.due(self._position(live), self._visible_from())
+        places, row = self.final.due(self._position(live), visible_from)
         slots, n = live[places], len(places)
         program = np.full(n, EMIT, np.uint8), slots.astype(np.int32), np.full(n, -1, np.int32)
         return Decisions(
@@ -221,6 +243,18 @@ class Aggregate(StatefulOperator):
             stream_time_ms=self.final.stream_time_ms[row],
             is_final=np.ones(n, np.bool_),
         )
+
+    def _values(self, moment: Batch, finals: Decisions) -> tuple[Decisions, Values, Values | None]:
+        """Values of windows that a moment closes."""
+        nobody = moment.take(np.zeros(0, np.int64))
+        if self.aggregation.only.is_record_by_record:
+            state = self.folds.only
+            assert isinstance(state, PythonState)
+            found = state.typed(state.step(finals.program, nobody)[0])
+        else:
+            found, _ = Updates(self.folds, nobody, finals).run(np.arange(len(finals.row)))
+        old = Values(pa.nulls(len(finals.row), found.type)) if self.place.wants_old else None
+        return replace(finals, valid=is_valid(found)), Values(found), old
 
     def _closed(
         self, batch: Batch, decided: Decisions, value: Column, old: Values | None

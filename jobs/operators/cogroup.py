@@ -42,6 +42,9 @@ class Cogroup(MultiOperator, StatefulOperator):
         self.shared.input_of = meeting.which if len(self.shared.stream_times_ms) > 1 else None
         return self.shared.process(batch, chunk)
 
+    def advance(self, moment: Batch, chunk: Chunk) -> Batch | None:
+        return self.shared.advance(moment, chunk)
+
     def _records(self, number: int, batch: Batch) -> list[tuple[Any, tuple[int, Any]]]:
         """(key, (number of the stream, value)) of every record."""
         shape = self.place.shapes[number]

@@ -84,6 +84,9 @@ class Deduplicate(StatefulOperator):
         self._forwarded += int(passes.sum())
         return batch.where(passes)
 
+    def advance(self, moment: Batch, chunk: Chunk) -> None:
+        self.totals[deduplicate.STREAM_TIME] = max(self.totals[deduplicate.STREAM_TIME], moment.time_ms[0])
+
     def _identities(self, batch: Batch) -> tuple[np.ndarray, np.ndarray]:
         """Codes of key and id; one of them 0 when it does not count."""
         if self.ids is None or self.id_selector is None:

@@ -73,6 +73,9 @@ class Distinct(StatefulOperator):
             stream_time_ms=counts.stream_time_ms[first],
         )
 
+    def advance(self, moment: Batch, chunk: Chunk) -> None:
+        self.counts.advance(moment, chunk)
+
     def _identified(self, batch: Batch) -> Batch:
         """The records under their identities: (key, id, null), or (key, null, a number of its own)."""
         if self.id_selector is None:

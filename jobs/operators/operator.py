@@ -63,6 +63,17 @@ class Operator(ABC):
     def process(self, batch: Batch, chunk: Chunk) -> Batch:
         """Take ``batch``, forward what it causes, book what is refused in ``chunk``."""
 
+    def advance(self, moment: Batch, chunk: Chunk) -> Batch | None:
+        """Stream time has reached that of ``moment``, one row that is no record: forward what is due now.
+
+        None: nothing. What came to the node because of the same moment has been processed already.
+        """
+        return None
+
+    def passes_on(self, time_ms: int) -> int:
+        """The time that the nodes below have reached when this one has: nothing older is held back here."""
+        return time_ms
+
 
 class MultiOperator(Operator):
     """One node with several inputs (joins, merges). Stateful ones are a StatefulOperator too, named second."""
@@ -103,6 +114,9 @@ class TableView(ABC):
     @abstractmethod
     def settle(self) -> None:
         """The chunk is done: take its puts in."""
+
+    def advance(self, reached_ms: Mapping[str, int]) -> None:  # noqa: B027 (most views have no clock)
+        """The chunk was a moment: stream time of these nodes has been moved on. Called before ``settle``."""
 
     @abstractmethod
     def resume(self, stores: Mapping[str, pa.Table]) -> None:

@@ -50,6 +50,15 @@ class Reorder(StatefulOperator):
         going = going[np.lexsort((self.room.time_ms[going], leaves[going]))]
         return self.room.leave(going, arrived, leaves[going], chunk)
 
+    def advance(self, moment: Batch, chunk: Chunk) -> Batch:
+        self.observed_ms = max(self.observed_ms, int(moment.time_ms[0]))
+        going = np.flatnonzero(self.room.time_ms <= self.observed_ms - self.grace_ms)
+        going = going[np.argsort(self.room.time_ms[going], kind="stable")]
+        return self.room.leave(going, moment, np.zeros(len(going), np.int64), chunk)
+
+    def passes_on(self, time_ms: int) -> int:
+        return time_ms - self.grace_ms
+
     # --- state -----------------------------------------------------------------------------------------------
 
     def resume(self, rows: pa.Table, clocks: Clocks) -> None:

@@ -65,7 +65,7 @@ class SessionAggregate(ListedAggregate):
     def _is_over(self, start_ms: np.ndarray, end_ms: np.ndarray, store_time_ms: int, emitted_ms: int) -> np.ndarray:
         is_hidden = end_ms <= store_time_ms - self.retention_ms
         if self.final is not None:
-            is_hidden &= (end_ms < self._kept_from(np.array([store_time_ms]))[0]) | (end_ms <= emitted_ms)
+            is_hidden &= (end_ms < self._visible_at(np.array([store_time_ms]))[0]) | (end_ms <= emitted_ms)
         return is_hidden
 
     def _decide(self, batch: Batch, begin: int, end: int) -> Decisions:
@@ -106,9 +106,9 @@ class SessionAggregate(ListedAggregate):
     def _visible_from(self) -> np.ndarray:
         """The newest record is never late, so the store's time is the operator's."""
         assert self.final is not None
-        return self._kept_from(self.final.stream_time_ms)
+        return self._visible_at(self.final.stream_time_ms)
 
-    def _kept_from(self, store_time_ms: np.ndarray) -> np.ndarray:
+    def _visible_at(self, store_time_ms: np.ndarray) -> np.ndarray:
         """The first session end that the store has at each of the times."""
         limit = store_time_ms - self.retention_ms
         if self.segment_ms == 0:

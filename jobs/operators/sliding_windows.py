@@ -132,7 +132,10 @@ class SlidingWindowAggregate(ListedAggregate):
         )
 
     def _visible_from(self) -> np.ndarray:
-        return self._store_time - self.hidden_ms
+        return self._visible_at(self._store_time)
+
+    def _visible_at(self, store_time_ms: np.ndarray) -> np.ndarray:
+        return store_time_ms - self.hidden_ms
 
     def _order(self, decided: Decisions) -> np.ndarray:
         assert decided.window_start_ms is not None

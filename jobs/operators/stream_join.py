@@ -107,7 +107,22 @@ class StreamJoin(MultiOperator, StatefulOperator):
     def process_all(self, batches: tuple[Batch, ...], chunk: Chunk) -> Batch:
         meeting = meet(batches)
         met = joined_batch(batches, meeting, with_values=False)
-        rows = self._rows(batches, meeting, met)
+        return self._join(met, self._rows(batches, meeting, met), chunk)
+
+    def advance(self, moment: Batch, chunk: Chunk) -> Batch:
+        rows = np.full((1, 7), NONE, np.int64)
+        rows[:, kernel.SIDE], rows[:, kernel.ROW_TIME], rows[:, kernel.IS_WHOLE] = (
+            LEFT,
+            moment.time_ms,
+            kernel.ONLY_TIME,
+        )
+        return self._join(moment, rows, chunk)
+
+    def passes_on(self, time_ms: int) -> int:
+        return int(self.waiting.rows[self.waiting.order, waiting.TIME].min(initial=time_ms))
+
+    def _join(self, met: Batch, rows: np.ndarray, chunk: Chunk) -> Batch:
+        """Results of ``rows``, which are those of ``met`` as the kernel sees them."""
         stream_time = self._stream_time(met)
         unmatched = self._rank(rows, stream_time)
         pairs, refusals = self._run(rows, unmatched)
@@ -150,7 +165,7 @@ class StreamJoin(MultiOperator, StatefulOperator):
         side, slots = rows[:, kernel.SIDE], self.waiting.order
         until = np.maximum(0, rows[:, kernel.ROW_TIME] + self.windows[kernel.LOOK_AHEAD + side])
         is_outer = self.windows[kernel.IS_OUTER + side] > 0
-        may_wait = np.flatnonzero((rows[:, kernel.IS_WHOLE] > 0) & is_outer & (until >= stream_time))
+        may_wait = np.flatnonzero((rows[:, kernel.IS_WHOLE] == 1) & is_outer & (until >= stream_time))
         fresh = rows[may_wait]
         self.waiting.reserve(len(fresh))
         columns = (waiting.TIME, kernel.ROW_TIME), (waiting.SIDE, kernel.SIDE), (waiting.KEY, kernel.ROW_KEY)

@@ -166,6 +166,16 @@ class BufferedStreamTableJoin(StatefulOperator):
             going[tied] = going[tied[by_name.to_numpy()]]
         return going
 
+    def advance(self, moment: Batch, chunk: Chunk) -> Batch:
+        self.observed_ms = max(self.observed_ms, int(moment.time_ms[0]))
+        leaves = np.where(self.room.time_ms <= self.observed_ms - self.grace_ms, 0, 1)
+        going = self._in_order(np.flatnonzero(leaves == 0), leaves)
+        released = self.room.leave(going, moment, leaves[going], chunk)
+        return self.lookup.join(released, released.key)
+
+    def passes_on(self, time_ms: int) -> int:
+        return time_ms - self.grace_ms
+
     # --- state -----------------------------------------------------------------------------------------------
 
     def resume(self, rows: pa.Table, clocks: Clocks) -> None:

@@ -74,11 +74,23 @@ class Suppress(StatefulOperator):
         return self.place.shape.window == "session"
 
     def process(self, batch: Batch, chunk: Chunk) -> Batch:
+        chunk.applied[batch.cause] = True
+        return self._emit(batch, chunk, self.entries.sizes(batch, chunk))
+
+    def advance(self, moment: Batch, chunk: Chunk) -> Batch:
+        size = np.zeros(int(self.entries.counts_bytes), np.int64)
+        return self._emit(replace(moment, key=np.array([suppress.ONLY_TIME], np.int32)), chunk, (size,) * 4)
+
+    def passes_on(self, time_ms: int) -> int:
+        slots = self.entries.slots
+        return int(min(time_ms - self.wait_ms, slots.time[slots.live()].min(initial=time_ms)))
+
+    def _emit(self, batch: Batch, chunk: Chunk, sizes: tuple[np.ndarray, ...]) -> Batch:
+        """Put every change and forward what leaves. ``sizes``: as the kernels take them."""
         entries, before = self.entries, int(self.totals[suppress.STREAM_TIME])
         entries.slots.reserve(len(batch))
-        chunk.applied[batch.cause] = True
         out = suppress.room(len(batch), int(entries.slots.counts[LIVE_COUNT]))
-        self._decide(batch, chunk, out)
+        self._decide(batch, sizes, out)
         if self.totals[suppress.FULL_ROW] >= 0:
             chunk.fail(self._full(batch))
         emitted = [column[: self.totals[suppress.EMITTED]] for column in out]
@@ -102,14 +114,14 @@ class Suppress(StatefulOperator):
         )
         return replace(forwarded, headers=left.headers, context=left.context)
 
-    def _decide(self, batch: Batch, chunk: Chunk, out: tuple[np.ndarray, ...]) -> None:
+    def _decide(self, batch: Batch, sizes: tuple[np.ndarray, ...], out: tuple[np.ndarray, ...]) -> None:
         """Run the kernel: totals, entries and ``out`` say what became of every change."""
         slots, keys = self.entries.slots, self.place.keys
         nothing = np.zeros(len(batch), np.int64)
         start = nothing if batch.window_start_ms is None else batch.window_start_ms
         end = nothing if batch.window_end_ms is None else batch.window_end_ms
         rows = (batch.key, start, end, end if self.is_final else batch.time_ms, batch.time_ms, batch.valid)
-        data = (rows, self.entries.sizes(batch, chunk), (keys.data, keys.offsets), self.wait_ms, self.is_session)
+        data = (rows, sizes, (keys.data, keys.offsets), self.wait_ms, self.is_session)
         with_prior = batch.old is not None
         stores = (self.limits, slots.columns(), slots.entries())
         if self.when_full == "emit-early":

@@ -30,7 +30,7 @@ class SuppressView(TableView):
         shape = node.shape
         self.priors = KeyValues(shape.key, keys, shape.value.arrow_type, is_windowed=shape.window is not None)
         self._wait_ms = node.wait_ms if node.until == "window-closes" else NO_WAIT
-        self._observed_ms = -1
+        self._observed_ms = self._advanced_ms = -1
         self._fed: tuple[Batch, Batch] | None = None
         self._at = (np.zeros(0, np.int64), np.zeros(0, np.int64))
 
@@ -77,13 +77,17 @@ class SuppressView(TableView):
         assert self._fed is not None
         return old_values(self._fed[0])[0]
 
+    def advance(self, reached_ms: Mapping[str, int]) -> None:
+        self.above.advance(reached_ms)
+        self._advanced_ms = max(self._advanced_ms, reached_ms.get(self.node.name, -1))
+
     def settle(self) -> None:
         self.above.settle()
         if self._fed is None:
             return
         changes, slots = self._fed[0], self.priors.slots
         nobody = changes.take(np.zeros(0, np.int64))
-        self._observed_ms = self._watch(nobody, nobody.key.astype(np.int64))[2]
+        self._observed_ms = max(self._watch(nobody, nobody.key.astype(np.int64))[2], self._advanced_ms)
         limit = self._observed_ms - self._wait_ms
         commit(*self._at, old_values(changes)[1], limit, slots.end, slots.flags, slots.reference, slots.newest)
         self.priors.keep(self._old().all())

@@ -96,7 +96,10 @@ class TimeWindowAggregate(Aggregate):
     def _visible_from(self) -> np.ndarray:
         """The newest record is never late, so the store's time is the start of its last window."""
         assert self.final is not None
-        return self.final.stream_time_ms // self.advance_ms * self.advance_ms - self.hidden_ms
+        return self._visible_at(self.final.stream_time_ms // self.advance_ms * self.advance_ms)
+
+    def _visible_at(self, store_time_ms: np.ndarray) -> np.ndarray:
+        return store_time_ms - self.hidden_ms
 
     def _order(self, decided: Decisions) -> np.ndarray:
         assert decided.window_start_ms is not None

@@ -50,6 +50,9 @@ class StepView(TableView):
         done = self.step(replace(asked, value=Values(found.value), valid=found.valid, time_ms=found.time_ms))
         return Found(done.value.all(), done.valid, np.where(done.valid, found.time_ms, -1))
 
+    def advance(self, reached_ms: Mapping[str, int]) -> None:
+        self.above.advance(reached_ms)
+
     def settle(self) -> None:
         self.above.settle()
 
@@ -82,6 +85,10 @@ class JoinView(TableView):
         value = joined.take(pa.array(np.cumsum(is_there) - 1, mask=~is_there))
         valid = is_valid(value)
         return Found(value, valid, np.where(valid, np.maximum(left.time_ms, right.time_ms), -1))
+
+    def advance(self, reached_ms: Mapping[str, int]) -> None:
+        self.left.advance(reached_ms)
+        self.right.advance(reached_ms)
 
     def settle(self) -> None:
         self.left.settle()

@@ -38,7 +38,7 @@ _PIPELINE = "scenario"
 
 def increments(cuts: str, records: int) -> list[int]:
     """How many records each increment takes: "none", "every" or "random:SEED"."""
-    if cuts == "none":
+    if cuts == "none" or records == 0:
         return [records] if records else []
     if cuts == "every":
         return [1] * records

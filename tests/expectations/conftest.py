@@ -18,7 +18,14 @@ import pytest
 from expectations.verdicts import FinalOutput, ReplayFacts, Source, SubTopology, Verdict, check_increment
 from state.commit import commit_files, write_task_file
 from state.ledger import Ledger
-from state.tables import DEAD_LETTER_SCHEMA, DROPPED_SCHEMA, LANDED_SCHEMA, Warehouse, output_schema
+from state.tables import (
+    DEAD_LETTER_SCHEMA,
+    DROPPED_SCHEMA,
+    LANDED_SCHEMA,
+    RECORDED_TIME_SCHEMA,
+    Warehouse,
+    output_schema,
+)
 
 COUNTS_SCHEMA = output_schema(pa.string(), pa.int64(), windowed=True)
 FACTS = ReplayFacts(
@@ -56,6 +63,11 @@ class Planted:
         rows = [{"offset": offset, "timestamp": time_ms} for offset, time_ms in records]
         self.write(self.warehouse.landed(topic), LANDED_SCHEMA, increment, rows, partition=partition)
 
+    def record(self, increment: int, time_ms: int) -> None:
+        """Record a time before offset 7."""
+        rows = [{"before_offset": 7, "time_ms": time_ms}]
+        self.write(self.warehouse.recorded_time("clicks"), RECORDED_TIME_SCHEMA, increment, rows)
+
     def write(
         self, path: str, schema: pa.Schema, increment: int, rows: list[dict[str, Any]], *, partition: int = 0
     ) -> int:
@@ -75,9 +87,11 @@ class Planted:
         dropped: list[dict[str, Any]] = [],  # noqa: B006
         dead_letter: list[dict[str, Any]] = [],  # noqa: B006
         schema: pa.Schema = COUNTS_SCHEMA,
+        recorded: int = 0,
     ) -> None:
-        """One increment of the pipeline: its plan, its tables, its done row."""
+        """One increment of the pipeline: its plan, its tables, its done row. ``recorded``: times taken so far."""
         plan = {"cut_from": {"clicks": {"0": cut[0]}}, "cut_to": {"clicks": {"0": cut[1]}}}
+        plan |= {"recorded_to": {"clicks": {"0": recorded}}} if recorded else {}
         self.ledger.plan(increment, plan, written_at_ms=increment)
         finals = [{**FINAL, **row} for row in finals]
         sub = {"sub_topology": 0}

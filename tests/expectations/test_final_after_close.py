@@ -171,3 +171,13 @@ def test_without_the_landed_table_the_answer_is_unknown(planted):
 
     assert (verdict.answer, verdict.holds) == ("unknown", None)
     assert verdict.reason.endswith("expected a landed table of topic clicks, got no table; land the topic")
+
+
+@pytest.mark.parametrize(("taken", "answer"), [(1, "false"), (2, "true")])
+def test_a_recorded_time_proves_a_stream_time_once_an_increment_has_taken_it(planted, taken, answer):
+    planted.run_first()
+    planted.record(3, 35)
+    planted.record(4, 40)
+    planted.run_second(finals=[{**B, "cause_offset": -1, "stream_time_ms": 40}], recorded=taken)
+
+    assert planted.verdict("G2").answer == answer

@@ -13,6 +13,7 @@ import sys
 import traceback
 from collections import Counter
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 
 from state.tables import Warehouse
@@ -116,7 +117,7 @@ def outcome_of(seed: int) -> Outcome:
 
 def _dies(warehouse: Warehouse, s: Scenario, death: Death) -> list[str]:
     """Run until it dies; where. [] when it came to its end before."""
-    steps = sum(undisturbed(s.pipeline, s.tape).steps[done_of(warehouse) : s.target], [])
+    steps = list(chain.from_iterable(undisturbed(s.pipeline, s.tape).steps[done_of(warehouse) : s.target]))
     if death.how in ("killed", "writing"):
         counts_writes = death.how == "writing"
         at = int(death.at * len(steps) * _CALLS_A_STEP[counts_writes])

@@ -38,7 +38,7 @@ from tests.planted import Landed, plant
 
 NAME = "p"
 INCREMENTS = 12
-"""Of an undisturbed run: tables get Delta's first checkpoint with increment 9, the ledger one with 5 and one with 10."""
+"""Tables get Delta's first checkpoint with increment 9 of an undisturbed run, the ledger with 5 and with 10."""
 
 BEGINNINGS = (0, 1, 3, 4, 8, 9, 10)
 """Done increments when a scenario begins: none, some, and those before a checkpoint is written."""
@@ -121,7 +121,7 @@ def drive(warehouse: Warehouse, topology: Topology, target: int, *, runner: Runn
 
 @dataclass(frozen=True)
 class Undisturbed:
-    """``warehouse``: all increments done. ``before[n]``: as it stood when ``n`` increments were done. ``steps[n]``: what
+    """``warehouse``: all increments done. ``before[n]``: how it stood when ``n`` were. ``steps[n]``: what
     increment ``n`` + 1 did to the disk.
     """
 

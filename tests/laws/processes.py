@@ -35,7 +35,9 @@ def killed(warehouse: Warehouse, pipeline: str, target: int, *, kill_at: int, co
     was not a good one.
     """
     ours, theirs = multiprocessing.Pipe()
-    process = _context().Process(target=_replay, args=(theirs, warehouse.root, pipeline, target, os.environ[CACHE_VARIABLE]))
+    process = _context().Process(
+        target=_replay, args=(theirs, warehouse.root, pipeline, target, os.environ[CACHE_VARIABLE])
+    )
     process.start()
     theirs.close()
     assert process.pid is not None
@@ -58,7 +60,10 @@ def _replay(connection: Connection, root: str, pipeline: str, target: int, cache
 def raced(command: list[str], runners: int) -> list[tuple[int, str]]:
     """Run the command line in so many processes at once; exit code and stderr of each."""
     pairs = [multiprocessing.Pipe() for _ in range(runners)]
-    started = [_context().Process(target=_run_command, args=(theirs, command, os.environ[CACHE_VARIABLE])) for _, theirs in pairs]
+    started = [
+        _context().Process(target=_run_command, args=(theirs, command, os.environ[CACHE_VARIABLE]))
+        for _, theirs in pairs
+    ]
     for process in started:
         process.start()
     for ours, theirs in pairs:

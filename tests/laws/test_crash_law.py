@@ -1,4 +1,4 @@
-"""Law 3: once. A run that dies anywhere, as often as it likes, and is run again leaves the tables of one that never died.
+"""Law 3: once. A run that dies anywhere, however often, and is run again leaves the tables of one that never died.
 
 `python -m tests.laws.crash --seeds 1000` is the long run.
 """

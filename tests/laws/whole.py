@@ -12,7 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from jobs.runner import table_schema
+from jobs.table_schemas import table_schema
 from jobs.topology import Topology
 from state.files import DataFile, read_files, read_rows
 from state.ledger import DONE, Ledger, LedgerRow

@@ -1,5 +1,6 @@
 """The command line, in process: what is printed, where, and with which exit code."""
 
+import json
 import re
 from pathlib import Path
 
@@ -216,3 +217,39 @@ def test_a_broken_guarantee_is_shown_with_its_witnesses_and_exit_code_1(run, tmp
         "BROKEN  G1 outputs/sessions, increment 1: One final result per key and window. (finals 3, repeated 1)\n"
     )
     assert out.splitlines()[3].split()[:3] == ["bob", "105", "105"]
+
+
+def test_a_recorded_time_and_the_end_of_history_close_windows(run, tmp_path, clicks):
+    where = ["--warehouse", tmp_path / "w"]
+    run("land", "clicks", *where, "--files", clicks, "--timestamp", "ms", "--key", "user", "--local")
+
+    code, out, _ = run("advance", "clicks", *where, "--to", "1970-01-01T00:00:01")
+    assert (code, out) == (
+        0,
+        "clicks: stream time recorded; the next run of each pipeline takes it\n"
+        "partition  reached\n"
+        "---------  -------------------\n"
+        "        0  1970-01-01 00:00:01\n",
+    )
+    assert run("advance", "clicks", *where, "--to", 999)[1] == (
+        "clicks: no time to record that is not recorded already\n"
+    )
+
+    assert run("run", SHOP, *where, "--pipeline", "shop", "--local", "--flush-at-end")[0] == 0
+    lines = [line.split()[:2] for line in run("books", *where, "--pipeline", "shop")[1].splitlines()[2:]]
+    assert lines == [["1", "6"], ["2", "0"], ["all", "6"]]
+    assert run("check", SHOP, *where, "--pipeline", "shop", "--engine", "plain", "--all")[0] == 0
+
+
+def test_landing_records_the_time_of_partitions_that_lag_behind(run, tmp_path):
+    (tmp_path / "files").mkdir()
+    rows = [{"ms": 900_000, "p": 0}, {"ms": 100_000, "p": 1}]
+    (tmp_path / "files" / "1.jsonl").write_text("\n".join(map(json.dumps, rows)) + "\n")
+    land = ["land", "clicks", "--warehouse", tmp_path / "w", "--files", tmp_path / "files", "--timestamp", "ms"]
+
+    _, out, _ = run(*land, "--partition", "p", "--partitions", 2, "--idle-after", "5m", "--local")
+
+    assert [line.split() for line in out.splitlines()[-2:]] == [
+        ["0", "1970-01-01", "00:10:00"],
+        ["1", "1970-01-01", "00:10:00"],
+    ]

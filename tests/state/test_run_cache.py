@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import subprocess
 from dataclasses import replace
 from pathlib import Path
 
@@ -142,6 +143,21 @@ def test_nobody_sees_a_copy_that_was_never_finished(written, tmp_path):
     writer.write(table(ROWS[:10], 1))
 
     assert rows(open_run(written, FORM, str(cache))) == sorted(ROWS)
+
+
+def test_what_a_killed_process_left_unfinished_goes_and_what_a_living_one_writes_stays(written, tmp_path):
+    cache = tmp_path / "cache"
+    writer = RunWriter(str(cache), written.table, FORM)
+    child = subprocess.Popen(["true"])
+    child.wait()
+    (cache / "unfinished" / f"{child.pid}-dead").mkdir()
+
+    forget_others(str(cache), written.table, 0, [])
+
+    (left,) = (cache / "unfinished").iterdir()
+    assert left.name.startswith(f"{os.getpid()}-")
+    writer.close(None)
+    assert list((cache / "unfinished").iterdir()) == []
 
 
 def test_a_file_in_another_order_is_sorted(tmp_path):

@@ -1,0 +1,199 @@
+"""Which differences between a store's record of before and of now leave its rows meaningful.
+
+Rule: a setting that is not named here decides what rows mean, so that a difference is refused. Columns that name a row
+stay as they are; others may gain fields, null in the rows of before, and lose some, which are read no more.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+Difference = tuple[str, Any, Any, str, bool]
+"""What, before, now, a sentence, and whether the rows still mean the same."""
+
+_FROM_NOW_ON = {
+    "wait_ms": "what waits leaves by the new wait",
+    "emit": "results go on by the new strategy; windows that have closed and are still kept leave as final",
+    "is_persistent": "rows expire by the rules of the other kind from now on",
+    "max_records": "the buffer has the new bound from now on",
+    "max_bytes": "the buffer has the new bound from now on; what waits since before counts as no bytes if none were"
+    " counted",
+    "when_full": "a full buffer does this from now on",
+    "steps": "records come through other steps from now on; what they left so far stays",
+    "functions": "other Python functions take the rows on from where they are",
+}
+_SHORTER_GRACE = "it decides from now on what is late; windows past the new grace are closed"
+_LONGER_GRACE = (
+    "it decides from now on what is late; a window that was closed may take records again: anew if its row has expired,"
+    " and with a second final result"
+)
+_KEEPING = {"retention_ms", "history_retention_ms", "interval_ms"}
+"""How long rows are kept."""
+
+_TEXTS = {"keys", "values", "steps", "functions", "id", "folds"}
+"""Settings that quote expressions or functions, comparable only between equal versions of polars and Python."""
+
+_NOT_STORED = {"stream table join": {"kind"}}
+"""Settings of an operator that its rows do not know of."""
+
+_WHY = {
+    "topics": "its rows are of other topics",
+    "keys": "its rows have keys of another meaning",
+    "key_windows": "its rows have keys of other windows",
+    "spread": "its rows stand in partitions where their keys do not come any more",
+    "values": "its rows were computed in another way, and changes would take back what was never added",
+    "knows_old": "what waits does not know the values that it replaced",
+    "left_value": "answers would be taken for stale, since the value's bytes are others",
+    "row_key": "its rows are named in another way",
+    "operator": "another operator keeps it",
+}
+_NEW_FOLD = "null in aggregates of before until their next record, and then of what came since"
+_OTHER_FOLD = "aggregates of before are of the other fold: give the new one a name of its own"
+_OTHERWISE = "its rows were made under the other setting"
+
+
+def compare_stores(
+    before: Mapping[str, Any], now: Mapping[str, Any], *, comparable: bool, is_strict: bool
+) -> Iterator[Difference]:
+    """Every difference; where the operator or the naming of rows differs, that alone.
+
+    ``comparable``: texts of expressions are of equal versions. ``is_strict``: the name may have come to this operator
+    by chance, so that other steps are refused, too.
+    """
+    for name in ("operator", "row_key"):
+        if before[name] != now[name]:
+            yield name, before[name], now[name], _WHY[name], False
+            return
+    yield from _columns(before, now)
+    old, new = before["settings"], now["settings"]
+    for name in sorted({*old, *new}):
+        if old.get(name) == new.get(name) or (name in _TEXTS and name != "folds" and not comparable):
+            continue
+        if name == "folds":
+            yield from _folds(old.get(name, {}), new.get(name, {}), comparable)
+        elif name == "stores":
+            yield from _processor_stores(old.get(name, {}), new.get(name, {}))
+        else:
+            yield _setting(now["operator"], name, old.get(name), new.get(name), is_strict)
+
+
+def _setting(operator: str, name: str, before: Any, now: Any, is_strict: bool) -> Difference:
+    if is_strict and name in ("steps", "functions"):
+        return name, before, now, "the store may be another operator's now: name it", False
+    if name == "grace_ms" and before is not None and now is not None:
+        return name, before, now, _SHORTER_GRACE if now < before else _LONGER_GRACE, True
+    if name in _FROM_NOW_ON:
+        return name, before, now, _FROM_NOW_ON[name], True
+    if name in _KEEPING and before is not None and now is not None:
+        shorter = "rows that are older expire" if now < before else "what has expired already is gone"
+        return name, before, now, shorter, True
+    if name == "knows_old" and not now:
+        return name, before, now, "nobody asks for the values that changes replaced any more", True
+    if name == "topics" and before and now and set(before) & set(now):
+        return name, before, now, "records of these topics come to it from now on", True
+    if name in _NOT_STORED.get(operator, ()):
+        return name, before, now, "records meet by the new kind from now on", True
+    return name, before, now, _WHY.get(name, _OTHERWISE), False
+
+
+def _folds(before: Mapping[str, str], now: Mapping[str, str], comparable: bool) -> Iterator[Difference]:
+    for name in sorted({*before, *now}):
+        old, new = before.get(name), now.get(name)
+        what = f"fold {name!r}" if name else "fold"
+        if old is None:
+            yield what, None, new, _NEW_FOLD, True
+        elif new is None:
+            yield what, old, None, "it is kept no more", True
+        elif old != new and (comparable or old.split()[0] != new.split()[0]):
+            yield what, old, new, _OTHER_FOLD, False
+
+
+def _processor_stores(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[Difference]:
+    for name in sorted({*before, *now}):
+        old, new, what = before.get(name), now.get(name), f"store {name!r}"
+        if old is None:
+            yield what, None, "new", "it is empty, unless it was there before", True
+        elif new is None:
+            yield what, "there", None, "its rows stay, and nobody reads them", True
+        elif old["key"] != new["key"]:
+            yield f"{what} key", type_words(old["key"]), type_words(new["key"]), _OTHERWISE, False
+        elif old["value"] != new["value"]:
+            fits = same_or_grown(old["value"], new["value"])
+            note = "fields that it gains are null in its rows" if fits else "its values are of another type"
+            yield f"{what} value", type_words(old["value"]), type_words(new["value"]), note, fits
+
+
+def _columns(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[Difference]:
+    known = before.get("known", before["schema"])
+    for column in sorted({*before["schema"], *now["schema"]}):
+        old, new = before["schema"].get(column), now["schema"].get(column)
+        if old == new:
+            continue
+        shown = f"column {column}", type_words(old), type_words(new)
+        if column in now["row_key"] or column in before["row_key"]:
+            yield *shown, "it names the rows, which have it in the other type", False
+        elif not same_or_grown(old, new):
+            yield *shown, "its rows have the other type", False
+        elif _returns(known.get(column), old, new):
+            yield *shown, "the table has such a field from before, with values that missed what came between", False
+        else:
+            note = "what it gains is null in its rows" if grows(old, new) else "what it loses is read no more"
+            yield *shown, note, True
+
+
+def same_or_grown(before: Any, now: Any) -> bool:
+    """Whether values of type ``before`` can be read as ``now``: equal, absent on one side, or structs whose common
+    fields can.
+    """
+    if before is None or now is None or before == now:
+        return True
+    if not isinstance(before, dict) or not isinstance(now, dict) or before.keys() != now.keys():
+        return False
+    if "list" in before:
+        return same_or_grown(before["list"], now["list"])
+    old, new = before["struct"], now["struct"]
+    common = old.keys() & new.keys()
+    return bool(common) and all(same_or_grown(old[name], new[name]) for name in common)
+
+
+def grows(before: Any, now: Any) -> bool:
+    """Whether ``now`` has anything that ``before`` has not."""
+    if before is None or now is None:
+        return before is None and now is not None
+    if not isinstance(now, dict) or before == now:
+        return False
+    if "list" in now:
+        return grows(before["list"], now["list"])
+    return any(grows(before["struct"].get(name), kind) for name, kind in now["struct"].items())
+
+
+def merged_types(one: Any, other: Any) -> Any:
+    """A type with the fields of both, which fit together."""
+    if one is None or other is None or not isinstance(one, dict) or not isinstance(other, dict):
+        return other if other is not None else one
+    if "list" in one:
+        return {"list": merged_types(one["list"], other["list"])}
+    old, new = one["struct"], other["struct"]
+    return {"struct": {name: merged_types(old.get(name), new.get(name)) for name in {**old, **new}}}
+
+
+def _returns(known: Any, before: Any, now: Any) -> bool:
+    """Whether something that ``now`` gains over ``before`` is in ``known``, what the table has ever had."""
+    if known is None or now is None:
+        return False
+    if before is None:
+        return True
+    if not isinstance(now, dict):
+        return False
+    if "list" in now:
+        return _returns(known["list"], before["list"], now["list"])
+    old = before["struct"]
+    return any(_returns(known["struct"].get(name), old.get(name), kind) for name, kind in now["struct"].items())
+
+
+def type_words(kind: Any) -> str:
+    """A recorded type as text."""
+    if isinstance(kind, dict):
+        if "list" in kind:
+            return f"array<{type_words(kind['list'])}>"
+        return f"struct<{', '.join(f'{name} {type_words(type_)}' for name, type_ in kind['struct'].items())}>"
+    return "none" if kind is None else str(kind)

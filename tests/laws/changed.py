@@ -1,0 +1,62 @@
+"""Tapes and topologies for the laws of changed code, and a replay of them in process."""
+
+import random
+
+from jobs.changed_code import Wanted
+from jobs.folds.fold import Fold
+from jobs.replay import replay
+from jobs.runner import LocalRunner
+from jobs.store_reading import read_store
+from jobs.topology import (
+    Consumed,
+    Materialized,
+    Serde,
+    StreamsBuilder,
+    Topology,
+)
+from state.tables import Warehouse
+from tests.planted import Landed, plant
+
+STRING, PAGES = Serde.string(), Serde.json("page string, ms long")
+PARTITIONS = 2
+
+
+class Killed(Exception):
+    """The process died here."""
+
+
+def tape(seed: int, records: int, topic: str) -> list[Landed]:
+    generator, now = random.Random(f"{seed} {topic}"), 100
+    rows = []
+    for _ in range(records):
+        now += generator.choice((0, 1, 3, 9, 20))
+        key = generator.choice((b"ann", b"bob", b"cid", None))
+        page = generator.choice(("home", "cart", "help")).encode()
+        value = b'{"page": "%s", "ms": %d}' % (page, generator.randrange(50))
+        rows.append(Landed(generator.randrange(PARTITIONS), key, value, now - generator.choice((0, 0, 0, 4, 50))))
+    return rows
+
+
+def land(warehouse: Warehouse, seed: int, records: int) -> None:
+    for topic in ("clicks", "orders", "noise"):
+        plant(warehouse, topic, tape(seed, records, topic), partitions=PARTITIONS)
+
+
+def run(warehouse: Warehouse, topology: Topology, pipeline: str = "p", *, wanted: Wanted | None = None, **options):
+    return list(replay(warehouse, topology, pipeline=pipeline, runner=LocalRunner(), wanted=wanted, **options))
+
+
+def totals(**folds: Fold) -> Topology:
+    builder = StreamsBuilder()
+    clicks = builder.stream("in", Consumed(STRING, PAGES))
+    clicks.group_by_key().aggregate(**folds, materialized=Materialized.as_("totals")).to("totals")
+    return builder.build()
+
+
+def click(key: bytes, ms: int, time_ms: int, page: bytes = b"p") -> Landed:
+    return Landed(0, key, b'{"page": "%s", "ms": %d}' % (page, ms), time_ms)
+
+
+def stored(warehouse: Warehouse, topology: Topology, store: str) -> dict[str, object]:
+    rows = read_store(warehouse, "p", topology, store).to_pylist()
+    return {row["key"]: row["value"] for row in rows}

@@ -1,0 +1,101 @@
+"""Names decide which state is whose, as in Kafka Streams: one that was generated and moves is seen."""
+
+import pytest
+
+from jobs.topology import (
+    KStream,
+    Materialized,
+    Topology,
+)
+from jobs.topology.compatibility import Wishes, is_generated
+from state.errors import ConfigError
+from tests.topology.changes import clicks, said, verdict
+
+
+@pytest.mark.parametrize(
+    ("name", "answer"),
+    [
+        ("KSTREAM-AGGREGATE-STATE-STORE-0000000003", True),
+        ("KSTREAM-JOINTHIS-0000000004-store", True),
+        ("prices-STATE-STORE-0000000001", True),
+        ("counts", False),
+        ("counts-2013", False),
+    ],
+)
+def test_generated_names_are_known_by_their_number(name, answer):
+    assert is_generated(name) is answer
+
+
+def two(*, first: str | None, second: str, materialized: tuple[Materialized | None, Materialized | None]) -> Topology:
+    def build(stream: KStream) -> None:
+        for condition, one in zip((first, second), materialized, strict=True):
+            if condition is not None:
+                stream.filter(condition).group_by_key().count(one)
+
+    return clicks(build)
+
+
+def test_an_operator_that_is_put_before_others_moves_no_store_that_has_a_name():
+    named = Materialized.as_("a"), Materialized.as_("b")
+    before = two(first=None, second="ms > 4", materialized=named)
+    now = two(first="ms > 3", second="ms > 4", materialized=named)
+
+    assert said(verdict(before, now)) == [("store 'a'", "new", True)]
+
+
+def test_an_operator_that_is_taken_out_hands_its_generated_name_to_the_next_which_is_refused():
+    """
+    Both count clicks, and only their filters tell them apart.
+    """
+    before = two(first="ms > 3", second="ms > 4", materialized=(None, None))
+    now = two(first=None, second="ms > 4", materialized=(None, None))
+
+    found = verdict(before, now)
+
+    assert not found.goes_on
+    assert "name it" in found.refused[0].note
+
+
+def test_rows_are_taken_along_to_the_store_that_a_wish_names_and_a_wish_that_is_fulfilled_asks_nothing():
+    before, now = (clicks(lambda stream, n=name: stream.group_by_key().count(Materialized.as_(n))) for name in "ab")
+    wish = Wishes(renamed={"a": "b"})
+
+    assert said(verdict(before, now)) == [("store 'b'", "new", True), ("store 'a'", "gone", False)]
+    assert said(verdict(before, now, wish)) == [("store 'b'", "name", True)]
+    assert verdict(before, now, wish).sources == {"b": "a"}
+    assert said(verdict(now, now, wish)) == []
+    assert said(verdict(before, now, Wishes(renamed={"a": None}))) == [
+        ("store 'b'", "new", True), ("store 'a'", "removed", True),
+    ]  # fmt: skip
+
+
+def counting(store: str) -> Topology:
+    return clicks(lambda stream: stream.group_by_key().count(Materialized.as_(store)))
+
+
+@pytest.mark.parametrize(("renamed", "got"), [({"a": "c"}, "'c'"), ({"x": "b"}, "'x'")])
+def test_a_wish_for_a_store_that_neither_code_has_is_refused(renamed, got):
+    with pytest.raises(ConfigError) as error:
+        verdict(counting("a"), counting("b"), Wishes(renamed=renamed))
+
+    assert error.value.got == got
+
+
+def test_rows_of_a_store_that_the_topology_still_has_are_not_let_go():
+    with pytest.raises(ConfigError, match="a function that gives no rows"):
+        verdict(counting("a"), counting("a"), Wishes(renamed={"a": None}))
+
+
+def test_names_that_moved_up_by_one_are_told_apart_from_a_wish_that_is_fulfilled():
+    def both(first: str, second: str) -> Topology:
+        return clicks(
+            lambda stream: (
+                stream.group_by_key().count(Materialized.as_(first)),
+                stream.filter("ms > 3").group_by_key().count(Materialized.as_(second)),
+            )
+        )
+
+    wish, before, now = Wishes(renamed={"a": "b", "b": "c"}), both("a", "b"), both("b", "c")
+
+    assert verdict(before, now, wish).sources == {"b": "a", "c": "b"}
+    assert verdict(now, now, wish).sources == {"b": "b", "c": "c"}
