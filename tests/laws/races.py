@@ -2,7 +2,7 @@
 
 Rule: one wins and goes on to the end; the other does nothing wrong: it finds nothing to do, or stops with a sentence
 that says so. Every tenth round is run by two real processes of the command line; in the others two threads take turns
-at every step that touches the disk, as the seed says, so that a round can be repeated.
+at every step that touches the disk, as the seed says, so that a round can be repeated; in some of them a third vacuums meanwhile.
 """
 
 import argparse
@@ -17,7 +17,9 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
+from jobs.maintenance import vacuum
 from state.errors import CommitLost, LedgerConflict
+from state.ledger import Ledger
 from state.tables import Warehouse
 from tests.laws.border import Step, watched
 from tests.laws.pipelines import INCREMENTS, NAME, PIPELINES, RECORDS, begun, done_of, drive, undisturbed
@@ -25,6 +27,7 @@ from tests.laws.processes import raced
 from tests.laws.whole import first_difference
 
 RUNNERS = 2
+VACUUMED = "vacuum"
 STUCK_SECONDS = 300
 """No turn takes that long; a round that does is stuck, and ends."""
 
@@ -40,6 +43,7 @@ class Race:
     changes: float
     lead: int
     """Steps that the first runner takes before the second begins."""
+    vacuums: bool
 
     @classmethod
     def of(cls, seed: int) -> "Race":
@@ -48,7 +52,7 @@ class Race:
         start = generator.choice((0, 0, 1, 4, 8))
         changes = generator.choice((0.02, 0.1, 0.5, 1.0))
         lead = generator.choice((0, 0, generator.randrange(400)))
-        return cls(seed, pipeline, start, start + generator.choice((1, 2)), changes, lead)
+        return cls(seed, pipeline, start, start + generator.choice((1, 2)), changes, lead, generator.random() < 0.3)
 
 
 @dataclass
@@ -86,14 +90,16 @@ def outcome_of(seed: int) -> Outcome:
 def _difference(warehouse: Warehouse, race: Race, ends: list[str]) -> str | None:
     if "finished" not in ends:
         return "nobody won"
-    strange = [end for end in ends if end not in ("finished", LedgerConflict.__name__, CommitLost.__name__)]
+    known = ("finished", VACUUMED, LedgerConflict.__name__, CommitLost.__name__)
+    strange = [end for end in ends if end not in known]
     if strange:
         return strange[0]
     want, topology = undisturbed(race.pipeline, 1).warehouse, PIPELINES[race.pipeline].topology
     target = done_of(warehouse)  # the command line has no target, both may do so many increments
     if target < race.target:
         return f"{target} increments are done"
-    return first_difference(warehouse, want, topology, since=race.begun, until=target)
+    since = max(race.begun, Ledger(warehouse.pipeline(NAME).ledger).oldest_kept() - 1)
+    return first_difference(warehouse, want, topology, since=since, until=target)
 
 
 def _by_processes(warehouse: Warehouse, race: Race) -> list[str]:
@@ -119,10 +125,10 @@ def _by_processes(warehouse: Warehouse, race: Race) -> list[str]:
 class _Turns:
     """One of the threads runs at a time; at every step the dice may hand over to the other."""
 
-    def __init__(self, race: Race) -> None:
+    def __init__(self, race: Race, number: int) -> None:
         self._dice, self._changes, self._lead = random.Random(race.seed), race.changes, race.lead
         self._changed = threading.Condition()
-        self._running, self._left = 0, list(range(RUNNERS))
+        self._running, self._left = 0, list(range(number))
         self._numbers: dict[int, int] = {}
 
     def begin(self, number: int) -> None:
@@ -166,13 +172,15 @@ def _get_without_lock(self: Any, instance: Any, owner: Any = None) -> Any:
 
 
 def _by_turns(warehouse: Warehouse, race: Race) -> list[str]:
-    turns, ends = _Turns(race), [""] * RUNNERS
+    works = [lambda: drive(warehouse, PIPELINES[race.pipeline].build(), race.target)] * RUNNERS
+    works += [lambda: _vacuum(warehouse)] * race.vacuums
+    turns, ends = _Turns(race, len(works)), [""] * len(works)
 
     def run(number: int) -> None:
         turns.begin(number)
         try:
-            drive(warehouse, PIPELINES[race.pipeline].build(), race.target)
-            ends[number] = "finished"
+            works[number]()
+            ends[number] = "finished" if number < RUNNERS else VACUUMED
         except (LedgerConflict, CommitLost) as refusal:
             ends[number] = type(refusal).__name__
         except Exception:
@@ -182,12 +190,20 @@ def _by_turns(warehouse: Warehouse, race: Race) -> list[str]:
 
     unlocked = mock.patch.object(functools.cached_property, "__get__", _get_without_lock)
     with unlocked, watched(Path(warehouse.root).parent, turns.on_step):
-        threads = [threading.Thread(target=run, args=(number,)) for number in range(RUNNERS)]
+        threads = [threading.Thread(target=run, args=(number,)) for number in range(len(works))]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
     return ends
+
+
+def _vacuum(warehouse: Warehouse) -> None:
+    """Again and again while there is something to ask for."""
+    for _ in range(3):
+        ledger = Ledger(warehouse.pipeline(NAME).ledger)
+        if ledger.rows():
+            vacuum(warehouse, NAME, keep_increments=1, delete=True)
 
 
 def main(arguments: list[str] | None = None) -> int:
