@@ -16,9 +16,10 @@ from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
 
+from jobs.maintenance import vacuum
 from state.tables import Warehouse
 from tests.laws.border import Step, watched
-from tests.laws.pipelines import BEGINNINGS, PIPELINES, begun, done_of, drive, undisturbed
+from tests.laws.pipelines import BEGINNINGS, NAME, PIPELINES, begun, done_of, drive, undisturbed
 from tests.laws.processes import killed
 from tests.laws.whole import first_difference
 
@@ -29,8 +30,13 @@ _CALLS_A_STEP = {False: 1.3, True: 10.0}
 """Calls to the kernel for a step that the border tells of, without and with those that write into an open file."""
 
 
-AREAS = ("commit", "commit", "file", "file", "cache")
-"""Where a run may die: at a commit or a folder, at a file of rows, at a warm copy. A copy has ten times the steps."""
+AREAS = ("commit", "commit", "file", "file", "cache", "vacuum")
+"""Where a run may die: at a commit or a folder, at a file of rows, at a warm copy, while vacuum deletes what deaths
+before it left. A copy has ten times the steps.
+"""
+
+_VACUUM_STEPS = 6
+"""Steps of a vacuum, about."""
 
 
 def area_of(step: Step) -> str:
@@ -108,8 +114,11 @@ def outcome_of(seed: int) -> Outcome:
             for death in s.deaths:
                 outcome.deaths += _dies(warehouse, s, death)
             drive(warehouse, topology, s.target)
+            vacuum(warehouse, NAME, delete=True)
             want = undisturbed(s.pipeline, s.tape).warehouse
             outcome.difference = first_difference(warehouse, want, topology, since=s.begun, until=s.target)
+            if left := vacuum(warehouse, NAME).waste:
+                outcome.difference = f"vacuum left {left}"
     except Exception:
         outcome.difference = traceback.format_exc()
     return outcome
@@ -117,6 +126,8 @@ def outcome_of(seed: int) -> Outcome:
 
 def _dies(warehouse: Warehouse, s: Scenario, death: Death) -> list[str]:
     """Run until it dies; where. [] when it came to its end before."""
+    if death.area == "vacuum":
+        return _dies_in_vacuum(warehouse, death)
     steps = list(chain.from_iterable(undisturbed(s.pipeline, s.tape).steps[done_of(warehouse) : s.target]))
     if death.how in ("killed", "writing"):
         counts_writes = death.how == "writing"
@@ -136,8 +147,20 @@ def _dies(warehouse: Warehouse, s: Scenario, death: Death) -> list[str]:
     return [] if reaper.where is None else [reaper.where]
 
 
+def _dies_in_vacuum(warehouse: Warehouse, death: Death) -> list[str]:
+    if done_of(warehouse) == 0:
+        return []
+    reaper = _Reaper("died", "vacuum", int(death.at * _VACUUM_STEPS))
+    try:
+        with watched(Path(warehouse.root).parent, reaper.on_step):
+            vacuum(warehouse, NAME, delete=True)
+    except Died:
+        pass
+    return [] if reaper.where is None else [f"vacuum {reaper.where}"]
+
+
 class _Reaper:
-    """Lets the run die at step number ``at`` of ``area``. ``where``: in words; None before."""
+    """Lets the run die at step number ``at`` of ``area`` (vacuum: of all). ``where``: in words; None before."""
 
     def __init__(self, how: str, area: str, at: int) -> None:
         self.how, self.area, self.left = how, area, at
@@ -149,7 +172,7 @@ class _Reaper:
             return
         if self.where is not None and self.how != "full":
             raise Died(self.where)
-        self.left -= area_of(step) == self.area
+        self.left -= self.area in ("vacuum", area_of(step))
         if self.left != -1 or self.where is not None:
             return
         if self.how == "full":
