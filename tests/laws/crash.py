@@ -1,7 +1,7 @@
 """``python -m tests.laws.crash``: runs that are killed anywhere, again and again, against the run that nobody killed.
 
 Rule: a seed says all: the pipeline, how far it was, and the deaths. Where a run touches the disk it may die, before or
-in the middle; a disk that is full ends it, too. Every tenth seed kills real processes, by SIGKILL, at a call to the
+in the middle; a disk that is full ends it, too; a vacuum may come after each death, and die as well. Every tenth seed kills real processes, by SIGKILL, at a call to the
 kernel; the others die in this process, at a step that tests/laws/border.py tells of.
 """
 
@@ -12,11 +12,14 @@ import random
 import sys
 import traceback
 from collections import Counter
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
 
-from jobs.maintenance import vacuum
+from jobs.maintenance import DAY_MS, Waste, vacuum
+from jobs.restatement import now_ms
+from state.ledger import Ledger
 from state.tables import Warehouse
 from tests.laws.border import Step, watched
 from tests.laws.pipelines import BEGINNINGS, NAME, PIPELINES, begun, done_of, drive, undisturbed
@@ -30,13 +33,8 @@ _CALLS_A_STEP = {False: 1.3, True: 10.0}
 """Calls to the kernel for a step that the border tells of, without and with those that write into an open file."""
 
 
-AREAS = ("commit", "commit", "file", "file", "cache", "vacuum")
-"""Where a run may die: at a commit or a folder, at a file of rows, at a warm copy, while vacuum deletes what deaths
-before it left. A copy has ten times the steps.
-"""
-
-_VACUUM_STEPS = 6
-"""Steps of a vacuum, about."""
+AREAS = ("commit", "commit", "file", "file", "cache")
+"""Where a run may die: at a commit or a folder, at a file of rows, at a warm copy. A copy has ten times the steps."""
 
 
 def area_of(step: Step) -> str:
@@ -62,6 +60,21 @@ class Death:
 
 
 @dataclass(frozen=True)
+class Vacuum:
+    """After every death. ``keep``: increments, None: all; ``at`` in [0, 1): where in its deletions it dies; the one at
+    the end does not.
+    """
+
+    keep: int | None
+    at: float
+
+    def run(self, warehouse: Warehouse, *, delete: bool) -> list[Waste]:
+        """When nobody has been at work for days."""
+        options = {"keep_increments": self.keep, "delete": delete, "clock_ms": lambda: now_ms() + 2 * DAY_MS}
+        return vacuum(warehouse, NAME, **options).waste
+
+
+@dataclass(frozen=True)
 class Scenario:
     """Increments ``(begun, target]`` of a pipeline, and the deaths on the way."""
 
@@ -71,6 +84,7 @@ class Scenario:
     begun: int
     target: int
     deaths: tuple[Death, ...]
+    vacuum: Vacuum | None
 
     @classmethod
     def of(cls, seed: int) -> "Scenario":
@@ -82,7 +96,10 @@ class Scenario:
             Death(generator.choice(hows), generator.choice(AREAS), generator.random())
             for _ in range(generator.choice((1, 1, 1, 2, 3)))
         )
-        return cls(seed, pipeline, 1 + int(seed * _TAPES_A_SEED), start, start + generator.choice((1, 1, 1, 2)), deaths)
+        target = start + generator.choice((1, 1, 1, 2))
+        cleaned = Vacuum(generator.choice((None, 1, 2)), generator.random())
+        vacuumed = cleaned if generator.random() < 0.3 else None
+        return cls(seed, pipeline, 1 + int(seed * _TAPES_A_SEED), start, target, deaths, vacuumed)
 
 
 @dataclass
@@ -113,21 +130,40 @@ def outcome_of(seed: int) -> Outcome:
         with begun(s.pipeline, s.tape, s.begun) as warehouse:
             for death in s.deaths:
                 outcome.deaths += _dies(warehouse, s, death)
+                if s.vacuum is not None:
+                    outcome.deaths += _dies_in_vacuum(warehouse, s.vacuum)
             drive(warehouse, topology, s.target)
-            vacuum(warehouse, NAME, delete=True)
-            want = undisturbed(s.pipeline, s.tape).warehouse
-            outcome.difference = first_difference(warehouse, want, topology, since=s.begun, until=s.target)
-            if left := vacuum(warehouse, NAME).waste:
-                outcome.difference = f"vacuum left {left}"
+            outcome.difference = _difference(warehouse, s)
     except Exception:
         outcome.difference = traceback.format_exc()
     return outcome
 
 
+def _difference(warehouse: Warehouse, s: Scenario) -> str | None:
+    """After a vacuum that came to its end only what is retained can be compared."""
+    since = s.begun
+    if s.vacuum is not None:
+        s.vacuum.run(warehouse, delete=True)
+        left = s.vacuum.run(warehouse, delete=False)
+        if left:
+            return f"a second vacuum finds {left[0]}"
+        since = max(since, Ledger(warehouse.pipeline(NAME).ledger).oldest_kept() - 1)
+    want, topology = undisturbed(s.pipeline, s.tape).warehouse, PIPELINES[s.pipeline].topology
+    return first_difference(warehouse, want, topology, since=since, until=s.target)
+
+
+def _dies_in_vacuum(warehouse: Warehouse, chosen: Vacuum) -> list[str]:
+    if not Ledger(warehouse.pipeline(NAME).ledger).rows():
+        return []
+    number = int(chosen.at * (len(chosen.run(warehouse, delete=False)) + 2))
+    reaper = _Reaper("died", None, number)
+    with suppress(Died), watched(Path(warehouse.root).parent, reaper.on_step):
+        chosen.run(warehouse, delete=True)
+    return [] if reaper.where is None else [reaper.where]
+
+
 def _dies(warehouse: Warehouse, s: Scenario, death: Death) -> list[str]:
     """Run until it dies; where. [] when it came to its end before."""
-    if death.area == "vacuum":
-        return _dies_in_vacuum(warehouse, death)
     steps = list(chain.from_iterable(undisturbed(s.pipeline, s.tape).steps[done_of(warehouse) : s.target]))
     if death.how in ("killed", "writing"):
         counts_writes = death.how == "writing"
@@ -147,22 +183,10 @@ def _dies(warehouse: Warehouse, s: Scenario, death: Death) -> list[str]:
     return [] if reaper.where is None else [reaper.where]
 
 
-def _dies_in_vacuum(warehouse: Warehouse, death: Death) -> list[str]:
-    if done_of(warehouse) == 0:
-        return []
-    reaper = _Reaper("died", "vacuum", int(death.at * _VACUUM_STEPS))
-    try:
-        with watched(Path(warehouse.root).parent, reaper.on_step):
-            vacuum(warehouse, NAME, delete=True)
-    except Died:
-        pass
-    return [] if reaper.where is None else [f"vacuum {reaper.where}"]
-
-
 class _Reaper:
-    """Lets the run die at step number ``at`` of ``area`` (vacuum: of all). ``where``: in words; None before."""
+    """Lets the run die at step number ``at`` of ``area`` (None: of all). ``where``: in words; None before."""
 
-    def __init__(self, how: str, area: str, at: int) -> None:
+    def __init__(self, how: str, area: str | None, at: int) -> None:
         self.how, self.area, self.left = how, area, at
         self.where: str | None = None
         self._is_busy = False
@@ -172,7 +196,7 @@ class _Reaper:
             return
         if self.where is not None and self.how != "full":
             raise Died(self.where)
-        self.left -= self.area in ("vacuum", area_of(step))
+        self.left -= self.area in (None, area_of(step))
         if self.left != -1 or self.where is not None:
             return
         if self.how == "full":
