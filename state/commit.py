@@ -8,6 +8,7 @@ for before writing, and answered with CommitLost. A restored table goes on under
 
 import json
 from collections.abc import Sequence
+from typing import Literal
 
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Schema, Transaction
@@ -38,8 +39,10 @@ __all__ = [
     "open_table",
     "read_files",
     "read_rows",
+    "replace_files",
     "table_version",
     "transaction_version",
+    "write_mark",
     "write_task_file",
 ]
 
@@ -83,6 +86,62 @@ def commit_files(
     return _read_back(path, app_id, increment, storage_options)
 
 
+def replace_files(
+    path: str,
+    schema: pa.Schema,
+    files: Sequence[DataFile],
+    *,
+    app_id: str,
+    fenced: str,
+    increment: int,
+    written_at_ms: int,
+    storage_options: StorageOptions = None,
+) -> int:
+    """Make ``files`` all that the table has, in one Delta transaction; return a version that holds the increment.
+
+    Files that are live stay untouched, the others come and go; a table that already has ``increment`` is left as it is.
+    ``fenced``: the app id of the epoch before, which gets the mark too, so that a runner who is still at work under it
+    is refused. Other columns are taken over where no live file stays. Raises as ``commit_files``.
+    """
+    table = open_table(path, storage_options=storage_options)
+    if table is None:
+        table = create_table(path, schema, partition_by=["partition"], storage_options=storage_options)
+    if _has_increment(table, path, app_id, increment):
+        return table.version()
+    wanted, live = {file.path for file in files}, live_files(table)
+    stay = {file.path for file in live} & wanted
+    actions: list[AddAction | RemoveAction] = list(_add_actions(path, [f for f in files if f.path not in stay]))
+    mode: Literal["append", "overwrite"] = "append"
+    if not stay and not _has_columns(table, schema):
+        mode = "overwrite"  # removes what is live by itself, and takes the columns over
+    else:
+        _refuse_other_columns(table, path, schema)
+        actions += [_remove_action(file, written_at_ms) for file in live if file.path not in wanted]
+    marks = [Transaction(app_id, increment), Transaction(fenced, increment)]
+    mark = CommitProperties(app_transactions=marks, custom_metadata=_metadata(app_id, increment))
+    try:
+        table.create_write_transaction(actions, mode, schema, ["partition"], commit_properties=mark)
+    except CommitFailedError as error:
+        return _after_conflict(path, app_id, increment, storage_options, error)
+    version = _read_back(path, app_id, increment, storage_options)
+    found = {file.path for file in read_files(path, version=version, storage_options=storage_options)}
+    if found != wanted:
+        raise CommitLost(
+            f"{path}, {app_id}", f"{len(wanted)} files when read back", f"{len(found)}", "run the restatement again"
+        )
+    return version
+
+
+def write_mark(path: str, app_id: str, increment: int, *, storage_options: StorageOptions = None) -> None:
+    """Mark a table that is there, without a row, and read the mark back."""
+    table = open_table(path, storage_options=storage_options)
+    assert table is not None, f"{path}: no table to mark"
+    schema = pa.schema(table.schema().to_arrow())
+    partitions = table.metadata().partition_columns
+    table.create_write_transaction([], "append", schema, partitions, commit_properties=_mark(app_id, increment))
+    _read_back(path, app_id, increment, storage_options)
+
+
 def create_table(
     path: str, schema: pa.Schema, *, partition_by: Sequence[str] = (), storage_options: StorageOptions = None
 ) -> DeltaTable:
@@ -122,9 +181,12 @@ def transaction_version(path: str, app_id: str, *, storage_options: StorageOptio
 
 def _mark(app_id: str, increment: int) -> CommitProperties:
     return CommitProperties(
-        app_transactions=[Transaction(app_id, increment)],
-        custom_metadata={"replayApp": app_id, "replayIncrement": str(increment)},
+        app_transactions=[Transaction(app_id, increment)], custom_metadata=_metadata(app_id, increment)
     )
+
+
+def _metadata(app_id: str, increment: int) -> dict[str, str]:
+    return {"replayApp": app_id, "replayIncrement": str(increment)}
 
 
 def _has_increment(table: DeltaTable, path: str, app_id: str, increment: int) -> bool:
@@ -137,14 +199,14 @@ def _has_increment(table: DeltaTable, path: str, app_id: str, increment: int) ->
             f"{path}, {app_id}",
             f"no increment after {increment}",
             f"increment {committed}",
-            "fork under a new epoch to replay from an earlier increment",
+            "fork under a new epoch to replay from an earlier increment (`replay restore`, `replay fork`)",
         )
     if _was_restored(table, app_id):
         raise CommitLost(
             f"{path}, {app_id}",
             f"the files of increment {committed}",
             "a table that was restored since",
-            "go on under a new epoch: a restored table keeps the marks of what it no longer has",
+            "go on under a new epoch (`replay restore`): a restored table keeps the marks of what it no longer has",
         )
     return committed == increment
 
@@ -185,9 +247,16 @@ def _read_back(path: str, app_id: str, increment: int, storage_options: StorageO
     return table.version()
 
 
+def _columns(schema: Schema) -> dict[str, str]:
+    return {field.name: str(field.type) for field in schema.fields}
+
+
+def _has_columns(table: DeltaTable, schema: pa.Schema) -> bool:
+    return _columns(Schema.from_arrow(schema)) == _columns(table.schema())
+
+
 def _refuse_other_columns(table: DeltaTable, path: str, schema: pa.Schema) -> None:
-    want = {field.name: str(field.type) for field in Schema.from_arrow(schema).fields}
-    have = {field.name: str(field.type) for field in table.schema().fields}
+    want, have = _columns(Schema.from_arrow(schema)), _columns(table.schema())
     if want != have:
         wanted = ", ".join(f"{name} {kind}" for name, kind in want.items() if have.get(name) != kind)
         found = ", ".join(f"{name} {kind}" for name, kind in have.items() if want.get(name) != kind)
@@ -212,6 +281,11 @@ def _add_actions(path: str, files: Sequence[DataFile]) -> list[AddAction | Remov
         modified_ms = 0 if entry.mtime_ns is None else entry.mtime_ns // 1_000_000
         actions.append(AddAction(file.path, file.bytes, values, modified_ms, True, _stats(file)))
     return actions
+
+
+def _remove_action(file: DataFile, removed_at_ms: int) -> RemoveAction:
+    values: dict[str, str | None] = {} if file.partition < 0 else {"partition": str(file.partition)}
+    return RemoveAction(file.path, True, removed_at_ms, file.bytes, values)
 
 
 def _stats(file: DataFile) -> str:

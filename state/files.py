@@ -31,7 +31,8 @@ class DataFile:
     """One Parquet file of a table. ``path`` is relative to the table; ``bytes`` its size.
 
     ``min_offset``/``max_offset`` and ``bounds`` (column to lowest and highest) are closed on both sides; None or left
-    out when there is no such column or no value.
+    out when there is no such column or no value. ``root``: folder of its table, where that is another one than the
+    reader's (what a branch has from its parent).
     """
 
     path: str
@@ -41,6 +42,7 @@ class DataFile:
     min_offset: int | None
     max_offset: int | None
     bounds: Mapping[str, tuple[int, int]] = field(default_factory=dict, hash=False)
+    root: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON values."""
@@ -233,10 +235,11 @@ def read_rows(path: str, files: Sequence[DataFile], schema: pa.Schema) -> pa.Tab
 
     ``schema`` may be a part of the table's columns; values are cast to its types.
     """
-    filesystem, root = open_filesystem(path)
     stored = [name for name in schema.names if name != "partition"]
+    opened = {folder: open_filesystem(folder) for folder in {file.root or path for file in files}}
     parts = []
     for file in files:
+        filesystem, root = opened[file.root or path]
         with filesystem.open_input_file(f"{root}/{file.path}") as source:
             part = pq.ParquetFile(source).read(columns=stored)
         if "partition" in schema.names:

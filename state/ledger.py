@@ -2,6 +2,8 @@
 
 Owns two rows an increment: `planned` (the cut) before anything runs, `done` after everything is committed. Rule:
 increments are 1, 2, 3 … without a gap, the next is planned only when the last is done, and of two runners one wins.
+Only a restatement may leave numbers out, so that its own is above those of all rows that it brings, and may give up a
+plan that is pending. A row without another epoch has that of the row before it.
 The winner is named by Delta: both commit under the same app id on a table they opened before they looked, so the
 second is refused. Rows decide, marks only guard.
 """
@@ -14,13 +16,15 @@ import pyarrow as pa
 from deltalake import DeltaTable
 from deltalake.exceptions import CommitFailedError
 
-from state.commit import append_row, create_table, live_files, open_table, read_rows
-from state.errors import LedgerConflict, LedgerGap
+from state.commit import append_row, create_table, live_files, open_table, read_rows, transaction_version, write_mark
+from state.errors import LedgerConflict, LedgerError, LedgerGap
 from state.files import StorageOptions
 from state.tables import LEDGER_SCHEMA
 
 PLANNED, DONE = "planned", "done"
 _EVERY = 2**63 - 1
+_OLDEST = "ledger/oldest"
+"""App id whose number is the oldest increment that can be asked for; vacuum raises it."""
 
 
 @dataclass(frozen=True)
@@ -59,8 +63,15 @@ class Ledger:
         """The planned row that has no done row yet. Reads the newest increments only."""
         return _pending(self._newest())
 
-    def plan(self, increment: int, content: dict[str, Any], *, epoch: int = 0, written_at_ms: int) -> LedgerRow:
-        """Write the plan of the next increment (the first is 1); return its row.
+    def done_rows(self, lowest: int = 0, highest: int = _EVERY) -> list[LedgerRow]:
+        """Done rows of the increments ``[lowest, highest]``, in order."""
+        table = self._open()
+        return [] if table is None else [row for row in self._read(table, lowest, highest) if row.phase == DONE]
+
+    def plan(
+        self, increment: int, content: dict[str, Any], *, epoch: int | None = None, written_at_ms: int
+    ) -> LedgerRow:
+        """Write the plan of the next increment (the first is 1); return its row. ``epoch`` None: that of the last one.
 
         Raises LedgerConflict when another runner planned it first; LedgerGap when it is not the next one, or the one
         before it is not done.
@@ -81,11 +92,35 @@ class Ledger:
         if increment != wanted:
             raise LedgerGap(self.path, f"increment {wanted}", f"increment {increment}", f"plan increment {wanted}")
         last_epoch = 0 if last is None else last.epoch
+        epoch = last_epoch if epoch is None else epoch
         self._refuse_restored(table, increment, epoch, last_epoch)
         return self._append(table, LedgerRow(increment, epoch, PLANNED, content, written_at_ms))
 
-    def done(self, increment: int, content: dict[str, Any], *, epoch: int = 0, written_at_ms: int) -> LedgerRow:
-        """Mark the pending increment as done: the commit point. Return its row.
+    def plan_restatement(self, increment: int, content: dict[str, Any], *, epoch: int, written_at_ms: int) -> LedgerRow:
+        """Write the plan of an increment that puts others' rows in the place of some; return its row.
+
+        It may leave numbers out, goes on after a RESTORE of the ledger, and gives up a plan that is pending: that one
+        can never be done. Raises LedgerConflict when its number is taken.
+        """
+        table = create_table(self.path, LEDGER_SCHEMA, storage_options=self.storage_options)
+        if any(row.increment >= increment for row in self._read_newest(table)):
+            raise self._conflict(increment, PLANNED)
+        return self._append(table, LedgerRow(increment, epoch, PLANNED, content, written_at_ms))
+
+    def begin(self, increment: int, content: dict[str, Any], *, epoch: int, written_at_ms: int) -> LedgerRow:
+        """The first row of a branch's ledger: ``increment`` as done, since its parent has done it.
+
+        Raises LedgerConflict when the ledger has rows.
+        """
+        table = create_table(self.path, LEDGER_SCHEMA, storage_options=self.storage_options)
+        if self._read_newest(table):
+            raise LedgerConflict(self.path, "an empty ledger", "one with rows", "choose another name for the branch")
+        return self._append(table, LedgerRow(increment, epoch, DONE, content, written_at_ms))
+
+    def done(
+        self, increment: int, content: dict[str, Any], *, epoch: int | None = None, written_at_ms: int
+    ) -> LedgerRow:
+        """Mark the pending increment as done: the commit point. Return its row. ``epoch`` None: that of the plan.
 
         Raises LedgerConflict when another runner did it first; LedgerGap when it was never planned.
         """
@@ -95,8 +130,35 @@ class Ledger:
         if last is not None and last.increment >= increment:
             raise self._conflict(increment, DONE)
         if pending is None or pending.increment != increment:
-            raise LedgerGap(self.path, f"a plan of increment {increment}", "none", "plan the increment first")
+            got = "none" if pending is None else f"one of {pending.increment}, which gave it up"
+            raise LedgerGap(self.path, f"a plan of increment {increment}", got, "plan the increment first")
+        epoch = pending.epoch if epoch is None else epoch
         return self._append(table, LedgerRow(increment, epoch, DONE, content, written_at_ms))
+
+    def next_free(self) -> int:
+        """A number above all that were ever planned here, also before a RESTORE of the ledger."""
+        marked = transaction_version(self.path, f"ledger/{PLANNED}", storage_options=self.storage_options)
+        return max([marked or 0, *(row.increment for row in self._newest())]) + 1
+
+    def oldest_kept(self) -> int:
+        """The oldest increment that can be asked for; 0: vacuum has taken nothing yet."""
+        return transaction_version(self.path, _OLDEST, storage_options=self.storage_options) or 0
+
+    def keep_from(self, increment: int) -> None:
+        """From now on increments before ``increment`` cannot be asked for."""
+        if increment > self.oldest_kept():
+            write_mark(self.path, _OLDEST, increment, storage_options=self.storage_options)
+
+    def refuse_vacuumed(self, increment: int) -> None:
+        """Raises LedgerError for an increment whose files may be gone."""
+        oldest = self.oldest_kept()
+        if increment < oldest:
+            raise LedgerError(
+                self.path,
+                f"increment {oldest} or a later one",
+                f"increment {increment}, which was vacuumed",
+                f"the oldest that can be asked for is {oldest}",
+            )
 
     def _open(self) -> DeltaTable | None:
         return open_table(self.path, storage_options=self.storage_options)
@@ -106,9 +168,12 @@ class Ledger:
         return [] if table is None else self._read_newest(table)
 
     def _read_newest(self, table: DeltaTable) -> list[LedgerRow]:
-        """Rows of the last two increments: enough for what is done and what is pending."""
+        """Rows of the last two increments: enough for what is done and what is pending. Where the last is a restatement
+        that left numbers out and is pending, all rows.
+        """
         highest = max((file.bounds.get("increment", (0, 0))[1] for file in live_files(table)), default=0)
-        return self._read(table, highest - 1, highest)
+        rows = self._read(table, highest - 1, highest)
+        return rows if highest < 2 or _last(rows, DONE) is not None else self._read(table, 0, highest)
 
     def _read(self, table: DeltaTable, lowest: int, highest: int) -> list[LedgerRow]:
         """Rows of the increments ``[lowest, highest]``, in order."""
@@ -141,7 +206,7 @@ class Ledger:
                 self.path,
                 f"no increment after {increment - 1}",
                 f"the mark of increment {marked}: the ledger was restored",
-                f"go on under epoch {last_epoch + 1}",
+                f"go on under epoch {last_epoch + 1}: `replay restore --to {increment - 1}`",
             )
 
     def _conflict(self, increment: int, phase: str) -> LedgerConflict:
@@ -158,5 +223,6 @@ def _last(rows: list[LedgerRow], phase: str) -> LedgerRow | None:
 
 
 def _pending(rows: list[LedgerRow]) -> LedgerRow | None:
-    done = {row.increment for row in rows if row.phase == DONE}
-    return next((row for row in rows if row.phase == PLANNED and row.increment not in done), None)
+    """The highest plan, unless something is done at or above it; a plan below another was given up."""
+    last, planned = _last(rows, DONE), _last(rows, PLANNED)
+    return planned if planned is not None and (last is None or last.increment < planned.increment) else None

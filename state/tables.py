@@ -7,7 +7,9 @@ Owns paths and columns, never rows. Rule: all times are BIGINT milliseconds; nob
     <warehouse>/<pipeline>/outputs/<name>    changelog of an output topic
     <warehouse>/<pipeline>/state/<store>     rows of a store
     <warehouse>/<pipeline>/repartition/<name>  landed-shaped, written by tasks
+    <warehouse>/<pipeline>/retractions/<name>  rows of an output that a restatement took back
     <warehouse>/<pipeline>/dropped, dead_letter, ledger
+    <warehouse>/branches                     which pipelines are branches, and of what
 """
 
 import re
@@ -83,7 +85,7 @@ LEDGER_SCHEMA = pa.schema(
 )
 
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,249}")
-_TAKEN = frozenset({"landed", "landing"})
+_TAKEN = frozenset({"landed", "landing", "branches"})
 
 
 def output_schema(key: pa.DataType, value: pa.DataType, *, windowed: bool) -> pa.Schema:
@@ -126,6 +128,19 @@ class PipelineTables:
         """The repartition table ``name``, landed-shaped."""
         return f"{self.root}/repartition/{_checked(name, 'repartition table')}"
 
+    def retractions(self, output: str) -> str:
+        """Rows of the output ``output`` that a restatement took back."""
+        return f"{self.root}/retractions/{_checked(output, 'output')}"
+
+    def table(self, name: str) -> str:
+        """A table by its name in the ledger: "outputs/x", "state/y", "dropped", …"""
+        return "/".join([self.root, *(_checked(part, "table") for part in name.split("/"))])
+
+    @property
+    def name(self) -> str:
+        """The pipeline's name."""
+        return self.root.rpartition("/")[2]
+
     @property
     def dropped(self) -> str:
         """Refused records, each with its reason."""
@@ -165,6 +180,11 @@ class Warehouse:
     def landing_ledger(self, topic: str) -> str:
         """The ledger of the landing of ``topic``."""
         return f"{self.root}/landing/{_checked(topic, 'topic')}/ledger"
+
+    @property
+    def branches(self) -> str:
+        """The registry of branches."""
+        return f"{self.root}/branches"
 
     def pipeline(self, name: str) -> PipelineTables:
         """Tables of the pipeline ``name``."""

@@ -14,6 +14,7 @@ from state.commit import (
     open_table,
     read_files,
     read_rows,
+    replace_files,
     table_version,
     transaction_version,
     write_task_file,
@@ -286,3 +287,50 @@ def test_only_whole_numbers_have_bounds(path):
     file = write_task_file(path, pa.table({"offset": [1, 2], "timestamp": ["b", "a"]}), partition=0, name="x")
 
     assert file.bounds == {"offset": (1, 2)}
+
+
+# --- replace_files -------------------------------------------------------------------------------------------
+
+
+def replace(path: str, files: list[DataFile], increment: int, *, schema: pa.Schema = SCHEMA) -> int:
+    return replace_files(
+        path, schema, files, app_id="flights/outputs/counts/1", fenced=APP, increment=increment, written_at_ms=1
+    )
+
+
+def test_a_table_becomes_the_files_that_are_named_and_forgets_no_version(path):
+    kept, gone = write(path, [0]), write(path, [1], increment=2)
+    commit(path, [kept], 1)
+    before = commit(path, [gone], 2)
+
+    replace(path, [kept, write(path, [5], increment=3)], 3)
+
+    assert offsets_in(path) == [(0, 0), (0, 5)]
+    assert [file.min_offset for file in read_files(path, version=before)] == [0, 1]
+    replace(path, [gone], 4)
+    assert offsets_in(path) == [(0, 1)]
+
+
+def test_a_replacement_is_made_once_and_shuts_the_epoch_before_out(path):
+    file = write(path, [0])
+    commit(path, [file], 1)
+    first = replace(path, [], 5)
+
+    assert replace(path, [file], 5) == first
+    assert offsets_in(path) == []
+    with pytest.raises(CommitLost, match="expected no increment after 2, got increment 5"):
+        commit(path, [write(path, [1], increment=2)], 2)
+
+
+def test_other_columns_are_taken_over_only_where_nothing_stays(path):
+    file = write(path, [0])
+    commit(path, [file], 1)
+    other = pa.schema([*SCHEMA, ("value", pa.int64())])
+    wide = pa.table({"offset": [7], "increment": [2], "key": ["a"], "value": [1]})
+
+    with pytest.raises(ConfigError, match="expected columns value"):
+        replace(path, [file], 2, schema=other)
+    replace(path, [write_task_file(path, wide, partition=0, name="00000002")], 2, schema=other)
+
+    assert [field.name for field in DeltaTable(path).schema().fields] == other.names
+    assert offsets_in(path) == [(0, 7)]

@@ -3,7 +3,7 @@
 import pytest
 from deltalake import DeltaTable
 
-from state.errors import LedgerConflict, LedgerGap
+from state.errors import LedgerConflict, LedgerError, LedgerGap
 from state.files import read_rows
 from state.ledger import Ledger, LedgerRow
 
@@ -166,3 +166,85 @@ def test_the_rows_of_one_increment_are_found_by_its_number(ledger):
 
     assert [(row.increment, row.phase) for row in ledger.rows_of(2)] == [(2, "planned"), (2, "done")]
     assert ledger.rows_of(4) == []
+
+
+def test_an_epoch_is_carried_on_until_another_one_is_given(ledger):
+    run(ledger, 1)
+    run(ledger, 2, epoch=3)
+    ledger.plan(3, {}, written_at_ms=1)
+    ledger.done(3, {}, written_at_ms=1)
+
+    assert phases(ledger)[-2:] == [(3, 3, "planned"), (3, 3, "done")]
+
+
+def test_a_restatement_may_leave_numbers_out_and_the_next_increment_follows_it(ledger):
+    """
+    While it is pending, the last done row is more than one number away.
+    """
+    run(ledger, 1, 2)
+    planned = ledger.plan_restatement(9, {"restates": 1}, epoch=1, written_at_ms=1)
+    assert (ledger.pending(), ledger.last_done().increment) == (planned, 2)
+
+    ledger.done(9, {}, written_at_ms=1)
+    with pytest.raises(LedgerGap, match="expected increment 10, got increment 12"):
+        ledger.plan(12, {}, epoch=1, written_at_ms=1)
+    ledger.plan(10, {}, written_at_ms=1)
+    assert phases(ledger)[-3:] == [(9, 1, "planned"), (9, 1, "done"), (10, 1, "planned")]
+
+
+def test_a_plan_that_a_restatement_gave_up_can_never_be_done(ledger):
+    run(ledger, 1)
+    ledger.plan(2, {"runner": "a"}, written_at_ms=1)
+    planned = ledger.plan_restatement(3, {"restates": 1}, epoch=1, written_at_ms=1)
+
+    assert ledger.pending() == planned
+    with pytest.raises(LedgerGap, match="expected a plan of increment 2, got one of 3, which gave it up"):
+        ledger.done(2, {}, written_at_ms=1)
+    ledger.done(3, {}, written_at_ms=1)
+    assert (ledger.pending(), ledger.last_done().increment) == (None, 3)
+    with pytest.raises(LedgerConflict, match="increment 2 not done yet"):
+        ledger.done(2, {}, written_at_ms=1)
+
+
+def test_of_a_runner_and_a_restatement_that_plan_at_once_one_wins(ledger):
+    run(ledger, 1)
+    loser = Overtaken(ledger.path, lambda: ledger.plan(2, {"runner": "a"}, written_at_ms=1))
+
+    with pytest.raises(LedgerConflict, match="increment 2 not planned yet"):
+        loser.plan_restatement(2, {"restates": 1}, epoch=1, written_at_ms=1)
+    assert ledger.pending().content == {"runner": "a"}
+
+
+def test_a_branchs_ledger_begins_with_what_is_done(ledger):
+    ledger.begin(4, {"forked": True}, epoch=2, written_at_ms=1)
+    assert (ledger.last_done().increment, ledger.pending()) == (4, None)
+    with pytest.raises(LedgerConflict, match="expected an empty ledger, got one with rows"):
+        ledger.begin(4, {}, epoch=2, written_at_ms=1)
+
+    ledger.plan(5, {}, written_at_ms=1)
+    assert phases(ledger) == [(4, 2, "done"), (5, 2, "planned")]
+
+
+def test_a_number_is_never_given_twice(ledger):
+    assert ledger.next_free() == 1
+    run(ledger, 1, 2)
+    version = DeltaTable(ledger.path).version()
+    run(ledger, 3)
+    ledger.plan(4, {}, written_at_ms=1)
+    assert ledger.next_free() == 5
+
+    DeltaTable(ledger.path).restore(version)
+    assert (ledger.last_done().increment, ledger.next_free()) == (2, 5)
+
+
+def test_what_vacuum_took_is_refused_and_comes_back_never(ledger):
+    run(ledger, 1, 2, 3)
+    assert ledger.oldest_kept() == 0
+    ledger.keep_from(3)
+    ledger.keep_from(2)
+
+    assert ledger.oldest_kept() == 3
+    ledger.refuse_vacuumed(3)
+    with pytest.raises(LedgerError, match="increment 2, which was vacuumed; the oldest that can be asked for is 3"):
+        ledger.refuse_vacuumed(2)
+    assert [row.increment for row in ledger.done_rows(2)] == [2, 3]
