@@ -15,6 +15,7 @@ from expectations.facts import ReplayFacts, Source
 from state.errors import ConfigError, LedgerError
 from state.files import DataFile, read_files, table_version
 from state.ledger import DONE, PLANNED, Ledger
+from state.table_parts import table_files, table_names
 from state.tables import PipelineTables, Warehouse
 
 WITNESSES_MAX = 20
@@ -65,8 +66,10 @@ class Scope:
         return {int(partition): (int(starts.get(partition, 0)), int(end)) for partition, end in ends.items()}
 
     def files(self, table: str, path: str) -> list[DataFile]:
-        """Live files of a table of the pipeline at the increment's version."""
-        return read_files(path, version=self.version(table), storage_options=self.warehouse.storage_options)
+        """Live files of a table of the pipeline as of the increment; of a branch, its parent's up to the fork too."""
+        if table not in table_names(self.done):
+            self.version(table)  # says what is missing
+        return table_files(self.warehouse, self.tables.name, self.done, table)
 
     def source_files(self, source: Source) -> tuple[str, list[DataFile]]:
         """Path and live files of the table in which the records of ``source`` lie."""
@@ -83,7 +86,7 @@ class Scope:
         options = None if self.warehouse.storage_options is None else dict(self.warehouse.storage_options)
         by_partition: dict[int, list[str]] = {}
         for file in files:
-            by_partition.setdefault(file.partition, []).append(f"{path}/{file.path}")
+            by_partition.setdefault(file.partition, []).append(f"{file.root or path}/{file.path}")
         scans = [
             pl.scan_parquet(paths, hive_partitioning=False, glob=False, storage_options=options)
             .select(columns)
@@ -101,6 +104,7 @@ def open_scope(warehouse: Warehouse, pipeline: str, facts: ReplayFacts, incremen
         last = ledger.last_done()
         increment = 0 if last is None else last.increment
     contents = {row.phase: row.content for row in ledger.rows_of(increment)}
+    ledger.refuse_vacuumed(increment)
     if DONE not in contents or PLANNED not in contents:
         number = "" if increment == 0 else f" {increment}"
         raise LedgerError(tables.ledger, f"a done increment{number}", "none", "run the replay first")

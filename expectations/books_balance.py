@@ -77,7 +77,7 @@ def _landed(scope: Scope, source: Source) -> pl.LazyFrame:
     else:
         cut = {partition: span for partition, span in scope.cut(source.topic).items() if span[0] < span[1]}
         files = [file for file in files if file.partition in cut and _may_be_inside(file, *cut[file.partition])]
-        inside = pl.any_horizontal(_is_inside(partition, *span) for partition, span in cut.items())
+        inside = pl.any_horizontal(pl.lit(False), *(_is_inside(partition, *span) for partition, span in cut.items()))
     if not files:
         return _no_positions().lazy()
     tape = scope.scan(path, files, ["offset", "increment"]).filter(inside)

@@ -1,25 +1,28 @@
 """Reads tables of a pipeline as its readers may see them: whole increments, up to the last one that is done.
 
 Owns the public view of outputs, stores, drops and dead letters. Rule: a table is read at the version in the ledger,
-never "latest", so nobody sees half an increment; any increment before it can be asked for too.
+never "latest", so nobody sees half an increment; any increment before it can be asked for too. A branch's table is what
+its parent had at the fork, and its own rows.
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
-from deltalake import DeltaTable
 
 from jobs.operators import StatefulOperator
 from jobs.stored_rows import newest_rows
 from state.errors import ConfigError, LedgerError
-from state.files import DataFile, live_files, open_table, read_rows
+from state.files import DataFile, open_table, read_rows
 from state.ledger import DONE, Ledger, LedgerRow
-from state.tables import PipelineTables, Warehouse
+from state.table_parts import table_files, table_names, table_parts
+from state.tables import Warehouse
 
 WINDOW = ("window_start_ms", "window_end_ms")
+_EVER = 2**63 - 1
 
 
 def read_changelog(
@@ -66,56 +69,59 @@ def read_state(warehouse: Warehouse, pipeline: str, store: str, *, increment: in
 
 
 def read_table(
-    warehouse: Warehouse, pipeline: str, table: str, *, increment: int | None = None, last: int | None = None
+    warehouse: Warehouse,
+    pipeline: str,
+    table: str,
+    *,
+    increment: int | None = None,
+    last: int | None = None,
+    after: int = 0,
 ) -> pa.Table:
     """Rows of a table by its name in the ledger ("outputs/x", "state/y", "repartition/z", "dropped", "dead_letter").
 
-    Order: increment, partition, offset. ``increment``, ``last`` and errors: as ``read_changelog``.
+    Order: increment, partition, offset. ``after``: only rows of later increments. ``increment``, ``last`` and errors:
+    as ``read_changelog``.
     """
-    opened = _open(warehouse, pipeline, table, increment)
-    schema = pa.schema(opened.schema().to_arrow())
-    path = _path(warehouse.pipeline(pipeline), table)
-    rows = read_rows(path, _newest_files(live_files(opened), last), schema)
+    content = _content_with(warehouse, pipeline, table, increment)
+    path, version = table_parts(warehouse, pipeline, content, table)[-1]
+    opened = open_table(path, version=version, storage_options=warehouse.storage_options)
+    assert opened is not None, f"{path}: in the ledger, yet not there"
+    files = table_files(warehouse, pipeline, content, table)
+    files = [file for file in files if file.may_hold("increment", after + 1, _EVER)]
+    rows = read_rows(path, _newest_files(files, last), pa.schema(opened.schema().to_arrow()))
+    if after:
+        rows = rows.filter(pc.greater(rows["increment"], after))
     rows = rows.take(_order(rows))
     return rows if last is None else rows.slice(max(len(rows) - last, 0))
 
 
 def count_rows(warehouse: Warehouse, pipeline: str, table: str, *, increment: int | None = None) -> int:
     """Rows of a table, counted from its log alone. Table and errors: as ``read_table``."""
-    return sum(file.records for file in live_files(_open(warehouse, pipeline, table, increment)))
+    content = _content_with(warehouse, pipeline, table, increment)
+    return sum(file.records for file in table_files(warehouse, pipeline, content, table))
 
 
 def done_row(warehouse: Warehouse, pipeline: str, increment: int | None = None) -> LedgerRow:
-    """The ledger's done row of ``increment`` (None: the last one). LedgerError when there is none."""
+    """The ledger's done row of ``increment`` (None: the last one). LedgerError when there is none, or no more."""
     ledger = Ledger(warehouse.pipeline(pipeline).ledger, warehouse.storage_options)
     if increment is None:
         row = ledger.last_done()
     else:
         row = next((row for row in ledger.rows_of(increment) if row.phase == DONE), None)
+        ledger.refuse_vacuumed(increment)
     if row is None:
         number = "" if increment is None else f" {increment}"
         raise LedgerError(ledger.path, f"a done increment{number}", "none", "run the replay first")
     return row
 
 
-def _open(warehouse: Warehouse, pipeline: str, table: str, increment: int | None) -> DeltaTable:
-    """The table at the version of ``increment``."""
-    versions: dict[str, int] = done_row(warehouse, pipeline, increment).content["versions"]
-    if table not in versions:
-        raise ConfigError(
-            f"pipeline {pipeline!r}", f"one of {', '.join(sorted(versions))}", repr(table), "name one of them"
-        )
-    path = _path(warehouse.pipeline(pipeline), table)
-    opened = open_table(path, version=versions[table], storage_options=warehouse.storage_options)
-    assert opened is not None, f"{path}: in the ledger, yet not there"
-    return opened
-
-
-def _path(tables: PipelineTables, table: str) -> str:
-    kind, _, name = table.partition("/")
-    if not name:
-        return {"dropped": tables.dropped, "dead_letter": tables.dead_letter}[kind]
-    return {"outputs": tables.output, "state": tables.state, "repartition": tables.repartition}[kind](name)
+def _content_with(warehouse: Warehouse, pipeline: str, table: str, increment: int | None) -> dict[str, Any]:
+    """Content of the done row of ``increment``, which must name ``table``."""
+    content = done_row(warehouse, pipeline, increment).content
+    names = table_names(content)
+    if table not in names:
+        raise ConfigError(f"pipeline {pipeline!r}", f"one of {', '.join(names)}", repr(table), "name one of them")
+    return content
 
 
 def _newest_files(files: Sequence[DataFile], last: int | None) -> Sequence[DataFile]:
@@ -124,7 +130,7 @@ def _newest_files(files: Sequence[DataFile], last: int | None) -> Sequence[DataF
         return files
     if last == 0:
         return []
-    rows, increment_of = 0, {id(file): file.bounds.get("increment", (0, 2**63 - 1))[1] for file in files}
+    rows, increment_of = 0, {id(file): file.bounds.get("increment", (0, _EVER))[1] for file in files}
     kept: list[DataFile] = []
     for file in sorted(files, key=lambda file: -increment_of[id(file)]):
         if rows >= last and increment_of[id(file)] < increment_of[id(kept[-1])]:

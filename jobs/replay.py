@@ -22,6 +22,7 @@ from jobs.increment_report import (
 )
 from jobs.kernels.queues import NO_MORE
 from jobs.planner import Landed, Plan, Planner
+from jobs.restatement import now_ms, refuse_pending
 from jobs.runner import ImportedStore, Runner, TaskDescription, TaskReport, exchange_folder, table_schema
 from jobs.tape import Slice
 from jobs.task import compile_kernels, wirings
@@ -30,8 +31,9 @@ from jobs.topology.nodes import SourceNode
 from jobs.topology.topology import SubTopology, Topology
 from state.commit import commit_files
 from state.errors import LedgerError
-from state.files import DataFile, read_files
+from state.files import DataFile
 from state.ledger import Ledger
+from state.table_parts import table_files
 from state.tables import Warehouse, open_filesystem
 
 OnStep = Callable[[str], None]
@@ -80,7 +82,7 @@ class _Pipeline:
         self.ledger = Ledger(self.tables.ledger, warehouse.storage_options)
         last = self.ledger.last_done()
         self.previous: dict[str, Any] = {} if last is None else last.content
-        self.increment = 0 if last is None else last.increment
+        self.increment, self.epoch = (0, 0) if last is None else (last.increment, last.epoch)
         self._is_compiled = False
 
     def plans(self, max_records: int | None, idle: str) -> Iterator[Plan]:
@@ -89,7 +91,9 @@ class _Pipeline:
         if "topology" in self.previous:
             self._check_topology(self.previous["topology"])
         if pending is not None:
+            refuse_pending(self.name, pending)
             self._check_topology(pending.content["topology"])
+            self.epoch = pending.epoch
             self.planner = self._planner(idle)
             yield Plan(pending.increment, **pending.content, is_rerun=True)
         self.planner = self._planner(idle)
@@ -113,7 +117,7 @@ class _Pipeline:
     def run(self, plan: Plan) -> IncrementReport:
         started = time.perf_counter()
         if not plan.is_rerun:
-            self.ledger.plan(plan.increment, plan.content(), written_at_ms=_now_ms())
+            self.epoch = self.ledger.plan(plan.increment, plan.content(), written_at_ms=now_ms()).epoch
         self.on_step(f"planned {plan.increment}")
         if not self._is_compiled:
             compile_kernels(self.topology)
@@ -126,7 +130,7 @@ class _Pipeline:
         committed = time.perf_counter()
         seconds = {"plan": planned - started, "compute": computed - planned, "commit": committed - computed}
         content = self._done_content(plan, reports, versions, seconds)
-        self.ledger.done(plan.increment, content, written_at_ms=_now_ms())
+        self.ledger.done(plan.increment, content, written_at_ms=now_ms())
         self._clear_exchange(plan.increment)
         self.previous, self.increment = content, plan.increment
         self.on_step(f"done {plan.increment}")
@@ -230,14 +234,9 @@ class _Pipeline:
 
     def _state_files(self) -> dict[str, list[DataFile]]:
         """Files of every store as of the increment before, whatever was half written since."""
-        versions: dict[str, int] = self.previous.get("versions", {})
         found = {}
         for store in self.topology.stores():
-            version = versions.get(f"state/{store}")
-            path = self.tables.state(store)
-            files = [] if version is None else read_files(
-                path, version=version, storage_options=self.warehouse.storage_options
-            )  # fmt: skip
+            files = table_files(self.warehouse, self.name, self.previous, f"state/{store}")
             found[store] = sorted(files, key=lambda file: file.bounds.get("increment", (0, 0)))
         return found
 
@@ -259,7 +258,7 @@ class _Pipeline:
                 path,
                 table_schema(self.topology, table),
                 [DataFile.from_dict(file) for report in reports for file in report.files.get(table, [])],
-                app_id=f"{self.name}/{table}/0",
+                app_id=f"{self.name}/{table}/{self.epoch}",
                 increment=plan.increment,
                 storage_options=self.warehouse.storage_options,
             )
@@ -298,7 +297,8 @@ class _Pipeline:
                 sink.topic: sum(file.records for table, file in files if table == f"outputs/{sink.topic}")
                 for sink in self.topology.sinks()
             },
-            "versions": versions,
+            "versions": self.previous.get("versions", {}) | versions,
+            **{name: self.previous[name] for name in ("bases",) if name in self.previous},
             "tasks": tasks,
             "tape_times": self.planner.tape_times(plan),
             "lateness": total_lateness(reports),
@@ -310,7 +310,3 @@ class _Pipeline:
 
 def _of_partition(files: list[DataFile], partition: int) -> tuple[DataFile, ...]:
     return tuple(file for file in files if file.partition == partition)
-
-
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000

@@ -10,7 +10,7 @@ from jobs.stored_rows import load_rows
 from jobs.task import Task
 from jobs.topology.topology import Topology
 from state.errors import ConfigError
-from state.files import read_files
+from state.table_parts import table_files
 from state.tables import Warehouse
 
 
@@ -27,8 +27,8 @@ def read_store(
         known = ", ".join(topology.stores())
         raise ConfigError("store", f"one of {known}", repr(store), "name a store of the topology")
     content = done_row(warehouse, pipeline, increment).content
-    path, version = warehouse.pipeline(pipeline).state(store), content["versions"][f"state/{store}"]
-    files = read_files(path, version=version, storage_options=warehouse.storage_options)
+    path = warehouse.pipeline(pipeline).state(store)
+    files = table_files(warehouse, pipeline, content, f"state/{store}")
     files.sort(key=lambda file: file.bounds.get("increment", (0, 0)))
     operator = Task(topology, sub).stores[store]
     operator.resume(operator.rows_schema().empty_table(), {})
