@@ -30,7 +30,6 @@ from orchestration.history import increments_to_report, ran_in_run, reported_inc
 from orchestration.metadata import (
     Metadata,
     data_version,
-    done_row,
     increment_metadata,
     landing_metadata,
     table_metadata,
@@ -173,9 +172,9 @@ def _report(
             asset_key=key, metadata=unchanged_metadata(pipeline, table, last), data_version=data_version(last)
         )
         return
-    for increment in unheard[:-1]:
-        tags = {"dagster/data_version": data_version(done_row(ledger, increment)).value}
-        context.log_event(dg.AssetMaterialization(key, metadata=metadata_of(increment), tags=tags))
+    for row in ledger.done_rows(unheard[0], unheard[-2]) if len(unheard) > 1 else []:  # some numbers may be left out
+        tags = {"dagster/data_version": data_version(row).value}
+        context.log_event(dg.AssetMaterialization(key, metadata=metadata_of(row.increment), tags=tags))
     yield dg.MaterializeResult(asset_key=key, metadata=metadata_of(unheard[-1]), data_version=data_version(last))
 
 

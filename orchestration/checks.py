@@ -72,7 +72,7 @@ def _result(
 ) -> dg.AssetCheckResult:
     """Increment after increment up to the first that breaks the guarantee, or cannot be judged."""
     held, verdict = increments.start - 1, None
-    for increment in increments:
+    for increment in (row.increment for row in pipeline.ledger.done_rows(increments.start, increments.stop - 1)):
         if (output, increment) not in asked:
             asked[output, increment] = _ask(pipeline, output, increment)
         verdict = asked[output, increment][guarantee.id]

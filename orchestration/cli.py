@@ -6,8 +6,13 @@
     replay books --warehouse W --pipeline shop
     replay show sessions --warehouse W --pipeline shop
     replay describe shop.py:topology
+    replay fork --warehouse W --pipeline shop --at 3 --as what-if
+    replay diff shop what-if --warehouse W
+    replay promote what-if --warehouse W
+    replay vacuum --warehouse W --pipeline shop
 
-Owns the arguments and the exit codes: 0 done, 1 a guarantee does not hold, 2 refused with a sentence, 3 a bug.
+Owns the arguments and the exit codes: 0 done, 1 a guarantee does not hold or `diff` found some, 2 refused with a
+sentence, 3 a bug.
 Rule: an error is one sentence on stderr; the stack trace is for those who ask for it.
 """
 
@@ -23,6 +28,7 @@ from jobs.file_source import FORMATS, TIMESTAMP_UNITS
 from state.errors import ReplayError
 
 REFUSED, BUG, INTERRUPTED = 2, 3, 130
+BRANCHES, MAINTENANCE = "orchestration.branch_commands", "orchestration.maintenance_commands"
 TOPOLOGY = "module:attribute or file.py:attribute, where the attribute is a Topology or a function that builds one"
 
 
@@ -80,7 +86,45 @@ def build_parser() -> argparse.ArgumentParser:
     _add_check(_command(commands, "check", "judge the guarantees of an increment"))
     _add_books(_command(commands, "books", "what became of the records, increment by increment"))
     _add_show(_command(commands, "show", "show rows of an output, a store, the drops or the dead letters"))
+    _add_branch_commands(commands)
+    _add_vacuum(_command(commands, "vacuum", "find files that nobody can ask for any more", MAINTENANCE))
     return parser
+
+
+def _add_branch_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    fork = _command(commands, "fork", "begin a branch with what a pipeline was, without copying it", BRANCHES)
+    _add_pipeline(fork)
+    fork.add_argument("--at", type=int, required=True, metavar="N", help="after this increment; 0: from the start")
+    fork.add_argument(
+        "--as", dest="name", required=True, metavar="NAME", help="name of the branch, a pipeline of its own"
+    )
+    fork.add_argument("--topology", metavar="TOPOLOGY", help="the changed code that it will be replayed with")
+    _add_warehouse(_command(commands, "branches", "list the branches", BRANCHES))
+    diff = _command(commands, "diff", "compare the outputs of two pipelines by key and window", BRANCHES)
+    diff.add_argument("a", metavar="A", help="a pipeline")
+    diff.add_argument("b", metavar="B", help="another one, or the same as of another increment")
+    _add_warehouse(diff)
+    diff.add_argument("--output", metavar="X", help="this output alone (default: all that both have)")
+    diff.add_argument("--increment-a", type=int, metavar="N", help="A as of this increment (default: the last)")
+    diff.add_argument("--increment-b", type=int, metavar="N", help="B as of this increment (default: the last)")
+    diff.add_argument("--limit", type=int, default=20, metavar="N", help="so many rows an output (default 20)")
+    diff.add_argument("--raw", action="store_true", help="times as milliseconds")
+    for name, words in (("promote", "swap a branch into its parent"), ("drop", "remove a branch")):
+        parser = _command(commands, name, words, BRANCHES)
+        parser.add_argument("name", metavar="NAME", help="the branch")
+        _add_warehouse(parser)
+    restore = _command(commands, "restore", "make a pipeline go on from an increment, under a new epoch", BRANCHES)
+    _add_pipeline(restore)
+    restore.add_argument("--to", type=int, required=True, metavar="N", help="go on from here; 0: from the start")
+    restore.add_argument("--abandon", action="store_true", help="give up an increment that is planned and not done")
+
+
+def _add_vacuum(parser: argparse.ArgumentParser) -> None:
+    _add_pipeline(parser)
+    keep = parser.add_mutually_exclusive_group()
+    keep.add_argument("--keep-increments", type=int, metavar="N", help="so many can be asked for (default: all)")
+    keep.add_argument("--keep-days", type=float, metavar="D", help="those of so many days can be asked for")
+    parser.add_argument("--delete", action="store_true", help="delete them; without it they are only listed")
 
 
 def _command(

@@ -16,6 +16,7 @@ from jobs.increment_report import IncrementReport, report_of
 from jobs.landing import FileSource, KafkaSource, land_files, land_kafka
 from jobs.reading import count_rows, done_row, read_newest, read_state, read_table
 from jobs.replay import replay
+from jobs.restatement import in_force
 from jobs.runner import LocalRunner, Runner
 from jobs.store_reading import read_store
 from orchestration.facts import replay_facts
@@ -23,7 +24,7 @@ from orchestration.progress import Progress, unread_records
 from orchestration.text_tables import flat_row, text_table
 from orchestration.topology_files import load_topology
 from state.errors import ConfigError
-from state.ledger import DONE, PLANNED, Ledger
+from state.ledger import DONE, PLANNED, Ledger, LedgerRow
 from state.tables import HEADERS, Warehouse
 
 if TYPE_CHECKING:
@@ -95,9 +96,10 @@ def check(options: Namespace) -> int:
     """Verdicts on increments, with the rows that speak against them."""
     warehouse, facts = Warehouse(options.warehouse), replay_facts(load_topology(options.topology))
     last = done_row(warehouse, options.pipeline, options.increment).increment
+    ledger = Ledger(warehouse.pipeline(options.pipeline).ledger, warehouse.storage_options)
     verdicts = [
         verdict
-        for increment in (range(1, last + 1) if options.all else [last])
+        for increment in (_own_increments(ledger.done_rows(ledger.oldest_kept())) if options.all else [last])
         for verdict in check_increment(warehouse, options.pipeline, facts, increment, engine=options.engine)
     ]
     for verdict in verdicts:
@@ -110,16 +112,28 @@ def books(options: Namespace) -> int:
     warehouse = Warehouse(options.warehouse)
     last = done_row(warehouse, options.pipeline)
     ledger = Ledger(warehouse.pipeline(options.pipeline).ledger, warehouse.storage_options)
+    rows = ledger.done_rows(max(1, last.increment - options.last + 1))
     lines = [
         _books_line(report_of(increment, contents[PLANNED], contents[DONE]))
-        for increment in range(max(1, last.increment - options.last + 1), last.increment + 1)
+        for increment in _own_increments(rows)
         if (contents := {row.phase: row.content for row in ledger.rows_of(increment)})
     ]
-    total: dict[str, Any] = {name: sum(line.get(name) or 0 for line in lines) for name in _counted(lines)}
+    if not lines:
+        print(f"nothing replayed yet by {options.pipeline}")
+        return 0
+    counting = {row.increment for row in in_force(rows)}
+    counted = [line for line in lines if line["increment"] in counting]
+    total: dict[str, Any] = {name: sum(line.get(name) or 0 for line in counted) for name in _counted(lines)}
+    lines = [line if line in counted else line | {"restated": "yes"} for line in lines]
     print(
         text_table([*lines, {"increment": "all" if lines[0]["increment"] == 1 else "these", **total}], thousands=True)
     )
     return 0
+
+
+def _own_increments(rows: list[LedgerRow]) -> list[int]:
+    """Of done rows, those that the pipeline itself did: not the one that a branch begins with."""
+    return [row.increment for row in rows if "forked" not in row.content]
 
 
 def show(options: Namespace) -> int:
