@@ -1,8 +1,9 @@
 """``python -m tests.laws.crash``: runs that are killed anywhere, again and again, against the run that nobody killed.
 
-Rule: a seed says all: the pipeline, how far it was, and the deaths. Where a run touches the disk it may die, before or
-in the middle; a disk that is full ends it, too; a vacuum may come after each death, and die as well. Every tenth seed kills real processes, by SIGKILL, at a call to the
-kernel; the others die in this process, at a step that tests/laws/border.py tells of.
+Rule: a seed says all: the pipeline, how far it was, and the deaths. Where a run touches the disk it may die, before
+or in the middle; a disk that is full ends it, too; a vacuum may come after each death, and die as well. Every tenth
+seed kills real processes, by SIGKILL, at a call to the kernel; the others die in this process, at a step that
+tests/laws/border.py tells of.
 """
 
 import argparse
