@@ -114,3 +114,22 @@ def test_an_unfinished_landing_is_only_finished_with_its_own_records(warehouse):
         land_records(warehouse, "t", records((0, 2, b"b", b"2")))
 
     assert error.value.expected == "the records of the unfinished increment 2"
+
+
+def test_done_rows_do_not_depend_on_how_many_increments_a_call_runs(warehouse):
+    """
+    The last increment reads no rate; how far rates have come is known from the one before.
+    """
+    land_records(warehouse, "rates", records((0, 1, b"x", b"1"), (0, 5, b"x", b"3")))
+    land_records(warehouse, "orders", records((0, 2, b"x", b"a"), (0, 9, b"x", b"b")))
+
+    run(warehouse, with_table(), "at-once", max_records=1)
+    for _ in range(4):
+        run(warehouse, with_table(), "one-by-one", max_records=1, increments=1)
+
+    times = {
+        name: [row.content["tape_times"] for row in Ledger(warehouse.pipeline(name).ledger).done_rows()]
+        for name in ("at-once", "one-by-one")
+    }
+    assert times["at-once"] == times["one-by-one"]
+    assert times["at-once"][-1] == {"rates": {"0": 5}, "orders": {"0": 9}}

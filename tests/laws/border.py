@@ -44,6 +44,8 @@ class _Watch:
     on_step: OnStep | None = None
     last_opened: str = ""
     """By Python."""
+    is_dead: bool = False
+    """``on_step`` has raised what nobody catches: files that are still open get nothing more."""
 
 
 _watch = _Watch()
@@ -56,7 +58,7 @@ def watched(root: Any, on_step: OnStep) -> Iterator[None]:
     _listen_to_python()
     kept = fs.LocalFileSystem, pa.OSFile
     fs.LocalFileSystem, pa.OSFile = _WatchedFiles, _open_watched
-    _watch.root, _watch.on_step = str(root), on_step
+    _watch.root, _watch.on_step, _watch.is_dead = str(root), on_step, False
     try:
         with _watched_tables():
             yield
@@ -66,7 +68,11 @@ def watched(root: Any, on_step: OnStep) -> Iterator[None]:
 
 def _tell(name: str, path: Any, half: Callable[[], None] | None = None) -> None:
     if _watch.on_step is not None and isinstance(path, str) and path.startswith(_watch.root):
-        _watch.on_step(Step(name, path.removeprefix(_watch.root).lstrip("/"), half))
+        try:
+            _watch.on_step(Step(name, path.removeprefix(_watch.root).lstrip("/"), half))
+        except BaseException as death:
+            _watch.is_dead = not isinstance(death, Exception)
+            raise
 
 
 # --- pyarrow -------------------------------------------------------------------------------------------------
@@ -173,7 +179,8 @@ class _Stream:
         return bool(self.sink.closed)
 
     def write(self, piece: bytes) -> int:
-        self.sink.write(piece)
+        if not _watch.is_dead:
+            self.sink.write(piece)
         return len(piece)
 
     def flush(self) -> None:
@@ -183,7 +190,7 @@ class _Stream:
         return int(self.sink.tell())
 
     def close(self) -> None:
-        if not self.is_told:  # once, since whoever clears up after a death closes again
+        if not (self.is_told or _watch.is_dead):  # once, since whoever clears up closes again
             self.is_told = True
             _tell("close", self.path, self._cut_short)
         self.sink.close()

@@ -2,7 +2,8 @@
 
 Rule: one wins and goes on to the end; the other does nothing wrong: it finds nothing to do, or stops with a sentence
 that says so. Every tenth round is run by two real processes of the command line; in the others two threads take turns
-at every step that touches the disk, as the seed says, so that a round can be repeated; in some of them a third vacuums meanwhile.
+at every step that touches the disk, as the seed says, so that a round can be repeated; in some a third one vacuums
+meanwhile.
 """
 
 import argparse

@@ -3,6 +3,7 @@
 `python -m tests.laws.crash --seeds 1000` is the long run.
 """
 
+import random
 from pathlib import Path
 
 import pytest
@@ -11,12 +12,14 @@ from pyarrow import fs
 from jobs.replay import replay
 from jobs.runner import LocalRunner
 from jobs.topology import Topology
-from state.tables import open_filesystem
+from state.tables import Warehouse, open_filesystem
+from tests.laws import joined
 from tests.laws.border import Step, watched
 from tests.laws.crash import Died, area_of, outcome_of
 from tests.laws.pipelines import NAME, PIPELINES, RECORDS, begun, drive, undisturbed
 from tests.laws.topologies import OUTPUTS, STORES
 from tests.laws.whole import first_difference
+from tests.planted import plant, tables_of
 
 SEEDS = range(1, 111)
 """Every tenth kills real processes."""
@@ -82,6 +85,42 @@ def test_what_a_killed_run_left_between_two_stages_goes_with_the_next_increment(
 
         assert left == ["00000009"]
         assert filesystem.get_file_info(fs.FileSelector(folder)) == []
+
+
+@pytest.mark.parametrize("seed", range(1, 6))
+def test_what_lands_while_a_run_is_dead_changes_nothing(tmp_path, seed):
+    """
+    The plan says what is read, so the increment that died is run again as if nothing had come.
+    """
+    dice, records = random.Random(seed), joined.tapes(seed, 70)
+    alone, dead = Warehouse(tmp_path / "alone"), Warehouse(tmp_path / "dead")
+    first = 10
+    for topic in joined.TOPICS:  # every queue gets a first record, since one without any holds nobody back
+        assert {record.partition for record in records[topic][:first]} == set(range(joined.PARTITIONS))
+        plant(alone, topic, records[topic], partitions=joined.PARTITIONS)
+        plant(dead, topic, records[topic][:first], partitions=joined.PARTITIONS)
+    left = dice.randrange(100)
+
+    def die(step: Step) -> None:
+        nonlocal left
+        left -= 1
+        if left < 0:
+            raise Died(str(step))
+
+    with watched(tmp_path, die), pytest.raises(Died):
+        run_joined(dead, 7, "wait")
+    for topic in joined.TOPICS:
+        plant(dead, topic, records[topic][first:], partitions=joined.PARTITIONS)
+    run_joined(dead, 7, "wait")
+    run_joined(dead, None, "proceed")
+
+    run_joined(alone, None, "proceed")
+    assert tables_of(dead, NAME, joined.joined()) == tables_of(alone, NAME, joined.joined())
+
+
+def run_joined(warehouse: Warehouse, max_records: int | None, idle: str) -> None:
+    topology, options = joined.joined(), {"max_records": max_records, "idle": idle}
+    list(replay(warehouse, topology, pipeline=NAME, runner=LocalRunner(), **options))
 
 
 def test_a_replay_tells_of_every_step():
