@@ -194,6 +194,7 @@ class FailingEngine(LocalEngine):
 
 class FailingRunner(LocalRunner):
     def __init__(self, counter, failures):
+        super().__init__()
         self.counter, self.failures = counter, failures
 
     def run(self, topology, descriptions):
