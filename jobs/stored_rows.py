@@ -42,8 +42,10 @@ class StoreRows:
     def runs(self) -> list[Run]:
         return [open_run(state_file, self.form, self.cache) for state_file in self.files]
 
-    def due(self, clocks: Clocks, until_ms: int) -> np.ndarray:
-        """Hashes of the keys that have rows which may act when stream time gets as far as ``until_ms``."""
+    def due(self, clocks: Clocks, until_ms: int | None) -> np.ndarray:
+        """Hashes of the keys that have rows which may act when stream time gets as far as ``until_ms``; None: of all
+        that wait.
+        """
         due, above = self.operator.due, clocks.get("left_ms", NO_TIMESTAMP_MS)
         found = [] if due is None else [run.due(above, due.until(until_ms)) for run in self.runs]
         return np.concatenate([np.zeros(0, np.uint64), *found])

@@ -59,15 +59,16 @@ class TaskState:
 
     def _touched(self, tape: TaskTape, before: Mapping[str, Any]) -> Hashes:
         """Of the keys on ``tape``, and of those that have rows which act by themselves before its end, in any store,
-        since what they cause goes on to the others. ``before``: the task's entry of the last done row.
+        since what they cause goes on to the others. A recorded time asks for all that waits, which holds back the time
+        that a node passes on (``Operator.passes_on``). ``before``: the task's entry of the last done row.
         """
         until = max(before.get("stream_time_ms", NO_TIMESTAMP_MS), before.get("tape_time_ms", NO_TIMESTAMP_MS))
         hashes = [np.zeros(0, np.uint64)]
         for keys, times in tape.keys_and_times():
             hashes.append(np.unique(key_hashes(keys)))
             until = int(times.max(initial=until))
-        clocks = before.get("clocks", {})
-        hashes += [rows.due(clocks.get(store, {}), until) for store, rows in self._stored.items()]
+        clocks, up_to = before.get("clocks", {}), None if tape.has_moments else until
+        hashes += [rows.due(clocks.get(store, {}), up_to) for store, rows in self._stored.items()]
         return np.unique(np.concatenate(hashes))
 
     def load(

@@ -74,22 +74,17 @@ class TaskTape:
             yield from self._merged(records)
 
     def keys_and_times(self) -> Iterator[tuple[pa.Array, np.ndarray]]:
-        """Keys and timestamps of all rows, and recorded times without keys, in any order."""
-        yield pa.array([], pa.binary()), np.array(list(self._recorded_times()), np.int64)
+        """Keys and timestamps of all rows, in any order."""
         if self._only is not None:
             yield from self._only.keys_and_times()
         else:
             for table in self._tables:
                 yield only_chunk(table, "key"), integers(table, "timestamp", -1)
 
-    def _recorded_times(self) -> Iterator[int]:
-        """Those of this increment, and what was reached before."""
-        for queue in self.queues:
-            yield from (recorded.time_ms for recorded in queue.recorded)
-            yield from (told.time_ms for told in (queue.pieces.told if queue.pieces is not None else ()))
-            yield queue.before.recorded_ms
-        for told in self.told.values():
-            yield from told.values()
+    @property
+    def has_moments(self) -> bool:
+        """Whether stream time moves on without a record anywhere on it."""
+        return any(queue.recorded or (queue.pieces is not None and queue.pieces.told) for queue in self.queues)
 
     @property
     def _only(self) -> Slice | None:

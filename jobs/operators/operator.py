@@ -153,9 +153,9 @@ class Due:
         acts = pc.is_in(only_chunk(rows, name), pa.array(among)).to_numpy(zero_copy_only=False)
         return np.where(acts, times, NEVER)
 
-    def until(self, time_ms: int) -> int:
-        """The last value of ``column`` that may act when stream time gets as far as ``time_ms``."""
-        return int(NEVER) - 1 if self.wait_ms is None else time_ms - self.wait_ms
+    def until(self, time_ms: int | None) -> int:
+        """The last value of ``column`` that may act when stream time gets as far as ``time_ms`` (None: any)."""
+        return int(NEVER) - 1 if self.wait_ms is None or time_ms is None else time_ms - self.wait_ms
 
 
 class StatefulOperator(Operator):

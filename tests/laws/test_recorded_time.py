@@ -6,19 +6,20 @@ from itertools import pairwise
 import pyarrow as pa
 import pytest
 
-from jobs import recorded_time
+from jobs import recorded_time, task_state
 from jobs.landing import land_records
+from jobs.reading import read_changelog
 from jobs.recorded_time import record_time, recorded_times
 from jobs.replay import replay
 from jobs.runner import LocalRunner
 from jobs.test_driver import TopologyTestDriver
-from jobs.topology import Topology
+from jobs.topology import Consumed, Serde, StreamsBuilder, Suppressed, TimeWindows, Topology
 from state.ledger import Ledger
 from state.tables import Warehouse
 from tests.laws import joined, topologies
 from tests.laws.joined import TOPICS
 from tests.laws.test_topics_that_meet import arrivals, replayed
-from tests.planted import plant, tables_of
+from tests.planted import Landed, plant, tables_of
 
 RECORDS = 70
 
@@ -93,6 +94,35 @@ def test_landing_and_replaying_in_turn_leaves_the_tables_of_landing_all_first(tm
                     run(warehouse, topology, "p", [1000])
 
     assert run(in_turn, topology, "p", [None]) == run(whole, topology, "p", [None])
+
+
+@pytest.mark.parametrize("emit", ["suppress", "on_window_close"])
+def test_what_waits_unseen_in_a_large_store_holds_the_time_back_that_is_passed_on(tmp_path, monkeypatch, emit):
+    """
+    The count of 100 to 110 has the time 101 and waits, so below it no window of 101 may close before it has gone on.
+    """
+    monkeypatch.setattr(task_state, "ALL_BELOW_ROWS", 0)
+    monkeypatch.setattr(task_state, "ALL_BELOW_SHARE", 0)
+    builder = StreamsBuilder()
+    windows = builder.stream("clicks", Consumed(Serde.string(), Serde.string())).group_by_key()
+    windows = windows.windowed_by(TimeWindows.of_size(10, grace=0))
+    if emit == "suppress":
+        counts = windows.count().suppress(Suppressed.until_window_closes())
+    else:
+        counts = windows.emit_strategy("on_window_close").count()
+    again = counts.to_stream().select_key(lambda key, value: "all", returns=Serde.string()).group_by_key()
+    again = again.windowed_by(TimeWindows.of_size(2, grace=0)).count()
+    again.suppress(Suppressed.until_window_closes()).to_stream().to("counted")
+    warehouse, topology = Warehouse(tmp_path), builder.build()
+
+    plant(warehouse, "clicks", [Landed(0, b"ann", b"home", 101)], partitions=1)
+    for time_ms in (105, 110, 300):
+        run(warehouse, topology, "p", [None])
+        record_time(warehouse, "clicks", time_ms)
+    run(warehouse, topology, "p", [None])
+
+    (row,) = read_changelog(warehouse, "p", "counted").to_pylist()
+    assert (row["key"], row["window_start_ms"], row["value"], row["record_time_ms"]) == ("all", 100, 1, 101)
 
 
 # --- law 3 -----------------------------------------------------------------------------------------------------
