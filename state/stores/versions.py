@@ -2,10 +2,10 @@
 
 Owns memory only; what a put and a lookup do stands in jobs/kernels/versioned.py. A slot is a version ``[start, end)``
 of ``key``: ``reference`` is its value in the heap (TOMBSTONE: deleted), ``older`` the slot of the version before it;
-``heads[key code]`` is the key's newest version, and a long history has ``lanes``. ``end`` LATEST: the version that ``get`` answers. A *mark* (``start ==
-end``) is a deletion of a key that had no version. Rule: a version whose end is not after ``stream time - history
-retention`` is never answered again, and no put can tell whether it is still there, so it leaves the store; a latest one
-never does.
+``heads[key code]`` is the key's newest version, and a long history has ``lanes``. ``end`` LATEST: the version that
+``get`` answers. A *mark* (``start == end``) is a deletion of a key that had no version. Rule: a version whose end is
+not after ``stream time - history retention`` is never answered again, and no put can tell whether it is still there, so
+it leaves the store; a latest one never does.
 """
 
 import numpy as np
