@@ -5,10 +5,10 @@ output and state committed.
 1000000,10000000,50000000] [--partitions 1,4,16,64] [--keys 10000,500000,10000000] [--skews zipf,hot-key] [--runner
 spark|local] [--runs 2] [--max-records N] [--json FILE] [--folder DIR]``
 
-Rule: on an axis one thing varies, all else is as ``--base-records``, ``--base-partitions`` and ``--base-keys`` say (Zipf
-keys); on the axis of chunks, how many records an increment has at most. Every point is a process of its own, so its
-memory too; its first run, which starts workers and compiles, is shown apart. A topic is made, and removed again, before
-and after its points.
+Rule: on an axis one thing varies, all else is as ``--base-records``, ``--base-partitions`` and ``--base-keys`` say
+(Zipf keys); on the axis of chunks, how many records an increment has at most. Every point is a process of its own, so
+its memory too; its first run, which starts workers and compiles, is shown apart. A topic is made, and removed again,
+before and after its points.
 """
 
 import argparse
@@ -93,9 +93,7 @@ def points(options: argparse.Namespace) -> list[Point]:
                 data = base if is_chunk else replace(base, **{axis: value})
                 most = (value or None) if is_chunk else options.max_records
                 found.append(Point(workload, axis, value, data, most))
-    return sorted(
-        found, key=lambda point: (point.data.records, point.data.partitions, point.data.keys, point.data.skew)
-    )
+    return sorted(found, key=lambda point: tuple(asdict(point.data).values()))
 
 
 def run(point: Point, folder: Path, options: argparse.Namespace) -> Measured:
