@@ -74,9 +74,9 @@ def sort_by_digits(n, numbers, words, dues, slots, counts, at):  # type: ignore[
             counts[digit], total = total, total + counts[digit]
         to = 1 - at
         for place in range(n):
-            digit = (np.uint64(numbers[at][place]) >> np.uint64(shift)) & np.uint64(_DIGITS - 1)
-            new = counts[digit]
-            counts[digit] += 1
+            own = (np.uint64(numbers[at][place]) >> np.uint64(shift)) & np.uint64(_DIGITS - 1)
+            new = counts[own]
+            counts[own] += 1
             slots[to][new], dues[to][new], words[to][new] = slots[at][place], dues[at][place], words[at][place]
         at = to
     return at
