@@ -166,7 +166,7 @@ class Pipeline:
             versions = self._commit(plan, reports, rewritten)
         committed = time.perf_counter()
         seconds = {"plan": planned - started, "compute": computed - planned, "commit": committed - computed}
-        tape_times = self.planner.tape_times(plan, self.previous)
+        tape_times = self.planner.tape_times(plan)
         content = done_content(
             self.topology, self.code.record, self.previous, plan, reports, versions, tape_times, seconds
         )

@@ -55,9 +55,8 @@ def suppress_strictly(  # type: ignore[no-untyped-def]
     bytes_put, bytes_gone = np.zeros(n if with_bytes else 0, np.int64), np.zeros(n if with_bytes else 0, np.int64)
     count_before, bytes_before = counts[LIVE_COUNT], totals[BYTES]
     leaving, at_row = np.empty(n + count_before, np.int32), np.empty(n + count_before, np.int32)
-    n_leaving, guess = 0, 0
-    if count_before:
-        n_leaving = schedule(observed, highest - wait, wait, e_due, s_flags, e_leaves, leaving, at_row)
+    guess, limit = 0, highest - wait
+    n_leaving = schedule(observed, limit, wait, count_before, e_due, s_flags, e_leaves, leaving, at_row)
     for row in range(n):
         if key[row] == ONLY_TIME:
             puts[row] = _NO_PUT
@@ -66,13 +65,12 @@ def suppress_strictly(  # type: ignore[no-untyped-def]
         if slot < 0 or e_leaves[slot] < row:
             slot = enter(slot, key[row], start[row], end[row], slots)
             puts[row] = 1
-            e_due[slot] = due[row]
-            e_prior[slot] = -(row + 2) if with_prior else NO_VALUE
+            e_due[slot], e_prior[slot] = due[row], -(row + 2) if with_prior else NO_VALUE
             if with_bytes:
                 e_bytes[slot] = 0
                 e_prior_bytes[slot], e_prior_hash[slot] = sizes[2][row], sizes[3][row]
             e_leaves[slot] = n
-            if due[row] <= highest - wait:
+            if due[row] <= limit:
                 guess = near_reaching(observed, row, guess, due[row] + wait)
                 e_leaves[slot] = guess
                 leaving[n_leaving], at_row[n_leaving] = slot, guess
@@ -87,8 +85,8 @@ def suppress_strictly(  # type: ignore[no-untyped-def]
     leaving, at_row = leaving[:n_leaving], at_row[:n_leaving]
     for i in range(n_leaving):
         goes[at_row[i]] += 1
-        if with_bytes:
-            bytes_gone[at_row[i]] += e_bytes[leaving[i]]
+    if with_bytes:
+        add_bytes(leaving, at_row, e_bytes, bytes_gone)
     measure(puts, goes, bytes_put, bytes_gone, count_before, bytes_before, limits, totals)
     told = e_reference[leaving] != NO_VALUE  # tombstones of final results are not
     order = in_order(leaving[told], at_row[told], n, keys, is_session, s_key, s_start, s_end, e_due)
@@ -124,10 +122,17 @@ def watch(time, totals):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True)
-def schedule(observed, limit, wait, e_due, s_flags, e_leaves, leaving, at_row):  # type: ignore[no-untyped-def]
+def add_bytes(leaving, at_row, e_bytes, bytes_gone):  # type: ignore[no-untyped-def]
+    """Bytes that leave at each row."""
+    for i in range(leaving.shape[0]):
+        bytes_gone[at_row[i]] += e_bytes[leaving[i]]
+
+
+@njit(cache=True)
+def schedule(observed, limit, wait, count, e_due, s_flags, e_leaves, leaving, at_row):  # type: ignore[no-untyped-def]
     """Say of every entry of before at which row it leaves; those that do go to ``leaving`` and ``at_row``."""
     n, n_leaving = observed.shape[0], 0
-    for slot in range(s_flags.shape[0]):
+    for slot in range(s_flags.shape[0] if count else 0):
         if s_flags[slot] & LIVE:
             e_leaves[slot] = n
             if n > 0 and e_due[slot] <= limit:
