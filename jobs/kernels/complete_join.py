@@ -9,7 +9,7 @@ the first result is at the oldest time for which it does. A last one is what fol
 import numpy as np
 from numba import njit
 
-from jobs.kernels.versioned import IS_LATEST, NOT_PUT, find, put
+from jobs.kernels.versioned import IS_LATEST, NOT_PUT, find, last_after, put
 from state.stores.slots import OBSERVED_MS
 from state.stores.versions import LATEST, TOMBSTONE
 
@@ -28,7 +28,9 @@ def meet_versions(meeting, begin, changes, retentions, stores, journal, results)
         side, r = which[place], row[place]
         mine, other = (stores[0], stores[1]) if side == 0 else (stores[1], stores[0])
         key, time, reference = changes[side][0][r], changes[side][1][r], changes[side][2][r]
-        if n + 3 + 2 * newer(key, time, other) > results[0].shape[0]:
+        next_own = last_after(key, time, mine)
+        latest_end = LATEST if next_own < 0 else mine[1][next_own]
+        if n + 3 + 2 * begun_between(key, time, latest_end, other) > results[0].shape[0]:
             break
         before, before_time = shown_at(key, time, retentions[side], mine)
         until = put(key, time, reference, retentions[side], mine, journal)
@@ -63,10 +65,11 @@ def shown_at(key, time, retention, versions):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True)
-def newer(key, time, versions):  # type: ignore[no-untyped-def]
-    """How many versions of a key began after ``time``."""
-    _, start, _, _, older, _, _, _, heads = versions
-    count, slot = 0, heads[key]
+def begun_between(key, time, until, versions):  # type: ignore[no-untyped-def]
+    """How many versions of a key began after ``time`` and before ``until``, and one more."""
+    start, older, heads = versions[1], versions[4], versions[8]
+    newer = last_after(key, until - 1, versions)
+    count, slot = 1, heads[key] if newer < 0 else older[newer]
     while slot >= 0 and start[slot] > time:
         count += 1
         slot = older[slot]
@@ -76,11 +79,14 @@ def newer(key, time, versions):  # type: ignore[no-untyped-def]
 @njit(cache=True)
 def add_results(key, time, until, retention, versions, results, n):  # type: ignore[no-untyped-def]
     """Moments in ``[time, until)`` at which the other table began to show something else; number of results then."""
-    _, start, end, reference, older, _, _, counts, heads = versions
+    _, start, end, reference, older, _, _, counts, heads, _ = versions
     first, shown, shown_time = begin_of(key, time, until, retention, versions)
     results[1][n], results[4][n], results[5][n] = first, shown, shown_time
     n += 1
+    newer = last_after(key, until - 1, versions)  # what begins at the end or later shows nothing here
     bottom, next_start, slot = n, LATEST, heads[key]
+    if newer >= 0:
+        next_start, slot = start[newer], older[newer]
     known = max(first, counts[OBSERVED_MS] - retention)  # what ended before may be gone already
     while slot >= 0 and end[slot] > known:
         if first < end[slot] < min(next_start, until) and start[slot] < end[slot]:

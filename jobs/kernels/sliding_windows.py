@@ -18,7 +18,7 @@ from jobs.kernels.program import ADD, COPY, EMIT, OLD, START
 from jobs.kernels.session_windows import wider
 from jobs.kernels.time_windows import CLOSED, NULL, PROGRAM, REFUSALS, STREAM_TIME, UNSTORED, UPDATES, is_expired
 from jobs.kernels.time_windows import refuse as write_refusal
-from jobs.kernels.window_lists import NO_SLOT, link
+from jobs.kernels.window_lists import NO_SLOT, first_from, link
 from state.stores.slots import CHANGED, FREE_TOP, LIVE, OBSERVED_MS
 
 NEXT_ROW = 4
@@ -94,14 +94,14 @@ def search(k, t, difference, hidden, slots, lists, found):  # type: ignore[no-un
     whether the window that starts after ``t`` is there.
     """
     _, s_start, s_end, _, _, _, _, counts = slots
-    head, following = lists
+    following = lists[1]
     lowest = max(0, t - 2 * difference, counts[OBSERVED_MS] - hidden)
     n_found, has_right = 0, False
-    slot = head[k]
+    slot = first_from(lists, k, s_start, t + 1)
     while slot != NO_SLOT and s_start[slot] >= lowest:
         if s_start[slot] == t + 1:
             has_right = True
-        elif s_start[slot] <= t:
+        else:
             if n_found == found.shape[0]:
                 found = wider(found)
             found[n_found] = slot
@@ -239,7 +239,7 @@ def store(record, slot, slots, lists, into):  # type: ignore[no-untyped-def]
     hidden = record[5][0]
     start = s_start[slot]
     if start >= counts[OBSERVED_MS] - hidden:
-        link(s_key, s_end, s_flags, counts, lists[0], lists[1], slot)
+        link(s_key, s_end, s_flags, counts, lists, slot)
         counts[OBSERVED_MS] = max(counts[OBSERVED_MS], start)
         return
     free[counts[FREE_TOP]] = slot
