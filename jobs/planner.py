@@ -149,7 +149,7 @@ class _Unread:
 
 
 class Planner:
-    """``previous``: content of the last done row, or {}."""
+    """``previous``: content of the last done row, or {}; whoever does an increment sets it anew."""
 
     def __init__(
         self,
@@ -309,12 +309,9 @@ class Planner:
         times = [recorded.time_ms for recorded in self.landed[topic].recorded.get(partition, ())[:taken]]
         return Reached(max(times, default=NO_TIMESTAMP_MS), self._tape_time(topic, partition))
 
-    def tape_times(self, plan: Plan, previous: dict[str, Any]) -> dict[str, dict[str, int]]:
-        """Largest time of every partition of the meeting topics up to the cut, for the done row.
-
-        ``previous``: content of the done row before that one; this planner may be some increments old.
-        """
-        found = {topic: dict(times) for topic, times in previous.get("tape_times", {}).items()}
+    def tape_times(self, plan: Plan) -> dict[str, dict[str, int]]:
+        """Largest time of every partition of the meeting topics up to the cut, for the done row."""
+        found = {topic: dict(times) for topic, times in self.previous.get("tape_times", {}).items()}
         for topic in self._meeting_topics():
             landed = self.landed[topic]
             for p, end in plan.cut_to[topic].items():

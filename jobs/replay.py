@@ -33,7 +33,7 @@ from jobs.topology.nodes import SourceNode
 from jobs.topology.topology import SubTopology, Topology
 from state.commit import commit_files
 from state.errors import LedgerError
-from state.files import DataFile, oldest_first
+from state.files import DataFile, OpenTables, oldest_first
 from state.ledger import Ledger, LedgerRow
 from state.run_cache import StateFile
 from state.table_parts import table_files
@@ -103,6 +103,7 @@ class Pipeline:
         self.previous: dict[str, Any] = self.code.previous
         self.increment, self.epoch = (0, 0) if last is None else (last.increment, last.epoch)
         self._is_compiled = False
+        self._opened: OpenTables = {}
 
     def plans(self, max_records: int | None, idle: str, flush_at_end: bool) -> Iterator[Plan]:
         """The unfinished increment, then new ones, then the flush."""
@@ -165,7 +166,7 @@ class Pipeline:
             versions = self._commit(plan, reports, rewritten)
         committed = time.perf_counter()
         seconds = {"plan": planned - started, "compute": computed - planned, "commit": committed - computed}
-        tape_times = self.planner.tape_times(plan, self.previous)
+        tape_times = self.planner.tape_times(plan)
         content = done_content(
             self.topology, self.code.record, self.previous, plan, reports, versions, tape_times, seconds
         )
@@ -309,7 +310,7 @@ class Pipeline:
         found = {}
         for store in self.topology.stores():
             path = self.tables.state(store)
-            files = table_files(self.warehouse, self.name, self.previous, f"state/{store}")
+            files = table_files(self.warehouse, self.name, self.previous, f"state/{store}", self._opened)
             found[store] = [StateFile(file.root or path, file) for file in oldest_first(files)]
         return found
 
@@ -325,21 +326,26 @@ class Pipeline:
         return tables | {f"outputs/{sink.topic}": self.tables.output(sink.topic) for sink in self.topology.sinks()}
 
     def _commit(self, plan: Plan, reports: list[TaskReport], rewritten: dict[str, list[DataFile]]) -> dict[str, int]:
-        """Versions of all tables, those that the topology has no more included."""
+        """Versions of all tables, those that the topology has no more included. One that is there and gets nothing is
+        left alone.
+        """
         versions: dict[str, int] = dict(self.previous.get("versions", {}))
         for table, path in self._tables().items():
-            versions[table] = commit_files(
-                path,
-                table_schema(self.topology, table),
-                rewritten.get(table, [])
-                + [DataFile.from_dict(file) for report in reports for file in report.files.get(table, [])],
-                app_id=f"{self.name}/{table}/{self.epoch}",
-                increment=plan.increment,
-                removed=[DataFile.from_dict(file) for report in reports for file in report.removed.get(table, [])],
-                storage_options=self.warehouse.storage_options,
-                may_grow=True,
-                replaces=table in rewritten,
-            )
+            files = [DataFile.from_dict(file) for report in reports for file in report.files.get(table, [])]
+            removed = [DataFile.from_dict(file) for report in reports for file in report.removed.get(table, [])]
+            if files or removed or table in rewritten or table not in versions:
+                versions[table] = commit_files(
+                    path,
+                    table_schema(self.topology, table),
+                    rewritten.get(table, []) + files,
+                    app_id=f"{self.name}/{table}/{self.epoch}",
+                    increment=plan.increment,
+                    removed=removed,
+                    storage_options=self.warehouse.storage_options,
+                    may_grow=True,
+                    replaces=table in rewritten,
+                    opened=self._opened,
+                )
             self.on_step(f"committed {table} {plan.increment}")
         return versions
 

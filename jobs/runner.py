@@ -19,7 +19,7 @@ from jobs.arrivals import LANDED, MOMENT_SEQUENCES
 from jobs.stored_rows import global_contents
 from jobs.table_schemas import table_schema
 from jobs.tape import Slice
-from jobs.task import Result, Task, empty_input, with_sends
+from jobs.task import Result, Task, empty_input, wirings, with_sends
 from jobs.task_queues import PLACE_COLUMNS, Queue
 from jobs.task_state import ImportedStore, TaskState
 from jobs.task_tables import Input
@@ -232,7 +232,13 @@ class TaskRun:
                 if isinstance(source, RepartitionNode)
             },
             told={name: dict(times) for name, times in d.before.get("told", {}).items()},
+            is_placed=self._asks_for_places(),
         )
+
+    def _asks_for_places(self) -> bool:
+        """Whether rows go on to other tasks, or carry their arrival."""
+        exports = wirings(self.topology)[self.sub.id].exports
+        return self.description.order == "arrival" or bool(self.sub.repartitions or exports)
 
     # --- out -------------------------------------------------------------------------------------------------
 

@@ -1,8 +1,10 @@
 """`replay bench`: systems agree on the same rows, and a system that does not is an error, never silent."""
 
 import json
+import subprocess
 
 import numpy as np
+import psutil
 import pytest
 
 from benchmarks import bench, landed_data
@@ -70,7 +72,8 @@ def test_another_sum_and_a_program_that_fails_are_errors_in_table_and_exit_code(
     assert [line["agrees"] for line in json.loads((tmp_path / "run.json").read_text())["lines"]] == ["-", "no", "-"]
 
 
-def test_a_strange_workload_or_peer_is_refused(capsys):
+def test_a_strange_workload_or_peer_is_refused(capsys, monkeypatch):
+    monkeypatch.delattr(bench, "run_workload")  # nothing is run
     assert main(["bench", "--workloads", "W1,W99"]) == 2
     assert main(["bench", "--peers", "flink"]) == 2
     assert "W99" in capsys.readouterr().err
@@ -79,6 +82,19 @@ def test_a_strange_workload_or_peer_is_refused(capsys):
 def test_a_program_that_dies_says_why():
     with pytest.raises(ProgramFailed, match="--workload"):
         run_program("benchmarks.peers.polars_peer", [])
+
+
+def test_a_program_does_not_outlive_who_started_it(monkeypatch):
+    def interrupted(program: subprocess.Popen) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(subprocess.Popen, "communicate", interrupted)
+    before = psutil.Process().children()
+    with pytest.raises(KeyboardInterrupt):
+        run_program("http.server", ["0"])  # would run for ever
+
+    started = [process for process in psutil.Process().children() if process not in before]
+    assert psutil.wait_procs(started, timeout=30)[1] == []
 
 
 # --- comparing -----------------------------------------------------------------------------------------------

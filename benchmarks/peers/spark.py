@@ -12,6 +12,7 @@ import shutil
 import time
 from argparse import Namespace
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import polars as pl
@@ -114,7 +115,7 @@ def measure(options: Namespace) -> None:
     for _ in range(options.runs):
         for mode, run in MODES.items():
             shutil.rmtree(targets[mode], ignore_errors=True)
-            clocks[mode].time(lambda run=run, mode=mode: run(spark, options.workload, source, targets[mode]))
+            clocks[mode].time(partial(run, spark, options.workload, source, targets[mode]))
     spark.stop()
     for mode, target in targets.items():
         results = without_closing(pl.scan_parquet([f"{target}/{file.path}" for file in read_files(str(target))]))

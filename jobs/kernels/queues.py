@@ -60,6 +60,18 @@ def take_in_order(times, begins, ends, beyond, heap, size, which, row):  # type:
         left += ends[q] - begins[q]
     taken, total = 0, left
     while taken < total:
+        q = heap[0]
+        if size == 2 and head[q] < ends[q]:
+            last = run_of(times, head[q], ends[q], head_time[heap[1]])
+            for place in range(head[q], last):
+                which[taken], row[taken] = q, place - begins[q]
+                taken += 1
+            head[q] = last
+            head_time[q] = times[last] if last < ends[q] else beyond[q]
+            if head_time[q] >= head_time[heap[1]]:  # of equal ones the other, which has waited
+                heap[0], heap[1] = heap[1], q
+            size -= head_time[q] == NO_MORE
+            continue
         q = poll(heap, size, head_time)
         size -= 1
         if head[q] >= ends[q]:  # its next record is for a later increment: behind all of this one
@@ -75,6 +87,17 @@ def take_in_order(times, begins, ends, beyond, heap, size, which, row):  # type:
             offer(heap, size, q, head_time)
             size += 1
     return size
+
+
+@njit(cache=True)
+def run_of(times, begin, end, limit):  # type: ignore[no-untyped-def]
+    """Where the rows end that come one after the other from ``begin`` on, since they are before ``limit``; the first is
+    taken in any case.
+    """
+    row = begin + 1
+    while row < end and times[row] < limit:
+        row += 1
+    return row
 
 
 def merge_queues(

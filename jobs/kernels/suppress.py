@@ -14,8 +14,8 @@ when it is put: no queue is kept, and what leaves is put in order once a call, b
 import numpy as np
 from numba import njit
 
+from jobs.kernels.suppress_order import room_to_sort, sort_leaving
 from state.key_table import hash_bytes
-from state.keys import compare_serialized, compare_serialized_sessions
 from state.stores.slot_index import delete, find, insert, rebuild, replace
 from state.stores.slots import CHANGED, FREE_TOP, LIVE, LIVE_COUNT, STORED
 
@@ -54,9 +54,9 @@ def suppress_strictly(  # type: ignore[no-untyped-def]
     puts, goes = np.zeros(n, np.int8), np.zeros(n, np.int64)
     bytes_put, bytes_gone = np.zeros(n if with_bytes else 0, np.int64), np.zeros(n if with_bytes else 0, np.int64)
     count_before, bytes_before = counts[LIVE_COUNT], totals[BYTES]
-    leaving = np.empty(n + count_before, np.int32)
-    n_leaving = schedule(observed, highest - wait, wait, e_due, s_flags, e_leaves, leaving) if count_before else 0
-    guess = 0
+    leaving, at_row = np.empty(n + count_before, np.int32), np.empty(n + count_before, np.int32)
+    guess, limit = 0, highest - wait
+    n_leaving = schedule(observed, limit, wait, count_before, e_due, s_flags, e_leaves, leaving, at_row)
     for row in range(n):
         if key[row] == ONLY_TIME:
             puts[row] = _NO_PUT
@@ -65,16 +65,15 @@ def suppress_strictly(  # type: ignore[no-untyped-def]
         if slot < 0 or e_leaves[slot] < row:
             slot = enter(slot, key[row], start[row], end[row], slots)
             puts[row] = 1
-            e_due[slot] = due[row]
-            e_prior[slot] = -(row + 2) if with_prior else NO_VALUE
+            e_due[slot], e_prior[slot] = due[row], -(row + 2) if with_prior else NO_VALUE
             if with_bytes:
                 e_bytes[slot] = 0
                 e_prior_bytes[slot], e_prior_hash[slot] = sizes[2][row], sizes[3][row]
             e_leaves[slot] = n
-            if due[row] <= highest - wait:
+            if due[row] <= limit:
                 guess = near_reaching(observed, row, guess, due[row] + wait)
                 e_leaves[slot] = guess
-                leaving[n_leaving] = slot
+                leaving[n_leaving], at_row[n_leaving] = slot, guess
                 n_leaving += 1
         s_time[slot] = time[row]
         e_reference[slot] = -(row + 2) if valid[row] or with_tombstones else NO_VALUE
@@ -83,15 +82,16 @@ def suppress_strictly(  # type: ignore[no-untyped-def]
             size = entry_bytes(sizes, row, e_prior_bytes[slot], e_prior_hash[slot])
             bytes_put[row] = size - e_bytes[slot]
             e_bytes[slot] = size
+    leaving, at_row = leaving[:n_leaving], at_row[:n_leaving]
     for i in range(n_leaving):
-        goes[e_leaves[leaving[i]]] += 1
-        if with_bytes:
-            bytes_gone[e_leaves[leaving[i]]] += e_bytes[leaving[i]]
+        goes[at_row[i]] += 1
+    if with_bytes:
+        add_bytes(leaving, at_row, e_bytes, bytes_gone)
     measure(puts, goes, bytes_put, bytes_gone, count_before, bytes_before, limits, totals)
-    told = leaving[:n_leaving][e_reference[leaving[:n_leaving]] != NO_VALUE]  # tombstones of final results are not
-    order = in_order(told, n, keys, is_session, s_key, s_start, s_end, e_due, e_leaves)
+    told = e_reference[leaving] != NO_VALUE  # tombstones of final results are not
+    order = in_order(leaving[told], at_row[told], n, keys, is_session, s_key, s_start, s_end, e_due)
     totals[EMITTED] = emit(order, observed, n if totals[FULL_ROW] < 0 else totals[FULL_ROW], slots, entries, emitted)
-    forget(leaving[:n_leaving], slots, e_reference, e_prior)
+    forget(leaving, slots, e_reference, e_prior)
 
 
 @njit(cache=True)
@@ -122,15 +122,22 @@ def watch(time, totals):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True)
-def schedule(observed, limit, wait, e_due, s_flags, e_leaves, leaving):  # type: ignore[no-untyped-def]
-    """Say of every entry that was there before at which row it leaves; those that do go to ``leaving``."""
+def add_bytes(leaving, at_row, e_bytes, bytes_gone):  # type: ignore[no-untyped-def]
+    """Bytes that leave at each row."""
+    for i in range(leaving.shape[0]):
+        bytes_gone[at_row[i]] += e_bytes[leaving[i]]
+
+
+@njit(cache=True)
+def schedule(observed, limit, wait, count, e_due, s_flags, e_leaves, leaving, at_row):  # type: ignore[no-untyped-def]
+    """Say of every entry of before at which row it leaves; those that do go to ``leaving`` and ``at_row``."""
     n, n_leaving = observed.shape[0], 0
-    for slot in range(s_flags.shape[0]):
+    for slot in range(s_flags.shape[0] if count else 0):
         if s_flags[slot] & LIVE:
             e_leaves[slot] = n
             if n > 0 and e_due[slot] <= limit:
                 e_leaves[slot] = first_reaching(observed, 0, e_due[slot] + wait)
-                leaving[n_leaving] = slot
+                leaving[n_leaving], at_row[n_leaving] = slot, e_leaves[slot]
                 n_leaving += 1
     return n_leaving
 
@@ -201,88 +208,27 @@ def note(count, size, totals):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True)
-def in_order(results, n, keys, is_session, s_key, s_start, s_end, e_due, e_leaves):  # type: ignore[no-untyped-def]
-    """Slots ``results`` by the row they leave at, then buffer time, then serialized key."""
+def in_order(leaving, at_row, n, keys, is_session, s_key, s_start, s_end, e_due):  # type: ignore[no-untyped-def]
+    """Slots ``leaving`` by the row that they leave at, then buffer time, then serialized key."""
     goes, at = np.zeros(n, np.int64), np.empty(n + 1, np.int64)
-    for i in range(results.shape[0]):
-        goes[e_leaves[results[i]]] += 1
+    for i in range(leaving.shape[0]):
+        goes[at_row[i]] += 1
     at[0] = 0
     for row in range(n):
         at[row + 1] = at[row] + goes[row]
-    order = np.empty(results.shape[0], np.int32)
-    for i in range(results.shape[0]):
-        row = e_leaves[results[i]]
-        order[at[row]] = results[i]
+    order = np.empty(leaving.shape[0], np.int32)
+    for i in range(leaving.shape[0]):
+        row = at_row[i]
+        order[at[row]] = leaving[i]
         at[row] += 1
-    n_results = results.shape[0]
-    group = order, np.empty(n_results, np.int64), np.empty(n_results, np.uint64)
-    spare = np.empty(n_results, np.int32), np.empty(n_results, np.int64), np.empty(n_results, np.uint64)
+    spare = room_to_sort(goes.max() if n else 0)
     first = 0
     for row in range(n):
         last = first + goes[row]
         if last - first > 1:
-            for place in range(first, last):
-                slot = order[place]
-                group[1][place] = e_due[slot]
-                group[2][place] = first_bytes(keys, s_key[slot], s_end[slot] if is_session else s_start[slot])
-            sort_group(group, spare, first, last, keys, is_session, s_key, s_start, s_end, e_due)
+            sort_leaving(order[first:last], spare, keys, is_session, s_key, s_start, s_end, e_due)
         first = last
     return order
-
-
-@njit(cache=True)
-def first_bytes(keys, code, suffix):  # type: ignore[no-untyped-def]
-    """The first eight bytes of ``key || be64(suffix)`` as a number: most orders are decided by them."""
-    data, offsets = keys
-    first, word = offsets[code], np.uint64(0)
-    length = offsets[code + 1] - first
-    for i in range(8):
-        byte = np.int64(data[first + i]) if i < length else (suffix >> (8 * (7 - i + length))) & 0xFF
-        word = (word << np.uint64(8)) | np.uint64(byte)
-    return word
-
-
-@njit(cache=True)
-def sort_group(group, spare, begin, end, keys, is_session, s_key, s_start, s_end, e_due):  # type: ignore[no-untyped-def]
-    """Merge sort, bottom up, of ``group[begin:end]``: (slot, buffer time, first bytes of the serialized key)."""
-    slots, dues, words = group
-    width = 1
-    while width < end - begin:
-        for left in range(begin, end, 2 * width):
-            middle, right = min(left + width, end), min(left + 2 * width, end)
-            a, b = left, middle
-            for place in range(left, right):
-                if a == middle or b == right:
-                    takes_a = a < middle
-                elif dues[a] != dues[b]:
-                    takes_a = dues[a] < dues[b]
-                elif words[a] != words[b]:
-                    takes_a = words[a] < words[b]
-                else:
-                    takes_a = not is_before(slots[b], slots[a], keys, is_session, s_key, s_start, s_end, e_due)
-                taken = a if takes_a else b
-                a, b = a + takes_a, b + (not takes_a)
-                spare[0][place], spare[1][place], spare[2][place] = slots[taken], dues[taken], words[taken]
-        for place in range(begin, end):
-            slots[place], dues[place], words[place] = spare[0][place], spare[1][place], spare[2][place]
-        width *= 2
-
-
-@njit(cache=True)
-def is_before(a, b, keys, is_session, s_key, s_start, s_end, e_due):  # type: ignore[no-untyped-def]
-    """Does slot ``a`` leave before ``b``: by buffer time, then serialized (windowed) key. Keys without a window have
-    start and end 0.
-    """
-    if e_due[a] != e_due[b]:
-        return e_due[a] < e_due[b]
-    data, offsets = keys
-    if is_session:
-        order = compare_serialized_sessions(
-            data, offsets, s_key[a], s_end[a], s_start[a], s_key[b], s_end[b], s_start[b]
-        )
-    else:
-        order = compare_serialized(data, offsets, s_key[a], s_start[a], s_key[b], s_start[b])
-    return order < 0
 
 
 @njit(cache=True)

@@ -20,10 +20,10 @@ from jobs.kernels.suppress import (
     STREAM_TIME,
     enter,
     entry_bytes,
-    is_before,
     note,
     write_out,
 )
+from jobs.kernels.suppress_order import is_before
 from jobs.kernels.time_windows import remove
 from state.stores.slot_index import find
 from state.stores.slots import CHANGED, LIVE_COUNT

@@ -91,9 +91,13 @@ class Aggregate(StatefulOperator):
     def _expired(self) -> np.ndarray:
         """Live slots whose window is over."""
         live = self.slots.live()
+        return live[self._over(live)]
+
+    def _over(self, slots: np.ndarray) -> np.ndarray:
+        """Which of ``slots`` have a window that is over."""
         emitted = NO_TIMESTAMP_MS if self.final is None else self.final.emitted
-        times = self.slots.start[live], self.slots.end[live]
-        return live[self._is_over(*times, self.slots.observed_stream_time_ms, emitted)]
+        times = self.slots.start[slots], self.slots.end[slots]
+        return self._is_over(*times, self.slots.observed_stream_time_ms, emitted)
 
     def process(self, batch: Batch, chunk: Chunk) -> Batch:
         self._settle()
@@ -322,12 +326,13 @@ class Aggregate(StatefulOperator):
 
     def changes(self) -> pa.Table:
         self._settle()
-        changed, graves = np.setdiff1d(self.slots.changed(), self._expired()), self.slots.graves()
-        return marked(self._table(changed), self._table(graves))
+        changed = self.slots.changed()
+        return marked(self._table(changed[~self._over(changed)]), self._table(self.slots.graves()))
 
     def rows(self) -> pa.Table:
         self._settle()
-        return self._table(np.setdiff1d(self.slots.live(), self._expired()))
+        live = self.slots.live()
+        return self._table(live[~self._over(live)])
 
     def contents(self) -> pa.Table:
         rows = self.rows()
