@@ -10,6 +10,8 @@ moves what is alive to a new pool.
 import numpy as np
 from numba import njit
 
+from state.compiled import allocation_free
+
 TIME, REFERENCE, SEQUENCE, PENDING = 0, 1, 2, 3
 """Columns of ``pool``: record time, of the value, number of the record, and a slot of whoever waits for it, or -1."""
 
@@ -77,20 +79,20 @@ class TimedRecords:
         return block, row
 
 
-@njit(cache=True)
+@allocation_free
 def wider(room):  # type: ignore[no-untyped-def]
     """Room of the block after one of ``room``."""
     return max(2, 2 * room)
 
 
-@njit(cache=True)
+@allocation_free
 def has_room(store, block):  # type: ignore[no-untyped-def]
     """Can one more record be inserted into ``block``?"""
     blocks, pool, counts = store
     return blocks[block, COUNT] < blocks[block, ROOM] or counts[TOP] + wider(blocks[block, ROOM]) <= pool.shape[0]
 
 
-@njit(cache=True)
+@allocation_free
 def first_from(pool, begin, end, time):  # type: ignore[no-untyped-def]
     """First of the rows ``begin`` up to ``end`` of one block whose time is ``time`` or later, else ``end``."""
     while begin < end:
@@ -102,7 +104,7 @@ def first_from(pool, begin, end, time):  # type: ignore[no-untyped-def]
     return begin
 
 
-@njit(cache=True)
+@allocation_free
 def insert(store, block, record, oldest):  # type: ignore[no-untyped-def]
     """Enter ``record`` (time, reference, sequence, pending) behind those of its block that are not later.
 
@@ -120,7 +122,7 @@ def insert(store, block, record, oldest):  # type: ignore[no-untyped-def]
     blocks[block, COUNT] += 1
 
 
-@njit(cache=True)
+@allocation_free
 def _widen(store, block, oldest):  # type: ignore[no-untyped-def]
     """Make room in a full block: half of it at least."""
     blocks, pool, counts = store
@@ -142,7 +144,7 @@ def _copy(source, row, target, to):  # type: ignore[no-untyped-def]
         target[to, column] = source[row, column]
 
 
-@njit(cache=True)
+@allocation_free
 def measure(store, oldest):  # type: ignore[no-untyped-def]
     """(records that are not expired, most of them in one block)."""
     blocks, pool, _ = store
@@ -155,7 +157,7 @@ def measure(store, oldest):  # type: ignore[no-untyped-def]
     return alive, widest
 
 
-@njit(cache=True)
+@allocation_free
 def move(store, oldest, target):  # type: ignore[no-untyped-def]
     """Move what is not expired to the pool ``target``, without room to spare."""
     blocks, pool, counts = store
@@ -170,7 +172,7 @@ def move(store, oldest, target):  # type: ignore[no-untyped-def]
     counts[TOP] = top
 
 
-@njit(cache=True)
+@allocation_free
 def enumerate_records(store, oldest, of, rows):  # type: ignore[no-untyped-def]
     """Fill ``of`` and ``rows`` with the block and the pool's row of every record that is not expired."""
     blocks, pool, _ = store

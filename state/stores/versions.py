@@ -54,7 +54,7 @@ class Versions:
         """Largest time of any accepted put; -1 before the first."""
         return self.slots.observed_stream_time_ms
 
-    def columns(self) -> tuple[np.ndarray, ...]:
+    def columns(self) -> tuple[np.ndarray | tuple[np.ndarray, ...], ...]:
         """What kernels take as ``versions``; right until the next ``reserve``."""
         s = self.slots
         lanes = self.lanes.columns()
