@@ -46,7 +46,7 @@ class SparkRunner:
         task is one for Spark to place.
         """
         context = self.spark.sparkContext
-        return context.defaultParallelism if context.master.startswith("local") else tasks
+        return context.defaultParallelism if str(context.master).startswith("local") else tasks
 
 
 def share_out(sizes: list[int], slots: int) -> list[list[int]]:
