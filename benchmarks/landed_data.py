@@ -1,22 +1,41 @@
-"""The benchmark's topic, landed: records with a Zipf tail of keys, a fifth of them out of order.
+"""The benchmark's topics, landed: a stream of clicks with a Zipf tail of keys, and tables that it is joined with.
 
-Data: per partition one record every 4 ms; 20 % are set back by up to 30 s; keys ``user-<n>`` (string), values long.
-Written as landing writes them, without Spark, so that preparing 10 M records takes seconds.
+Rule: the same arguments give the same rows; what stands in a topic says its docstring. Written as landing writes them,
+without Spark, so that preparing 10 M records takes seconds. No two topics have a record of one time, so that what
+meets has one order.
 """
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 
 from jobs.kernels.murmur2 import murmur2_partitions
 from state.commit import commit_files
-from state.files import TaskFile
+from state.files import DataFile, TaskFile
 from state.ledger import Ledger
 from state.serdes import Serde
 from state.tables import LANDED_SCHEMA, Warehouse
 
 STEP_MS = 4
 SET_BACK_SHARE, SET_BACK_MS_MAX = 0.2, 30_000
+UPDATE_STEP_MS = 20
+DAY_MS = 86_400_000
+CLOSING = "closing-"
+"""Beginning of the keys of the records that close windows."""
+VALUES = 1_000
+"""Values are whole numbers from 0 to one less, all alike; as many are the items."""
 ROWS_A_FILE = 2_500_000
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Records of one partition in order of offset. ``keys``: their bytes; ``time_ms`` and ``values``: int64."""
+
+    keys: pa.Array
+    time_ms: np.ndarray
+    values: np.ndarray
 
 
 def zipf_keys(records: int, keys: int, generator: np.random.Generator, *, uniform: bool = False) -> np.ndarray:
@@ -25,6 +44,64 @@ def zipf_keys(records: int, keys: int, generator: np.random.Generator, *, unifor
         return generator.integers(0, keys, records)
     weights = np.cumsum(1.0 / np.arange(1, keys + 1))
     return np.searchsorted(weights, generator.random(records) * weights[-1])
+
+
+def click_numbers(records: int, partitions: int, keys: int, seed: int, *, uniform: bool) -> list[np.ndarray]:
+    """Key numbers of the clicks of every partition, in order; key ``n`` is ``user-<n>``."""
+    numbers = zipf_keys(records, keys, np.random.default_rng(seed), uniform=uniform)
+    partition_of = murmur2_partitions(_names("user", keys), partitions)
+    return [numbers[partition_of[numbers] == partition] for partition in range(partitions)]
+
+
+def clicks(
+    records: int, *, partitions: int = 4, keys: int = 500_000, seed: int = 7, uniform: bool = False
+) -> Iterator[Rows]:
+    """Per partition one record every 4 ms, a fifth of them set back by up to 30 s; times are even. Behind them a
+    record of a key of its own, a day after the last of the topic, which closes all windows.
+    """
+    generator = np.random.default_rng(seed + 1)
+    names, numbers = _names("user", keys), click_numbers(records, partitions, keys, seed, uniform=uniform)
+    closing_ms = closing_time_ms(numbers)
+    for partition, mine in enumerate(numbers):
+        count = len(mine)
+        time_ms = np.arange(count, dtype=np.int64) * STEP_MS + SET_BACK_MS_MAX
+        late = generator.random(count) < SET_BACK_SHARE
+        time_ms[late] -= generator.integers(0, SET_BACK_MS_MAX // 2, int(late.sum())) * 2
+        yield Rows(
+            pa.concat_arrays([names.take(pa.array(mine)), _closing_key(partition, partitions)]),
+            np.append(time_ms, closing_ms),
+            np.append(generator.integers(0, VALUES, count), 0),
+        )
+
+
+def closing_time_ms(numbers: list[np.ndarray]) -> int:
+    """Time of the record that closes a partition: a day after all clicks."""
+    return max(len(mine) for mine in numbers) * STEP_MS + SET_BACK_MS_MAX + DAY_MS
+
+
+def users(records: int, *, partitions: int = 4, keys: int = 500_000, seed: int = 7) -> Iterator[Rows]:
+    """Updates of a table beside ``clicks`` of the same arguments: a fifth as many, one every 20 ms and partition, each
+    of any of the partition's distinct keys; in order; times are odd.
+    """
+    generator = np.random.default_rng(seed + 2)
+    names = _names("user", keys)
+    for mine in click_numbers(records, partitions, keys, seed, uniform=False):
+        count = len(mine) * STEP_MS // UPDATE_STEP_MS
+        chosen = generator.choice(np.unique(mine), count) if count else np.empty(0, np.int64)
+        time_ms = np.arange(count, dtype=np.int64) * UPDATE_STEP_MS + SET_BACK_MS_MAX + 1
+        yield Rows(names.take(pa.array(chosen)), time_ms, generator.integers(0, VALUES, count))
+
+
+def items(records: int, *, partitions: int = 4, seed: int = 7) -> Iterator[Rows]:
+    """``item-0`` to ``item-999``, each once before all else and once in the middle of ``records`` clicks."""
+    generator = np.random.default_rng(seed + 3)
+    names = _names("item", VALUES)
+    partition_of = murmur2_partitions(names, partitions)
+    middle_ms = SET_BACK_MS_MAX + records // partitions * STEP_MS // 2 // UPDATE_STEP_MS * UPDATE_STEP_MS
+    for partition in range(partitions):
+        mine = np.flatnonzero(partition_of == partition)
+        time_ms = np.repeat([1, middle_ms + 3], len(mine)).astype(np.int64)
+        yield Rows(names.take(pa.array(np.tile(mine, 2))), time_ms, generator.integers(0, VALUES, 2 * len(mine)))
 
 
 def land(
@@ -37,36 +114,20 @@ def land(
     seed: int = 7,
     uniform: bool = False,
 ) -> None:
-    """Land ``records`` as increment 1 of ``topic``."""
-    generator = np.random.default_rng(seed)
-    numbers = zipf_keys(records, keys, generator, uniform=uniform)
-    names = pa.array([f"user-{n}" for n in range(keys)]).cast(pa.binary())
-    partition_of = murmur2_partitions(names, partitions)
-    files, ends = [], {}
-    for partition in range(partitions):
-        mine = numbers[partition_of[numbers] == partition]
-        count = len(mine)
+    """Land ``clicks`` as increment 1 of ``topic``."""
+    land_rows(warehouse, topic, clicks(records, partitions=partitions, keys=keys, seed=seed, uniform=uniform))
+
+
+def land_rows(warehouse: Warehouse, topic: str, partitions: Iterable[Rows], *, rows_a_file: int = ROWS_A_FILE) -> None:
+    """Land rows, partition 0 first, as increment 1 of ``topic``."""
+    files: list[DataFile] = []
+    ends: dict[str, int] = {}
+    for partition, rows in enumerate(partitions):
+        count = len(rows.keys)
         ends[str(partition)] = count
-        time_ms = np.arange(count, dtype=np.int64) * STEP_MS + SET_BACK_MS_MAX
-        late = generator.random(count) < SET_BACK_SHARE
-        time_ms[late] -= generator.integers(0, SET_BACK_MS_MAX, int(late.sum()))
-        values = generator.integers(0, 1_000, count)
-        for first in range(0, count, ROWS_A_FILE):
-            part = slice(first, min(first + ROWS_A_FILE, count))
-            rows = len(mine[part])
-            table = pa.table(
-                {
-                    "offset": np.arange(part.start, part.stop),
-                    "timestamp": time_ms[part],
-                    "timestamp_type": pa.array(["CreateTime"] * rows),
-                    "key": names.take(pa.array(mine[part])),
-                    "value": Serde.long().encode(pa.array(values[part])),
-                    "headers": pa.array([[]] * rows, LANDED_SCHEMA.field("headers").type),
-                    "increment": np.full(rows, 1),
-                }
-            )
+        for first in range(0, count, rows_a_file):
             file = TaskFile(warehouse.landed(topic), partition=partition, name="00000001")
-            file.write(table)
+            file.write(_landed(rows, first, min(first + rows_a_file, count)))
             written = file.close()
             assert written is not None
             files.append(written)
@@ -74,5 +135,33 @@ def land(
     ledger = Ledger(warehouse.landing_ledger(topic))
     zero = dict.fromkeys(ends, 0)
     ledger.plan(1, {"cut_from": zero, "cut_to": ends}, written_at_ms=0)
-    content = {"partitions": partitions, "cut_from": zero, "cut_to": ends, "records": records, "table_version": version}
+    content = {
+        "partitions": len(ends), "cut_from": zero, "cut_to": ends, "records": sum(ends.values()),
+        "table_version": version,
+    }  # fmt: skip
     ledger.done(1, content, written_at_ms=0)
+
+
+def _landed(rows: Rows, first: int, after: int) -> pa.Table:
+    count = after - first
+    return pa.table(
+        {
+            "offset": np.arange(first, after),
+            "timestamp": rows.time_ms[first:after],
+            "timestamp_type": pa.array(["CreateTime"] * count),
+            "key": rows.keys.slice(first, count),
+            "value": Serde.long().encode(pa.array(rows.values[first:after])),
+            "headers": pa.array([[]] * count, LANDED_SCHEMA.field("headers").type),
+            "increment": np.full(count, 1),
+        }
+    )
+
+
+def _names(kind: str, count: int) -> pa.Array:
+    return pa.array([f"{kind}-{number}" for number in range(count)]).cast(pa.binary())
+
+
+def _closing_key(partition: int, partitions: int) -> pa.Array:
+    """The first ``closing-<n>`` that Kafka's partitioner sends to ``partition``, as an array of one."""
+    names = _names(CLOSING.rstrip("-"), 64 * partitions)
+    return names.slice(int(np.flatnonzero(murmur2_partitions(names, partitions) == partition)[0]), 1)

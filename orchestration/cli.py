@@ -15,6 +15,7 @@
     replay diff shop what-if --warehouse W
     replay promote what-if --warehouse W
     replay vacuum --warehouse W --pipeline shop
+    replay bench --workloads W1,W2 --records 1000000 --peers polars,duckdb
 
 Owns the arguments and the exit codes: 0 done, 1 a guarantee does not hold or `diff` found some, 2 refused with a
 sentence, 3 a bug, 130 stopped by Ctrl-C, 143 by SIGTERM.
@@ -31,6 +32,7 @@ import threading
 import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 
 from jobs.file_source import FORMATS, TIMESTAMP_UNITS
 from state.errors import ReplayError
@@ -138,7 +140,20 @@ def build_parser() -> argparse.ArgumentParser:
     _add_explain(_command(commands, "explain", "what every operator did with a record, and why", history))
     _add_branch_commands(commands)
     _add_vacuum(_command(commands, "vacuum", "find files that nobody can ask for any more", MAINTENANCE))
+    _add_bench(_command(commands, "bench", "measure this project and its peers on the same rows", "benchmarks.bench"))
     return parser
+
+
+def _add_bench(parser: argparse.ArgumentParser) -> None:
+    every = "W1,W1u,W2,W3,W4,W5,W6,W7,W8"
+    parser.add_argument("--workloads", default=every, metavar="W,…", help=f"which (default {every})")
+    parser.add_argument("--records", type=int, default=10_000_000, metavar="N", help="clicks (default 10,000,000)")
+    peers = "kafka,spark,polars,duckdb"
+    parser.add_argument("--peers", default=peers, metavar="P,…", help=f"which (default {peers}), or none")
+    parser.add_argument("--runs", type=int, default=4, metavar="N", help="runs of each, the first apart (default 4)")
+    parser.add_argument("--json", type=Path, default=Path("bench.json"), metavar="FILE", help="default bench.json")
+    parser.add_argument("--plot", type=Path, default=Path("bench.png"), metavar="FILE", help="default bench.png")
+    parser.add_argument("--folder", type=Path, metavar="DIR", help="keep the data there (default: gone afterwards)")
 
 
 def _add_branch_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:

@@ -1,0 +1,145 @@
+"""`replay bench`: the workloads by this project and by its peers on the same rows; a table, a plot and JSON.
+
+``replay bench [--workloads W1,W3] [--records N] [--peers kafka,spark,polars,duckdb|none] [--runs N] [--json FILE]
+[--plot FILE] [--folder DIR]``, or ``python -m benchmarks.bench``.
+
+Rule: every system is a program of its own, run in its own process one after the other, workload by workload, so that
+memory and CPU are its own and what else the machine does hits neighbours alike. A program runs the workload ``--runs``
+times in one process (starting Spark takes longer than most runs), and its first run is shown apart.
+"""
+
+import json
+import os
+import platform
+import shutil
+import sys
+import tempfile
+from argparse import Namespace
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from benchmarks.comparison import OURS, Line, compare, table_text
+from benchmarks.measuring import ProgramFailed, run_program
+from benchmarks.plot import draw
+from benchmarks.typed_data import prepare
+from benchmarks.workloads import WORKLOADS
+from state.errors import ConfigError, MachineError
+
+_SESSIONS_TO_JOIN = ("W1", "W1u", "W2", "W3", "W4")
+PEERS = {
+    "kafka": ("benchmarks.peers.kafka", (*_SESSIONS_TO_JOIN, "W5", "W6", "W7")),
+    "spark": ("benchmarks.peers.spark", ("W1", "W1u", "W2", "W3")),
+    "polars": ("benchmarks.peers.polars_peer", _SESSIONS_TO_JOIN),
+    "duckdb": ("benchmarks.peers.duckdb_peer", _SESSIONS_TO_JOIN),
+}
+"""Program of each peer, and the workloads that it has a fair form of."""
+
+RUN_ONCE = ("kafka",)
+"""A run takes minutes, each begins in a JVM of its own."""
+
+PACKAGES = ("pyspark", "delta-spark", "deltalake", "polars", "duckdb", "pyarrow", "numpy", "numba")
+
+
+def bench(options: Namespace) -> int:
+    """Run what was asked for; 1 when a program failed or results disagree. Raises ConfigError for unknown names,
+    MachineError when a package is missing.
+    """
+    workloads = _chosen(options.workloads, tuple(WORKLOADS), "workloads")
+    peers = [] if options.peers == "none" else _chosen(options.peers, tuple(PEERS), "peers")
+    _check_packages()
+    lines: list[Line] = []
+    began = datetime.now().astimezone().isoformat(timespec="seconds")
+    with _folder(options.folder) as folder:
+        for workload in workloads:
+            print(f"{workload}: {WORKLOADS[workload].words}", file=sys.stderr, flush=True)
+            found = run_workload(workload, peers, folder, records=options.records, runs=options.runs)
+            compare(found, exact=WORKLOADS[workload].exact)
+            lines += found
+            _write(options, began, lines)  # after every workload, since all of them take an hour
+    print(table_text(lines))
+    print(f"\nwritten: {options.json}, {options.plot}", file=sys.stderr)
+    return 1 if any(line.problem for line in lines) else 0
+
+
+def run_workload(workload: str, peers: list[str], folder: Path, *, records: int, runs: int) -> list[Line]:
+    """Ours, then each peer; a peer without a fair form has an empty line, one that failed a line with its problem."""
+    prepare(folder, workload, records)
+    arguments = ["--workload", workload, "--folder", str(folder), "--runs"]
+    lines = _run(OURS, "benchmarks.ours", workload, [*arguments, str(runs)])
+    for peer in peers:
+        module, known = PEERS[peer]
+        asked = [*arguments, str(1 if peer in RUN_ONCE else runs)]
+        lines += _run(peer, module, workload, asked) if workload in known else [Line(workload, peer)]
+    return lines
+
+
+def _run(name: str, module: str, workload: str, arguments: list[str]) -> list[Line]:
+    print(f"  {name} …", file=sys.stderr, flush=True)
+    try:
+        said = run_program(module, arguments)
+    except ProgramFailed as error:
+        return [Line(workload, name, problem=str(error))]
+    return [Line(workload, line["system"], line["configuration"], line) for line in said]
+
+
+def _chosen(text: str, known: tuple[str, ...], kind: str) -> list[str]:
+    names = [name.strip() for name in text.split(",") if name.strip()]
+    strange = [name for name in names if name not in known]
+    if strange or not names:
+        raise ConfigError(f"--{kind}", ", ".join(known), ", ".join(strange) or "none", "choose among them")
+    return names
+
+
+def _check_packages() -> None:
+    missing = [name for name in ("matplotlib", "psutil", "duckdb") if find_spec(name) is None]
+    if missing:
+        next_step = "pip install -e '.[bench]'"
+        raise MachineError("replay bench", "the packages of the extra bench", f"no {', '.join(missing)}", next_step)
+
+
+@contextmanager
+def _folder(kept: Path | None) -> Iterator[Path]:
+    """``kept``, or one that is gone afterwards."""
+    folder = Path(kept or tempfile.mkdtemp(prefix="replay-bench-"))
+    try:
+        yield folder
+    finally:
+        if kept is None:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _write(options: Namespace, began: str, lines: list[Line]) -> None:
+    options.json.write_text(json.dumps(run_said(options, began, lines), indent=2) + "\n")
+    draw(lines, options.plot)
+
+
+def run_said(options: Namespace, began: str, lines: list[Line]) -> dict[str, Any]:
+    """The JSON of a run: when, where, with what, and every line."""
+    return {
+        "began": began,
+        "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
+        "machine": platform.machine(),
+        "python": platform.python_version(),
+        "versions": {name: _version(name) for name in PACKAGES},
+        "records": options.records,
+        "runs": options.runs,
+        "lines": [line.to_dict() for line in lines],
+    }
+
+
+def _version(name: str) -> str | None:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return None
+
+
+if __name__ == "__main__":
+    from orchestration.cli import main
+
+    sys.exit(main(["bench", *sys.argv[1:]]))

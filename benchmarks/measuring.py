@@ -1,0 +1,136 @@
+"""Clocks of the benchmarks, the line of JSON that a program prints, and the memory of a program from outside.
+
+Rule: a program times its own work, start-up apart; who starts it watches the memory of all its processes.
+
+The line (the last of stdout; one a configuration): ``system``, ``configuration``, ``workload``, ``records``,
+``seconds`` (first run, then later ones), ``rows_out``, ``checks`` (numbers by name), and where known ``cpu_seconds``
+(of all processes, run by run), ``parts`` (seconds by stage), ``start_up_seconds`` and ``notes``.
+"""
+
+import argparse
+import json
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import psutil
+
+from benchmarks.typed_data import prepare
+from benchmarks.workloads import WORKLOADS
+
+SAMPLE_SECONDS = 0.1
+
+
+@dataclass
+class Clock:
+    """Wall and CPU seconds of runs; the CPU time is that of this process and all its children."""
+
+    seconds: list[float] = field(default_factory=list)
+    cpu_seconds: list[float] = field(default_factory=list)
+
+    def time(self, work: Callable[[], Any]) -> Any:
+        """What ``work()`` returns."""
+        cpu, started = _cpu_seconds(), time.perf_counter()
+        result = work()
+        self.seconds.append(time.perf_counter() - started)
+        self.cpu_seconds.append(_cpu_seconds() - cpu)
+        return result
+
+
+def _cpu_seconds() -> float:
+    """So far, of this process, its living descendants and what these have waited for."""
+    here = psutil.Process()
+    total = 0.0
+    for process in [here, *here.children(recursive=True)]:
+        try:
+            total += sum(process.cpu_times()[:4])
+        except psutil.NoSuchProcess:
+            continue
+    return total
+
+
+def program_options(words: str, workloads: list[str] | None = None) -> argparse.Namespace:
+    """Arguments that every program has; makes missing topics. ``workloads``: those that it knows (None: all)."""
+    parser = argparse.ArgumentParser(description=words, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--workload", required=True, choices=workloads or list(WORKLOADS))
+    parser.add_argument("--folder", required=True, type=Path, help="with the topics; they are made if missing")
+    parser.add_argument("--runs", type=int, default=3, help="runs, the first of which is shown apart (default 3)")
+    parser.add_argument("--records", type=int, help="clicks (default: as many as there are, or 10,000,000)")
+    options = parser.parse_args()
+    options.records = prepare(options.folder, options.workload, options.records)
+    return options
+
+
+def tell(options: argparse.Namespace, clock: Clock, **said: Any) -> None:
+    """Print the line of JSON. ``said``: ``system``, ``configuration``, ``rows_out``, ``checks``, …"""
+    line = {
+        "workload": options.workload,
+        "records": options.records,
+        "seconds": clock.seconds,
+        "cpu_seconds": clock.cpu_seconds,
+        **said,
+    }
+    print(json.dumps(line), flush=True)
+
+
+NUMBERS = (("clicks", "total"), ("value", "user"), ("value", "item"), ("value",))
+"""First and second number of the values that workloads write, by their names."""
+
+
+def added_up(outputs: list[pl.LazyFrame]) -> dict[str, int]:
+    """``checks`` of what was written: sums of the first and of the second number of all values, and how many have a
+    second one.
+    """
+    found = {"first": 0, "second": 0, "present": 0}
+    for output in outputs:
+        columns = output.collect_schema().names()
+        first, *second = next(names for names in NUMBERS if set(names) <= set(columns))
+        found["first"] += output.select(pl.col(first).sum()).collect().item()
+        if second:
+            numbers = output.select(pl.col(second[0])).collect().to_series()
+            found["second"] += numbers.sum()
+            found["present"] += len(numbers) - numbers.null_count()
+    return found
+
+
+class ProgramFailed(Exception):
+    """A program of the benchmark ended with an error, or said nothing; the text is the end of what it printed."""
+
+
+def run_program(module: str, arguments: list[str]) -> list[dict[str, Any]]:
+    """Run ``python -m module`` and return its lines of JSON, each with ``rss_bytes_max`` if it said none: the most
+    that all its processes held at one time, pages that they share counted once a process. Raises ProgramFailed.
+    """
+    command = [sys.executable, "-m", module, *arguments]
+    program = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    most = [0]
+    watcher = threading.Thread(target=_watch, args=(program, most), daemon=True)
+    watcher.start()
+    out, err = program.communicate()
+    watcher.join()
+    lines = [json.loads(line) for line in out.splitlines() if line.startswith('{"')]
+    if program.returncode != 0 or not lines:
+        raise ProgramFailed((err.strip() or out.strip() or "it said nothing")[-600:])
+    return [{"rss_bytes_max": most[0]} | line for line in lines]
+
+
+def _watch(program: "subprocess.Popen[str]", most: list[int]) -> None:
+    try:
+        parent = psutil.Process(program.pid)
+    except psutil.NoSuchProcess:
+        return
+    while program.poll() is None:
+        held = 0
+        try:
+            for process in [parent, *parent.children(recursive=True)]:
+                held += process.memory_info().rss
+        except psutil.Error:
+            pass
+        most[0] = max(most[0], held)
+        time.sleep(SAMPLE_SECONDS)

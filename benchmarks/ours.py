@@ -1,0 +1,95 @@
+"""This project, by the public path: landed Delta in, ``replay`` on Spark ``local[2]``, output and state committed.
+
+``python -m benchmarks.ours --workload W1 --folder DIR [--runs 3] [--records N]``
+
+Every run is a pipeline of its own, from nothing. The clock has planning, reading, computing, writing and committing;
+opening the Spark session is told apart, starting its Python workers and compiling kernels is in the first run.
+"""
+
+import shutil
+import statistics
+import time
+from argparse import Namespace
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+from pyspark.sql import SparkSession
+
+from benchmarks.measuring import Clock, added_up, program_options, tell
+from benchmarks.typed_data import SLICE, warehouse_of
+from benchmarks.workloads import WORKLOADS, Workload
+from jobs.increment_report import IncrementReport
+from jobs.replay import replay
+from jobs.spark import open_spark
+from jobs.spark_runner import SparkRunner
+from state.files import read_files
+from state.tables import Warehouse
+
+PIPELINE = "bench"
+
+
+def replay_once(spark: SparkSession, warehouse: Warehouse, workload: Workload) -> list[tuple[float, IncrementReport]]:
+    """Seconds and report of each increment. ``idle="proceed"``: the tables have no record as late as the stream's."""
+    runner = SparkRunner(spark, f"{warehouse.root}/cache")
+    max_records = SLICE if workload.slices else None
+    found, since = [], time.perf_counter()
+    for report in replay(
+        warehouse, workload.build(), pipeline=PIPELINE, runner=runner, max_records=max_records, idle="proceed"
+    ):
+        found.append((time.perf_counter() - since, report))
+        since = time.perf_counter()
+    return found
+
+
+def written_values(warehouse: Warehouse, workload: Workload) -> list[pl.LazyFrame]:
+    """Values of every output, one column a field."""
+    frames = []
+    for output in workload.outputs:
+        path = warehouse.pipeline(PIPELINE).output(output)
+        values = pl.scan_parquet([f"{path}/{file.path}" for file in read_files(path)]).select("value")
+        is_struct = isinstance(values.collect_schema()["value"], pl.Struct)
+        frames.append(values.unnest("value") if is_struct else values)
+    return frames
+
+
+def by_slices(reports: list[tuple[float, IncrementReport]]) -> dict[str, float]:
+    """Mean seconds of an increment, and the medians of the first and the last tenth of them."""
+    seconds = [taken for taken, _ in reports]
+    tenth = max(1, len(seconds) // 10)
+    return {
+        "increments": len(seconds),
+        "mean": statistics.mean(seconds),
+        "first_tenth": statistics.median(seconds[:tenth]),
+        "last_tenth": statistics.median(seconds[-tenth:]),
+    }
+
+
+def measure(options: Namespace) -> dict[str, Any]:
+    """Run ``options.runs`` times and print the line; a workload in slices runs once."""
+    workload, warehouse, clock = WORKLOADS[options.workload], warehouse_of(options.folder), Clock()
+    started = time.perf_counter()
+    spark = open_spark("local[2]", extra={"spark.sql.shuffle.partitions": "4"})
+    said: dict[str, Any] = {"start_up_seconds": time.perf_counter() - started}
+    for _ in range(1 if workload.slices else options.runs):
+        for left in (Path(warehouse.pipeline(PIPELINE).root), Path(warehouse.root) / "cache"):
+            shutil.rmtree(left, ignore_errors=True)
+        reports = clock.time(lambda: replay_once(spark, warehouse, workload))
+    spark.stop()
+    last = reports[-1][1]
+    said["parts"] = by_slices(reports) if workload.slices else last.seconds
+    said["rows_out"] = sum(sum(report.outputs.values()) for _, report in reports)
+    said["worker_rss_bytes_max"] = max(report.rss_bytes_max for _, report in reports)
+    tell(
+        options,
+        clock,
+        system="ours",
+        configuration="local[2]",
+        checks=added_up(written_values(warehouse, workload)),
+        **said,
+    )
+    return said
+
+
+if __name__ == "__main__":
+    measure(program_options(__doc__ or ""))

@@ -1,0 +1,43 @@
+"""The plot: records a second by workload and system, on a logarithmic axis."""
+
+from pathlib import Path
+
+from benchmarks.comparison import OURS, Line
+
+
+def draw(lines: list[Line], path: Path) -> None:
+    """Write a PNG with a group of bars a workload, ours first, each with its rate; lines without one have no bar."""
+    from matplotlib.figure import Figure
+
+    workloads = list(dict.fromkeys(line.workload for line in lines))
+    bars = {name: [line for line in lines if line.workload == name and line.rate] for name in workloads}
+    systems = sorted({_label(line) for of in bars.values() for line in of}, key=lambda label: (label != OURS, label))
+    figure = Figure(figsize=(max(6.0, 0.35 * sum(len(of) + 1 for of in bars.values()) + 3), 5))
+    axes = figure.subplots()
+    place, ticks, seen = 0.0, [], set()
+    for name in workloads:
+        first = place
+        for line in sorted(bars[name], key=lambda line: systems.index(_label(line))):
+            label, rate = _label(line), line.rate
+            assert rate is not None
+            colour = f"C{systems.index(label) % 10}"
+            axes.bar(place, rate, color=colour, label=None if label in seen else label)
+            axes.text(place, rate, f" {_short(rate)}", rotation=90, ha="center", va="bottom", fontsize=7)
+            seen.add(label)
+            place += 1
+        ticks.append((first + place - 1) / 2)
+        place += 1
+    axes.set_yscale("log")
+    axes.margins(y=0.2)
+    axes.set_xticks(ticks, workloads)
+    axes.set_ylabel("records a second")
+    axes.legend(fontsize=7, bbox_to_anchor=(1.01, 1), loc="upper left")
+    figure.savefig(path, dpi=130, bbox_inches="tight")
+
+
+def _label(line: Line) -> str:
+    return OURS if line.system == OURS else f"{line.system}, {line.configuration}"
+
+
+def _short(rate: float) -> str:
+    return f"{rate / 1e6:.2g} M" if rate >= 1e6 else f"{rate / 1e3:.3g} k"

@@ -1,0 +1,182 @@
+"""The workloads W1 to W8, as topologies, with the topics that each reads.
+
+Owns what is counted, the gaps, windows and graces. Rule: nothing else says them again; peers read them from here.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import polars as pl
+
+from jobs.topology import (
+    Consumed,
+    KStream,
+    KTable,
+    Materialized,
+    Serde,
+    SessionWindows,
+    StreamsBuilder,
+    Suppressed,
+    TimeWindows,
+    Topology,
+    fold,
+)
+
+GAP_MS, GRACE_MS, WINDOW_MS, INTERVAL_MS, HISTORY_MS = 30_000, 60_000, 60_000, 10_000, 600_000
+"""Of sessions; of sessions and windows; of tumbling windows; of deduplication; of the versioned table."""
+
+TOTALS = Serde.json("clicks long, total long")
+
+
+@dataclass(frozen=True)
+class Workload:
+    """``topics``: what it reads, the one whose records count first. ``outputs``: topics that it writes.
+
+    ``exact``: a relational form has the same rows, so that all systems must agree. ``slices``: taken in increments of
+    10,000 records.
+    """
+
+    name: str
+    words: str
+    topics: tuple[str, ...]
+    outputs: tuple[str, ...]
+    build: Callable[[], Topology]
+    exact: bool = False
+    slices: bool = False
+
+
+def _long_topic() -> Consumed:
+    return Consumed(Serde.string(), Serde.long())
+
+
+def _sessions(topic: str) -> Callable[[], Topology]:
+    def build() -> Topology:
+        builder = StreamsBuilder()
+        _counted_sessions(builder.stream(topic, _long_topic())).to("sessions")
+        return builder.build()
+
+    return build
+
+
+def _counted_sessions(stream: KStream) -> KTable:
+    """Count and sum by sessions, final results only."""
+    return (
+        stream.group_by_key()
+        .windowed_by(SessionWindows.with_inactivity_gap(GAP_MS, grace=GRACE_MS))
+        .aggregate(clicks=fold.count(), total=fold.sum())
+        .suppress(Suppressed.until_window_closes())
+    )
+
+
+def _windows() -> Topology:
+    builder = StreamsBuilder()
+    (
+        builder.stream("clicks", _long_topic())
+        .group_by_key()
+        .windowed_by(TimeWindows.of_size(WINDOW_MS, grace=GRACE_MS))
+        .aggregate(clicks=fold.count(), total=fold.sum())
+        .suppress(Suppressed.until_window_closes())
+        .to("windows")
+    )
+    return builder.build()
+
+
+def _first_clicks() -> Topology:
+    builder = StreamsBuilder()
+    builder.stream("clicks", _long_topic()).deduplicate_by_key(INTERVAL_MS).to("first_clicks")
+    return builder.build()
+
+
+def _versions(builder: StreamsBuilder) -> KTable:
+    return builder.table("users", _long_topic(), materialized=Materialized.versioned("users", HISTORY_MS))
+
+
+def _joined_clicks() -> Topology:
+    builder = StreamsBuilder()
+    table = _versions(builder)
+    builder.stream("clicks", _long_topic()).left_join(table, value="left", user="right").to("joined_clicks")
+    return builder.build()
+
+
+def _joined_tables() -> Topology:
+    builder = StreamsBuilder()
+    last_clicks, users, items = (builder.table(topic, _long_topic()) for topic in ("clicks", "users", "items"))
+    last_clicks.join(users, value="left", user="right").to_stream().to("joined_tables")
+    (
+        users.join(items, foreign_key=pl.format("item-{}", pl.col("value")), value="left", item="right")
+        .to_stream()
+        .to("joined_items")
+    )
+    return builder.build()
+
+
+def _pipeline() -> Topology:
+    builder = StreamsBuilder()
+    table = _versions(builder)
+    first_clicks = builder.stream("clicks", _long_topic()).deduplicate_by_key(INTERVAL_MS)
+    joined = first_clicks.left_join(table, pl.col("left") + pl.col("right").fill_null(0))
+    _counted_sessions(joined).to("sessions")
+    return builder.build()
+
+
+def _nothing() -> dict[str, int]:
+    return {"clicks": 0, "total": 0}
+
+
+def _add(key: str, value: int, totals: dict[str, int]) -> dict[str, int]:
+    return {"clicks": totals["clicks"] + 1, "total": totals["total"] + value}
+
+
+def _merge(key: str, one: dict[str, int], other: dict[str, int]) -> dict[str, int]:
+    return {"clicks": one["clicks"] + other["clicks"], "total": one["total"] + other["total"]}
+
+
+def _python_sessions() -> Topology:
+    builder = StreamsBuilder()
+    (
+        builder.stream("clicks", _long_topic())
+        .group_by_key()
+        .windowed_by(SessionWindows.with_inactivity_gap(GAP_MS, grace=GRACE_MS))
+        .aggregate(initializer=_nothing, aggregator=_add, merger=_merge, returns=TOTALS)
+        .suppress(Suppressed.until_window_closes())
+        .to("sessions")
+    )
+    return builder.build()
+
+
+WORKLOADS = {
+    workload.name: workload
+    for workload in (
+        Workload(
+            "W1", "sessions: count and sum, gap 30 s, grace 60 s, final results", ("clicks",), ("sessions",),
+            _sessions("clicks"), exact=True,
+        ),
+        Workload(
+            "W1u", "W1 with uniform keys", ("clicks_uniform",), ("sessions",), _sessions("clicks_uniform"), exact=True
+        ),
+        Workload(
+            "W2", "tumbling windows of 1 min: count and sum, grace 60 s, final results", ("clicks",), ("windows",),
+            _windows, exact=True,
+        ),
+        Workload("W3", "deduplicate by key within 10 s", ("clicks",), ("first_clicks",), _first_clicks),
+        Workload(
+            "W4", "left join with a versioned table, history 10 min", ("clicks", "users"), ("joined_clicks",),
+            _joined_clicks, exact=True,
+        ),
+        Workload(
+            "W5", "table-table join and foreign-key join", ("clicks", "users", "items"),
+            ("joined_tables", "joined_items"), _joined_tables,
+        ),
+        Workload(
+            "W6", "W3, then the join of W4, then W1 of the joined sums", ("clicks", "users"), ("sessions",),
+            _pipeline,
+        ),
+        Workload(
+            "W7", "W1 with an aggregator in Python", ("clicks",), ("sessions",), _python_sessions, exact=True
+        ),
+        Workload(
+            "W8", "W1 in increments of 10,000 records", ("clicks_in_files",), ("sessions",),
+            _sessions("clicks_in_files"), exact=True, slices=True,
+        ),
+    )
+}  # fmt: skip
