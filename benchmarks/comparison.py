@@ -31,6 +31,11 @@ class Line:
     agrees: str = "-"
 
     @property
+    def name(self) -> str:
+        """Of system and configuration."""
+        return f"{self.system}, {self.configuration}" if self.configuration else self.system
+
+    @property
     def rates(self) -> list[float]:
         """Records a second of the runs that count: all but the first, if there are others."""
         seconds = self.said.get("seconds", [])
@@ -74,17 +79,17 @@ def difference(ours: dict[str, Any], theirs: dict[str, Any]) -> str | None:
 
 
 def table_text(lines: list[Line]) -> str:
-    """The lines as a Markdown table; problems stand below it."""
+    """The lines as a Markdown table; problems and what a program remarks on its form stand below it."""
     rows = [HEAD, tuple("---" for _ in HEAD), *(_cells(line) for line in lines)]
     text = "\n".join(f"| {' | '.join(row)} |" for row in rows)
-    problems = [f"ERROR {line.workload} {line.system}: {line.problem}" for line in lines if line.problem]
-    return "\n\n".join([text, *problems])
+    remarks = [f"ERROR {line.workload} {line.name}: {line.problem}" for line in lines if line.problem]
+    remarks += [f"{line.workload} {line.name}: {line.said['notes']}" for line in lines if line.said.get("notes")]
+    return "\n\n".join([text, *remarks])
 
 
 def _cells(line: Line) -> tuple[str, ...]:
-    system = f"{line.system}, {line.configuration}" if line.configuration else line.system
     if line.rate is None:
-        return line.workload, system, "ERROR" if line.problem else "-", *["-"] * (len(HEAD) - 3)
+        return line.workload, line.name, "ERROR" if line.problem else "-", *["-"] * (len(HEAD) - 3)
     said = line.said
     cpu = said.get("cpu_seconds") or []
     cpu = cpu if isinstance(cpu, list) else [cpu]  # Kafka's program tells its last run's
@@ -93,7 +98,7 @@ def _cells(line: Line) -> tuple[str, ...]:
         rate += f" ({min(line.rates):,.0f} to {max(line.rates):,.0f})"
     return (
         line.workload,
-        system,
+        line.name,
         rate,
         f"{said['records'] / said['seconds'][0]:,.0f}" if len(said["seconds"]) > 1 else "-",
         f"{statistics.median(cpu[1:] or cpu) / said['records'] * 1e6:.2f}" if cpu else "-",

@@ -43,7 +43,8 @@ def zipf_keys(records: int, keys: int, generator: np.random.Generator, *, unifor
     if uniform:
         return generator.integers(0, keys, records)
     weights = np.cumsum(1.0 / np.arange(1, keys + 1))
-    return np.searchsorted(weights, generator.random(records) * weights[-1])
+    numbers: np.ndarray = np.searchsorted(weights, generator.random(records) * weights[-1])
+    return numbers
 
 
 def click_numbers(records: int, partitions: int, keys: int, seed: int, *, uniform: bool) -> list[np.ndarray]:

@@ -14,6 +14,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -45,14 +46,20 @@ class Clock:
 
 def _cpu_seconds() -> float:
     """So far, of this process, its living descendants and what these have waited for."""
-    here = psutil.Process()
     total = 0.0
-    for process in [here, *here.children(recursive=True)]:
-        try:
+    for process in _tree():
+        with suppress(psutil.NoSuchProcess):
             total += sum(process.cpu_times()[:4])
-        except psutil.NoSuchProcess:
-            continue
     return total
+
+
+def _tree(root: int | None = None) -> list[psutil.Process]:
+    """A process (None: this one) and its living descendants."""
+    try:
+        parent = psutil.Process(root)
+        return [parent, *parent.children(recursive=True)]
+    except psutil.NoSuchProcess:
+        return []
 
 
 def program_options(words: str, workloads: list[str] | None = None) -> argparse.Namespace:
@@ -91,10 +98,10 @@ def added_up(outputs: list[pl.LazyFrame]) -> dict[str, int]:
     for output in outputs:
         columns = output.collect_schema().names()
         first, *second = next(names for names in NUMBERS if set(names) <= set(columns))
-        found["first"] += output.select(pl.col(first).sum()).collect().item()
+        found["first"] += int(output.select(pl.col(first).sum()).collect().item())
         if second:
             numbers = output.select(pl.col(second[0])).collect().to_series()
-            found["second"] += numbers.sum()
+            found["second"] += int(numbers.sum())
             found["present"] += len(numbers) - numbers.null_count()
     return found
 
@@ -112,7 +119,13 @@ def run_program(module: str, arguments: list[str]) -> list[dict[str, Any]]:
     most = [0]
     watcher = threading.Thread(target=_watch, args=(program, most), daemon=True)
     watcher.start()
-    out, err = program.communicate()
+    try:
+        out, err = program.communicate()
+    except BaseException:  # Ctrl-C, SIGTERM: nothing of it goes on
+        for process in _tree(program.pid):
+            with suppress(psutil.NoSuchProcess):
+                process.kill()
+        raise
     watcher.join()
     lines = [json.loads(line) for line in out.splitlines() if line.startswith('{"')]
     if program.returncode != 0 or not lines:
@@ -121,16 +134,10 @@ def run_program(module: str, arguments: list[str]) -> list[dict[str, Any]]:
 
 
 def _watch(program: "subprocess.Popen[str]", most: list[int]) -> None:
-    try:
-        parent = psutil.Process(program.pid)
-    except psutil.NoSuchProcess:
-        return
     while program.poll() is None:
         held = 0
-        try:
-            for process in [parent, *parent.children(recursive=True)]:
+        for process in _tree(program.pid):
+            with suppress(psutil.NoSuchProcess):
                 held += process.memory_info().rss
-        except psutil.Error:
-            pass
         most[0] = max(most[0], held)
         time.sleep(SAMPLE_SECONDS)

@@ -11,11 +11,12 @@ import statistics
 import time
 from argparse import Namespace
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 from pyspark.sql import SparkSession
 
+from benchmarks import THREADS
+from benchmarks.comparison import OURS
 from benchmarks.measuring import Clock, added_up, program_options, tell
 from benchmarks.typed_data import SLICE, warehouse_of
 from benchmarks.workloads import WORKLOADS, Workload
@@ -29,13 +30,24 @@ from state.tables import Warehouse
 PIPELINE = "bench"
 
 
-def replay_once(spark: SparkSession, warehouse: Warehouse, workload: Workload) -> list[tuple[float, IncrementReport]]:
-    """Seconds and report of each increment. ``idle="proceed"``: the tables have no record as late as the stream's."""
-    runner = SparkRunner(spark, f"{warehouse.root}/cache")
-    max_records = SLICE if workload.slices else None
+def replay_once(
+    spark: SparkSession, warehouse: Warehouse, workload: Workload, *, increments: int | None = None
+) -> list[tuple[float, IncrementReport]]:
+    """From nothing, in a new pipeline: seconds and report of each increment, at most ``increments`` of them.
+
+    ``idle="proceed"``, since the tables have no record as late as the last of the stream.
+    """
+    for left in (Path(warehouse.pipeline(PIPELINE).root), Path(warehouse.root) / "cache"):
+        shutil.rmtree(left, ignore_errors=True)
     found, since = [], time.perf_counter()
     for report in replay(
-        warehouse, workload.build(), pipeline=PIPELINE, runner=runner, max_records=max_records, idle="proceed"
+        warehouse,
+        workload.build(),
+        pipeline=PIPELINE,
+        runner=SparkRunner(spark, f"{warehouse.root}/cache"),
+        max_records=SLICE if workload.slices else None,
+        increments=increments,
+        idle="proceed",
     ):
         found.append((time.perf_counter() - since, report))
         since = time.perf_counter()
@@ -65,30 +77,28 @@ def by_slices(reports: list[tuple[float, IncrementReport]]) -> dict[str, float]:
     }
 
 
-def measure(options: Namespace) -> dict[str, Any]:
-    """Run ``options.runs`` times and print the line; a workload in slices runs once."""
+def measure(options: Namespace) -> None:
+    """Run ``options.runs`` times and print the line; a workload in slices runs once, after one slice that warms up."""
     workload, warehouse, clock = WORKLOADS[options.workload], warehouse_of(options.folder), Clock()
     started = time.perf_counter()
-    spark = open_spark("local[2]", extra={"spark.sql.shuffle.partitions": "4"})
-    said: dict[str, Any] = {"start_up_seconds": time.perf_counter() - started}
+    spark = open_spark(f"local[{THREADS}]", extra={"spark.sql.shuffle.partitions": "4"})
+    start_up = time.perf_counter() - started
+    if workload.slices:
+        replay_once(spark, warehouse, workload, increments=1)
     for _ in range(1 if workload.slices else options.runs):
-        for left in (Path(warehouse.pipeline(PIPELINE).root), Path(warehouse.root) / "cache"):
-            shutil.rmtree(left, ignore_errors=True)
         reports = clock.time(lambda: replay_once(spark, warehouse, workload))
     spark.stop()
-    last = reports[-1][1]
-    said["parts"] = by_slices(reports) if workload.slices else last.seconds
-    said["rows_out"] = sum(sum(report.outputs.values()) for _, report in reports)
-    said["worker_rss_bytes_max"] = max(report.rss_bytes_max for _, report in reports)
     tell(
         options,
         clock,
-        system="ours",
-        configuration="local[2]",
+        system=OURS,
+        configuration=f"local[{THREADS}]",
+        rows_out=sum(sum(report.outputs.values()) for _, report in reports),
         checks=added_up(written_values(warehouse, workload)),
-        **said,
+        parts=by_slices(reports) if workload.slices else reports[-1][1].seconds,
+        start_up_seconds=start_up,
+        worker_rss_bytes_max=max(report.rss_bytes_max for _, report in reports),
     )
-    return said
 
 
 if __name__ == "__main__":

@@ -11,19 +11,19 @@ def draw(lines: list[Line], path: Path) -> None:
 
     workloads = list(dict.fromkeys(line.workload for line in lines))
     bars = {name: [line for line in lines if line.workload == name and line.rate] for name in workloads}
-    systems = sorted({_label(line) for of in bars.values() for line in of}, key=lambda label: (label != OURS, label))
+    systems = sorted(
+        {line.name for of in bars.values() for line in of}, key=lambda label: (not label.startswith(OURS), label)
+    )
     figure = Figure(figsize=(max(6.0, 0.35 * sum(len(of) + 1 for of in bars.values()) + 3), 5))
     axes = figure.subplots()
     place, ticks, seen = 0.0, [], set()
     for name in workloads:
         first = place
-        for line in sorted(bars[name], key=lambda line: systems.index(_label(line))):
-            label, rate = _label(line), line.rate
-            assert rate is not None
-            colour = f"C{systems.index(label) % 10}"
-            axes.bar(place, rate, color=colour, label=None if label in seen else label)
+        for line in sorted(bars[name], key=lambda line: systems.index(line.name)):
+            rate, colour = line.rate or 0.0, f"C{systems.index(line.name) % 10}"
+            axes.bar(place, rate, color=colour, label=None if line.name in seen else line.name)
             axes.text(place, rate, f" {_short(rate)}", rotation=90, ha="center", va="bottom", fontsize=7)
-            seen.add(label)
+            seen.add(line.name)
             place += 1
         ticks.append((first + place - 1) / 2)
         place += 1
@@ -33,10 +33,6 @@ def draw(lines: list[Line], path: Path) -> None:
     axes.set_ylabel("records a second")
     axes.legend(fontsize=7, bbox_to_anchor=(1.01, 1), loc="upper left")
     figure.savefig(path, dpi=130, bbox_inches="tight")
-
-
-def _label(line: Line) -> str:
-    return OURS if line.system == OURS else f"{line.system}, {line.configuration}"
 
 
 def _short(rate: float) -> str:
