@@ -187,7 +187,7 @@ class Planner:
         increment, waiting, taken = self.increment, 0, self.recorded
         if max_records is None and not self._waits():
             everything = {topic: {p: len(self.landed[topic].recorded[p]) for p in ps} for topic, ps in taken.items()}
-            cuts: Iterator[tuple[Cut, Cut, int]] = iter([(end, everything, self._count(end))])
+            cuts: Iterator[tuple[Cut, Cut, int]] = iter([(end, everything, self.unread())])
         else:
             unread = self._unread()
             waiting = unread.waiting
@@ -207,13 +207,13 @@ class Planner:
             self.recorded, self.recorded, flushes=True,
         )  # fmt: skip
 
-    def _count(self, end: Cut) -> int:
-        """Records up to ``end``; those that only global tables read are none."""
+    def unread(self) -> int:
+        """Landed records that no increment before has read; those that only global tables read are none."""
         return sum(
-            landed.slice(p, self.begin[topic][p], end[topic][p]).count()
+            landed.slice(p, self.begin[topic][p], end).count()
             for topic, landed in self.landed.items()
             if self.topology.readers_of(topic)
-            for p in landed.ends
+            for p, end in landed.ends.items()
         )
 
     def _waits(self) -> bool:

@@ -22,6 +22,7 @@ from jobs.increment_report import (
 )
 from jobs.kernels.queues import NO_MORE
 from jobs.planner import Landed, Plan, Planner
+from jobs.progress import Meter, OnProgress
 from jobs.restatement import now_ms, refuse_pending
 from jobs.runner import Runner, TaskDescription, TaskReport, exchange_folder
 from jobs.table_schemas import table_schema
@@ -58,6 +59,7 @@ def replay(
     flush_at_end: bool = False,
     on_step: OnStep = lambda step: None,
     wanted: Wanted | None = None,
+    progress: OnProgress | None = None,
 ) -> Iterator[IncrementReport]:
     """Run what has landed and was not read yet; yields a report as each increment is committed.
 
@@ -67,11 +69,12 @@ def replay(
     ``flush_at_end``: history is closed. Nothing waits (``idle`` is "proceed"), and one more increment advances every
     task to the end of time, so that all windows close; the pipeline takes no records after that.
     ``wanted``: what to do with the state of changed code (migrations, stores with another name). A migration is an
-    increment that reads no records, before all others. Raises CodeChanged when the topology is another one than that of
+    increment that reads no records, before all others. ``progress``: told how far it is, from within an increment too.
+    Raises CodeChanged when the topology is another one than that of
     the state and cannot go on with it, LedgerError when there are records after a flush, LedgerConflict when another
     runner is quicker.
     """
-    pipeline_run = Pipeline(warehouse, topology, pipeline, runner, order, on_step, wanted)
+    pipeline_run = Pipeline(warehouse, topology, pipeline, runner, order, on_step, wanted, progress)
     left = increments
     for plan in pipeline_run.plans(max_records, idle, flush_at_end):
         if left is not None and left == 0:
@@ -92,10 +95,13 @@ class Pipeline:
         order: str,
         on_step: OnStep,
         wanted: Wanted | None = None,
+        progress: OnProgress | None = None,
     ) -> None:
-        self.warehouse, self.topology, self.name, self.runner, self.order, self.on_step = (
-            warehouse, topology, pipeline, runner, order, on_step,
+        self.warehouse, self.topology, self.name, self.runner, self.order = (
+            warehouse, topology, pipeline, runner, order,
         )  # fmt: skip
+        self.meter = Meter(progress)
+        self.on_step = self.meter.after(on_step)
         self.tables = warehouse.pipeline(pipeline)
         self.ledger = Ledger(self.tables.ledger, warehouse.storage_options)
         last = self.ledger.last_done()
@@ -151,6 +157,7 @@ class Pipeline:
         started = time.perf_counter()
         if not plan.is_rerun:
             self.epoch = self.ledger.plan(plan.increment, plan.content(), written_at_ms=now_ms()).epoch
+        self.meter.begin(plan, self.planner, self.topology)
         self.on_step(f"planned {plan.increment}")
         if not self._is_compiled:
             compile_kernels(self.topology)
@@ -213,7 +220,8 @@ class Pipeline:
                 if (description := self._describe(plan, sub, partition, exchange, state, landed)) is not None
             ]
             if descriptions:
-                stage = self.runner.run(self.topology, descriptions)
+                with self.meter.stage(sub, descriptions, exchange_folder(self.tables, plan.increment)) as tasks:
+                    stage = self.runner.run(self.topology, tasks)
                 exchange.add(sub, stage)
                 reports += stage
         return reports

@@ -15,6 +15,7 @@ import numpy as np
 from numba import njit
 
 from jobs.kernels.suppress_order import room_to_sort, sort_leaving
+from state.compiled import allocation_free
 from state.key_table import hash_bytes
 from state.stores.slot_index import delete, find, insert, rebuild, replace
 from state.stores.slots import CHANGED, FREE_TOP, LIVE, LIVE_COUNT, STORED
@@ -44,19 +45,43 @@ def suppress_strictly(  # type: ignore[no-untyped-def]
     which the entry goes. ``emitted``: (row that evicted, slot, key, start, end, buffer time, time, reference, stream
     time); what a slot held beside ``entries`` is there until the call is over.
     """
-    key, start, end, due, time, valid = rows
-    s_key, s_start, s_end, s_time, s_flags, table, _, counts = slots
-    e_due, e_reference, e_prior, e_leaves, e_bytes, e_prior_bytes, e_prior_hash = entries
-    with_tombstones, with_prior = keeps
-    n, with_bytes = key.shape[0], sizes[0].shape[0] > 0
-    observed = watch(time, totals)
+    s_key, s_start, s_end, _, s_flags, _, _, counts = slots
+    e_due, e_reference, e_prior, e_leaves, e_bytes, _, _ = entries
+    n, with_bytes = rows[0].shape[0], sizes[0].shape[0] > 0
+    observed = watch(rows[4], totals)
     highest = totals[STREAM_TIME]
     puts, goes = np.zeros(n, np.int8), np.zeros(n, np.int64)
     bytes_put, bytes_gone = np.zeros(n if with_bytes else 0, np.int64), np.zeros(n if with_bytes else 0, np.int64)
     count_before, bytes_before = counts[LIVE_COUNT], totals[BYTES]
     leaving, at_row = np.empty(n + count_before, np.int32), np.empty(n + count_before, np.int32)
-    guess, limit = 0, highest - wait
+    limit = highest - wait
     n_leaving = schedule(observed, limit, wait, count_before, e_due, s_flags, e_leaves, leaving, at_row)
+    left = leaving, at_row, n_leaving
+    n_leaving = put_changes(rows, sizes, wait, keeps, slots, entries, observed, limit, puts, bytes_put, left)
+    leaving, at_row = leaving[:n_leaving], at_row[:n_leaving]
+    for i in range(n_leaving):
+        goes[at_row[i]] += 1
+    if with_bytes:
+        add_bytes(leaving, at_row, e_bytes, bytes_gone)
+    measure(puts, goes, bytes_put, bytes_gone, count_before, bytes_before, limits, totals)
+    told = e_reference[leaving] != NO_VALUE  # tombstones of final results are not
+    order = in_order(leaving[told], at_row[told], n, keys, is_session, s_key, s_start, s_end, e_due)
+    totals[EMITTED] = emit(order, observed, n if totals[FULL_ROW] < 0 else totals[FULL_ROW], slots, entries, emitted)
+    forget(leaving, slots, e_reference, e_prior)
+
+
+@allocation_free
+def put_changes(  # type: ignore[no-untyped-def]
+    rows, sizes, wait, keeps, slots, entries, observed, limit, puts, bytes_put, left
+):
+    """Enter every change, and write to ``left``, (slots, rows, how many), what leaves in this call; how many then."""
+    key, start, end, due, time, valid = rows
+    s_key, s_start, s_end, s_time, s_flags, table, _, _ = slots
+    n = key.shape[0]
+    e_due, e_reference, e_prior, e_leaves, e_bytes, e_prior_bytes, e_prior_hash = entries
+    with_tombstones, with_prior = keeps
+    leaving, at_row, n_leaving = left
+    guess, with_bytes = 0, sizes[0].shape[0] > 0
     for row in range(n):
         if key[row] == ONLY_TIME:
             puts[row] = _NO_PUT
@@ -82,19 +107,10 @@ def suppress_strictly(  # type: ignore[no-untyped-def]
             size = entry_bytes(sizes, row, e_prior_bytes[slot], e_prior_hash[slot])
             bytes_put[row] = size - e_bytes[slot]
             e_bytes[slot] = size
-    leaving, at_row = leaving[:n_leaving], at_row[:n_leaving]
-    for i in range(n_leaving):
-        goes[at_row[i]] += 1
-    if with_bytes:
-        add_bytes(leaving, at_row, e_bytes, bytes_gone)
-    measure(puts, goes, bytes_put, bytes_gone, count_before, bytes_before, limits, totals)
-    told = e_reference[leaving] != NO_VALUE  # tombstones of final results are not
-    order = in_order(leaving[told], at_row[told], n, keys, is_session, s_key, s_start, s_end, e_due)
-    totals[EMITTED] = emit(order, observed, n if totals[FULL_ROW] < 0 else totals[FULL_ROW], slots, entries, emitted)
-    forget(leaving, slots, e_reference, e_prior)
+    return n_leaving
 
 
-@njit(cache=True)
+@allocation_free
 def enter(left, key, start, end, slots):  # type: ignore[no-untyped-def]
     """A slot for a new entry. ``left``: the slot of one that has left, whose place in the index it takes; -1: none."""
     s_key, s_start, s_end, _, s_flags, table, free, counts = slots
@@ -121,14 +137,14 @@ def watch(time, totals):  # type: ignore[no-untyped-def]
     return observed
 
 
-@njit(cache=True)
+@allocation_free
 def add_bytes(leaving, at_row, e_bytes, bytes_gone):  # type: ignore[no-untyped-def]
     """Bytes that leave at each row."""
     for i in range(leaving.shape[0]):
         bytes_gone[at_row[i]] += e_bytes[leaving[i]]
 
 
-@njit(cache=True)
+@allocation_free
 def schedule(observed, limit, wait, count, e_due, s_flags, e_leaves, leaving, at_row):  # type: ignore[no-untyped-def]
     """Say of every entry of before at which row it leaves; those that do go to ``leaving`` and ``at_row``."""
     n, n_leaving = observed.shape[0], 0
@@ -142,7 +158,7 @@ def schedule(observed, limit, wait, count, e_due, s_flags, e_leaves, leaving, at
     return n_leaving
 
 
-@njit(cache=True)
+@allocation_free
 def entry_bytes(sizes, row, prior, prior_hash):  # type: ignore[no-untyped-def]
     """What Kafka counts for an entry: an old value that equals the prior one is kept once."""
     fixed, new_bytes, old_bytes, old_hash = sizes[0][row], sizes[1][row], sizes[2][row], sizes[3][row]
@@ -150,7 +166,7 @@ def entry_bytes(sizes, row, prior, prior_hash):  # type: ignore[no-untyped-def]
     return fixed + max(prior, 0) + (0 if same or old_bytes < 0 else old_bytes) + new_bytes
 
 
-@njit(cache=True)
+@allocation_free
 def first_reaching(observed, begin, time):  # type: ignore[no-untyped-def]
     """First row from ``begin`` on at which stream time is at least ``time``, by bisection."""
     end = observed.shape[0]
@@ -163,7 +179,7 @@ def first_reaching(observed, begin, time):  # type: ignore[no-untyped-def]
     return begin
 
 
-@njit(cache=True)
+@allocation_free
 def near_reaching(observed, begin, guess, time):  # type: ignore[no-untyped-def]
     """As first_reaching; starts at ``guess``, since neighbours leave near one another."""
     guess = max(begin, min(guess, observed.shape[0] - 1))
@@ -177,7 +193,7 @@ def near_reaching(observed, begin, guess, time):  # type: ignore[no-untyped-def]
     return first_reaching(observed, begin, time)
 
 
-@njit(cache=True)
+@allocation_free
 def measure(puts, goes, bytes_put, bytes_gone, count, size, limits, totals):  # type: ignore[no-untyped-def]
     """Measure the buffer after every put and every round of evictions; find where it is over a limit after them."""
     totals[FULL_ROW] = -1
@@ -198,7 +214,7 @@ def measure(puts, goes, bytes_put, bytes_gone, count, size, limits, totals):  # 
     totals[BYTES] = size
 
 
-@njit(cache=True)
+@allocation_free
 def note(count, size, totals):  # type: ignore[no-untyped-def]
     """One measurement of the buffer."""
     totals[COUNT_MAX], totals[BYTES_MAX] = max(totals[COUNT_MAX], count), max(totals[BYTES_MAX], size)
@@ -231,7 +247,7 @@ def in_order(leaving, at_row, n, keys, is_session, s_key, s_start, s_end, e_due)
     return order
 
 
-@njit(cache=True)
+@allocation_free
 def emit(order, observed, last_row, slots, entries, emitted):  # type: ignore[no-untyped-def]
     """Write out what leaves at rows up to ``last_row``, in order."""
     n = 0
@@ -243,7 +259,7 @@ def emit(order, observed, last_row, slots, entries, emitted):  # type: ignore[no
     return n
 
 
-@njit(cache=True)
+@allocation_free
 def write_out(n, row, slot, stream_time, slots, entries, emitted):  # type: ignore[no-untyped-def]
     """Element ``n`` of ``emitted``: the entry in ``slot``, which ``row`` evicted."""
     s_key, s_start, s_end, s_time, _, _, _, _ = slots
@@ -253,7 +269,7 @@ def write_out(n, row, slot, stream_time, slots, entries, emitted):  # type: igno
     o_time[n], o_reference[n], o_stream_time[n] = s_time[slot], entries[1][slot], stream_time
 
 
-@njit(cache=True)
+@allocation_free
 def forget(leaving, slots, e_reference, e_prior):  # type: ignore[no-untyped-def]
     """Free the slots ``leaving``; stored ones stay behind as graves."""
     s_key, s_start, s_end, _, s_flags, table, free, counts = slots

@@ -8,6 +8,7 @@ keys begin with. Those that are still equal then, and small groups, are compared
 import numpy as np
 from numba import njit
 
+from state.compiled import allocation_free
 from state.keys import compare_serialized, compare_serialized_sessions
 
 _FEW = 48
@@ -23,7 +24,7 @@ def room_to_sort(entries):  # type: ignore[no-untyped-def]
     return slots, dues, (np.empty(entries, np.uint64), np.empty(entries, np.uint64)), np.empty(_DIGITS, np.int64)
 
 
-@njit(cache=True)
+@allocation_free
 def sort_leaving(group, spare, keys, is_session, s_key, s_start, s_end, e_due):  # type: ignore[no-untyped-def]
     """Put the slots ``group`` in order, in place. ``spare``: of ``room_to_sort``."""
     slots, dues, words, counts = spare
@@ -53,7 +54,7 @@ def sort_leaving(group, spare, keys, is_session, s_key, s_start, s_end, e_due): 
         group[place] = slots[at][place]
 
 
-@njit(cache=True)
+@allocation_free
 def sort_by_digits(n, numbers, words, dues, slots, counts, at):  # type: ignore[no-untyped-def]
     """Put (slot, due, word) in order of ``numbers`` (never negative), which is one of them; equal ones stay as they
     were. Each is there twice; ``at`` says which is full, and the answer says it after.
@@ -82,7 +83,7 @@ def sort_by_digits(n, numbers, words, dues, slots, counts, at):  # type: ignore[
     return at
 
 
-@njit(cache=True)
+@allocation_free
 def common_bytes(group, keys, s_key):  # type: ignore[no-untyped-def]
     """With how many equal bytes the keys of all slots ``group`` begin."""
     data, offsets = keys
@@ -98,7 +99,7 @@ def common_bytes(group, keys, s_key):  # type: ignore[no-untyped-def]
     return common
 
 
-@njit(cache=True)
+@allocation_free
 def next_bytes(keys, code, suffix, begin):  # type: ignore[no-untyped-def]
     """Eight bytes of ``key || be64(suffix)`` from byte ``begin`` on, which is in the key or its end, as a number."""
     data, offsets = keys
@@ -110,7 +111,7 @@ def next_bytes(keys, code, suffix, begin):  # type: ignore[no-untyped-def]
     return word
 
 
-@njit(cache=True)
+@allocation_free
 def merge_sort(begin, end, at, slots, dues, words, keys, is_session, s_key, s_start, s_end, e_due):  # type: ignore[no-untyped-def]
     """Bottom up, of the places ``begin`` to ``end``; the half that is not full is where the merged go."""
     to, width = 1 - at, 1
@@ -137,7 +138,7 @@ def merge_sort(begin, end, at, slots, dues, words, keys, is_session, s_key, s_st
         width *= 2
 
 
-@njit(cache=True)
+@allocation_free
 def is_before(a, b, keys, is_session, s_key, s_start, s_end, e_due):  # type: ignore[no-untyped-def]
     """Does slot ``a`` leave before ``b``: by buffer time, then serialized (windowed) key. Keys without a window have
     start and end 0.

@@ -49,4 +49,5 @@ class ListedAggregate(Aggregate):
     def _remove(self, slot: int) -> None:
         s = self.slots
         if s.flags[slot] & LIVE:
-            window_lists.unlink(s.key, s.end, s.flags, s.free, s.counts, s.lists, slot)
+            head, following, lanes = s.lists
+            window_lists.unlink(s.key, s.end, s.flags, s.free, s.counts, head, following, lanes[0], lanes, slot)

@@ -78,6 +78,7 @@ class SessionAggregate(ListedAggregate):
             _NOTHING_CLOSES if self.final is None else (self.final.closed, self.final.done),
             self.slots.columns(),
             self.slots.lists,
+            np.empty(self.slots.capacity, np.int32),
             updates,
             program,
             refusals,

@@ -95,6 +95,7 @@ class SlidingWindowAggregate(ListedAggregate):
                 self._asked[:2],
                 self.slots.columns(),
                 self.slots.lists,
+                np.empty(self.slots.capacity, np.int32),
                 self._store_time,
                 updates,
                 program,

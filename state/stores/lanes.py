@@ -9,6 +9,8 @@ beginning only, as most are, cost nothing. Without room for lanes a search takes
 import numpy as np
 from numba import njit
 
+from state.compiled import allocation_free
+
 NONE = -1
 _FAR = 32
 """Steps down a list after which lanes are taken."""
@@ -17,7 +19,9 @@ _LANES = 5
 _ITEM, _NEXT, _DOWN = 0, 1, 2
 """Columns of ``nodes``; the first node of a lane has no item."""
 _USED, _FREED, _LEFT = 0, 1, 2
-"""Places in ``counts``: nodes ever used; the first of those given back, linked by _NEXT; room, both together."""
+"""Places in ``counts``: nodes ever used; the first of those given back, linked by _NEXT; room, both together. Behind
+them is room for ``_build``.
+"""
 
 
 class Lanes:
@@ -26,7 +30,7 @@ class Lanes:
     def __init__(self) -> None:
         self.top = np.empty(0, np.int32)
         self.nodes = np.empty((0, 3), np.int32)
-        self.counts = np.array([0, NONE, 0], np.int64)
+        self.counts = np.array([0, NONE, 0, *([0] * (_LANES + 1))], np.int64)
 
     def columns(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """What kernels take as ``lanes``; right until the next ``reserve``."""
@@ -47,33 +51,37 @@ class Lanes:
         """Forget all lanes, after lists were changed without them."""
         if self.counts[_USED]:
             self.top[:] = NONE
-            self.counts[:] = 0, NONE, len(self.nodes)
+            self.counts[: _LEFT + 1] = 0, NONE, len(self.nodes)
 
 
-@njit(cache=True)
+@njit(cache=True, inline="always")
 def last_above(head, following, lanes, list_, order, number):  # type: ignore[no-untyped-def]
     """The last item of a list whose order is above ``number``, or NONE. ``order``: by item, falling along the list."""
     before, at, steps = np.int64(NONE), np.int64(head[list_]), 0
+    while at != NONE and order[at] > number and steps < _FAR:
+        before, at, steps = at, np.int64(following[at]), steps + 1
+    return before if steps < _FAR else last_above_far(before, head, following, lanes, list_, order, number)
+
+
+@allocation_free
+def last_above_far(before, head, following, lanes, list_, order, number):  # type: ignore[no-untyped-def]
+    """As ``last_above``; it is the item ``before`` or one behind it."""
+    if lanes[0][list_] == NONE:
+        _build(lanes, list_, before, head, following)
+    near = _near(lanes, list_, order, number)
+    if near != NONE and order[near] < order[before]:
+        before = near
+    at = np.int64(following[before])
     while at != NONE and order[at] > number:
-        steps += 1
-        if steps == _FAR:
-            if lanes[0][list_] == NONE:
-                _build(lanes, list_, at, head, following)
-            near = _near(lanes, list_, order, number)
-            if near != NONE and order[near] < order[at]:
-                at = near
         before, at = at, np.int64(following[at])
     return before
 
 
-@njit(cache=True)
+@allocation_free
 def enter(lanes, list_, order, item):  # type: ignore[no-untyped-def]
-    """An item has come into a list."""
+    """An item has come into a list that has lanes."""
     top, nodes, counts = lanes
-    node = top[list_]
-    if node == NONE:
-        return
-    height = _height(item)
+    node, height = top[list_], _height(item)
     if height == 0 or counts[_LEFT] < height:
         return
     above, lane = NONE, _LANES
@@ -88,12 +96,12 @@ def enter(lanes, list_, order, item):  # type: ignore[no-untyped-def]
         node, lane = nodes[node, _DOWN], lane - 1
 
 
-@njit(cache=True)
+@allocation_free
 def leave(lanes, list_, order, item):  # type: ignore[no-untyped-def]
-    """An item goes out of a list; its order is still what it was."""
+    """An item goes out of a list that has lanes; its order is still what it was."""
     top, nodes, counts = lanes
     node = top[list_]
-    if node == NONE or _height(item) == 0:
+    if _height(item) == 0:
         return
     while node != NONE:
         node = _skip(nodes, node, order, order[item])
@@ -108,7 +116,7 @@ def leave(lanes, list_, order, item):  # type: ignore[no-untyped-def]
         node = nodes[node, _DOWN]
 
 
-@njit(cache=True)
+@allocation_free
 def _near(lanes, list_, order, number):  # type: ignore[no-untyped-def]
     """An item whose order is above ``number`` and that has few of these behind it, or NONE."""
     top, nodes, _ = lanes
@@ -119,7 +127,7 @@ def _near(lanes, list_, order, number):  # type: ignore[no-untyped-def]
     return NONE if last == NONE else nodes[last, _ITEM]
 
 
-@njit(cache=True)
+@allocation_free
 def _skip(nodes, node, order, number):  # type: ignore[no-untyped-def]
     """The last node of a lane, from ``node`` on, whose order is above ``number``, else ``node``."""
     following = nodes[node, _NEXT]
@@ -128,13 +136,13 @@ def _skip(nodes, node, order, number):  # type: ignore[no-untyped-def]
     return node
 
 
-@njit(cache=True)
+@allocation_free
 def _build(lanes, list_, at, head, following):  # type: ignore[no-untyped-def]
     """Give a list lanes, if there is room."""
     top, nodes, counts = lanes
     if counts[_LEFT] < _LANES:
         return
-    last = np.empty(_LANES + 1, np.int64)
+    last = counts[_LEFT + 1 :]
     for lane in range(1, _LANES + 1):
         last[lane] = _node(lanes, NONE, NONE, last[lane - 1] if lane > 1 else NONE)
     top[list_] = last[_LANES]
@@ -150,7 +158,7 @@ def _build(lanes, list_, at, head, following):  # type: ignore[no-untyped-def]
         item = np.int64(following[item])
 
 
-@njit(cache=True)
+@allocation_free
 def _node(lanes, item, following, below):  # type: ignore[no-untyped-def]
     """A node; there must be room among those never used, or one given back."""
     _, nodes, counts = lanes
@@ -165,7 +173,7 @@ def _node(lanes, item, following, below):  # type: ignore[no-untyped-def]
     return node
 
 
-@njit(cache=True)
+@allocation_free
 def _height(item):  # type: ignore[no-untyped-def]
     """In how many lanes an item stands: its number, mixed, begins with so many times four zero bits."""
     mixed = (np.int64(item) * 2654435761) & 0xFFFFFFFF

@@ -12,6 +12,7 @@ takes from both (``is_late_next``).
 import numpy as np
 from numba import njit
 
+from state.compiled import allocation_free
 from state.stores.lanes import NONE, Lanes, enter, last_above
 
 TIME, REFERENCE, SEQUENCE, PENDING = 0, 1, 2, 3
@@ -96,13 +97,13 @@ class TimedRecords:
         self.lanes.reserve(len(self.blocks), room)
 
 
-@njit(cache=True)
+@allocation_free
 def wider(room):  # type: ignore[no-untyped-def]
     """Room of the block after one of ``room``."""
     return max(2, 2 * room)
 
 
-@njit(cache=True)
+@allocation_free
 def has_room(store, block):  # type: ignore[no-untyped-def]
     """Can one more record be inserted into ``block``?"""
     blocks, pool, counts, _ = store
@@ -111,7 +112,7 @@ def has_room(store, block):  # type: ignore[no-untyped-def]
     return counts[TOP] + wider(blocks[block, ROOM]) <= pool.shape[0]
 
 
-@njit(cache=True)
+@allocation_free
 def first_from(pool, begin, end, time):  # type: ignore[no-untyped-def]
     """First of the rows ``begin`` up to ``end`` of one block whose time is ``time`` or later, else ``end``."""
     while begin < end:
@@ -123,7 +124,7 @@ def first_from(pool, begin, end, time):  # type: ignore[no-untyped-def]
     return begin
 
 
-@njit(cache=True)
+@allocation_free
 def first_late(store, block, time):  # type: ignore[no-untyped-def]
     """Row of the first in the list beside a block whose time is ``time`` or later, or NONE."""
     heads, following, falling, lanes = store[3]
@@ -131,7 +132,7 @@ def first_late(store, block, time):  # type: ignore[no-untyped-def]
     return heads[block] if before == NONE else following[before]
 
 
-@njit(cache=True, inline="always")
+@allocation_free
 def is_late_next(pool, at, end, late):  # type: ignore[no-untyped-def]
     """Does row ``late`` of the list (NONE: it has ended) come before row ``at`` of the block that ends at ``end``?"""
     if late == NONE or at == end:
@@ -141,7 +142,7 @@ def is_late_next(pool, at, end, late):  # type: ignore[no-untyped-def]
     return pool[late, SEQUENCE] < pool[at, SEQUENCE]
 
 
-@njit(cache=True)
+@allocation_free
 def insert(store, block, record, oldest):  # type: ignore[no-untyped-def]
     """Enter ``record`` (time, reference, sequence, pending) behind those of its block that are not later.
 
@@ -166,7 +167,7 @@ def insert(store, block, record, oldest):  # type: ignore[no-untyped-def]
     blocks[block, COUNT] += 1
 
 
-@njit(cache=True)
+@allocation_free
 def _list(store, block, at):  # type: ignore[no-untyped-def]
     """Enter row ``at`` of the pool into the list beside its block."""
     heads, following, falling, lanes = store[3]
@@ -178,10 +179,11 @@ def _list(store, block, at):  # type: ignore[no-untyped-def]
     else:
         following[at] = following[before]
         following[before] = at
-    enter(lanes, block, falling, at)
+    if lanes[0][block] != NONE:
+        enter(lanes, block, falling, at)
 
 
-@njit(cache=True)
+@allocation_free
 def _widen(store, block, oldest):  # type: ignore[no-untyped-def]
     """Make room in a full block: half of it at least."""
     blocks, pool, counts, _ = store
@@ -203,7 +205,7 @@ def _copy(source, row, target, to):  # type: ignore[no-untyped-def]
         target[to, column] = source[row, column]
 
 
-@njit(cache=True)
+@allocation_free
 def enumerate_records(store, oldest, of, rows):  # type: ignore[no-untyped-def]
     """Fill ``of`` and ``rows`` with the block and the pool's row of every record that is not expired; how many."""
     blocks, pool = store[0], store[1]

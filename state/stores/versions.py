@@ -8,8 +8,6 @@ not after ``stream time - history retention`` is never answered again, and no pu
 it leaves the store; a latest one never does.
 """
 
-from typing import Any
-
 import numpy as np
 import pyarrow as pa
 
@@ -56,7 +54,7 @@ class Versions:
         """Largest time of any accepted put; -1 before the first."""
         return self.slots.observed_stream_time_ms
 
-    def columns(self) -> tuple[Any, ...]:
+    def columns(self) -> tuple[np.ndarray | tuple[np.ndarray, ...], ...]:
         """What kernels take as ``versions``; right until the next ``reserve``."""
         s = self.slots
         lanes = self.lanes.columns()

@@ -12,17 +12,20 @@ from jobs.spark import resolve
 VERSION = "4.3.0"
 STREAMS = f"org.apache.kafka:kafka-streams:{VERSION}"
 TEST_UTILS = f"org.apache.kafka:kafka-streams-test-utils:{VERSION}"
+QUICK = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+"""Options of a JVM that runs for seconds."""
 
 
 @contextmanager
-def compiled(*programs: Path, packages: tuple[str, ...] = (STREAMS,)) -> Iterator[list[str]]:
+def compiled(
+    *programs: Path, packages: tuple[str, ...] = (STREAMS,), java_options: tuple[str, ...] = QUICK
+) -> Iterator[list[str]]:
     """Compile Java files; gives the command that runs the first of them. State stores go where the classes are."""
     with tempfile.TemporaryDirectory() as scratch:
         class_path = os.pathsep.join(map(str, [scratch, *resolve(packages)]))
         _said(["javac", "-encoding", "UTF-8", "-nowarn", "-cp", class_path, "-d", scratch, *map(str, programs)])
-        quick = ["-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]  # it runs for seconds
         options = ["-Dfile.encoding=UTF-8", f"-Djava.io.tmpdir={scratch}", "-cp", class_path]
-        yield ["java", *quick, *options, programs[0].stem]
+        yield ["java", *java_options, *options, programs[0].stem]
 
 
 def run_java(program: Path) -> str:

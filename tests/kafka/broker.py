@@ -12,7 +12,7 @@ import subprocess
 import time
 import uuid
 from base64 import urlsafe_b64encode
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,14 +25,17 @@ from jobs.spark import resolve
 KAFKA_VERSION = "4.3.0"
 JARS = (f"org.apache.kafka:kafka_2.13:{KAFKA_VERSION}", "org.slf4j:slf4j-simple:1.7.36")
 START_LIMIT_S = 90.0
+QUICK = ("-Xms128m", "-Xmx384m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto")
+"""Options of a JVM that starts quickly and does little."""
 
 
 @dataclass(frozen=True)
 class Broker:
-    """A broker that answers. ``log`` is what it printed."""
+    """A broker that answers. ``log`` is what it printed, ``pid`` its process."""
 
     bootstrap_servers: str
     log: Path
+    pid: int
 
     def admin(self) -> AdminClient:
         return AdminClient({"bootstrap.servers": self.bootstrap_servers})
@@ -59,22 +62,25 @@ class Broker:
 
 
 @contextlib.contextmanager
-def running_broker(directory: Path) -> Iterator[Broker]:
+def running_broker(directory: Path, java_options: Sequence[str] = QUICK) -> Iterator[Broker]:
     """A fresh broker with everything in ``directory``; killed at the end, whatever happens."""
     classpath = os.pathsep.join(str(jar) for jar in resolve(JARS))
     settings, port = _write_settings(directory)
     log = directory / "broker.log"
     with log.open("wb") as printed:
         subprocess.run(
-            [*_java(classpath), "kafka.tools.StorageTool", "format", "-t", _cluster_id(), "-c", str(settings)],
+            [*_java(classpath, QUICK), "kafka.tools.StorageTool", "format", "-t", _cluster_id(), "-c", str(settings)],
             stdout=printed,
             stderr=printed,
             check=True,
         )
         process = subprocess.Popen(
-            [*_java(classpath), "kafka.Kafka", str(settings)], stdout=printed, stderr=printed, stdin=subprocess.DEVNULL
+            [*_java(classpath, java_options), "kafka.Kafka", str(settings)],
+            stdout=printed,
+            stderr=printed,
+            stdin=subprocess.DEVNULL,
         )
-    broker = Broker(f"127.0.0.1:{port}", log)
+    broker = Broker(f"127.0.0.1:{port}", log, process.pid)
     try:
         _wait_until_it_answers(broker, process)
         yield broker
@@ -83,13 +89,12 @@ def running_broker(directory: Path) -> Iterator[Broker]:
         process.wait()
 
 
-def _java(classpath: str) -> list[str]:
+def _java(classpath: str, options: Sequence[str]) -> list[str]:
     java = (
         shutil.which("java", path=os.path.join(os.environ["JAVA_HOME"], "bin")) if "JAVA_HOME" in os.environ else None
     )
     quiet = ["-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"]
-    small = ["-Xms128m", "-Xmx384m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto"]
-    return [java or "java", *small, *quiet, "-cp", classpath]
+    return [java or "java", *options, *quiet, "-cp", classpath]
 
 
 def _cluster_id() -> str:
