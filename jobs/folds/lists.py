@@ -41,7 +41,7 @@ class ListState(FoldState):
         """None: an aggregate of before there was this list, which takes nothing in until its next value."""
 
     def grow(self, capacity: int) -> None:
-        self.state.extend(([], 0) for _ in range(capacity - len(self.state)))
+        self.state.extend([None] * (capacity - len(self.state)))
 
     def run(self, program: Program, batch: Batch, wanted: Wanted) -> tuple[pa.Array, pa.Array]:
         values, state = self.of.evaluate(batch).to_pylist(), self.state
