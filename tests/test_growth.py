@@ -30,11 +30,11 @@ from jobs.topology import (
     Topology,
     fold,
 )
-from tests.growth_tapes import ColumnDriver, Records, hot, hot_times
+from tests.growth_tapes import STEP_MS, ColumnDriver, Records, hot, hot_times
 
 pytestmark = pytest.mark.slow
 
-FEW, TIMES, BOUND, RUNS = 25_000, 8, 24, 3
+FEW, TIMES, BOUND, RUNS = 10_000, 8, 24, 3
 FOREVER = 10**12
 LONG, STRING = Serde.long(), Serde.string()
 LONGS = Consumed(STRING, LONG)
@@ -58,13 +58,13 @@ def stream(build: Callable[[KStream], None]) -> Case:
     return case
 
 
-def streams(build: Callable[[StreamsBuilder], None]) -> Case:
-    """A topology over the topics a and b, whose times do not meet often."""
+def streams(build: Callable[[StreamsBuilder], None], *, step_ms: int = STEP_MS) -> Case:
+    """A topology over the topics a and b. ``step_ms``: between records of b."""
 
     def case(records: int) -> tuple[Topology, dict[str, Records]]:
         builder = StreamsBuilder()
         build(builder)
-        return builder.build(), {"a": hot(records // 2), "b": hot(records // 2, step_ms=11)}
+        return builder.build(), {"a": hot(records // 2), "b": hot(records // 2, step_ms=step_ms)}
 
     return case
 
@@ -81,17 +81,13 @@ def counted(windows: Any, *, closes: bool = False, suppressed: Suppressed | None
     return stream(build)
 
 
-def early(**limit: Any) -> Case:
-    """Windows that wait in a buffer which is full with a quarter of them."""
-    return lambda records: counted(
-        TUMBLING,
-        suppressed=Suppressed.until_time_limit(
-            FOREVER,
-            buffer=BufferConfig.max_records(records // 4)
-            if "records" in limit
-            else BufferConfig.max_bytes(20 * records),
-        ),
-    )(records)
+def early(limit: Callable[[int], BufferConfig]) -> Case:
+    """Windows that wait in a buffer which is full with a part of them."""
+
+    def case(records: int) -> tuple[Topology, dict[str, Records]]:
+        return counted(TUMBLING, suppressed=Suppressed.until_time_limit(FOREVER, buffer=limit(records)))(records)
+
+    return case
 
 
 def joined_table(grace: str | None = None) -> Case:
@@ -106,7 +102,7 @@ def joined_streams(kind: str, windows: JoinWindows) -> Case:
     def build(builder: StreamsBuilder) -> None:
         getattr(builder.stream("a", LONGS), kind)(builder.stream("b", LONGS), SUM, windows).to("out")
 
-    return streams(build)
+    return streams(build, step_ms=STEP_MS + 1)
 
 
 def joined_tables(**options: Any) -> Case:
@@ -120,9 +116,8 @@ def joined_tables(**options: Any) -> Case:
 def subscribed(records: int) -> tuple[Topology, dict[str, Records]]:
     """Half of all subscribe to one foreign key, whose value changes eight times."""
     builder = StreamsBuilder()
-    one, other = (
-        builder.table(topic, Consumed(STRING, STRING), materialized=Materialized.as_(topic)) for topic in "ab"
-    )
+    texts = Consumed(STRING, STRING)
+    one, other = (builder.table(topic, texts, materialized=Materialized.as_(topic)) for topic in "ab")
     one.join(other, "left", foreign_key="value", returns=STRING).to("out")
     subscribers = pa.array([f"p{number * 7_919 % records}" for number in range(records)])
     changes = Records(hot_times(8), pa.array(["k0"] * 8), pa.array([str(number) for number in range(8)]))
@@ -160,8 +155,8 @@ CASES: dict[str, Case] = {
     "tumbling windows": counted(TUMBLING),
     "hopping windows until they close": counted(HOPPING, suppressed=Suppressed.until_window_closes()),
     "sliding windows": counted(SLIDING),
-    "a buffer of so many records": early(records=True),
-    "a buffer of so many bytes": early(bytes=True),
+    "a buffer of so many records": early(lambda records: BufferConfig.max_records(records // 4)),
+    "a buffer of so many bytes": early(lambda records: BufferConfig.max_bytes(20 * records)),
     "deduplicate": stream(lambda of: of.deduplicate_by_key_value("record_time_ms", FOREVER).to("out")),
     "reorder": stream(lambda of: of.reorder_within(FOREVER).to("out")),
     "a stream and a versioned table": joined_table(),

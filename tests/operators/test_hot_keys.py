@@ -6,11 +6,13 @@ import random
 
 import pytest
 
-from jobs.kernels import versioned
+from jobs.kernels import stream_join, versioned
 from jobs.operators.versioned_store import VersionedView
 from jobs.topology.windows import SessionWindows, SlidingWindows
 from state.keys import Keys
 from state.stores.versions import Versions
+from tests.operators.stream_join_parts import Join
+from tests.operators.test_stream_join_against_model import agrees
 from tests.operators.test_versioned_store import SHAPE as TABLE
 from tests.operators.test_versioned_store import STRING, batch_of, chunk_of, look, pairs, store_of
 from tests.operators.test_windows_against_models import assert_as_the_model
@@ -92,3 +94,18 @@ def test_a_view_that_is_asked_again():
         for _ in range(3):
             assert pairs(view.get(asking, asking.key, asking.time_ms)) == wanted
         view.settle()
+
+
+@pytest.mark.parametrize(("kind", "grace"), [("inner", 20 * LONG), ("outer", 20 * LONG), ("outer", 4 * LONG)])
+@pytest.mark.parametrize("pairs_a_call", [None, 1])
+def test_stream_joins(kind, grace, pairs_a_call, monkeypatch):
+    """Thousands of records of a key on each side, several of a time, also when a call has room for one pair."""
+    if pairs_a_call is not None:
+        rooms = stream_join.rooms
+        monkeypatch.setattr(stream_join, "rooms", lambda pairs, records: rooms(pairs_a_call, records))
+    rng = random.Random(grace)
+    tape = [
+        (rng.choice(["left", "right"]), key, None if key == "b" else step, time // 12 * 12 + 1)
+        for step, (key, _, time) in enumerate(scattered(rng, 4 * LONG, 4))
+    ]
+    agrees(Join(kind, 12, 0, grace), tape, [700, 1_100, 3_500], [3_000])
