@@ -13,7 +13,7 @@ import numpy as np
 
 from jobs.folds.fold import Program
 from jobs.folds.python import PythonState
-from jobs.operators.decisions import Decisions
+from jobs.operators.decisions import Decisions, joined
 from state.records import Batch
 
 _ROWS_MAX = 65_536
@@ -48,8 +48,7 @@ class DecidingAhead:
                 yield decided
                 continue
             stop = min(begin + least, end)
-            for row in range(begin, stop):
-                yield self._alone(batch, row)
+            yield joined([self._alone(batch, row) for row in range(begin, stop)])
             begin = stop
 
     def _alone(self, batch: Batch, row: int) -> Decisions:
