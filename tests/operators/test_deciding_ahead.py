@@ -169,7 +169,7 @@ def test_memory_does_not_grow_with_records(windows, when, monkeypatch):
     assert set(slots[10:]) == {slots[10]}
 
 
-@pytest.mark.parametrize("when", ["never", "at times", "always"])
+@pytest.mark.parametrize("when", ["never", "at times", "often", "always"])
 def test_room_for_results_is_linear_in_the_records(when, monkeypatch):
     """
     The kernel's room must do for all live sessions: it is not made anew for every record.
