@@ -21,10 +21,8 @@ from jobs.topology.topology import Topology
 from state.commit import append_row, create_table, live_files, open_table, read_rows
 from state.errors import ConfigError, LedgerConflict
 from state.ledger import Ledger, LedgerRow
-from state.table_parts import Bases, bases_of, table_parts
+from state.table_parts import Bases, bases_of
 from state.tables import Warehouse, open_filesystem
-
-__all__ = ["BRANCHES_SCHEMA", "Branch", "branches", "drop", "fork", "pinned_versions", "table_parts"]
 
 BRANCHES_SCHEMA = pa.schema(
     [

@@ -17,13 +17,13 @@ import pyarrow.compute as pc
 from jobs.carried_state import carried, forget_rows
 from jobs.code_record import code_record
 from jobs.reading import read_table
-from jobs.stored_rows import newest_rows
 from jobs.table_schemas import state_schema
 from jobs.topology.compatibility import Verdict, Wishes, compare
 from jobs.topology.topology import Topology
 from state.errors import CodeChanged, ConfigError, TaskFailed
 from state.files import DataFile, TaskFile, conformed
 from state.ledger import LedgerRow
+from state.runs import live_rows
 from state.tables import Warehouse
 
 Migration = Callable[[pa.Table], pa.Table]
@@ -143,8 +143,7 @@ def migrated_files(
     found = {}
     for store, rewrite in change.rewrites.items():
         rows = read_table(warehouse, pipeline, f"state/{rewrite.store}", increment=increment - 1)
-        rows = newest_rows(rows, rewrite.row_key)
-        rows = rows.filter(pc.invert(rows["deleted"])).drop_columns(["increment", "deleted"])
+        rows = live_rows(rows, rewrite.row_key).drop_columns(["increment", "deleted"])
         row_key = change.record["stores"][store]["row_key"]
         made = _made(store, rewrite, rows, ["partition", *row_key], state_schema(topology, store))
         found[f"state/{store}"] = _written(warehouse.pipeline(pipeline).state(store), made, increment)

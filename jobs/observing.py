@@ -57,6 +57,9 @@ class ObservedRun(TaskRun):
         """Nor is this."""
         return {}, {}
 
+    def _asks_for_places(self) -> bool:
+        return True
+
     def _take(self, task: Task, chunk: Input, places: Places) -> None:
         self.task, task.observer = task, self
         for begin, end, is_found in _runs(self._find(task, chunk, places)):

@@ -6,20 +6,18 @@ until every partition with records has got past their time, so that a later cut 
 across partitions).
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-
 from jobs.advances import Reached
 from jobs.kernels.queues import NO_MORE
-from jobs.moment_places import doubled, numbered
 from jobs.recorded_time import Recorded, RecordedTimes, recorded_times
 from jobs.tape import Slice, slice_of
 from jobs.topology.copartitions import partitions_of
 from jobs.topology.nodes import RepartitionNode, SourceNode
 from jobs.topology.topology import Topology
+from jobs.unread import Unread, UnreadQueue, by_arrival, by_time
 from state.errors import ConfigError, LandingError
 from state.files import DataFile, read_files
 from state.ledger import Ledger
@@ -126,30 +124,8 @@ class Landed:
         return slice_of(self.path, self.files, int(partition), begin, end)
 
 
-@dataclass(frozen=True)
-class _Unread:
-    """Unread records and recorded times of all topics in order of causes: (place, topic number, partition, offset).
-
-    ``place``: arrival, or time as in jobs/moment_places.py; ``recorded``: number of a recorded time in its partition,
-    -1 for records.
-    """
-
-    place: np.ndarray
-    topic: np.ndarray
-    partition: np.ndarray
-    offset: np.ndarray
-    recorded: np.ndarray
-
-    def __len__(self) -> int:
-        return len(self.offset)
-
-    def where(self, mask: np.ndarray) -> "_Unread":
-        columns = (self.place, self.topic, self.partition, self.offset, self.recorded)
-        return _Unread(*(column[mask] for column in columns))
-
-
 class Planner:
-    """``previous``: content of the last done row, or {}."""
+    """``previous``: content of the last done row, or {}; whoever does an increment sets it anew."""
 
     def __init__(
         self,
@@ -211,12 +187,11 @@ class Planner:
         increment, waiting, taken = self.increment, 0, self.recorded
         if max_records is None and not self._waits():
             everything = {topic: {p: len(self.landed[topic].recorded[p]) for p in ps} for topic, ps in taken.items()}
-            cuts: Iterator[tuple[Cut, Cut, int]] = iter([(end, everything, self._count(end))])
+            cuts: Iterator[tuple[Cut, Cut, int]] = iter([(end, everything, self.unread())])
         else:
             unread = self._unread()
-            is_ready = self._is_ready(unread)
-            waiting = int((~is_ready & (unread.recorded < 0)).sum())
-            cuts = self._cuts(unread.where(is_ready), max_records or max(int(is_ready.sum()), 1))
+            waiting = unread.waiting
+            cuts = self._cuts(unread, max_records or max(unread.ready, 1))
         for cut, recorded, records in cuts:
             if any(cut[topic] != begin[topic] for topic in cut) or recorded != taken:
                 yield Plan(
@@ -232,13 +207,13 @@ class Planner:
             self.recorded, self.recorded, flushes=True,
         )  # fmt: skip
 
-    def _count(self, end: Cut) -> int:
-        """Records up to ``end``; those that only global tables read are none."""
+    def unread(self) -> int:
+        """Landed records that no increment before has read; those that only global tables read are none."""
         return sum(
-            landed.slice(p, self.begin[topic][p], end[topic][p]).count()
+            landed.slice(p, self.begin[topic][p], end).count()
             for topic, landed in self.landed.items()
             if self.topology.readers_of(topic)
-            for p in landed.ends
+            for p, end in landed.ends.items()
         )
 
     def _waits(self) -> bool:
@@ -250,40 +225,25 @@ class Planner:
             for sub in self.topology.sub_topologies
         )
 
-    def _unread(self) -> _Unread:
-        """Rule: a record's place is its arrival, or the largest time of its tape up to it, then topic, partition and
-        offset. A recorded time stands before the record of its offset.
-        """
-        columns = [
-            (*columns[:1], np.full(len(columns[0]), number), np.full(len(columns[0]), int(p)), *columns[1:])
-            for number, (topic, landed) in enumerate(self.landed.items())
-            for p in landed.ends
-            if (columns := self._unread_of(landed, p))
-        ]
-        unread = _Unread(*(np.concatenate(column) for column in zip(*columns, strict=True)))
-        numbers = unread.recorded, unread.recorded < 0
-        return unread.where(np.lexsort((*numbers, unread.offset, unread.partition, unread.topic, unread.place)))
+    def _unread(self) -> Unread:
+        """All that was not read, with what is to wait held back."""
+        queues = [self._unread_of(landed, p) for landed in self.landed.values() for p in landed.ends]
+        unread = Unread(queues)
+        if self._waits():
+            self._hold_back(unread)
+        return unread
 
-    def _unread_of(self, landed: Landed, p: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Place, offset and number as a recorded time (-1: a record) of every unread row of a partition."""
-        rows = landed.slice(p, self.begin[landed.topic][p], landed.ends[p]).times(arrival=self.order == "arrival")
-        taken = self.recorded.get(landed.topic, {}).get(p, 0)
+    def _unread_of(self, landed: Landed, p: str) -> UnreadQueue:
+        begin, taken = self.begin[landed.topic][p], self.recorded.get(landed.topic, {}).get(p, 0)
         recorded = landed.recorded.get(p, ())[taken:]
-        offset = rows["offset"].to_numpy()
-        number, is_moment = numbered(offset, recorded)
-
-        def column(name: str, own: Sequence[int | None]) -> np.ndarray:
-            both = np.concatenate([rows[name].to_numpy(), np.array(own, np.int64)])
-            found: np.ndarray = both[np.where(is_moment, len(rows) + number, number)]
-            return found
-
-        offsets = column("offset", [each.before_offset for each in recorded])
+        offset, time_ms = landed.slice(p, begin, landed.ends[p]).offsets_and(
+            "arrival" if self.order == "arrival" else "timestamp"
+        )
         if self.order == "arrival":
-            place = column("arrival", [landed.arrival(each) for each in recorded])
+            rows = by_arrival(offset, time_ms, recorded, [landed.arrival(each) for each in recorded])
         else:
-            time_ms = column("timestamp", [each.time_ms + 1 for each in recorded])
-            place = np.maximum.accumulate(doubled(time_ms, is_moment, 2 * self._tape_time(landed.topic, p)))
-        return place, offsets, np.where(is_moment, taken + number, -1)
+            rows = by_time(offset, time_ms, recorded, self._tape_time(landed.topic, p))
+        return UnreadQueue(landed.topic, p, rows, begin, taken)
 
     def _tape_time(self, topic: str, partition: str) -> int:
         """Largest time of the topic's partition that an increment before has read."""
@@ -309,12 +269,9 @@ class Planner:
         times = [recorded.time_ms for recorded in self.landed[topic].recorded.get(partition, ())[:taken]]
         return Reached(max(times, default=NO_TIMESTAMP_MS), self._tape_time(topic, partition))
 
-    def tape_times(self, plan: Plan, previous: dict[str, Any]) -> dict[str, dict[str, int]]:
-        """Largest time of every partition of the meeting topics up to the cut, for the done row.
-
-        ``previous``: content of the done row before that one; this planner may be some increments old.
-        """
-        found = {topic: dict(times) for topic, times in previous.get("tape_times", {}).items()}
+    def tape_times(self, plan: Plan) -> dict[str, dict[str, int]]:
+        """Largest time of every partition of the meeting topics up to the cut, for the done row."""
+        found = {topic: dict(times) for topic, times in self.previous.get("tape_times", {}).items()}
         for topic in self._meeting_topics():
             landed = self.landed[topic]
             for p, end in plan.cut_to[topic].items():
@@ -325,26 +282,21 @@ class Planner:
                     found[topic][p] = max(before, int(times.max(initial=before)), *recorded)
         return found
 
-    def _is_ready(self, unread: _Unread) -> np.ndarray:
-        """Which of ``unread`` can be placed for good: those before the time that every queue which they meet has
-        reached.
-        """
-        ready = np.ones(len(unread), np.bool_)
-        if not self._waits():
-            return ready
-        names = list(self.landed)
-        for queues in self._meetings():
-            mine, reached = np.zeros(len(unread), np.bool_), []
-            for topic, p in queues:
-                rows = (unread.topic == names.index(topic)) & (unread.partition == int(p))
-                mine |= rows
-                places = unread.place[rows]
-                last = int(places[-1]) if len(places) else 2 * self._tape_time(topic, p)
-                if last != 2 * NO_TIMESTAMP_MS:
-                    reached.append(last + last % 2)  # nothing comes behind a recorded time at its own place
+    def _hold_back(self, unread: Unread) -> None:
+        """What cannot be placed for good yet: all from the time that the slowest queue which it meets has reached."""
+        for meeting in self._meetings():
+            mine, reached = [], []
+            for number, queue in enumerate(unread.queues):
+                if (queue.topic, queue.partition) in meeting:
+                    mine.append(number)
+                    last = (
+                        int(queue.rows.place[-1]) if len(queue) else 2 * self._tape_time(queue.topic, queue.partition)
+                    )
+                    if last != 2 * NO_TIMESTAMP_MS:
+                        reached.append(last + last % 2)  # nothing comes behind a recorded time at its own place
             if len(reached) > 1:
-                ready &= ~mine | (unread.place < min(reached))
-        return ready
+                for number in mine:
+                    unread.hold_back(number, min(reached))
 
     def _meetings(self) -> list[set[tuple[str, str]]]:
         """Queues (topic, partition) whose records meet, in a task or through a repartition table."""
@@ -366,31 +318,22 @@ class Planner:
             merged = [other for other in merged if not other & group] + [group.union(*touching)]
         return merged
 
-    def _cuts(self, unread: _Unread, max_records: int) -> Iterator[tuple[Cut, Cut, int]]:
+    def _cuts(self, unread: Unread, max_records: int) -> Iterator[tuple[Cut, Cut, int]]:
         """Cuts, how many recorded times are taken with each, and how many records lie between it and the one before."""
-        cut, recorded = self.begin, self.recorded
-        names = list(self.landed)
-        is_record = np.array([bool(self.topology.readers_of(topic)) for topic in names])
-        first = 0
-        while first < len(unread):
-            after = min(first + max_records, len(unread))
-            if self._meeting_topics() and self.order == "time":
-                # records of one time meet in the order of their queues, which a cut must not part
-                after = int(np.searchsorted(unread.place, unread.place[after - 1], "right"))
-            cut, recorded = ({topic: dict(found) for topic, found in each.items()} for each in (cut, recorded))
-            taken = unread.where(np.arange(first, after))
-            records, times = taken.where(taken.recorded < 0), taken.where(taken.recorded >= 0)
-            for row in _last_of_each(records):
-                cut[names[records.topic[row]]][str(records.partition[row])] = int(records.offset[row]) + 1
-            for row in _last_of_each(times):
-                recorded[names[times.topic[row]]][str(times.partition[row])] = int(times.recorded[row]) + 1
-            yield cut, recorded, int(is_record[records.topic].sum())
-            first = after
-
-
-def _last_of_each(unread: _Unread) -> np.ndarray:
-    """The last row of every topic-partition."""
-    tags = unread.topic * (1 << 32) + unread.partition
-    _, places = np.unique(tags[::-1], return_index=True)
-    rows: np.ndarray = len(unread) - 1 - places
-    return rows
+        # records of one time meet in the order of their queues, which a cut must not part
+        with_equal = bool(self._meeting_topics()) and self.order == "time"
+        before, ready = [0] * len(unread.queues), unread.ready
+        while sum(before) < ready:
+            after = unread.first(min(sum(before) + max_records, ready), with_equal=with_equal)
+            cut, recorded = (
+                {topic: dict(found) for topic, found in old.items()} for old in (self.begin, self.recorded)
+            )
+            records = 0
+            for queue, first, last in zip(unread.queues, before, after, strict=True):
+                cut[queue.topic][queue.partition], taken = queue.cut(last)
+                if taken:
+                    recorded[queue.topic][queue.partition] = taken
+                if self.topology.readers_of(queue.topic):
+                    records += queue.records(last) - queue.records(first)
+            yield cut, recorded, records
+            before = after

@@ -19,6 +19,7 @@ from jobs.restatement import (
     now_ms,
     plan_restatement,
     refuse_pending,
+    unfinished,
 )
 from state.commit import open_table
 from state.errors import ConfigError, LedgerError
@@ -108,12 +109,7 @@ def _finish(
 def _refuse_unfinished(pipeline: str, pending: LedgerRow | None) -> None:
     refuse_pending(pipeline, pending)
     if pending is not None:
-        raise LedgerError(
-            f"pipeline {pipeline!r}",
-            "no unfinished increment",
-            f"increment {pending.increment}, planned and not done",
-            f"finish it first: `replay run … --pipeline {pipeline}`",
-        )
+        raise unfinished(pipeline, pending, f"finish it first: `replay run … --pipeline {pipeline}`")
 
 
 def _refuse_behind(branch: Branch, parent: Mapping[str, Any], cut: Mapping[str, Any]) -> None:

@@ -14,10 +14,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from jobs.operators import StatefulOperator
-from jobs.stored_rows import newest_rows
 from state.errors import ConfigError, LedgerError
 from state.files import DataFile, open_table, read_rows
 from state.ledger import DONE, Ledger, LedgerRow
+from state.runs import live_rows
 from state.table_parts import table_files, table_names, table_parts
 from state.tables import Warehouse
 
@@ -64,8 +64,7 @@ def read_state(warehouse: Warehouse, pipeline: str, store: str, *, increment: in
     """
     tasks = done_row(warehouse, pipeline, increment).content.get("tasks", {}).values()
     row_key = next((task["row_keys"][store] for task in tasks if store in task["row_keys"]), StatefulOperator.row_key)
-    rows = newest_rows(read_table(warehouse, pipeline, f"state/{store}", increment=increment), row_key)
-    return rows.filter(pc.invert(rows["deleted"]))
+    return live_rows(read_table(warehouse, pipeline, f"state/{store}", increment=increment), row_key)
 
 
 def read_table(

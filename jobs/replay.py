@@ -22,6 +22,7 @@ from jobs.increment_report import (
 )
 from jobs.kernels.queues import NO_MORE
 from jobs.planner import Landed, Plan, Planner
+from jobs.progress import Meter, OnProgress
 from jobs.restatement import now_ms, refuse_pending
 from jobs.runner import Runner, TaskDescription, TaskReport, exchange_folder
 from jobs.table_schemas import table_schema
@@ -33,7 +34,7 @@ from jobs.topology.nodes import SourceNode
 from jobs.topology.topology import SubTopology, Topology
 from state.commit import commit_files
 from state.errors import LedgerError
-from state.files import DataFile, oldest_first
+from state.files import DataFile, OpenTables, oldest_first
 from state.ledger import Ledger, LedgerRow
 from state.run_cache import StateFile
 from state.table_parts import table_files
@@ -58,6 +59,7 @@ def replay(
     flush_at_end: bool = False,
     on_step: OnStep = lambda step: None,
     wanted: Wanted | None = None,
+    progress: OnProgress | None = None,
 ) -> Iterator[IncrementReport]:
     """Run what has landed and was not read yet; yields a report as each increment is committed.
 
@@ -67,11 +69,12 @@ def replay(
     ``flush_at_end``: history is closed. Nothing waits (``idle`` is "proceed"), and one more increment advances every
     task to the end of time, so that all windows close; the pipeline takes no records after that.
     ``wanted``: what to do with the state of changed code (migrations, stores with another name). A migration is an
-    increment that reads no records, before all others. Raises CodeChanged when the topology is another one than that of
+    increment that reads no records, before all others. ``progress``: told how far it is, from within an increment too.
+    Raises CodeChanged when the topology is another one than that of
     the state and cannot go on with it, LedgerError when there are records after a flush, LedgerConflict when another
     runner is quicker.
     """
-    pipeline_run = Pipeline(warehouse, topology, pipeline, runner, order, on_step, wanted)
+    pipeline_run = Pipeline(warehouse, topology, pipeline, runner, order, on_step, wanted, progress)
     left = increments
     for plan in pipeline_run.plans(max_records, idle, flush_at_end):
         if left is not None and left == 0:
@@ -92,10 +95,13 @@ class Pipeline:
         order: str,
         on_step: OnStep,
         wanted: Wanted | None = None,
+        progress: OnProgress | None = None,
     ) -> None:
-        self.warehouse, self.topology, self.name, self.runner, self.order, self.on_step = (
-            warehouse, topology, pipeline, runner, order, on_step,
+        self.warehouse, self.topology, self.name, self.runner, self.order = (
+            warehouse, topology, pipeline, runner, order,
         )  # fmt: skip
+        self.meter = Meter(progress)
+        self.on_step = self.meter.after(on_step)
         self.tables = warehouse.pipeline(pipeline)
         self.ledger = Ledger(self.tables.ledger, warehouse.storage_options)
         last = self.ledger.last_done()
@@ -103,6 +109,7 @@ class Pipeline:
         self.previous: dict[str, Any] = self.code.previous
         self.increment, self.epoch = (0, 0) if last is None else (last.increment, last.epoch)
         self._is_compiled = False
+        self._opened: OpenTables = {}
 
     def plans(self, max_records: int | None, idle: str, flush_at_end: bool) -> Iterator[Plan]:
         """The unfinished increment, then new ones, then the flush."""
@@ -150,6 +157,7 @@ class Pipeline:
         started = time.perf_counter()
         if not plan.is_rerun:
             self.epoch = self.ledger.plan(plan.increment, plan.content(), written_at_ms=now_ms()).epoch
+        self.meter.begin(plan, self.planner, self.topology)
         self.on_step(f"planned {plan.increment}")
         if not self._is_compiled:
             compile_kernels(self.topology)
@@ -165,7 +173,7 @@ class Pipeline:
             versions = self._commit(plan, reports, rewritten)
         committed = time.perf_counter()
         seconds = {"plan": planned - started, "compute": computed - planned, "commit": committed - computed}
-        tape_times = self.planner.tape_times(plan, self.previous)
+        tape_times = self.planner.tape_times(plan)
         content = done_content(
             self.topology, self.code.record, self.previous, plan, reports, versions, tape_times, seconds
         )
@@ -212,7 +220,8 @@ class Pipeline:
                 if (description := self._describe(plan, sub, partition, exchange, state, landed)) is not None
             ]
             if descriptions:
-                stage = self.runner.run(self.topology, descriptions)
+                with self.meter.stage(sub, descriptions, exchange_folder(self.tables, plan.increment)) as tasks:
+                    stage = self.runner.run(self.topology, tasks)
                 exchange.add(sub, stage)
                 reports += stage
         return reports
@@ -309,7 +318,7 @@ class Pipeline:
         found = {}
         for store in self.topology.stores():
             path = self.tables.state(store)
-            files = table_files(self.warehouse, self.name, self.previous, f"state/{store}")
+            files = table_files(self.warehouse, self.name, self.previous, f"state/{store}", self._opened)
             found[store] = [StateFile(file.root or path, file) for file in oldest_first(files)]
         return found
 
@@ -325,21 +334,26 @@ class Pipeline:
         return tables | {f"outputs/{sink.topic}": self.tables.output(sink.topic) for sink in self.topology.sinks()}
 
     def _commit(self, plan: Plan, reports: list[TaskReport], rewritten: dict[str, list[DataFile]]) -> dict[str, int]:
-        """Versions of all tables, those that the topology has no more included."""
+        """Versions of all tables, those that the topology has no more included. One that is there and gets nothing is
+        left alone.
+        """
         versions: dict[str, int] = dict(self.previous.get("versions", {}))
         for table, path in self._tables().items():
-            versions[table] = commit_files(
-                path,
-                table_schema(self.topology, table),
-                rewritten.get(table, [])
-                + [DataFile.from_dict(file) for report in reports for file in report.files.get(table, [])],
-                app_id=f"{self.name}/{table}/{self.epoch}",
-                increment=plan.increment,
-                removed=[DataFile.from_dict(file) for report in reports for file in report.removed.get(table, [])],
-                storage_options=self.warehouse.storage_options,
-                may_grow=True,
-                replaces=table in rewritten,
-            )
+            files = [DataFile.from_dict(file) for report in reports for file in report.files.get(table, [])]
+            removed = [DataFile.from_dict(file) for report in reports for file in report.removed.get(table, [])]
+            if files or removed or table in rewritten or table not in versions:
+                versions[table] = commit_files(
+                    path,
+                    table_schema(self.topology, table),
+                    rewritten.get(table, []) + files,
+                    app_id=f"{self.name}/{table}/{self.epoch}",
+                    increment=plan.increment,
+                    removed=removed,
+                    storage_options=self.warehouse.storage_options,
+                    may_grow=True,
+                    replaces=table in rewritten,
+                    opened=self._opened,
+                )
             self.on_step(f"committed {table} {plan.increment}")
         return versions
 

@@ -125,12 +125,13 @@ def _refuse_unless_given_up(warehouse: Warehouse, pipeline: str, pending: Ledger
     ):  # fmt: skip
         refuse_pending(pipeline, pending)
     if not abandon:
-        raise LedgerError(
-            f"pipeline {pipeline!r}",
-            "no unfinished increment",
-            f"increment {pending.increment}, planned and not done",
-            "run it to its end, or give it up with --abandon",
-        )
+        raise unfinished(pipeline, pending, "run it to its end, or give it up with --abandon")
+
+
+def unfinished(pipeline: str, pending: LedgerRow, next_step: str) -> LedgerError:
+    """A plan is pending where none may be."""
+    got = f"increment {pending.increment}, planned and not done"
+    return LedgerError(f"pipeline {pipeline!r}", "no unfinished increment", got, next_step)
 
 
 def plan_restatement(

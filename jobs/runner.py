@@ -19,7 +19,8 @@ from jobs.arrivals import LANDED, MOMENT_SEQUENCES
 from jobs.stored_rows import global_contents
 from jobs.table_schemas import table_schema
 from jobs.tape import Slice
-from jobs.task import Result, Task, empty_input, with_sends
+from jobs.task import Result, Task, empty_input, wirings, with_sends
+from jobs.task_notes import Notes, NoteWriter
 from jobs.task_queues import PLACE_COLUMNS, Queue
 from jobs.task_state import ImportedStore, TaskState
 from jobs.task_tables import Input
@@ -59,6 +60,8 @@ class TaskDescription:
     globals: dict[str, tuple[Slice, ...]]
     repartitions: dict[str, int]
     before: dict[str, Any]
+    notes: Notes | None = None
+    """Where it tells how far it is; None: it does not."""
 
     @property
     def id(self) -> str:
@@ -166,7 +169,7 @@ class TaskRun:
         self.next_offsets: dict[str, int] = dict(d.before.get("next_offsets", {}))
         self.exchange = exchange_folder(self.tables, d.increment)
         self.sent = 0
-        self.watch = _Stopwatch()
+        self.watch, self.notes = _Stopwatch(), NoteWriter(d.notes, d.id)
 
     def run(self) -> TaskReport:
         d = self.description
@@ -180,8 +183,11 @@ class TaskRun:
                 self._advance(task, chunk, places)
             else:
                 self._take(task, chunk, places)
+                self.notes.take(len(chunk), task.stream_time_ms)
         self._write_repartitions(tape)
-        return self._report(task, tape, *self._write_state())
+        report = self._report(task, tape, *self._write_state())
+        self.notes.end()
+        return report
 
     def _advance(self, task: Task, moment: Moment, places: Places) -> None:
         result, told = task.advance(moment)
@@ -201,7 +207,8 @@ class TaskRun:
     def _resume(self, task: Task, tape: TaskTape) -> None:
         d = self.description
         self.state = TaskState(task, self.topology, d.state, self.tables, self.cache)
-        rows, imported = self.state.load(tape, sum(queue.length for queue in d.queues), d.before, d.imported)
+        self.notes.rows = sum(queue.length for queue in d.queues)
+        rows, imported = self.state.load(tape, self.notes.rows, d.before, d.imported)
         contents = {
             name: global_contents(self.topology.graph.nodes[name].shape, slices, d.order)
             for name, slices in d.globals.items()
@@ -232,7 +239,13 @@ class TaskRun:
                 if isinstance(source, RepartitionNode)
             },
             told={name: dict(times) for name, times in d.before.get("told", {}).items()},
+            is_placed=self._asks_for_places(),
         )
+
+    def _asks_for_places(self) -> bool:
+        """Whether rows go on to other tasks, or carry their arrival."""
+        exports = wirings(self.topology)[self.sub.id].exports
+        return self.description.order == "arrival" or bool(self.sub.repartitions or exports)
 
     # --- out -------------------------------------------------------------------------------------------------
 

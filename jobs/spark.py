@@ -22,6 +22,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 import pyspark
+from py4j.protocol import Py4JError
 from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
 
@@ -78,9 +79,9 @@ def open_spark(
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     try:
         session = builder.getOrCreate()
-    except PySparkRuntimeError as error:
+    except (PySparkRuntimeError, Py4JError) as error:
         raise MachineError(
-            f"Spark at {master}", "a JVM that starts", str(error), "read what the JVM printed above; check the master"
+            f"Spark at {master}", "a session", _reason(error), "read what the JVM printed above; check the master"
         ) from error
     return _checked_session(session)
 
@@ -159,6 +160,12 @@ def _checked_session(session: SparkSession) -> SparkSession:
             "Spark session", f"extension {_DELTA_EXTENSION}", extensions or "none", "stop that session; open ours first"
         )
     return session
+
+
+def _reason(error: Exception) -> str:
+    """What Python says, or, of an error in the JVM, the line with Java's own message."""
+    lines = str(error).splitlines() or [type(error).__name__]
+    return next((line.removeprefix(": ") for line in lines if line.startswith(": ")), lines[0])
 
 
 def _java() -> str | None:

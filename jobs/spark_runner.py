@@ -28,9 +28,7 @@ class SparkRunner:
 
     def run(self, topology: Topology, descriptions: list[TaskDescription]) -> list[TaskReport]:
         """Reports in order of ``descriptions``. Raises what a task raised, as if it had run here."""
-        shares = share_out(
-            [description.size for description in descriptions], self.spark.sparkContext.defaultParallelism
-        )
+        shares = share_out([description.size for description in descriptions], self._slots(len(descriptions)))
         work = cloudpickle.dumps((topology, descriptions, shares, self.cache))
         # spark.range with as many partitions as rows gives every partition one row, so every share a slot of its own.
         numbers = self.spark.range(0, len(shares), 1, len(shares))
@@ -42,6 +40,13 @@ class SparkRunner:
                 raise outcome
             reports.append(TaskReport(**outcome))
         return reports
+
+    def _slots(self, tasks: int) -> int:
+        """Cores here. Of a cluster nobody knows how many there will be (executors come while tasks run), so there every
+        task is one for Spark to place.
+        """
+        context = self.spark.sparkContext
+        return context.defaultParallelism if str(context.master).startswith("local") else tasks
 
 
 def share_out(sizes: list[int], slots: int) -> list[list[int]]:

@@ -20,7 +20,7 @@ from jobs.topology.nodes import FlatMapNode, MapNode, Node, ProcessNode, Reparti
 from jobs.topology.topology import SubTopology
 from state.buffers import only_chunk
 from state.run_cache import RunWriter, StateFile, open_run
-from state.runs import RowForm, Run, every_row, merged, newest, rows_of, run_of, to_merge
+from state.runs import RowForm, Run, every_row, merged, rows_of, run_of, to_merge
 from state.times import NO_TIMESTAMP_MS
 
 Hashes = np.ndarray
@@ -108,13 +108,6 @@ def _keeps_keys(graph: Graph, node: Node) -> bool:
     above = [graph.nodes[name] for name in node.inputs]
     changes = SelectKeyNode | MapNode | FlatMapNode | ProcessNode
     return not any(isinstance(one, changes) or not _keeps_keys(graph, one) for one in above)
-
-
-def newest_rows(rows: pa.Table, row_key: Sequence[str] = StatefulOperator.row_key) -> pa.Table:
-    """The newest row of every key and window (in each partition), or of what else names a row of the store
-    (``row_key``); deleted marks included. Rows stand in order of their increments.
-    """
-    return rows.take(pa.array(newest(rows, row_key)))
 
 
 def global_contents(shape: Shape, slices: Sequence[Slice], order: str) -> pa.Table:

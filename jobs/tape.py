@@ -87,6 +87,13 @@ class Slice:
         nothing = pa.table({name: pa.array([], pa.int64()) for name in columns})
         return pa.concat_tables([nothing, *self._read(columns)]).combine_chunks()
 
+    def offsets_and(self, name: str) -> tuple[np.ndarray, np.ndarray]:
+        """Offsets of all records and an int64 column, in offset order; nothing else of them is ever in memory."""
+        pieces = [(piece["offset"].to_numpy(), piece[name].to_numpy()) for piece in self._read(("offset", name))]
+        nothing = np.zeros(0, np.int64)
+        offset, column = (np.concatenate(column) for column in zip((nothing, nothing), *pieces, strict=True))
+        return offset, column
+
     def first(self) -> tuple[int, int] | None:
         """Offset and timestamp of the first record; None when there is none. Reads no further."""
         piece = next(self._read(("offset", "timestamp"), 1), None)

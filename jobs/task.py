@@ -25,6 +25,7 @@ from jobs.verdicts import Counts, Lateness
 from jobs.wiring import Wiring, wire
 from state.keys import Keys
 from state.records import Batch, Chunk, Drops
+from state.runs import key_hashes
 from state.serdes import Serde
 from state.times import NO_TIMESTAMP_MS
 
@@ -360,6 +361,7 @@ def compile_kernels(topology: Topology) -> None:
     records.
     """
     Keys(Serde.string()).intern(pa.array([b"key"]))
+    key_hashes(pa.array([b"key"]))
     for sub_topology in topology.sub_topologies:
         task = Task(topology, sub_topology)
         task.resume({}, {})

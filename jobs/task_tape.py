@@ -27,7 +27,9 @@ from state.errors import LandingError
 
 @dataclass
 class Places:
-    """PLACE_COLUMNS of a chunk's rows; ``send``: which of the rows of one place was handed on first."""
+    """PLACE_COLUMNS of a chunk's rows; ``send``: which of the rows of one place was handed on first. Empty where nobody
+    asks for them.
+    """
 
     columns: dict[str, np.ndarray]
     send: np.ndarray
@@ -62,6 +64,8 @@ class TaskTape:
     """Rows of repartition tables with their offsets, by source: an order written down once, for ever."""
     told: dict[str, dict[str, int]] = field(default_factory=dict)
     """By source that other tasks write, and partition of the task: the time that it passed on last."""
+    is_placed: bool = True
+    """Whether anybody asks for places."""
 
     def __post_init__(self) -> None:
         self._clock = SourceClock(self.queues, self.names, self.order, self.told)
@@ -103,7 +107,7 @@ class TaskTape:
             yield from self._records(slice_.part(slice_.begin, recorded.before_offset), records)
             before_ms, self.tape_time_ms = self.tape_time_ms, max(self.tape_time_ms, recorded.time_ms + 1)
             places = self._landed(np.array([self.tape_time_ms]), np.array([recorded.before_offset]))
-            if self.tape_time_ms > before_ms:
+            if self.is_placed and self.tape_time_ms > before_ms:
                 places.columns["cause_sub"] = np.full(1, BEFORE_ALL, np.int64)
             yield self._clock.move(0, number, np.zeros(0, np.int64), ()), places
             slice_ = slice_.part(recorded.before_offset, slice_.end)
@@ -118,6 +122,8 @@ class TaskTape:
             yield Input(np.zeros(n, np.int16), (table.combine_chunks(),)), places
 
     def _landed(self, times: np.ndarray, offset: np.ndarray) -> Places:
+        if not self.is_placed:
+            return Places({}, np.zeros(0, np.int64))
         n = len(times)
         constant = {
             "cause_sub": self.sub_topology,
@@ -147,8 +153,9 @@ class TaskTape:
             whole = [tables[place] for place in mine]
             wholes.append(pa.concat_tables(whole, promote_options="default").combine_chunks() if whole else None)
         rows = starts[which] + row if len(which) else row
-        places, send = self._places(tables, which, row), self._sends(tables)[starts_of(tables)[which] + row]
-        moment = np.concatenate([moment_numbers(table) for table in tables])[starts_of(tables)[which] + row]
+        at = starts_of(tables)[which] + row
+        places, send = self._places(tables, which, row), self._sends(tables)[at] if self.is_placed else at[:0]
+        moment = np.concatenate([moment_numbers(table) for table in tables])[at]
         for begin, end in parts(moment >= 0, records):
             part = slice(begin, end)
             here = Places({name: column[part] for name, column in places.items()}, send[part])
@@ -156,7 +163,7 @@ class TaskTape:
                 yield self._clock.move(int(which[begin]), int(moment[begin]), which[:begin], tables), here
                 continue
             pieces = tuple(
-                self.empty[number] if whole is None else whole.take(pa.array(rows[part][source[part] == number]))
+                self.empty[number] if whole is None else _rows(whole, rows[part][source[part] == number])
                 for number, whole in enumerate(wholes)
             )
             yield Input(source[part], pieces), here
@@ -272,6 +279,11 @@ class TaskTape:
         n = len(which)
         position = np.arange(self.position, self.position + n)
         self.position += n
+        if not self.is_placed:
+            found = [self._doubled(queue, table) for queue, table in zip(self.queues, tables, strict=True)]
+            last = max([2 * self.tape_time_ms, *(int(each.max()) for each in found if len(each))])
+            self.tape_time_ms = (last + 1) // 2
+            return {}
         places = {name: np.full(n, -1, np.int64) for name in PLACE_COLUMNS}
         landed, doubled_ms = np.zeros(n, np.bool_), np.zeros(n, np.int64)
         for place, (queue, table) in enumerate(zip(self.queues, tables, strict=True)):
@@ -279,13 +291,12 @@ class TaskTape:
             if queue.slice is not None:
                 landed[rows] = True
                 name = "arrival" if self.order == "arrival" else "timestamp"
-                times = integers(table, name, -1)
-                places["cause_time_ms"][rows] = times[row[rows]]
-                doubled_ms[rows] = doubled(times, moment_numbers(table) >= 0, queue.lowest)[row[rows]]
+                places["cause_time_ms"][rows] = integers(table, name, -1)[row[rows]]
             else:
                 for name in PLACE_COLUMNS:
                     places[name][rows] = integers(table, name, -1)[row[rows]]
-                doubled_ms[rows] = 2 * places["cause_time_ms"][rows] - (places["cause_sub"][rows] == BEFORE_ALL)
+            if self.order == "time":
+                doubled_ms[rows] = self._doubled(queue, table)[row[rows]]
         if self.order == "arrival":
             for name in PLACE_COLUMNS[1:]:
                 places[name][landed] = {"cause_number": LANDED}.get(name, 0)
@@ -299,6 +310,19 @@ class TaskTape:
         for name in PLACE_COLUMNS:
             places[name][landed] = own[name][landed]
         return places
+
+    def _doubled(self, queue: Queue, table: pa.Table) -> np.ndarray:
+        """Places by time, twice what they are, of the rows of a queue in its order (jobs/moment_places.py)."""
+        if queue.slice is not None:
+            return doubled(integers(table, "timestamp", -1), moment_numbers(table) >= 0, queue.lowest)
+        found: np.ndarray = 2 * integers(table, "cause_time_ms", -1) - (integers(table, "cause_sub", -1) == BEFORE_ALL)
+        return found
+
+
+def _rows(table: pa.Table, rows: np.ndarray) -> pa.Table:
+    """``rows`` of ``table``; those of one queue lie side by side, and need no copy."""
+    is_run = len(rows) > 0 and bool((np.diff(rows) == 1).all())
+    return table.slice(int(rows[0]), len(rows)) if is_run else table.take(pa.array(rows))
 
 
 def rows_of(tables: list[pa.Table]) -> tuple[np.ndarray, np.ndarray]:

@@ -36,6 +36,7 @@ from orchestration.metadata import (
     unchanged_metadata,
 )
 from orchestration.pipeline import Pipeline
+from orchestration.progress import ProgressLines
 from orchestration.resources import Engine
 from state.errors import BufferFull, CommitLost, LedgerConflict, ReplayError, TaskFailed
 from state.ledger import Ledger
@@ -142,6 +143,7 @@ def _replay_once_a_run(context: dg.AssetExecutionContext, pipeline: Pipeline) ->
             increments=pipeline.increments,
             idle=pipeline.idle,
             on_step=context.log.debug,
+            progress=ProgressLines(context.log.info).show,
         )
         return [_told(context, report) for report in reports]
 

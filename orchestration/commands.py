@@ -5,6 +5,7 @@ same functions as Dagster's steps, so both see one ledger and can take turns.
 """
 
 import sys
+import time
 from argparse import Namespace
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +22,7 @@ from jobs.restatement import in_force
 from jobs.runner import LocalRunner, Runner
 from jobs.store_reading import read_store
 from orchestration.facts import replay_facts
-from orchestration.progress import Progress, unread_records
+from orchestration.progress import progress_on
 from orchestration.text_tables import flat_row, text_table
 from orchestration.time_commands import print_recorded
 from orchestration.topology_commands import wanted_of
@@ -76,27 +77,26 @@ def _print_landed(report: LandingReport) -> None:
 def run(options: Namespace) -> int:
     """Replay what has landed."""
     warehouse, topology = Warehouse(options.warehouse), load_topology(options.topology)
-    to_do, runner = unread_records(warehouse, topology, options.pipeline), _runner(options)
-    progress = Progress(sys.stderr, to_do)
-    reports: list[IncrementReport] = []
+    runner, progress = _runner(options), progress_on(sys.stderr)
+    started = time.monotonic()
     try:
-        for report in replay(
-            warehouse,
-            topology,
-            pipeline=options.pipeline,
-            runner=runner,
-            max_records=options.max_records,
-            increments=options.increments,
-            idle=options.idle,
-            flush_at_end=options.flush_at_end,
-            on_step=progress.on_step,
-            wanted=wanted_of(options),
-        ):
-            progress.on_report(report)
-            reports.append(report)
+        reports = list(
+            replay(
+                warehouse,
+                topology,
+                pipeline=options.pipeline,
+                runner=runner,
+                max_records=options.max_records,
+                increments=options.increments,
+                idle=options.idle,
+                flush_at_end=options.flush_at_end,
+                wanted=wanted_of(options),
+                progress=progress.show,
+            )
+        )
     finally:
         progress.close()
-    _print_run(warehouse, options.pipeline, reports, progress)
+    _print_run(warehouse, options.pipeline, reports, time.monotonic() - started)
     return 0
 
 
@@ -184,13 +184,14 @@ def _hidden(rows: pa.Table) -> list[str]:
     return [name for name in rows.column_names if name in HIDDEN or (name == "headers" and not has_headers)]
 
 
-def _print_run(warehouse: Warehouse, pipeline: str, reports: list[IncrementReport], progress: Progress) -> None:
+def _print_run(warehouse: Warehouse, pipeline: str, reports: list[IncrementReport], seconds: float) -> None:
     if not reports:
         print(f"nothing new to replay for {pipeline}")
         return
     print(text_table([_books_line(report) for report in reports], thousands=True))
     increments = "1 increment" if len(reports) == 1 else f"{len(reports)} increments"
-    print(f"{progress.done:,} records in {increments}, {progress.rate():,.0f} records/s")
+    records = sum(report.books.read for report in reports)
+    print(f"{records:,} records in {increments}, {records / max(seconds, 1e-9):,.0f} records/s")
     waiting = reports[-1].waiting
     if waiting:
         print(f"{waiting:,} landed records wait for partitions that lag behind; --idle proceed replays them now")

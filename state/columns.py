@@ -10,7 +10,7 @@ import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Schema
 
 from state.errors import ConfigError
-from state.files import StorageOptions, open_table
+from state.files import OpenTables, StorageOptions, open_table
 
 
 def has_columns(table: DeltaTable, schema: pa.Schema) -> bool:
@@ -32,8 +32,16 @@ def refuse_other_columns(table: DeltaTable, path: str, schema: pa.Schema) -> Non
         )
 
 
-def grow(table: DeltaTable, path: str, schema: pa.Schema, *, storage_options: StorageOptions = None) -> DeltaTable:
-    """The table with every column and field of ``schema``, added where they were missing.
+def grow(
+    table: DeltaTable,
+    path: str,
+    schema: pa.Schema,
+    *,
+    storage_options: StorageOptions = None,
+    opened: OpenTables | None = None,
+) -> DeltaTable:
+    """The table with every column and field of ``schema``, added where they were missing. ``opened``: as of
+    ``open_table``.
 
     Raises ConfigError when one that it has is of another type; CommitFailedError when somebody else changed it.
     """
@@ -50,7 +58,7 @@ def grow(table: DeltaTable, path: str, schema: pa.Schema, *, storage_options: St
     fields = [field for field in Schema.from_arrow(schema).fields if field.name in missing]
     added = CommitProperties(custom_metadata={"replayColumns": ", ".join(missing)})
     table.alter.add_columns(fields, commit_properties=added)
-    grown = open_table(path, storage_options=storage_options)
+    grown = open_table(path, storage_options=storage_options, opened=opened)
     assert grown is not None, f"{path}: grown, yet not there"
     return grown
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 import pyarrow as pa
-from deltalake import CommitProperties, DeltaTable, Schema, Transaction
+from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, Schema, Transaction
 from deltalake.exceptions import CommitFailedError, DeltaError
 from deltalake.transaction import AddAction, RemoveAction
 from pyarrow import fs
@@ -21,6 +21,7 @@ from state.columns import grow, has_columns, refuse_other_columns
 from state.errors import CommitLost
 from state.files import (
     DataFile,
+    OpenTables,
     StorageOptions,
     live_files,
     open_table,
@@ -55,7 +56,11 @@ PROPERTIES = {
     "delta.checkpointInterval": "10",
     "delta.logRetentionDuration": "interval 3650 days",
     "delta.deletedFileRetentionDuration": "interval 3650 days",
+    "delta.enableExpiredLogCleanup": "false",
 }
+
+# Looking for an expired log lists all of it, which costs more than the commit once there are a thousand.
+_HOOKS = PostCommitHookProperties(create_checkpoint=True, cleanup_expired_logs=False)
 
 
 def commit_files(
@@ -69,6 +74,7 @@ def commit_files(
     storage_options: StorageOptions = None,
     may_grow: bool = False,
     replaces: bool = False,
+    opened: OpenTables | None = None,
 ) -> int:
     """Add ``files`` to the table and take ``removed`` out of it, in one Delta transaction; return a version that holds
     the increment.
@@ -77,12 +83,11 @@ def commit_files(
     that already has ``increment`` is left as it is. ``may_grow``: columns and fields of structs that the table lacks
     are added to it, null in what it holds, by a commit of their own before (state/columns.py); it may have more than
     ``schema``, too. ``replaces``: the files take the place of all there are, and ``schema`` that of the table's.
+    ``opened``: as of ``open_table``.
     Raises CommitLost when it has a later one, was restored since, lost a file, or does not have the increment when read
     back; ConfigError when the table has other columns.
     """
-    table = open_table(path, storage_options=storage_options)
-    if table is None:
-        table = create_table(path, schema, partition_by=["partition"], storage_options=storage_options)
+    table = create_table(path, schema, partition_by=["partition"], storage_options=storage_options, opened=opened)
     if not (may_grow or replaces):
         refuse_other_columns(table, path, schema)
     if _has_increment(table, path, app_id, increment):
@@ -91,9 +96,8 @@ def commit_files(
     mark = _mark(app_id, increment)
     try:
         if may_grow and not replaces:
-            table = grow(table, path, schema, storage_options=storage_options)
-        mode = "overwrite" if replaces else "append"
-        table.create_write_transaction(actions, mode, schema, ["partition"], commit_properties=mark)
+            table = grow(table, path, schema, storage_options=storage_options, opened=opened)
+        _commit(table, actions, "overwrite" if replaces else "append", schema, ["partition"], mark)
     except CommitFailedError as error:
         return _after_conflict(path, app_id, increment, storage_options, error)
     return _read_back(table, path, app_id, increment)
@@ -116,9 +120,7 @@ def replace_files(
     ``fenced``: the app id of the epoch before, which gets the mark too, so that a runner who is still at work under it
     is refused. Other columns are taken over where no live file stays. Raises as ``commit_files``.
     """
-    table = open_table(path, storage_options=storage_options)
-    if table is None:
-        table = create_table(path, schema, partition_by=["partition"], storage_options=storage_options)
+    table = create_table(path, schema, partition_by=["partition"], storage_options=storage_options)
     if _has_increment(table, path, app_id, increment):
         return table.version()
     wanted, live = {file.path for file in files}, live_files(table)
@@ -133,7 +135,7 @@ def replace_files(
     marks = [Transaction(app_id, increment), Transaction(fenced, increment)]
     mark = CommitProperties(app_transactions=marks, custom_metadata=_metadata(app_id, increment))
     try:
-        table.create_write_transaction(actions, mode, schema, ["partition"], commit_properties=mark)
+        _commit(table, actions, mode, schema, ["partition"], mark)
     except CommitFailedError as error:
         return _after_conflict(path, app_id, increment, storage_options, error)
     version = _read_back(table, path, app_id, increment)
@@ -151,15 +153,22 @@ def write_mark(path: str, app_id: str, increment: int, *, storage_options: Stora
     assert table is not None, f"{path}: no table to mark"
     schema = pa.schema(table.schema().to_arrow())
     partitions = table.metadata().partition_columns
-    table.create_write_transaction([], "append", schema, partitions, commit_properties=_mark(app_id, increment))
+    _commit(table, [], "append", schema, partitions, _mark(app_id, increment))
     _read_back(table, path, app_id, increment)
 
 
 def create_table(
-    path: str, schema: pa.Schema, *, partition_by: Sequence[str] = (), storage_options: StorageOptions = None
+    path: str,
+    schema: pa.Schema,
+    *,
+    partition_by: Sequence[str] = (),
+    storage_options: StorageOptions = None,
+    opened: OpenTables | None = None,
 ) -> DeltaTable:
-    """Create the empty table, or open it when it is there already (two runners may create at once)."""
-    table = open_table(path, storage_options=storage_options)
+    """Create the empty table, or open it when it is there already (two runners may create at once). ``opened``: as of
+    ``open_table``.
+    """
+    table = open_table(path, storage_options=storage_options, opened=opened)
     if table is not None:
         return table
     options = None if storage_options is None else dict(storage_options)
@@ -175,7 +184,9 @@ def create_table(
     except DeltaError:
         if not DeltaTable.is_deltatable(path, storage_options=options):
             raise
-    return DeltaTable(path, storage_options=options)
+    made = open_table(path, storage_options=storage_options, opened=opened)
+    assert made is not None, f"{path}: made, yet not there"
+    return made
 
 
 def append_row(table: DeltaTable, path: str, row: pa.Table, *, app_id: str, increment: int) -> None:
@@ -184,15 +195,26 @@ def append_row(table: DeltaTable, path: str, row: pa.Table, *, app_id: str, incr
     Raises CommitFailedError when somebody else committed under ``app_id`` since then.
     """
     file = write_loose_file(path, row, name=f"{increment:08d}")
-    table.create_write_transaction(
-        _add_actions(path, [file]), "append", row.schema, [], commit_properties=_mark(app_id, increment)
-    )
+    _commit(table, _add_actions(path, [file]), "append", row.schema, [], _mark(app_id, increment))
 
 
 def transaction_version(path: str, app_id: str, *, storage_options: StorageOptions = None) -> int | None:
     """The last increment committed under ``app_id``; None when there is none, or no table."""
     table = open_table(path, storage_options=storage_options)
     return None if table is None else table.transaction_version(app_id)
+
+
+def _commit(
+    table: DeltaTable,
+    actions: list[AddAction | RemoveAction],
+    mode: Literal["append", "overwrite"],
+    schema: pa.Schema,
+    partition_by: list[str],
+    mark: CommitProperties,
+) -> None:
+    table.create_write_transaction(
+        actions, mode, schema, partition_by, commit_properties=mark, post_commithook_properties=_HOOKS
+    )
 
 
 def _mark(app_id: str, increment: int) -> CommitProperties:

@@ -181,14 +181,25 @@ def table_version(path: str, *, storage_options: StorageOptions = None) -> int |
     return None if table is None else table.version()
 
 
-def open_table(path: str, *, version: int | None = None, storage_options: StorageOptions = None) -> DeltaTable | None:
+OpenTables = dict[str, DeltaTable]
+"""Tables that one run opens time and again, by path. To bring one up to date costs a quarter of opening it."""
+
+
+def open_table(
+    path: str,
+    *,
+    version: int | None = None,
+    storage_options: StorageOptions = None,
+    opened: OpenTables | None = None,
+) -> DeltaTable | None:
     """The table at ``version`` (None: newest). None when there is no table and no version was named.
 
-    Raises ConfigError when a version was named that is not there.
+    ``opened``: what is there is brought up to date, what is not is put there. Raises ConfigError when a version was
+    named that is not there.
     """
     options = None if storage_options is None else dict(storage_options)
     try:
-        table = DeltaTable(path, storage_options=options)
+        table = _newest(path, options, {} if opened is None else opened)
     except TableNotFoundError:
         if version is None:
             return None
@@ -204,18 +215,31 @@ def open_table(path: str, *, version: int | None = None, storage_options: Storag
     return DeltaTable(path, version=version, storage_options=options)
 
 
+def _newest(path: str, options: dict[str, str] | None, opened: OpenTables) -> DeltaTable:
+    if path in opened:
+        opened[path].update_incremental()
+    else:
+        opened[path] = DeltaTable(path, storage_options=options)
+    return opened[path]
+
+
 Within = tuple[str, int, int]
 """A column of BOUNDED and the values, both included, among which a file must have one."""
 
 
 def read_files(
-    path: str, *, version: int | None = None, within: Within | None = None, storage_options: StorageOptions = None
+    path: str,
+    *,
+    version: int | None = None,
+    within: Within | None = None,
+    storage_options: StorageOptions = None,
+    opened: OpenTables | None = None,
 ) -> list[DataFile]:
     """Live files of the table at ``version`` (None: newest), in order of (partition, first offset, path).
 
     [] when there is no table and no version was named; ConfigError when a version was named that is not there.
     """
-    table = open_table(path, version=version, storage_options=storage_options)
+    table = open_table(path, version=version, storage_options=storage_options, opened=opened)
     return [] if table is None else live_files(table, within)
 
 

@@ -18,7 +18,7 @@ from deltalake.exceptions import CommitFailedError
 
 from state.commit import append_row, create_table, live_files, open_table, read_rows, transaction_version, write_mark
 from state.errors import LedgerConflict, LedgerError, LedgerGap
-from state.files import StorageOptions, highest
+from state.files import OpenTables, StorageOptions, highest
 from state.tables import LEDGER_SCHEMA
 
 PLANNED, DONE = "planned", "done"
@@ -44,6 +44,7 @@ class Ledger:
     def __init__(self, path: str, storage_options: StorageOptions = None) -> None:
         self.path = path
         self.storage_options = storage_options
+        self._opened: OpenTables = {}
 
     def rows(self) -> list[LedgerRow]:
         """Every row, by increment, planned before done; [] when there is no table."""
@@ -76,7 +77,7 @@ class Ledger:
         Raises LedgerConflict when another runner planned it first; LedgerGap when it is not the next one, or the one
         before it is not done.
         """
-        table = create_table(self.path, LEDGER_SCHEMA, storage_options=self.storage_options)
+        table = self._open_or_create()
         newest = self._read_newest(table)
         if any(row.increment >= increment for row in newest):
             raise self._conflict(increment, PLANNED)
@@ -102,7 +103,7 @@ class Ledger:
         It may leave numbers out, goes on after a RESTORE of the ledger, and gives up a plan that is pending: that one
         can never be done. Raises LedgerConflict when its number is taken.
         """
-        table = create_table(self.path, LEDGER_SCHEMA, storage_options=self.storage_options)
+        table = self._open_or_create()
         if any(row.increment >= increment for row in self._read_newest(table)):
             raise self._conflict(increment, PLANNED)
         return self._append(table, LedgerRow(increment, epoch, PLANNED, content, written_at_ms))
@@ -112,7 +113,7 @@ class Ledger:
 
         Raises LedgerConflict when the ledger has rows.
         """
-        table = create_table(self.path, LEDGER_SCHEMA, storage_options=self.storage_options)
+        table = self._open_or_create()
         if self._read_newest(table):
             raise LedgerConflict(self.path, "an empty ledger", "one with rows", "choose another name for the branch")
         return self._append(table, LedgerRow(increment, epoch, DONE, content, written_at_ms))
@@ -124,7 +125,7 @@ class Ledger:
 
         Raises LedgerConflict when another runner did it first; LedgerGap when it was never planned.
         """
-        table = create_table(self.path, LEDGER_SCHEMA, storage_options=self.storage_options)
+        table = self._open_or_create()
         newest = self._read_newest(table)
         last, pending = _last(newest, DONE), _pending(newest)
         if last is not None and last.increment >= increment:
@@ -167,7 +168,10 @@ class Ledger:
             )
 
     def _open(self) -> DeltaTable | None:
-        return open_table(self.path, storage_options=self.storage_options)
+        return open_table(self.path, storage_options=self.storage_options, opened=self._opened)
+
+    def _open_or_create(self) -> DeltaTable:
+        return create_table(self.path, LEDGER_SCHEMA, storage_options=self.storage_options, opened=self._opened)
 
     def _newest(self) -> list[LedgerRow]:
         table = self._open()

@@ -144,7 +144,7 @@ class Batch:
         """Place in ``chunk.context_topics`` (-1: none) and offset (NO_OFFSET: none) of every record's context."""
         source, offset = chunk.context_source[self.cause], chunk.context_offset[self.cause]
         if self.context is None:
-            return np.where(offset == NO_OFFSET, -1, source), offset
+            return np.where(offset == NO_OFFSET, -1, source) if chunk.lacks_offsets else source, offset
         is_own = self.context[1] == OF_CAUSE
         source, offset = np.where(is_own, source, self.context[0]), np.where(is_own, offset, self.context[1])
         return np.where(offset == NO_OFFSET, -1, source), offset
@@ -210,6 +210,11 @@ class Chunk:
     failure: TaskFailed | None = None
     is_record: np.ndarray = field(default_factory=lambda: np.zeros(0, np.bool_))
     """Which rows are records of the task's topics, and not imported from elsewhere."""
+    lacks_offsets: bool = field(init=False)
+    """Whether any record is from no topic."""
+
+    def __post_init__(self) -> None:
+        self.lacks_offsets = bool((self.context_offset == NO_OFFSET).any())
 
     def fail(self, error: TaskFailed) -> None:
         """A record ended the run; of several such records the first counts. The task raises it when the chunk is

@@ -149,9 +149,14 @@ def rows_of(runs: Sequence[Run], form: RowForm, hashes: np.ndarray) -> pa.Table:
 
 
 def _live(pieces: list[pa.Table], form: RowForm) -> pa.Table:
-    rows = pa.concat_tables(pieces) if pieces else form.schema.empty_table()
-    if len(pieces) > 1:
-        rows = rows.take(pa.array(newest(rows, form.row_key)))
+    if len(pieces) == 1:
+        return pieces[0].filter(pc.invert(pieces[0]["deleted"]))
+    return live_rows(pa.concat_tables(pieces) if pieces else form.schema.empty_table(), form.row_key)
+
+
+def live_rows(rows: pa.Table, row_key: Sequence[str]) -> pa.Table:
+    """The last of ``rows`` with each row key (in each partition) that is not deleted. They stand oldest first."""
+    rows = rows.take(pa.array(newest(rows, row_key)))
     return rows.filter(pc.invert(rows["deleted"]))
 
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from pyarrow import fs
 
-from state.files import DataFile, read_files
+from state.files import DataFile, OpenTables, read_files
 from state.tables import Warehouse, open_filesystem
 
 Bases = dict[str, list[list[Any]]]
@@ -35,11 +35,15 @@ def table_parts(warehouse: Warehouse, pipeline: str, content: Mapping[str, Any],
     return [TablePart(warehouse.pipeline(name).table(table), int(version)) for name, version in named]
 
 
-def table_files(warehouse: Warehouse, pipeline: str, content: Mapping[str, Any], table: str) -> list[DataFile]:
-    """Files of ``table`` as of a done row, those of bases first; each of a base names its table's folder (``root``)."""
+def table_files(
+    warehouse: Warehouse, pipeline: str, content: Mapping[str, Any], table: str, opened: OpenTables | None = None
+) -> list[DataFile]:
+    """Files of ``table`` as of a done row, those of bases first; each of a base names its table's folder (``root``).
+    ``opened``: as of ``open_table``.
+    """
     own, found = warehouse.pipeline(pipeline).table(table), []
     for path, version in table_parts(warehouse, pipeline, content, table):
-        files = read_files(path, version=version, storage_options=warehouse.storage_options)
+        files = read_files(path, version=version, storage_options=warehouse.storage_options, opened=opened)
         found += files if path == own else [replace(file, root=path) for file in files]
     return found
 

@@ -73,6 +73,7 @@ def test_nothing_goes_by_default_but_what_was_never_committed(warehouse):
         litter(warehouse, "p/state/counts-store/partition=1/00000007-0_1-dead.parquet"),
         litter(warehouse, "p/ledger/00000003-dead.parquet"),
         litter(warehouse, "p/_exchange/00000005/x-0.parquet"),
+        litter(warehouse, "p/_exchange/00000005/progress-dead/0_1.json"),
         litter(warehouse, "landed/clicks/partition=0/00000001-dead.parquet"),
         litter(warehouse, "landing/clicks/ledger/00000001-dead.parquet"),
         litter(warehouse, "p/dropped/_delta_log/_commit_dead.json.tmp", days_old=2),

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 import pyarrow as pa
 import pyspark
 import pytest
+from py4j.protocol import Py4JError
 
 from jobs.spark import JAVA_LOWEST, PACKAGES, PROVIDED_BY_SPARK, check_java, open_spark, resolve
 from state.commit import transaction_version
@@ -117,6 +118,26 @@ def test_spark_writes_delta_that_the_driver_reads_without_spark(spark, tmp_path)
     spark.range(3).write.format("delta").option("txnAppId", "test").option("txnVersion", 1).save(path)
 
     assert transaction_version(path, "test") == 1
+
+
+def test_a_cluster_that_does_not_take_us_is_told_in_javas_own_words(monkeypatch):
+    said = "An error occurred while calling None.x.\n: java.lang.IllegalStateException: Spark context stopped\n\tat x"
+
+    def refuse(builder):
+        raise Py4JError(said)
+
+    monkeypatch.setattr("jobs.spark.SparkSession.getActiveSession", lambda: None)
+    monkeypatch.setattr("jobs.spark.check_java", lambda: 21)
+    monkeypatch.setattr("jobs.spark.resolve", lambda coordinates, provided: [])
+    monkeypatch.setattr("jobs.spark.SparkSession.Builder.getOrCreate", refuse)
+
+    with pytest.raises(MachineError) as raised:
+        open_spark("spark://127.0.0.1:1")
+
+    assert str(raised.value) == (
+        "Spark at spark://127.0.0.1:1: expected a session, got java.lang.IllegalStateException: Spark context stopped; "
+        "read what the JVM printed above; check the master"
+    )
 
 
 def test_a_session_without_delta_is_refused_with_the_next_step(monkeypatch):

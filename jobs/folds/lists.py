@@ -2,7 +2,8 @@
 
 Rule: lists grow at their end, in order of processing, nulls included; of merged sessions the one that ends first comes
 first. What is forwarded is a copy, so an update costs the length of its list; below a suppress only final lists are
-copied.
+copied. Several aggregates may be beginnings of one list in memory, so that a session which goes on as another one is
+not copied; only one of them can make it longer.
 """
 
 from dataclasses import dataclass
@@ -31,16 +32,16 @@ class ListFold(Fold):
 
 
 class ListState(FoldState):
-    """A Python list a slot."""
+    """(list, how many of its values count) a slot."""
 
     def __init__(self, of: Expression) -> None:
         self.of = of
         self.saved_type = pa.list_(of.result.arrow_type)
-        self.state: list[list[Any] | None] = []
+        self.state: list[_Values | None] = []
         """None: an aggregate of before there was this list, which takes nothing in until its next value."""
 
     def grow(self, capacity: int) -> None:
-        self.state.extend([] for _ in range(capacity - len(self.state)))
+        self.state.extend(([], 0) for _ in range(capacity - len(self.state)))
 
     def run(self, program: Program, batch: Batch, wanted: Wanted) -> tuple[pa.Array, pa.Array]:
         values, state = self.of.evaluate(batch).to_pylist(), self.state
@@ -49,15 +50,15 @@ class ListState(FoldState):
         update = 0
         for flags, slot, argument in zip(*(column.tolist() for column in program), strict=True):
             if flags & START:
-                state[slot] = []
+                state[slot] = [], 0
             if flags & COPY:
-                state[slot] = _copy(state[argument])
+                state[slot] = state[argument]
             if flags & OLD and wanted.old[update] >= 0:
                 old[wanted.old[update]] = _copy(state[slot])
             if flags & MERGE and state[argument] is not None:
-                state[slot] = [*(state[slot] or []), *(state[argument] or [])]
+                state[slot] = _merged(state[slot], state[argument])
             if flags & ADD:
-                state[slot] = _grown(state[slot], values[argument])
+                state[slot] = _grown(state[slot], [values[argument]])
             if flags & EMIT:
                 if wanted.new[update] >= 0:
                     new[wanted.new[update]] = _copy(state[slot])
@@ -65,25 +66,37 @@ class ListState(FoldState):
         return pa.array(new, self.saved_type), pa.array(old, self.saved_type)
 
     def save(self, slots: np.ndarray) -> pa.Array:
-        return pa.array([self.state[slot] for slot in slots.tolist()], self.saved_type)
+        return pa.array([_copy(self.state[slot]) for slot in slots.tolist()], self.saved_type)
 
     def load(self, slots: np.ndarray, saved: pa.Array) -> None:
         for slot, values in zip(slots.tolist(), saved.to_pylist(), strict=True):
-            self.state[slot] = values
+            self.state[slot] = None if values is None else (values, len(values))
 
     def result(self, saved: pa.Array) -> pa.Array:
         return saved
 
 
-def _copy(values: list[Any] | None) -> list[Any] | None:
-    return None if values is None else values.copy()
+_Values = tuple[list[Any], int]
 
 
-def _grown(values: list[Any] | None, value: Any) -> list[Any]:
-    if values is None:
-        return [value]
-    values.append(value)
-    return values
+def _copy(of: _Values | None) -> list[Any] | None:
+    return None if of is None else of[0][: of[1]]
+
+
+def _merged(one: _Values | None, other: _Values | None) -> _Values | None:
+    """One behind the other."""
+    if one is None or one[1] == 0:
+        return other
+    return one if other is None else _grown(one, other[0][: other[1]])
+
+
+def _grown(of: _Values | None, more: list[Any]) -> _Values:
+    """A longer list; where another aggregate has made it longer already, a new one."""
+    values, length = ([], 0) if of is None else of
+    if len(values) != length:
+        values = values[:length]
+    values.extend(more)
+    return values, len(values)
 
 
 def collect(of: Expressible = "value") -> Fold:

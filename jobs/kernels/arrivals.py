@@ -8,11 +8,12 @@ import numpy as np
 from numba import njit
 
 from jobs.kernels.queues import offer, poll
+from state.compiled import allocation_free
 
 NONE = -1
 
 
-@njit(cache=True)
+@allocation_free
 def _enqueue(record, queue, time, heads, tails, following, head_time, heap, size):  # type: ignore[no-untyped-def]
     q = queue[record]
     following[record] = NONE

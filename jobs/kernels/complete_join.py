@@ -7,14 +7,14 @@ the first result is at the oldest time for which it does. A last one is what fol
 """
 
 import numpy as np
-from numba import njit
 
-from jobs.kernels.versioned import IS_LATEST, NOT_PUT, find, put
+from jobs.kernels.versioned import IS_LATEST, NOT_PUT, find, last_after, put
+from state.compiled import allocation_free
 from state.stores.slots import OBSERVED_MS
 from state.stores.versions import LATEST, TOMBSTONE
 
 
-@njit(cache=True)
+@allocation_free
 def meet_versions(meeting, begin, changes, retentions, stores, journal, results):  # type: ignore[no-untyped-def]
     """Put changes from place ``begin`` of ``meeting`` (which, row) on; (place reached, number of results).
 
@@ -28,7 +28,9 @@ def meet_versions(meeting, begin, changes, retentions, stores, journal, results)
         side, r = which[place], row[place]
         mine, other = (stores[0], stores[1]) if side == 0 else (stores[1], stores[0])
         key, time, reference = changes[side][0][r], changes[side][1][r], changes[side][2][r]
-        if n + 3 + 2 * newer(key, time, other) > results[0].shape[0]:
+        next_own = last_after(key, time, mine)
+        latest_end = LATEST if next_own < 0 else mine[1][next_own]
+        if n + 3 + 2 * begun_between(key, time, latest_end, other) > results[0].shape[0]:
             break
         before, before_time = shown_at(key, time, retentions[side], mine)
         until = put(key, time, reference, retentions[side], mine, journal)
@@ -45,7 +47,7 @@ def meet_versions(meeting, begin, changes, retentions, stores, journal, results)
     return place, n
 
 
-@njit(cache=True)
+@allocation_free
 def add_what_follows(place, key, time, retention, other_retention, mine, other, results, n):  # type: ignore[no-untyped-def]
     """What both tables show at the end of a version."""
     results[0][n], results[1][n], results[6][n], results[7][n] = place, time, False, True
@@ -53,7 +55,7 @@ def add_what_follows(place, key, time, retention, other_retention, mine, other, 
     results[4][n], results[5][n] = shown_at(key, time, other_retention, other)
 
 
-@njit(cache=True)
+@allocation_free
 def shown_at(key, time, retention, versions):  # type: ignore[no-untyped-def]
     """Reference and time of the version as of a time, TOMBSTONE and -1 when there is none."""
     slot = find(key, time, retention, versions)
@@ -62,25 +64,29 @@ def shown_at(key, time, retention, versions):  # type: ignore[no-untyped-def]
     return versions[3][slot], versions[1][slot]
 
 
-@njit(cache=True)
-def newer(key, time, versions):  # type: ignore[no-untyped-def]
-    """How many versions of a key began after ``time``."""
-    _, start, _, _, older, _, _, _, heads = versions
-    count, slot = 0, heads[key]
+@allocation_free
+def begun_between(key, time, until, versions):  # type: ignore[no-untyped-def]
+    """How many versions of a key began after ``time`` and before ``until``, and one more."""
+    start, older, heads = versions[1], versions[4], versions[8]
+    newer = last_after(key, until - 1, versions)
+    count, slot = 1, heads[key] if newer < 0 else older[newer]
     while slot >= 0 and start[slot] > time:
         count += 1
         slot = older[slot]
     return count
 
 
-@njit(cache=True)
+@allocation_free
 def add_results(key, time, until, retention, versions, results, n):  # type: ignore[no-untyped-def]
     """Moments in ``[time, until)`` at which the other table began to show something else; number of results then."""
-    _, start, end, reference, older, _, _, counts, heads = versions
+    _, start, end, reference, older, _, _, counts, heads, _ = versions
     first, shown, shown_time = begin_of(key, time, until, retention, versions)
     results[1][n], results[4][n], results[5][n] = first, shown, shown_time
     n += 1
+    newer = last_after(key, until - 1, versions)  # what begins at the end or later shows nothing here
     bottom, next_start, slot = n, LATEST, heads[key]
+    if newer >= 0:
+        next_start, slot = start[newer], older[newer]
     known = max(first, counts[OBSERVED_MS] - retention)  # what ended before may be gone already
     while slot >= 0 and end[slot] > known:
         if first < end[slot] < min(next_start, until) and start[slot] < end[slot]:
@@ -99,7 +105,7 @@ def add_results(key, time, until, retention, versions, results, n):  # type: ign
     return n
 
 
-@njit(cache=True)
+@allocation_free
 def begin_of(key, time, until, retention, versions):  # type: ignore[no-untyped-def]
     """(time of the first result, reference and time of what the other table shows then)."""
     limit = versions[7][OBSERVED_MS] - retention

@@ -7,8 +7,8 @@ of a key are a list of slots, put in order when they are asked for and not befor
 """
 
 import numpy as np
-from numba import njit
 
+from state.compiled import allocation_free
 from state.key_table import compare_serialized
 from state.stores.slot_index import delete, find, insert
 from state.stores.slots import CHANGED, FREE_TOP, LIVE, LIVE_COUNT, STORED
@@ -23,15 +23,15 @@ NO_SLOT = -1
 _ANSWERS_NULL, _ANSWERS_ALWAYS, _ANSWERS_IF_FOUND = 1, 2, 3
 
 
-@njit(cache=True)
+@allocation_free
 def join(which, rows, subscriptions, changes, store, lists, keys, answers, begin, totals):  # type: ignore[no-untyped-def]
     """Do the rows from ``begin`` on, until ``answers`` have no room for the next.
 
     ``subscriptions``: (foreign key, primary key, instruction, time, has hash, hash a, hash b, partition, refused, right
     found, right time); ``changes``: (foreign key, time, valid, refused). ``store``: the slots' columns with (hash a,
-    hash b, partition) behind; ``lists``: (first slot, length, is in order) by foreign key and (following, previous) by
-    slot; ``keys``: (data, offsets) of the primary keys. ``answers``: (place in ``rows``, primary key, time, valid, has
-    hash, hash a, hash b, partition).
+    hash b, partition) behind; ``lists``: (first slot, length, is in order) by foreign key, (following, previous) by
+    slot, and twice room for as many slots; ``keys``: (data, offsets) of the primary keys. ``answers``: (place in
+    ``rows``, primary key, time, valid, has hash, hash a, hash b, partition).
     """
     c_key, c_time, c_valid, c_refused = changes
     lengths, n, room = lists[1], 0, answers[0].shape[0]
@@ -54,7 +54,7 @@ def join(which, rows, subscriptions, changes, store, lists, keys, answers, begin
     totals[WRITTEN], totals[NEXT], totals[NEEDED] = n, which.shape[0], 0
 
 
-@njit(cache=True)
+@allocation_free
 def _subscribe(row, at, subscriptions, store, lists, answers, n):  # type: ignore[no-untyped-def]
     """Put or remove subscription ``row``, and answer it; the new number of answers."""
     s_key, s_primary, s_instruction, s_time, s_hashed, s_a, s_b, s_partition, _, r_found, r_time = subscriptions
@@ -84,10 +84,10 @@ def _subscribe(row, at, subscriptions, store, lists, answers, n):  # type: ignor
     return n
 
 
-@njit(cache=True)
+@allocation_free
 def _tell(at, key, time, valid, store, lists, keys, answers, n):  # type: ignore[no-untyped-def]
     """Answer every subscription of ``key``; the new number of answers."""
-    firsts, lengths, in_order, following, _ = lists
+    firsts, lengths, in_order, following, _, _, _ = lists
     if lengths[key] == 0:
         return n
     if not in_order[key]:
@@ -102,7 +102,7 @@ def _tell(at, key, time, valid, store, lists, keys, answers, n):  # type: ignore
     return n
 
 
-@njit(cache=True)
+@allocation_free
 def _added(store, lists, key, primary):  # type: ignore[no-untyped-def]
     """A new slot of (key, primary key)."""
     s_key, s_start, s_end, _, s_flags, table, free, counts = store[:8]
@@ -115,9 +115,9 @@ def _added(store, lists, key, primary):  # type: ignore[no-untyped-def]
     return slot
 
 
-@njit(cache=True)
+@allocation_free
 def _link(lists, key, slot):  # type: ignore[no-untyped-def]
-    firsts, lengths, in_order, following, previous = lists
+    firsts, lengths, in_order, following, previous, _, _ = lists
     following[slot], previous[slot] = NO_SLOT, NO_SLOT
     if lengths[key]:
         following[slot] = firsts[key]
@@ -127,17 +127,17 @@ def _link(lists, key, slot):  # type: ignore[no-untyped-def]
     in_order[key] = lengths[key] == 1
 
 
-@njit(cache=True)
+@allocation_free
 def link_all(slots, slot_keys, lists):  # type: ignore[no-untyped-def]
     """Enter ``slots``, just read from the durable table, into the lists of their keys."""
     for slot in slots:
         _link(lists, slot_keys[slot], slot)
 
 
-@njit(cache=True)
+@allocation_free
 def _removed(store, lists, slot):  # type: ignore[no-untyped-def]
     s_key, s_start, s_end, _, s_flags, table, free, counts = store[:8]
-    firsts, lengths, _, following, previous = lists
+    firsts, lengths, _, following, previous, _, _ = lists
     key, before, after = s_key[slot], previous[slot], following[slot]
     if before == NO_SLOT:
         firsts[key] = after
@@ -156,12 +156,11 @@ def _removed(store, lists, slot):  # type: ignore[no-untyped-def]
         counts[FREE_TOP] += 1
 
 
-@njit(cache=True)
+@allocation_free
 def _sort(key, store, lists, keys):  # type: ignore[no-untyped-def]
     """Put the list of ``key`` in order of the serialized primary keys: a merge sort of its slots."""
-    firsts, lengths, in_order, following, previous = lists
+    firsts, lengths, in_order, following, previous, slots, merged = lists
     length, primary = lengths[key], store[1]
-    slots, merged = np.empty(length, np.int32), np.empty(length, np.int32)
     slot = firsts[key]
     for i in range(length):
         slots[i] = slot
@@ -181,7 +180,7 @@ def _sort(key, store, lists, keys):  # type: ignore[no-untyped-def]
     in_order[key] = True
 
 
-@njit(cache=True)
+@allocation_free
 def _merge(slots, merged, bounds, primary, keys):  # type: ignore[no-untyped-def]
     """Merge two runs of ``slots``, [low, middle) and [middle, high). Most lists were in order but for their newest."""
     low, middle, high = bounds

@@ -5,10 +5,11 @@ java.util.PriorityQueue (sift up while the parent is larger, sift down while a c
 """
 
 import numpy as np
-from numba import njit
+
+from state.compiled import allocation_free
 
 
-@njit(cache=True)
+@allocation_free
 def offer(heap, size, queue, head_time):  # type: ignore[no-untyped-def]
     """PriorityQueue.offer of ``queue``, by the time of its head; ``size`` queues are in the heap."""
     at = size
@@ -21,7 +22,7 @@ def offer(heap, size, queue, head_time):  # type: ignore[no-untyped-def]
     heap[at] = queue
 
 
-@njit(cache=True)
+@allocation_free
 def poll(heap, size, head_time):  # type: ignore[no-untyped-def]
     """PriorityQueue.poll: the first queue; the heap then holds ``size - 1``."""
     first = heap[0]
@@ -44,22 +45,35 @@ NO_MORE = np.iinfo(np.int64).max
 """Time of the next record of a queue that has none."""
 
 
-@njit(cache=True)
-def take_in_order(times, begins, ends, beyond, heap, size, which, row):  # type: ignore[no-untyped-def]
+@allocation_free
+def take_in_order(times, begins, ends, beyond, heads, heap, size, which, row):  # type: ignore[no-untyped-def]
     """Take rows ``begins[q]`` up to ``ends[q]`` of every queue q, whose times are ``times[begins[q]:ends[q]]``.
 
-    ``beyond[q]``: time of the queue's next record after these, or NO_MORE. ``heap``: the queues that have a record, in
-    the order of the heap's array, ``size`` of them; written as it stands when the last row was taken. Writes the queue
-    and row of every record taken into ``which`` and ``row``; returns how many queues the heap then holds.
+    ``beyond[q]``: time of the queue's next record after these, or NO_MORE. ``heads``: room for two numbers a queue.
+    ``heap``: the queues that have a record, in the order of the heap's array, ``size`` of them; written as it stands
+    when the last row was taken. Writes the queue and row of every record taken into ``which`` and ``row``; returns how
+    many queues the heap then holds.
     """
-    queues = begins.shape[0]
-    head, head_time = begins.copy(), np.empty(queues, np.int64)
+    head, head_time = heads
     left = 0
-    for q in range(queues):
+    for q in range(begins.shape[0]):
+        head[q] = begins[q]
         head_time[q] = times[head[q]] if head[q] < ends[q] else beyond[q]
         left += ends[q] - begins[q]
     taken, total = 0, left
     while taken < total:
+        q = heap[0]
+        if size == 2 and head[q] < ends[q]:
+            last = run_of(times, head[q], ends[q], head_time[heap[1]])
+            for place in range(head[q], last):
+                which[taken], row[taken] = q, place - begins[q]
+                taken += 1
+            head[q] = last
+            head_time[q] = times[last] if last < ends[q] else beyond[q]
+            if head_time[q] >= head_time[heap[1]]:  # of equal ones the other, which has waited
+                heap[0], heap[1] = heap[1], q
+            size -= head_time[q] == NO_MORE
+            continue
         q = poll(heap, size, head_time)
         size -= 1
         if head[q] >= ends[q]:  # its next record is for a later increment: behind all of this one
@@ -75,6 +89,17 @@ def take_in_order(times, begins, ends, beyond, heap, size, which, row):  # type:
             offer(heap, size, q, head_time)
             size += 1
     return size
+
+
+@allocation_free
+def run_of(times, begin, end, limit):  # type: ignore[no-untyped-def]
+    """Where the rows end that come one after the other from ``begin`` on, since they are before ``limit``; the first is
+    taken in any case.
+    """
+    row = begin + 1
+    while row < end and times[row] < limit:
+        row += 1
+    return row
 
 
 def merge_queues(
@@ -99,5 +124,6 @@ def merge_queues(
     for queue in (*known, *new):
         offer(order, size, queue, head_time)
         size += 1
-    size = take_in_order(flat, ends - lengths, ends, beyond.astype(np.int64), order, size, which, row)
+    heads = np.empty(len(times), np.int64), np.empty(len(times), np.int64)
+    size = take_in_order(flat, ends - lengths, ends, beyond.astype(np.int64), heads, order, size, which, row)
     return which, row, order[:size]

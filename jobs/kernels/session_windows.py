@@ -22,16 +22,17 @@ from jobs.kernels.time_windows import (
     is_expired,
     refuse,
 )
-from jobs.kernels.window_lists import NO_SLOT, link, unlink
+from jobs.kernels.window_lists import NO_SLOT, first_from, link, unlink
+from state.compiled import allocation_free
 from state.stores.slots import FREE_TOP, OBSERVED_MS
 
 UPDATE, TOMBSTONE, FINAL = 0, 1, 2
 """Kinds of update: a session as it is now, one that was merged away, one that closed at the row."""
 
 
-@njit(cache=True)
+@allocation_free
 def aggregate_sessions(  # type: ignore[no-untyped-def]
-    rows, windows, asked, closing, slots, lists, updates, program, refusals, totals
+    rows, windows, asked, closing, slots, lists, found, updates, program, refusals, totals
 ):
     """Decide rows ``begin`` up to ``end_row`` of ``(key, time)`` in order; shapes as in time_windows, with an end in
     updates, and last in refusals.
@@ -39,16 +40,17 @@ def aggregate_sessions(  # type: ignore[no-untyped-def]
     ``windows``: (gap, grace, reach, retention, segment): of a persistent store its length, or 0 for an in-memory store.
     ``asked``: (updates, their old values, final results). ``closing``: (latest end that is closed after each row,
     latest end that was closed before the batch), for final results. An update's kind is UPDATE, TOMBSTONE or FINAL.
-    ``lists``: as in window_lists. Refusals of the store do not keep the update from being forwarded.
+    ``lists``: as in window_lists; visible sessions of a key are apart, so their order by start is the same. ``found``:
+    room for as many slots as there are. Refusals of the store do not keep the update from being forwarded.
     """
     key, time, begin, end_row = rows
     gap, grace, reach, retention, segment = windows
     is_asked, with_old, wants_final = asked
     s_key, s_start, s_end, s_time, s_flags, _, free, counts = slots
-    head, following = lists
+    head, following, lanes = lists
+    top = lanes[0]
     n_updates, n_program, n_refusals, observed = 0, 0, 0, totals[STREAM_TIME]
     tombstone = EMIT | (OLD if with_old else 0)
-    found = np.empty(16, np.int32)
     for row in range(begin, end_row):
         k, t = key[row], time[row]
         if k >= 0:
@@ -57,14 +59,11 @@ def aggregate_sessions(  # type: ignore[no-untyped-def]
         start, end, n_found = t, t, 0
         if k >= 0:
             horizon = max(t - gap, counts[OBSERVED_MS] - reach + 1)
-            slot = head[k]
+            slot = first_from(head, following, lanes, k, s_start, t + gap)
             while slot != NO_SLOT and s_end[slot] >= horizon:
-                if s_start[slot] <= t + gap:
-                    if n_found == found.shape[0]:
-                        found = wider(found)
-                    found[n_found] = slot
-                    n_found += 1
-                    start, end = min(start, s_start[slot]), max(end, s_end[slot])
+                found[n_found] = slot
+                n_found += 1
+                start, end = min(start, s_start[slot]), max(end, s_end[slot])
                 slot = following[slot]
         if k < 0 or end < close:
             refuse_session(refusals, n_refusals, row, CLOSED if k >= 0 else NULL, (start, end), observed, close)
@@ -89,7 +88,7 @@ def aggregate_sessions(  # type: ignore[no-untyped-def]
                 enter(program, n_program, tombstone, slot, -1)
                 show(updates, n_updates, row, k, s_start[slot], s_end[slot], TOMBSTONE, observed)
                 n_program, n_updates = n_program + 1, n_updates + 1
-            unlink(s_key, s_flags, free, counts, head, following, slot)
+            unlink(s_key, s_end, s_flags, free, counts, head, following, top, lanes, slot)
         enter(program, n_program, flags | ADD | (EMIT if is_asked else 0), merged, row)
         n_program += 1
         if is_asked:
@@ -107,7 +106,7 @@ def aggregate_sessions(  # type: ignore[no-untyped-def]
             free[counts[FREE_TOP]] = merged
             counts[FREE_TOP] += 1
             continue
-        link(s_key, s_end, s_flags, counts, head, following, merged)
+        link(s_key, s_end, s_flags, counts, head, following, top, lanes, merged)
         if wants_final:
             overwrite(slots, lists, merged)
     totals[UPDATES], totals[PROGRAM], totals[REFUSALS], totals[STREAM_TIME] = n_updates, n_program, n_refusals, observed
@@ -127,19 +126,11 @@ def show(updates, n, row, k, start, end, kind, stream_time):  # type: ignore[no-
     u_row[n], u_key[n], u_start[n], u_end[n], u_kind[n], u_stream_time[n] = row, k, start, end, kind, stream_time
 
 
-@njit(cache=True)
+@allocation_free
 def refuse_session(refusals, n, row, kind, bounds, stream_time, limit):  # type: ignore[no-untyped-def]
     """Refusal ``n``; what the store alone refuses is none of the record."""
     refuse(refusals[:6], n, row, kind, bounds[0], stream_time, limit, kind != UNSTORED)
     refusals[6][n] = bounds[1]
-
-
-@njit(cache=True)
-def wider(found):  # type: ignore[no-untyped-def]
-    """The array with twice the room."""
-    room = np.empty(2 * found.shape[0], found.dtype)
-    room[: found.shape[0]] = found
-    return room
 
 
 @njit(cache=True, inline="always")
@@ -149,15 +140,15 @@ def has_closed(closing, end, row):  # type: ignore[no-untyped-def]
     return row > 0 and done < end and end <= closed[row - 1]
 
 
-@njit(cache=True)
+@allocation_free
 def overwrite(slots, lists, slot):  # type: ignore[no-untyped-def]
     """Forget a session of the same bounds as ``slot`` which the store has, but shows to no lookup any more."""
     s_key, s_start, s_end, _, s_flags, _, free, counts = slots
-    head, following = lists
+    head, following, lanes = lists
     other = following[slot]
     while other != NO_SLOT and s_end[other] == s_end[slot]:
         if s_start[other] == s_start[slot]:
-            unlink(s_key, s_flags, free, counts, head, following, other)
+            unlink(s_key, s_end, s_flags, free, counts, head, following, lanes[0], lanes, other)
             return
         other = following[other]
 

@@ -12,13 +12,12 @@ forwarded and not stored.
 """
 
 import numpy as np
-from numba import njit
 
 from jobs.kernels.program import ADD, COPY, EMIT, OLD, START
-from jobs.kernels.session_windows import wider
 from jobs.kernels.time_windows import CLOSED, NULL, PROGRAM, REFUSALS, STREAM_TIME, UNSTORED, UPDATES, is_expired
 from jobs.kernels.time_windows import refuse as write_refusal
-from jobs.kernels.window_lists import NO_SLOT, link
+from jobs.kernels.window_lists import NO_SLOT, first_from, link
+from state.compiled import allocation_free
 from state.stores.slots import CHANGED, FREE_TOP, LIVE, OBSERVED_MS
 
 NEXT_ROW = 4
@@ -30,15 +29,15 @@ _OTHERS = 8
 """Room that a record needs beside that of the windows it finds."""
 
 
-@njit(cache=True)
+@allocation_free
 def aggregate_sliding_windows(  # type: ignore[no-untyped-def]
-    rows, windows, kept, asked, slots, lists, store_time, updates, program, refusals, totals
+    rows, windows, kept, asked, slots, lists, found, store_time, updates, program, refusals, totals
 ):
     """Decide rows of ``(key, time, valid, begin, end_row)`` in order, as long as there is room.
 
     ``windows``: (difference, grace). ``store_time``: the store's newest start after each row, filled. ``updates``:
     (row, key, start, time, has old, stream time). ``kept``, ``program``, ``asked``, ``refusals``: as for time windows;
-    ``lists``: as in window_lists.
+    ``lists``: as in window_lists. ``found``: room for as many slots as there are.
     """
     key, time, valid, begin, end_row = rows
     difference, grace = windows
@@ -46,7 +45,6 @@ def aggregate_sliding_windows(  # type: ignore[no-untyped-def]
     observed = totals[STREAM_TIME]
     for place in (UPDATES, PROGRAM, REFUSALS):
         totals[place] = 0
-    found = np.empty(16, np.int32)
     for row in range(begin, end_row):
         totals[NEXT_ROW] = row
         t = time[row]
@@ -56,7 +54,7 @@ def aggregate_sliding_windows(  # type: ignore[no-untyped-def]
             refuse(refusals, totals, row, NULL, -1, observed, -1, True)
             store_time[row] = counts[OBSERVED_MS]
             continue
-        found, n_found, has_right = search(key[row], t, difference, kept[0], slots, lists, found)
+        n_found, has_right = search(key[row], t, difference, kept[0], slots, lists, found)
         if not has_room(n_found + _OTHERS, updates, program, refusals, totals):
             return
         observed = max(observed, t)
@@ -78,7 +76,7 @@ def aggregate_sliding_windows(  # type: ignore[no-untyped-def]
     totals[NEXT_ROW] = end_row
 
 
-@njit(cache=True)
+@allocation_free
 def has_room(needed, updates, program, refusals, totals):  # type: ignore[no-untyped-def]
     """Is there room for what a record with that many windows may cause?"""
     return (
@@ -88,31 +86,29 @@ def has_room(needed, updates, program, refusals, totals):  # type: ignore[no-unt
     )
 
 
-@njit(cache=True)
+@allocation_free
 def search(k, t, difference, hidden, slots, lists, found):  # type: ignore[no-untyped-def]
-    """Visible windows of key ``k`` that have ``t``, by falling start, and the one before them; their number; and
-    whether the window that starts after ``t`` is there.
+    """Write the visible windows of key ``k`` that have ``t``, by falling start, and the one before them, to ``found``;
+    their number, and whether the window that starts after ``t`` is there.
     """
     _, s_start, s_end, _, _, _, _, counts = slots
-    head, following = lists
+    head, following, lanes = lists
     lowest = max(0, t - 2 * difference, counts[OBSERVED_MS] - hidden)
     n_found, has_right = 0, False
-    slot = head[k]
+    slot = first_from(head, following, lanes, k, s_start, t + 1)
     while slot != NO_SLOT and s_start[slot] >= lowest:
         if s_start[slot] == t + 1:
             has_right = True
-        elif s_start[slot] <= t:
-            if n_found == found.shape[0]:
-                found = wider(found)
+        else:
             found[n_found] = slot
             n_found += 1
             if s_end[slot] < t:
                 break
         slot = following[slot]
-    return found, n_found, has_right
+    return n_found, has_right
 
 
-@njit(cache=True)
+@allocation_free
 def take(record, difference, asked, found, has_right, slots, lists, into):  # type: ignore[no-untyped-def]
     """Update and make the windows of a record that is not early (processReverse, createWindows)."""
     _, s_start, s_end, s_time, s_flags, _, _, _ = slots
@@ -146,7 +142,7 @@ def take(record, difference, asked, found, has_right, slots, lists, into):  # ty
         enter_right(record, copied, asked, slots, lists, into)
 
 
-@njit(cache=True)
+@allocation_free
 def take_early(record, difference, asked, found, has_right, slots, lists, into):  # type: ignore[no-untyped-def]
     """Update and make the windows of a record before ``difference`` (processEarly)."""
     _, s_start, _, s_time, _, _, _, _ = slots
@@ -173,7 +169,7 @@ def take_early(record, difference, asked, found, has_right, slots, lists, into):
         update(record, combined, asked, slots, into)
 
 
-@njit(cache=True)
+@allocation_free
 def starts_at(found, start, s_start):  # type: ignore[no-untyped-def]
     """Does one of the windows start there?"""
     for slot in found:
@@ -182,7 +178,7 @@ def starts_at(found, start, s_start):  # type: ignore[no-untyped-def]
     return False
 
 
-@njit(cache=True)
+@allocation_free
 def update(record, slot, asked, slots, into):  # type: ignore[no-untyped-def]
     """Add the record to a window that is there, if it is open."""
     _, s_start, s_end, s_time, s_flags, _, _, _ = slots
@@ -195,7 +191,7 @@ def update(record, slot, asked, slots, into):  # type: ignore[no-untyped-def]
     put(record, slot, ADD | (OLD if asked[1] else 0), row, asked, slots, into)
 
 
-@njit(cache=True)
+@allocation_free
 def make(record, start, difference, base, asked, slots, lists, into):  # type: ignore[no-untyped-def]
     """Make a window of the record, and of what is in ``base``, if it is open; its slot."""
     row, k, t, observed, close, _ = record
@@ -213,7 +209,7 @@ def make(record, start, difference, base, asked, slots, lists, into):  # type: i
     return slot
 
 
-@njit(cache=True)
+@allocation_free
 def copy_right(record, difference, source, has_right, slots, into):  # type: ignore[no-untyped-def]
     """Keep what is in ``source``, before the record is added to it, for the record's right window, if it needs one."""
     _, k, t, _, _, _ = record
@@ -224,7 +220,7 @@ def copy_right(record, difference, source, has_right, slots, into):  # type: ign
     return slot
 
 
-@njit(cache=True)
+@allocation_free
 def enter_right(record, slot, asked, slots, lists, into):  # type: ignore[no-untyped-def]
     """Put the record's right window into the store and forward it."""
     if asked[0]:
@@ -232,14 +228,15 @@ def enter_right(record, slot, asked, slots, lists, into):  # type: ignore[no-unt
     store(record, slot, slots, lists, into)
 
 
-@njit(cache=True)
+@allocation_free
 def store(record, slot, slots, lists, into):  # type: ignore[no-untyped-def]
     """Let a new window be found, unless it is where the store shows none: then its slot is free again."""
     s_key, s_start, s_end, _, s_flags, _, free, counts = slots
     hidden = record[5][0]
     start = s_start[slot]
     if start >= counts[OBSERVED_MS] - hidden:
-        link(s_key, s_end, s_flags, counts, lists[0], lists[1], slot)
+        head, following, lanes = lists
+        link(s_key, s_end, s_flags, counts, head, following, lanes[0], lanes, slot)
         counts[OBSERVED_MS] = max(counts[OBSERVED_MS], start)
         return
     free[counts[FREE_TOP]] = slot
@@ -247,7 +244,7 @@ def store(record, slot, slots, lists, into):  # type: ignore[no-untyped-def]
     book_unstored(record, start, slots, into)
 
 
-@njit(cache=True)
+@allocation_free
 def book_unstored(record, start, slots, into):  # type: ignore[no-untyped-def]
     """The store counts a put where it shows nothing as a drop, if it has forgotten that time."""
     store_time = slots[7][OBSERVED_MS]
@@ -256,7 +253,7 @@ def book_unstored(record, start, slots, into):  # type: ignore[no-untyped-def]
         refuse(into[2], into[3], record[0], UNSTORED, start, store_time, store_time - retention, False)
 
 
-@njit(cache=True)
+@allocation_free
 def claim(k, start, end, time, slots):  # type: ignore[no-untyped-def]
     """Take a free slot for a window, which is not in its key's list yet."""
     s_key, s_start, s_end, s_time, _, _, free, counts = slots
@@ -266,7 +263,7 @@ def claim(k, start, end, time, slots):  # type: ignore[no-untyped-def]
     return slot
 
 
-@njit(cache=True)
+@allocation_free
 def put(record, slot, flags, argument, asked, slots, into):  # type: ignore[no-untyped-def]
     """An entry of the program, and if it is to be forwarded its update."""
     u_row, u_key, u_start, u_time, u_has_old, u_stream_time = into[0]
@@ -280,7 +277,7 @@ def put(record, slot, flags, argument, asked, slots, into):  # type: ignore[no-u
     put_entry(flags, slot, argument, into)
 
 
-@njit(cache=True)
+@allocation_free
 def put_entry(flags, slot, argument, into):  # type: ignore[no-untyped-def]
     """An entry of the program."""
     p_flags, p_slot, p_argument = into[1]
@@ -290,7 +287,7 @@ def put_entry(flags, slot, argument, into):  # type: ignore[no-untyped-def]
     totals[PROGRAM] += 1
 
 
-@njit(cache=True)
+@allocation_free
 def refuse(refusals, totals, row, kind, start, stream_time, limit, is_record):  # type: ignore[no-untyped-def]
     """Book a refusal."""
     write_refusal(refusals, totals[REFUSALS], row, kind, start, stream_time, limit, is_record)

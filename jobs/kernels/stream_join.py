@@ -10,7 +10,6 @@ null key of an outer side goes on alone; a null value moves the time of an in-me
 """
 
 import numpy as np
-from numba import njit
 
 from jobs.kernels.stream_join_unmatched import (
     LONG_MAX,
@@ -22,18 +21,22 @@ from jobs.kernels.stream_join_unmatched import (
     tracked_time,
 )
 from jobs.kernels.time_windows import is_expired
+from state.compiled import allocation_free
 from state.stores import waiting_records as waiting
 from state.stores.timed_records import (
     BEGIN,
     COUNT,
+    LATE,
     OBSERVED_MS,
     PENDING,
     REFERENCE,
     SEQUENCE,
     TIME,
     first_from,
+    first_late,
     has_room,
     insert,
+    is_late_next,
 )
 
 SIDE, ROW_KEY, ROW_TIME, IS_WHOLE, ROW_REFERENCE, ROW_SEQUENCE, RANK = range(7)
@@ -46,7 +49,7 @@ LOOK_BACK, LOOK_AHEAD, WAIT, IS_OUTER, RETENTION, SEGMENT = 0, 2, 4, 6, 8, 9
 then the stores' retention and the length of their segments, 0 in memory.
 """
 
-STREAM_TIME, TRACKED_TIME, ROW, PHASE, AT, HAS_EFFECT, LAST_LEFT, WRITTEN, REFUSED = range(9)
+STREAM_TIME, TRACKED_TIME, ROW, PHASE, AT, HAS_EFFECT, LAST_LEFT, WRITTEN, REFUSED, LATE_AT = range(10)
 """Places in ``totals``: stream time and the time of unmatched records that Kafka tracks, in and out; where a call goes
 on; pairs and refusals written.
 """
@@ -64,7 +67,7 @@ ONLY_TIME = 2
 """In IS_WHOLE: the row is no record and only moves stream time; every closed record that waits then leaves."""
 
 
-@njit(cache=True)
+@allocation_free
 def join_streams(rows, windows, store, unmatched, pairs, refusals, totals):  # type: ignore[no-untyped-def]
     """Take ``rows`` in order, from ``totals[ROW]`` on.
 
@@ -97,7 +100,7 @@ def join_streams(rows, windows, store, unmatched, pairs, refusals, totals):  # t
     return DONE
 
 
-@njit(cache=True)
+@allocation_free
 def write(pairs, totals, key, time, side, own, other):  # type: ignore[no-untyped-def]
     """Write a pair of a record of ``side``; False when there is no room."""
     n = totals[WRITTEN]
@@ -109,7 +112,7 @@ def write(pairs, totals, key, time, side, own, other):  # type: ignore[no-untype
     return True
 
 
-@njit(cache=True)
+@allocation_free
 def refuse(refusals, totals, kind, observed, limit, is_record):  # type: ignore[no-untyped-def]
     """Write a refusal of the row at hand."""
     n = totals[REFUSED]
@@ -118,7 +121,7 @@ def refuse(refusals, totals, kind, observed, limit, is_record):  # type: ignore[
     totals[REFUSED] = n + 1
 
 
-@njit(cache=True)
+@allocation_free
 def pass_by(row, windows, store, pairs, refusals, totals):  # type: ignore[no-untyped-def]
     """A record whose key or value is null."""
     side, key, time, reference = row[SIDE], row[ROW_KEY], row[ROW_TIME], row[ROW_REFERENCE]
@@ -132,7 +135,7 @@ def pass_by(row, windows, store, pairs, refusals, totals):  # type: ignore[no-un
     return True
 
 
-@njit(cache=True)
+@allocation_free
 def advance(store, side, time):  # type: ignore[no-untyped-def]
     """The stream time of one side's store, after it has seen ``time``."""
     counts = store[2]
@@ -140,7 +143,7 @@ def advance(store, side, time):  # type: ignore[no-untyped-def]
     return counts[OBSERVED_MS + side]
 
 
-@njit(cache=True)
+@allocation_free
 def let_leave(row, windows, unmatched, pairs, totals):  # type: ignore[no-untyped-def]
     """Waiting records whose windows are closed leave, if this one is to look."""
     observed = totals[STREAM_TIME]
@@ -169,10 +172,10 @@ def let_leave(row, windows, unmatched, pairs, totals):  # type: ignore[no-untype
     return True
 
 
-@njit(cache=True)
+@allocation_free
 def meet_others(row, windows, store, unmatched, pairs, totals):  # type: ignore[no-untyped-def]
     """The record's pairs; without any and of an outer side: itself alone, now or later."""
-    blocks, pool, counts = store
+    blocks, pool, counts, beside = store
     side, key, time, reference = row[SIDE], row[ROW_KEY], row[ROW_TIME], row[ROW_REFERENCE]
     block = 2 * key + 1 - side
     end, until = blocks[block, BEGIN] + blocks[block, COUNT], max(0, time + windows[LOOK_AHEAD + side])
@@ -180,23 +183,31 @@ def meet_others(row, windows, store, unmatched, pairs, totals):  # type: ignore[
         visible = counts[OBSERVED_MS + 1 - side] - windows[RETENTION] + 1
         oldest = max(0, time - windows[LOOK_BACK + side], visible)
         totals[AT], totals[HAS_EFFECT] = first_from(pool, blocks[block, BEGIN], end, oldest), 0
-    at = totals[AT]
-    while at < end and pool[at, TIME] <= until:
-        if not write(pairs, totals, key, max(time, pool[at, TIME]), side, reference, pool[at, REFERENCE]):
-            totals[AT] = at
+        totals[LATE_AT] = first_late(store, block, oldest) if blocks[block, LATE] != NONE else NONE
+    at, late = totals[AT], totals[LATE_AT]
+    while True:
+        is_late = is_late_next(pool, at, end, late)
+        other = late if is_late else at
+        if (at == end and not is_late) or pool[other, TIME] > until:
+            break
+        if not write(pairs, totals, key, max(time, pool[other, TIME]), side, reference, pool[other, REFERENCE]):
+            totals[AT], totals[LATE_AT] = at, late
             return False
         totals[HAS_EFFECT] = 1
-        slot = pool[at, PENDING]
+        slot = pool[other, PENDING]
         if slot != NONE:
-            pool[at, PENDING] = NONE
-            if unmatched[3][slot, waiting.SEQUENCE] == pool[at, SEQUENCE]:  # else it has left
+            pool[other, PENDING] = NONE
+            if unmatched[3][slot, waiting.SEQUENCE] == pool[other, SEQUENCE]:  # else it has left
                 end_waiting(unmatched, slot)
-        at += 1
+        if is_late:
+            late = beside[1][late]
+        else:
+            at += 1
     totals[AT] = NONE  # from here on: the slot in which this record waits
     if windows[IS_OUTER + side] and not totals[HAS_EFFECT]:
         if until < totals[STREAM_TIME]:
             if not write(pairs, totals, key, time, side, reference, NONE):
-                totals[AT] = at
+                totals[AT], totals[LATE_AT] = at, late
                 return False
         else:
             totals[TRACKED_TIME] = min(totals[TRACKED_TIME], time)
@@ -205,7 +216,7 @@ def meet_others(row, windows, store, unmatched, pairs, totals):  # type: ignore[
     return True
 
 
-@njit(cache=True)
+@allocation_free
 def keep(row, windows, store, refusals, totals):  # type: ignore[no-untyped-def]
     """Store the record, unless it is expired."""
     side, time = row[SIDE], row[ROW_TIME]
@@ -219,7 +230,7 @@ def keep(row, windows, store, refusals, totals):  # type: ignore[no-untyped-def]
 
 def fresh_totals() -> np.ndarray:
     """``totals`` before the first record."""
-    totals = np.zeros(9, np.int64)
+    totals = np.zeros(10, np.int64)
     totals[STREAM_TIME], totals[TRACKED_TIME] = -1, LONG_MAX
     return totals
 

@@ -14,8 +14,9 @@ when it is put: no queue is kept, and what leaves is put in order once a call, b
 import numpy as np
 from numba import njit
 
+from jobs.kernels.suppress_order import room_to_sort, sort_leaving
+from state.compiled import allocation_free
 from state.key_table import hash_bytes
-from state.keys import compare_serialized, compare_serialized_sessions
 from state.stores.slot_index import delete, find, insert, rebuild, replace
 from state.stores.slots import CHANGED, FREE_TOP, LIVE, LIVE_COUNT, STORED
 
@@ -44,19 +45,43 @@ def suppress_strictly(  # type: ignore[no-untyped-def]
     which the entry goes. ``emitted``: (row that evicted, slot, key, start, end, buffer time, time, reference, stream
     time); what a slot held beside ``entries`` is there until the call is over.
     """
-    key, start, end, due, time, valid = rows
-    s_key, s_start, s_end, s_time, s_flags, table, _, counts = slots
-    e_due, e_reference, e_prior, e_leaves, e_bytes, e_prior_bytes, e_prior_hash = entries
-    with_tombstones, with_prior = keeps
-    n, with_bytes = key.shape[0], sizes[0].shape[0] > 0
-    observed = watch(time, totals)
+    s_key, s_start, s_end, _, s_flags, _, _, counts = slots
+    e_due, e_reference, e_prior, e_leaves, e_bytes, _, _ = entries
+    n, with_bytes = rows[0].shape[0], sizes[0].shape[0] > 0
+    observed = watch(rows[4], totals)
     highest = totals[STREAM_TIME]
     puts, goes = np.zeros(n, np.int8), np.zeros(n, np.int64)
     bytes_put, bytes_gone = np.zeros(n if with_bytes else 0, np.int64), np.zeros(n if with_bytes else 0, np.int64)
     count_before, bytes_before = counts[LIVE_COUNT], totals[BYTES]
-    leaving = np.empty(n + count_before, np.int32)
-    n_leaving = schedule(observed, highest - wait, wait, e_due, s_flags, e_leaves, leaving) if count_before else 0
-    guess = 0
+    leaving, at_row = np.empty(n + count_before, np.int32), np.empty(n + count_before, np.int32)
+    limit = highest - wait
+    n_leaving = schedule(observed, limit, wait, count_before, e_due, s_flags, e_leaves, leaving, at_row)
+    left = leaving, at_row, n_leaving
+    n_leaving = put_changes(rows, sizes, wait, keeps, slots, entries, observed, limit, puts, bytes_put, left)
+    leaving, at_row = leaving[:n_leaving], at_row[:n_leaving]
+    for i in range(n_leaving):
+        goes[at_row[i]] += 1
+    if with_bytes:
+        add_bytes(leaving, at_row, e_bytes, bytes_gone)
+    measure(puts, goes, bytes_put, bytes_gone, count_before, bytes_before, limits, totals)
+    told = e_reference[leaving] != NO_VALUE  # tombstones of final results are not
+    order = in_order(leaving[told], at_row[told], n, keys, is_session, s_key, s_start, s_end, e_due)
+    totals[EMITTED] = emit(order, observed, n if totals[FULL_ROW] < 0 else totals[FULL_ROW], slots, entries, emitted)
+    forget(leaving, slots, e_reference, e_prior)
+
+
+@allocation_free
+def put_changes(  # type: ignore[no-untyped-def]
+    rows, sizes, wait, keeps, slots, entries, observed, limit, puts, bytes_put, left
+):
+    """Enter every change, and write to ``left``, (slots, rows, how many), what leaves in this call; how many then."""
+    key, start, end, due, time, valid = rows
+    s_key, s_start, s_end, s_time, s_flags, table, _, _ = slots
+    n = key.shape[0]
+    e_due, e_reference, e_prior, e_leaves, e_bytes, e_prior_bytes, e_prior_hash = entries
+    with_tombstones, with_prior = keeps
+    leaving, at_row, n_leaving = left
+    guess, with_bytes = 0, sizes[0].shape[0] > 0
     for row in range(n):
         if key[row] == ONLY_TIME:
             puts[row] = _NO_PUT
@@ -65,16 +90,15 @@ def suppress_strictly(  # type: ignore[no-untyped-def]
         if slot < 0 or e_leaves[slot] < row:
             slot = enter(slot, key[row], start[row], end[row], slots)
             puts[row] = 1
-            e_due[slot] = due[row]
-            e_prior[slot] = -(row + 2) if with_prior else NO_VALUE
+            e_due[slot], e_prior[slot] = due[row], -(row + 2) if with_prior else NO_VALUE
             if with_bytes:
                 e_bytes[slot] = 0
                 e_prior_bytes[slot], e_prior_hash[slot] = sizes[2][row], sizes[3][row]
             e_leaves[slot] = n
-            if due[row] <= highest - wait:
+            if due[row] <= limit:
                 guess = near_reaching(observed, row, guess, due[row] + wait)
                 e_leaves[slot] = guess
-                leaving[n_leaving] = slot
+                leaving[n_leaving], at_row[n_leaving] = slot, guess
                 n_leaving += 1
         s_time[slot] = time[row]
         e_reference[slot] = -(row + 2) if valid[row] or with_tombstones else NO_VALUE
@@ -83,18 +107,10 @@ def suppress_strictly(  # type: ignore[no-untyped-def]
             size = entry_bytes(sizes, row, e_prior_bytes[slot], e_prior_hash[slot])
             bytes_put[row] = size - e_bytes[slot]
             e_bytes[slot] = size
-    for i in range(n_leaving):
-        goes[e_leaves[leaving[i]]] += 1
-        if with_bytes:
-            bytes_gone[e_leaves[leaving[i]]] += e_bytes[leaving[i]]
-    measure(puts, goes, bytes_put, bytes_gone, count_before, bytes_before, limits, totals)
-    told = leaving[:n_leaving][e_reference[leaving[:n_leaving]] != NO_VALUE]  # tombstones of final results are not
-    order = in_order(told, n, keys, is_session, s_key, s_start, s_end, e_due, e_leaves)
-    totals[EMITTED] = emit(order, observed, n if totals[FULL_ROW] < 0 else totals[FULL_ROW], slots, entries, emitted)
-    forget(leaving[:n_leaving], slots, e_reference, e_prior)
+    return n_leaving
 
 
-@njit(cache=True)
+@allocation_free
 def enter(left, key, start, end, slots):  # type: ignore[no-untyped-def]
     """A slot for a new entry. ``left``: the slot of one that has left, whose place in the index it takes; -1: none."""
     s_key, s_start, s_end, _, s_flags, table, free, counts = slots
@@ -121,21 +137,28 @@ def watch(time, totals):  # type: ignore[no-untyped-def]
     return observed
 
 
-@njit(cache=True)
-def schedule(observed, limit, wait, e_due, s_flags, e_leaves, leaving):  # type: ignore[no-untyped-def]
-    """Say of every entry that was there before at which row it leaves; those that do go to ``leaving``."""
+@allocation_free
+def add_bytes(leaving, at_row, e_bytes, bytes_gone):  # type: ignore[no-untyped-def]
+    """Bytes that leave at each row."""
+    for i in range(leaving.shape[0]):
+        bytes_gone[at_row[i]] += e_bytes[leaving[i]]
+
+
+@allocation_free
+def schedule(observed, limit, wait, count, e_due, s_flags, e_leaves, leaving, at_row):  # type: ignore[no-untyped-def]
+    """Say of every entry of before at which row it leaves; those that do go to ``leaving`` and ``at_row``."""
     n, n_leaving = observed.shape[0], 0
-    for slot in range(s_flags.shape[0]):
+    for slot in range(s_flags.shape[0] if count else 0):
         if s_flags[slot] & LIVE:
             e_leaves[slot] = n
             if n > 0 and e_due[slot] <= limit:
                 e_leaves[slot] = first_reaching(observed, 0, e_due[slot] + wait)
-                leaving[n_leaving] = slot
+                leaving[n_leaving], at_row[n_leaving] = slot, e_leaves[slot]
                 n_leaving += 1
     return n_leaving
 
 
-@njit(cache=True)
+@allocation_free
 def entry_bytes(sizes, row, prior, prior_hash):  # type: ignore[no-untyped-def]
     """What Kafka counts for an entry: an old value that equals the prior one is kept once."""
     fixed, new_bytes, old_bytes, old_hash = sizes[0][row], sizes[1][row], sizes[2][row], sizes[3][row]
@@ -143,7 +166,7 @@ def entry_bytes(sizes, row, prior, prior_hash):  # type: ignore[no-untyped-def]
     return fixed + max(prior, 0) + (0 if same or old_bytes < 0 else old_bytes) + new_bytes
 
 
-@njit(cache=True)
+@allocation_free
 def first_reaching(observed, begin, time):  # type: ignore[no-untyped-def]
     """First row from ``begin`` on at which stream time is at least ``time``, by bisection."""
     end = observed.shape[0]
@@ -156,7 +179,7 @@ def first_reaching(observed, begin, time):  # type: ignore[no-untyped-def]
     return begin
 
 
-@njit(cache=True)
+@allocation_free
 def near_reaching(observed, begin, guess, time):  # type: ignore[no-untyped-def]
     """As first_reaching; starts at ``guess``, since neighbours leave near one another."""
     guess = max(begin, min(guess, observed.shape[0] - 1))
@@ -170,7 +193,7 @@ def near_reaching(observed, begin, guess, time):  # type: ignore[no-untyped-def]
     return first_reaching(observed, begin, time)
 
 
-@njit(cache=True)
+@allocation_free
 def measure(puts, goes, bytes_put, bytes_gone, count, size, limits, totals):  # type: ignore[no-untyped-def]
     """Measure the buffer after every put and every round of evictions; find where it is over a limit after them."""
     totals[FULL_ROW] = -1
@@ -191,7 +214,7 @@ def measure(puts, goes, bytes_put, bytes_gone, count, size, limits, totals):  # 
     totals[BYTES] = size
 
 
-@njit(cache=True)
+@allocation_free
 def note(count, size, totals):  # type: ignore[no-untyped-def]
     """One measurement of the buffer."""
     totals[COUNT_MAX], totals[BYTES_MAX] = max(totals[COUNT_MAX], count), max(totals[BYTES_MAX], size)
@@ -201,91 +224,30 @@ def note(count, size, totals):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True)
-def in_order(results, n, keys, is_session, s_key, s_start, s_end, e_due, e_leaves):  # type: ignore[no-untyped-def]
-    """Slots ``results`` by the row they leave at, then buffer time, then serialized key."""
+def in_order(leaving, at_row, n, keys, is_session, s_key, s_start, s_end, e_due):  # type: ignore[no-untyped-def]
+    """Slots ``leaving`` by the row that they leave at, then buffer time, then serialized key."""
     goes, at = np.zeros(n, np.int64), np.empty(n + 1, np.int64)
-    for i in range(results.shape[0]):
-        goes[e_leaves[results[i]]] += 1
+    for i in range(leaving.shape[0]):
+        goes[at_row[i]] += 1
     at[0] = 0
     for row in range(n):
         at[row + 1] = at[row] + goes[row]
-    order = np.empty(results.shape[0], np.int32)
-    for i in range(results.shape[0]):
-        row = e_leaves[results[i]]
-        order[at[row]] = results[i]
+    order = np.empty(leaving.shape[0], np.int32)
+    for i in range(leaving.shape[0]):
+        row = at_row[i]
+        order[at[row]] = leaving[i]
         at[row] += 1
-    n_results = results.shape[0]
-    group = order, np.empty(n_results, np.int64), np.empty(n_results, np.uint64)
-    spare = np.empty(n_results, np.int32), np.empty(n_results, np.int64), np.empty(n_results, np.uint64)
+    spare = room_to_sort(goes.max() if n else 0)
     first = 0
     for row in range(n):
         last = first + goes[row]
         if last - first > 1:
-            for place in range(first, last):
-                slot = order[place]
-                group[1][place] = e_due[slot]
-                group[2][place] = first_bytes(keys, s_key[slot], s_end[slot] if is_session else s_start[slot])
-            sort_group(group, spare, first, last, keys, is_session, s_key, s_start, s_end, e_due)
+            sort_leaving(order[first:last], spare, keys, is_session, s_key, s_start, s_end, e_due)
         first = last
     return order
 
 
-@njit(cache=True)
-def first_bytes(keys, code, suffix):  # type: ignore[no-untyped-def]
-    """The first eight bytes of ``key || be64(suffix)`` as a number: most orders are decided by them."""
-    data, offsets = keys
-    first, word = offsets[code], np.uint64(0)
-    length = offsets[code + 1] - first
-    for i in range(8):
-        byte = np.int64(data[first + i]) if i < length else (suffix >> (8 * (7 - i + length))) & 0xFF
-        word = (word << np.uint64(8)) | np.uint64(byte)
-    return word
-
-
-@njit(cache=True)
-def sort_group(group, spare, begin, end, keys, is_session, s_key, s_start, s_end, e_due):  # type: ignore[no-untyped-def]
-    """Merge sort, bottom up, of ``group[begin:end]``: (slot, buffer time, first bytes of the serialized key)."""
-    slots, dues, words = group
-    width = 1
-    while width < end - begin:
-        for left in range(begin, end, 2 * width):
-            middle, right = min(left + width, end), min(left + 2 * width, end)
-            a, b = left, middle
-            for place in range(left, right):
-                if a == middle or b == right:
-                    takes_a = a < middle
-                elif dues[a] != dues[b]:
-                    takes_a = dues[a] < dues[b]
-                elif words[a] != words[b]:
-                    takes_a = words[a] < words[b]
-                else:
-                    takes_a = not is_before(slots[b], slots[a], keys, is_session, s_key, s_start, s_end, e_due)
-                taken = a if takes_a else b
-                a, b = a + takes_a, b + (not takes_a)
-                spare[0][place], spare[1][place], spare[2][place] = slots[taken], dues[taken], words[taken]
-        for place in range(begin, end):
-            slots[place], dues[place], words[place] = spare[0][place], spare[1][place], spare[2][place]
-        width *= 2
-
-
-@njit(cache=True)
-def is_before(a, b, keys, is_session, s_key, s_start, s_end, e_due):  # type: ignore[no-untyped-def]
-    """Does slot ``a`` leave before ``b``: by buffer time, then serialized (windowed) key. Keys without a window have
-    start and end 0.
-    """
-    if e_due[a] != e_due[b]:
-        return e_due[a] < e_due[b]
-    data, offsets = keys
-    if is_session:
-        order = compare_serialized_sessions(
-            data, offsets, s_key[a], s_end[a], s_start[a], s_key[b], s_end[b], s_start[b]
-        )
-    else:
-        order = compare_serialized(data, offsets, s_key[a], s_start[a], s_key[b], s_start[b])
-    return order < 0
-
-
-@njit(cache=True)
+@allocation_free
 def emit(order, observed, last_row, slots, entries, emitted):  # type: ignore[no-untyped-def]
     """Write out what leaves at rows up to ``last_row``, in order."""
     n = 0
@@ -297,7 +259,7 @@ def emit(order, observed, last_row, slots, entries, emitted):  # type: ignore[no
     return n
 
 
-@njit(cache=True)
+@allocation_free
 def write_out(n, row, slot, stream_time, slots, entries, emitted):  # type: ignore[no-untyped-def]
     """Element ``n`` of ``emitted``: the entry in ``slot``, which ``row`` evicted."""
     s_key, s_start, s_end, s_time, _, _, _, _ = slots
@@ -307,7 +269,7 @@ def write_out(n, row, slot, stream_time, slots, entries, emitted):  # type: igno
     o_time[n], o_reference[n], o_stream_time[n] = s_time[slot], entries[1][slot], stream_time
 
 
-@njit(cache=True)
+@allocation_free
 def forget(leaving, slots, e_reference, e_prior):  # type: ignore[no-untyped-def]
     """Free the slots ``leaving``; stored ones stay behind as graves."""
     s_key, s_start, s_end, _, s_flags, table, free, counts = slots

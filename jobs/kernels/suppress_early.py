@@ -10,7 +10,6 @@ leaves and a buffer time never changes, so an entry need not be found in it.
 """
 
 import numpy as np
-from numba import njit
 
 from jobs.kernels.suppress import (
     BYTES,
@@ -20,18 +19,19 @@ from jobs.kernels.suppress import (
     STREAM_TIME,
     enter,
     entry_bytes,
-    is_before,
     note,
     write_out,
 )
+from jobs.kernels.suppress_order import is_before
 from jobs.kernels.time_windows import remove
+from state.compiled import allocation_free
 from state.stores.slot_index import find
 from state.stores.slots import CHANGED, LIVE_COUNT
 
 NO_VALUE = -1
 
 
-@njit(cache=True)
+@allocation_free
 def suppress_eagerly(  # type: ignore[no-untyped-def]
     rows, sizes, keys, wait, is_session, with_prior, limits, slots, entries, queue, emitted, totals
 ):
@@ -84,7 +84,7 @@ def suppress_eagerly(  # type: ignore[no-untyped-def]
     totals[BYTES], totals[EMITTED] = size, n
 
 
-@njit(cache=True)
+@allocation_free
 def push(queue, size, slot, keys, is_session, s_key, s_start, s_end, e_due):  # type: ignore[no-untyped-def]
     """Enter ``slot`` into the heap of ``size`` slots."""
     dues, slots = queue
@@ -100,7 +100,7 @@ def push(queue, size, slot, keys, is_session, s_key, s_start, s_end, e_due):  # 
     dues[at], slots[at] = due, slot
 
 
-@njit(cache=True)
+@allocation_free
 def pop(queue, size, keys, is_session, s_key, s_start, s_end, e_due):  # type: ignore[no-untyped-def]
     """Take the top off the heap of ``size`` slots. Times stand in the heap, so that keys are met for equal ones
     only.
@@ -125,7 +125,7 @@ def pop(queue, size, keys, is_session, s_key, s_start, s_end, e_due):  # type: i
     dues[at], slots[at] = due, last
 
 
-@njit(cache=True)
+@allocation_free
 def refill(queue, slots_alive, keys, is_session, s_key, s_start, s_end, e_due):  # type: ignore[no-untyped-def]
     """Build the heap anew from the live slots, after a load."""
     for size in range(slots_alive.shape[0]):

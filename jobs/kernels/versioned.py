@@ -10,8 +10,9 @@ a version joins it; both are kept here.
 """
 
 import numpy as np
-from numba import njit
 
+from state.compiled import allocation_free
+from state.stores.lanes import enter, last_above, leave
 from state.stores.slots import CHANGED, FREE_TOP, LIVE, LIVE_COUNT, OBSERVED_MS, STORED
 from state.stores.versions import LATEST, NO_SLOT, TOMBSTONE
 
@@ -24,7 +25,7 @@ HEAD, OLDER, END, REFERENCE = 0, 1, 2, 3
 """What a journal's entry is about."""
 
 
-@njit(cache=True)
+@allocation_free
 def put_all(rows, skips_nothing, retention, versions, journal, answers, old):  # type: ignore[no-untyped-def]
     """Put ``(key, time, reference)`` in order. ``answers``: of each put; ``old``: reference of the latest before it."""
     key, time, reference = rows
@@ -37,7 +38,7 @@ def put_all(rows, skips_nothing, retention, versions, journal, answers, old):  #
             answers[row] = put(key[row], time[row], reference[row], retention, versions, journal)
 
 
-@njit(cache=True)
+@allocation_free
 def put_and_find(meeting, puts, asked, retention, versions, journal, found):  # type: ignore[no-untyped-def]
     """Run puts ``(key, time, reference)`` and lookups ``(key, as of)`` in the order of ``meeting``: (which, row), 0 for
     a put. ``found``: (reference, time) of each lookup; TOMBSTONE and -1 when there is nothing.
@@ -53,26 +54,38 @@ def put_and_find(meeting, puts, asked, retention, versions, journal, found):  # 
             found[1][r] = -1 if slot < 0 else versions[1][slot]
 
 
-@njit(cache=True)
+@allocation_free
 def find(key, as_of, retention, versions):  # type: ignore[no-untyped-def]
     """Slot of the version of ``key`` as of a time (LATEST: of its latest), or -1 when there is none or a tombstone."""
-    _, start, end, reference, older, _, _, counts, heads = versions
+    _, start, end, reference, _, _, _, counts, heads, _ = versions
     slot = heads[key] if key >= 0 else NO_SLOT
     if slot >= 0 and end[slot] == LATEST:
         if start[slot] <= as_of:
             return slot
-        slot = older[slot]
-    if as_of < counts[OBSERVED_MS] - retention:
+    if slot < 0 or as_of < counts[OBSERVED_MS] - retention:
         return NO_SLOT
-    while slot >= 0 and start[slot] > as_of:
-        slot = older[slot]
+    slot = first_from(key, as_of, versions)
     return slot if slot >= 0 and as_of < end[slot] and reference[slot] != TOMBSTONE else NO_SLOT
 
 
-@njit(cache=True)
+@allocation_free
+def last_after(key, time, versions):  # type: ignore[no-untyped-def]
+    """Slot of the oldest version of ``key`` that begins after ``time``, or NO_SLOT."""
+    _, start, _, _, older, _, _, _, heads, lanes = versions
+    return last_above(heads, older, lanes, key, start, time)
+
+
+@allocation_free
+def first_from(key, time, versions):  # type: ignore[no-untyped-def]
+    """Slot of the newest version of ``key`` that begins at ``time`` or before, or NO_SLOT."""
+    newer = last_after(key, time, versions)
+    return versions[8][key] if newer < 0 else versions[4][newer]
+
+
+@allocation_free
 def put(key, time, reference, retention, versions, journal):  # type: ignore[no-untyped-def]
     """Put one version; IS_LATEST, NOT_PUT, or the end of the version."""
-    _, start, end, references, older, _, _, counts, heads = versions
+    _, start, end, references, older, _, _, counts, heads, _ = versions
     if time < counts[OBSERVED_MS] - retention:
         return NOT_PUT
     counts[OBSERVED_MS] = max(counts[OBSERVED_MS], time)
@@ -94,10 +107,10 @@ def put(key, time, reference, retention, versions, journal):  # type: ignore[no-
     return IS_LATEST
 
 
-@njit(cache=True)
+@allocation_free
 def put_before(key, time, reference, latest, versions, journal):  # type: ignore[no-untyped-def]
     """Put what is older than slot ``latest``, or anything when there is none (NO_SLOT)."""
-    _, start, end, _, older, _, _, _, heads = versions
+    _, start, end, _, older, _, _, _, heads, _ = versions
     past = heads[key] if latest < 0 else older[latest]
     if past >= 0 and end[past] > time:
         return put_into_history(key, time, reference, latest, past, versions, journal)
@@ -115,17 +128,17 @@ def put_before(key, time, reference, latest, versions, journal):  # type: ignore
     return IS_LATEST
 
 
-@njit(cache=True)
+@allocation_free
 def put_into_history(key, time, reference, latest, past, versions, journal):  # type: ignore[no-untyped-def]
     """Put what is older than the end of the history, whose newest version is slot ``past``."""
-    _, start, end, references, older, _, _, _, heads = versions
-    newer, slot = latest, past
+    _, start, end, references, older, _, _, _, heads, _ = versions
+    newer = latest
     if start[past] == end[past]:  # a mark: the new version ends where it stands, and takes its place
         fresh = add(key, time, end[past], reference, NO_SLOT, versions)
         remove(past, versions, journal)
     else:
-        while slot >= 0 and start[slot] > time:
-            newer, slot = slot, older[slot]
+        newer = last_after(key, time, versions)
+        slot = past if newer < 0 else older[newer]
         if slot >= 0 and start[slot] == time:
             change(references, slot, reference, REFERENCE, versions, journal)
             return end[slot]
@@ -140,10 +153,10 @@ def put_into_history(key, time, reference, latest, past, versions, journal):  # 
     return end[fresh]
 
 
-@njit(cache=True)
+@allocation_free
 def join(past, time, versions, journal):  # type: ignore[no-untyped-def]
     """Let the history whose newest version is ``past`` reach up to ``time``; its newest version now."""
-    key, start, end, _, _, _, _, _, _ = versions
+    key, start, end, _, _, _, _, _, _, _ = versions
     if past < 0 or (end[past] == time and start[past] < time):
         return past
     first, before = end[past], past
@@ -153,22 +166,26 @@ def join(past, time, versions, journal):  # type: ignore[no-untyped-def]
     return add(key[past], first, time, TOMBSTONE, before, versions) if first < time else before
 
 
-@njit(cache=True)
+@allocation_free
 def add(key, start, end, reference, older, versions):  # type: ignore[no-untyped-def]
     """Slot of a new version."""
-    v_key, v_start, v_end, v_reference, v_older, flags, free, counts, _ = versions
+    v_key, v_start, v_end, v_reference, v_older, flags, free, counts, _, lanes = versions
     counts[FREE_TOP] -= 1
     counts[LIVE_COUNT] += 1
     slot = np.int64(free[counts[FREE_TOP]])
     v_key[slot], v_start[slot], v_end[slot] = key, start, end
     v_reference[slot], v_older[slot], flags[slot] = reference, older, LIVE | CHANGED
+    if lanes[0][key] != NO_SLOT:
+        enter(lanes, key, v_start, slot)
     return slot
 
 
-@njit(cache=True)
+@allocation_free
 def remove(slot, versions, journal):  # type: ignore[no-untyped-def]
     """Take a version that nothing leads to any more out of the store; with a journal it stays until it expires."""
-    _, start, end, reference, _, flags, free, counts, _ = versions
+    key, start, end, reference, _, flags, free, counts, _, lanes = versions
+    if lanes[0][key[slot]] != NO_SLOT:
+        leave(lanes, key[slot], start, slot)
     if journal[0].shape[0]:
         write(end, slot, start[slot], END, journal)
         return
@@ -182,14 +199,14 @@ def remove(slot, versions, journal):  # type: ignore[no-untyped-def]
         counts[FREE_TOP] += 1
 
 
-@njit(cache=True)
+@allocation_free
 def change(column, slot, number, what, versions, journal):  # type: ignore[no-untyped-def]
     """As write, of what the durable row shows too."""
     versions[5][slot] |= CHANGED
     write(column, slot, number, what, journal)
 
 
-@njit(cache=True)
+@allocation_free
 def write(column, at, number, what, journal):  # type: ignore[no-untyped-def]
     """Set ``column[at]``, and note what stood there when there is a journal."""
     entries, length = journal
@@ -199,10 +216,10 @@ def write(column, at, number, what, journal):  # type: ignore[no-untyped-def]
     column[at] = number
 
 
-@njit(cache=True)
+@allocation_free
 def take_back(versions, journal):  # type: ignore[no-untyped-def]
-    """Undo everything that the journal has noted, the last first."""
-    _, _, end, reference, older, _, _, _, heads = versions
+    """Undo everything that the journal has noted, the last first; lanes are to be cleared."""
+    _, _, end, reference, older, _, _, _, heads, _ = versions
     entries, length = journal
     for i in range(length[0] - 1, -1, -1):
         what, at, number = entries[i, 0], entries[i, 1], entries[i, 2]

@@ -1,51 +1,65 @@
 """Windows of a key as a list, by falling end: what session and sliding windows search.
 
 Rule: ``head[key code]`` is the window that ends last, ``following[slot]`` the one that ends before it; NO_SLOT ends a
-list. Windows of one length have the same order by start.
+list; a long list has lanes (state/stores/lanes.py). Windows of one length have the same order by start. Arrays are
+given one by one: to take them out of a tuple for every record costs as much as the record.
 """
 
 import numpy as np
 from numba import njit
 
 from jobs.kernels.time_windows import vacate
+from state.compiled import allocation_free
+from state.stores.lanes import enter, last_above, leave
 from state.stores.slots import CHANGED, LIVE, LIVE_COUNT
 
 NO_SLOT = -1
 
 
-@njit(cache=True)
-def link(s_key, s_end, s_flags, counts, head, following, slot):  # type: ignore[no-untyped-def]
-    """Enter a window into its key's list; it is live and changed from then on."""
+@njit(cache=True, inline="always")
+def first_from(head, following, lanes, key, order, number):  # type: ignore[no-untyped-def]
+    """The first window of a key's list whose ``order`` (start or end, by slot) is not above ``number``, or NO_SLOT."""
+    before = last_above(head, following, lanes, key, order, number)
+    return head[key] if before == NO_SLOT else following[before]
+
+
+@allocation_free
+def link(s_key, s_end, s_flags, counts, head, following, top, lanes, slot):  # type: ignore[no-untyped-def]
+    """Enter a window into its key's list; it is live and changed from then on. ``top``: of ``lanes``."""
     s_flags[slot] = LIVE | CHANGED
     counts[LIVE_COUNT] += 1
-    before, at = NO_SLOT, head[s_key[slot]]
-    while at != NO_SLOT and s_end[at] > s_end[slot]:
-        before, at = at, following[at]
-    following[slot] = at
+    before = last_above(head, following, lanes, s_key[slot], s_end, s_end[slot])
     if before == NO_SLOT:
+        following[slot] = head[s_key[slot]]
         head[s_key[slot]] = slot
     else:
+        following[slot] = following[before]
         following[before] = slot
+    if top[s_key[slot]] != NO_SLOT:
+        enter(lanes, s_key[slot], s_end, slot)
 
 
-@njit(cache=True)
-def unlink(s_key, s_flags, free, counts, head, following, slot):  # type: ignore[no-untyped-def]
-    """Take a window out of its key's list; a stored one stays behind as a grave."""
-    before, at = NO_SLOT, head[s_key[slot]]
+@allocation_free
+def unlink(s_key, s_end, s_flags, free, counts, head, following, top, lanes, slot):  # type: ignore[no-untyped-def]
+    """Take a window out of its key's list; a stored one stays behind as a grave. ``top``: of ``lanes``."""
+    before = last_above(head, following, lanes, s_key[slot], s_end, s_end[slot])
+    at = head[s_key[slot]] if before == NO_SLOT else following[before]
     while at != slot:
         before, at = at, following[at]
     if before == NO_SLOT:
         head[s_key[slot]] = following[slot]
     else:
         following[before] = following[slot]
+    if top[s_key[slot]] != NO_SLOT:
+        leave(lanes, s_key[slot], s_end, slot)
     vacate(s_flags, free, counts, slot)
 
 
 @njit(cache=True)
 def relink(slots, lists):  # type: ignore[no-untyped-def]
-    """Build every key's list anew from the live slots, after a load or a release."""
+    """Build every key's list anew from the live slots, after a load or a release; lanes are to be cleared."""
     s_key, _, s_end, _, s_flags, _, _, _ = slots
-    head, following = lists
+    head, following, _ = lists
     head[:] = NO_SLOT
     live = np.flatnonzero(s_flags & LIVE)
     for slot in live[np.argsort(s_end[live], kind="mergesort")]:

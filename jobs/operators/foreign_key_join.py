@@ -49,7 +49,9 @@ class Subscriptions(Slots):
         return *super().columns(), self.hash_a, self.hash_b, self.left_partition
 
     def lists(self) -> tuple[np.ndarray, ...]:
-        return self.first, self.length, self.in_order, self.following, self.previous
+        """What the kernel takes as ``lists``, with room to sort one."""
+        spare = np.empty((2, self.capacity), np.int32)
+        return self.first, self.length, self.in_order, self.following, self.previous, *spare
 
     def reserve_keys(self, keys: int) -> None:
         """Make room for the lists of ``keys`` foreign keys."""

@@ -4,6 +4,7 @@ import numpy as np
 
 from jobs.kernels import window_lists
 from jobs.operators.aggregate import Aggregate
+from state.stores.lanes import Lanes
 from state.stores.slots import LIVE, Slots
 
 
@@ -17,17 +18,19 @@ class ListedSlots(Slots):
     def __init__(self) -> None:
         super().__init__()
         self.head = np.empty(0, np.int32)
+        self.lanes = Lanes()
 
     def reserve_keys(self, keys: int) -> None:
         """Make room for keys of codes below ``keys``."""
         more = keys - len(self.head)
         if more > 0:
             self.head = np.concatenate([self.head, np.full(more, window_lists.NO_SLOT, np.int32)])
+        self.lanes.reserve(keys, self.capacity)
 
     @property
-    def lists(self) -> tuple[np.ndarray, np.ndarray]:
+    def lists(self) -> tuple[np.ndarray, np.ndarray, tuple[np.ndarray, ...]]:
         """What kernels take as ``lists``; right until the next ``reserve``."""
-        return self.head, self.following
+        return self.head, self.following, self.lanes.columns()
 
 
 class ListedAggregate(Aggregate):
@@ -38,11 +41,17 @@ class ListedAggregate(Aggregate):
     def _reserve_keys(self) -> None:
         self.slots.reserve_keys(len(self.place.keys))
 
+    def _arrays(self) -> list[np.ndarray]:
+        head, following, lanes = self.slots.lists
+        return [*super()._arrays(), head, following, *lanes]
+
     def _released(self) -> None:
         self._reserve_keys()
+        self.slots.lanes.clear()
         window_lists.relink(self.slots.columns(), self.slots.lists)
 
     def _remove(self, slot: int) -> None:
         s = self.slots
         if s.flags[slot] & LIVE:
-            window_lists.unlink(s.key, s.flags, s.free, s.counts, *s.lists, slot)
+            head, following, lanes = s.lists
+            window_lists.unlink(s.key, s.end, s.flags, s.free, s.counts, head, following, lanes[0], lanes, slot)

@@ -4,7 +4,7 @@ Owns serialized keys and values. Rule: keys are ordered by their unsigned bytes;
 that changing an object afterwards changes nothing.
 """
 
-from bisect import bisect_left, bisect_right, insort
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from typing import Any
 
@@ -18,6 +18,7 @@ ROWS = pa.schema([("store", pa.string()), ("key", pa.binary()), ("value", pa.bin
 """Durable rows of all stores of one processor."""
 
 _REMEMBERED = 65_536
+_BLOCK = 1_024
 _FROZEN = (str, int, bytes)
 """Types whose values never change, and are equal only when their bytes are."""
 
@@ -48,6 +49,55 @@ class Coder:
         return data
 
 
+class OrderedKeys:
+    """Keys in order, in blocks of at most ``_BLOCK``, so that a key that comes or goes moves few others."""
+
+    def __init__(self, keys: list[bytes]) -> None:
+        """``keys``: in order, each once."""
+        half = _BLOCK // 2
+        self._blocks = [keys[first : first + half] for first in range(0, len(keys), half)] or [[]]
+        self._lasts = [block[-1] if block else b"" for block in self._blocks]
+        """Of each block; what is after the last of them goes to the last block."""
+
+    def add(self, key: bytes) -> None:
+        """A key that is not there."""
+        number = self._number(key)
+        block = self._blocks[number]
+        block.insert(bisect_left(block, key), key)
+        if len(block) > _BLOCK:
+            self._blocks[number : number + 1] = [block[: _BLOCK // 2], block[_BLOCK // 2 :]]
+            self._lasts.insert(number, b"")
+            self._lasts[number] = self._blocks[number][-1]
+            number += 1
+        self._lasts[number] = self._blocks[number][-1]
+
+    def remove(self, key: bytes) -> None:
+        """A key that is there."""
+        number = self._number(key)
+        block = self._blocks[number]
+        del block[bisect_left(block, key)]
+        if block:
+            self._lasts[number] = block[-1]
+        elif len(self._blocks) > 1:
+            del self._blocks[number], self._lasts[number]
+
+    def between(self, first: bytes | None, last: bytes | None) -> list[bytes]:
+        """Keys from ``first`` to ``last``, both included; None is no bound."""
+        begin = 0 if first is None else self._number(first)
+        end = len(self._blocks) - 1 if last is None else self._number(last)
+        found = []
+        for number in range(begin, end + 1):
+            block = self._blocks[number]
+            low = bisect_left(block, first) if first is not None and number == begin else 0
+            high = bisect_right(block, last) if last is not None and number == end else len(block)
+            found += block[low:high]
+        return found
+
+    def _number(self, key: bytes) -> int:
+        """Of the block where a key is or would be."""
+        return min(bisect_left(self._lasts, key), len(self._blocks) - 1)
+
+
 class Store(KeyValueStore):
     """``place``: named in errors."""
 
@@ -55,7 +105,7 @@ class Store(KeyValueStore):
         self.name, self.place = spec.name, f"{place}, store {spec.name!r}"
         self._key, self._value = Coder(spec.key), Coder(spec.value)
         self._rows: dict[bytes, bytes] = {}
-        self._order: list[bytes] = []
+        self._order = OrderedKeys([])
         self._durable: set[bytes] = set()
         self._changed: set[bytes] = set()
 
@@ -89,11 +139,12 @@ class Store(KeyValueStore):
     def load(self, rows: pa.Table) -> None:
         """Take back what ``alive`` gave."""
         self._rows = dict(zip(rows["key"].to_pylist(), rows["value"].to_pylist(), strict=True))
-        self._order, self._durable = sorted(self._rows), set(self._rows)
+        self._order, self._durable = OrderedKeys(sorted(self._rows)), set(self._rows)
 
     def alive(self, *, only_changed: bool) -> list[tuple[bytes, bytes]]:
         """Serialized (key, value), in order; those that changed since ``load``, or all."""
-        return [(key, self._rows[key]) for key in self._order if not only_changed or key in self._changed]
+        keys = self._order.between(None, None)
+        return [(key, self._rows[key]) for key in keys if not only_changed or key in self._changed]
 
     def gone(self) -> list[bytes]:
         """Serialized keys that were there at ``load`` and are not any more, in order."""
@@ -108,15 +159,13 @@ class Store(KeyValueStore):
         self._changed.add(key)
         if value is not None:
             if key not in self._rows:
-                insort(self._order, key)
+                self._order.add(key)
             self._rows[key] = value
         elif self._rows.pop(key, None) is not None:
-            del self._order[bisect_left(self._order, key)]
+            self._order.remove(key)
 
     def _between(self, first: Any, last: Any) -> list[bytes]:
-        begin = 0 if first is None else bisect_left(self._order, self._bytes(first))
-        end = len(self._order) if last is None else bisect_right(self._order, self._bytes(last))
-        return self._order[begin:end]
+        return self._order.between(*(None if bound is None else self._bytes(bound) for bound in (first, last)))
 
     def _shown(self, value: bytes | None) -> Any:
         return None if value is None else self._value.decode(value)

@@ -41,6 +41,8 @@ class Reorder(StatefulOperator):
         return self._release(arrived, passed[~is_late], chunk)
 
     def _release(self, arrived: Batch, passed: np.ndarray, chunk: Chunk) -> Batch:
+        if len(arrived):
+            self.room.recall(int(passed[-1]))
         waited = len(self.room)
         self.room.enter(arrived, chunk, self.sequence + 1 + np.arange(len(arrived)))
         self.sequence += len(arrived)
@@ -52,8 +54,8 @@ class Reorder(StatefulOperator):
 
     def advance(self, moment: Batch, chunk: Chunk) -> Batch:
         self.observed_ms = max(self.observed_ms, int(moment.time_ms[0]))
-        going = np.flatnonzero(self.room.time_ms <= self.observed_ms - self.grace_ms)
-        going = going[np.argsort(self.room.time_ms[going], kind="stable")]
+        self.room.recall(self.observed_ms - self.grace_ms)
+        going = np.argsort(self.room.time_ms, kind="stable")
         return self.room.leave(going, moment, np.zeros(len(going), np.int64), chunk)
 
     def passes_on(self, time_ms: int) -> int:

@@ -57,6 +57,7 @@ class SessionAggregate(ListedAggregate):
         self.reach_ms = open_ms if is_kip else retention_ms
         """Sessions that end that long before the store's time are not merged any more."""
         self.segment_ms = segment_ms(self.retention_ms, is_persistent)
+        self._room_sessions, self._room = 0, session_windows.rooms(1, 0)
 
     def _reserve(self, records: int) -> None:
         self.slots.reserve(records + 1)
@@ -68,8 +69,18 @@ class SessionAggregate(ListedAggregate):
             is_hidden &= (end_ms < self._visible_at(np.array([store_time_ms]))[0]) | (end_ms <= emitted_ms)
         return is_hidden
 
+    def _rooms(self, records: int) -> tuple[tuple[np.ndarray, ...], ...]:
+        """Room for what a call gives, which is the same at every call over one record: it must be for all sessions."""
+        sessions = int(self.slots.counts[LIVE_COUNT])
+        if records != 1:
+            return session_windows.rooms(records, sessions)
+        if sessions > self._room_sessions:
+            self._room_sessions = 2 * sessions
+            self._room = session_windows.rooms(1, self._room_sessions)
+        return self._room
+
     def _decide(self, batch: Batch, begin: int, end: int) -> Decisions:
-        updates, program, refusals = session_windows.rooms(end - begin, int(self.slots.counts[LIVE_COUNT]))
+        updates, program, refusals = self._rooms(end - begin)
         totals = np.array([0, 0, 0, self.observed_stream_time_ms], np.int64)
         session_windows.aggregate_sessions(
             (batch.key, batch.time_ms, begin, end),
@@ -78,14 +89,16 @@ class SessionAggregate(ListedAggregate):
             _NOTHING_CLOSES if self.final is None else (self.final.closed, self.final.done),
             self.slots.columns(),
             self.slots.lists,
+            np.empty(self.slots.capacity, np.int32),
             updates,
             program,
             refusals,
             totals,
         )
         self.observed_stream_time_ms = int(totals[STREAM_TIME])
-        row, key, start, last, kind, stream_time = (column[: totals[UPDATES]] for column in updates)
-        *refused, refused_end = (column[: totals[REFUSALS]] for column in refusals)
+        cut = _copied if end - begin == 1 else _cut
+        row, key, start, last, kind, stream_time = (cut(column, totals[UPDATES]) for column in updates)
+        *refused, refused_end = (cut(column, totals[REFUSALS]) for column in refusals)
         return Decisions(
             row=row,
             key=key,
@@ -93,7 +106,7 @@ class SessionAggregate(ListedAggregate):
             valid=kind != session_windows.TOMBSTONE,
             old_valid=kind == session_windows.TOMBSTONE,
             is_final=kind == session_windows.FINAL,
-            program=Program(*(column[: totals[PROGRAM]] for column in program)),
+            program=Program(*(cut(column, totals[PROGRAM]) for column in program)),
             window_start_ms=start,
             window_end_ms=last,
             stream_time_ms=stream_time if self.final is None else self.final.stream_time_ms[row],
@@ -122,3 +135,12 @@ class SessionAggregate(ListedAggregate):
         ranks = key_ranks(self.place.keys, decided.key)
         by = (ranks, start, end) if self.segment_ms else (-start, ranks, end)
         return np.lexsort((*by, decided.row))
+
+
+def _cut(column: np.ndarray, length: int) -> np.ndarray:
+    return column[:length]
+
+
+def _copied(column: np.ndarray, length: int) -> np.ndarray:
+    """Of a room that the next call uses again."""
+    return column[:length].copy()

@@ -138,6 +138,7 @@ class BufferedStreamTableJoin(StatefulOperator):
         observed = np.maximum.accumulate(np.concatenate([[self.observed_ms], times]))
         self.observed_ms = int(observed[-1])
         passed = observed - self.grace_ms
+        self.room.recall(int(passed[-1]))
         is_late, row = (arrived.time_ms < passed[:-1]) | ~has_key, np.arange(len(arrived))
         leaves = np.searchsorted(passed[1:], np.concatenate([self.room.time_ms, arrived.time_ms]))
         leaves[len(self.room) :] = np.where(is_late, row, np.maximum(leaves[len(self.room) :], row))
@@ -168,8 +169,9 @@ class BufferedStreamTableJoin(StatefulOperator):
 
     def advance(self, moment: Batch, chunk: Chunk) -> Batch:
         self.observed_ms = max(self.observed_ms, int(moment.time_ms[0]))
-        leaves = np.where(self.room.time_ms <= self.observed_ms - self.grace_ms, 0, 1)
-        going = self._in_order(np.flatnonzero(leaves == 0), leaves)
+        self.room.recall(self.observed_ms - self.grace_ms)
+        leaves = np.zeros(len(self.room), np.int64)
+        going = self._in_order(np.arange(len(self.room)), leaves)
         released = self.room.leave(going, moment, leaves[going], chunk)
         return self.lookup.join(released, released.key)
 

@@ -177,6 +177,7 @@ class VersionedView(TableView):
             return
         slots = self.versions.slots
         versioned.take_back(self.versions.columns(), self._journal)
+        self.versions.lanes.clear()
         slots.flags[slots.free[slots.counts[FREE_TOP] : self._counts[FREE_TOP]]] = 0
         slots.counts[:] = self._counts
 

@@ -1,7 +1,9 @@
 """Records that wait in an operator and go on later as what they were: with their own time, headers and context.
 
-Owns the columns of the waiting records, in the order in which they came, and their durable rows. Who leaves when, and
-in which order, is the operator's affair (stream-table join with a grace, reorder_within).
+Owns the columns of the waiting records and their durable rows. Who leaves when, and in which order, is the operator's
+affair (stream-table join with a grace, reorder_within). Rule: at the front, in the order in which they came, are those
+that the operator has to look at; the others stand behind, by time, and nothing is done with them until they are
+recalled.
 """
 
 from dataclasses import replace
@@ -15,6 +17,34 @@ from state.records import Batch, Chunk, Values
 from state.tables import HEADERS
 
 _NO_TOPIC = -1
+_TIME = "record_time_ms"
+_EVER = 2**63 - 1
+
+
+class _Later:
+    """Records by time, in few pieces, each at least twice as long as the next."""
+
+    def __init__(self) -> None:
+        self._pieces: list[pa.Table] = []
+
+    def push(self, rows: pa.Table) -> None:
+        """Add rows, in any order."""
+        pieces = self._pieces
+        if len(rows):
+            pieces.append(rows.sort_by(_TIME))
+        while len(pieces) > 1 and len(pieces[-2]) < 2 * len(pieces[-1]):
+            last = pieces.pop()
+            pieces[-1] = pa.concat_tables([pieces[-1], last]).sort_by(_TIME)
+
+    def pop(self, time_ms: int) -> list[pa.Table]:
+        """Take out all rows up to ``time_ms``, inclusive."""
+        found, kept = [], []
+        for piece in self._pieces:
+            after = int(np.searchsorted(piece[_TIME].to_numpy(), time_ms, "right"))
+            found.append(piece.slice(0, after))
+            kept.append(piece.slice(after))
+        self._pieces = [piece for piece in kept if len(piece)]
+        return found
 
 
 class WaitingRoom:
@@ -30,17 +60,19 @@ class WaitingRoom:
         self._stored = np.zeros(0, np.bool_)
         self._value = pa.array([], self.shape.value.arrow_type)
         self._headers = pa.array([], HEADERS)
+        self._later = _Later()
         self._gone = self.rows_schema().empty_table()
 
     def _number_names(self) -> tuple[str, ...]:
         return ("key", *self._bounds, "record_time_ms", "sequence", "topic", "offset")
 
     def __len__(self) -> int:
+        """Records at the front."""
         return len(self._stored)
 
     @property
     def key(self) -> np.ndarray:
-        """Codes of the keys."""
+        """Codes of the keys, of the records at the front."""
         return self._numbers["key"]
 
     @property
@@ -51,8 +83,17 @@ class WaitingRoom:
     def sequence(self) -> np.ndarray:
         return self._numbers["sequence"]
 
+    def recall(self, time_ms: int) -> None:
+        """At the front from now on are those with a time up to ``time_ms``, inclusive."""
+        front = {**self._numbers, "stored": self._stored, "value": self._value, "headers": self._headers}
+        self._later.push(pa.table(front))
+        rows = pa.concat_tables([pa.table(front).slice(0, 0), *self._later.pop(time_ms)]).sort_by("sequence")
+        self._numbers = {name: rows[name].to_numpy() for name in self._numbers}
+        self._stored = only_chunk(rows, "stored").to_numpy(zero_copy_only=False)
+        self._value, self._headers = only_chunk(rows, "value"), only_chunk(rows, "headers")
+
     def enter(self, batch: Batch, chunk: Chunk, sequence: np.ndarray) -> None:
-        """Records of ``batch`` come in, behind those that wait already."""
+        """Records of ``batch`` come in, at the front, behind those that are there already."""
         source, offset = batch.coordinates(chunk)
         arrived = {
             "key": batch.key,
@@ -122,9 +163,11 @@ class WaitingRoom:
         self._value, self._headers = only_chunk(rows, "value"), only_chunk(rows, "headers")
 
     def changes(self) -> pa.Table:
+        self.recall(_EVER)
         return marked(self._table(np.flatnonzero(~self._stored)), self._gone)
 
     def rows(self) -> pa.Table:
+        self.recall(_EVER)
         return self._table(np.arange(len(self)))
 
     def rows_schema(self) -> pa.Schema:

@@ -7,6 +7,8 @@ shifts later entries back, so that no probe ever meets a grave. Compiled, and in
 import numpy as np
 from numba import njit
 
+from state.compiled import allocation_free
+
 EMPTY = -1
 
 
@@ -19,7 +21,7 @@ def _home(mask, key, start, end):  # type: ignore[no-untyped-def]
     return np.int64(h & np.uint64(mask))
 
 
-@njit(cache=True)
+@allocation_free
 def find(table, keys, starts, ends, key, start, end):  # type: ignore[no-untyped-def]
     """Slot of (key, start, end), or -1."""
     mask = table.shape[0] - 1
@@ -33,7 +35,7 @@ def find(table, keys, starts, ends, key, start, end):  # type: ignore[no-untyped
         at = (at + 1) & mask
 
 
-@njit(cache=True)
+@allocation_free
 def insert(table, keys, starts, ends, slot):  # type: ignore[no-untyped-def]
     """Enter ``slot`` under its own (key, start, end), which must not be there."""
     mask = table.shape[0] - 1
@@ -43,7 +45,7 @@ def insert(table, keys, starts, ends, slot):  # type: ignore[no-untyped-def]
     table[at] = slot
 
 
-@njit(cache=True)
+@allocation_free
 def delete(table, keys, starts, ends, slot):  # type: ignore[no-untyped-def]
     """Take ``slot``, which must be there, out of the table."""
     mask = table.shape[0] - 1
@@ -64,7 +66,7 @@ def delete(table, keys, starts, ends, slot):  # type: ignore[no-untyped-def]
     table[hole] = EMPTY
 
 
-@njit(cache=True)
+@allocation_free
 def rebuild(table, keys, starts, ends, flags):  # type: ignore[no-untyped-def]
     """Enter every slot whose lowest flag bit (live) is set into the emptied ``table``."""
     table[:] = EMPTY
@@ -73,7 +75,7 @@ def rebuild(table, keys, starts, ends, flags):  # type: ignore[no-untyped-def]
             insert(table, keys, starts, ends, slot)
 
 
-@njit(cache=True)
+@allocation_free
 def replace(table, keys, starts, ends, slot, other):  # type: ignore[no-untyped-def]
     """Let ``other`` stand where ``slot``, of the same (key, start, end), stood."""
     mask = table.shape[0] - 1

@@ -83,6 +83,8 @@ class SpillingHeap(ValueHeap):
 
     def take(self, references: np.ndarray) -> pa.Array:
         """The values of ``references``; null for -1."""
+        if not self._parts:
+            return pa.nulls(len(references), self.kind)
         bases = np.array([part.base for part in self._parts], np.int64)
         part_of = np.searchsorted(bases, references, side="right") - 1
         found, places = [pa.nulls(1, self.kind)], np.zeros(len(references), np.int64)

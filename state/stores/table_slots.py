@@ -8,8 +8,8 @@ that there is none: a deletion keeps its slot until the increment ends, so that 
 from typing import ClassVar
 
 import numpy as np
-from numba import njit
 
+from state.compiled import allocation_free
 from state.stores.slot_index import find, insert
 from state.stores.slots import CHANGED, FREE_TOP, LIVE, LIVE_COUNT, STORED, Slots
 from state.stores.value_heap import NO_REFERENCE
@@ -72,7 +72,7 @@ class TableSlots(Slots):
         self.reference[before:] = NO_REFERENCE
 
 
-@njit(cache=True)
+@allocation_free
 def enter_windows(key, start, end, slots, reference, at):  # type: ignore[no-untyped-def]
     """Fill ``at`` with the slot of each (key, start, end), taking a free one for those that have none."""
     s_key, s_start, s_end, _, s_flags, table, free, counts = slots
@@ -88,7 +88,7 @@ def enter_windows(key, start, end, slots, reference, at):  # type: ignore[no-unt
         at[row] = slot
 
 
-@njit(cache=True)
+@allocation_free
 def find_windows(key, start, end, slots, at):  # type: ignore[no-untyped-def]
     """Fill ``at`` with the slot of each (key, start, end), -1 where there is none."""
     s_key, s_start, s_end, _, _, table, _, _ = slots

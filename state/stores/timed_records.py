@@ -4,93 +4,115 @@ that retain duplicates).
 Owns memory and the search. Rule: the records of a key and a side lie together in one block of the pool, so that a range
 of times is one bisection and one run of memory; block ``2 * key + side`` says where. A full block forgets its expired
 records or moves to one of twice its room; a kernel asks ``has_room`` first, and between two kernel calls ``sweep``
-moves what is alive to a new pool.
+moves what is alive to a new pool. A record that comes far from the end of its block is not put between the others, all
+of which would have to move, but into a list beside the block, by rising time, until the next sweep; who reads a range
+takes from both (``is_late_next``).
 """
 
 import numpy as np
 from numba import njit
 
+from state.compiled import allocation_free
+from state.stores.lanes import NONE, Lanes, enter, last_above
+
 TIME, REFERENCE, SEQUENCE, PENDING = 0, 1, 2, 3
 """Columns of ``pool``: record time, of the value, number of the record, and a slot of whoever waits for it, or -1."""
 
-BEGIN, COUNT, ROOM = 0, 1, 2
-"""Columns of ``blocks``: first row in the pool, records, rows."""
+BEGIN, COUNT, ROOM, LATE = 0, 1, 2, 3
+"""Columns of ``blocks``: first row in the pool, records, rows; row of the first of the list beside it, or -1."""
 
 TOP, OBSERVED_MS = 0, 1
 """Places in ``counts``: rows of the pool in blocks; from OBSERVED_MS on, each side's own stream time (-1: none yet)."""
 
 _POOL_MIN = 1024
+_FAR = 128
+"""Records behind a late one that are moved for it."""
 
 
 class TimedRecords:
-    """Arrays, all int64: ``blocks`` one row a key code and side, ``pool`` one row a record, ``counts``.
+    """Arrays, all int64: ``blocks`` one row a key code and side, ``pool`` one row a record, ``counts``. By row of the
+    pool, of a list: ``following``, and ``falling``, the time with another sign. ``lanes``: of the lists.
 
     ``oldest_ms`` int64 by side, where it is asked for: what is earlier is forgotten.
     """
 
     def __init__(self) -> None:
-        self.blocks = np.zeros((0, 3), np.int64)
-        self.pool = np.zeros((_POOL_MIN, 4), np.int64)
+        self.blocks = np.zeros((0, 4), np.int64)
         self.counts = np.array([0, -1, -1], np.int64)
+        self.lanes = Lanes()
+        self._fill(_POOL_MIN, np.zeros((0, 4), np.int64), np.zeros(0, np.int64))
 
     @property
     def observed_ms(self) -> np.ndarray:
         """Stream time of each side's store."""
         return self.counts[OBSERVED_MS:]
 
-    def columns(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def columns(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, tuple]:
         """What kernels take as ``store``; right until the next ``reserve_keys`` or ``sweep``."""
-        return self.blocks, self.pool, self.counts
+        beside = self.blocks[:, LATE], self.following, self.falling, self.lanes.columns()
+        return self.blocks, self.pool, self.counts, beside
 
     def reserve_keys(self, keys: int) -> None:
         """Make room for key codes below ``keys``."""
         missing = 2 * keys - len(self.blocks)
         if missing > 0:
-            more = max(missing, len(self.blocks))
-            self.blocks = np.concatenate([self.blocks, np.zeros((more, 3), np.int64)])
+            more = np.zeros((max(missing, len(self.blocks)), 4), np.int64)
+            more[:, LATE] = NONE
+            self.blocks = np.concatenate([self.blocks, more])
+            self.lanes.reserve(len(self.blocks), len(self.pool))
 
     def load(self, block: np.ndarray, time_ms: np.ndarray, reference: np.ndarray, sequence: np.ndarray) -> None:
         """Enter all records of an empty store, whose key codes have room."""
         order = np.lexsort((sequence, time_ms, block))
-        self.pool = np.zeros((max(_POOL_MIN, 2 * len(order)), 4), np.int64)
+        records = np.full((len(order), 4), -1, np.int64)
         for column, values in ((TIME, time_ms), (REFERENCE, reference), (SEQUENCE, sequence)):
-            self.pool[: len(order), column] = values[order]
-        self.pool[:, PENDING] = -1
-        blocks, begin, count = np.unique(block[order], return_index=True, return_counts=True)
-        self.blocks[blocks] = np.stack([begin, count, count], axis=1)
-        self.counts[TOP] = len(order)
+            records[:, column] = values[order]
+        self._fill(max(_POOL_MIN, 2 * len(order)), records, block[order])
 
     def sweep(self, oldest_ms: np.ndarray, records: int) -> None:
         """Forget what is expired and make room: for as many records as are left, for any block to be widened, and for
         ``records`` of blocks that are empty.
         """
-        alive, widest = measure(self.columns(), oldest_ms)
-        pool = np.zeros((max(_POOL_MIN, 2 * alive + 2 * wider(widest) + wider(0) * records), 4), np.int64)
-        move(self.columns(), oldest_ms, pool)
-        self.pool = pool
+        block, rows = self.alive(oldest_ms)
+        widest = int(np.bincount(block).max(initial=0))
+        room = max(_POOL_MIN, 2 * len(rows) + 2 * wider(widest) + wider(0) * records)
+        self._fill(room, self.pool[rows], block)
 
     def alive(self, oldest_ms: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(block, row in the pool) of every record that is not expired, by block, then time, then arrival."""
-        alive, _ = measure(self.columns(), oldest_ms)
-        block, row = np.empty(alive, np.int64), np.empty(alive, np.int64)
-        enumerate_records(self.columns(), oldest_ms, block, row)
-        return block, row
+        block, row = np.empty((2, int(self.counts[TOP])), np.int64)
+        found = enumerate_records(self.columns(), oldest_ms, block, row)
+        return block[:found], row[:found]
+
+    def _fill(self, room: int, records: np.ndarray, block: np.ndarray) -> None:
+        """A pool of so many rows with ``records``, which are by block, then time; nothing is in lists then."""
+        self.pool = np.zeros((room, 4), np.int64)
+        self.pool[: len(records)] = records
+        self.following, self.falling = np.empty(room, np.int64), np.empty(room, np.int64)
+        counts = np.bincount(block, minlength=len(self.blocks))
+        self.blocks[:, BEGIN], self.blocks[:, COUNT] = np.cumsum(counts) - counts, counts
+        self.blocks[:, ROOM], self.blocks[:, LATE] = counts, NONE
+        self.counts[TOP] = len(records)
+        self.lanes.clear()
+        self.lanes.reserve(len(self.blocks), room)
 
 
-@njit(cache=True)
+@allocation_free
 def wider(room):  # type: ignore[no-untyped-def]
     """Room of the block after one of ``room``."""
     return max(2, 2 * room)
 
 
-@njit(cache=True)
+@allocation_free
 def has_room(store, block):  # type: ignore[no-untyped-def]
     """Can one more record be inserted into ``block``?"""
-    blocks, pool, counts = store
-    return blocks[block, COUNT] < blocks[block, ROOM] or counts[TOP] + wider(blocks[block, ROOM]) <= pool.shape[0]
+    blocks, pool, counts, _ = store
+    if blocks[block, COUNT] < blocks[block, ROOM]:
+        return counts[TOP] < pool.shape[0]
+    return counts[TOP] + wider(blocks[block, ROOM]) <= pool.shape[0]
 
 
-@njit(cache=True)
+@allocation_free
 def first_from(pool, begin, end, time):  # type: ignore[no-untyped-def]
     """First of the rows ``begin`` up to ``end`` of one block whose time is ``time`` or later, else ``end``."""
     while begin < end:
@@ -102,13 +124,38 @@ def first_from(pool, begin, end, time):  # type: ignore[no-untyped-def]
     return begin
 
 
-@njit(cache=True)
+@allocation_free
+def first_late(store, block, time):  # type: ignore[no-untyped-def]
+    """Row of the first in the list beside a block whose time is ``time`` or later, or NONE."""
+    heads, following, falling, lanes = store[3]
+    before = last_above(heads, following, lanes, block, falling, -time)
+    return heads[block] if before == NONE else following[before]
+
+
+@njit(cache=True, inline="always")
+def is_late_next(pool, at, end, late):  # type: ignore[no-untyped-def]
+    """Does row ``late`` of the list (NONE: it has ended) come before row ``at`` of the block that ends at ``end``?"""
+    if late == NONE or at == end:
+        return late != NONE
+    if pool[late, TIME] != pool[at, TIME]:
+        return pool[late, TIME] < pool[at, TIME]
+    return pool[late, SEQUENCE] < pool[at, SEQUENCE]
+
+
+@allocation_free
 def insert(store, block, record, oldest):  # type: ignore[no-untyped-def]
     """Enter ``record`` (time, reference, sequence, pending) behind those of its block that are not later.
 
     ``oldest``: what is earlier may be forgotten. There must be room.
     """
-    blocks, pool, _ = store
+    blocks, pool, counts, _ = store
+    last = blocks[block, BEGIN] + blocks[block, COUNT] - 1
+    if blocks[block, COUNT] > _FAR and pool[last - _FAR, TIME] > record[0]:
+        at = counts[TOP]
+        counts[TOP] += 1
+        pool[at, TIME], pool[at, REFERENCE], pool[at, SEQUENCE], pool[at, PENDING] = record
+        _list(store, block, at)
+        return
     if blocks[block, COUNT] == blocks[block, ROOM]:
         _widen(store, block, oldest)
     begin = blocks[block, BEGIN]
@@ -120,10 +167,25 @@ def insert(store, block, record, oldest):  # type: ignore[no-untyped-def]
     blocks[block, COUNT] += 1
 
 
-@njit(cache=True)
+@allocation_free
+def _list(store, block, at):  # type: ignore[no-untyped-def]
+    """Enter row ``at`` of the pool into the list beside its block."""
+    heads, following, falling, lanes = store[3]
+    falling[at] = -store[1][at, TIME]
+    before = last_above(heads, following, lanes, block, falling, falling[at] - 1)  # behind those of the same time
+    if before == NONE:
+        following[at] = heads[block]
+        heads[block] = at
+    else:
+        following[at] = following[before]
+        following[before] = at
+    enter(lanes, block, falling, at)
+
+
+@allocation_free
 def _widen(store, block, oldest):  # type: ignore[no-untyped-def]
     """Make room in a full block: half of it at least."""
-    blocks, pool, counts = store
+    blocks, pool, counts, _ = store
     begin, count = blocks[block, BEGIN], blocks[block, COUNT]
     expired = first_from(pool, begin, begin + count, oldest) - begin
     to = begin
@@ -142,41 +204,22 @@ def _copy(source, row, target, to):  # type: ignore[no-untyped-def]
         target[to, column] = source[row, column]
 
 
-@njit(cache=True)
-def measure(store, oldest):  # type: ignore[no-untyped-def]
-    """(records that are not expired, most of them in one block)."""
-    blocks, pool, _ = store
-    alive, widest = 0, 0
-    for block in range(blocks.shape[0]):
-        end = blocks[block, BEGIN] + blocks[block, COUNT]
-        count = end - first_from(pool, blocks[block, BEGIN], end, oldest[block & 1])
-        alive += count
-        widest = max(widest, count)
-    return alive, widest
-
-
-@njit(cache=True)
-def move(store, oldest, target):  # type: ignore[no-untyped-def]
-    """Move what is not expired to the pool ``target``, without room to spare."""
-    blocks, pool, counts = store
-    top = 0
-    for block in range(blocks.shape[0]):
-        end = blocks[block, BEGIN] + blocks[block, COUNT]
-        first = first_from(pool, blocks[block, BEGIN], end, oldest[block & 1])
-        blocks[block, BEGIN], blocks[block, COUNT], blocks[block, ROOM] = top, end - first, end - first
-        for row in range(first, end):
-            _copy(pool, row, target, top)
-            top += 1
-    counts[TOP] = top
-
-
-@njit(cache=True)
+@allocation_free
 def enumerate_records(store, oldest, of, rows):  # type: ignore[no-untyped-def]
-    """Fill ``of`` and ``rows`` with the block and the pool's row of every record that is not expired."""
-    blocks, pool, _ = store
+    """Fill ``of`` and ``rows`` with the block and the pool's row of every record that is not expired; how many."""
+    blocks, pool = store[0], store[1]
+    following = store[3][1]
     n = 0
     for block in range(blocks.shape[0]):
         end = blocks[block, BEGIN] + blocks[block, COUNT]
-        for row in range(first_from(pool, blocks[block, BEGIN], end, oldest[block & 1]), end):
-            of[n], rows[n] = block, row
+        at, late = first_from(pool, blocks[block, BEGIN], end, oldest[block & 1]), blocks[block, LATE]
+        if late != NONE:
+            late = first_late(store, block, oldest[block & 1])
+        while at < end or late != NONE:
+            of[n] = block
+            if is_late_next(pool, at, end, late):
+                rows[n], late = late, following[late]
+            else:
+                rows[n], at = at, at + 1
             n += 1
+    return n

@@ -65,7 +65,7 @@ def test_an_empty_topic_lands_once_so_that_its_partitions_are_known(spark, wareh
     assert warehouse.topics() == [topic]
 
 
-def test_a_table_that_spark_creates_is_as_that_of_every_other_landing(spark, warehouse, broker, source, topic, tmp_path):
+def test_a_table_that_spark_creates_is_as_any_other_landed_table(spark, warehouse, broker, source, topic, tmp_path):
     broker.create_topic(topic)
     Producing(broker, topic).send([b"a"])
     (tmp_path / "in").mkdir()

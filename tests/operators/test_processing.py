@@ -1,8 +1,11 @@
 """Python processors: what they see and forward, and their stores."""
 
+import random
+
 import pyarrow as pa
 import pytest
 
+from jobs.operators.processor_stores import OrderedKeys
 from jobs.processing import KeyValues, Processor, PunctuationType, RecordMetadata
 from state.errors import ConfigError, TaskFailed
 from state.serdes import Serde
@@ -131,6 +134,28 @@ def test_a_store_answers_what_was_put_and_ranges_go_by_the_bytes_of_the_keys():
         "absent": ("A", None, "new"),
         "left": ["B", "aa", "b", "é"],
     }
+
+
+def test_thousands_of_keys_stay_in_order_while_they_come_and_go():
+    generator = random.Random(1)
+    keys, there = OrderedKeys([]), set()
+    for step in range(20_000):
+        key = generator.randrange(9_000 if step < 12_000 else 3_000).to_bytes(2)
+        if key in there:
+            keys.remove(key)
+            there.remove(key)
+        else:
+            keys.add(key)
+            there.add(key)
+        if step % 500 == 0:
+            first, last = sorted(generator.randrange(9_000).to_bytes(2) for _ in range(2))
+            assert keys.between(first, last) == sorted(key for key in there if first <= key <= last)
+            assert keys.between(None, last) == sorted(key for key in there if key <= last)
+            assert keys.between(first, None) == sorted(key for key in there if first <= key)
+            assert OrderedKeys(sorted(there)).between(None, None) == keys.between(None, None) == sorted(there)
+    for key in sorted(there):
+        keys.remove(key)
+    assert keys.between(None, None) == []
 
 
 def test_puts_during_a_range_do_not_show_in_it():

@@ -84,6 +84,16 @@ def test_what_leaves_comes_back_from_the_file_in_order():
     assert (got.cause == want.cause).all()
 
 
+def test_what_waits_in_the_file_is_saved_as_if_it_had_been_in_memory():
+    spilling, unbounded = limited(max_records=ROWS // 2, when_full="spill"), limited()
+    for number in range(2):
+        step(spilling, number, number)
+        step(unbounded, number, number)
+
+    assert spilling.metrics()["bytes_in_file"] > 0
+    assert spilling.changes() == unbounded.changes()
+
+
 # --- the heap ------------------------------------------------------------------------------------------------
 
 

@@ -47,7 +47,8 @@ def test_land_run_check_and_show_work_one_after_the_other_without_java(run, tmp_
 
     code, out, err = run("run", SHOP, *where, "--local", "--max-records", 4)
     assert code == 0
-    assert re.sub(r"[\d.,]+/s", "0/s", err).splitlines() == [
+    lines = [line for line in re.sub(r"[\d.,]+/s", "0/s", err).splitlines() if not line.endswith("planned")]
+    assert lines == [  # kernels that are compiled first take their time
         "increment 1 · 4 of 6 records · 0/s · stream time 1970-01-01 00:00:00.200",
         "increment 2 · 6 of 6 records · 0/s · stream time 1970-01-01 00:00:00.210",
     ]

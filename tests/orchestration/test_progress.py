@@ -1,14 +1,14 @@
-"""Progress: one line an increment, or on a terminal one line that is drawn over."""
+"""Progress as people see it: lines in a file, one line that is drawn over on a terminal, and Dagster's log."""
 
 import io
 import itertools
-import shutil
-from pathlib import Path
+import re
 
-from jobs.replay import replay
-from jobs.runner import LocalRunner
-from orchestration.progress import Progress, unread_records
-from state.tables import Warehouse
+import dagster as dg
+import pytest
+
+from jobs.progress import Progress
+from orchestration.progress import ProgressLines, progress_on
 from tests.dagster import shop
 
 
@@ -17,69 +17,75 @@ class Terminal(io.StringIO):
         return True
 
 
-class Clock:
-    """Half a second a look."""
-
-    def __init__(self) -> None:
-        self.seconds = 0.0
-
-    def __call__(self) -> float:
-        self.seconds += 0.5
-        return self.seconds
+def told(done: int, step: str, *, increment: int = 3, stream_time_ms: int = 1_400) -> Progress:
+    return Progress(increment, done, 8_000, 2_000.4, stream_time_ms, step)
 
 
-def drive(warehouse: Warehouse, progress: Progress) -> None:
-    settings = {"runner": LocalRunner(), "max_records": 4, "on_step": progress.on_step}
-    for report in replay(warehouse, shop.topology(), pipeline="again", **settings):
-        progress.on_report(report)
-    progress.close()
+def test_lines_come_at_the_end_of_an_increment_and_every_ten_seconds_within_a_long_one():
+    got, clock = [], iter([0.0, 9.9, 10.0, 10.1, 19.9, 20.0, 20.5])
+    lines = ProgressLines(got.append, seconds=lambda: next(clock))
+
+    for done, step in enumerate(["planned", "sub-topology 0", "done", "planned", "computed", "done"]):
+        lines.show(told(done * 1_000, step))
+
+    assert got == [
+        "increment 3 · 1,000 of 8,000 records · 2,000/s · stream time 1970-01-01 00:00:01.400 · sub-topology 0",
+        "increment 3 · 2,000 of 8,000 records · 2,000/s · stream time 1970-01-01 00:00:01.400",
+        "increment 3 · 5,000 of 8,000 records · 2,000/s · stream time 1970-01-01 00:00:01.400",
+    ]
 
 
-def test_a_file_gets_one_line_an_increment(replayed, tmp_path):
-    stream = io.StringIO()
+def test_before_the_first_record_there_is_no_stream_time():
+    got = []
 
-    drive(copied(replayed, tmp_path), Progress(stream, 8, seconds=Clock()))
+    ProgressLines(got.append).show(told(0, "done", stream_time_ms=-1))
 
-    assert stream.getvalue() == (
-        "increment 1 · 4 of 8 records · 8/s · stream time 1970-01-01 00:00:00.200\n"
-        "increment 2 · 8 of 8 records · 8/s · stream time 1970-01-01 00:00:00.400\n"
-    )
+    assert got == ["increment 3 · 0 of 8,000 records · 2,000/s"]
 
 
-def test_a_terminal_gets_a_bar_that_is_drawn_over(replayed, tmp_path, monkeypatch):
+def test_a_terminal_gets_a_bar_that_is_drawn_over(monkeypatch):
     stream = Terminal()
     monkeypatch.setenv("COLUMNS", "200")
+    bar = progress_on(stream)
 
-    drive(copied(replayed, tmp_path), Progress(stream, 8, seconds=Clock()))
+    for done, step in [(0, "planned"), (4_000, "committed outputs/x"), (8_000, "done")]:
+        bar.show(told(done, step))
+    bar.close()
+    bar.close()
 
-    drawn = stream.getvalue().split("\r")
-    assert stream.getvalue().count("\n") == 1
-    assert drawn[1].startswith("[------------]   0% increment 1 · 0 of 8 records · ")
-    assert drawn[1].rstrip().endswith("/s · planned")
-    assert drawn[-1].startswith("[############] 100% increment 2 · 8 of 8 records · ")
-    assert drawn[-1].rstrip().endswith("stream time 1970-01-01 00:00:00.400 · done")
-    for before, line in itertools.pairwise(drawn[1:]):
+    drawn = stream.getvalue().removesuffix("\n").split("\r")
+    numbers = "2,000/s · stream time 1970-01-01 00:00:01.400"
+    assert [line.rstrip() for line in drawn] == [
+        "",
+        f"[------------]   0% increment 3 · 0 of 8,000 records · {numbers} · planned",
+        f"[######------]  50% increment 3 · 4,000 of 8,000 records · {numbers} · committed outputs/x",
+        f"[############] 100% increment 3 · 8,000 of 8,000 records · {numbers} · done",
+    ]
+    for before, line in itertools.pairwise(drawn):
         assert len(line) >= len(before.rstrip()), "the end of the longer line before would stay"
+    assert stream.getvalue().count("\n") == 1
 
 
 def test_a_line_is_cut_to_the_width_of_the_terminal(monkeypatch):
     monkeypatch.setenv("COLUMNS", "40")
     stream = Terminal()
 
-    Progress(stream, 8, seconds=Clock()).on_step("committed outputs/sessions 3")
+    progress_on(stream).show(told(0, "committed outputs/sessions"))
 
     assert stream.getvalue() == "\r[------------]   0% increment 3 · 0 of "
 
 
-def test_unread_records_are_those_behind_the_last_done_cut(replayed, tmp_path):
-    assert unread_records(replayed, shop.topology(), "shop") == 0
-    assert unread_records(replayed, shop.topology(), "another") == 8
+@pytest.mark.slow
+def test_dagsters_log_has_a_line_for_every_increment(tmp_path):
+    shop.drop_files(tmp_path / "clicks", "1-morning", shop.MORNING)
+    job = shop.definitions(tmp_path, max_records=4, check_engine="plain").resolve_job_def("shop_replay")
 
-    warehouse = copied(replayed, tmp_path)
-    next(replay(warehouse, shop.topology(), pipeline="again", runner=LocalRunner(), max_records=3))
-    assert unread_records(warehouse, shop.topology(), "again") == 5
+    with dg.DagsterInstance.ephemeral() as instance:
+        result = job.execute_in_process(instance=instance)
+        messages = [each.user_message for each in instance.all_logs(result.run_id)]
 
-
-def copied(warehouse: Warehouse, folder: Path) -> Warehouse:
-    shutil.copytree(warehouse.root, folder / "copy")
-    return Warehouse(folder / "copy")
+    messages = [message for message in messages if re.search(r" records · .* stream time [\d.: -]+$", message)]
+    assert [message.split("/s")[0].rpartition(" ")[0] for message in messages] == [
+        "increment 1 · 4 of 6 records ·",
+        "increment 2 · 6 of 6 records ·",
+    ]

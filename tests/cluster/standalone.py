@@ -1,0 +1,115 @@
+"""A standalone Spark cluster as child processes: a master and workers of one core each, on this machine.
+
+Owns the processes and their folder. Rule: ports are those that the system gives, a cluster counts as started when the
+master has registered its workers, and all of it is dead when the block ends, whatever happens in it.
+"""
+
+import contextlib
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyspark
+
+from jobs.spark import SCALA
+
+START_LIMIT_S = 120.0
+EXECUTOR_MEMORY = "512m"
+SPARK_HOME = Path(pyspark.__file__).parent
+CHECKOUT = Path(__file__).parents[2]
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """``environment``: what a driver, as a child process, needs to run on it."""
+
+    master: str
+    environment: Mapping[str, str]
+
+
+@contextlib.contextmanager
+def standalone(folder: Path, *, workers: int, environment: Mapping[str, str]) -> Iterator[Cluster]:
+    """A cluster with everything in ``folder``; the folder of worker n is ``folder``/worker-n. ``environment``: of all
+    its processes, on top of ours.
+    """
+    conf = folder / "conf"
+    conf.mkdir(parents=True)
+    (conf / "spark-defaults.conf").write_text(
+        f"spark.executor.memory {EXECUTOR_MEMORY}\n"
+        f"spark.cores.max {workers}\n"
+        "spark.scheduler.minRegisteredResourcesRatio 1.0\n"  # a driver starts when all executors are there
+    )
+    environment = {
+        **{name: value for name, value in os.environ.items() if not name.startswith("SPARK_")},
+        "SPARK_HOME": str(SPARK_HOME),
+        "SPARK_SCALA_VERSION": SCALA,
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "SPARK_CONF_DIR": str(conf),
+        "PYTHONPATH": os.pathsep.join([str(CHECKOUT), *filter(None, [os.environ.get("PYTHONPATH")])]),
+        **environment,
+    }
+    with contextlib.ExitStack() as stack:
+        master = stack.enter_context(_Daemon.running(folder / "master", ["master.Master"], environment))
+        url = master.says(r"Starting Spark master at (spark://\S+)")
+        for number in range(workers):
+            words = ["worker.Worker", "--cores", "1", "--memory", "1g", "--work-dir", str(folder / f"worker-{number}")]
+            stack.enter_context(_Daemon.running(folder / f"worker-{number}", [*words, url], environment))
+        master.says(*[r"Registering worker"] * workers)
+        yield Cluster(url, environment)
+
+
+@dataclass(frozen=True)
+class _Daemon:
+    process: subprocess.Popen[bytes]
+    log: Path
+
+    @classmethod
+    @contextlib.contextmanager
+    def running(cls, folder: Path, words: list[str], environment: Mapping[str, str]) -> Iterator["_Daemon"]:
+        folder.mkdir(parents=True, exist_ok=True)
+        home = os.environ.get("JAVA_HOME")
+        java = shutil.which("java", path=str(Path(home) / "bin")) if home else "java"
+        jars = str(SPARK_HOME / "jars" / "*")
+        small = ["-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
+        name, *options = words
+        command = [java or "java", *small, "-cp", jars, f"org.apache.spark.deploy.{name}"]
+        command += ["--host", "127.0.0.1", "--port", "0", "--webui-port", "0", *options]
+        log = folder / "log"
+        with log.open("wb") as printed:
+            process = subprocess.Popen(
+                command, stdout=printed, stderr=printed, stdin=subprocess.DEVNULL, cwd=folder,
+                env=dict(environment), start_new_session=True,
+            )  # fmt: skip
+        try:
+            yield cls(process, log)
+        finally:
+            with contextlib.suppress(ProcessLookupError):  # executors of a worker are of its group
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
+    def says(self, *patterns: str) -> str:
+        """Wait until the log has as many matches as there are patterns; the first group of the last, or the match."""
+        deadline = time.monotonic() + START_LIMIT_S
+        while time.monotonic() < deadline and self.process.poll() is None:
+            found = list(re.finditer(patterns[0], self.log.read_text(errors="replace")))
+            if len(found) >= len(patterns):
+                return found[-1][found[-1].re.groups]
+            time.sleep(0.05)
+        said = self.log.read_text(errors="replace")[-2000:]
+        raise AssertionError(f"{patterns[0]} was not logged within {START_LIMIT_S:.0f} s; what was:\n{said}")
+
+
+def replay_command(cluster: Cluster, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """The ``replay`` command, as somebody types it who has set REPLAY_SPARK_MASTER."""
+    return subprocess.run(
+        [sys.executable, "-m", "orchestration.cli", *arguments],
+        env={**cluster.environment, "REPLAY_SPARK_MASTER": cluster.master},
+        capture_output=True, text=True, check=False, timeout=600,
+    )  # fmt: skip

@@ -1,0 +1,103 @@
+"""Looking at a run changes nothing: its tables are those of the run that nobody looked at, wherever it dies at a note
+and whatever the disk says to one.
+"""
+
+import errno
+import os
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from jobs import progress
+from jobs.replay import replay
+from jobs.runner import LocalRunner
+from state.run_cache import default_cache
+from state.tables import Warehouse
+from tests.laws.border import Step, watched
+from tests.laws.crash import Died
+from tests.laws.pipelines import NAME, PIPELINES, RECORDS, begun, drive, undisturbed
+from tests.laws.whole import first_difference
+
+PIPELINE, TAPE, BEGUN, TARGET = "brief", 1, 3, 4
+
+
+@pytest.fixture(autouse=True)
+def _always(monkeypatch):
+    """A note after every chunk of few records; the driver reads them all the time."""
+    monkeypatch.setattr("jobs.task.CHUNK_RECORDS", 4)
+    monkeypatch.setattr(progress, "NOTE_SECONDS", 0.0)
+    monkeypatch.setattr(progress, "LOOK_SECONDS", 0.002)
+
+
+def looked_at(warehouse: Warehouse) -> None:
+    """Run the next increment, told how far it is."""
+    told: list[progress.Progress] = []
+    options = {"max_records": RECORDS, "increments": 1, "idle": "proceed", "progress": told.append}
+    topology = PIPELINES[PIPELINE].topology
+    list(replay(warehouse, topology, pipeline=NAME, runner=LocalRunner(default_cache()), **options))
+    assert told[-1].step == "done"
+
+
+def is_note(step: Step) -> bool:
+    return "/progress-" in step.path
+
+
+def difference(warehouse: Warehouse) -> str | None:
+    want = undisturbed(PIPELINE, TAPE).warehouse
+    return first_difference(warehouse, want, PIPELINES[PIPELINE].topology, since=BEGUN, until=TARGET)
+
+
+class Reaper:
+    """Lets the run die in the middle of note step number ``at``; ``has_struck`` whether there was such a step."""
+
+    def __init__(self, at: int) -> None:
+        self.left, self.has_struck = at, False
+
+    def on_step(self, step: Step) -> None:
+        self.left -= is_note(step)
+        if self.left < 0 and not self.has_struck:
+            self.has_struck = True
+            if step.half is not None:
+                step.half()
+            raise Died
+
+
+def test_a_run_may_die_at_any_note():
+    at = 0
+    while True:
+        reaper = Reaper(at)
+        with begun(PIPELINE, TAPE, BEGUN) as warehouse:
+            with suppress(Died), watched(Path(warehouse.root).parent, reaper.on_step):
+                looked_at(warehouse)
+            if not reaper.has_struck:
+                break
+            looked_at(warehouse)
+            assert difference(warehouse) is None, f"died at note step {at}"
+        at += 7
+    assert at > 20, "there were notes to die at"
+
+
+def test_a_disk_that_takes_no_note_changes_nothing():
+    refused = 0
+
+    def on_step(step: Step) -> None:
+        nonlocal refused
+        if is_note(step):
+            refused += 1
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with begun(PIPELINE, TAPE, BEGUN) as warehouse:
+        with watched(Path(warehouse.root).parent, on_step):
+            looked_at(warehouse)
+        assert difference(warehouse) is None
+
+    assert refused > 0
+
+
+def test_a_run_that_died_with_notes_is_the_same_to_one_that_nobody_looks_at():
+    with begun(PIPELINE, TAPE, BEGUN) as warehouse:
+        with suppress(Died), watched(Path(warehouse.root).parent, Reaper(9).on_step):
+            looked_at(warehouse)
+        drive(warehouse, PIPELINES[PIPELINE].topology, TARGET)
+        assert difference(warehouse) is None

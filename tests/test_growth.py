@@ -1,0 +1,193 @@
+"""Skew: half of all records have one key, a fifth of them come anywhere among what is open, and time grows as records
+do.
+
+Rule: CPU time, not the clock on the wall, of eight times as many records is below 24 times as much: linear growth, with
+a logarithm and colder caches, is 8 to 16, quadratic growth 64. The least of three runs counts. What is written is
+counted.
+"""
+
+import gc
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from jobs.processing import Processor, Record
+from jobs.topology import (
+    BufferConfig,
+    Consumed,
+    JoinWindows,
+    KStream,
+    Materialized,
+    Serde,
+    SessionWindows,
+    SlidingWindows,
+    StreamsBuilder,
+    Suppressed,
+    TimeWindows,
+    Topology,
+    fold,
+)
+from tests.growth_tapes import STEP_MS, ColumnDriver, Records, hot, hot_times
+
+pytestmark = pytest.mark.slow
+
+FEW, TIMES, BOUND, RUNS = 10_000, 8, 24, 3
+FOREVER = 10**12
+LONG, STRING = Serde.long(), Serde.string()
+LONGS = Consumed(STRING, LONG)
+SESSIONS = SessionWindows.with_inactivity_gap(4, grace=FOREVER)
+TUMBLING = TimeWindows.of_size(10, grace=FOREVER)
+HOPPING = TimeWindows.of_size(100, grace=FOREVER).advance_by(20)
+SLIDING = SlidingWindows.of_time_difference(25, grace=FOREVER)
+SUM = "coalesce(left, 0) + coalesce(right, 0)"
+
+Case = Callable[[int], tuple[Topology, dict[str, Records]]]
+
+
+def stream(build: Callable[[KStream], None]) -> Case:
+    """A topology over one topic."""
+
+    def case(records: int) -> tuple[Topology, dict[str, Records]]:
+        builder = StreamsBuilder()
+        build(builder.stream("a", LONGS))
+        return builder.build(), {"a": hot(records)}
+
+    return case
+
+
+def streams(build: Callable[[StreamsBuilder], None], *, step_ms: int = STEP_MS) -> Case:
+    """A topology over the topics a and b. ``step_ms``: between records of b."""
+
+    def case(records: int) -> tuple[Topology, dict[str, Records]]:
+        builder = StreamsBuilder()
+        build(builder)
+        return builder.build(), {"a": hot(records // 2), "b": hot(records // 2, step_ms=step_ms)}
+
+    return case
+
+
+def counted(windows: Any, *, closes: bool = False, suppressed: Suppressed | None = None) -> Case:
+    """Count and sum; with final results only, or through a suppress."""
+
+    def build(of: KStream) -> None:
+        grouped = of.group_by_key().windowed_by(windows)
+        grouped = grouped.emit_strategy("on_window_close") if closes else grouped
+        table = grouped.aggregate(n=fold.count(), total=fold.sum())
+        (table if suppressed is None else table.suppress(suppressed)).to("out")
+
+    return stream(build)
+
+
+def early(limit: Callable[[int], BufferConfig]) -> Case:
+    """Windows that wait in a buffer which is full with a part of them."""
+
+    def case(records: int) -> tuple[Topology, dict[str, Records]]:
+        return counted(TUMBLING, suppressed=Suppressed.until_time_limit(FOREVER, buffer=limit(records)))(records)
+
+    return case
+
+
+def joined_table(grace: str | None = None) -> Case:
+    def build(builder: StreamsBuilder) -> None:
+        table = builder.table("b", LONGS, materialized=Materialized.versioned("b", FOREVER))
+        builder.stream("a", LONGS).join(table, SUM, grace=grace).to("out")
+
+    return streams(build)
+
+
+def joined_streams(kind: str, windows: JoinWindows) -> Case:
+    def build(builder: StreamsBuilder) -> None:
+        getattr(builder.stream("a", LONGS), kind)(builder.stream("b", LONGS), SUM, windows).to("out")
+
+    return streams(build, step_ms=STEP_MS + 1)
+
+
+def joined_tables(**options: Any) -> Case:
+    def build(builder: StreamsBuilder) -> None:
+        one, other = (builder.table(t, LONGS, materialized=Materialized.versioned(t, FOREVER)) for t in "ab")
+        one.join(other, SUM, **options).to("out")
+
+    return streams(build)
+
+
+def subscribed(records: int) -> tuple[Topology, dict[str, Records]]:
+    """Half of all subscribe to one foreign key, whose value changes eight times."""
+    builder = StreamsBuilder()
+    texts = Consumed(STRING, STRING)
+    one, other = (builder.table(topic, texts, materialized=Materialized.as_(topic)) for topic in "ab")
+    one.join(other, "left", foreign_key="value", returns=STRING).to("out")
+    subscribers = pa.array([f"p{number * 7_919 % records}" for number in range(records)])
+    changes = Records(hot_times(8), pa.array(["k0"] * 8), pa.array([str(number) for number in range(8)]))
+    return builder.build(), {"a": Records(hot_times(records), subscribers, hot(records).keys), "b": changes}
+
+
+def globally_joined(builder: StreamsBuilder) -> None:
+    table = builder.global_table("b", LONGS)
+    builder.stream("a", LONGS).join(table, SUM, selector="record_key").to("out")
+
+
+class PutAndDelete(Processor):
+    """Keeps every record under a name of its own, in no order, and forgets some."""
+
+    def process(self, record: Record) -> None:
+        store = self.context.store("kept")
+        store.put(f"{record.timestamp_ms * 7_919 % 1_000_003:06d}", record.value)
+        if record.value % 10 == 0:
+            store.delete(f"{(record.timestamp_ms - 100) * 7_919 % 1_000_003:06d}")
+
+
+def add(key: str, value: int, total: int) -> int:
+    return total + value
+
+
+def merge(key: str, one: int, other: int) -> int:
+    return one + other
+
+
+CASES: dict[str, Case] = {
+    "sessions": counted(SESSIONS),
+    "sessions that merge": counted(SessionWindows.with_inactivity_gap(9, grace=FOREVER)),
+    "sessions at their close": counted(SESSIONS, closes=True),
+    "sessions until they close": counted(SESSIONS, suppressed=Suppressed.until_window_closes()),
+    "tumbling windows": counted(TUMBLING),
+    "hopping windows until they close": counted(HOPPING, suppressed=Suppressed.until_window_closes()),
+    "sliding windows": counted(SLIDING),
+    "a buffer of so many records": early(lambda records: BufferConfig.max_records(records // 4)),
+    "a buffer of so many bytes": early(lambda records: BufferConfig.max_bytes(20 * records)),
+    "deduplicate": stream(lambda of: of.deduplicate_by_key_value("record_time_ms", FOREVER).to("out")),
+    "reorder": stream(lambda of: of.reorder_within(FOREVER).to("out")),
+    "a stream and a versioned table": joined_table(),
+    "a stream and a versioned table with grace": joined_table("60s"),
+    "two streams": joined_streams("join", JoinWindows.of_time_difference_and_grace(2, FOREVER)),
+    "two streams, outer": joined_streams("outer_join", JoinWindows.of_time_difference_and_grace(2, FOREVER)),
+    "two tables": joined_tables(),
+    "two tables and their history": joined_tables(history="complete"),
+    "foreign keys": subscribed,
+    "a global table": streams(globally_joined),
+}
+"""What is to grow no faster than the records."""
+
+
+def cpu_seconds(case: Case, records: int) -> float:
+    """Of one run, state included."""
+    topology, topics = case(records)
+    driver = ColumnDriver(topology)
+    driver.pipe_columns(topics)
+    gc.collect()
+    started = time.process_time()
+    driver.run()
+    for task in driver.tasks:
+        for store in task.stores.values():
+            store.changes()
+    return time.process_time() - started
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_time_grows_as_records_do_though_half_of_them_have_one_key(name):
+    cpu_seconds(CASES[name], 100)  # compiles
+    few, many = (min(cpu_seconds(CASES[name], records) for _ in range(RUNS)) for records in (FEW, TIMES * FEW))
+
+    assert many < BOUND * few
