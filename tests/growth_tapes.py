@@ -67,6 +67,16 @@ class ColumnDriver(TopologyTestDriver):
             self._columns[topic] = records, part
             self._piped[topic] = [None]  # type: ignore[list-item]
 
+    def saved(self) -> dict[str, pa.Table]:
+        """Live rows of all stores."""
+        return {name: store.rows() for task in self._tasks for name, store in task.stores.items()}
+
+    def go_on_from(self, before: "ColumnDriver") -> None:
+        """Begin with the state of another driver, as an increment does."""
+        rows = before.saved()
+        for task, other in zip(self._tasks, before._tasks, strict=True):
+            task.resume({name: rows[name] for name in task.stores}, other.clocks())
+
     def _land(self, topic: str) -> None:
         self._piped[topic] = []
         if topic not in self._columns:

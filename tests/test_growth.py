@@ -11,10 +11,11 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
-from jobs.processing import Processor, Record
+from jobs.operators.processor_stores import OrderedKeys
 from jobs.topology import (
     BufferConfig,
     Consumed,
@@ -42,6 +43,7 @@ SESSIONS = SessionWindows.with_inactivity_gap(4, grace=FOREVER)
 TUMBLING = TimeWindows.of_size(10, grace=FOREVER)
 HOPPING = TimeWindows.of_size(100, grace=FOREVER).advance_by(20)
 SLIDING = SlidingWindows.of_time_difference(25, grace=FOREVER)
+NARROW = JoinWindows.of_time_difference_and_grace(2, FOREVER)
 SUM = "coalesce(left, 0) + coalesce(right, 0)"
 
 Case = Callable[[int], tuple[Topology, dict[str, Records]]]
@@ -129,22 +131,28 @@ def globally_joined(builder: StreamsBuilder) -> None:
     builder.stream("a", LONGS).join(table, SUM, selector="record_key").to("out")
 
 
-class PutAndDelete(Processor):
-    """Keeps every record under a name of its own, in no order, and forgets some."""
-
-    def process(self, record: Record) -> None:
-        store = self.context.store("kept")
-        store.put(f"{record.timestamp_ms * 7_919 % 1_000_003:06d}", record.value)
-        if record.value % 10 == 0:
-            store.delete(f"{(record.timestamp_ms - 100) * 7_919 % 1_000_003:06d}")
-
-
 def add(key: str, value: int, total: int) -> int:
     return total + value
 
 
 def merge(key: str, one: int, other: int) -> int:
     return one + other
+
+
+def in_python(windows: Any) -> Case:
+    """Aggregated record by record, and fewer of them."""
+
+    def build(of: KStream) -> None:
+        grouped = of.group_by_key().windowed_by(windows)
+        grouped.aggregate(initializer=int, aggregator=add, merger=merge, returns=LONG).to("out")
+
+    return lambda records: stream(build)(records // 5)
+
+
+def collected(of: KStream) -> None:
+    """All values of one session that never ends."""
+    grouped = of.group_by_key().windowed_by(SessionWindows.with_inactivity_gap(1_000, grace=FOREVER))
+    grouped.aggregate(values=fold.collect()).suppress(Suppressed.until_window_closes()).to("out")
 
 
 CASES: dict[str, Case] = {
@@ -161,12 +169,15 @@ CASES: dict[str, Case] = {
     "reorder": stream(lambda of: of.reorder_within(FOREVER).to("out")),
     "a stream and a versioned table": joined_table(),
     "a stream and a versioned table with grace": joined_table("60s"),
-    "two streams": joined_streams("join", JoinWindows.of_time_difference_and_grace(2, FOREVER)),
-    "two streams, outer": joined_streams("outer_join", JoinWindows.of_time_difference_and_grace(2, FOREVER)),
+    "two streams": joined_streams("join", NARROW),
+    "two streams, outer": lambda records: joined_streams("outer_join", NARROW)(6 * records),
     "two tables": joined_tables(),
     "two tables and their history": joined_tables(history="complete"),
     "foreign keys": subscribed,
     "a global table": streams(globally_joined),
+    "a list of all values": stream(collected),
+    "sessions in Python": in_python(SESSIONS),
+    "sliding windows in Python": in_python(SLIDING),
 }
 """What is to grow no faster than the records."""
 
@@ -191,3 +202,56 @@ def test_time_grows_as_records_do_though_half_of_them_have_one_key(name):
     few, many = (min(cpu_seconds(CASES[name], records) for _ in range(RUNS)) for records in (FEW, TIMES * FEW))
 
     assert many < BOUND * few
+
+
+def test_keys_of_a_processors_store_are_put_in_order_as_fast_when_there_are_many():
+    def seconds(keys: int) -> float:
+        order, numbers = OrderedKeys([]), np.random.default_rng(1).permutation(keys).tolist()
+        started = time.process_time()
+        for number in numbers:
+            order.add(number.to_bytes(4))
+        for number in numbers[::2]:
+            order.remove(number.to_bytes(4))
+        return time.process_time() - started
+
+    few, many = (min(seconds(keys) for _ in range(RUNS)) for keys in (4 * FEW, TIMES * 4 * FEW))
+
+    assert many < BOUND * few
+
+
+STORED = {
+    "sessions", "sessions at their close", "sliding windows", "deduplicate", "reorder", "two streams",
+    "a stream and a versioned table with grace", "two tables and their history", "sessions until they close",
+}  # fmt: skip
+"""Cases in which the stores of a hot key grow with the records."""
+INCREMENT, WRITTEN = 10, 80
+"""Records of each topic of a small increment, and the most rows that it may write."""
+
+
+def increment(before: ColumnDriver, case: Case) -> tuple[float, int]:
+    """CPU seconds of a small increment after what ``before`` has taken, state included, and rows it writes."""
+    topology, topics = case(2 * INCREMENT)
+    driver = ColumnDriver(topology)
+    gc.collect()
+    started = time.process_time()
+    driver.go_on_from(before)
+    driver.pipe_columns(topics)
+    driver.run()
+    written = sum(len(store.changes()) for task in driver.tasks for store in task.stores.values())
+    return time.process_time() - started, written
+
+
+@pytest.mark.parametrize("name", sorted(STORED))
+def test_a_small_increment_writes_little_and_costs_what_reading_the_keys_rows_does(name):
+    seconds, written = [], []
+    for records in (FEW, TIMES * FEW):
+        topology, topics = CASES[name](records)
+        before = ColumnDriver(topology)
+        before.pipe_columns(topics)
+        before.run()
+        runs = [increment(before, CASES[name]) for _ in range(RUNS)]
+        seconds.append(min(taken for taken, _ in runs))
+        written.append(max(rows for _, rows in runs))
+
+    assert max(written) <= WRITTEN
+    assert seconds[1] < BOUND * seconds[0]

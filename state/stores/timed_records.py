@@ -132,7 +132,7 @@ def first_late(store, block, time):  # type: ignore[no-untyped-def]
     return heads[block] if before == NONE else following[before]
 
 
-@njit(cache=True, inline="always")
+@allocation_free
 def is_late_next(pool, at, end, late):  # type: ignore[no-untyped-def]
     """Does row ``late`` of the list (NONE: it has ended) come before row ``at`` of the block that ends at ``end``?"""
     if late == NONE or at == end:
@@ -179,7 +179,8 @@ def _list(store, block, at):  # type: ignore[no-untyped-def]
     else:
         following[at] = following[before]
         following[before] = at
-    enter(lanes, block, falling, at)
+    if lanes[0][block] != NONE:
+        enter(lanes, block, falling, at)
 
 
 @allocation_free
