@@ -46,7 +46,7 @@ class FoldState(ABC):
         """Make room for slots below ``capacity``."""
 
     def forget(self, slots: np.ndarray) -> None:  # noqa: B027 (numbers need no room of their own)
-        """The aggregates of ``slots`` are no more: what they hold may go."""
+        """The aggregates of ``slots`` (each once or more) are no more: what they hold may go."""
 
     @abstractmethod
     def run(self, program: Program, batch: Batch, wanted: Wanted) -> tuple[pa.Array, pa.Array]:

@@ -224,7 +224,7 @@ class Aggregate(StatefulOperator):
 
     def _forget(self, slots: np.ndarray) -> None:
         """Let values go which the store had in ``slots`` and has no more."""
-        self.folds.forget(np.unique(slots[self.slots.flags[slots] == 0]))
+        self.folds.forget(slots[self.slots.flags[slots] == 0])
 
     def _remove_nulls(self, program: Program, state: PythonState) -> None:
         """Take aggregates that became None out of the store."""
