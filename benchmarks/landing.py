@@ -14,14 +14,15 @@ import json
 import shutil
 import statistics
 import tempfile
-import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 from pyspark.sql import SparkSession
 
+from benchmarks.measuring import Clock
 from benchmarks.peers.kafka import BROKER_JAVA, load, typed_rows
 from benchmarks.typed_data import RECORDS, prepare
 from jobs.file_source import FileSource
@@ -40,6 +41,11 @@ def land(spark: SparkSession, servers: str, folder: Path) -> int:
     return land_kafka(spark, Warehouse(str(folder)), TOPIC, KafkaSource(servers)).records
 
 
+def land_from(spark: SparkSession, source: FileSource, folder: Path) -> int:
+    """Our landing of files, into a new warehouse; the records that it landed."""
+    return land_files(spark, Warehouse(str(folder)), TOPIC, source).records
+
+
 def copy(spark: SparkSession, servers: str, folder: Path) -> int:
     """Spark's copy, into a new table; the records in it."""
     options = {"kafka.bootstrap.servers": servers, "subscribe": TOPIC}
@@ -47,80 +53,86 @@ def copy(spark: SparkSession, servers: str, folder: Path) -> int:
     return sum(file.records for file in read_files(str(folder)))
 
 
-def timed(work: Callable[[Path], int], folder: Path, records: int) -> float:
-    """Seconds of ``work`` in a new folder, which is gone afterwards. Raises AssertionError when a record is missing."""
-    started = time.perf_counter()
-    landed = work(folder)
-    seconds = time.perf_counter() - started
+def time(clock: Clock, work: Callable[[Path], int], folder: Path, records: int) -> None:
+    """Time ``work`` in a new folder, which is gone afterwards. Raises AssertionError when a record is missing."""
+    landed = clock.time(lambda: work(folder))
     assert landed == records, f"expected {records} records, got {landed}"
     shutil.rmtree(folder)
-    return seconds
 
 
 def from_broker(spark: SparkSession, rows: Sequence[pl.DataFrame], runs: int, scratch: Path) -> dict[str, Any]:
-    """Seconds of ours and of Spark's, pair by pair, the first pair cold; which goes first alternates."""
-    records, ours, theirs = sum(map(len, rows)), [], []
+    """Clocks of ours and of Spark's, pair by pair, the first pair cold; which goes first alternates. CPU seconds are
+    those of all, the broker too.
+    """
+    records, ours, theirs = sum(map(len, rows)), Clock(), Clock()
     (scratch / "broker").mkdir()
     with running_broker(scratch / "broker", BROKER_JAVA) as broker:
         load(broker, TOPIC, rows)
-        sides = [(ours, land), (theirs, copy)]
+        sides = [(ours, partial(land, spark, broker.bootstrap_servers))]
+        sides += [(theirs, partial(copy, spark, broker.bootstrap_servers))]
         for number in range(runs + 1):
-            for seconds, work in sides if number % 2 else reversed(sides):
-                seconds.append(
-                    timed(
-                        lambda folder, work=work: work(spark, broker.bootstrap_servers, folder), scratch / "t", records
-                    )
-                )
-    return {"records": records, "ours_seconds": ours, "spark_seconds": theirs, **_ratios(ours, theirs)}
+            for clock, work in sides if number % 2 else reversed(sides):
+                time(clock, work, scratch / "landed", records)
+    return {
+        "records": records,
+        "ours": vars(ours),
+        "spark": vars(theirs),
+        "ratios": _ratios(ours.seconds, theirs.seconds),
+        "cpu_ratios": _ratios(ours.cpu_seconds, theirs.cpu_seconds),
+    }
 
 
-def _ratios(ours: Sequence[float], theirs: Sequence[float]) -> dict[str, Any]:
-    """Of rates, ours to theirs: each pair, the first apart."""
-    first, *pairs = [their / our for our, their in zip(ours, theirs, strict=True)]
-    return {"first_ratio": first, "ratios": pairs, "ratio": statistics.median(pairs)}
+def _ratios(ours: Sequence[float], theirs: Sequence[float]) -> list[float]:
+    """Of rates, ours to theirs, pair by pair."""
+    return [their / our for our, their in zip(ours, theirs, strict=True)]
 
 
-def from_files(spark: SparkSession, rows: Sequence[pl.DataFrame], runs: int, scratch: Path) -> dict[str, list[float]]:
-    """Seconds of each run by format, the first one apart."""
-    seconds: dict[str, list[float]] = {}
+def from_files(spark: SparkSession, rows: Sequence[pl.DataFrame], runs: int, scratch: Path) -> dict[str, Any]:
+    """Clocks by format, the first run cold."""
+    clocks: dict[str, Any] = {}
     for kind, value in (("parquet", "value"), ("jsonl", None)):
-        folder = scratch / kind
+        folder, clock = scratch / kind, Clock()
         folder.mkdir()
         for number, part in enumerate(rows):
-            if kind == "jsonl":
-                part.select("key", "ms", "value").write_ndjson(folder / f"{number}.jsonl")
-            else:
-                values = pl.from_arrow(Serde.long().encode(part["value"].to_arrow()))
-                part.select(pl.col("key").cast(pl.Binary), "ms", value=values).write_parquet(
-                    folder / f"{number}.parquet"
-                )
+            write_file(kind, part, folder / f"{number}.{kind}")
         source = FileSource(str(folder), kind, timestamp="ms", key="key", value=value, partitions=len(rows))
-        seconds[kind] = [
-            timed(
-                lambda at, source=source: land_files(spark, Warehouse(str(at)), TOPIC, source).records,
-                scratch / "t",
-                sum(map(len, rows)),
-            )
-            for _ in range(runs + 1)
-        ]
+        for _ in range(runs + 1):
+            time(clock, partial(land_from, spark, source), scratch / "landed", sum(map(len, rows)))
+        clocks[kind] = vars(clock)
         shutil.rmtree(folder)
-    return seconds
+    return clocks
+
+
+def write_file(kind: str, rows: pl.DataFrame, path: Path) -> None:
+    """JSON lines with a number as value, or Parquet with key and value as a topic has them."""
+    if kind == "jsonl":
+        rows.select("key", "ms", "value").write_ndjson(path)
+    else:
+        values = pl.from_arrow(Serde.long().encode(rows["value"].to_arrow()))
+        rows.select(pl.col("key").cast(pl.Binary), "ms", value=values).write_parquet(path)
 
 
 def table_text(found: dict[str, Any]) -> str:
     """The figures as a Markdown table: records a second, the median of the later runs and the first."""
-    broker, records = found["broker"], found["broker"]["records"]
-    lines = ["| landing | records/s, median of later runs (least to most) | first run |", "|---|---|---|"]
-    sides = {"from the broker, ours": broker["ours_seconds"], "from the broker, Spark's copy": broker["spark_seconds"]}
-    for name, (first, *later) in (
-        sides | {f"from files, {kind}": all_ for kind, all_ in found["files"].items()}
-    ).items():
-        rates = [records / seconds for seconds in later]
-        spread = f"{statistics.median(rates):,.0f} ({min(rates):,.0f} to {max(rates):,.0f})"
-        lines.append(f"| {name} | {spread} | {records / first:,.0f} |")
-    pairs = f"{min(broker['ratios']):.2f} to {max(broker['ratios']):.2f}"
-    lines.append(f"| ratio, pair by pair | **{broker['ratio']:.2f}** ({pairs}) | {broker['first_ratio']:.2f} |")
+    broker = found["broker"]
+    records = broker["records"]
+    lines = [
+        "| landing | records/s, median of later runs (least to most) | first run | CPU-s per 1M |",
+        "|---|---|---|---|",
+    ]
+    sides = {"from the broker, ours": broker["ours"], "from the broker, Spark's copy": broker["spark"]}
+    for name, clock in (sides | {f"from files, {kind}": clock for kind, clock in found["files"].items()}).items():
+        rates = [records / seconds for seconds in clock["seconds"]]
+        cpu = statistics.median(clock["cpu_seconds"][1:]) / records * 1e6
+        lines.append(f"| {name} | {_spread(rates[1:], ',.0f')} | {rates[0]:,.0f} | {cpu:.2f} |")
+    (first, *pairs), (_, *cpu_pairs) = broker["ratios"], broker["cpu_ratios"]
+    lines.append(f"| ratio, pair by pair | {_spread(pairs, '.2f')} | {first:.2f} | {_spread(cpu_pairs, '.2f')} |")
     return "\n".join(lines)
+
+
+def _spread(figures: Sequence[float], form: str) -> str:
+    least, middle, most = (f"{each:{form}}" for each in (min(figures), statistics.median(figures), max(figures)))
+    return f"{middle} ({least} to {most})"
 
 
 def main() -> None:

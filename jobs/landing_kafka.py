@@ -19,7 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from jobs.kafka_offsets import TopicState, topic_state
-from state.commit import commit_files, create_table, transaction_version
+from state.commit import PROPERTIES, commit_files, transaction_version
 from state.errors import ConfigError, LandingError, LedgerConflict, RetentionGap
 from state.files import live_files, open_table, read_rows
 from state.ledger import LedgerRow
@@ -107,7 +107,6 @@ class KafkaLander:
         path, options = self.warehouse.landed(self.topic), self.warehouse.storage_options
         ranges = {p: (begin, cut_to[p]) for p, begin in begins.items() if begin < cut_to[p]}
         if ranges:
-            create_table(path, LANDED_SCHEMA, partition_by=["partition"], storage_options=options)
             try:
                 _append(self._records(ranges, row.increment), path, app_id, row.increment)
             except (PySparkException, Py4JError) as error:
@@ -224,12 +223,16 @@ def share_out(available: Mapping[int, int], limit: int | None) -> dict[int, int]
 
 
 def _append(records: DataFrame, path: str, app_id: str, increment: int) -> None:
-    """Delta's append, once per (app id, increment). Sorted here, because a writer's own sort may mix equal keys."""
+    """Delta's append, once per (app id, increment). Sorted here, because a writer's own sort may mix equal keys.
+
+    The first one creates the table: a table that somebody else created is read by Spark for a second before it appends.
+    """
     (
         records.sortWithinPartitions("partition", "offset")
         .write.format("delta")
         .mode("append")
         .partitionBy("partition")
+        .options(**PROPERTIES)  # of a new table
         .option("txnAppId", app_id)
         .option("txnVersion", increment)
         .option("maxRecordsPerFile", ROWS_PER_FILE)

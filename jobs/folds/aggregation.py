@@ -74,6 +74,10 @@ class AggregationState:
         for state in self.states.values():
             state.grow(capacity)
 
+    def forget(self, slots: np.ndarray) -> None:
+        for state in self.states.values():
+            state.forget(slots)
+
     def run(self, program: Program, batch: Batch, wanted: Wanted) -> tuple[pa.Array, pa.Array]:
         """Wanted new and old values."""
         results = [state.run(program, batch, wanted) for state in self.states.values()]

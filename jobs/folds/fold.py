@@ -45,6 +45,9 @@ class FoldState(ABC):
     def grow(self, capacity: int) -> None:
         """Make room for slots below ``capacity``."""
 
+    def forget(self, slots: np.ndarray) -> None:  # noqa: B027 (numbers need no room of their own)
+        """The aggregates of ``slots`` (each once or more) are no more: what they hold may go."""
+
     @abstractmethod
     def run(self, program: Program, batch: Batch, wanted: Wanted) -> tuple[pa.Array, pa.Array]:
         """Carry ``program`` out on the rows of ``batch``; returns the wanted new and old values."""

@@ -23,7 +23,7 @@ Aggregator = Callable[[Any, Any, Any], Any]
 """(key, value, aggregate) -> aggregate; for sessions a merger (key, one aggregate, other aggregate) -> aggregate."""
 
 
-_UNCHANGEABLE = (int, str, float, bool, bytes)
+_UNCHANGEABLE = frozenset((int, str, float, bool, bytes, type(None)))
 
 
 def _no_merger(key: Any, one: Any, other: Any) -> Any:
@@ -56,11 +56,17 @@ class PythonState(FoldState):
         self.fold, self.shape, self.of, self.place = fold, shape, of, place
         self.saved_type = fold.returns.arrow_type
         self.state: list[Any] = []
+        self._new: list[Any] = []
+        self._old: list[Any] = []
         self._rows_of: Batch | None = None
         self._rows: list[tuple[Any, Any]] = []
 
     def grow(self, capacity: int) -> None:
         self.state.extend([None] * (capacity - len(self.state)))
+
+    def forget(self, slots: np.ndarray) -> None:
+        for slot in slots.tolist():
+            self.state[slot] = None
 
     def run(self, program: Program, batch: Batch, wanted: Wanted) -> tuple[pa.Array, pa.Array]:
         new, old = self.step(program, batch)
@@ -73,39 +79,62 @@ class PythonState(FoldState):
         return self.typed(kept_new), self.typed(kept_old)
 
     def step(self, program: Program, batch: Batch) -> tuple[list[Any], list[Any]]:
-        """New and old value of every update of ``program``, as Python values; the new value of a tombstone is what it
-        deletes.
+        """``carry_out`` and ``emitted``."""
+        self.carry_out(program, batch)
+        return self.emitted()
+
+    def emitted(self) -> tuple[list[Any], list[Any]]:
+        """New and old value of every update since it was asked last, as Python values; the new value of a tombstone is
+        what it deletes.
+        """
+        new, old = self._new, self._old
+        self._new, self._old = [], []
+        return new, old
+
+    def carry_out(self, program: Program, batch: Batch, *, stops: bool = False) -> int:
+        """Place of the last entry that left None for an aggregate, or -1. ``stops``: nothing is done after the first.
+        Raises TaskFailed when a function raises.
         """
         rows, state, fold = self._python_rows(batch), self.state, self.fold
-        new: list[Any] = []
-        old: list[Any] = []
-        key = before = None
+        aggregator, merger = fold.aggregator, fold.merger
+        new, old = self._new.append, self._old.append
+        flags_of, slot_of, argument_of = (column.tolist() for column in program)
+        before, null, at = None, -1, -1
+        merging = iter(_rows_of_merges(program))
         try:
-            entries = list(zip(*(column.tolist() for column in program), strict=True))
-            merging_keys = _keys_of_merges(entries, rows)
-            for flags, slot, argument in entries:
+            for at, flags in enumerate(flags_of):
+                slot = slot_of[at]
                 if flags & START:
                     state[slot] = fold.initializer()
                 if flags & COPY:
-                    state[slot] = state[argument]
+                    state[slot] = state[argument_of[at]]
                 if flags & OLD:
                     before = state[slot]
                 if flags & MERGE:
-                    key = merging_keys.pop()
-                    state[slot] = fold.merger(key, _own(state[slot]), _own(state[argument]))
+                    state[slot] = merger(rows[next(merging)][0], _own(state[slot]), _own(state[argument_of[at]]))
                 if flags & ADD:
-                    key, value = rows[argument]
-                    state[slot] = fold.aggregator(key, value, _own(state[slot]))
+                    key, value = rows[argument_of[at]]
+                    aggregate = state[slot] = aggregator(key, value, _own(state[slot]))
+                    if aggregate is None:
+                        null = at
                 if flags & EMIT:
-                    new.append(state[slot])
-                    old.append(before if flags & OLD else None)
+                    new(state[slot])
+                    old(before if flags & OLD else None)
+                if stops and null >= 0:
+                    break
         except Exception as error:
+            adds = [argument for flags, argument in zip(flags_of[at:], argument_of[at:], strict=True) if flags & ADD]
+            key = rows[adds[0]][0] if adds else None
             got = f"{type(error).__name__}: {error} on key {key!r}"
             raise TaskFailed(self.place, "an aggregate", got, "correct the aggregator or the merger") from error
-        return new, old
+        return null
 
-    def typed(self, values: list[Any]) -> pa.Array:
-        """Column of aggregates. Raises TaskFailed when the functions gave something that ``returns`` cannot carry."""
+    def typed(self, values: list[Any], valid: np.ndarray | None = None) -> pa.Array:
+        """Column of aggregates, null where not ``valid``. Raises TaskFailed when the functions gave something that
+        ``returns`` cannot carry.
+        """
+        if valid is not None and not valid.all():
+            values = [one if is_kept else None for one, is_kept in zip(values, valid.tolist(), strict=True)]
         try:
             return self.fold.returns.from_python(values)
         except ConfigError as error:
@@ -139,19 +168,23 @@ class PythonState(FoldState):
 
 def _own(aggregate: Any) -> Any:
     """The aggregate for a function that may change it in place, as what Kafka deserializes is the function's own."""
-    return aggregate if aggregate is None or type(aggregate) in _UNCHANGEABLE else copy.deepcopy(aggregate)
+    kind = type(aggregate)
+    if kind in _UNCHANGEABLE:
+        return aggregate
+    if kind is dict:
+        return {name: one if type(one) in _UNCHANGEABLE else _own(one) for name, one in aggregate.items()}
+    if kind is list:
+        return [one if type(one) in _UNCHANGEABLE else _own(one) for one in aggregate]
+    return copy.deepcopy(aggregate)
 
 
-def _keys_of_merges(entries: list[tuple[int, int, int]], rows: list[tuple[Any, Any]]) -> list[Any]:
-    """Key of every MERGE entry, last first: the key of the row that is added after it."""
-    keys: list[Any] = []
-    key: Any = None
-    for flags, _, argument in reversed(entries):
-        if flags & ADD:
-            key = rows[argument][0]
-        elif flags & MERGE:
-            keys.append(key)
-    return keys
+def _rows_of_merges(program: Program) -> list[int]:
+    """Of every MERGE entry the row that is added after it."""
+    merges = np.flatnonzero(program.flags & MERGE)
+    if len(merges) == 0:
+        return []
+    adds = np.flatnonzero(program.flags & ADD)
+    return program.arguments[adds[np.searchsorted(adds, merges)]].tolist()
 
 
 def reducer(function: Callable[[Any, Any], Any], returns: Serde) -> PythonFold:

@@ -5,7 +5,9 @@ when results go on at the close of their windows only, in the order in which Kaf
 """
 
 from abc import abstractmethod
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
@@ -15,6 +17,7 @@ from jobs.folds.fold import Program
 from jobs.folds.python import PythonState
 from jobs.kernels.program import ADD, EMIT
 from jobs.kernels.time_windows import remove
+from jobs.operators.deciding_ahead import DecidingAhead, keeper
 from jobs.operators.decisions import Decisions, Updates, joined
 from jobs.operators.final_results import FinalResults
 from jobs.operators.operator import Clocks, Due, Place, StatefulOperator, marked
@@ -37,6 +40,8 @@ class Aggregate(StatefulOperator):
     """Updates carry the headers of the record that caused them."""
     _position_column = "window_start_ms"
     """Of the durable rows: what decides when a window closes (``_position``)."""
+    _looks_at_every_row = False
+    """``_remove_nulls`` has to be called after every record."""
 
     def __init__(
         self,
@@ -57,6 +62,11 @@ class Aggregate(StatefulOperator):
         """Number of the stream of each row of the batch, when there are several."""
         self._updates: Updates | None = None
         self._kept = 0
+        state = self.folds.only
+        self._ahead = None
+        if isinstance(state, PythonState):
+            calls = self._decide, self._keep, self._remove_nulls
+            self._ahead = DecidingAhead(state, *calls, every_row=self._looks_at_every_row)
         if final is not None:
             self.due = Due(self._position_column, final.wait_ms + final.lag_ms)
 
@@ -169,31 +179,52 @@ class Aggregate(StatefulOperator):
 
     def _record_by_record(self, batch: Batch) -> tuple[Decisions, Values, Values | None]:
         """A Python function may answer None, which the next record must find done."""
-        state = self.folds.only
+        ahead, state = self._ahead, self.folds.only
+        assert ahead is not None
         assert isinstance(state, PythonState)
-        pieces, new, old = [], [], []
-        for row in range(len(batch)):
-            if self.input_of is not None:
-                self.input = int(self.input_of[row])
-            decided = self._decide(batch, row, row + 1)
-            values, before = state.step(decided.program, batch)
-            self._remove_nulls(decided.program, state)
-            pieces.append(decided)
-            new += values
-            old += before
+        pieces: list[Decisions] = []
+        for begin, end in self._runs(len(batch)):
+            pieces += ahead.run(batch, begin, end, self.slots.capacity)
         if self.final is not None:
-            pieces.append(self._finals(self._visible_from()))
-            values, before = state.step(pieces[-1].program, batch)
-            new += values
-            old += before
+            finals = self._finals(self._visible_from())
+            state.carry_out(finals.program, batch)
+            pieces.append(finals)
         decided = joined(pieces) if pieces else self._decide(batch, 0, 0)
-        new = [value if kept else None for value, kept in zip(new, decided.valid.tolist(), strict=True)]
-        old = [value if kept else None for value, kept in zip(old, decided.old_valid.tolist(), strict=True)]
-        valid = np.array([value is not None for value in new], np.bool_)
-        was_valid = np.array([value is not None for value in old], np.bool_)
-        decided = replace(decided, valid=valid, old_valid=was_valid)
-        old_values = Values(state.typed(old)) if self.place.wants_old else None
-        return decided, Values(state.typed(new)), old_values
+        new, old = state.emitted()
+        self._forget(decided.program.slots)
+        found = state.typed(new, decided.valid)
+        if not self.place.wants_old:
+            return replace(decided, valid=is_valid(found)), Values(found), None
+        before = state.typed(old, decided.old_valid)
+        return replace(decided, valid=is_valid(found), old_valid=is_valid(before)), Values(found), Values(before)
+
+    def _runs(self, rows: int) -> Iterator[tuple[int, int]]:
+        """From where to where rows are of one stream with a time of its own."""
+        if self.input_of is None or self._window is None:
+            yield 0, rows
+            return
+        cuts = [0, *(np.flatnonzero(np.diff(self.input_of)) + 1).tolist(), rows] if rows else []
+        for begin, end in pairwise(cuts):
+            self.input = int(self.input_of[begin])
+            yield begin, end
+
+    def _arrays(self) -> list[np.ndarray]:
+        """What kernels change."""
+        return list(self.slots.columns())
+
+    def _keep(self) -> Callable[[], None]:
+        """What puts the store, and the time, back to how they are now."""
+        put_back, time_ms = keeper(self._arrays()), self.observed_stream_time_ms
+
+        def everything() -> None:
+            put_back()
+            self.observed_stream_time_ms = time_ms
+
+        return everything
+
+    def _forget(self, slots: np.ndarray) -> None:
+        """Let values go which the store had in ``slots`` and has no more."""
+        self.folds.forget(slots[self.slots.flags[slots] == 0])
 
     def _remove_nulls(self, program: Program, state: PythonState) -> None:
         """Take aggregates that became None out of the store."""
@@ -280,7 +311,9 @@ class Aggregate(StatefulOperator):
             self._updates.finish()
             self._updates = None
         if int(self.slots.counts[LIVE_COUNT]) > 2 * self._kept + _KEPT_SLOTS:
-            self.slots.release(self._expired())
+            expired = self._expired()
+            self.slots.release(expired)
+            self._forget(expired)
             self._kept = int(self.slots.counts[LIVE_COUNT])
             self._released()
 

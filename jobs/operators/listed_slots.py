@@ -41,6 +41,10 @@ class ListedAggregate(Aggregate):
     def _reserve_keys(self) -> None:
         self.slots.reserve_keys(len(self.place.keys))
 
+    def _arrays(self) -> list[np.ndarray]:
+        head, following, lanes = self.slots.lists
+        return [*super()._arrays(), head, following, *lanes]
+
     def _released(self) -> None:
         self._reserve_keys()
         self.slots.lanes.clear()

@@ -14,6 +14,8 @@ def drops_of(batch: Batch, refusals: tuple[np.ndarray, ...], end: np.ndarray) ->
     What the store alone refuses is forwarded all the same, so it is no refusal of the record.
     """
     row, kind, start, stream_time, limit, is_record = refusals
+    if len(row) == 0:
+        return []
     drops = null_drops(batch, row[kind == NULL])
     for wanted, reason in _REASONS.items():
         of_kind = kind == wanted

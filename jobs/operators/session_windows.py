@@ -8,8 +8,6 @@ gap``, if its store still has it: a persistent one by whole segments of max(rete
 start, key bytes), in memory to the millisecond, in order of (end, key bytes, falling start).
 """
 
-from typing import Any
-
 import numpy as np
 
 from jobs.folds.aggregation import Aggregation
@@ -26,11 +24,6 @@ from state.records import Batch
 from state.stores.slots import LIVE_COUNT
 
 _NOTHING_CLOSES = np.zeros(0, np.int64), 0
-
-
-def _written(columns: tuple[np.ndarray, ...], rows: int, is_copied: bool) -> list[np.ndarray]:
-    """The first rows of each column; copied when the next call writes over them."""
-    return [column[:rows].copy() if is_copied else column[:rows] for column in columns]
 
 
 class SessionAggregate(ListedAggregate):
@@ -64,7 +57,7 @@ class SessionAggregate(ListedAggregate):
         self.reach_ms = open_ms if is_kip else retention_ms
         """Sessions that end that long before the store's time are not merged any more."""
         self.segment_ms = segment_ms(self.retention_ms, is_persistent)
-        self._room_of_one: tuple[Any, ...] = (np.empty(0, np.int32),)
+        self._room_sessions, self._room = 0, session_windows.rooms(1, 0)
 
     def _reserve(self, records: int) -> None:
         self.slots.reserve(records + 1)
@@ -76,8 +69,18 @@ class SessionAggregate(ListedAggregate):
             is_hidden &= (end_ms < self._visible_at(np.array([store_time_ms]))[0]) | (end_ms <= emitted_ms)
         return is_hidden
 
+    def _rooms(self, records: int) -> tuple[tuple[np.ndarray, ...], ...]:
+        """Room for what a call gives, which is the same at every call over one record: it must be for all sessions."""
+        sessions = int(self.slots.counts[LIVE_COUNT])
+        if records != 1:
+            return session_windows.rooms(records, sessions)
+        if sessions > self._room_sessions:
+            self._room_sessions = 2 * sessions
+            self._room = session_windows.rooms(1, self._room_sessions)
+        return self._room
+
     def _decide(self, batch: Batch, begin: int, end: int) -> Decisions:
-        updates, program, refusals, found = self._rooms(end - begin)
+        updates, program, refusals = self._rooms(end - begin)
         totals = np.array([0, 0, 0, self.observed_stream_time_ms], np.int64)
         session_windows.aggregate_sessions(
             (batch.key, batch.time_ms, begin, end),
@@ -86,16 +89,16 @@ class SessionAggregate(ListedAggregate):
             _NOTHING_CLOSES if self.final is None else (self.final.closed, self.final.done),
             self.slots.columns(),
             self.slots.lists,
-            found,
+            np.empty(self.slots.capacity, np.int32),
             updates,
             program,
             refusals,
             totals,
         )
         self.observed_stream_time_ms = int(totals[STREAM_TIME])
-        room_again = end - begin == 1
-        row, key, start, last, kind, stream_time = _written(updates, totals[UPDATES], room_again)
-        *refused, refused_end = _written(refusals, totals[REFUSALS], room_again)
+        cut = _copied if end - begin == 1 else _cut
+        row, key, start, last, kind, stream_time = (cut(column, totals[UPDATES]) for column in updates)
+        *refused, refused_end = (cut(column, totals[REFUSALS]) for column in refusals)
         return Decisions(
             row=row,
             key=key,
@@ -103,23 +106,12 @@ class SessionAggregate(ListedAggregate):
             valid=kind != session_windows.TOMBSTONE,
             old_valid=kind == session_windows.TOMBSTONE,
             is_final=kind == session_windows.FINAL,
-            program=Program(*_written(program, totals[PROGRAM], room_again)),
+            program=Program(*(cut(column, totals[PROGRAM]) for column in program)),
             window_start_ms=start,
             window_end_ms=last,
             stream_time_ms=stream_time if self.final is None else self.final.stream_time_ms[row],
             drops=drops_of(batch, tuple(refused), refused_end),
         )
-
-    def _rooms(self, records: int) -> tuple[Any, ...]:
-        """What a call over ``records`` rows writes to. A record by itself may merge all sessions that there are, and in
-        Python each is by itself: they share one room, or every call would hold on to as much.
-        """
-        live, capacity = int(self.slots.counts[LIVE_COUNT]), self.slots.capacity
-        if records != 1:
-            return *session_windows.rooms(records, live), np.empty(capacity, np.int32)
-        if len(self._room_of_one[-1]) < capacity:
-            self._room_of_one = *session_windows.rooms(1, capacity), np.empty(capacity, np.int32)
-        return self._room_of_one
 
     def _position(self, slots: np.ndarray) -> np.ndarray:
         return self.slots.end[slots]
@@ -143,3 +135,12 @@ class SessionAggregate(ListedAggregate):
         ranks = key_ranks(self.place.keys, decided.key)
         by = (ranks, start, end) if self.segment_ms else (-start, ranks, end)
         return np.lexsort((*by, decided.row))
+
+
+def _cut(column: np.ndarray, length: int) -> np.ndarray:
+    return column[:length]
+
+
+def _copied(column: np.ndarray, length: int) -> np.ndarray:
+    """Of a room that the next call uses again."""
+    return column[:length].copy()

@@ -53,7 +53,7 @@ class SlidingWindowAggregate(ListedAggregate):
         """The store shows starts from its newest less this on."""
         self.kept = self.hidden_ms, retention_ms, segment_ms(retention_ms, is_persistent)
         self._store_time = np.zeros(0, np.int64)
-        self._room = _ROOM_MIN
+        self._room_of_row = 4
 
     def process(self, batch: Batch, chunk: Chunk) -> Batch:
         self._store_time = np.empty(len(batch), np.int64)
@@ -85,9 +85,9 @@ class SlidingWindowAggregate(ListedAggregate):
     def _decide(self, batch: Batch, begin: int, end: int) -> Decisions:
         """A record updates any number of windows, so the kernel is called until its room was enough."""
         pieces, totals = [], np.array([0, 0, 0, self.observed_stream_time_ms, begin], np.int64)
-        self._room = max(self._room, 4 * (end - begin))
+        room = max(_ROOM_MIN, self._room_of_row * (end - begin))
         while True:
-            updates, program, refusals = sliding_windows.rooms(self._room)
+            updates, program, refusals = sliding_windows.rooms(room)
             sliding_windows.aggregate_sliding_windows(
                 (batch.key, batch.time_ms, batch.valid, int(totals[NEXT_ROW]), end),
                 (self.difference_ms, self.grace_ms),
@@ -105,7 +105,8 @@ class SlidingWindowAggregate(ListedAggregate):
             pieces.append(self._decided(batch, updates, program, refusals, totals))
             if totals[NEXT_ROW] == end:
                 break
-            self._room *= 2
+            room *= 2
+            self._room_of_row = room // max(1, end - begin) if end - begin > _ROOM_MIN else self._room_of_row
         self.observed_stream_time_ms = int(totals[STREAM_TIME])
         return joined(pieces)
 

@@ -29,6 +29,7 @@ class VersionedAggregate(RecordAggregate):
     """
 
     row_key = VersionedTableStore.row_key
+    _looks_at_every_row = True
 
     def __init__(self, place: Place, aggregation: Aggregation, table: Shape, history_retention_ms: int) -> None:
         super().__init__(place, aggregation, history_ms=history_retention_ms)

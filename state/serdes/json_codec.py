@@ -1,19 +1,24 @@
 """The JSON serde: objects with declared fields. The rules stand in json_reader and json_writer."""
 
 from dataclasses import dataclass
+from operator import itemgetter, methodcaller
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from state.errors import ConfigError
 from state.serdes.codec import Decoded, refuse_value
-from state.serdes.fixed_width import number
+from state.serdes.fixed_width import number, numbers_from_python
 from state.serdes.json_reader import read_objects
 from state.serdes.json_schema import schema_text
 from state.serdes.json_writer import encode_objects
 from state.serdes.text import byte_lengths
 
 _KINDS = {pa.int32(): "int", pa.int64(): "long", pa.float64(): "double"}
+
+_NULL = type(None)
+_OFFSET_MAX = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +51,65 @@ class JsonCodec:
         return list(values.to_pylist())
 
     def from_python(self, values: list[Any]) -> pa.Array:
+        try:
+            return _columns(values, self.schema)
+        except (_NotPlain, ConfigError):
+            pass  # convert what can be converted; say in which row something else stands
         rows = [_checked(value, self.schema, f"Serde.json, row {row}") for row, value in enumerate(values)]
         return pa.array(rows, self.schema)
+
+
+class _NotPlain(Exception):
+    """Values that are to be looked at one by one."""
+
+
+def _columns(values: list[Any], arrow_type: pa.DataType) -> pa.Array:
+    """Array of plain Python values, column by column. Raises _NotPlain when some value is not exactly of its type, and
+    ConfigError when a number does not fit.
+    """
+    kinds = set(map(type, values))
+    if pa.types.is_struct(arrow_type):
+        return _struct_columns(values, kinds, arrow_type)
+    if pa.types.is_list(arrow_type):
+        if not kinds <= {list, _NULL}:
+            raise _NotPlain
+        lengths = [0 if value is None else len(value) for value in values]
+        items = [one for value in values if value is not None for one in value]
+        offsets = np.concatenate([[0], np.cumsum(np.array(lengths, np.int64))])
+        if offsets[-1] > _OFFSET_MAX:
+            raise _NotPlain
+        mask = pa.array([value is None for value in values], pa.bool_())
+        offsets = pa.array(offsets.astype(np.int32))
+        return pa.ListArray.from_arrays(offsets, _columns(items, arrow_type.value_type), arrow_type, mask=mask)
+    if arrow_type in _KINDS:
+        kind = _KINDS[arrow_type]
+        if not kinds <= ({int, float, _NULL} if kind == "double" else {int, _NULL}):
+            raise _NotPlain
+        return numbers_from_python(values, kind, "")
+    if not kinds <= {bool if pa.types.is_boolean(arrow_type) else str, _NULL}:
+        raise _NotPlain
+    try:
+        return pa.array(values, arrow_type)
+    except (UnicodeError, pa.ArrowException) as error:
+        raise _NotPlain from error
+
+
+def _struct_columns(values: list[Any], kinds: set[type], arrow_type: pa.StructType) -> pa.Array:
+    if not kinds <= {dict, _NULL}:
+        raise _NotPlain
+    objects = [{} if value is None else value for value in values] if _NULL in kinds else values
+    names = [field.name for field in arrow_type]
+    orders = set(map(tuple, objects))
+    if not all(set(names).issuperset(order) for order in orders):
+        raise _NotPlain
+    arrays = []
+    for field in arrow_type:
+        get = (
+            itemgetter(field.name) if all(field.name in order for order in orders) else methodcaller("get", field.name)
+        )
+        arrays.append(_columns(list(map(get, objects)), field.type))
+    mask = pa.array([value is None for value in values], pa.bool_()) if _NULL in kinds else None
+    return pa.StructArray.from_arrays(arrays, fields=list(arrow_type), mask=mask)
 
 
 def _checked(value: Any, arrow_type: pa.DataType, place: str) -> Any:

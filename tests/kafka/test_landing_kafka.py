@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, TopicPartition
+from deltalake import DeltaTable
 
 from jobs import landing_kafka
 from jobs.landing import FileSource, KafkaSource, land_files, land_kafka
@@ -62,6 +63,21 @@ def test_an_empty_topic_lands_once_so_that_its_partitions_are_known(spark, wareh
     assert second.increments == ()
     assert landed(warehouse, topic, "offset") == []
     assert warehouse.topics() == [topic]
+
+
+def test_a_table_that_spark_creates_is_as_any_other_landed_table(spark, warehouse, broker, source, topic, tmp_path):
+    broker.create_topic(topic)
+    Producing(broker, topic).send([b"a"])
+    (tmp_path / "in").mkdir()
+
+    land_kafka(spark, warehouse, topic, source)
+    land_files(None, warehouse, "from_files", FileSource(tmp_path / "in", "jsonl", timestamp="t"))
+
+    ours, other = (DeltaTable(warehouse.landed(name)) for name in (topic, "from_files"))
+    assert ours.schema().to_json() == other.schema().to_json()
+    assert ours.metadata().partition_columns == other.metadata().partition_columns == ["partition"]
+    assert ours.metadata().configuration == other.metadata().configuration
+    assert str(ours.protocol()) == str(other.protocol())
 
 
 def test_nothing_new_is_no_new_increment(spark, warehouse, broker, source, topic):

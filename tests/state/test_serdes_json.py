@@ -284,3 +284,63 @@ def test_json_is_written_compact_in_the_order_of_the_schema():
         '{"user":null,"ms":null,"score":NaN,"ok":null,"tags":[],"place":null}',
     ]
     assert [text.decode() for text in got] == want
+
+
+# --- JSON: what Python functions give
+
+PLAIN = st.none() | st.fixed_dictionaries(
+    {},
+    optional={
+        "user": st.none() | st.text(st.characters(codec="utf-8"), max_size=3),
+        "ms": st.none() | st.integers(-(2**63), 2**63 - 1),
+        "score": st.none() | st.floats(allow_nan=False) | st.integers(-(2**53), 2**53),
+        "ok": st.none() | st.booleans(),
+        "tags": st.none() | st.lists(st.none() | st.sampled_from(["x", ""]), max_size=3),
+        "place": st.none()
+        | st.fixed_dictionaries({}, optional={"lat": st.none() | st.floats(-1, 1), "n": st.none() | st.integers(0, 9)}),
+    },
+)
+
+
+def spelled_out(value: dict | None) -> dict | None:
+    """With every field of CLICK."""
+    if value is None:
+        return None
+    place = value.get("place")
+    whole = {field.name: value.get(field.name) for field in CLICK.arrow_type}
+    return whole | {"place": None if place is None else {name: place.get(name) for name in ("lat", "n")}}
+
+
+@unhurried
+@given(st.lists(PLAIN, max_size=6), st.sampled_from([{}, {"ms": np.int64(5)}, {"tags": ("x", None)}, {"ok": np.True_}]))
+def test_what_a_function_gives_becomes_a_row_whatever_stands_beside_it(values, odd):
+    values.append(odd)
+
+    got = CLICK.from_python(values)
+
+    got.validate(full=True)
+    assert got.to_pylist() == [spelled_out(value) for value in [*values[:-1], {**odd, **listed(odd)}]]
+
+
+def listed(odd: dict) -> dict:
+    return {"tags": list(odd["tags"])} if "tags" in odd else {}
+
+
+@pytest.mark.parametrize(
+    ("wrong", "fault"),
+    [
+        ({"ms": 2**63}, "row 2, field ms: expected a number of 64 bits, got 9223372036854775808"),
+        ({"ms": True}, "row 2, field ms: expected a long, got True"),
+        ({"score": 2**53 + 1}, "row 2, field score: expected a double, got 9007199254740993"),
+        ({"user": "\ud800"}, "row 2, field user: expected a str that UTF-8 can write"),
+        ({"ok": 1}, "row 2, field ok: expected a bool, got 1"),
+        ({"tags": ["x", 3]}, r"row 2, field tags\[1\]: expected a str, got 3"),
+        ({"tags": "x"}, "row 2, field tags: expected a list, got 'x'"),
+        ({"place": {"n": 1, "m": 2}}, "row 2, field place: expected only the fields lat, n, got 'm'"),
+        ({"clicks": 1}, "row 2: expected only the fields .*, got 'clicks'"),
+        (7, "row 2: expected a dict with the fields .*, got 7"),
+    ],
+)
+def test_what_a_function_must_not_give_is_named_with_its_row(wrong, fault):
+    with pytest.raises(ConfigError, match=f"Serde.json, {fault}"):
+        CLICK.from_python([{"ms": 1, "user": "a"}, None, wrong])
