@@ -219,7 +219,7 @@ def test_the_log_of_versions_that_nobody_asks_for_goes_up_to_a_checkpoint(wareho
     Delta writes a checkpoint every tenth version; before a reader could still be at the one before, nothing goes.
     """
     drop(warehouse, "b")
-    plant(warehouse, "clicks", tape(3, 40), partitions=PARTITIONS)
+    plant(warehouse, "clicks", tape(3, 60), partitions=PARTITIONS)
     run(warehouse, "p", CHANGED, max_records=2)
     table = warehouse.pipeline("p").output("counts")
     last = done_row(warehouse, "p").increment
