@@ -51,6 +51,8 @@ class Batch:
     inclusive for sessions. ``old``/``old_valid``: the value that the change replaced, where an operator below asks.
     ``stream_time_ms`` int64 or None: the forwarding operator's stream time; None means that of the task.
     ``latest`` bool or None: of a table's change, whether it is the newest of its key by time (KIP-914); None: all are.
+    ``earlier`` int32 or None: of a table's change, the row that has the change before it of the same key and window, or
+    what else jobs/kernels/earlier_changes.py says; None: not known.
     ``headers``: list of (key, value) a record, null where it has none, or None when no record has any.
     ``path``: further columns of a record's place, where branches of the topology meet again (jobs/meeting.py).
     ``context``: place in the chunk's topics (-1: none) and offset of every record's context, where a buffer kept them;
@@ -69,6 +71,7 @@ class Batch:
     old_valid: np.ndarray | None = None
     stream_time_ms: np.ndarray | None = None
     latest: np.ndarray | None = None
+    earlier: np.ndarray | None = None
     headers: pa.Array | None = None
     path: tuple[np.ndarray, ...] = ()
     context: tuple[np.ndarray, np.ndarray] | None = None
@@ -115,6 +118,7 @@ class Batch:
         old_valid: np.ndarray | None = None,
         stream_time_ms: np.ndarray | None = None,
         latest: np.ndarray | None = None,
+        earlier: np.ndarray | None = None,
         has_headers: bool = True,
     ) -> "Batch":
         """What an operator forwards because of ``rows`` of this batch (not falling), one element each.
@@ -135,18 +139,24 @@ class Batch:
             old_valid=old_valid,
             stream_time_ms=stream_time_ms,
             latest=latest,
+            earlier=earlier,
             headers=headers,
             path=tuple(column[rows] for column in self.path),
             context=None if self.context is None else (self.context[0][rows], self.context[1][rows]),
         )
 
-    def coordinates(self, chunk: "Chunk") -> tuple[np.ndarray, np.ndarray]:
-        """Place in ``chunk.context_topics`` (-1: none) and offset (NO_OFFSET: none) of every record's context."""
-        source, offset = chunk.context_source[self.cause], chunk.context_offset[self.cause]
+    def coordinates(self, chunk: "Chunk", rows: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
+        """Place in ``chunk.context_topics`` (-1: none) and offset (NO_OFFSET: none) of the context of ``rows``, or of
+        every record.
+        """
+        chosen = slice(None) if rows is None else rows
+        cause = self.cause[chosen]
+        source, offset = chunk.context_source[cause], chunk.context_offset[cause]
         if self.context is None:
             return np.where(offset == NO_OFFSET, -1, source) if chunk.lacks_offsets else source, offset
-        is_own = self.context[1] == OF_CAUSE
-        source, offset = np.where(is_own, source, self.context[0]), np.where(is_own, offset, self.context[1])
+        kept_source, kept_offset = (column[chosen] for column in self.context)
+        is_own = kept_offset == OF_CAUSE
+        source, offset = np.where(is_own, source, kept_source), np.where(is_own, offset, kept_offset)
         return np.where(offset == NO_OFFSET, -1, source), offset
 
     def with_value(self, array: pa.Array) -> "Batch":
@@ -157,7 +167,7 @@ class Batch:
         return self if self.keys is keys else replace(self, key=keys.intern(self.keys.take(self.key)), keys=keys)
 
     def with_key(self, codes: np.ndarray, keys: Keys) -> "Batch":
-        return replace(self, key=codes, keys=keys, window_start_ms=None, window_end_ms=None)
+        return replace(self, key=codes, keys=keys, window_start_ms=None, window_end_ms=None, earlier=None)
 
 
 @dataclass(frozen=True, slots=True)

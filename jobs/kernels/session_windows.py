@@ -24,7 +24,7 @@ from jobs.kernels.time_windows import (
 )
 from jobs.kernels.window_lists import NO_SLOT, first_from, link, unlink
 from state.compiled import allocation_free
-from state.stores.slots import FREE_TOP, OBSERVED_MS
+from state.stores.slots import CHANGED, FREE_TOP, OBSERVED_MS, STORED
 
 UPDATE, TOMBSTONE, FINAL = 0, 1, 2
 """Kinds of update: a session as it is now, one that was merged away, one that closed at the row."""
@@ -38,19 +38,16 @@ def aggregate_sessions(  # type: ignore[no-untyped-def]
     updates, and last in refusals.
 
     ``windows``: (gap, grace, reach, retention, segment): of a persistent store its length, or 0 for an in-memory store.
-    ``asked``: (updates, their old values, final results). ``closing``: (latest end that is closed after each row,
-    latest end that was closed before the batch), for final results. An update's kind is UPDATE, TOMBSTONE or FINAL.
-    ``lists``: as in window_lists; visible sessions of a key are apart, so their order by start is the same. ``found``:
-    room for as many slots as there are. Refusals of the store do not keep the update from being forwarded.
+    ``asked``: (updates, their old values, final results, whether sessions go on in their slots: what is merged into
+    nothing is then what it was). ``closing``: (latest end that is closed after each row, latest end that was closed
+    before the batch), for final results. An update's kind is UPDATE, TOMBSTONE or FINAL. ``lists``: as in window_lists;
+    visible sessions of a key are apart, so their order by start is the same. ``found``: room for as many slots as there
+    are. Refusals of the store do not keep the update from being forwarded.
     """
     key, time, begin, end_row = rows
-    gap, grace, reach, retention, segment = windows
-    is_asked, with_old, wants_final = asked
-    s_key, s_start, s_end, s_time, s_flags, _, free, counts = slots
-    head, following, lanes = lists
-    top = lanes[0]
+    gap, grace, reach, _, _ = windows
+    s_start, s_end, following, counts = slots[1], slots[2], lists[1], slots[7]
     n_updates, n_program, n_refusals, observed = 0, 0, 0, totals[STREAM_TIME]
-    tombstone = EMIT | (OLD if with_old else 0)
     for row in range(begin, end_row):
         k, t = key[row], time[row]
         if k >= 0:
@@ -59,7 +56,7 @@ def aggregate_sessions(  # type: ignore[no-untyped-def]
         start, end, n_found = t, t, 0
         if k >= 0:
             horizon = max(t - gap, counts[OBSERVED_MS] - reach + 1)
-            slot = first_from(head, following, lanes, k, s_start, t + gap)
+            slot = first_from(lists, k, s_start, t + gap)
             while slot != NO_SLOT and s_end[slot] >= horizon:
                 found[n_found] = slot
                 n_found += 1
@@ -69,47 +66,95 @@ def aggregate_sessions(  # type: ignore[no-untyped-def]
             refuse_session(refusals, n_refusals, row, CLOSED if k >= 0 else NULL, (start, end), observed, close)
             n_refusals += 1
             continue
-        counts[FREE_TOP] -= 1
-        merged = free[counts[FREE_TOP]]
-        flags = START
-        for f in range(n_found - 1, -1, -1):  # found by falling end, merged by rising end
-            enter(program, n_program, flags | MERGE, merged, found[f])
-            n_program += 1
-            flags = 0
-        has_tombstones = is_asked and (start != t or end != t)
-        for f in range(n_found - 1, -1, -1):
-            slot = found[f]
-            if wants_final and has_closed(closing, s_end[slot], row):  # it left before; its value stood until now
-                enter(program, n_program, EMIT, slot, -1)
-                left = np.searchsorted(closing[0], s_end[slot])
-                show(updates, n_updates, left, k, s_start[slot], s_end[slot], FINAL, observed)
-                n_program, n_updates = n_program + 1, n_updates + 1
-            if has_tombstones:
-                enter(program, n_program, tombstone, slot, -1)
-                show(updates, n_updates, row, k, s_start[slot], s_end[slot], TOMBSTONE, observed)
-                n_program, n_updates = n_program + 1, n_updates + 1
-            unlink(s_key, s_end, s_flags, free, counts, head, following, top, lanes, slot)
-        enter(program, n_program, flags | ADD | (EMIT if is_asked else 0), merged, row)
+        session, has_tombstones = (row, k, start, end, observed), start != t or end != t
+        told = n_updates, n_program
+        n_updates, n_program = tell_merged(
+            found[:n_found], session, has_tombstones, asked, closing, slots, updates, program, told
+        )
+        merged, n_program = merge(found[:n_found], asked[3], slots, lists, program, n_program)
+        enter(program, n_program, ADD | (0 if n_found else START) | (EMIT if asked[0] else 0), merged, row)
         n_program += 1
-        if is_asked:
+        if asked[0]:
             show(updates, n_updates, row, k, start, end, UPDATE, observed)
             n_updates += 1
-        s_key[merged], s_start[merged], s_end[merged], s_time[merged] = k, start, end, end
-        s_flags[merged] = 0
-        counts[OBSERVED_MS] = max(counts[OBSERVED_MS], end)
-        limit = counts[OBSERVED_MS] - retention
-        expired = is_expired(end, limit, segment)
-        if expired:
-            refuse_session(refusals, n_refusals, row, UNSTORED, (start, end), counts[OBSERVED_MS], limit)
-            n_refusals += 1
-        if expired or (not wants_final and end <= limit):  # not stored, or stored where it is never visible again
-            free[counts[FREE_TOP]] = merged
-            counts[FREE_TOP] += 1
-            continue
-        link(s_key, s_end, s_flags, counts, head, following, top, lanes, merged)
-        if wants_final:
-            overwrite(slots, lists, merged)
+        if n_found and merged == found[n_found - 1]:
+            go_on(merged, start, end, slots)
+        else:
+            n_refusals += keep(merged, session, windows, asked[2], slots, lists, refusals, n_refusals)
     totals[UPDATES], totals[PROGRAM], totals[REFUSALS], totals[STREAM_TIME] = n_updates, n_program, n_refusals, observed
+
+
+@allocation_free
+def tell_merged(found, session, has_tombstones, asked, closing, slots, updates, program, told):  # type: ignore[no-untyped-def]
+    """Forward what becomes of the sessions ``found`` (by falling end): final results of those that have closed, and
+    tombstones. ``told``: updates and entries so far; how many then.
+    """
+    s_start, s_end = slots[1], slots[2]
+    row, k, _, _, observed = session
+    n_updates, n_program = told
+    for f in range(found.shape[0] - 1, -1, -1):
+        slot = found[f]
+        if asked[2] and has_closed(closing, s_end[slot], row):  # it left before; its value stood until now
+            enter(program, n_program, EMIT, slot, -1)
+            left = np.searchsorted(closing[0], s_end[slot])
+            show(updates, n_updates, left, k, s_start[slot], s_end[slot], FINAL, observed)
+            n_program, n_updates = n_program + 1, n_updates + 1
+        if asked[0] and has_tombstones:
+            enter(program, n_program, EMIT | (OLD if asked[1] else 0), slot, -1)
+            show(updates, n_updates, row, k, s_start[slot], s_end[slot], TOMBSTONE, observed)
+            n_program, n_updates = n_program + 1, n_updates + 1
+    return n_updates, n_program
+
+
+@allocation_free
+def merge(found, goes_on, slots, lists, program, n_program):  # type: ignore[no-untyped-def]
+    """Merge the sessions ``found`` (by falling end), by rising end; the slot where their aggregate is, and how many
+    entries there are then. The first of them goes on in its slot, if that may be, and stays in its list, where its
+    place is that of the merged session. A durable one is left for a new slot, so that its row is deleted.
+    """
+    s_flags, free, counts = slots[4], slots[6], slots[7]
+    n = found.shape[0]
+    if n and goes_on and not s_flags[found[n - 1]] & STORED:
+        merged, flags = np.int64(found[n - 1]), MERGE
+    else:
+        counts[FREE_TOP] -= 1
+        merged, flags = np.int64(free[counts[FREE_TOP]]), START | MERGE
+    for f in range(n - 1, -1, -1):
+        if found[f] != merged:
+            enter(program, n_program, flags, merged, found[f])
+            n_program, flags = n_program + 1, MERGE
+            unlink(slots, lists, found[f])
+    return merged, n_program
+
+
+@allocation_free
+def go_on(slot, start, end, slots):  # type: ignore[no-untyped-def]
+    """Widen a session in its slot. It is visible, and stays so."""
+    slots[1][slot], slots[2][slot], slots[3][slot] = start, end, end
+    slots[4][slot] |= CHANGED
+    slots[7][OBSERVED_MS] = max(slots[7][OBSERVED_MS], end)
+
+
+@allocation_free
+def keep(slot, session, windows, wants_final, slots, lists, refusals, n_refusals):  # type: ignore[no-untyped-def]
+    """Enter a session into the store, unless it is nothing that the store would show; how many refusals that makes."""
+    s_key, s_start, s_end, s_time, s_flags, _, free, counts = slots
+    row, k, start, end, _ = session
+    _, _, _, retention, segment = windows
+    s_key[slot], s_start[slot], s_end[slot], s_time[slot], s_flags[slot] = k, start, end, end, 0
+    counts[OBSERVED_MS] = max(counts[OBSERVED_MS], end)
+    limit = counts[OBSERVED_MS] - retention
+    expired = is_expired(end, limit, segment)
+    if expired:
+        refuse_session(refusals, n_refusals, row, UNSTORED, (start, end), counts[OBSERVED_MS], limit)
+    if expired or (not wants_final and end <= limit):  # not stored, or stored where it is never visible again
+        free[counts[FREE_TOP]] = slot
+        counts[FREE_TOP] += 1
+    else:
+        link(slots, lists, slot)
+        if wants_final:
+            overwrite(slots, lists, slot)
+    return 1 if expired else 0
 
 
 @njit(cache=True, inline="always")
@@ -143,12 +188,12 @@ def has_closed(closing, end, row):  # type: ignore[no-untyped-def]
 @allocation_free
 def overwrite(slots, lists, slot):  # type: ignore[no-untyped-def]
     """Forget a session of the same bounds as ``slot`` which the store has, but shows to no lookup any more."""
-    s_key, s_start, s_end, _, s_flags, _, free, counts = slots
-    head, following, lanes = lists
+    _, s_start, s_end, _, _, _, _, _ = slots
+    following = lists[1]
     other = following[slot]
     while other != NO_SLOT and s_end[other] == s_end[slot]:
         if s_start[other] == s_start[slot]:
-            unlink(s_key, s_end, s_flags, free, counts, head, following, lanes[0], lanes, other)
+            unlink(slots, lists, other)
             return
         other = following[other]
 

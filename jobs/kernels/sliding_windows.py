@@ -92,10 +92,10 @@ def search(k, t, difference, hidden, slots, lists, found):  # type: ignore[no-un
     their number, and whether the window that starts after ``t`` is there.
     """
     _, s_start, s_end, _, _, _, _, counts = slots
-    head, following, lanes = lists
+    following = lists[1]
     lowest = max(0, t - 2 * difference, counts[OBSERVED_MS] - hidden)
     n_found, has_right = 0, False
-    slot = first_from(head, following, lanes, k, s_start, t + 1)
+    slot = first_from(lists, k, s_start, t + 1)
     while slot != NO_SLOT and s_start[slot] >= lowest:
         if s_start[slot] == t + 1:
             has_right = True
@@ -231,12 +231,11 @@ def enter_right(record, slot, asked, slots, lists, into):  # type: ignore[no-unt
 @allocation_free
 def store(record, slot, slots, lists, into):  # type: ignore[no-untyped-def]
     """Let a new window be found, unless it is where the store shows none: then its slot is free again."""
-    s_key, s_start, s_end, _, s_flags, _, free, counts = slots
+    s_start, free, counts = slots[1], slots[6], slots[7]
     hidden = record[5][0]
     start = s_start[slot]
     if start >= counts[OBSERVED_MS] - hidden:
-        head, following, lanes = lists
-        link(s_key, s_end, s_flags, counts, head, following, lanes[0], lanes, slot)
+        link(slots, lists, slot)
         counts[OBSERVED_MS] = max(counts[OBSERVED_MS], start)
         return
     free[counts[FREE_TOP]] = slot

@@ -8,22 +8,28 @@ waits. A second change of a key keeps the entry's place and replaces its value, 
 at the place of the first. A tombstone of a final result leaves in silence.
 
 Stream time never goes back and an entry's buffer time never changes, so the row at which an entry will leave is known
-when it is put: no queue is kept, and what leaves is put in order once a call, by counting.
+when it is put: no queue is kept, and what leaves is put in order once a call, by counting. Most entries come and leave
+within one call, so the entries of a call stand in its own arrays, in the order in which they came; only those that stay
+take a slot of the buffer.
 """
 
 import numpy as np
 from numba import njit
 
+from jobs.kernels.earlier_changes import NONE_HERE
 from jobs.kernels.suppress_order import room_to_sort, sort_leaving
+from jobs.kernels.time_windows import vacate
 from state.compiled import allocation_free
 from state.key_table import hash_bytes
-from state.stores.slot_index import delete, find, insert, rebuild, replace
-from state.stores.slots import CHANGED, FREE_TOP, LIVE, LIVE_COUNT, STORED
+from state.stores.slot_index import delete, find, insert, rebuild
+from state.stores.slots import CHANGED, FREE_TOP, LIVE, LIVE_COUNT
 
 NO_VALUE = -1
 ONLY_TIME = -2
 """Key of a row that is no change and only moves stream time."""
 _NO_PUT = -1
+_NOBODY = -1
+"""No change of this call; no slot."""
 
 EMITTED, STREAM_TIME, COUNT_MAX, BYTES, BYTES_MAX, FULL_ROW, FULL_COUNT, FULL_BYTES = 0, 1, 2, 3, 4, 5, 6, 7
 MEASURED, COUNT_SUM, BYTES_SUM = 8, 9, 10
@@ -34,128 +40,124 @@ how often the buffer was measured (after each put and after each round of evicti
 
 @njit(cache=True)
 def suppress_strictly(  # type: ignore[no-untyped-def]
-    rows, sizes, keys, wait, is_session, keeps, limits, slots, entries, emitted, totals
+    rows, earlier, observed, sizes, keys, wait, is_session, keeps, limits, slots, entries, totals
 ):
-    """Take changes ``(key, start, end, buffer time, time, valid)`` in order.
+    """Take changes ``(key, start, end, buffer time, time, valid)`` in order: what leaves, and what comes and stays.
 
-    ``sizes``: (fixed, new bytes, old bytes, old hash) a row, or empty arrays when bytes are not counted. ``keys``:
-    (data, offsets) of the interned keys. ``keeps``: (tombstones are forwarded, old values are kept). ``limits``:
-    (records, bytes). ``entries``: (buffer time, reference, prior, leaves, bytes, prior bytes, prior hash) by slot; the
-    reference of row r of this call is ``-(r + 2)``, and so is that of its old value in ``prior``; ``leaves``: row after
-    which the entry goes. ``emitted``: (row that evicted, slot, key, start, end, buffer time, time, reference, stream
-    time); what a slot held beside ``entries`` is there until the call is over.
+    ``observed``: stream time after each row. ``earlier``: as in earlier_changes. ``sizes``: (fixed, new bytes, old
+    bytes, old hash) a row, or empty arrays when bytes are not counted. ``keys``: (data, offsets) of the interned keys.
+    ``keeps``: (tombstones are forwarded, old values are kept). ``limits``: (records, bytes). ``entries``: (buffer time,
+    reference, prior, number, bytes, prior bytes, prior hash) by slot; the reference of row r of this call is
+    ``-(r + 2)``, and so is that of its old value in ``prior``.
+
+    Returns (row that evicted, slot or -1, key, start, end, buffer time, time, reference, stream time) of what leaves,
+    in order, where what a slot held beside ``entries`` is there until it is taken anew; and of what is to be entered by
+    ``stay``: (its first row, its latest row, (bytes, prior bytes, prior hash)).
     """
-    s_key, s_start, s_end, _, s_flags, _, _, counts = slots
-    e_due, e_reference, e_prior, e_leaves, e_bytes, _, _ = entries
-    n, with_bytes = rows[0].shape[0], sizes[0].shape[0] > 0
-    observed = watch(rows[4], totals)
-    highest = totals[STREAM_TIME]
-    puts, goes = np.zeros(n, np.int8), np.zeros(n, np.int64)
+    n, n_before, with_bytes = rows[0].shape[0], slots[7][LIVE_COUNT], sizes[0].shape[0] > 0
+    if n:
+        totals[STREAM_TIME] = observed[n - 1]
+    limit = totals[STREAM_TIME] - wait
+    most = n + n_before
+    held = np.empty(most, np.int32), np.empty(most, np.int32), np.empty(most, np.int32), np.empty(most, np.int32)
+    weighed = np.empty((most if with_bytes else 0, 3), np.int64)
+    puts, goes = np.zeros(n, np.int8), np.zeros(n, np.int32)
     bytes_put, bytes_gone = np.zeros(n if with_bytes else 0, np.int64), np.zeros(n if with_bytes else 0, np.int64)
-    count_before, bytes_before = counts[LIVE_COUNT], totals[BYTES]
-    leaving, at_row = np.empty(n + count_before, np.int32), np.empty(n + count_before, np.int32)
-    limit = highest - wait
-    n_leaving = schedule(observed, limit, wait, count_before, e_due, s_flags, e_leaves, leaving, at_row)
-    left = leaving, at_row, n_leaving
-    n_leaving = put_changes(rows, sizes, wait, keeps, slots, entries, observed, limit, puts, bytes_put, left)
-    leaving, at_row = leaving[:n_leaving], at_row[:n_leaving]
-    for i in range(n_leaving):
-        goes[at_row[i]] += 1
-    if with_bytes:
-        add_bytes(leaving, at_row, e_bytes, bytes_gone)
-    measure(puts, goes, bytes_put, bytes_gone, count_before, bytes_before, limits, totals)
-    told = e_reference[leaving] != NO_VALUE  # tombstones of final results are not
-    order = in_order(leaving[told], at_row[told], n, keys, is_session, s_key, s_start, s_end, e_due)
-    totals[EMITTED] = emit(order, observed, n if totals[FULL_ROW] < 0 else totals[FULL_ROW], slots, entries, emitted)
-    forget(leaving, slots, e_reference, e_prior)
+    schedule(observed, limit, wait, slots, entries, held, weighed)
+    number_of = np.empty(n, np.int32)
+    n_held = put_changes(
+        rows, earlier, sizes, wait, slots, entries, observed, limit, held, weighed, number_of, puts, bytes_put
+    )
+    count_leaving(n_held, held, weighed, goes, bytes_gone)
+    measure(puts, goes, bytes_put, bytes_gone, n_before, totals[BYTES], limits, totals)
+    last_row = n if totals[FULL_ROW] < 0 else totals[FULL_ROW]
+    order = by_row(n_held, held, last_row, goes, rows[5], keeps[0], entries[1])
+    left = written_out(order, held, observed, rows, keeps[0], slots, entries)
+    in_order(left, goes.max() if n else 0, keys, is_session)
+    totals[EMITTED] = order.shape[0]
+    stays = staying(n_before, n_held, n, held, weighed)
+    settle(n_before, n, held, weighed, rows, keeps[0], slots, entries)
+    return left, stays
+
+
+@allocation_free
+def schedule(observed, limit, wait, slots, entries, held, weighed):  # type: ignore[no-untyped-def]
+    """Number the entries of before, and say at which row each leaves. ``held``: (slot, first change, latest change, row
+    after which it leaves) by number.
+    """
+    s_flags = slots[4]
+    e_due, _, _, e_number, e_bytes, e_prior_bytes, e_prior_hash = entries
+    h_slot, h_first, h_latest, h_leaves = held
+    n, number = observed.shape[0], 0
+    for slot in range(s_flags.shape[0] if h_slot.shape[0] > n else 0):
+        if s_flags[slot] & LIVE:
+            e_number[slot] = number
+            h_slot[number], h_first[number], h_latest[number], h_leaves[number] = slot, _NOBODY, _NOBODY, n
+            if n > 0 and e_due[slot] <= limit:
+                h_leaves[number] = first_reaching(observed, 0, e_due[slot] + wait)
+            if weighed.shape[0]:
+                weighed[number, 0] = e_bytes[slot]
+                weighed[number, 1], weighed[number, 2] = e_prior_bytes[slot], e_prior_hash[slot]
+            number += 1
 
 
 @allocation_free
 def put_changes(  # type: ignore[no-untyped-def]
-    rows, sizes, wait, keeps, slots, entries, observed, limit, puts, bytes_put, left
+    rows, earlier, sizes, wait, slots, entries, observed, limit, held, weighed, number_of, puts, bytes_put
 ):
-    """Enter every change, and write to ``left``, (slots, rows, how many), what leaves in this call; how many then."""
-    key, start, end, due, time, valid = rows
-    s_key, s_start, s_end, s_time, s_flags, table, _, _ = slots
-    n = key.shape[0]
-    e_due, e_reference, e_prior, e_leaves, e_bytes, e_prior_bytes, e_prior_hash = entries
-    with_tombstones, with_prior = keeps
-    leaving, at_row, n_leaving = left
-    guess, with_bytes = 0, sizes[0].shape[0] > 0
+    """Enter every change; how many entries there are then. ``number_of``: of each change's entry, filled."""
+    key, start, end, due, _, _ = rows
+    s_key, s_start, s_end, _, _, table, _, counts = slots
+    h_slot, h_first, h_latest, h_leaves = held
+    n, n_held, guess = key.shape[0], counts[LIVE_COUNT], 0
     for row in range(n):
         if key[row] == ONLY_TIME:
             puts[row] = _NO_PUT
             continue
-        slot = find(table, s_key, s_start, s_end, key[row], start[row], end[row])
-        if slot < 0 or e_leaves[slot] < row:
-            slot = enter(slot, key[row], start[row], end[row], slots)
-            puts[row] = 1
-            e_due[slot], e_prior[slot] = due[row], -(row + 2) if with_prior else NO_VALUE
-            if with_bytes:
-                e_bytes[slot] = 0
-                e_prior_bytes[slot], e_prior_hash[slot] = sizes[2][row], sizes[3][row]
-            e_leaves[slot] = n
+        number = _NOBODY
+        if earlier[row] >= 0:
+            number = number_of[earlier[row]]
+        elif earlier[row] == NONE_HERE:
+            slot = find(table, s_key, s_start, s_end, key[row], start[row], end[row])
+            number = _NOBODY if slot < 0 else entries[3][slot]
+        if number < 0 or h_leaves[number] < row:
+            number, n_held, puts[row] = n_held, n_held + 1, 1
+            h_slot[number], h_first[number], h_leaves[number] = _NOBODY, row, n
             if due[row] <= limit:
                 guess = near_reaching(observed, row, guess, due[row] + wait)
-                e_leaves[slot] = guess
-                leaving[n_leaving], at_row[n_leaving] = slot, guess
-                n_leaving += 1
-        s_time[slot] = time[row]
-        e_reference[slot] = -(row + 2) if valid[row] or with_tombstones else NO_VALUE
-        s_flags[slot] |= CHANGED
-        if with_bytes:
-            size = entry_bytes(sizes, row, e_prior_bytes[slot], e_prior_hash[slot])
-            bytes_put[row] = size - e_bytes[slot]
-            e_bytes[slot] = size
-    return n_leaving
+                h_leaves[number] = guess
+            if weighed.shape[0]:
+                weighed[number, 0], weighed[number, 1], weighed[number, 2] = 0, sizes[2][row], sizes[3][row]
+        number_of[row] = number
+        h_latest[number] = row
+        if weighed.shape[0]:
+            size = entry_bytes(sizes, row, weighed[number, 1], weighed[number, 2])
+            bytes_put[row] = size - weighed[number, 0]
+            weighed[number, 0] = size
+    return n_held
 
 
 @allocation_free
-def enter(left, key, start, end, slots):  # type: ignore[no-untyped-def]
-    """A slot for a new entry. ``left``: the slot of one that has left, whose place in the index it takes; -1: none."""
+def enter(key, start, end, slots):  # type: ignore[no-untyped-def]
+    """A slot for a new entry."""
     s_key, s_start, s_end, _, s_flags, table, free, counts = slots
     counts[FREE_TOP] -= 1
     counts[LIVE_COUNT] += 1
     slot = free[counts[FREE_TOP]]
     s_key[slot], s_start[slot], s_end[slot], s_flags[slot] = key, start, end, LIVE
-    if left < 0:
-        insert(table, s_key, s_start, s_end, slot)
-    else:
-        replace(table, s_key, s_start, s_end, left, slot)
+    insert(table, s_key, s_start, s_end, slot)
     return slot
 
 
-@njit(cache=True)
-def watch(time, totals):  # type: ignore[no-untyped-def]
-    """Stream time after each change; the operator's own moves on."""
-    observed = np.empty(time.shape[0], np.int64)
-    highest = totals[STREAM_TIME]
-    for row in range(time.shape[0]):
-        highest = max(highest, time[row])
-        observed[row] = highest
-    totals[STREAM_TIME] = highest
-    return observed
-
-
 @allocation_free
-def add_bytes(leaving, at_row, e_bytes, bytes_gone):  # type: ignore[no-untyped-def]
-    """Bytes that leave at each row."""
-    for i in range(leaving.shape[0]):
-        bytes_gone[at_row[i]] += e_bytes[leaving[i]]
-
-
-@allocation_free
-def schedule(observed, limit, wait, count, e_due, s_flags, e_leaves, leaving, at_row):  # type: ignore[no-untyped-def]
-    """Say of every entry of before at which row it leaves; those that do go to ``leaving`` and ``at_row``."""
-    n, n_leaving = observed.shape[0], 0
-    for slot in range(s_flags.shape[0] if count else 0):
-        if s_flags[slot] & LIVE:
-            e_leaves[slot] = n
-            if n > 0 and e_due[slot] <= limit:
-                e_leaves[slot] = first_reaching(observed, 0, e_due[slot] + wait)
-                leaving[n_leaving], at_row[n_leaving] = slot, e_leaves[slot]
-                n_leaving += 1
-    return n_leaving
+def count_leaving(n_held, held, weighed, goes, bytes_gone):  # type: ignore[no-untyped-def]
+    """How many entries, and bytes, leave at each row."""
+    h_leaves, n = held[3], goes.shape[0]
+    for number in range(n_held):
+        if h_leaves[number] < n:
+            goes[h_leaves[number]] += 1
+            if weighed.shape[0]:
+                bytes_gone[h_leaves[number]] += weighed[number, 0]
 
 
 @allocation_free
@@ -223,71 +225,148 @@ def note(count, size, totals):  # type: ignore[no-untyped-def]
     totals[BYTES_SUM] += size
 
 
+@allocation_free
+def reference_of(number, held, valid, with_tombstones, e_reference):  # type: ignore[no-untyped-def]
+    """What entry ``number`` refers to now; NO_VALUE: a tombstone that is not forwarded."""
+    latest = held[2][number]
+    if latest < 0:
+        return e_reference[held[0][number]]
+    return reference_to(latest, valid, with_tombstones)
+
+
+@allocation_free
+def reference_to(row, valid, with_tombstones):  # type: ignore[no-untyped-def]
+    """Reference of a change of this call; NO_VALUE: a tombstone that is not forwarded."""
+    return -(np.int64(row) + 2) if valid[row] or with_tombstones else np.int64(NO_VALUE)
+
+
 @njit(cache=True)
-def in_order(leaving, at_row, n, keys, is_session, s_key, s_start, s_end, e_due):  # type: ignore[no-untyped-def]
-    """Slots ``leaving`` by the row that they leave at, then buffer time, then serialized key."""
-    goes, at = np.zeros(n, np.int64), np.empty(n + 1, np.int64)
-    for i in range(leaving.shape[0]):
-        goes[at_row[i]] += 1
-    at[0] = 0
+def by_row(n_held, held, last_row, goes, valid, with_tombstones, e_reference):  # type: ignore[no-untyped-def]
+    """Numbers of the entries that leave, by the row, up to ``last_row``, at which they do; none that do in silence."""
+    h_leaves, n = held[3], goes.shape[0]
+    told, at = np.empty(n_held, np.bool_), np.zeros(n + 1, np.int64)
+    for number in range(n_held):
+        told[number] = h_leaves[number] < n and h_leaves[number] <= last_row
+        if told[number]:
+            told[number] = reference_of(number, held, valid, with_tombstones, e_reference) != NO_VALUE
+            at[h_leaves[number] + 1] += told[number]
     for row in range(n):
-        at[row + 1] = at[row] + goes[row]
-    order = np.empty(leaving.shape[0], np.int32)
-    for i in range(leaving.shape[0]):
-        row = at_row[i]
-        order[at[row]] = leaving[i]
-        at[row] += 1
-    spare = room_to_sort(goes.max() if n else 0)
-    first = 0
-    for row in range(n):
-        last = first + goes[row]
-        if last - first > 1:
-            sort_leaving(order[first:last], spare, keys, is_session, s_key, s_start, s_end, e_due)
-        first = last
+        at[row + 1] += at[row]
+    order = np.empty(at[n], np.int32)
+    for number in range(n_held):
+        if told[number]:
+            order[at[h_leaves[number]]] = number
+            at[h_leaves[number]] += 1
     return order
 
 
-@allocation_free
-def emit(order, observed, last_row, slots, entries, emitted):  # type: ignore[no-untyped-def]
-    """Write out what leaves at rows up to ``last_row``, in order."""
-    n = 0
-    for i in range(order.shape[0]):
-        row = entries[3][order[i]]
-        if row <= last_row:
-            write_out(n, row, order[i], observed[row], slots, entries, emitted)
-            n += 1
-    return n
+@njit(cache=True)
+def written_out(order, held, observed, rows, with_tombstones, slots, entries):  # type: ignore[no-untyped-def]
+    """What ``suppress_strictly`` returns of the entries ``order``."""
+    n = order.shape[0]
+    left = (
+        np.empty(n, np.int32),
+        np.empty(n, np.int32),
+        np.empty(n, np.int32),
+        np.empty(n, np.int64),
+        np.empty(n, np.int64),
+        np.empty(n, np.int64),
+        np.empty(n, np.int64),
+        np.empty(n, np.int64),
+        np.empty(n, np.int64),
+    )
+    write_out(order, held, observed, rows, with_tombstones, slots, entries, left)
+    return left
 
 
 @allocation_free
-def write_out(n, row, slot, stream_time, slots, entries, emitted):  # type: ignore[no-untyped-def]
-    """Element ``n`` of ``emitted``: the entry in ``slot``, which ``row`` evicted."""
+def write_out(order, held, observed, rows, with_tombstones, slots, entries, left):  # type: ignore[no-untyped-def]
+    """Fill ``left``."""
+    key, start, end, due, time, valid = rows
     s_key, s_start, s_end, s_time, _, _, _, _ = slots
-    o_row, o_slot, o_key, o_start, o_end, o_due, o_time, o_reference, o_stream_time = emitted
-    o_row[n], o_slot[n], o_key[n], o_start[n], o_end[n] = row, slot, s_key[slot], s_start[slot], s_end[slot]
-    o_due[n] = entries[0][slot]
-    o_time[n], o_reference[n], o_stream_time[n] = s_time[slot], entries[1][slot], stream_time
+    l_row, l_slot, l_key, l_start, l_end, l_due, l_time, l_reference, l_stream_time = left
+    for place in range(order.shape[0]):
+        number = order[place]
+        slot, first, latest, row = held[0][number], held[1][number], held[2][number], held[3][number]
+        l_row[place], l_slot[place], l_stream_time[place] = row, slot, observed[row]
+        l_reference[place] = reference_of(number, held, valid, with_tombstones, entries[1])
+        if slot < 0:
+            l_key[place], l_start[place], l_end[place], l_due[place] = key[first], start[first], end[first], due[first]
+        else:
+            l_key[place], l_start[place], l_end[place] = s_key[slot], s_start[slot], s_end[slot]
+            l_due[place] = entries[0][slot]
+        l_time[place] = s_time[slot] if latest < 0 else time[latest]
+
+
+@njit(cache=True)
+def in_order(left, most, keys, is_session):  # type: ignore[no-untyped-def]
+    """Put what leaves at the same row, at most so many, in order: by buffer time, then serialized key."""
+    if most < 2:
+        return
+    l_row, l_slot, l_key, l_start, l_end, l_due, l_time, l_reference, _ = left
+    n = l_row.shape[0]
+    order, spare, first = np.arange(n).astype(np.int32), room_to_sort(most), 0
+    for place in range(1, n + 1):
+        if place == n or l_row[place] != l_row[first]:
+            if place - first > 1:
+                sort_leaving(order[first:place], spare, keys, is_session, l_key, l_start, l_end, l_due)
+            first = place
+    l_slot[:], l_key[:], l_start[:], l_end[:] = l_slot[order], l_key[order], l_start[order], l_end[order]
+    l_due[:], l_time[:], l_reference[:] = l_due[order], l_time[order], l_reference[order]
+
+
+@njit(cache=True)
+def staying(n_before, n_held, n, held, weighed):  # type: ignore[no-untyped-def]
+    """Of the entries that came in this call and stay: first and latest row, and what is weighed of each."""
+    _, h_first, h_latest, h_leaves = held
+    numbers = n_before + np.flatnonzero(h_leaves[n_before:n_held] >= n)
+    return h_first[numbers], h_latest[numbers], weighed[numbers] if weighed.shape[0] else weighed[:0]
 
 
 @allocation_free
-def forget(leaving, slots, e_reference, e_prior):  # type: ignore[no-untyped-def]
-    """Free the slots ``leaving``; stored ones stay behind as graves."""
-    s_key, s_start, s_end, _, s_flags, table, free, counts = slots
-    few = leaving.shape[0] * 8 < counts[LIVE_COUNT]
-    for i in range(leaving.shape[0]):
-        slot = leaving[i]
-        if few and find(table, s_key, s_start, s_end, s_key[slot], s_start[slot], s_end[slot]) == slot:
+def settle(n_before, n, held, weighed, rows, with_tombstones, slots, entries):  # type: ignore[no-untyped-def]
+    """Bring the slots of the entries of before up to date: those that leave are freed, stored ones leave graves."""
+    s_key, s_start, s_end, s_time, s_flags, table, free, counts = slots
+    _, e_reference, e_prior, _, e_bytes, _, _ = entries
+    n_leaving = 0
+    for number in range(n_before):
+        n_leaving += held[3][number] < n
+    few = n_leaving * 8 < n_before
+    for number in range(n_before):
+        slot = held[0][number]
+        if held[3][number] >= n:
+            if held[2][number] >= 0:
+                e_reference[slot] = reference_of(number, held, rows[5], with_tombstones, e_reference)
+                s_time[slot] = rows[4][held[2][number]]
+                s_flags[slot] |= CHANGED
+                if weighed.shape[0]:
+                    e_bytes[slot] = weighed[number, 0]
+            continue
+        if few:
             delete(table, s_key, s_start, s_end, slot)
         e_reference[slot] = e_prior[slot] = NO_VALUE
-        if s_flags[slot] & STORED:
-            s_flags[slot] = STORED
-        else:
-            s_flags[slot] = 0
-            free[counts[FREE_TOP]] = slot
-            counts[FREE_TOP] += 1
-    counts[LIVE_COUNT] -= leaving.shape[0]
-    if not few and leaving.shape[0]:
+        vacate(s_flags, free, counts, slot)
+    if not few and n_leaving:
         rebuild(table, s_key, s_start, s_end, s_flags)
+
+
+@allocation_free
+def stay(stays, rows, keeps, slots, entries):  # type: ignore[no-untyped-def]
+    """Enter what ``suppress_strictly`` said would stay; there must be room."""
+    first, latest, weighed = stays
+    key, start, end, due, time, valid = rows
+    s_time, s_flags = slots[3], slots[4]
+    e_due, e_reference, e_prior, _, e_bytes, e_prior_bytes, e_prior_hash = entries
+    for place in range(first.shape[0]):
+        began, now = first[place], latest[place]
+        slot = enter(key[began], start[began], end[began], slots)
+        s_flags[slot] |= CHANGED
+        s_time[slot], e_due[slot] = time[now], due[began]
+        e_reference[slot] = reference_to(now, valid, keeps[0])
+        e_prior[slot] = -(np.int64(began) + 2) if keeps[1] else np.int64(NO_VALUE)
+        if weighed.shape[0]:
+            e_bytes[slot] = weighed[place, 0]
+            e_prior_bytes[slot], e_prior_hash[slot] = weighed[place, 1], weighed[place, 2]
 
 
 @njit(cache=True)
@@ -297,9 +376,3 @@ def hashes(data, offsets):  # type: ignore[no-untyped-def]
     for row in range(found.shape[0]):
         found[row] = np.int64(hash_bytes(data, offsets[row], offsets[row + 1]))
     return found
-
-
-def room(records: int, buffered: int) -> tuple[np.ndarray, ...]:
-    """Empty ``emitted`` arrays for a call over ``records`` rows and ``buffered`` entries."""
-    most = records + buffered
-    return (*(np.empty(most, np.int32) for _ in range(3)), *(np.empty(most, np.int64) for _ in range(6)))

@@ -20,7 +20,6 @@ from jobs.kernels.suppress import (
     enter,
     entry_bytes,
     note,
-    write_out,
 )
 from jobs.kernels.suppress_order import is_before
 from jobs.kernels.time_windows import remove
@@ -35,8 +34,8 @@ NO_VALUE = -1
 def suppress_eagerly(  # type: ignore[no-untyped-def]
     rows, sizes, keys, wait, is_session, with_prior, limits, slots, entries, queue, emitted, totals
 ):
-    """Take changes in order; all as in ``suppress_strictly``. ``queue``: the heap, (buffer time, slot) of every live
-    slot, with room for all rows.
+    """Take changes in order; all as in ``suppress_strictly``, which gives ``emitted`` back where this fills it.
+    ``queue``: the heap, (buffer time, slot) of every live slot, with room for all rows.
     """
     key, start, end, due, time, _ = rows
     s_key, s_start, s_end, s_time, s_flags, table, _, counts = slots
@@ -48,7 +47,7 @@ def suppress_eagerly(  # type: ignore[no-untyped-def]
         if key[row] != ONLY_TIME:
             slot = find(table, s_key, s_start, s_end, key[row], start[row], end[row])
             if slot < 0:
-                slot = enter(slot, key[row], start[row], end[row], slots)
+                slot = enter(key[row], start[row], end[row], slots)
                 e_due[slot] = due[row]
                 e_prior[slot] = -(row + 2) if with_prior else NO_VALUE
                 e_bytes[slot] = 0
@@ -82,6 +81,16 @@ def suppress_eagerly(  # type: ignore[no-untyped-def]
             if n > before:
                 note(counts[LIVE_COUNT], size, totals)
     totals[BYTES], totals[EMITTED] = size, n
+
+
+@allocation_free
+def write_out(n, row, slot, stream_time, slots, entries, emitted):  # type: ignore[no-untyped-def]
+    """Element ``n`` of ``emitted``: the entry in ``slot``, which ``row`` evicted."""
+    s_key, s_start, s_end, s_time, _, _, _, _ = slots
+    o_row, o_slot, o_key, o_start, o_end, o_due, o_time, o_reference, o_stream_time = emitted
+    o_row[n], o_slot[n], o_key[n], o_start[n], o_end[n] = row, slot, s_key[slot], s_start[slot], s_end[slot]
+    o_due[n] = entries[0][slot]
+    o_time[n], o_reference[n], o_stream_time[n] = s_time[slot], entries[1][slot], stream_time
 
 
 @allocation_free
@@ -139,3 +148,9 @@ def grown(queue: tuple[np.ndarray, np.ndarray], capacity: int) -> tuple[np.ndarr
     if more <= 0:
         return queue
     return np.concatenate([dues, np.empty(more, np.int64)]), np.concatenate([slots, np.empty(more, np.int32)])
+
+
+def room(records: int, buffered: int) -> tuple[np.ndarray, ...]:
+    """Empty ``emitted`` arrays for a call over ``records`` rows and ``buffered`` entries."""
+    most = records + buffered
+    return (*(np.empty(most, np.int32) for _ in range(3)), *(np.empty(most, np.int64) for _ in range(6)))

@@ -175,8 +175,7 @@ def add(key, start, end, reference, older, versions):  # type: ignore[no-untyped
     slot = np.int64(free[counts[FREE_TOP]])
     v_key[slot], v_start[slot], v_end[slot] = key, start, end
     v_reference[slot], v_older[slot], flags[slot] = reference, older, LIVE | CHANGED
-    if lanes[0][key] != NO_SLOT:
-        enter(lanes, key, v_start, slot)
+    enter(lanes, key, v_start, slot)
     return slot
 
 
@@ -184,8 +183,7 @@ def add(key, start, end, reference, older, versions):  # type: ignore[no-untyped
 def remove(slot, versions, journal):  # type: ignore[no-untyped-def]
     """Take a version that nothing leads to any more out of the store; with a journal it stays until it expires."""
     key, start, end, reference, _, flags, free, counts, _, lanes = versions
-    if lanes[0][key[slot]] != NO_SLOT:
-        leave(lanes, key[slot], start, slot)
+    leave(lanes, key[slot], start, slot)
     if journal[0].shape[0]:
         write(end, slot, start[slot], END, journal)
         return

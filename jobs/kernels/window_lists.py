@@ -1,8 +1,8 @@
 """Windows of a key as a list, by falling end: what session and sliding windows search.
 
 Rule: ``head[key code]`` is the window that ends last, ``following[slot]`` the one that ends before it; NO_SLOT ends a
-list; a long list has lanes (state/stores/lanes.py). Windows of one length have the same order by start. Arrays are
-given one by one: to take them out of a tuple for every record costs as much as the record.
+list; a long list has lanes (state/stores/lanes.py). Windows of one length have the same order by start.
+``lists``: (head, following, lanes).
 """
 
 import numpy as np
@@ -17,15 +17,18 @@ NO_SLOT = -1
 
 
 @njit(cache=True, inline="always")
-def first_from(head, following, lanes, key, order, number):  # type: ignore[no-untyped-def]
+def first_from(lists, key, order, number):  # type: ignore[no-untyped-def]
     """The first window of a key's list whose ``order`` (start or end, by slot) is not above ``number``, or NO_SLOT."""
+    head, following, lanes = lists
     before = last_above(head, following, lanes, key, order, number)
     return head[key] if before == NO_SLOT else following[before]
 
 
 @allocation_free
-def link(s_key, s_end, s_flags, counts, head, following, top, lanes, slot):  # type: ignore[no-untyped-def]
-    """Enter a window into its key's list; it is live and changed from then on. ``top``: of ``lanes``."""
+def link(slots, lists, slot):  # type: ignore[no-untyped-def]
+    """Enter a window into its key's list; it is live and changed from then on."""
+    s_key, _, s_end, _, s_flags, _, _, counts = slots
+    head, following, lanes = lists
     s_flags[slot] = LIVE | CHANGED
     counts[LIVE_COUNT] += 1
     before = last_above(head, following, lanes, s_key[slot], s_end, s_end[slot])
@@ -35,13 +38,14 @@ def link(s_key, s_end, s_flags, counts, head, following, top, lanes, slot):  # t
     else:
         following[slot] = following[before]
         following[before] = slot
-    if top[s_key[slot]] != NO_SLOT:
-        enter(lanes, s_key[slot], s_end, slot)
+    enter(lanes, s_key[slot], s_end, slot)
 
 
 @allocation_free
-def unlink(s_key, s_end, s_flags, free, counts, head, following, top, lanes, slot):  # type: ignore[no-untyped-def]
-    """Take a window out of its key's list; a stored one stays behind as a grave. ``top``: of ``lanes``."""
+def unlink(slots, lists, slot):  # type: ignore[no-untyped-def]
+    """Take a window out of its key's list; a stored one stays behind as a grave."""
+    s_key, _, s_end, _, s_flags, _, free, counts = slots
+    head, following, lanes = lists
     before = last_above(head, following, lanes, s_key[slot], s_end, s_end[slot])
     at = head[s_key[slot]] if before == NO_SLOT else following[before]
     while at != slot:
@@ -50,8 +54,7 @@ def unlink(s_key, s_end, s_flags, free, counts, head, following, top, lanes, slo
         head[s_key[slot]] = following[slot]
     else:
         following[before] = following[slot]
-    if top[s_key[slot]] != NO_SLOT:
-        leave(lanes, s_key[slot], s_end, slot)
+    leave(lanes, s_key[slot], s_end, slot)
     vacate(s_flags, free, counts, slot)
 
 

@@ -40,6 +40,8 @@ class Aggregate(StatefulOperator):
     """Updates carry the headers of the record that caused them."""
     _position_column = "window_start_ms"
     """Of the durable rows: what decides when a window closes (``_position``)."""
+    _tells_new_rows = False
+    """A window that begins in a slot was not there, nor in any buffer below that waits for its close."""
     _looks_at_every_row = False
     """``_remove_nulls`` has to be called after every record."""
 
@@ -142,19 +144,8 @@ class Aggregate(StatefulOperator):
         return int(min(time_ms - self.final.wait_ms, self.slots.time[waiting].min(initial=time_ms)))
 
     def _forward(self, batch: Batch, decided: Decisions, value: Column, old: Values | None) -> Batch:
-        return batch.forward(
-            decided.row,
-            key=decided.key,
-            time_ms=decided.time_ms,
-            valid=decided.valid,
-            value=value,
-            window_start_ms=decided.window_start_ms,
-            window_end_ms=decided.window_end_ms,
-            old=old,
-            old_valid=decided.old_valid if self.place.wants_old else None,
-            stream_time_ms=decided.stream_time_ms,
-            has_headers=self.has_headers or self.final is not None,
-        )
+        has_headers = self.has_headers or self.final is not None
+        return decided.forward(batch, value, old, wants_old=self.place.wants_old, has_headers=has_headers)
 
     def _book(self, decided: Decisions, batch: Batch, chunk: Chunk) -> None:
         took_effect = np.ones(len(batch), np.bool_)
@@ -168,6 +159,8 @@ class Aggregate(StatefulOperator):
         if self.final is not None:
             decided = joined([decided, self._finals(self._visible_from())])
         updates = Updates(self.folds, batch, decided)
+        if self._tells_new_rows and self.place.is_lazy and len(self.stream_times_ms) == 1:
+            decided = decided.chained(self.slots.capacity)
         if self.place.is_lazy and self.final is None and not wants_old and not self.aggregation.may_be_null:
             self._updates = updates
             return decided, updates, None

@@ -5,15 +5,16 @@ only for what leaves it.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 
 import numpy as np
 import pyarrow as pa
 
 from jobs.folds.aggregation import AggregationState
 from jobs.folds.fold import Program, Wanted
+from jobs.kernels.earlier_changes import earlier_by_slot
 from state.buffers import masked
-from state.records import Batch, Drops
+from state.records import Batch, Column, Drops
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +30,7 @@ class Decisions:
     window_start_ms: np.ndarray | None = None
     window_end_ms: np.ndarray | None = None
     stream_time_ms: np.ndarray | None = None
+    earlier: np.ndarray | None = None
     is_final: np.ndarray | None = None
     """Which are results of windows that closed; None: none."""
     drops: list[Drops] = field(default_factory=list)
@@ -42,8 +44,30 @@ class Decisions:
         columns = {name: pick(getattr(self, name)) for name in _COLUMNS}
         return Decisions(program=self.program, drops=self.drops, **columns)  # type: ignore[arg-type]
 
+    def chained(self, capacity: int) -> "Decisions":
+        """The same, of windows, with ``earlier``. ``capacity``: of the store."""
+        start, end = self.window_start_ms, self.window_end_ms
+        return replace(self, earlier=earlier_by_slot(tuple(self.program), self.key, start, end, capacity))
 
-_COLUMNS = [f.name for f in fields(Decisions) if f.name not in ("program", "drops")]
+    def forward(self, batch: Batch, value: Column, old: Column | None, *, wants_old: bool, has_headers: bool) -> Batch:
+        """What goes on because of ``batch``, with the updates' values."""
+        return batch.forward(
+            self.row,
+            key=self.key,
+            time_ms=self.time_ms,
+            valid=self.valid,
+            value=value,
+            window_start_ms=self.window_start_ms,
+            window_end_ms=self.window_end_ms,
+            old=old,
+            old_valid=self.old_valid if wants_old else None,
+            stream_time_ms=self.stream_time_ms,
+            earlier=self.earlier,
+            has_headers=has_headers,
+        )
+
+
+_COLUMNS = [f.name for f in fields(Decisions) if f.name not in ("program", "drops", "earlier")]
 
 
 def joined(pieces: Sequence[Decisions]) -> Decisions:

@@ -51,7 +51,5 @@ class ListedAggregate(Aggregate):
         window_lists.relink(self.slots.columns(), self.slots.lists)
 
     def _remove(self, slot: int) -> None:
-        s = self.slots
-        if s.flags[slot] & LIVE:
-            head, following, lanes = s.lists
-            window_lists.unlink(s.key, s.end, s.flags, s.free, s.counts, head, following, lanes[0], lanes, slot)
+        if self.slots.flags[slot] & LIVE:
+            window_lists.unlink(self.slots.columns(), self.slots.lists, slot)

@@ -34,6 +34,7 @@ class SessionAggregate(ListedAggregate):
 
     _window = "session"
     _position_column = "window_end_ms"
+    _tells_new_rows = True
     has_headers = False
 
     def __init__(
@@ -85,7 +86,7 @@ class SessionAggregate(ListedAggregate):
         session_windows.aggregate_sessions(
             (batch.key, batch.time_ms, begin, end),
             (self.gap_ms, self.grace_ms, self.reach_ms, self.retention_ms, self.segment_ms),
-            self._asked,
+            (*self._asked, not self.aggregation.only.is_record_by_record),
             _NOTHING_CLOSES if self.final is None else (self.final.closed, self.final.done),
             self.slots.columns(),
             self.slots.lists,

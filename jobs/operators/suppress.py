@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from jobs.kernels import suppress, suppress_early
+from jobs.kernels.earlier_changes import earlier_by_key
 from jobs.operators.operator import Clocks, Due, Place, StatefulOperator, marked
 from jobs.operators.suppress_entries import Entries
 from jobs.topology.nodes import SuppressNode
@@ -87,15 +88,12 @@ class Suppress(StatefulOperator):
 
     def _emit(self, batch: Batch, chunk: Chunk, sizes: tuple[np.ndarray, ...]) -> Batch:
         """Put every change and forward what leaves. ``sizes``: as the kernels take them."""
-        entries, before = self.entries, int(self.totals[suppress.STREAM_TIME])
-        entries.slots.reserve(len(batch))
-        out = suppress.room(len(batch), int(entries.slots.counts[LIVE_COUNT]))
-        self._decide(batch, sizes, out)
+        entries = self.entries
+        seen_ms = np.maximum.accumulate(np.maximum(batch.time_ms, self.totals[suppress.STREAM_TIME]))
+        emitted = self._decide(batch, seen_ms, sizes)
         if self.totals[suppress.FULL_ROW] >= 0:
             chunk.fail(self._full(batch))
-        emitted = [column[: self.totals[suppress.EMITTED]] for column in out]
         row, slot, key, start, end, due_ms, time_ms, reference, stream_time = emitted
-        seen_ms = np.maximum.accumulate(np.maximum(batch.time_ms, before))
         left = entries.settle(batch, chunk, seen_ms, slot, reference)
         self.emitted += len(row)
         self.overtime.add(self.wait_ms - (left.seen_ms - due_ms))
@@ -114,22 +112,29 @@ class Suppress(StatefulOperator):
         )
         return replace(forwarded, headers=left.headers, context=left.context)
 
-    def _decide(self, batch: Batch, sizes: tuple[np.ndarray, ...], out: tuple[np.ndarray, ...]) -> None:
-        """Run the kernel: totals, entries and ``out`` say what became of every change."""
+    def _decide(self, batch: Batch, seen_ms: np.ndarray, sizes: tuple[np.ndarray, ...]) -> tuple[np.ndarray, ...]:
+        """Run the kernel; what left, as ``suppress_strictly`` gives it. ``seen_ms``: stream time after every row."""
         slots, keys = self.entries.slots, self.place.keys
         nothing = np.zeros(len(batch), np.int64)
         start = nothing if batch.window_start_ms is None else batch.window_start_ms
         end = nothing if batch.window_end_ms is None else batch.window_end_ms
         rows = (batch.key, start, end, end if self.is_final else batch.time_ms, batch.time_ms, batch.valid)
-        data = (rows, sizes, (keys.data, keys.offsets), self.wait_ms, self.is_session)
+        data = (sizes, (keys.data, keys.offsets), self.wait_ms, self.is_session)
         with_prior = batch.old is not None
-        stores = (self.limits, slots.columns(), slots.entries())
         if self.when_full == "emit-early":
+            slots.reserve(len(batch))
             self._queue = suppress_early.grown(self._queue, slots.capacity)
-            suppress_early.suppress_eagerly(*data, with_prior, *stores, self._queue, out, self.totals)
-        else:
-            keeps = (not self.is_final, with_prior)
-            suppress.suppress_strictly(*data, keeps, *stores, out, self.totals)
+            out = suppress_early.room(len(batch), int(slots.counts[LIVE_COUNT]))
+            stores = (self.limits, slots.columns(), slots.entries())
+            suppress_early.suppress_eagerly(rows, *data, with_prior, *stores, self._queue, out, self.totals)
+            return tuple(column[: self.totals[suppress.EMITTED]] for column in out)
+        earlier = earlier_by_key(*rows[:3]) if batch.earlier is None else batch.earlier
+        keeps = (not self.is_final, with_prior)
+        stores = (self.limits, slots.columns(), slots.entries())
+        left, stays = suppress.suppress_strictly(rows, earlier, seen_ms, *data, keeps, *stores, self.totals)
+        slots.reserve(len(stays[0]))
+        suppress.stay(stays, rows, keeps, slots.columns(), slots.entries())
+        return left
 
     def _full(self, batch: Batch) -> BufferFull:
         row = int(self.totals[suppress.FULL_ROW])

@@ -31,12 +31,12 @@ name and the headers.
 
 
 class BufferSlots(Slots):
-    """Entries: ``due`` is the buffer time, ``leaves`` the row of the call at which the entry goes; ``reference``,
+    """Entries: ``due`` is the buffer time, ``number`` that of the entry in a call of the kernel; ``reference``,
     ``prior``, ``old`` and ``headers`` refer to the heaps (NO_VALUE: nothing). Of the latest change: ``seen`` is the
     stream time when it came, ``topic`` and ``offset`` its context. Sizes are in bytes.
     """
 
-    beside = ("due", "reference", "prior", "leaves")
+    beside = ("due", "reference", "prior", "number")
     extra: ClassVar[Mapping[str, type]] = {
         "bytes": np.int64,
         "prior_bytes": np.int64,
@@ -50,7 +50,7 @@ class BufferSlots(Slots):
     due: np.ndarray
     reference: np.ndarray
     prior: np.ndarray
-    leaves: np.ndarray
+    number: np.ndarray
     bytes: np.ndarray
     prior_bytes: np.ndarray
     prior_hash: np.ndarray
@@ -62,7 +62,7 @@ class BufferSlots(Slots):
 
     def entries(self) -> tuple[np.ndarray, ...]:
         """What kernels take as ``entries``; right until the next ``reserve``."""
-        return self.due, self.reference, self.prior, self.leaves, self.bytes, self.prior_bytes, self.prior_hash
+        return self.due, self.reference, self.prior, self.number, self.bytes, self.prior_bytes, self.prior_hash
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,8 +131,9 @@ class Entries:
         slots = self.slots
         stays = np.flatnonzero(slots.reference < NO_VALUE)
         is_fresh = reference < NO_VALUE
-        move = _Move(slot, is_fresh, -reference[is_fresh] - 2, stays, -slots.reference[stays] - 2)
-        source, offset = batch.coordinates(chunk)
+        rows = np.concatenate([-reference[is_fresh] - 2, -slots.reference[stays] - 2])
+        move = _Move(slot, is_fresh, stays, rows)
+        source, offset = batch.coordinates(chunk, rows)
         codes = np.array([*(self._topic(name) for name in chunk.context_topics), -1], np.int16)
         place = {topic: number for number, topic in enumerate(chunk.context_topics)}
         places = np.array([*(place.get(topic, -1) for topic in self._topics), -1], np.int16)
@@ -141,7 +142,7 @@ class Entries:
             old=self._moved("old", batch.old, move, slots.old[slot]) if self.place.wants_old else None,
             headers=self._headers(batch, move),
             context=(places[move.numbers(slots.topic, codes[source])], move.numbers(slots.offset, offset)),
-            seen_ms=move.numbers(slots.seen, seen_ms),
+            seen_ms=move.numbers(slots.seen, seen_ms[rows]),
         )
         if batch.old is not None:
             begun = np.flatnonzero(slots.prior < NO_VALUE)
@@ -152,9 +153,8 @@ class Entries:
 
     def _moved(self, name: str, column: Column | None, move: "_Move", references: np.ndarray) -> pa.Array:
         """Values of what left, by their references or from the batch; those of what stays go to the heap."""
-        heap, kept, n = self.heaps[name], getattr(self.slots, name), len(move.fresh_rows)
-        rows = np.concatenate([move.fresh_rows, move.stay_rows])
-        fresh = pa.nulls(len(rows), heap.kind) if column is None else column.take(rows)
+        heap, kept, n = self.heaps[name], getattr(self.slots, name), move.n_fresh
+        fresh = pa.nulls(len(move.rows), heap.kind) if column is None else column.take(move.rows)
         old = None if n == len(references) else heap.take(references[~move.is_fresh])
         if name != "reference":
             kept[self.slots.reference == NO_VALUE] = NO_VALUE
@@ -237,19 +237,25 @@ class Entries:
 
 @dataclass(frozen=True, slots=True)
 class _Move:
-    """What left: its slots, which of it came in this batch and from which rows; what stays: slots and rows."""
+    """What left: its slots, and which of it came in this batch; what stays, its slots; the rows of the batch that they
+    came from, first of what left.
+    """
 
     slot: np.ndarray
     is_fresh: np.ndarray
-    fresh_rows: np.ndarray
     stays: np.ndarray
-    stay_rows: np.ndarray
+    rows: np.ndarray
+
+    @property
+    def n_fresh(self) -> int:
+        """How many of ``rows`` are of what left."""
+        return len(self.rows) - len(self.stays)
 
     def numbers(self, kept: np.ndarray, fresh: np.ndarray) -> np.ndarray:
-        """Of what left, from the slots or the batch; those of what stays are written to the slots."""
+        """Of what left, from the slots or, ``fresh``, of ``rows``; those of what stays are written to the slots."""
         left = kept[self.slot]
-        left[self.is_fresh] = fresh[self.fresh_rows]
-        kept[self.stays] = fresh[self.stay_rows]
+        left[self.is_fresh] = fresh[: self.n_fresh]
+        kept[self.stays] = fresh[self.n_fresh :]
         return left
 
 

@@ -32,6 +32,7 @@ class TimeWindowAggregate(Aggregate):
     """
 
     _window = "time"
+    _tells_new_rows = True
 
     def __init__(
         self,

@@ -79,9 +79,12 @@ def last_above_far(before, head, following, lanes, list_, order, number):  # typ
 
 @allocation_free
 def enter(lanes, list_, order, item):  # type: ignore[no-untyped-def]
-    """An item has come into a list that has lanes."""
+    """An item has come into a list."""
     top, nodes, counts = lanes
-    node, height = top[list_], _height(item)
+    node = top[list_]
+    if node == NONE:
+        return
+    height = _height(item)
     if height == 0 or counts[_LEFT] < height:
         return
     above, lane = NONE, _LANES
@@ -98,10 +101,10 @@ def enter(lanes, list_, order, item):  # type: ignore[no-untyped-def]
 
 @allocation_free
 def leave(lanes, list_, order, item):  # type: ignore[no-untyped-def]
-    """An item goes out of a list that has lanes; its order is still what it was."""
+    """An item goes out of a list; its order is still what it was."""
     top, nodes, counts = lanes
     node = top[list_]
-    if _height(item) == 0:
+    if node == NONE or _height(item) == 0:
         return
     while node != NONE:
         node = _skip(nodes, node, order, order[item])

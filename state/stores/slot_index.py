@@ -13,7 +13,8 @@ EMPTY = -1
 
 
 @njit(cache=True, inline="always")
-def _home(mask, key, start, end):  # type: ignore[no-untyped-def]
+def home(mask, key, start, end):  # type: ignore[no-untyped-def]
+    """Where in a table of ``mask + 1`` places the search for (key, start, end) begins."""
     h = np.uint64(key) * np.uint64(0x9E3779B97F4A7C15)
     h = (h ^ (h >> np.uint64(29))) + np.uint64(start) * np.uint64(0xBF58476D1CE4E5B9)
     h = (h ^ (h >> np.uint64(32))) + np.uint64(end) * np.uint64(0x94D049BB133111EB)
@@ -25,7 +26,7 @@ def _home(mask, key, start, end):  # type: ignore[no-untyped-def]
 def find(table, keys, starts, ends, key, start, end):  # type: ignore[no-untyped-def]
     """Slot of (key, start, end), or -1."""
     mask = table.shape[0] - 1
-    at = _home(mask, key, start, end)
+    at = home(mask, key, start, end)
     while True:
         slot = table[at]
         if slot == EMPTY:
@@ -39,7 +40,7 @@ def find(table, keys, starts, ends, key, start, end):  # type: ignore[no-untyped
 def insert(table, keys, starts, ends, slot):  # type: ignore[no-untyped-def]
     """Enter ``slot`` under its own (key, start, end), which must not be there."""
     mask = table.shape[0] - 1
-    at = _home(mask, keys[slot], starts[slot], ends[slot])
+    at = home(mask, keys[slot], starts[slot], ends[slot])
     while table[at] != EMPTY:
         at = (at + 1) & mask
     table[at] = slot
@@ -49,7 +50,7 @@ def insert(table, keys, starts, ends, slot):  # type: ignore[no-untyped-def]
 def delete(table, keys, starts, ends, slot):  # type: ignore[no-untyped-def]
     """Take ``slot``, which must be there, out of the table."""
     mask = table.shape[0] - 1
-    at = _home(mask, keys[slot], starts[slot], ends[slot])
+    at = home(mask, keys[slot], starts[slot], ends[slot])
     while table[at] != slot:
         at = (at + 1) & mask
     hole = at
@@ -58,9 +59,9 @@ def delete(table, keys, starts, ends, slot):  # type: ignore[no-untyped-def]
         moved = table[at]
         if moved == EMPTY:
             break
-        home = _home(mask, keys[moved], starts[moved], ends[moved])
+        begin = home(mask, keys[moved], starts[moved], ends[moved])
         # The entry may fill the hole unless its home lies in (hole, at], around the end of the table.
-        if ((at - home) & mask) >= ((at - hole) & mask):
+        if ((at - begin) & mask) >= ((at - hole) & mask):
             table[hole] = moved
             hole = at
     table[hole] = EMPTY
@@ -73,13 +74,3 @@ def rebuild(table, keys, starts, ends, flags):  # type: ignore[no-untyped-def]
     for slot in range(flags.shape[0]):
         if flags[slot] & 1:
             insert(table, keys, starts, ends, slot)
-
-
-@allocation_free
-def replace(table, keys, starts, ends, slot, other):  # type: ignore[no-untyped-def]
-    """Let ``other`` stand where ``slot``, of the same (key, start, end), stood."""
-    mask = table.shape[0] - 1
-    at = _home(mask, keys[slot], starts[slot], ends[slot])
-    while table[at] != slot:
-        at = (at + 1) & mask
-    table[at] = other

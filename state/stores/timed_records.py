@@ -179,8 +179,7 @@ def _list(store, block, at):  # type: ignore[no-untyped-def]
     else:
         following[at] = following[before]
         following[before] = at
-    if lanes[0][block] != NONE:
-        enter(lanes, block, falling, at)
+    enter(lanes, block, falling, at)
 
 
 @allocation_free

@@ -22,10 +22,14 @@ MODULES = [
 
 MAKE_ARRAYS = {
     "jobs.kernels.arrivals.number_caused",
+    "jobs.kernels.earlier_changes.earlier_by_key",
+    "jobs.kernels.earlier_changes.earlier_by_slot",
+    "jobs.kernels.suppress.by_row",
     "jobs.kernels.suppress.hashes",
     "jobs.kernels.suppress.in_order",
+    "jobs.kernels.suppress.staying",
     "jobs.kernels.suppress.suppress_strictly",
-    "jobs.kernels.suppress.watch",
+    "jobs.kernels.suppress.written_out",
     "jobs.kernels.suppress_order.room_to_sort",
     "jobs.kernels.window_lists.relink",
     "state.key_table.intern_words",

@@ -2,8 +2,23 @@
 
 import pytest
 
+from jobs.expressions import Shape
+from jobs.folds.aggregation import Aggregation
+from jobs.operators.session_windows import SessionAggregate
 from jobs.test_driver import TopologyTestDriver
-from jobs.topology import Consumed, KStream, KTable, Materialized, Serde, SessionWindows, StreamsBuilder, TimeWindows
+from jobs.topology import (
+    Consumed,
+    KStream,
+    KTable,
+    Materialized,
+    Serde,
+    SessionWindows,
+    StreamsBuilder,
+    TimeWindows,
+    fold,
+)
+from tests.operators.operator_runs import STRING, place_of, run_increments
+from tests.operators.suppress_model import Change
 from tests.operators.window_runs import Run
 from tests.operators.window_runs import play as play_alone
 from tests.tapes import play, table
@@ -314,6 +329,19 @@ def test_a_store_shows_open_sessions():
     got = play(texts(5, grace=50), "key | value | time_ms\n a | 1 | 0\n a | 2 | 5\n b | 3 | 5\n a | 4 | 20")
 
     assert got.driver.store("sessions").all() == [("a", (0, 5), "12"), ("a", (20, 20), "4"), ("b", (5, 5), "3")]
+
+
+def test_a_session_that_goes_on_in_a_later_increment_leaves_no_row_of_its_old_bounds():
+    def counting() -> SessionAggregate:
+        aggregation = Aggregation({"records": fold.count()}, Shape(STRING, STRING), "node")
+        times = {"gap_ms": 5, "grace_ms": 100, "retention_ms": 1_000}
+        return SessionAggregate(place_of(), aggregation, **times, is_persistent=True)
+
+    _, resumed = run_increments(counting, [Change("a", None, time, "x") for time in (10, 40, 12, 14, 41, 41)], [2])
+
+    rows = resumed.rows().to_pylist()
+    windows = [(row["window_start_ms"], row["window_end_ms"], row["aggregate"]["records"]) for row in rows]
+    assert sorted(windows) == [(10, 14, 3), (40, 41, 3)]
 
 
 def test_only_a_session_that_was_merged_away_has_an_old_value():
