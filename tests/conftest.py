@@ -43,6 +43,9 @@ SLOW_FOLDERS = ("laws", "dagster")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What needs Java stays in one process (``--dist loadgroup``): one Spark session, one broker, one fetch of jars."""
     for item in items:
+        if item.get_closest_marker("jvm"):
+            item.add_marker(pytest.mark.xdist_group("jvm"))
         if item.path.parent.name in SLOW_FOLDERS:
             item.add_marker(pytest.mark.slow)
