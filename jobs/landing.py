@@ -24,7 +24,7 @@ from jobs.recorded_time import PLANNED_TIMES, finish_recording
 from state.commit import transaction_version
 from state.errors import CommitLost, LandingError
 from state.files import live_files, open_table
-from state.ledger import Ledger, LedgerRow
+from state.ledger import PLANNED, Ledger, LedgerRow
 from state.tables import Warehouse
 
 __all__ = ["FileSource", "KafkaSource", "LandingReport", "land_files", "land_kafka", "land_records"]
@@ -49,6 +49,9 @@ class LandingReport:
     seconds: float
 
 
+PlannedRows = Callable[[], list[LedgerRow]]
+
+
 class Lander(Protocol):
     """A source, seen by the landing of one topic."""
 
@@ -57,8 +60,12 @@ class Lander(Protocol):
         """What the source is, in the ledger."""
         ...
 
-    def next_plan(self, rows: list[LedgerRow]) -> dict[str, Any] | None:
-        """What is new after the ledger's ``rows``, as the content of a plan; None when nothing is."""
+    def next_plan(self, last: LedgerRow | None, planned: PlannedRows, /) -> dict[str, Any] | None:
+        """What is new after the done row ``last``, as the content of a plan; None when nothing is.
+
+        ``planned``: reads the plans of all landings, which cost more with every one; for those who need more than the
+        last.
+        """
         ...
 
     def write(self, row: LedgerRow, app_id: str) -> dict[str, Any]:
@@ -119,21 +126,20 @@ def land_records(
 def _land(warehouse: Warehouse, topic: str, lander: Lander, clock_ms: Callable[[], int]) -> LandingReport:
     started = time.monotonic()
     ledger = Ledger(warehouse.landing_ledger(topic), warehouse.storage_options)
-    rows = ledger.rows()
-    _refuse_other_source(topic, rows, lander)
+    pending, last = ledger.pending(), ledger.last_done()
+    _refuse_other_source(topic, pending or last, lander)
     done: list[LedgerRow] = []
-    pending = ledger.pending()
     if pending is not None and PLANNED_TIMES in pending.content:
-        rows, pending = [*rows, finish_recording(warehouse, topic, pending, clock_ms)], None
-    if pending is not None:
-        done.append(_run(warehouse, topic, ledger, lander, pending, clock_ms))
-    rows = [*rows, *done]
-    content = lander.next_plan([row for row in rows if PLANNED_TIMES not in row.content])
+        last = finish_recording(warehouse, topic, pending, clock_ms)
+    elif pending is not None:
+        last = _run(warehouse, topic, ledger, lander, pending, clock_ms)
+        done.append(last)
+    content = lander.next_plan(last, lambda: _landing_plans(ledger))
     if content is not None:
-        increment = rows[-1].increment + 1 if rows else 1
-        planned = ledger.plan(increment, content, epoch=rows[-1].epoch if rows else 0, written_at_ms=clock_ms())
-        done.append(_run(warehouse, topic, ledger, lander, planned, clock_ms))
-    last = done[-1] if done else ledger.last_done()
+        increment, epoch = (1, 0) if last is None else (last.increment + 1, last.epoch)
+        planned = ledger.plan(increment, content, epoch=epoch, written_at_ms=clock_ms())
+        last = _run(warehouse, topic, ledger, lander, planned, clock_ms)
+        done.append(last)
     assert last is not None, f"{topic}: a first landing always has an increment"
     return _report(topic, done, last, time.monotonic() - started)
 
@@ -153,10 +159,10 @@ def _run(
     table = open_table(path, storage_options=warehouse.storage_options)
     assert table is not None, f"{path}: committed, yet not there"
     own = planned.increment, planned.increment
-    records = sum(file.records for file in live_files(table) if file.bounds.get("increment") == own)
+    files = live_files(table, ("increment", *own))
     content = {
         **{name: planned.content[name] for name in ("partitions", "cut_from", "cut_to", "gaps", "source")},
-        "records": records,
+        "records": sum(file.records for file in files if file.bounds.get("increment") == own),
         "table_version": table.version(),
         **added,
     }
@@ -175,8 +181,13 @@ def _is_committed(path: str, app_id: str, increment: int, warehouse: Warehouse) 
     return committed == increment
 
 
-def _refuse_other_source(topic: str, rows: list[LedgerRow], lander: Lander) -> None:
-    landed = rows[0].content["source"]["kind"] if rows else lander.kind
+def _landing_plans(ledger: Ledger) -> list[LedgerRow]:
+    """Plans of records, not of recorded times."""
+    return [row for row in ledger.rows() if row.phase == PLANNED and PLANNED_TIMES not in row.content]
+
+
+def _refuse_other_source(topic: str, newest: LedgerRow | None, lander: Lander) -> None:
+    landed = lander.kind if newest is None else newest.content["source"]["kind"]
     if landed != lander.kind:
         raise LandingError(
             f"topic {topic}",

@@ -26,7 +26,7 @@ from jobs.file_source import FileSource
 from state.commit import commit_files
 from state.errors import LandingError
 from state.files import DataFile, write_task_file
-from state.ledger import PLANNED, LedgerRow
+from state.ledger import LedgerRow
 from state.tables import LANDED_SCHEMA, Warehouse, open_filesystem
 
 FILE_BYTES = 128 << 20
@@ -52,22 +52,22 @@ class FileLander:
     source: FileSource
     kind: str = "files"
 
-    def next_plan(self, rows: list[LedgerRow]) -> dict[str, Any] | None:
+    def next_plan(self, last: LedgerRow | None, planned: Callable[[], list[LedgerRow]]) -> dict[str, Any] | None:
         """Check and count the new files; None when there are none and the topic has been landed before."""
-        if rows:
-            self._refuse_other_partitions(rows[-1].content["partitions"])
-        landed = {file["name"]: file for row in rows if row.phase == PLANNED for file in row.content["files"]}
+        if last is not None:
+            self._refuse_other_partitions(last.content["partitions"])
+        landed = {file["name"]: file for row in planned() for file in row.content["files"]}
         found = self._find()
         for file in found:
             if file.name in landed:
                 self._refuse_changed(file, landed[file.name])
         new = [file for file in found if file.name not in landed]
-        if rows and not new:
+        if last is not None and not new:
             return None
         with ThreadPoolExecutor() as pool:
             digests = list(pool.map(lambda file: _digest(self.source.path, file.name), new))
         tasks = self._count(new)
-        cut_from = rows[-1].content["cut_to"] if rows else {str(p): 0 for p in range(self.source.partitions)}
+        cut_from = {str(p): 0 for p in range(self.source.partitions)} if last is None else last.content["cut_to"]
         return {
             "partitions": self.source.partitions,
             "cut_from": cut_from,

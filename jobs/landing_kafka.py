@@ -75,10 +75,10 @@ class KafkaLander:
         """The topic's name at the broker."""
         return self.source.topic or self.topic
 
-    def next_plan(self, rows: list[LedgerRow]) -> dict[str, Any] | None:
+    def next_plan(self, last: LedgerRow | None, _planned: object) -> dict[str, Any] | None:
         """Ranges from the last landed offsets to the last stable ones; None when they are empty."""
         state = topic_state(self.spark, self.source_topic, self.source.client_settings())
-        landed = rows[-1].content if rows else None
+        landed = None if last is None else last.content
         following = {int(p): offset for p, offset in landed["cut_to"].items()} if landed is not None else {}
         self._refuse_other_topic(state, landed, following)
         cut_from = {p: following.get(p, earliest) for p, earliest in state.earliest.items()}

@@ -34,14 +34,14 @@ class RecordLander:
 
     kind = "records"
 
-    def next_plan(self, rows: list[LedgerRow]) -> dict[str, Any] | None:
+    def next_plan(self, last: LedgerRow | None, _planned: object) -> dict[str, Any] | None:
         """All of ``records``; they are landed once for each call."""
-        if rows and not len(self.records):
+        if last is not None and not len(self.records):
             return None
-        if rows and rows[-1].content["partitions"] != self.partitions:
-            expected = f"{rows[-1].content['partitions']} partitions, as landed before"
+        if last is not None and last.content["partitions"] != self.partitions:
+            expected = f"{last.content['partitions']} partitions, as landed before"
             raise LandingError(f"topic {self.topic}", expected, str(self.partitions), "land as many partitions")
-        cut_from = rows[-1].content["cut_to"] if rows else {str(p): 0 for p in range(self.partitions)}
+        cut_from = {str(p): 0 for p in range(self.partitions)} if last is None else last.content["cut_to"]
         counts = np.bincount(self.records["partition"].to_numpy(), minlength=self.partitions)
         if len(counts) > self.partitions:
             expected, got = f"partitions below {self.partitions}", str(len(counts) - 1)
