@@ -58,7 +58,7 @@ def test_the_topics_give_the_same_tables_when_they_come_through_a_kafka_broker(d
         land_kafka(spark, by_kafka, topic, KafkaSource(broker.bootstrap_servers))
 
     for _ in replay(
-        by_kafka, topology, pipeline=PIPELINE, runner=SparkRunner(spark), max_records=INCREMENT_RECORDS // 3
+        by_kafka, topology, pipeline=PIPELINE, runner=SparkRunner(spark), max_records=2 * INCREMENT_RECORDS
     ):
         pass
 
