@@ -22,6 +22,7 @@ from jobs.landing_kafka import KafkaLander, KafkaSource
 from jobs.landing_records import RecordLander
 from jobs.recorded_time import PLANNED_TIMES, finish_recording
 from state.commit import transaction_version
+from state.compaction import compact
 from state.errors import CommitLost, LandingError
 from state.files import live_files, open_table
 from state.ledger import PLANNED, Ledger, LedgerRow
@@ -156,6 +157,8 @@ def _run(
         raise CommitLost(
             path, f"increment {planned.increment} when read back", "a table without it", "land the topic again"
         )
+    compact(path, app_id=app_id, increment=planned.increment, storage_options=warehouse.storage_options)
+    ledger.compact(planned.increment)
     table = open_table(path, storage_options=warehouse.storage_options)
     assert table is not None, f"{path}: committed, yet not there"
     own = planned.increment, planned.increment

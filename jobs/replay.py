@@ -33,6 +33,7 @@ from jobs.task_state import ImportedStore
 from jobs.topology.nodes import SourceNode
 from jobs.topology.topology import SubTopology, Topology
 from state.commit import commit_files
+from state.compaction import compact
 from state.errors import LedgerError
 from state.files import DataFile, OpenTables, oldest_first
 from state.ledger import Ledger, LedgerRow
@@ -338,7 +339,9 @@ class Pipeline:
         left alone.
         """
         versions: dict[str, int] = dict(self.previous.get("versions", {}))
+        options = self.warehouse.storage_options
         for table, path in self._tables().items():
+            app_id = f"{self.name}/{table}/{self.epoch}"
             files = [DataFile.from_dict(file) for report in reports for file in report.files.get(table, [])]
             removed = [DataFile.from_dict(file) for report in reports for file in report.removed.get(table, [])]
             if files or removed or table in rewritten or table not in versions:
@@ -346,15 +349,21 @@ class Pipeline:
                     path,
                     table_schema(self.topology, table),
                     rewritten.get(table, []) + files,
-                    app_id=f"{self.name}/{table}/{self.epoch}",
+                    app_id=app_id,
                     increment=plan.increment,
                     removed=removed,
-                    storage_options=self.warehouse.storage_options,
+                    storage_options=options,
                     may_grow=True,
                     replaces=table in rewritten,
                     opened=self._opened,
                 )
+            if not table.startswith("state/"):
+                merged = compact(
+                    path, app_id=app_id, increment=plan.increment, storage_options=options, opened=self._opened
+                )
+                versions[table] = versions[table] if merged is None else merged
             self.on_step(f"committed {table} {plan.increment}")
+        self.ledger.compact(plan.increment)
         return versions
 
     def _clear_exchange(self, increment: int) -> None:

@@ -17,13 +17,13 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from jobs.increment_report import add_books
 from jobs.reading import done_row
+from jobs.restated_output import RestatedOutput, renumbered, rewritten
 from state.commit import commit_files, open_table, replace_files, transaction_version
 from state.errors import LedgerError
-from state.files import DataFile, TaskFile, read_files, read_rows, table_version
+from state.files import DataFile, TaskFile, read_files, table_version
 from state.ledger import Ledger, LedgerRow
 from state.table_parts import existing_tables
 from state.tables import Warehouse, open_filesystem
@@ -225,11 +225,13 @@ class _Restatement:
         path, app_id = self.own.table(table), self.app_id(table, self.planned.epoch)
         if transaction_version(path, app_id, storage_options=self.options) == self.number:
             return self._version(table)
-        schema, live = self._schema(table), read_files(path, storage_options=self.options)
-        files = self._base_files(table, live) + list(self._brought_files(table, schema))
+        schema, base = self._schema(table), self._base_files(table)
         if table.startswith("outputs/"):
-            stay = {file.path for file in files}
-            self._retract(table, schema, [file for file in live if file.path not in stay])
+            live = read_files(path, storage_options=self.options)
+            output = RestatedOutput(path, schema, live, base, self.number, self._name)
+            base = output.files()
+            self._retract(table, schema, output.gone())
+        files = base + list(self._brought_files(table, schema))
         return replace_files(
             path,
             schema,
@@ -249,18 +251,17 @@ class _Restatement:
         assert opened is not None, f"{path}: no table"
         return pa.schema(opened.schema().to_arrow())
 
-    def _base_files(self, table: str, live: list[DataFile]) -> list[DataFile]:
-        """What the table had as of the increment that stays. Rows of an output that had gone and come back are new."""
+    def _base_files(self, table: str) -> list[DataFile]:
+        """What the table had as of the increment that stays."""
         version = self.base.get("versions", {}).get(table)
         if version is None:
             return []
-        path, alive = self.own.table(table), {file.path for file in live}
-        files = read_files(path, version=version, storage_options=self.options)
-        if not table.startswith("outputs/"):
-            return files
-        back = [replace(file, root=path) for file in files if file.path not in alive and file.records]
-        schema = self._schema(table)
-        return [f for f in files if f.path in alive] + [self._renumbered(table, schema, file) for file in back]
+        return read_files(self.own.table(table), version=version, storage_options=self.options)
+
+    @property
+    def _name(self) -> str:
+        """How the names of its files begin."""
+        return f"{self.number:08d}-{self.source.label}"
 
     def _brought_files(self, table: str, schema: pa.Schema) -> Iterator[DataFile]:
         """Copies of what the source wrote, in this pipeline's folder; not visible yet."""
@@ -287,35 +288,25 @@ class _Restatement:
 
     def _renumbered(self, table: str, schema: pa.Schema, file: DataFile) -> DataFile:
         """The same rows in the same order, written by this increment."""
-        name = f"{self.number:08d}-{self.source.label}"
-        target = TaskFile(self.own.table(table), partition=file.partition, name=name)
-        stored = pa.schema([column for column in schema if column.name != "partition"])
-        place = stored.get_field_index("increment")
-        filesystem, source = open_filesystem(f"{file.root}/{file.path}")
-        with filesystem.open_input_file(source) as opened:
-            for batch in pq.ParquetFile(opened).iter_batches(columns=stored.names):
-                number = pa.array(np.full(batch.num_rows, self.number, np.int64))
-                rows = pa.Table.from_batches([batch]).select(stored.names)
-                target.write(rows.set_column(place, "increment", number).cast(stored))
-        written = target.close()
+        target = TaskFile(self.own.table(table), partition=file.partition, name=self._name)
+        written = rewritten(file, schema, target, lambda rows: renumbered(rows, self.number))
         assert written is not None, f"{file.root}/{file.path}: its rows are gone"
         return written
 
     # --- retractions -----------------------------------------------------------------------------------------
 
-    def _retract(self, table: str, schema: pa.Schema, gone: list[DataFile]) -> None:
+    def _retract(self, table: str, schema: pa.Schema, gone: Iterator[tuple[DataFile, pa.Table]]) -> None:
         """Keep the rows that the output loses, for those who have read them; before it loses them."""
-        if not gone:
-            return
         path = self.own.retractions(table.partition("/")[2])
         files = []
-        for file in gone:
-            rows = read_rows(self.own.table(table), [file], schema)
+        for file, rows in gone:
             rows = rows.append_column(RETRACTED_IN, pa.array(np.full(len(rows), self.number, np.int64)))
-            target = TaskFile(path, partition=file.partition, name=f"{self.number:08d}-{self.source.label}")
+            target = TaskFile(path, partition=file.partition, name=self._name)
             target.write(rows.drop_columns(["partition"]))
             written = target.close()
             files += [] if written is None else [written]
+        if not files:
+            return
         commit_files(
             path,
             schema.append(pa.field(RETRACTED_IN, pa.int64())),

@@ -43,6 +43,7 @@ __all__ = [
     "read_files",
     "read_rows",
     "replace_files",
+    "swap_files",
     "table_version",
     "transaction_version",
     "write_mark",
@@ -145,6 +146,28 @@ def replace_files(
             f"{path}, {app_id}", f"{len(wanted)} files when read back", f"{len(found)}", "run the restatement again"
         )
     return version
+
+
+def swap_files(
+    table: DeltaTable,
+    path: str,
+    files: Sequence[DataFile],
+    removed: Sequence[DataFile],
+    *,
+    app_id: str,
+    increment: int,
+) -> None:
+    """Put ``files`` in the place of those ``removed``, which have the same rows: a transaction that changes no data.
+
+    Raises CommitFailedError when somebody else committed under ``app_id`` since ``table`` was opened.
+    """
+    now_ms = time.time_ns() // 1_000_000
+    actions = [
+        *_add_actions(path, files, changes_data=False),
+        *(_remove_action(file, now_ms, changes_data=False) for file in removed),
+    ]
+    schema = pa.schema(table.schema().to_arrow())
+    _commit(table, actions, "append", schema, table.metadata().partition_columns, _mark(app_id, increment))
 
 
 def write_mark(path: str, app_id: str, increment: int, *, storage_options: StorageOptions = None) -> None:
@@ -285,7 +308,7 @@ def _read_back(table: DeltaTable, path: str, app_id: str, increment: int) -> int
     return table.version()
 
 
-def _add_actions(path: str, files: Sequence[DataFile]) -> list[AddAction | RemoveAction]:
+def _add_actions(path: str, files: Sequence[DataFile], *, changes_data: bool = True) -> list[AddAction | RemoveAction]:
     """Delta's add actions; every file must be there in full size."""
     filesystem, root = open_filesystem(path)
     entries = filesystem.get_file_info([f"{root}/{file.path}" for file in files])
@@ -296,13 +319,13 @@ def _add_actions(path: str, files: Sequence[DataFile]) -> list[AddAction | Remov
             raise CommitLost(f"{path}/{file.path}", f"{file.bytes} bytes", got, "run the increment again")
         values: dict[str, str | None] = {} if file.partition < 0 else {"partition": str(file.partition)}
         modified_ms = 0 if entry.mtime_ns is None else entry.mtime_ns // 1_000_000
-        actions.append(AddAction(file.path, file.bytes, values, modified_ms, True, _stats(file)))
+        actions.append(AddAction(file.path, file.bytes, values, modified_ms, changes_data, _stats(file)))
     return actions
 
 
-def _remove_action(file: DataFile, removed_at_ms: int) -> RemoveAction:
+def _remove_action(file: DataFile, removed_at_ms: int, *, changes_data: bool = True) -> RemoveAction:
     values: dict[str, str | None] = {} if file.partition < 0 else {"partition": str(file.partition)}
-    return RemoveAction(file.path, True, removed_at_ms, file.bytes, values)
+    return RemoveAction(file.path, changes_data, removed_at_ms, file.bytes, values)
 
 
 def _stats(file: DataFile) -> str:

@@ -100,11 +100,15 @@ def _write(directory: str, table: pa.Table, *, folder: str, partition: int, name
 
 
 class TaskFile:
-    """One file of a partitioned table, written piece by piece and not visible yet. Nothing is written without rows."""
+    """One file of a table, written piece by piece and not visible yet. Nothing is written without rows.
+
+    ``partition`` -1: of a table without partitions.
+    """
 
     def __init__(self, directory: str, *, partition: int, name: str) -> None:
         self.directory, self.partition = directory, partition
-        self.path = f"partition={partition}/{name}-{uuid.uuid4().hex[:16]}.parquet"
+        self._folder = "" if partition < 0 else f"partition={partition}/"
+        self.path = f"{self._folder}{name}-{uuid.uuid4().hex[:16]}.parquet"
         self._writer: pq.ParquetWriter | None = None
         self._records = 0
         self._bounds: dict[str, tuple[int, int]] = {}
@@ -115,7 +119,7 @@ class TaskFile:
             return
         if self._writer is None:
             filesystem, root = open_filesystem(self.directory)
-            filesystem.create_dir(f"{root}/partition={self.partition}", recursive=True)
+            filesystem.create_dir(f"{root}/{self._folder}", recursive=True)
             self._writer = pq.ParquetWriter(
                 f"{root}/{self.path}",
                 table.schema,

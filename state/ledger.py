@@ -13,10 +13,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from deltalake import DeltaTable
 from deltalake.exceptions import CommitFailedError
 
 from state.commit import append_row, create_table, live_files, open_table, read_rows, transaction_version, write_mark
+from state.compaction import compact
 from state.errors import LedgerConflict, LedgerError, LedgerGap
 from state.files import OpenTables, StorageOptions, highest
 from state.tables import LEDGER_SCHEMA
@@ -167,6 +169,16 @@ class Ledger:
                 f"the oldest that can be asked for is {oldest}",
             )
 
+    def compact(self, increment: int) -> None:
+        """Merge its small files, if ``increment``, which is at work, is one of those that do (state/compaction.py)."""
+        compact(
+            self.path,
+            app_id="ledger/compaction",
+            increment=increment,
+            storage_options=self.storage_options,
+            opened=self._opened,
+        )
+
     def _open(self) -> DeltaTable | None:
         return open_table(self.path, storage_options=self.storage_options, opened=self._opened)
 
@@ -187,11 +199,12 @@ class Ledger:
 
     def _read(self, table: DeltaTable, lowest: int, most: int) -> list[LedgerRow]:
         """Rows of the increments ``[lowest, most]``, in order."""
-        files = live_files(table, ("increment", lowest, most))
+        found = read_rows(self.path, live_files(table, ("increment", lowest, most)), LEDGER_SCHEMA)
+        number = found["increment"]
+        asked = found.filter(pc.and_(pc.greater_equal(number, lowest), pc.less_equal(number, most)))
         rows = [
             LedgerRow(row["increment"], row["epoch"], row["phase"], json.loads(row["content"]), row["written_at_ms"])
-            for row in read_rows(self.path, files, LEDGER_SCHEMA).to_pylist()
-            if lowest <= row["increment"] <= most
+            for row in asked.to_pylist()
         ]
         return sorted(rows, key=lambda row: (row.increment, row.phase != PLANNED))
 

@@ -29,6 +29,7 @@ from jobs.topology import (
     fold,
 )
 from orchestration.topology_files import load_topology
+from state import compaction
 from state.ledger import Ledger
 from state.run_cache import CACHE_VARIABLE, default_cache
 from state.tables import Warehouse
@@ -45,6 +46,9 @@ BEGINNINGS = (0, 1, 3, 4, 8, 9, 10)
 
 RECORDS = 20
 """Records of an increment."""
+
+MERGED_EVERY = 3
+"""Increments between two merges of small files."""
 
 
 def brief() -> Topology:
@@ -107,16 +111,28 @@ def drive(warehouse: Warehouse, topology: Topology, target: int, *, runner: Runn
     """Replay until increment ``target`` is done."""
     left = target - done_of(warehouse)
     if left > 0:
-        for _ in replay(
-            warehouse,
-            topology,
-            pipeline=NAME,
-            runner=runner or LocalRunner(default_cache()),
-            max_records=RECORDS,
-            increments=left,
-            idle="proceed",
-        ):
-            pass
+        with merging(MERGED_EVERY):
+            for _ in replay(
+                warehouse,
+                topology,
+                pipeline=NAME,
+                runner=runner or LocalRunner(default_cache()),
+                max_records=RECORDS,
+                increments=left,
+                idle="proceed",
+            ):
+                pass
+
+
+@contextmanager
+def merging(every: int) -> Iterator[None]:
+    """Merge small files with every so many increments, but those of the last."""
+    kept = compaction.EVERY, compaction.NEWEST
+    compaction.EVERY, compaction.NEWEST = every, 1
+    try:
+        yield
+    finally:
+        compaction.EVERY, compaction.NEWEST = kept
 
 
 @dataclass(frozen=True)

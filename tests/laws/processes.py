@@ -16,7 +16,7 @@ from typing import Any
 from orchestration.cli import main
 from state.run_cache import CACHE_VARIABLE
 from state.tables import Warehouse
-from tests.laws.pipelines import PIPELINES, drive
+from tests.laws.pipelines import MERGED_EVERY, PIPELINES, drive, merging
 from tests.laws.syscalls import hand_over, supervise
 
 
@@ -82,6 +82,6 @@ def _run_command(connection: Connection, command: list[str], cache: str) -> None
     errors = io.StringIO()
     connection.send(os.getpid())
     connection.recv()
-    with contextlib.redirect_stderr(errors), contextlib.redirect_stdout(io.StringIO()):
+    with contextlib.redirect_stderr(errors), contextlib.redirect_stdout(io.StringIO()), merging(MERGED_EVERY):
         code = main(command)
     connection.send((code, errors.getvalue()))

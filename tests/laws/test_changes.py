@@ -2,6 +2,7 @@
 
 import random
 from collections import Counter
+from collections.abc import Iterator
 
 import pytest
 
@@ -10,8 +11,10 @@ from jobs.changes import read_changes
 from jobs.promotion import promote
 from jobs.reading import done_row, read_changelog
 from jobs.restatement import restore
+from state import compaction
 from state.errors import ConfigError
 from state.tables import Warehouse
+from tests.laws.pipelines import merging
 from tests.laws.restated import CHANGED, OUTPUTS, forked, run
 from tests.laws.topologies import PARTITIONS, tape
 from tests.planted import plant
@@ -36,11 +39,16 @@ def applied(seen: Counter[str], changes: list[dict]) -> Counter[str]:
     return +result
 
 
-@pytest.fixture(scope="module")
-def restated(tmp_path_factory) -> Warehouse:
+@pytest.fixture(scope="module", params=[compaction.EVERY, 2], ids=["files as they were written", "files merged"])
+def restated(request, tmp_path_factory) -> Iterator[Warehouse]:
     """Pipeline p: 6 increments; a branch from 3 promoted as 7; two more; set back to 8 as 10; one more; back to 5,
     which was restated long ago, as 12; two more.
     """
+    with merging(request.param):
+        yield often_restated(tmp_path_factory)
+
+
+def often_restated(tmp_path_factory) -> Warehouse:
     warehouse = forked(tmp_path_factory.mktemp("restated"))
     promote(warehouse, "b")
     plant(warehouse, "clicks", tape(2, 20), partitions=PARTITIONS)

@@ -3,12 +3,16 @@
 import pytest
 
 from jobs import task_state
+from jobs.landing import land_records
+from jobs.reading import read_changelog
 from jobs.replay import replay
 from jobs.runner import LocalRunner
 from jobs.stored_rows import StoreRows
 from jobs.topology import Consumed, Materialized, Serde, StreamsBuilder, Suppressed, TimeWindows, Topology
-from state.files import read_files
-from state.tables import Warehouse
+from state.files import read_files, read_rows
+from state.tables import LANDED_SCHEMA, Warehouse
+from tests.landed_records import records
+from tests.laws.pipelines import merging
 from tests.laws.topologies import PARTITIONS, everything, tape
 from tests.planted import Landed, plant, tables_of
 
@@ -96,3 +100,22 @@ def test_files_of_a_store_are_as_many_as_the_logarithm_of_its_rows(tmp_path):
     files = read_files(path)
     assert sum(file.records for file in files) == 2_000
     assert len(files) == 2, "40 is 101000"
+
+
+def test_tables_and_ledgers_of_many_increments_have_few_files(tmp_path):
+    warehouse = Warehouse(tmp_path)
+    with merging(4):
+        for number in range(16):
+            clicked = [(0, 500 * number + each, b"user-%d" % each, b"home") for each in (0, 1)]
+            land_records(warehouse, "clicks", records(*clicked), partitions=1)
+            run(warehouse, counts(), LocalRunner())
+
+    paths = [warehouse.landed("clicks"), warehouse.pipeline("p").output("counts")]
+    ledgers = [warehouse.landing_ledger("clicks"), warehouse.pipeline("p").ledger]
+    assert [len(read_files(path)) for path in paths] == [2, 2], "1 to 15, and 16"
+    assert [len(read_files(path)) for path in ledgers] == [3, 3], "1 to 15; 16 planned, and done"
+    rows = read_rows(paths[0], read_files(paths[0]), LANDED_SCHEMA).to_pylist()
+    assert [(row["offset"], row["increment"]) for row in rows] == [(n, n // 2 + 1) for n in range(32)]
+    assert [row["value"] for row in read_changelog(warehouse, "p", "counts").to_pylist()] == [
+        number + 1 for number in range(16) for _ in (0, 1)
+    ]

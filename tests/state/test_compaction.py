@@ -1,0 +1,168 @@
+"""Small files become larger ones: the same rows in the same order, no change of data, and few files however many
+increments.
+"""
+
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from state import compaction
+from state.commit import commit_files, read_files, read_rows
+from state.compaction import compact
+from state.files import DataFile, TaskFile
+from state.ledger import Ledger
+from state.tables import LANDED_SCHEMA, LEDGER_SCHEMA
+
+SCHEMA = pa.schema([("partition", pa.int32()), ("offset", pa.int64()), ("increment", pa.int64()), ("key", pa.string())])
+APP = "p/outputs/x/0"
+
+
+@pytest.fixture
+def path(tmp_path, monkeypatch) -> str:
+    monkeypatch.setattr(compaction, "EVERY", 4)
+    return str(tmp_path / "table")
+
+
+def write(path: str, increment: int, partition: int, offsets: list[int], key: str = "k") -> DataFile:
+    target = TaskFile(path, partition=partition, name=f"{increment:08d}-0_{partition}")
+    numbers, keys = pa.array([increment] * len(offsets), pa.int64()), [f"{key}{offset}" for offset in offsets]
+    target.write(pa.table({"offset": pa.array(offsets, pa.int64()), "increment": numbers, "key": keys}))
+    file = target.close()
+    assert file is not None
+    return file
+
+
+def increments(path: str, first: int, last: int) -> None:
+    """Each writes two rows into each of two partitions, and merges when it is its turn."""
+    for increment in range(first, last + 1):
+        offsets = [2 * increment, 2 * increment + 1]
+        files = [write(path, increment, partition, offsets) for partition in (0, 1)]
+        commit_files(path, SCHEMA, files, app_id=APP, increment=increment)
+        compact(path, app_id=APP, increment=increment)
+
+
+def rows(path: str, version: int | None = None) -> list[tuple[int, int, int, str]]:
+    found = read_rows(path, read_files(path, version=version), SCHEMA).to_pylist()
+    return [(row["partition"], row["offset"], row["increment"], row["key"]) for row in found]
+
+
+def expected(last: int) -> list[tuple[int, int, int, str]]:
+    offsets = [(2 * increment + each, increment) for increment in range(1, last + 1) for each in (0, 1)]
+    return [(p, offset, increment, f"k{offset}") for p in (0, 1) for offset, increment in offsets]
+
+
+def test_rows_and_their_order_stay_what_they_are(path):
+    increments(path, 1, 13)
+
+    assert rows(path) == expected(13)
+
+
+def test_files_of_all_but_the_newest_increments_become_one_a_partition(path):
+    increments(path, 1, 8)
+
+    assert [(file.partition, file.bounds["increment"]) for file in read_files(path)] == [
+        (0, (1, 6)), (0, (7, 7)), (0, (8, 8)), (1, (1, 6)), (1, (7, 7)), (1, (8, 8)),
+    ]  # fmt: skip
+
+
+def test_increments_between_merges_leave_the_table_alone(path):
+    increments(path, 1, 7)
+    before = [file.path for file in read_files(path)]
+
+    assert compact(path, app_id=APP, increment=7) is None
+    assert [file.path for file in read_files(path)] == before
+
+
+def test_a_version_before_is_read_as_it_was(path):
+    increments(path, 1, 3)
+    commit_files(path, SCHEMA, [write(path, 4, 0, [8])], app_id=APP, increment=4)
+    version = compact(path, app_id=APP, increment=4)
+    assert version is not None
+
+    assert len(read_files(path, version=version)) < len(read_files(path, version=version - 1))
+    assert rows(path, version - 1) == rows(path, version)
+
+
+def test_a_merge_changes_no_data(path):
+    increments(path, 1, 4)
+
+    newest = max(Path(path, "_delta_log").glob("*.json"))
+    actions = [json.loads(line) for line in newest.read_text().splitlines()]
+    changed = [action[kind]["dataChange"] for action in actions for kind in ("add", "remove") if kind in action]
+    assert changed == [False] * (2 + 4)
+
+
+def test_large_files_stay_and_part_the_small_ones_on_both_sides(path, monkeypatch):
+    many = write(path, 3, 0, list(range(100, 3_000)), key="a key that takes room, number ")
+    sides = [write(path, number, 0, [offset]) for number, offset in ((1, 1), (2, 2), (4, 5_000), (5, 6_000))]
+    monkeypatch.setattr(compaction, "SMALL_BYTES", max(file.bytes for file in sides))
+    assert many.bytes > compaction.SMALL_BYTES
+    commit_files(path, SCHEMA, [*sides, many], app_id=APP, increment=5)
+
+    compact(path, app_id=APP, increment=8)
+
+    assert [(f.min_offset, f.max_offset) for f in read_files(path)] == [(1, 2), (100, 2_999), (5_000, 6_000)]
+
+
+def sized(number: int, size: int) -> DataFile:
+    return DataFile(f"{number}", size, 1, 0, number, number, {"increment": (number, number)})
+
+
+def test_a_merge_holds_no_more_than_its_bound(monkeypatch):
+    monkeypatch.setattr(compaction, "MERGED_BYTES", 10)
+    sizes = [4, 6, 1, 10, 5, 4, 2, 9]
+
+    runs = compaction.runs_to_merge([sized(number, size) for number, size in enumerate(sizes)], 99)
+
+    assert [[file.bytes for file in run] for run in runs] == [[4, 6], [5, 4]], "one file alone is left as it is"
+
+
+def test_a_runner_that_merges_second_leaves_it_to_the_first(path, monkeypatch):
+    increments(path, 1, 3)
+    commit_files(path, SCHEMA, [write(path, 4, 0, [8])], app_id=APP, increment=4)
+    swap = compaction.swap_files
+
+    def overtaken(*arguments, **mark):
+        monkeypatch.setattr(compaction, "swap_files", swap)
+        assert compact(path, app_id=APP, increment=4) is not None
+        swap(*arguments, **mark)
+
+    monkeypatch.setattr(compaction, "swap_files", overtaken)
+
+    assert compact(path, app_id=APP, increment=4) is None
+    assert rows(path) == [*expected(3)[:6], (0, 8, 4, "k8"), *expected(3)[6:]]
+
+
+def test_landed_rows_keep_their_headers(path):
+    for increment in (1, 2):
+        target = TaskFile(path, partition=0, name=f"{increment:08d}")
+        header = [{"key": "h", "value": b"%d" % increment}] if increment == 1 else None
+        row = {"offset": increment, "timestamp": 5, "timestamp_type": "CreateTime", "key": b"k", "value": None,
+               "headers": header, "increment": increment}  # fmt: skip
+        stored = pa.schema([field for field in LANDED_SCHEMA if field.name in row])
+        target.write(pa.Table.from_pylist([row], stored))
+        file = target.close()
+        assert file is not None
+        commit_files(path, LANDED_SCHEMA, [file], app_id="landing/x/0", increment=increment)
+    before = read_rows(path, read_files(path), LANDED_SCHEMA)
+
+    assert compact(path, app_id=APP, increment=4) is not None
+    assert len(read_files(path)) == 1
+    assert read_rows(path, read_files(path), LANDED_SCHEMA).equals(before)
+
+
+def test_a_ledger_of_many_increments_has_few_files_and_all_rows(path):
+    ledger = Ledger(path)
+    for increment in range(1, 11):
+        ledger.plan(increment, {"cut": increment}, written_at_ms=increment)
+        ledger.compact(increment)
+        ledger.done(increment, {"done": increment}, written_at_ms=increment)
+
+    assert [(row.increment, row.phase) for row in ledger.rows()] == [
+        (increment, phase) for increment in range(1, 11) for phase in ("planned", "done")
+    ]
+    assert [row.content for row in ledger.rows_of(5)] == [{"cut": 5}, {"done": 5}]
+    assert len(read_files(path)) == 1 + 8, "1 to 6 in one file, planned and done of the others"
+    assert read_rows(path, read_files(path), LEDGER_SCHEMA).num_rows == 20
