@@ -17,6 +17,10 @@ OPTIONAL_COLUMNS = ("headers", "context_offset", "arrival")
 """Of landed tables: headers, the offset that operators see, and the record's number among all topics' records."""
 
 
+_FIRST_ROWS = 1 << 16
+"""Rows of two columns, read at once to find one."""
+
+
 @dataclass(frozen=True, slots=True)
 class Slice:
     """Offsets ``[begin, end)`` of one partition of the table at ``path``, and the files that hold them in offset
@@ -95,8 +99,10 @@ class Slice:
         return offset, column
 
     def first(self) -> tuple[int, int] | None:
-        """Offset and timestamp of the first record; None when there is none. Reads no further."""
-        piece = next(self._read(("offset", "timestamp"), 1), None)
+        """Offset and timestamp of the first record; None when there is none. What is before it in its row group is
+        read too, so by many rows at a time; it reads no further than the piece with the record.
+        """
+        piece = next(self._read(("offset", "timestamp"), _FIRST_ROWS), None)
         return None if piece is None else (int(piece["offset"][0].as_py()), int(piece["timestamp"][0].as_py()))
 
     def keys_and_times(self) -> Iterator[tuple[pa.Array, np.ndarray]]:
