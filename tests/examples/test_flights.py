@@ -11,7 +11,7 @@ from jobs.spark_runner import SparkRunner
 from state.files import read_files, read_rows
 from state.tables import LANDED_SCHEMA, Warehouse
 from tests.kafka.broker import Broker, running_broker
-from tests.planted import tables_of
+from tests.planted import Rows, tables_of
 
 pytestmark = pytest.mark.jvm
 
@@ -23,6 +23,12 @@ def demo(spark, tmp_path_factory) -> tuple[Warehouse, int, list[str]]:
     lines: list[str] = []
     code = run(folder, spark, lines.append)
     return Warehouse(str(folder / "tables")), code, lines
+
+
+@pytest.fixture(scope="module")
+def tables(demo) -> dict[str, Rows]:
+    """The tables of the demo, read once."""
+    return tables_of(demo[0], PIPELINE, topology)
 
 
 @pytest.fixture(scope="module")
@@ -38,12 +44,10 @@ def test_every_number_and_every_guarantee_of_the_demo_holds(demo):
     assert lines[-1] == "done"
 
 
-def test_the_hours_count_every_flight_that_was_neither_late_nor_still_waiting(demo):
+def test_the_hours_count_every_flight_that_was_neither_late_nor_still_waiting(tables):
     """
     336,776 flights were scheduled, 8,255 never left: 328,521 departures.
     """
-    tables = tables_of(demo[0], PIPELINE, topology)
-
     final = sum(row["value"]["departures"] for row in tables["outputs/departures_per_hour"])
     waiting = sum(row["value"]["departures"] for row in tables["state/open-hours-store"])
     late = sum(row["topic"] == "departures" and row["is_record"] for row in tables["dropped"])
@@ -51,7 +55,7 @@ def test_the_hours_count_every_flight_that_was_neither_late_nor_still_waiting(de
     assert final + waiting + late == 336_776 - 8_255
 
 
-def test_the_topics_give_the_same_tables_when_they_come_through_a_kafka_broker(demo, broker, spark, tmp_path):
+def test_the_topics_give_the_same_tables_when_they_come_through_a_kafka_broker(demo, tables, broker, spark, tmp_path):
     by_files, by_kafka = demo[0], Warehouse(str(tmp_path / "tables"))
     for topic, (_, _, _, partitions) in SOURCES.items():
         produce(broker, by_files, topic, partitions)
@@ -62,7 +66,7 @@ def test_the_topics_give_the_same_tables_when_they_come_through_a_kafka_broker(d
     ):
         pass
 
-    assert tables_of(by_kafka, PIPELINE, topology) == tables_of(by_files, PIPELINE, topology)
+    assert tables_of(by_kafka, PIPELINE, topology) == tables
 
 
 def produce(broker: Broker, warehouse: Warehouse, topic: str, partitions: int) -> None:
