@@ -9,6 +9,7 @@ both: Delta lets two transactions remove one file. One that died is done by a la
 """
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from itertools import groupby
 
 import pyarrow as pa
@@ -38,8 +39,9 @@ def compact(
 ) -> int | None:
     """Merge small files of the table that lie side by side in order of offset; return the version that has them.
 
-    ``increment``: the one at work, which names the files. None: nothing was to do, or somebody else committed under
-    ``app_id`` meanwhile. ``opened``: as of ``open_table``.
+    ``increment``: the one at work, which names the files. None: nothing was to do. Where somebody else committed under
+    ``app_id`` meanwhile, the version that he left: he merged as this call would have, or this increment is not the
+    pipeline's any more. ``opened``: as of ``open_table``.
     """
     if increment % EVERY:
         return None
@@ -51,10 +53,8 @@ def compact(
         return None
     merged = [_merged(path, table, run, increment) for run in runs]
     gone = [file for run in runs for file in run]
-    try:
+    with suppress(CommitFailedError):
         swap_files(table, path, merged, gone, app_id=app_id, increment=increment)
-    except CommitFailedError:
-        return None
     table.update_incremental()
     return table.version()
 

@@ -41,7 +41,9 @@ class Aggregate(StatefulOperator):
     _position_column = "window_start_ms"
     """Of the durable rows: what decides when a window closes (``_position``)."""
     _tells_new_rows = False
-    """A window that begins in a slot was not there, nor in any buffer below that waits for its close."""
+    """A window that begins in a slot was not there, nor in any buffer below that waits for its close (one that waits
+    for a time may still have it).
+    """
     _looks_at_every_row = False
     """``_remove_nulls`` has to be called after every record."""
 

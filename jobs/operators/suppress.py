@@ -128,7 +128,9 @@ class Suppress(StatefulOperator):
             stores = (self.limits, slots.columns(), slots.entries())
             suppress_early.suppress_eagerly(rows, *data, with_prior, *stores, self._queue, out, self.totals)
             return tuple(column[: self.totals[suppress.EMITTED]] for column in out)
-        earlier = earlier_by_key(*rows[:3]) if batch.earlier is None else batch.earlier
+        # what waits for a time may outlive its window in the store above, which then begins it anew
+        is_told = self.is_final and batch.earlier is not None
+        earlier = batch.earlier if is_told else earlier_by_key(*rows[:3])
         keeps = (not self.is_final, with_prior)
         stores = (self.limits, slots.columns(), slots.entries())
         left, stays = suppress.suppress_strictly(rows, earlier, seen_ms, *data, keeps, *stores, self.totals)

@@ -10,6 +10,7 @@ import os
 import re
 import shutil
 import tempfile
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -49,6 +50,7 @@ RECORDS = 20
 
 MERGED_EVERY = 3
 """Increments between two merges of small files."""
+_MERGING, _USUAL = threading.Lock(), list[tuple[int, int]]()
 
 
 def brief() -> Topology:
@@ -126,13 +128,16 @@ def drive(warehouse: Warehouse, topology: Topology, target: int, *, runner: Runn
 
 @contextmanager
 def merging(every: int) -> Iterator[None]:
-    """Merge small files with every so many increments, but those of the last."""
-    kept = compaction.EVERY, compaction.NEWEST
-    compaction.EVERY, compaction.NEWEST = every, 1
+    """Merge small files with every so many increments, but those of the last. Several may be at it at once."""
+    with _MERGING:
+        _USUAL.append((compaction.EVERY, compaction.NEWEST))
+        compaction.EVERY, compaction.NEWEST = every, 1
     try:
         yield
     finally:
-        compaction.EVERY, compaction.NEWEST = kept
+        with _MERGING:
+            compaction.EVERY, compaction.NEWEST = _USUAL[0] if len(_USUAL) == 1 else (every, 1)
+            _USUAL.pop()
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from state import compaction
-from state.commit import commit_files, read_files, read_rows
+from state.commit import commit_files, read_files, read_rows, table_version
 from state.compaction import compact
 from state.files import DataFile, TaskFile
 from state.ledger import Ledger
@@ -119,7 +119,7 @@ def test_a_merge_holds_no_more_than_its_bound(monkeypatch):
     assert [[file.bytes for file in run] for run in runs] == [[4, 6], [5, 4]], "one file alone is left as it is"
 
 
-def test_a_runner_that_merges_second_leaves_it_to_the_first(path, monkeypatch):
+def test_a_runner_that_merges_second_goes_on_with_what_the_first_made(path, monkeypatch):
     increments(path, 1, 3)
     commit_files(path, SCHEMA, [write(path, 4, 0, [8])], app_id=APP, increment=4)
     swap = compaction.swap_files
@@ -131,8 +131,9 @@ def test_a_runner_that_merges_second_leaves_it_to_the_first(path, monkeypatch):
 
     monkeypatch.setattr(compaction, "swap_files", overtaken)
 
-    assert compact(path, app_id=APP, increment=4) is None
-    assert rows(path) == [*expected(3)[:6], (0, 8, 4, "k8"), *expected(3)[6:]]
+    version = compact(path, app_id=APP, increment=4)
+    assert version == table_version(path)
+    assert rows(path, version) == [*expected(3)[:6], (0, 8, 4, "k8"), *expected(3)[6:]]
 
 
 def test_landed_rows_keep_their_headers(path):
