@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from state.commit import commit_files
 from state.errors import ConfigError, LandingError
-from state.files import read_files, read_rows, write_task_file
+from state.files import read_files, read_rows, without_partition, write_task_file
 from state.ledger import Ledger, LedgerRow
 from state.tables import RECORDED_TIME_SCHEMA, Warehouse
 from state.times import NO_TIMESTAMP_MS
@@ -177,5 +177,5 @@ def _last(warehouse: Warehouse, topic: str, clock_ms: Callable[[], int]) -> Ledg
 
 def _row(before_offset: int, time_ms: int, arrival: int | None, increment: int) -> pa.Table:
     columns = {"before_offset": before_offset, "time_ms": time_ms, "arrival": arrival, "increment": increment}
-    schema = pa.schema([field for field in RECORDED_TIME_SCHEMA if field.name != "partition"])
+    schema = without_partition(RECORDED_TIME_SCHEMA)
     return pa.table({name: [value] for name, value in columns.items()}, schema=schema)

@@ -8,13 +8,14 @@ stays as it was published; the others of that version are published anew, under 
 from collections.abc import Callable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from state.files import DataFile, TaskFile, conformed, read_rows
+from state.files import DataFile, TaskFile, conformed, read_rows, without_partition
 from state.tables import open_filesystem
 
 _INCREMENT = pa.schema([("increment", pa.int64())])
@@ -27,7 +28,7 @@ def rewritten(
 
     ``schema``: columns that are written, `partition` apart.
     """
-    stored = pa.schema([column for column in schema if column.name != "partition"])
+    stored = without_partition(schema)
     filesystem, source = open_filesystem(f"{file.root}/{file.path}")
     with filesystem.open_input_file(source) as opened:
         for batch in pq.ParquetFile(opened).iter_batches(columns=stored.names):
@@ -57,40 +58,41 @@ class RestatedOutput:
 
     def files(self) -> list[DataFile]:
         """What the table has of ``base`` from then on. New files are not visible yet."""
-        alive, kept = {file.path for file in self.live}, self._kept()
+        alive = {file.path for file in self.live}
         found = [file for file in self.base if file.path in alive]
         for file in self._only(self.base, self.live):
-            found += self._back(file, kept)
+            found += self._back(file)
         return found
 
     def gone(self) -> Iterator[tuple[DataFile, pa.Table]]:
         """Rows that are live and do not stay, by the file they are in."""
-        kept = self._kept()
         for file in self._only(self.live, self.base):
             rows = read_rows(self.path, [file], self.schema)
-            rows = rows.filter(pc.invert(_is_in(rows, kept)))
+            rows = rows.filter(pc.invert(self._stay(rows)))
             if len(rows):
                 yield file, rows
 
-    def _back(self, file: DataFile, kept: AbstractSet[int]) -> list[DataFile]:
+    def _back(self, file: DataFile) -> list[DataFile]:
         """A file of ``base`` that is not live: as it is where its rows are, else written anew."""
         mine = self._increments([file])
-        if mine <= kept:
+        if mine <= self._kept:
             return [file]
-        root = replace(file, root=self.path)
-        stay = rewritten(root, self.schema, self._target(file), lambda rows: rows.filter(_is_in(rows, kept)))
-        new = rewritten(root, self.schema, self._target(file), lambda rows: self._anew(rows, kept))
-        return [written for written in (stay, new) if written is not None]
+        changes = [lambda rows: renumbered(rows.filter(pc.invert(self._stay(rows))), self.number)]
+        if mine & self._kept:
+            changes.insert(0, lambda rows: rows.filter(self._stay(rows)))
+        placed = replace(file, root=self.path)
+        targets = [TaskFile(self.path, partition=file.partition, name=self.name) for _ in changes]
+        written = [rewritten(placed, self.schema, *each) for each in zip(targets, changes, strict=True)]
+        return [part for part in written if part is not None]
 
-    def _target(self, file: DataFile) -> TaskFile:
-        return TaskFile(self.path, partition=file.partition, name=self.name)
-
-    def _anew(self, rows: pa.Table, kept: AbstractSet[int]) -> pa.Table:
-        return renumbered(rows.filter(pc.invert(_is_in(rows, kept))), self.number)
-
+    @cached_property
     def _kept(self) -> AbstractSet[int]:
         """Increments of files that only one of both versions has, which both have."""
         return self._increments(self._only(self.live, self.base)) & self._increments(self._only(self.base, self.live))
+
+    def _stay(self, rows: pa.Table) -> pa.ChunkedArray:
+        """Which rows are of an increment that stays."""
+        return pc.is_in(rows["increment"], pa.array(sorted(self._kept), pa.int64()))
 
     @staticmethod
     def _only(files: Sequence[DataFile], others: Sequence[DataFile]) -> list[DataFile]:
@@ -106,7 +108,3 @@ class RestatedOutput:
             else:
                 found |= set(pc.unique(read_rows(self.path, [file], _INCREMENT)["increment"]).to_pylist())
         return found
-
-
-def _is_in(rows: pa.Table, increments: AbstractSet[int]) -> pa.ChunkedArray:
-    return pc.is_in(rows["increment"], pa.array(sorted(increments), pa.int64()))

@@ -28,7 +28,7 @@ from jobs.task_tape import Places, TaskTape
 from jobs.topology.nodes import RepartitionNode
 from jobs.topology.topology import SubTopology, Topology
 from state.errors import ReplayError, TaskFailed
-from state.files import DataFile, TaskFile
+from state.files import DataFile, TaskFile, without_partition
 from state.run_cache import StateFile
 from state.tables import (
     PipelineTables,
@@ -285,7 +285,7 @@ class TaskRun:
         """Add ``increment`` and the columns' order, and write to the task's one file of ``table``."""
         d = self.description
         schema = table_schema(self.topology, table)
-        stored = pa.schema([column for column in schema if column.name != "partition"])
+        stored = without_partition(schema)
         rows = rows.append_column("increment", pa.array(np.full(len(rows), d.increment)))
         if table not in self.files:
             self.files[table] = TaskFile(path, partition=d.partition, name=f"{d.increment:08d}-{d.id}")

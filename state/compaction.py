@@ -8,7 +8,7 @@ both: Delta lets two transactions remove one file. One that died is done by a la
 (state/runs.py).
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from itertools import groupby
 
@@ -17,7 +17,16 @@ from deltalake import DeltaTable
 from deltalake.exceptions import CommitFailedError
 
 from state.commit import swap_files
-from state.files import DataFile, OpenTables, StorageOptions, TaskFile, live_files, open_table, read_rows
+from state.files import (
+    DataFile,
+    OpenTables,
+    StorageOptions,
+    TaskFile,
+    live_files,
+    open_table,
+    read_rows,
+    without_partition,
+)
 
 EVERY = 64
 """Increments between two merges."""
@@ -61,15 +70,23 @@ def compact(
 
 def runs_to_merge(files: Sequence[DataFile], newest: int) -> Iterator[list[DataFile]]:
     """Two or more neighbours of a partition that are small, of increments up to ``newest``."""
-    for _, mine in groupby(files, key=lambda file: file.partition):
-        for is_small, neighbours in groupby(mine, key=lambda file: _is_small(file, newest)):
-            run: list[DataFile] = []
-            for file in neighbours if is_small else []:
-                if sum(each.bytes for each in run) + file.bytes > MERGED_BYTES:
-                    yield from [run] if len(run) > 1 else []
-                    run = []
-                run.append(file)
-            yield from [run] if len(run) > 1 else []
+    for (_, is_small), neighbours in groupby(files, key=lambda file: (file.partition, _is_small(file, newest))):
+        if is_small:
+            yield from (run for run in _bounded(neighbours) if len(run) > 1)
+
+
+def _bounded(files: Iterable[DataFile]) -> Iterator[list[DataFile]]:
+    """``files`` in runs of at most MERGED_BYTES."""
+    run: list[DataFile] = []
+    size = 0
+    for file in files:
+        if run and size + file.bytes > MERGED_BYTES:
+            yield run
+            run, size = [], 0
+        run.append(file)
+        size += file.bytes
+    if run:
+        yield run
 
 
 def _is_small(file: DataFile, newest: int) -> bool:
@@ -78,9 +95,9 @@ def _is_small(file: DataFile, newest: int) -> bool:
 
 def _merged(path: str, table: DeltaTable, run: Sequence[DataFile], increment: int) -> DataFile:
     """One file with the rows of ``run`` in their order; not visible yet."""
-    columns = [field for field in pa.schema(table.schema().to_arrow()) if field.name != "partition"]
+    schema = without_partition(pa.schema(table.schema().to_arrow()))
     target = TaskFile(path, partition=run[0].partition, name=f"{increment:08d}-merged")
-    target.write(read_rows(path, run, pa.schema(columns)).combine_chunks())
+    target.write(read_rows(path, run, schema).combine_chunks())
     file = target.close()
     assert file is not None, f"{path}: files without rows were listed with bounds"
     return file

@@ -307,6 +307,11 @@ def read_rows(path: str, files: Sequence[DataFile], schema: pa.Schema) -> pa.Tab
     return pa.concat_tables(parts) if parts else schema.empty_table()
 
 
+def without_partition(schema: pa.Schema) -> pa.Schema:
+    """Columns that a file has: Delta keeps the partition in its path."""
+    return pa.schema([column for column in schema if column.name != "partition"])
+
+
 def conformed(table: pa.Table, schema: pa.Schema) -> pa.Table:
     """``table`` with the columns of ``schema`` and no others; what it lacks, down to the fields of structs, is null."""
     if table.schema.names == schema.names and table.schema.types == schema.types:

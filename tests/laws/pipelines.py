@@ -136,8 +136,7 @@ def merging(every: int) -> Iterator[None]:
         yield
     finally:
         with _MERGING:
-            compaction.EVERY, compaction.NEWEST = _USUAL[0] if len(_USUAL) == 1 else (every, 1)
-            _USUAL.pop()
+            compaction.EVERY, compaction.NEWEST = _USUAL.pop()
 
 
 @dataclass(frozen=True)
