@@ -19,6 +19,7 @@ from jobs.restatement import now_ms
 from state.errors import ConfigError
 from state.files import StorageOptions, read_files, table_version
 from state.ledger import Ledger, LedgerRow
+from state.log_entries import LOG_ENTRY, entries_before
 from state.tables import Warehouse, open_filesystem
 
 DAY_MS = 86_400_000
@@ -27,7 +28,6 @@ _LEDGER_VERSIONS = 20
 UNCOMMITTED, NOT_RETAINED, LOG = "never committed", "of increments not retained", "log of versions not retained"
 
 _BY_INCREMENT = re.compile(r"(\d{8,})-")
-_LOG_ENTRY = re.compile(r"(\d{20})\.(json|checkpoint\..*parquet|crc)")
 
 
 @dataclass(frozen=True)
@@ -201,12 +201,9 @@ class _Vacuum:
         """Entries before the newest checkpoint from which every version from ``oldest`` on can be read, if it was there
         long enough that nobody still reads from the one before.
         """
-        entries = {name: match for name in log if (match := _LOG_ENTRY.fullmatch(name)) is not None}
-        checkpoints = {int(m[1]) for name, m in entries.items() if "checkpoint" in m[2] and self._is_old(log[name])}
-        begin = max((version for version in checkpoints if version <= oldest), default=0)
-        for name, match in entries.items():
-            if int(match[1]) < begin:
-                yield Waste(table, f"{path}/_delta_log/{name}", log[name].size, LOG)
+        settled = [name for name, info in log.items() if self._is_old(info)]
+        for name in entries_before(log, settled, oldest):
+            yield Waste(table, f"{path}/_delta_log/{name}", log[name].size, LOG)
 
     def _is_old(self, info: "fs.FileInfo") -> bool:
         return _mtime_ms(info) < self.at_ms - DAY_MS
@@ -217,7 +214,7 @@ def _added(path: str, log: Iterable[str]) -> dict[int, set[str]]:
     filesystem, root = open_filesystem(path)
     found = {}
     for name in log:
-        match = _LOG_ENTRY.fullmatch(name)
+        match = LOG_ENTRY.fullmatch(name)
         if match is not None and match[2] == "json":
             with filesystem.open_input_file(f"{root}/_delta_log/{name}") as opened:
                 lines = [json.loads(line) for line in opened.read().decode().splitlines() if line]

@@ -21,10 +21,13 @@ from state.commit import append_row, create_table, live_files, open_table, read_
 from state.compaction import compact
 from state.errors import LedgerConflict, LedgerError, LedgerGap
 from state.files import OpenTables, StorageOptions, highest
+from state.log_entries import trim_log
 from state.tables import LEDGER_SCHEMA
 
 PLANNED, DONE = "planned", "done"
 _EVERY = 2**63 - 1
+KEPT_VERSIONS = 256
+"""So many versions of its log stay, two or three an increment."""
 _OLDEST = "ledger/oldest"
 """App id whose number is the oldest increment that can be asked for; vacuum raises it."""
 
@@ -170,14 +173,18 @@ class Ledger:
             )
 
     def compact(self, increment: int) -> None:
-        """Merge its small files, if ``increment``, which is at work, is one of those that do (state/compaction.py)."""
-        compact(
+        """Merge its small files, if ``increment``, which is at work, is one of those that do (state/compaction.py), and
+        forget the log before its newest versions: who is at work asks for the newest only, also after a long pause.
+        """
+        version = compact(
             self.path,
             app_id="ledger/compaction",
             increment=increment,
             storage_options=self.storage_options,
             opened=self._opened,
         )
+        if version is not None:
+            trim_log(self.path, version - KEPT_VERSIONS)
 
     def _open(self) -> DeltaTable | None:
         return open_table(self.path, storage_options=self.storage_options, opened=self._opened)

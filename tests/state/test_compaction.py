@@ -9,8 +9,10 @@ import pyarrow as pa
 import pytest
 
 from state import compaction
+from state import ledger as ledgers
 from state.commit import commit_files, read_files, read_rows, table_version
 from state.compaction import compact
+from state.errors import LedgerConflict
 from state.files import DataFile, TaskFile
 from state.ledger import Ledger
 from state.tables import LANDED_SCHEMA, LEDGER_SCHEMA
@@ -154,12 +156,16 @@ def test_landed_rows_keep_their_headers(path):
     assert read_rows(path, read_files(path), LANDED_SCHEMA).equals(before)
 
 
-def test_a_ledger_of_many_increments_has_few_files_and_all_rows(path):
-    ledger = Ledger(path)
-    for increment in range(1, 11):
+def keep_books(ledger: Ledger, first: int, last: int) -> None:
+    for increment in range(first, last + 1):
         ledger.plan(increment, {"cut": increment}, written_at_ms=increment)
         ledger.compact(increment)
         ledger.done(increment, {"done": increment}, written_at_ms=increment)
+
+
+def test_a_ledger_of_many_increments_has_few_files_and_all_rows(path):
+    ledger = Ledger(path)
+    keep_books(ledger, 1, 10)
 
     assert [(row.increment, row.phase) for row in ledger.rows()] == [
         (increment, phase) for increment in range(1, 11) for phase in ("planned", "done")
@@ -167,3 +173,41 @@ def test_a_ledger_of_many_increments_has_few_files_and_all_rows(path):
     assert [row.content for row in ledger.rows_of(5)] == [{"cut": 5}, {"done": 5}]
     assert len(read_files(path)) == 1 + 8, "1 to 6 in one file, planned and done of the others"
     assert read_rows(path, read_files(path), LEDGER_SCHEMA).num_rows == 20
+
+
+def log_versions(path: str) -> list[int]:
+    return sorted(int(entry.name[:20]) for entry in Path(path, "_delta_log").glob("*.json"))
+
+
+@pytest.fixture
+def few_versions(path, monkeypatch) -> str:
+    monkeypatch.setattr(ledgers, "KEPT_VERSIONS", 12)
+    return path
+
+
+def test_the_log_of_a_ledger_stays_short_and_its_rows_are_all_there(few_versions):
+    keep_books(Ledger(few_versions), 1, 60)
+
+    versions = log_versions(few_versions)
+    assert versions == list(range(versions[0], versions[-1] + 1)), "what is left is whole"
+    assert Path(few_versions, "_delta_log", f"{versions[0]:020d}.checkpoint.parquet").exists()
+    assert 12 <= len(versions) <= 12 + 10 + 3 * 4, "kept ones, up to the checkpoint before, and those since the merge"
+    assert [row.increment for row in Ledger(few_versions).done_rows()] == list(range(1, 61))
+
+
+def test_a_log_that_is_short_enough_stays(few_versions):
+    keep_books(Ledger(few_versions), 1, 4)
+
+    assert log_versions(few_versions)[0] == 0
+
+
+def test_a_runner_that_paused_until_its_version_was_forgotten_sees_what_happened(few_versions):
+    paused = Ledger(few_versions)
+    keep_books(paused, 1, 3)
+    keep_books(Ledger(few_versions), 4, 60)
+
+    with pytest.raises(LedgerConflict, match="increment 4"):
+        paused.plan(4, {"cut": 4}, written_at_ms=4)
+    assert [row.content for row in paused.rows_of(4)] == [{"cut": 4}, {"done": 4}]
+    keep_books(paused, 61, 61)
+    assert Ledger(few_versions).last_done() == paused.last_done()
