@@ -24,8 +24,12 @@ def doubled(time_ms: np.ndarray, is_moment: np.ndarray, lowest: int) -> np.ndarr
     """Places of the rows of one queue, in its order. ``time_ms``: of a moment the recorded time plus one; ``lowest``:
     no row is before it.
     """
-    floors = np.maximum.accumulate(np.concatenate([[lowest], np.where(is_moment, 2 * time_ms, lowest)]))
-    places: np.ndarray = np.maximum(2 * time_ms - is_moment, floors[:-1])
+    places: np.ndarray
+    if is_moment.any():
+        floors = np.maximum.accumulate(np.concatenate([[lowest], np.where(is_moment, 2 * time_ms, lowest)]))
+        places = np.maximum(2 * time_ms - is_moment, floors[:-1])
+    else:
+        places = np.maximum(2 * time_ms, lowest)
     return places
 
 

@@ -93,10 +93,12 @@ class Slice:
 
     def offsets_and(self, name: str) -> tuple[np.ndarray, np.ndarray]:
         """Offsets of all records and an int64 column, in offset order; nothing else of them is ever in memory."""
-        pieces = [(piece["offset"].to_numpy(), piece[name].to_numpy()) for piece in self._read(("offset", name))]
-        nothing = np.zeros(0, np.int64)
-        offset, column = (np.concatenate(column) for column in zip((nothing, nothing), *pieces, strict=True))
-        return offset, column
+        most, rows = sum(file.records for file in self.files), 0
+        offset, column = np.empty(most, np.int64), np.empty(most, np.int64)  # what is not filled takes no memory
+        for piece in self._read(("offset", name)):
+            offset[rows : rows + len(piece)], column[rows : rows + len(piece)] = piece["offset"], piece[name]
+            rows += len(piece)
+        return offset[:rows], column[:rows]
 
     def first(self) -> tuple[int, int] | None:
         """Offset and timestamp of the first record; None when there is none. What is before it in its row group is

@@ -59,10 +59,12 @@ class UnreadQueue:
 
 
 def by_time(offset: np.ndarray, time_ms: np.ndarray, recorded: Sequence[Recorded], tape_time_ms: int) -> Rows:
-    """Rows of a queue whose tape has reached ``tape_time_ms``."""
+    """Rows of a queue whose tape has reached ``tape_time_ms``. Takes ``time_ms`` over: of years of records there is no
+    second copy.
+    """
     lowest = 2 * tape_time_ms
     if not recorded:
-        place = 2 * time_ms
+        place = np.multiply(time_ms, 2, out=time_ms)
         np.maximum(place, lowest, out=place)
         return Rows(np.maximum.accumulate(place, out=place), _spared(offset), _NONE)
     times = np.array([each.time_ms + 1 for each in recorded], np.int64)
