@@ -6,6 +6,7 @@ version before that checkpoint. They go from the oldest on, so that what is left
 
 import re
 from collections.abc import Iterable
+from contextlib import suppress
 
 from pyarrow import fs
 
@@ -25,12 +26,15 @@ def entries_before(names: Iterable[str], checkpoints: Iterable[str], oldest: int
 
 
 def trim_log(path: str, oldest: int) -> None:
-    """Delete the log entries of a table that are for versions before ``oldest``, of which nobody asks any more."""
+    """Delete the log entries of a table that are for versions before ``oldest``, of which nobody asks any more. Another
+    runner may be at it too.
+    """
     filesystem, root = open_filesystem(path)
     found = filesystem.get_file_info(fs.FileSelector(f"{root}/_delta_log"))
     names = [info.base_name for info in found if info.type == fs.FileType.File]
     for name in entries_before(names, names, oldest):
-        filesystem.delete_file(f"{root}/_delta_log/{name}")
+        with suppress(FileNotFoundError):
+            filesystem.delete_file(f"{root}/_delta_log/{name}")
 
 
 def _version(name: str) -> int | None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from state import compaction
+from state import compaction, log_entries
 from state import ledger as ledgers
 from state.commit import commit_files, read_files, read_rows, table_version
 from state.compaction import compact
@@ -199,6 +199,23 @@ def test_a_log_that_is_short_enough_stays(few_versions):
     keep_books(Ledger(few_versions), 1, 4)
 
     assert log_versions(few_versions)[0] == 0
+
+
+def test_of_two_that_forget_the_same_log_neither_stops(few_versions, monkeypatch):
+    keep_books(Ledger(few_versions), 1, 20)
+    newest, find = log_versions(few_versions)[-1], log_entries.entries_before
+
+    def overtaken(*arguments):
+        found = find(*arguments)
+        monkeypatch.setattr(log_entries, "entries_before", find)
+        log_entries.trim_log(few_versions, newest)
+        return found
+
+    monkeypatch.setattr(log_entries, "entries_before", overtaken)
+
+    log_entries.trim_log(few_versions, newest)
+    assert newest - 10 < log_versions(few_versions)[0] <= newest
+    assert [row.increment for row in Ledger(few_versions).done_rows()] == list(range(1, 21))
 
 
 def test_a_runner_that_paused_until_its_version_was_forgotten_sees_what_happened(few_versions):
