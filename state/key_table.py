@@ -8,7 +8,7 @@ Owns no memory. Rule: key bytes lie one after the other in ``data``; those of co
 import numpy as np
 from numba import njit
 
-from state.compiled import allocation_free
+from state.compiled import array_kernel, inner_kernel, kernel
 
 EMPTY = -1
 
@@ -37,7 +37,7 @@ def _word(data, i):  # type: ignore[no-untyped-def]
     )
 
 
-@allocation_free
+@inner_kernel
 def hash_bytes(data, begin, end):  # type: ignore[no-untyped-def]
     """64-bit hash of ``data[begin:end]``; ours alone. State files are in its order, so it is to stay as it is."""
     i, stop = np.uint64(begin), np.uint64(end)
@@ -55,14 +55,14 @@ def hash_bytes(data, begin, end):  # type: ignore[no-untyped-def]
     return h ^ (h >> _FOLD)
 
 
-@allocation_free
+@kernel
 def hash_rows(data, offsets, hashes):  # type: ignore[no-untyped-def]
     """Write the hash of every row to ``hashes`` (uint64)."""
     for row in range(len(hashes)):
         hashes[row] = hash_bytes(data, offsets[row], offsets[row + 1])
 
 
-@allocation_free
+@inner_kernel
 def _is_same(a, first_a, b, first_b, length):  # type: ignore[no-untyped-def]
     i, j = np.uint64(first_a), np.uint64(first_b)
     stop = i + np.uint64(length)
@@ -79,17 +79,17 @@ def _is_same(a, first_a, b, first_b, length):  # type: ignore[no-untyped-def]
     return True
 
 
-@allocation_free
+@inner_kernel
 def _tag(hashed):  # type: ignore[no-untyped-def]
     return np.int64(hashed >> _HALF)
 
 
-@allocation_free
+@inner_kernel
 def _has_tag(entry, hashed):  # type: ignore[no-untyped-def]
     return entry != EMPTY and (entry >> 32) & _CODE == _tag(hashed)
 
 
-@allocation_free
+@inner_kernel
 def find(table, data, offsets, hashed, words, begin, end):  # type: ignore[no-untyped-def]
     """(place in ``table``, code) of the key ``words[begin:end]``; code -1: absent, place is where it would go."""
     mask = np.uint64(table.shape[0] - 1)
@@ -106,14 +106,14 @@ def find(table, data, offsets, hashed, words, begin, end):  # type: ignore[no-un
         place = (place + _1) & mask
 
 
-@allocation_free
+@kernel
 def lookup(word, table, data, offsets):  # type: ignore[no-untyped-def]
     """Code of the key ``word``, or -1."""
     length = word.shape[0]
     return find(table, data, offsets, hash_bytes(word, 0, length), word, 0, length)[1]
 
 
-@njit(cache=True)
+@array_kernel
 def intern_words(words, word_offsets, order, table, data, offsets, count, codes):  # type: ignore[no-untyped-def]
     """Fill ``codes[w]`` for each word w of ``order``, in that order; the new number of keys.
 
@@ -123,7 +123,7 @@ def intern_words(words, word_offsets, order, table, data, offsets, count, codes)
     return _intern_blocks(words, word_offsets, order, table, data, offsets, count, codes, room)
 
 
-@allocation_free
+@inner_kernel
 def _intern_blocks(words, word_offsets, order, table, data, offsets, count, codes, room):  # type: ignore[no-untyped-def]
     mask = np.uint64(table.shape[0] - 1)
     hashes, (entries, firsts, lengths), touched = room[0], room[1], room[2]
@@ -158,7 +158,7 @@ def _intern_blocks(words, word_offsets, order, table, data, offsets, count, code
     return count
 
 
-@allocation_free
+@inner_kernel
 def _append(data, offsets, count, words, begin, end):  # type: ignore[no-untyped-def]
     first = offsets[count]
     for i in range(end - begin):
@@ -166,7 +166,7 @@ def _append(data, offsets, count, words, begin, end):  # type: ignore[no-untyped
     offsets[count + 1] = first + end - begin
 
 
-@allocation_free
+@kernel
 def first_uses(indices, is_used, order):  # type: ignore[no-untyped-def]
     """Fill ``order`` with the words that ``indices`` name, by first appearance; their number. Negative names none.
 
@@ -182,7 +182,7 @@ def first_uses(indices, is_used, order):  # type: ignore[no-untyped-def]
     return found
 
 
-@allocation_free
+@kernel
 def rebuild(table, data, offsets, count):  # type: ignore[no-untyped-def]
     """Enter every key into the emptied ``table``; all are known to differ."""
     table[:] = EMPTY
@@ -195,7 +195,7 @@ def rebuild(table, data, offsets, count):  # type: ignore[no-untyped-def]
         table[place] = (_tag(hashed) << 32) | code
 
 
-@allocation_free
+@kernel
 def compare_serialized(data, offsets, code_a, suffix_a, code_b, suffix_b):  # type: ignore[no-untyped-def]
     """-1, 0 or 1: order of ``kb(a) || be64(suffix_a)`` and ``kb(b) || be64(suffix_b)`` (Kafka's WindowKeySchema).
 
@@ -205,7 +205,7 @@ def compare_serialized(data, offsets, code_a, suffix_a, code_b, suffix_b):  # ty
     return compare_serialized_sessions(data, offsets, code_a, suffix_a, 0, code_b, suffix_b, 0)
 
 
-@allocation_free
+@kernel
 def compare_serialized_sessions(data, offsets, code_a, end_a, start_a, code_b, end_b, start_b):  # type: ignore[no-untyped-def]
     """As compare_serialized, of ``kb || be64(end) || be64(start)``."""
     first_a, first_b = offsets[code_a], offsets[code_b]
@@ -229,7 +229,7 @@ def compare_serialized_sessions(data, offsets, code_a, end_a, start_a, code_b, e
     return -1 if length_a < length_b else 1
 
 
-@allocation_free
+@inner_kernel
 def _unsigned_order(a, b):  # type: ignore[no-untyped-def]
     """-1 or 1: order of two different int64 by their big-endian bytes, where negative ones come last."""
     if (a < 0) == (b < 0):
@@ -237,7 +237,7 @@ def _unsigned_order(a, b):  # type: ignore[no-untyped-def]
     return -1 if b < 0 else 1
 
 
-@allocation_free
+@inner_kernel
 def _byte(data, first, length, end, start, i):  # type: ignore[no-untyped-def]
     """Byte i of ``key || be64(end) || be64(start)``."""
     if i < length:

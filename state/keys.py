@@ -10,10 +10,7 @@ import pyarrow as pa
 
 from state import key_table
 from state.buffers import BinaryView, binary_view, is_valid
-from state.key_table import compare_serialized, compare_serialized_sessions
 from state.serdes import Serde
-
-__all__ = ["NULL_CODE", "Keys", "compare_serialized", "compare_serialized_sessions"]
 
 NULL_CODE = -1
 """Code of the null key."""

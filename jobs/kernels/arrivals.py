@@ -5,15 +5,14 @@ queue whose head has the smallest timestamp is taken from, equal ones by the sha
 """
 
 import numpy as np
-from numba import njit
 
 from jobs.kernels.queues import offer, poll
-from state.compiled import allocation_free
+from state.compiled import array_kernel, inner_kernel
 
 NONE = -1
 
 
-@allocation_free
+@inner_kernel
 def _enqueue(record, queue, time, heads, tails, following, head_time, heap, size):  # type: ignore[no-untyped-def]
     q = queue[record]
     following[record] = NONE
@@ -27,7 +26,7 @@ def _enqueue(record, queue, time, heads, tails, following, head_time, heap, size
     return size
 
 
-@njit(cache=True)
+@array_kernel
 def number_caused(first_begin, first_end, begin, end, queue, time, queues, sequence):  # type: ignore[no-untyped-def]
     """Write the number of every record among those that one landed record causes, from 1, into ``sequence``.
 

@@ -9,12 +9,12 @@ the first result is at the oldest time for which it does. A last one is what fol
 import numpy as np
 
 from jobs.kernels.versioned import IS_LATEST, NOT_PUT, find, last_after, put
-from state.compiled import allocation_free
+from state.compiled import inner_kernel, kernel
 from state.stores.slots import OBSERVED_MS
 from state.stores.versions import LATEST, TOMBSTONE
 
 
-@allocation_free
+@kernel
 def meet_versions(meeting, begin, changes, retentions, stores, journal, results):  # type: ignore[no-untyped-def]
     """Put changes from place ``begin`` of ``meeting`` (which, row) on; (place reached, number of results).
 
@@ -47,7 +47,7 @@ def meet_versions(meeting, begin, changes, retentions, stores, journal, results)
     return place, n
 
 
-@allocation_free
+@inner_kernel
 def add_what_follows(place, key, time, retention, other_retention, mine, other, results, n):  # type: ignore[no-untyped-def]
     """What both tables show at the end of a version."""
     results[0][n], results[1][n], results[6][n], results[7][n] = place, time, False, True
@@ -55,7 +55,7 @@ def add_what_follows(place, key, time, retention, other_retention, mine, other, 
     results[4][n], results[5][n] = shown_at(key, time, other_retention, other)
 
 
-@allocation_free
+@inner_kernel
 def shown_at(key, time, retention, versions):  # type: ignore[no-untyped-def]
     """Reference and time of the version as of a time, TOMBSTONE and -1 when there is none."""
     slot = find(key, time, retention, versions)
@@ -64,7 +64,7 @@ def shown_at(key, time, retention, versions):  # type: ignore[no-untyped-def]
     return versions[3][slot], versions[1][slot]
 
 
-@allocation_free
+@inner_kernel
 def begun_between(key, time, until, versions):  # type: ignore[no-untyped-def]
     """How many versions of a key began after ``time`` and before ``until``, and one more."""
     start, older, heads = versions[1], versions[4], versions[8]
@@ -76,7 +76,7 @@ def begun_between(key, time, until, versions):  # type: ignore[no-untyped-def]
     return count
 
 
-@allocation_free
+@inner_kernel
 def add_results(key, time, until, retention, versions, results, n):  # type: ignore[no-untyped-def]
     """Moments in ``[time, until)`` at which the other table began to show something else; number of results then."""
     _, start, end, reference, older, _, _, counts, heads, _ = versions
@@ -105,7 +105,7 @@ def add_results(key, time, until, retention, versions, results, n):  # type: ign
     return n
 
 
-@allocation_free
+@inner_kernel
 def begin_of(key, time, until, retention, versions):  # type: ignore[no-untyped-def]
     """(time of the first result, reference and time of what the other table shows then)."""
     limit = versions[7][OBSERVED_MS] - retention

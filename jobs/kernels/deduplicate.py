@@ -6,7 +6,7 @@ does one that is processed again, which is one at the coordinates of the entry; 
 entry, before or after, does not; any other passes, and is the entry from now on unless it is itself too old.
 """
 
-from state.compiled import allocation_free
+from state.compiled import kernel
 from state.stores.slot_index import find, insert
 from state.stores.slots import CHANGED, FREE_TOP, LIVE, LIVE_COUNT
 
@@ -14,7 +14,7 @@ STREAM_TIME, DUPLICATES = 0, 1
 """Places in ``totals``."""
 
 
-@allocation_free
+@kernel
 def deduplicate(rows, interval, knows_siblings, slots, entries, passes, totals):  # type: ignore[no-untyped-def]
     """Fill ``passes`` for ``(key, id, time, topic, offset, record)`` in order.
 

@@ -8,13 +8,13 @@ import numpy as np
 from numba import njit
 
 from jobs.kernels.program import EMIT, MERGE, START
-from state.compiled import allocation_free
+from state.compiled import array_kernel, inner_kernel
 from state.stores.slot_index import EMPTY, home
 
 NONE_HERE, NEW = -1, -2
 
 
-@njit(cache=True)
+@array_kernel
 def earlier_by_key(key, start, end):  # type: ignore[no-untyped-def]
     """``earlier`` of changes about which nothing but their key and window is known; int32."""
     size = 1
@@ -31,7 +31,7 @@ def is_same(one, other, key, start, end):  # type: ignore[no-untyped-def]
     return key[one] == key[other] and start[one] == start[other] and end[one] == end[other]
 
 
-@allocation_free
+@inner_kernel
 def chain_by_key(key, start, end, newest, earlier):  # type: ignore[no-untyped-def]
     """Fill ``earlier``. ``newest``: an empty table of a power of two of places, at least as many as changes."""
     mask = newest.shape[0] - 1
@@ -45,7 +45,7 @@ def chain_by_key(key, start, end, newest, earlier):  # type: ignore[no-untyped-d
         newest[at] = row
 
 
-@njit(cache=True)
+@array_kernel
 def earlier_by_slot(program, key, start, end, capacity):  # type: ignore[no-untyped-def]
     """``earlier`` of the updates that a program emits, from the slots that it works on; int32. ``capacity``: of the
     store. What begins in a slot, and what goes on there with other bounds, is a new row of the table.
@@ -55,7 +55,7 @@ def earlier_by_slot(program, key, start, end, capacity):  # type: ignore[no-unty
     return earlier
 
 
-@allocation_free
+@inner_kernel
 def chain_by_slot(program, key, start, end, newest, earlier):  # type: ignore[no-untyped-def]
     """Fill ``earlier``. ``newest``: NONE_HERE by slot."""
     flags, slots, arguments = program

@@ -7,14 +7,14 @@ Rule: a null input changes nothing in a sum, a minimum or a maximum; a count cou
 from numba import njit
 
 from jobs.kernels.program import ADD, COPY, EMIT, MERGE, OLD, START
-from state.compiled import allocation_free
+from state.compiled import kernel
 
 COUNT, SUM, MIN, MAX = 0, 1, 2, 3
 FIRST, LAST, MIN_BY, MAX_BY = 0, 1, 2, 3
 NO_REFERENCE = -1
 
 
-@allocation_free
+@kernel
 def fold_numbers(kind, program, values, valid, state, state_valid, wanted, wanted_old, new, new_valid, old, old_valid):  # type: ignore[no-untyped-def]
     """Fold ``values`` of the rows into ``state`` by slot; ``*_valid`` false means null."""
     flags, slots, arguments = program
@@ -54,7 +54,7 @@ def combine(kind, state, state_valid, s, number):  # type: ignore[no-untyped-def
     state_valid[s] = True
 
 
-@allocation_free
+@kernel
 def fold_references(kind, program, base, by, by_valid, state, state_by, wanted, wanted_old, new, old):  # type: ignore[no-untyped-def]
     """Fold references into ``state`` by slot: row r is the reference ``base + r``; ``state_by``: its ``by`` number.
 

@@ -8,7 +8,7 @@ of a key are a list of slots, put in order when they are asked for and not befor
 
 import numpy as np
 
-from state.compiled import allocation_free
+from state.compiled import inner_kernel, kernel
 from state.key_table import compare_serialized
 from state.stores.slot_index import delete, find, insert
 from state.stores.slots import CHANGED, FREE_TOP, LIVE, LIVE_COUNT, STORED
@@ -23,7 +23,7 @@ NO_SLOT = -1
 _ANSWERS_NULL, _ANSWERS_ALWAYS, _ANSWERS_IF_FOUND = 1, 2, 3
 
 
-@allocation_free
+@kernel
 def join(which, rows, subscriptions, changes, store, lists, keys, answers, begin, totals):  # type: ignore[no-untyped-def]
     """Do the rows from ``begin`` on, until ``answers`` have no room for the next.
 
@@ -54,7 +54,7 @@ def join(which, rows, subscriptions, changes, store, lists, keys, answers, begin
     totals[WRITTEN], totals[NEXT], totals[NEEDED] = n, which.shape[0], 0
 
 
-@allocation_free
+@inner_kernel
 def _subscribe(row, at, subscriptions, store, lists, answers, n):  # type: ignore[no-untyped-def]
     """Put or remove subscription ``row``, and answer it; the new number of answers."""
     s_key, s_primary, s_instruction, s_time, s_hashed, s_a, s_b, s_partition, _, r_found, r_time = subscriptions
@@ -84,7 +84,7 @@ def _subscribe(row, at, subscriptions, store, lists, answers, n):  # type: ignor
     return n
 
 
-@allocation_free
+@inner_kernel
 def _tell(at, key, time, valid, store, lists, keys, answers, n):  # type: ignore[no-untyped-def]
     """Answer every subscription of ``key``; the new number of answers."""
     firsts, lengths, in_order, following, _, _, _ = lists
@@ -102,7 +102,7 @@ def _tell(at, key, time, valid, store, lists, keys, answers, n):  # type: ignore
     return n
 
 
-@allocation_free
+@inner_kernel
 def _added(store, lists, key, primary):  # type: ignore[no-untyped-def]
     """A new slot of (key, primary key)."""
     s_key, s_start, s_end, _, s_flags, table, free, counts = store[:8]
@@ -115,7 +115,7 @@ def _added(store, lists, key, primary):  # type: ignore[no-untyped-def]
     return slot
 
 
-@allocation_free
+@inner_kernel
 def _link(lists, key, slot):  # type: ignore[no-untyped-def]
     firsts, lengths, in_order, following, previous, _, _ = lists
     following[slot], previous[slot] = NO_SLOT, NO_SLOT
@@ -127,14 +127,14 @@ def _link(lists, key, slot):  # type: ignore[no-untyped-def]
     in_order[key] = lengths[key] == 1
 
 
-@allocation_free
+@kernel
 def link_all(slots, slot_keys, lists):  # type: ignore[no-untyped-def]
     """Enter ``slots``, just read from the durable table, into the lists of their keys."""
     for slot in slots:
         _link(lists, slot_keys[slot], slot)
 
 
-@allocation_free
+@inner_kernel
 def _removed(store, lists, slot):  # type: ignore[no-untyped-def]
     s_key, s_start, s_end, _, s_flags, table, free, counts = store[:8]
     firsts, lengths, _, following, previous, _, _ = lists
@@ -156,7 +156,7 @@ def _removed(store, lists, slot):  # type: ignore[no-untyped-def]
         counts[FREE_TOP] += 1
 
 
-@allocation_free
+@inner_kernel
 def _sort(key, store, lists, keys):  # type: ignore[no-untyped-def]
     """Put the list of ``key`` in order of the serialized primary keys: a merge sort of its slots."""
     firsts, lengths, in_order, following, previous, slots, merged = lists
@@ -180,7 +180,7 @@ def _sort(key, store, lists, keys):  # type: ignore[no-untyped-def]
     in_order[key] = True
 
 
-@allocation_free
+@inner_kernel
 def _merge(slots, merged, bounds, primary, keys):  # type: ignore[no-untyped-def]
     """Merge two runs of ``slots``, [low, middle) and [middle, high). Most lists were in order but for their newest."""
     low, middle, high = bounds

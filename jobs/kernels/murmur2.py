@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from state.buffers import binary_view, is_valid
-from state.compiled import allocation_free
+from state.compiled import kernel
 
 SEED = 0x9747B28C
 
@@ -29,7 +29,7 @@ def murmur2_partitions(keys: pa.Array, partitions: int) -> np.ndarray:
     return chosen
 
 
-@allocation_free
+@kernel
 def _partitions(data, offsets, valid, partitions, chosen):  # type: ignore[no-untyped-def]
     for row in range(chosen.shape[0]):
         if valid[row]:
@@ -39,7 +39,7 @@ def _partitions(data, offsets, valid, partitions, chosen):  # type: ignore[no-un
             chosen[row] = 0
 
 
-@allocation_free
+@kernel
 def murmur2(data, begin, end):  # type: ignore[no-untyped-def]
     """Kafka's hash of ``data[begin:end]`` as an int64 in [0, 2^32): Java's int, read without a sign."""
     h = _SEED ^ np.uint64(end - begin)

@@ -4,7 +4,7 @@ import numpy as np
 import pyarrow as pa
 
 from state.buffers import binary_view, is_valid
-from state.compiled import allocation_free
+from state.compiled import inner_kernel, kernel
 
 SEED = 104729
 """Kafka's default."""
@@ -24,26 +24,26 @@ def murmur3_128(values: pa.Array, seed: int = SEED) -> tuple[np.ndarray, np.ndar
     return first.view(np.int64), second.view(np.int64)
 
 
-@allocation_free
+@kernel
 def _hash_rows(data, offsets, valid, seed, first, second):  # type: ignore[no-untyped-def]
     for row in range(first.shape[0]):
         if valid[row]:
             first[row], second[row] = _hash(data, offsets[row], offsets[row + 1], seed)
 
 
-@allocation_free
+@inner_kernel
 def _rotated(x, bits):  # type: ignore[no-untyped-def]
     return (x << bits) | (x >> (_64 - bits))
 
 
-@allocation_free
+@inner_kernel
 def _mixed(h):  # type: ignore[no-untyped-def]
     h = (h ^ (h >> _33)) * _F1
     h = (h ^ (h >> _33)) * _F2
     return h ^ (h >> _33)
 
 
-@allocation_free
+@inner_kernel
 def _word(data, begin, end):  # type: ignore[no-untyped-def]
     """At most eight bytes, the first the lowest."""
     word = np.uint64(0)
@@ -52,7 +52,7 @@ def _word(data, begin, end):  # type: ignore[no-untyped-def]
     return word
 
 
-@allocation_free
+@inner_kernel
 def _hash(data, begin, end, seed):  # type: ignore[no-untyped-def]
     h1, h2, length = seed, seed, np.uint64(end - begin)
     while begin + 16 <= end:

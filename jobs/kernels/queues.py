@@ -6,10 +6,10 @@ java.util.PriorityQueue (sift up while the parent is larger, sift down while a c
 
 import numpy as np
 
-from state.compiled import allocation_free
+from state.compiled import inner_kernel, kernel
 
 
-@allocation_free
+@kernel
 def offer(heap, size, queue, head_time):  # type: ignore[no-untyped-def]
     """PriorityQueue.offer of ``queue``, by the time of its head; ``size`` queues are in the heap."""
     at = size
@@ -22,7 +22,7 @@ def offer(heap, size, queue, head_time):  # type: ignore[no-untyped-def]
     heap[at] = queue
 
 
-@allocation_free
+@inner_kernel
 def poll(heap, size, head_time):  # type: ignore[no-untyped-def]
     """PriorityQueue.poll: the first queue; the heap then holds ``size - 1``."""
     first = heap[0]
@@ -45,7 +45,7 @@ NO_MORE = np.iinfo(np.int64).max
 """Time of the next record of a queue that has none."""
 
 
-@allocation_free
+@kernel
 def take_in_order(times, begins, ends, beyond, heads, heap, size, which, row):  # type: ignore[no-untyped-def]
     """Take rows ``begins[q]`` up to ``ends[q]`` of every queue q, whose times are ``times[begins[q]:ends[q]]``.
 
@@ -91,7 +91,7 @@ def take_in_order(times, begins, ends, beyond, heads, heap, size, which, row):  
     return size
 
 
-@allocation_free
+@inner_kernel
 def run_of(times, begin, end, limit):  # type: ignore[no-untyped-def]
     """Where the rows end that come one after the other from ``begin`` on, since they are before ``limit``; the first is
     taken in any case.

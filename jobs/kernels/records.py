@@ -9,7 +9,7 @@ import numpy as np
 
 from jobs.kernels.program import ADD, EMIT, OLD, START
 from jobs.kernels.time_windows import PROGRAM, REFUSALS, UPDATES
-from state.compiled import allocation_free
+from state.compiled import kernel
 from state.stores.slot_index import find, insert
 from state.stores.slots import CHANGED, FREE_TOP, LIVE, LIVE_COUNT, OBSERVED_MS
 
@@ -17,7 +17,7 @@ UNVERSIONED = -1
 """History retention of a store that is not versioned."""
 
 
-@allocation_free
+@kernel
 def aggregate_records(rows, history, with_old, slots, updates, program, refused, totals):  # type: ignore[no-untyped-def]
     """Decide rows ``begin`` up to ``end_row`` of ``(key, time, valid)``.
 

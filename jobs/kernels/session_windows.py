@@ -23,14 +23,14 @@ from jobs.kernels.time_windows import (
     refuse,
 )
 from jobs.kernels.window_lists import NO_SLOT, first_from, link, unlink
-from state.compiled import allocation_free
+from state.compiled import inner_kernel, kernel
 from state.stores.slots import CHANGED, FREE_TOP, OBSERVED_MS, STORED
 
 UPDATE, TOMBSTONE, FINAL = 0, 1, 2
 """Kinds of update: a session as it is now, one that was merged away, one that closed at the row."""
 
 
-@allocation_free
+@kernel
 def aggregate_sessions(  # type: ignore[no-untyped-def]
     rows, windows, asked, closing, slots, lists, found, updates, program, refusals, totals
 ):
@@ -84,7 +84,7 @@ def aggregate_sessions(  # type: ignore[no-untyped-def]
     totals[UPDATES], totals[PROGRAM], totals[REFUSALS], totals[STREAM_TIME] = n_updates, n_program, n_refusals, observed
 
 
-@allocation_free
+@inner_kernel
 def tell_merged(found, session, has_tombstones, asked, closing, slots, updates, program, told):  # type: ignore[no-untyped-def]
     """Forward what becomes of the sessions ``found`` (by falling end): final results of those that have closed, and
     tombstones. ``told``: updates and entries so far; how many then.
@@ -106,7 +106,7 @@ def tell_merged(found, session, has_tombstones, asked, closing, slots, updates, 
     return n_updates, n_program
 
 
-@allocation_free
+@inner_kernel
 def merge(found, goes_on, slots, lists, program, n_program):  # type: ignore[no-untyped-def]
     """Merge the sessions ``found`` (by falling end), by rising end; the slot where their aggregate is, and how many
     entries there are then. The first of them goes on in its slot, if that may be, and stays in its list, where its
@@ -127,7 +127,7 @@ def merge(found, goes_on, slots, lists, program, n_program):  # type: ignore[no-
     return merged, n_program
 
 
-@allocation_free
+@inner_kernel
 def go_on(slot, start, end, slots):  # type: ignore[no-untyped-def]
     """Widen a session in its slot. It is visible, and stays so."""
     slots[1][slot], slots[2][slot], slots[3][slot] = start, end, end
@@ -135,7 +135,7 @@ def go_on(slot, start, end, slots):  # type: ignore[no-untyped-def]
     slots[7][OBSERVED_MS] = max(slots[7][OBSERVED_MS], end)
 
 
-@allocation_free
+@inner_kernel
 def keep(slot, session, windows, wants_final, slots, lists, refusals, n_refusals):  # type: ignore[no-untyped-def]
     """Enter a session into the store, unless it is nothing that the store would show; how many refusals that makes."""
     s_key, s_start, s_end, s_time, s_flags, _, free, counts = slots
@@ -171,7 +171,7 @@ def show(updates, n, row, k, start, end, kind, stream_time):  # type: ignore[no-
     u_row[n], u_key[n], u_start[n], u_end[n], u_kind[n], u_stream_time[n] = row, k, start, end, kind, stream_time
 
 
-@allocation_free
+@inner_kernel
 def refuse_session(refusals, n, row, kind, bounds, stream_time, limit):  # type: ignore[no-untyped-def]
     """Refusal ``n``; what the store alone refuses is none of the record."""
     refuse(refusals[:6], n, row, kind, bounds[0], stream_time, limit, kind != UNSTORED)
@@ -185,7 +185,7 @@ def has_closed(closing, end, row):  # type: ignore[no-untyped-def]
     return row > 0 and done < end and end <= closed[row - 1]
 
 
-@allocation_free
+@inner_kernel
 def overwrite(slots, lists, slot):  # type: ignore[no-untyped-def]
     """Forget a session of the same bounds as ``slot`` which the store has, but shows to no lookup any more."""
     _, s_start, s_end, _, _, _, _, _ = slots

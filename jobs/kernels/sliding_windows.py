@@ -17,7 +17,7 @@ from jobs.kernels.program import ADD, COPY, EMIT, OLD, START
 from jobs.kernels.time_windows import CLOSED, NULL, PROGRAM, REFUSALS, STREAM_TIME, UNSTORED, UPDATES, is_expired
 from jobs.kernels.time_windows import refuse as write_refusal
 from jobs.kernels.window_lists import NO_SLOT, first_from, link
-from state.compiled import allocation_free
+from state.compiled import inner_kernel, kernel
 from state.stores.slots import CHANGED, FREE_TOP, LIVE, OBSERVED_MS
 
 NEXT_ROW = 4
@@ -29,7 +29,7 @@ _OTHERS = 8
 """Room that a record needs beside that of the windows it finds."""
 
 
-@allocation_free
+@kernel
 def aggregate_sliding_windows(  # type: ignore[no-untyped-def]
     rows, windows, kept, asked, slots, lists, found, store_time, updates, program, refusals, totals
 ):
@@ -76,7 +76,7 @@ def aggregate_sliding_windows(  # type: ignore[no-untyped-def]
     totals[NEXT_ROW] = end_row
 
 
-@allocation_free
+@inner_kernel
 def has_room(needed, updates, program, refusals, totals):  # type: ignore[no-untyped-def]
     """Is there room for what a record with that many windows may cause?"""
     return (
@@ -86,7 +86,7 @@ def has_room(needed, updates, program, refusals, totals):  # type: ignore[no-unt
     )
 
 
-@allocation_free
+@inner_kernel
 def search(k, t, difference, hidden, slots, lists, found):  # type: ignore[no-untyped-def]
     """Write the visible windows of key ``k`` that have ``t``, by falling start, and the one before them, to ``found``;
     their number, and whether the window that starts after ``t`` is there.
@@ -108,7 +108,7 @@ def search(k, t, difference, hidden, slots, lists, found):  # type: ignore[no-un
     return n_found, has_right
 
 
-@allocation_free
+@inner_kernel
 def take(record, difference, asked, found, has_right, slots, lists, into):  # type: ignore[no-untyped-def]
     """Update and make the windows of a record that is not early (processReverse, createWindows)."""
     _, s_start, s_end, s_time, s_flags, _, _, _ = slots
@@ -142,7 +142,7 @@ def take(record, difference, asked, found, has_right, slots, lists, into):  # ty
         enter_right(record, copied, asked, slots, lists, into)
 
 
-@allocation_free
+@inner_kernel
 def take_early(record, difference, asked, found, has_right, slots, lists, into):  # type: ignore[no-untyped-def]
     """Update and make the windows of a record before ``difference`` (processEarly)."""
     _, s_start, _, s_time, _, _, _, _ = slots
@@ -169,7 +169,7 @@ def take_early(record, difference, asked, found, has_right, slots, lists, into):
         update(record, combined, asked, slots, into)
 
 
-@allocation_free
+@inner_kernel
 def starts_at(found, start, s_start):  # type: ignore[no-untyped-def]
     """Does one of the windows start there?"""
     for slot in found:
@@ -178,7 +178,7 @@ def starts_at(found, start, s_start):  # type: ignore[no-untyped-def]
     return False
 
 
-@allocation_free
+@inner_kernel
 def update(record, slot, asked, slots, into):  # type: ignore[no-untyped-def]
     """Add the record to a window that is there, if it is open."""
     _, s_start, s_end, s_time, s_flags, _, _, _ = slots
@@ -191,7 +191,7 @@ def update(record, slot, asked, slots, into):  # type: ignore[no-untyped-def]
     put(record, slot, ADD | (OLD if asked[1] else 0), row, asked, slots, into)
 
 
-@allocation_free
+@inner_kernel
 def make(record, start, difference, base, asked, slots, lists, into):  # type: ignore[no-untyped-def]
     """Make a window of the record, and of what is in ``base``, if it is open; its slot."""
     row, k, t, observed, close, _ = record
@@ -209,7 +209,7 @@ def make(record, start, difference, base, asked, slots, lists, into):  # type: i
     return slot
 
 
-@allocation_free
+@inner_kernel
 def copy_right(record, difference, source, has_right, slots, into):  # type: ignore[no-untyped-def]
     """Keep what is in ``source``, before the record is added to it, for the record's right window, if it needs one."""
     _, k, t, _, _, _ = record
@@ -220,7 +220,7 @@ def copy_right(record, difference, source, has_right, slots, into):  # type: ign
     return slot
 
 
-@allocation_free
+@inner_kernel
 def enter_right(record, slot, asked, slots, lists, into):  # type: ignore[no-untyped-def]
     """Put the record's right window into the store and forward it."""
     if asked[0]:
@@ -228,7 +228,7 @@ def enter_right(record, slot, asked, slots, lists, into):  # type: ignore[no-unt
     store(record, slot, slots, lists, into)
 
 
-@allocation_free
+@inner_kernel
 def store(record, slot, slots, lists, into):  # type: ignore[no-untyped-def]
     """Let a new window be found, unless it is where the store shows none: then its slot is free again."""
     s_start, free, counts = slots[1], slots[6], slots[7]
@@ -243,7 +243,7 @@ def store(record, slot, slots, lists, into):  # type: ignore[no-untyped-def]
     book_unstored(record, start, slots, into)
 
 
-@allocation_free
+@inner_kernel
 def book_unstored(record, start, slots, into):  # type: ignore[no-untyped-def]
     """The store counts a put where it shows nothing as a drop, if it has forgotten that time."""
     store_time = slots[7][OBSERVED_MS]
@@ -252,7 +252,7 @@ def book_unstored(record, start, slots, into):  # type: ignore[no-untyped-def]
         refuse(into[2], into[3], record[0], UNSTORED, start, store_time, store_time - retention, False)
 
 
-@allocation_free
+@inner_kernel
 def claim(k, start, end, time, slots):  # type: ignore[no-untyped-def]
     """Take a free slot for a window, which is not in its key's list yet."""
     s_key, s_start, s_end, s_time, _, _, free, counts = slots
@@ -262,7 +262,7 @@ def claim(k, start, end, time, slots):  # type: ignore[no-untyped-def]
     return slot
 
 
-@allocation_free
+@inner_kernel
 def put(record, slot, flags, argument, asked, slots, into):  # type: ignore[no-untyped-def]
     """An entry of the program, and if it is to be forwarded its update."""
     u_row, u_key, u_start, u_time, u_has_old, u_stream_time = into[0]
@@ -276,7 +276,7 @@ def put(record, slot, flags, argument, asked, slots, into):  # type: ignore[no-u
     put_entry(flags, slot, argument, into)
 
 
-@allocation_free
+@inner_kernel
 def put_entry(flags, slot, argument, into):  # type: ignore[no-untyped-def]
     """An entry of the program."""
     p_flags, p_slot, p_argument = into[1]
@@ -286,7 +286,7 @@ def put_entry(flags, slot, argument, into):  # type: ignore[no-untyped-def]
     totals[PROGRAM] += 1
 
 
-@allocation_free
+@inner_kernel
 def refuse(refusals, totals, row, kind, start, stream_time, limit, is_record):  # type: ignore[no-untyped-def]
     """Book a refusal."""
     write_refusal(refusals, totals[REFUSALS], row, kind, start, stream_time, limit, is_record)

@@ -21,7 +21,7 @@ from jobs.kernels.stream_join_unmatched import (
     tracked_time,
 )
 from jobs.kernels.time_windows import is_expired
-from state.compiled import allocation_free
+from state.compiled import inner_kernel, kernel
 from state.stores import waiting_records as waiting
 from state.stores.timed_records import (
     BEGIN,
@@ -67,7 +67,7 @@ ONLY_TIME = 2
 """In IS_WHOLE: the row is no record and only moves stream time; every closed record that waits then leaves."""
 
 
-@allocation_free
+@kernel
 def join_streams(rows, windows, store, unmatched, pairs, refusals, totals):  # type: ignore[no-untyped-def]
     """Take ``rows`` in order, from ``totals[ROW]`` on.
 
@@ -100,7 +100,7 @@ def join_streams(rows, windows, store, unmatched, pairs, refusals, totals):  # t
     return DONE
 
 
-@allocation_free
+@inner_kernel
 def write(pairs, totals, key, time, side, own, other):  # type: ignore[no-untyped-def]
     """Write a pair of a record of ``side``; False when there is no room."""
     n = totals[WRITTEN]
@@ -112,7 +112,7 @@ def write(pairs, totals, key, time, side, own, other):  # type: ignore[no-untype
     return True
 
 
-@allocation_free
+@inner_kernel
 def refuse(refusals, totals, kind, observed, limit, is_record):  # type: ignore[no-untyped-def]
     """Write a refusal of the row at hand."""
     n = totals[REFUSED]
@@ -121,7 +121,7 @@ def refuse(refusals, totals, kind, observed, limit, is_record):  # type: ignore[
     totals[REFUSED] = n + 1
 
 
-@allocation_free
+@inner_kernel
 def pass_by(row, windows, store, pairs, refusals, totals):  # type: ignore[no-untyped-def]
     """A record whose key or value is null."""
     side, key, time, reference = row[SIDE], row[ROW_KEY], row[ROW_TIME], row[ROW_REFERENCE]
@@ -135,7 +135,7 @@ def pass_by(row, windows, store, pairs, refusals, totals):  # type: ignore[no-un
     return True
 
 
-@allocation_free
+@inner_kernel
 def advance(store, side, time):  # type: ignore[no-untyped-def]
     """The stream time of one side's store, after it has seen ``time``."""
     counts = store[2]
@@ -143,7 +143,7 @@ def advance(store, side, time):  # type: ignore[no-untyped-def]
     return counts[OBSERVED_MS + side]
 
 
-@allocation_free
+@inner_kernel
 def let_leave(row, windows, unmatched, pairs, totals):  # type: ignore[no-untyped-def]
     """Waiting records whose windows are closed leave, if this one is to look."""
     observed = totals[STREAM_TIME]
@@ -172,7 +172,7 @@ def let_leave(row, windows, unmatched, pairs, totals):  # type: ignore[no-untype
     return True
 
 
-@allocation_free
+@inner_kernel
 def meet_others(row, windows, store, unmatched, pairs, totals):  # type: ignore[no-untyped-def]
     """The record's pairs; without any and of an outer side: itself alone, now or later."""
     blocks, pool, counts, beside = store
@@ -216,7 +216,7 @@ def meet_others(row, windows, store, unmatched, pairs, totals):  # type: ignore[
     return True
 
 
-@allocation_free
+@inner_kernel
 def keep(row, windows, store, refusals, totals):  # type: ignore[no-untyped-def]
     """Store the record, unless it is expired."""
     side, time = row[SIDE], row[ROW_TIME]

@@ -13,8 +13,8 @@ rank, in a tree of marks a side, and nothing is sorted or moved while records co
 
 import numpy as np
 
-from state.compiled import allocation_free
-from state.keys import compare_serialized
+from state.compiled import inner_kernel, kernel
+from state.key_table import compare_serialized
 from state.stores.waiting_records import KEY, RANK, REFERENCE, SEQUENCE, SIDE, TIME
 
 NONE = -1
@@ -22,7 +22,7 @@ LEFT, RIGHT = 0, 1
 LONG_MAX = 2**63 - 1
 
 
-@allocation_free
+@inner_kernel
 def is_open(time, wait, observed):  # type: ignore[no-untyped-def]
     """``time + wait >= observed`` of Java's long, which wraps: Kafka counts on it when nothing is tracked."""
     if wait > 0 and time > LONG_MAX - wait:
@@ -40,7 +40,7 @@ def ranked(time: np.ndarray, side: np.ndarray, key: np.ndarray, keys: tuple[np.n
     return order
 
 
-@allocation_free
+@kernel
 def sort_ties(order, spare, rows, keys):  # type: ignore[no-untyped-def]
     """Merge sort, bottom up, of every run of ``order`` whose times are equal."""
     time = rows[0]
@@ -57,7 +57,7 @@ def sort_ties(order, spare, rows, keys):  # type: ignore[no-untyped-def]
         begin = end
 
 
-@allocation_free
+@inner_kernel
 def _merge(order, spare, left, middle, right, rows, keys):  # type: ignore[no-untyped-def]
     a, b = left, middle
     for place in range(left, right):
@@ -71,7 +71,7 @@ def _merge(order, spare, left, middle, right, rows, keys):  # type: ignore[no-un
         order[place] = spare[place]
 
 
-@allocation_free
+@inner_kernel
 def _is_before(a, b, rows, keys):  # type: ignore[no-untyped-def]
     _, side, key = rows
     if side[a] != side[b]:
@@ -87,7 +87,7 @@ def leaves(ranks: int) -> int:
     return 1 << max(ranks - 1, 0).bit_length()
 
 
-@allocation_free
+@inner_kernel
 def mark(trees, side, rank):  # type: ignore[no-untyped-def]
     """``trees``: bool, one row a side."""
     node = trees.shape[1] // 2 + rank
@@ -96,14 +96,14 @@ def mark(trees, side, rank):  # type: ignore[no-untyped-def]
         node >>= 1
 
 
-@allocation_free
+@kernel
 def mark_all(trees, rows, slots):  # type: ignore[no-untyped-def]
     """Mark the ranks of ``slots``."""
     for i in range(slots.shape[0]):
         mark(trees, rows[slots[i], SIDE], rows[slots[i], RANK])
 
 
-@allocation_free
+@inner_kernel
 def unmark(trees, side, rank):  # type: ignore[no-untyped-def]
     """Take a mark that is there away."""
     node = trees.shape[1] // 2 + rank
@@ -114,7 +114,7 @@ def unmark(trees, side, rank):  # type: ignore[no-untyped-def]
         node >>= 1
 
 
-@allocation_free
+@inner_kernel
 def next_marked(trees, side, rank):  # type: ignore[no-untyped-def]
     """The first marked rank from ``rank`` on, or NONE."""
     size = trees.shape[1] // 2
@@ -134,7 +134,7 @@ def next_marked(trees, side, rank):  # type: ignore[no-untyped-def]
     return node - size
 
 
-@allocation_free
+@inner_kernel
 def last_marked(trees, side):  # type: ignore[no-untyped-def]
     """The last marked rank, or NONE."""
     size, node = trees.shape[1] // 2, 1
@@ -156,7 +156,7 @@ def leaving_order(unmatched: tuple[np.ndarray, ...]) -> np.ndarray:
 # --- who waits -----------------------------------------------------------------------------------------------
 
 
-@allocation_free
+@inner_kernel
 def begin_waiting(unmatched, key, sequence, side, time, reference, rank):  # type: ignore[no-untyped-def]
     """The slot of a record that waits from now on.
 
@@ -172,7 +172,7 @@ def begin_waiting(unmatched, key, sequence, side, time, reference, rank):  # typ
     return slot
 
 
-@allocation_free
+@inner_kernel
 def end_waiting(unmatched, slot):  # type: ignore[no-untyped-def]
     """The record of ``slot`` has found a match, or leaves without one."""
     trees, _, _, rows, free, free_top = unmatched
@@ -182,7 +182,7 @@ def end_waiting(unmatched, slot):  # type: ignore[no-untyped-def]
     free_top[0] += 1
 
 
-@allocation_free
+@inner_kernel
 def first_closed(unmatched, left_wait, right_wait, observed):  # type: ignore[no-untyped-def]
     """Rank of the first waiting record whose window is closed at stream time ``observed``, or NONE. The waits are from
     a record's time to the close of its window.
@@ -196,7 +196,7 @@ def first_closed(unmatched, left_wait, right_wait, observed):  # type: ignore[no
     return left if right == NONE or (left != NONE and left < right) else right
 
 
-@allocation_free
+@inner_kernel
 def tracked_time(unmatched, left):  # type: ignore[no-untyped-def]
     """Time of the last record that Kafka reads when all closed ones leave; ``left``: rank of the last that did, or
     NONE. LONG_MAX when nothing was there.

@@ -14,12 +14,11 @@ take a slot of the buffer.
 """
 
 import numpy as np
-from numba import njit
 
 from jobs.kernels.earlier_changes import NONE_HERE
-from jobs.kernels.suppress_order import room_to_sort, sort_leaving
+from jobs.kernels.suppress_order import in_order
 from jobs.kernels.time_windows import vacate
-from state.compiled import allocation_free
+from state.compiled import array_kernel, inner_array_kernel, inner_kernel, kernel
 from state.key_table import hash_bytes
 from state.stores.slot_index import delete, find, insert, rebuild
 from state.stores.slots import CHANGED, FREE_TOP, LIVE, LIVE_COUNT
@@ -38,7 +37,7 @@ how often the buffer was measured (after each put and after each round of evicti
 """
 
 
-@njit(cache=True)
+@array_kernel
 def suppress_strictly(  # type: ignore[no-untyped-def]
     rows, earlier, observed, sizes, keys, wait, is_session, keeps, limits, slots, entries, totals
 ):
@@ -68,19 +67,19 @@ def suppress_strictly(  # type: ignore[no-untyped-def]
     n_held = put_changes(
         rows, earlier, sizes, wait, slots, entries, observed, limit, held, weighed, number_of, puts, bytes_put
     )
-    count_leaving(n_held, held, weighed, goes, bytes_gone)
+    most_at_once = count_leaving(n_held, held, weighed, goes, bytes_gone)
     measure(puts, goes, bytes_put, bytes_gone, n_before, totals[BYTES], limits, totals)
     last_row = n if totals[FULL_ROW] < 0 else totals[FULL_ROW]
     order = by_row(n_held, held, last_row, goes, rows[5], keeps[0], entries[1])
     left = written_out(order, held, observed, rows, keeps[0], slots, entries)
-    in_order(left, goes.max() if n else 0, keys, is_session)
+    left = in_order(left, most_at_once, keys, is_session)
     totals[EMITTED] = order.shape[0]
     stays = staying(n_before, n_held, n, held, weighed)
     settle(n_before, n, held, weighed, rows, keeps[0], slots, entries)
     return left, stays
 
 
-@allocation_free
+@inner_kernel
 def schedule(observed, limit, wait, slots, entries, held, weighed):  # type: ignore[no-untyped-def]
     """Number the entries of before, and say at which row each leaves. ``held``: (slot, first change, latest change, row
     after which it leaves) by number.
@@ -101,7 +100,7 @@ def schedule(observed, limit, wait, slots, entries, held, weighed):  # type: ign
             number += 1
 
 
-@allocation_free
+@inner_kernel
 def put_changes(  # type: ignore[no-untyped-def]
     rows, earlier, sizes, wait, slots, entries, observed, limit, held, weighed, number_of, puts, bytes_put
 ):
@@ -137,7 +136,7 @@ def put_changes(  # type: ignore[no-untyped-def]
     return n_held
 
 
-@allocation_free
+@inner_kernel
 def enter(key, start, end, slots):  # type: ignore[no-untyped-def]
     """A slot for a new entry."""
     s_key, s_start, s_end, _, s_flags, table, free, counts = slots
@@ -149,18 +148,20 @@ def enter(key, start, end, slots):  # type: ignore[no-untyped-def]
     return slot
 
 
-@allocation_free
+@inner_kernel
 def count_leaving(n_held, held, weighed, goes, bytes_gone):  # type: ignore[no-untyped-def]
-    """How many entries, and bytes, leave at each row."""
-    h_leaves, n = held[3], goes.shape[0]
+    """Count the entries, and bytes, that leave at each row; the most that leave at one."""
+    h_leaves, n, most = held[3], goes.shape[0], 0
     for number in range(n_held):
         if h_leaves[number] < n:
             goes[h_leaves[number]] += 1
+            most = max(most, goes[h_leaves[number]])
             if weighed.shape[0]:
                 bytes_gone[h_leaves[number]] += weighed[number, 0]
+    return most
 
 
-@allocation_free
+@inner_kernel
 def entry_bytes(sizes, row, prior, prior_hash):  # type: ignore[no-untyped-def]
     """What Kafka counts for an entry: an old value that equals the prior one is kept once."""
     fixed, new_bytes, old_bytes, old_hash = sizes[0][row], sizes[1][row], sizes[2][row], sizes[3][row]
@@ -168,7 +169,7 @@ def entry_bytes(sizes, row, prior, prior_hash):  # type: ignore[no-untyped-def]
     return fixed + max(prior, 0) + (0 if same or old_bytes < 0 else old_bytes) + new_bytes
 
 
-@allocation_free
+@inner_kernel
 def first_reaching(observed, begin, time):  # type: ignore[no-untyped-def]
     """First row from ``begin`` on at which stream time is at least ``time``, by bisection."""
     end = observed.shape[0]
@@ -181,7 +182,7 @@ def first_reaching(observed, begin, time):  # type: ignore[no-untyped-def]
     return begin
 
 
-@allocation_free
+@inner_kernel
 def near_reaching(observed, begin, guess, time):  # type: ignore[no-untyped-def]
     """As first_reaching; starts at ``guess``, since neighbours leave near one another."""
     guess = max(begin, min(guess, observed.shape[0] - 1))
@@ -195,7 +196,7 @@ def near_reaching(observed, begin, guess, time):  # type: ignore[no-untyped-def]
     return first_reaching(observed, begin, time)
 
 
-@allocation_free
+@inner_kernel
 def measure(puts, goes, bytes_put, bytes_gone, count, size, limits, totals):  # type: ignore[no-untyped-def]
     """Measure the buffer after every put and every round of evictions; find where it is over a limit after them."""
     totals[FULL_ROW] = -1
@@ -216,7 +217,7 @@ def measure(puts, goes, bytes_put, bytes_gone, count, size, limits, totals):  # 
     totals[BYTES] = size
 
 
-@allocation_free
+@inner_kernel
 def note(count, size, totals):  # type: ignore[no-untyped-def]
     """One measurement of the buffer."""
     totals[COUNT_MAX], totals[BYTES_MAX] = max(totals[COUNT_MAX], count), max(totals[BYTES_MAX], size)
@@ -225,7 +226,7 @@ def note(count, size, totals):  # type: ignore[no-untyped-def]
     totals[BYTES_SUM] += size
 
 
-@allocation_free
+@inner_kernel
 def reference_of(number, held, valid, with_tombstones, e_reference):  # type: ignore[no-untyped-def]
     """What entry ``number`` refers to now; NO_VALUE: a tombstone that is not forwarded."""
     latest = held[2][number]
@@ -234,13 +235,13 @@ def reference_of(number, held, valid, with_tombstones, e_reference):  # type: ig
     return reference_to(latest, valid, with_tombstones)
 
 
-@allocation_free
+@inner_kernel
 def reference_to(row, valid, with_tombstones):  # type: ignore[no-untyped-def]
     """Reference of a change of this call; NO_VALUE: a tombstone that is not forwarded."""
     return -(np.int64(row) + 2) if valid[row] or with_tombstones else np.int64(NO_VALUE)
 
 
-@njit(cache=True)
+@inner_array_kernel
 def by_row(n_held, held, last_row, goes, valid, with_tombstones, e_reference):  # type: ignore[no-untyped-def]
     """Numbers of the entries that leave, by the row, up to ``last_row``, at which they do; none that do in silence."""
     h_leaves, n = held[3], goes.shape[0]
@@ -260,7 +261,7 @@ def by_row(n_held, held, last_row, goes, valid, with_tombstones, e_reference):  
     return order
 
 
-@njit(cache=True)
+@inner_array_kernel
 def written_out(order, held, observed, rows, with_tombstones, slots, entries):  # type: ignore[no-untyped-def]
     """What ``suppress_strictly`` returns of the entries ``order``."""
     n = order.shape[0]
@@ -279,7 +280,7 @@ def written_out(order, held, observed, rows, with_tombstones, slots, entries):  
     return left
 
 
-@allocation_free
+@inner_kernel
 def write_out(order, held, observed, rows, with_tombstones, slots, entries, left):  # type: ignore[no-untyped-def]
     """Fill ``left``."""
     key, start, end, due, time, valid = rows
@@ -298,32 +299,27 @@ def write_out(order, held, observed, rows, with_tombstones, slots, entries, left
         l_time[place] = s_time[slot] if latest < 0 else time[latest]
 
 
-@njit(cache=True)
-def in_order(left, most, keys, is_session):  # type: ignore[no-untyped-def]
-    """Put what leaves at the same row, at most so many, in order: by buffer time, then serialized key."""
-    if most < 2:
-        return
-    l_row, l_slot, l_key, l_start, l_end, l_due, l_time, l_reference, _ = left
-    n = l_row.shape[0]
-    order, spare, first = np.arange(n).astype(np.int32), room_to_sort(most), 0
-    for place in range(1, n + 1):
-        if place == n or l_row[place] != l_row[first]:
-            if place - first > 1:
-                sort_leaving(order[first:place], spare, keys, is_session, l_key, l_start, l_end, l_due)
-            first = place
-    l_slot[:], l_key[:], l_start[:], l_end[:] = l_slot[order], l_key[order], l_start[order], l_end[order]
-    l_due[:], l_time[:], l_reference[:] = l_due[order], l_time[order], l_reference[order]
-
-
-@njit(cache=True)
+@inner_array_kernel
 def staying(n_before, n_held, n, held, weighed):  # type: ignore[no-untyped-def]
     """Of the entries that came in this call and stay: first and latest row, and what is weighed of each."""
     _, h_first, h_latest, h_leaves = held
-    numbers = n_before + np.flatnonzero(h_leaves[n_before:n_held] >= n)
-    return h_first[numbers], h_latest[numbers], weighed[numbers] if weighed.shape[0] else weighed[:0]
+    n_staying = 0
+    for number in range(n_before, n_held):
+        n_staying += h_leaves[number] >= n
+    first, latest = np.empty(n_staying, np.int32), np.empty(n_staying, np.int32)
+    kept = np.empty((n_staying if weighed.shape[0] else 0, 3), np.int64)
+    place = 0
+    for number in range(n_before, n_held):
+        if h_leaves[number] >= n:
+            first[place], latest[place] = h_first[number], h_latest[number]
+            if weighed.shape[0]:
+                for column in range(3):
+                    kept[place, column] = weighed[number, column]
+            place += 1
+    return first, latest, kept
 
 
-@allocation_free
+@inner_kernel
 def settle(n_before, n, held, weighed, rows, with_tombstones, slots, entries):  # type: ignore[no-untyped-def]
     """Bring the slots of the entries of before up to date: those that leave are freed, stored ones leave graves."""
     s_key, s_start, s_end, s_time, s_flags, table, free, counts = slots
@@ -350,7 +346,7 @@ def settle(n_before, n, held, weighed, rows, with_tombstones, slots, entries):  
         rebuild(table, s_key, s_start, s_end, s_flags)
 
 
-@allocation_free
+@kernel
 def stay(stays, rows, keeps, slots, entries):  # type: ignore[no-untyped-def]
     """Enter what ``suppress_strictly`` said would stay; there must be room."""
     first, latest, weighed = stays
@@ -369,7 +365,7 @@ def stay(stays, rows, keeps, slots, entries):  # type: ignore[no-untyped-def]
             e_prior_bytes[slot], e_prior_hash[slot] = weighed[place, 1], weighed[place, 2]
 
 
-@njit(cache=True)
+@array_kernel
 def hashes(data, offsets):  # type: ignore[no-untyped-def]
     """A 64-bit hash of each value's bytes, ours alone and never stored."""
     found = np.empty(offsets.shape[0] - 1, np.int64)

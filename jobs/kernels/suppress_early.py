@@ -23,14 +23,14 @@ from jobs.kernels.suppress import (
 )
 from jobs.kernels.suppress_order import is_before
 from jobs.kernels.time_windows import remove
-from state.compiled import allocation_free
+from state.compiled import inner_kernel, kernel
 from state.stores.slot_index import find
 from state.stores.slots import CHANGED, LIVE_COUNT
 
 NO_VALUE = -1
 
 
-@allocation_free
+@kernel
 def suppress_eagerly(  # type: ignore[no-untyped-def]
     rows, sizes, keys, wait, is_session, with_prior, limits, slots, entries, queue, emitted, totals
 ):
@@ -83,7 +83,7 @@ def suppress_eagerly(  # type: ignore[no-untyped-def]
     totals[BYTES], totals[EMITTED] = size, n
 
 
-@allocation_free
+@inner_kernel
 def write_out(n, row, slot, stream_time, slots, entries, emitted):  # type: ignore[no-untyped-def]
     """Element ``n`` of ``emitted``: the entry in ``slot``, which ``row`` evicted."""
     s_key, s_start, s_end, s_time, _, _, _, _ = slots
@@ -93,7 +93,7 @@ def write_out(n, row, slot, stream_time, slots, entries, emitted):  # type: igno
     o_time[n], o_reference[n], o_stream_time[n] = s_time[slot], entries[1][slot], stream_time
 
 
-@allocation_free
+@inner_kernel
 def push(queue, size, slot, keys, is_session, s_key, s_start, s_end, e_due):  # type: ignore[no-untyped-def]
     """Enter ``slot`` into the heap of ``size`` slots."""
     dues, slots = queue
@@ -109,7 +109,7 @@ def push(queue, size, slot, keys, is_session, s_key, s_start, s_end, e_due):  # 
     dues[at], slots[at] = due, slot
 
 
-@allocation_free
+@inner_kernel
 def pop(queue, size, keys, is_session, s_key, s_start, s_end, e_due):  # type: ignore[no-untyped-def]
     """Take the top off the heap of ``size`` slots. Times stand in the heap, so that keys are met for equal ones
     only.
@@ -134,7 +134,7 @@ def pop(queue, size, keys, is_session, s_key, s_start, s_end, e_due):  # type: i
     dues[at], slots[at] = due, last
 
 
-@allocation_free
+@kernel
 def refill(queue, slots_alive, keys, is_session, s_key, s_start, s_end, e_due):  # type: ignore[no-untyped-def]
     """Build the heap anew from the live slots, after a load."""
     for size in range(slots_alive.shape[0]):

@@ -6,17 +6,43 @@ keys begin with. Those that are still equal then, and small groups, are compared
 """
 
 import numpy as np
-from numba import njit
 
-from state.compiled import allocation_free
-from state.keys import compare_serialized, compare_serialized_sessions
+from state.compiled import array_kernel, inner_array_kernel, inner_kernel, kernel
+from state.key_table import compare_serialized, compare_serialized_sessions
 
 _FEW = 48
 _DIGIT_BITS = 11
 _DIGITS = 1 << _DIGIT_BITS
 
 
-@njit(cache=True)
+@inner_array_kernel
+def in_order(left, most, keys, is_session):  # type: ignore[no-untyped-def]
+    """``left`` with what leaves at the same row, at most so many, in order: by buffer time, then serialized key."""
+    if most < 2:
+        return left
+    row, slot, key, start, end, due, time, reference, stream_time = left
+    order, spare, first = np.empty(row.shape[0], np.int32), room_to_sort(most), 0
+    for place in range(order.shape[0]):
+        order[place] = place
+    for place in range(1, order.shape[0] + 1):
+        if place == order.shape[0] or row[place] != row[first]:
+            if place - first > 1:
+                sort_leaving(order[first:place], spare, keys, is_session, key, start, end, due)
+            first = place
+    slot, key, start, end = taken(slot, order), taken(key, order), taken(start, order), taken(end, order)
+    return row, slot, key, start, end, taken(due, order), taken(time, order), taken(reference, order), stream_time
+
+
+@inner_array_kernel
+def taken(column, order):  # type: ignore[no-untyped-def]
+    """Elements of ``column`` in ``order``."""
+    found = np.empty(order.shape[0], column.dtype)
+    for place in range(order.shape[0]):
+        found[place] = column[order[place]]
+    return found
+
+
+@array_kernel
 def room_to_sort(entries):  # type: ignore[no-untyped-def]
     """What ``sort_leaving`` works in, for groups of at most so many."""
     slots = np.empty(entries, np.int32), np.empty(entries, np.int32)
@@ -24,7 +50,7 @@ def room_to_sort(entries):  # type: ignore[no-untyped-def]
     return slots, dues, (np.empty(entries, np.uint64), np.empty(entries, np.uint64)), np.empty(_DIGITS, np.int64)
 
 
-@allocation_free
+@kernel
 def sort_leaving(group, spare, keys, is_session, s_key, s_start, s_end, e_due):  # type: ignore[no-untyped-def]
     """Put the slots ``group`` in order, in place. ``spare``: of ``room_to_sort``."""
     slots, dues, words, counts = spare
@@ -54,7 +80,7 @@ def sort_leaving(group, spare, keys, is_session, s_key, s_start, s_end, e_due): 
         group[place] = slots[at][place]
 
 
-@allocation_free
+@inner_kernel
 def sort_by_digits(n, numbers, words, dues, slots, counts, at):  # type: ignore[no-untyped-def]
     """Put (slot, due, word) in order of ``numbers`` (never negative), which is one of them; equal ones stay as they
     were. Each is there twice; ``at`` says which is full, and the answer says it after.
@@ -83,7 +109,7 @@ def sort_by_digits(n, numbers, words, dues, slots, counts, at):  # type: ignore[
     return at
 
 
-@allocation_free
+@inner_kernel
 def common_bytes(group, keys, s_key):  # type: ignore[no-untyped-def]
     """With how many equal bytes the keys of all slots ``group`` begin."""
     data, offsets = keys
@@ -99,7 +125,7 @@ def common_bytes(group, keys, s_key):  # type: ignore[no-untyped-def]
     return common
 
 
-@allocation_free
+@inner_kernel
 def next_bytes(keys, code, suffix, begin):  # type: ignore[no-untyped-def]
     """Eight bytes of ``key || be64(suffix)`` from byte ``begin`` on, which is in the key or its end, as a number."""
     data, offsets = keys
@@ -111,7 +137,7 @@ def next_bytes(keys, code, suffix, begin):  # type: ignore[no-untyped-def]
     return word
 
 
-@allocation_free
+@inner_kernel
 def merge_sort(begin, end, at, slots, dues, words, keys, is_session, s_key, s_start, s_end, e_due):  # type: ignore[no-untyped-def]
     """Bottom up, of the places ``begin`` to ``end``; the half that is not full is where the merged go."""
     to, width = 1 - at, 1
@@ -138,7 +164,7 @@ def merge_sort(begin, end, at, slots, dues, words, keys, is_session, s_key, s_st
         width *= 2
 
 
-@allocation_free
+@inner_kernel
 def is_before(a, b, keys, is_session, s_key, s_start, s_end, e_due):  # type: ignore[no-untyped-def]
     """Does slot ``a`` leave before ``b``: by buffer time, then serialized (windowed) key. Keys without a window have
     start and end 0.

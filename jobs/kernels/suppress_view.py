@@ -5,7 +5,7 @@ An entry is there from its first change on, and until all below have got what it
 leave in silence: those whose window's end is ``<= stream time - wait`` are gone when the next change comes.
 """
 
-from state.compiled import allocation_free
+from state.compiled import inner_kernel, kernel
 from state.stores.key_values import FIRST_ROW
 from state.stores.value_heap import NO_REFERENCE
 
@@ -17,7 +17,7 @@ NO_WAIT = 2**62
 """Of a table whose entries never leave in silence."""
 
 
-@allocation_free
+@kernel
 def watch_buffer(meeting, changes, leaving, asked, clock, ends, s_flags, reference, newest, found, is_held):  # type: ignore[no-untyped-def]
     """Walk ``changes`` (slot, time, old valid), emissions ``leaving`` (slots) and rows ``asked`` (slots, -1: nothing)
     in the order of ``meeting``; the largest time of a change so far.
@@ -47,7 +47,7 @@ def watch_buffer(meeting, changes, leaving, asked, clock, ends, s_flags, referen
     return observed
 
 
-@allocation_free
+@inner_kernel
 def is_waiting(slot, last, limit, ends, s_flags, newest):  # type: ignore[no-untyped-def]
     """Is the slot's entry there, after change ``last``, when those that ended by ``limit`` had left before it?"""
     if newest[slot] == LEFT or (newest[slot] == 0 and not s_flags[slot] & HELD):
@@ -55,13 +55,13 @@ def is_waiting(slot, last, limit, ends, s_flags, newest):  # type: ignore[no-unt
     return ends[slot] > limit or (last >= 0 and newest[slot] == last + 1)
 
 
-@allocation_free
+@inner_kernel
 def prior_of(begun, old_valid):  # type: ignore[no-untyped-def]
     """Reference of what change ``begun`` replaced."""
     return FIRST_ROW - begun if old_valid[begun] else NO_REFERENCE
 
 
-@allocation_free
+@kernel
 def clear(c_at, leaving, newest):  # type: ignore[no-untyped-def]
     """Forget what ``watch_buffer`` noted."""
     for row in range(c_at.shape[0]):
@@ -70,7 +70,7 @@ def clear(c_at, leaving, newest):  # type: ignore[no-untyped-def]
         newest[leaving[row]] = 0
 
 
-@allocation_free
+@kernel
 def commit(c_at, leaving, old_valid, limit, ends, s_flags, reference, newest):  # type: ignore[no-untyped-def]
     """Keep what ``watch_buffer`` noted, as of the end of the chunk, when all that ended by ``limit`` have left."""
     for slot in range(ends.shape[0]):

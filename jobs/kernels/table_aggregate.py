@@ -10,7 +10,7 @@ is older than its group's last deletion as history only; in both cases the group
 
 import numpy as np
 
-from state.compiled import allocation_free
+from state.compiled import kernel
 from state.stores.slots import CHANGED
 from state.stores.value_heap import NO_REFERENCE
 
@@ -20,7 +20,7 @@ PLAIN = -1
 """History retention of a store that is not versioned."""
 
 
-@allocation_free
+@kernel
 def aggregate_changes(at, changes, retention, clock, groups, amount, result):  # type: ignore[no-untyped-def]
     """Take ``changes`` (time, new, valid, old, old valid) of the slots ``at`` in order; ``amount``: by slot.
 
@@ -44,7 +44,7 @@ def aggregate_changes(at, changes, retention, clock, groups, amount, result):  #
             amount[slot] = total
 
 
-@allocation_free
+@kernel
 def settle_group(slot, time, is_value, retention, clock, groups):  # type: ignore[no-untyped-def]
     """Put a group's result; whether its aggregate is now that. ``clock``: the store's stream time.
 

@@ -4,7 +4,7 @@ Rule: a put replaces, whatever its time; a reader sees the puts before it and no
 would have forgotten by then are not seen: those whose start (a session's end) is ``<= newest one put - retention``.
 """
 
-from state.compiled import allocation_free
+from state.compiled import kernel
 from state.stores.key_values import FIRST_ROW
 from state.stores.slots import CHANGED
 from state.stores.value_heap import NO_REFERENCE
@@ -12,7 +12,7 @@ from state.stores.value_heap import NO_REFERENCE
 NO_TIME = -1
 
 
-@allocation_free
+@kernel
 def put_rows(at, time, valid, s_time, s_flags, reference, before):  # type: ignore[no-untyped-def]
     """Put row after row; ``before``: reference of what each of them replaced, NO_REFERENCE for nothing."""
     for row in range(at.shape[0]):
@@ -23,7 +23,7 @@ def put_rows(at, time, valid, s_time, s_flags, reference, before):  # type: igno
         s_flags[slot] |= CHANGED
 
 
-@allocation_free
+@kernel
 def look(meeting, puts, asked, bound, clock, s_time, reference, newest, found, found_time):  # type: ignore[no-untyped-def]
     """Answer rows ``asked`` (slots, -1: nothing), which meet ``puts`` (slots, time, valid) as ``meeting`` says.
 

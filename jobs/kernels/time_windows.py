@@ -11,7 +11,7 @@ stored. That happens only where another stream with a stream time of its own sha
 import numpy as np
 
 from jobs.kernels.program import ADD, EMIT, OLD, START
-from state.compiled import allocation_free
+from state.compiled import inner_kernel, kernel
 from state.stores.slot_index import delete, find, insert
 from state.stores.slots import CHANGED, FREE_TOP, LIVE, LIVE_COUNT, OBSERVED_MS, STORED
 
@@ -21,7 +21,7 @@ NULL, CLOSED, UNSTORED = 0, 1, 2
 """Kinds of refusal: a null key or value, a window that is closed, a put that the store refuses."""
 
 
-@allocation_free
+@kernel
 def aggregate_time_windows(rows, windows, kept, asked, slots, updates, program, refusals, totals):  # type: ignore[no-untyped-def]
     """Decide rows ``begin`` up to ``end_row`` of ``(key, time)`` in order.
 
@@ -87,7 +87,7 @@ def aggregate_time_windows(rows, windows, kept, asked, slots, updates, program, 
     totals[UPDATES], totals[PROGRAM], totals[REFUSALS], totals[STREAM_TIME] = n_updates, n_program, n_refusals, observed
 
 
-@allocation_free
+@inner_kernel
 def refuse(refusals, n, row, kind, start, stream_time, limit, is_record):  # type: ignore[no-untyped-def]
     """Refusal ``n``; a null's has no start and no limit."""
     r_row, r_kind, r_start, r_stream_time, r_limit, r_is_record = refusals
@@ -95,7 +95,7 @@ def refuse(refusals, n, row, kind, start, stream_time, limit, is_record):  # typ
     r_is_record[n] = is_record
 
 
-@allocation_free
+@inner_kernel
 def is_expired(position, limit, segment):  # type: ignore[no-untyped-def]
     """Does the store count a put at ``position`` (start, or end of a session) as expired? In memory to the millisecond,
     persistent by whole segments.
@@ -106,7 +106,7 @@ def is_expired(position, limit, segment):  # type: ignore[no-untyped-def]
     return limit > 0 and position // segment < limit // segment
 
 
-@allocation_free
+@kernel
 def remove(slots, slot):  # type: ignore[no-untyped-def]
     """Take a window whose aggregate became null out of the store."""
     s_key, s_start, s_end, _, s_flags, table, free, counts = slots
@@ -114,7 +114,7 @@ def remove(slots, slot):  # type: ignore[no-untyped-def]
     vacate(s_flags, free, counts, slot)
 
 
-@allocation_free
+@inner_kernel
 def vacate(s_flags, free, counts, slot):  # type: ignore[no-untyped-def]
     """Free a live slot that nothing finds any more; a stored one stays behind as a grave."""
     counts[LIVE_COUNT] -= 1

@@ -11,7 +11,7 @@ a version joins it; both are kept here.
 
 import numpy as np
 
-from state.compiled import allocation_free
+from state.compiled import inner_kernel, kernel
 from state.stores.lanes import enter, last_above, leave
 from state.stores.slots import CHANGED, FREE_TOP, LIVE, LIVE_COUNT, OBSERVED_MS, STORED
 from state.stores.versions import LATEST, NO_SLOT, TOMBSTONE
@@ -25,7 +25,7 @@ HEAD, OLDER, END, REFERENCE = 0, 1, 2, 3
 """What a journal's entry is about."""
 
 
-@allocation_free
+@kernel
 def put_all(rows, skips_nothing, retention, versions, journal, answers, old):  # type: ignore[no-untyped-def]
     """Put ``(key, time, reference)`` in order. ``answers``: of each put; ``old``: reference of the latest before it."""
     key, time, reference = rows
@@ -38,7 +38,7 @@ def put_all(rows, skips_nothing, retention, versions, journal, answers, old):  #
             answers[row] = put(key[row], time[row], reference[row], retention, versions, journal)
 
 
-@allocation_free
+@kernel
 def put_and_find(meeting, puts, asked, retention, versions, journal, found):  # type: ignore[no-untyped-def]
     """Run puts ``(key, time, reference)`` and lookups ``(key, as of)`` in the order of ``meeting``: (which, row), 0 for
     a put. ``found``: (reference, time) of each lookup; TOMBSTONE and -1 when there is nothing.
@@ -54,7 +54,7 @@ def put_and_find(meeting, puts, asked, retention, versions, journal, found):  # 
             found[1][r] = -1 if slot < 0 else versions[1][slot]
 
 
-@allocation_free
+@kernel
 def find(key, as_of, retention, versions):  # type: ignore[no-untyped-def]
     """Slot of the version of ``key`` as of a time (LATEST: of its latest), or -1 when there is none or a tombstone."""
     _, start, end, reference, _, _, _, counts, heads, _ = versions
@@ -68,21 +68,21 @@ def find(key, as_of, retention, versions):  # type: ignore[no-untyped-def]
     return slot if slot >= 0 and as_of < end[slot] and reference[slot] != TOMBSTONE else NO_SLOT
 
 
-@allocation_free
+@inner_kernel
 def last_after(key, time, versions):  # type: ignore[no-untyped-def]
     """Slot of the oldest version of ``key`` that begins after ``time``, or NO_SLOT."""
     _, start, _, _, older, _, _, _, heads, lanes = versions
     return last_above(heads, older, lanes, key, start, time)
 
 
-@allocation_free
+@inner_kernel
 def first_from(key, time, versions):  # type: ignore[no-untyped-def]
     """Slot of the newest version of ``key`` that begins at ``time`` or before, or NO_SLOT."""
     newer = last_after(key, time, versions)
     return versions[8][key] if newer < 0 else versions[4][newer]
 
 
-@allocation_free
+@kernel
 def put(key, time, reference, retention, versions, journal):  # type: ignore[no-untyped-def]
     """Put one version; IS_LATEST, NOT_PUT, or the end of the version."""
     _, start, end, references, older, _, _, counts, heads, _ = versions
@@ -107,7 +107,7 @@ def put(key, time, reference, retention, versions, journal):  # type: ignore[no-
     return IS_LATEST
 
 
-@allocation_free
+@inner_kernel
 def put_before(key, time, reference, latest, versions, journal):  # type: ignore[no-untyped-def]
     """Put what is older than slot ``latest``, or anything when there is none (NO_SLOT)."""
     _, start, end, _, older, _, _, _, heads, _ = versions
@@ -128,7 +128,7 @@ def put_before(key, time, reference, latest, versions, journal):  # type: ignore
     return IS_LATEST
 
 
-@allocation_free
+@inner_kernel
 def put_into_history(key, time, reference, latest, past, versions, journal):  # type: ignore[no-untyped-def]
     """Put what is older than the end of the history, whose newest version is slot ``past``."""
     _, start, end, references, older, _, _, _, heads, _ = versions
@@ -153,7 +153,7 @@ def put_into_history(key, time, reference, latest, past, versions, journal):  # 
     return end[fresh]
 
 
-@allocation_free
+@inner_kernel
 def join(past, time, versions, journal):  # type: ignore[no-untyped-def]
     """Let the history whose newest version is ``past`` reach up to ``time``; its newest version now."""
     key, start, end, _, _, _, _, _, _, _ = versions
@@ -166,7 +166,7 @@ def join(past, time, versions, journal):  # type: ignore[no-untyped-def]
     return add(key[past], first, time, TOMBSTONE, before, versions) if first < time else before
 
 
-@allocation_free
+@inner_kernel
 def add(key, start, end, reference, older, versions):  # type: ignore[no-untyped-def]
     """Slot of a new version."""
     v_key, v_start, v_end, v_reference, v_older, flags, free, counts, _, lanes = versions
@@ -179,7 +179,7 @@ def add(key, start, end, reference, older, versions):  # type: ignore[no-untyped
     return slot
 
 
-@allocation_free
+@inner_kernel
 def remove(slot, versions, journal):  # type: ignore[no-untyped-def]
     """Take a version that nothing leads to any more out of the store; with a journal it stays until it expires."""
     key, start, end, reference, _, flags, free, counts, _, lanes = versions
@@ -197,14 +197,14 @@ def remove(slot, versions, journal):  # type: ignore[no-untyped-def]
         counts[FREE_TOP] += 1
 
 
-@allocation_free
+@inner_kernel
 def change(column, slot, number, what, versions, journal):  # type: ignore[no-untyped-def]
     """As write, of what the durable row shows too."""
     versions[5][slot] |= CHANGED
     write(column, slot, number, what, journal)
 
 
-@allocation_free
+@inner_kernel
 def write(column, at, number, what, journal):  # type: ignore[no-untyped-def]
     """Set ``column[at]``, and note what stood there when there is a journal."""
     entries, length = journal
@@ -214,7 +214,7 @@ def write(column, at, number, what, journal):  # type: ignore[no-untyped-def]
     column[at] = number
 
 
-@allocation_free
+@kernel
 def take_back(versions, journal):  # type: ignore[no-untyped-def]
     """Undo everything that the journal has noted, the last first; lanes are to be cleared."""
     _, _, end, reference, older, _, _, _, heads, _ = versions

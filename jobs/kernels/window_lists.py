@@ -5,11 +5,10 @@ list; a long list has lanes (state/stores/lanes.py). Windows of one length have 
 ``lists``: (head, following, lanes).
 """
 
-import numpy as np
 from numba import njit
 
 from jobs.kernels.time_windows import vacate
-from state.compiled import allocation_free
+from state.compiled import inner_kernel, kernel
 from state.stores.lanes import enter, last_above, leave
 from state.stores.slots import CHANGED, LIVE, LIVE_COUNT
 
@@ -24,7 +23,7 @@ def first_from(lists, key, order, number):  # type: ignore[no-untyped-def]
     return head[key] if before == NO_SLOT else following[before]
 
 
-@allocation_free
+@inner_kernel
 def link(slots, lists, slot):  # type: ignore[no-untyped-def]
     """Enter a window into its key's list; it is live and changed from then on."""
     s_key, _, s_end, _, s_flags, _, _, counts = slots
@@ -41,7 +40,7 @@ def link(slots, lists, slot):  # type: ignore[no-untyped-def]
     enter(lanes, s_key[slot], s_end, slot)
 
 
-@allocation_free
+@kernel
 def unlink(slots, lists, slot):  # type: ignore[no-untyped-def]
     """Take a window out of its key's list; a stored one stays behind as a grave."""
     s_key, _, s_end, _, s_flags, _, free, counts = slots
@@ -58,13 +57,14 @@ def unlink(slots, lists, slot):  # type: ignore[no-untyped-def]
     vacate(s_flags, free, counts, slot)
 
 
-@njit(cache=True)
-def relink(slots, lists):  # type: ignore[no-untyped-def]
-    """Build every key's list anew from the live slots, after a load or a release; lanes are to be cleared."""
-    s_key, _, s_end, _, s_flags, _, _, _ = slots
+@kernel
+def relink(order, slots, lists):  # type: ignore[no-untyped-def]
+    """Build every key's list anew from the live slots ``order``, by rising end, after a load or a release; lanes are to
+    be cleared.
+    """
+    s_key = slots[0]
     head, following, _ = lists
     head[:] = NO_SLOT
-    live = np.flatnonzero(s_flags & LIVE)
-    for slot in live[np.argsort(s_end[live], kind="mergesort")]:
+    for slot in order:
         following[slot] = head[s_key[slot]]
         head[s_key[slot]] = slot

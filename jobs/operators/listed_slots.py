@@ -48,7 +48,9 @@ class ListedAggregate(Aggregate):
     def _released(self) -> None:
         self._reserve_keys()
         self.slots.lanes.clear()
-        window_lists.relink(self.slots.columns(), self.slots.lists)
+        live = self.slots.live()
+        by_end = live[np.argsort(self.slots.end[live], kind="stable")]
+        window_lists.relink(by_end, self.slots.columns(), self.slots.lists)
 
     def _remove(self, slot: int) -> None:
         if self.slots.flags[slot] & LIVE:

@@ -10,7 +10,7 @@ of what it read is used. Top-level values other than objects, which make pyarrow
 
 import numpy as np
 
-from state.compiled import allocation_free
+from state.compiled import inner_kernel, kernel
 
 FINE, EMPTY, NO_OBJECT, CUT, MORE, CONTROL = 0, 1, 2, 3, 4, 5
 REASONS = {
@@ -50,7 +50,7 @@ def blank(text: np.ndarray, start: int, end: int) -> None:
     text[start], text[end - 2] = _OPEN_BRACE, _CLOSE_BRACE
 
 
-@allocation_free
+@kernel
 def _lay_out(data, offsets, skip, kind, text, starts, faults):  # type: ignore[no-untyped-def]
     at = 0
     for row in range(skip.shape[0]):
@@ -79,7 +79,7 @@ def _lay_out(data, offsets, skip, kind, text, starts, faults):  # type: ignore[n
     starts[skip.shape[0]] = at
 
 
-@allocation_free
+@inner_kernel
 def _copy_object(data, begin, end, kind, text, at):  # type: ignore[no-untyped-def]
     """Copy ``[begin, end)`` to ``text[at:]`` as one line; the fault that stopped it, or FINE."""
     depth = 0
@@ -120,6 +120,6 @@ def _copy_object(data, begin, end, kind, text, at):  # type: ignore[no-untyped-d
     return FINE if depth == 0 else CUT
 
 
-@allocation_free
+@inner_kernel
 def _is_blank(byte):  # type: ignore[no-untyped-def]
     return byte == _SPACE or (0x09 <= byte <= _NEWLINE) or byte == 0x0D

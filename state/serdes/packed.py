@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from state.buffers import binary_array, binary_view, is_valid
-from state.compiled import allocation_free
+from state.compiled import kernel
 from state.serdes.codec import Decoded, refuse_value
 from state.serdes.serde import Serde
 
@@ -111,7 +111,7 @@ def _gather(data: np.ndarray, begins: np.ndarray, lengths: np.ndarray) -> pa.Bin
     return binary_array(copied, offsets, lengths >= 0)
 
 
-@allocation_free
+@kernel
 def _read_lengths(data, cursor, ends, wanted, lengths):  # type: ignore[no-untyped-def]
     """Length of the field at each ``cursor``, which moves behind it: -1 null or not wanted, -2 cut off."""
     for row in range(cursor.shape[0]):
@@ -131,7 +131,7 @@ def _read_lengths(data, cursor, ends, wanted, lengths):  # type: ignore[no-untyp
         lengths[row] = length if at + 4 + max(length, 0) <= ends[row] else -2
 
 
-@allocation_free
+@kernel
 def _copy_rows(data, begins, offsets, copied):  # type: ignore[no-untyped-def]
     for row in range(begins.shape[0]):
         begin, to = begins[row], offsets[row]
@@ -139,7 +139,7 @@ def _copy_rows(data, begins, offsets, copied):  # type: ignore[no-untyped-def]
             copied[to + i] = data[begin + i]
 
 
-@allocation_free
+@kernel
 def _write_field(data, cursor, wanted, part, part_offsets, lengths):  # type: ignore[no-untyped-def]
     """Write one field at each ``cursor``, which moves behind it."""
     for row in range(cursor.shape[0]):

@@ -9,7 +9,7 @@ beginning only, as most are, cost nothing. Without room for lanes a search takes
 import numpy as np
 from numba import njit
 
-from state.compiled import allocation_free
+from state.compiled import inner_kernel, kernel
 
 NONE = -1
 _FAR = 32
@@ -63,7 +63,7 @@ def last_above(head, following, lanes, list_, order, number):  # type: ignore[no
     return before if steps < _FAR else last_above_far(before, head, following, lanes, list_, order, number)
 
 
-@allocation_free
+@inner_kernel
 def last_above_far(before, head, following, lanes, list_, order, number):  # type: ignore[no-untyped-def]
     """As ``last_above``; it is the item ``before`` or one behind it."""
     if lanes[0][list_] == NONE:
@@ -77,7 +77,7 @@ def last_above_far(before, head, following, lanes, list_, order, number):  # typ
     return before
 
 
-@allocation_free
+@kernel
 def enter(lanes, list_, order, item):  # type: ignore[no-untyped-def]
     """An item has come into a list."""
     top, nodes, counts = lanes
@@ -99,7 +99,7 @@ def enter(lanes, list_, order, item):  # type: ignore[no-untyped-def]
         node, lane = nodes[node, _DOWN], lane - 1
 
 
-@allocation_free
+@kernel
 def leave(lanes, list_, order, item):  # type: ignore[no-untyped-def]
     """An item goes out of a list; its order is still what it was."""
     top, nodes, counts = lanes
@@ -119,7 +119,7 @@ def leave(lanes, list_, order, item):  # type: ignore[no-untyped-def]
         node = nodes[node, _DOWN]
 
 
-@allocation_free
+@inner_kernel
 def _near(lanes, list_, order, number):  # type: ignore[no-untyped-def]
     """An item whose order is above ``number`` and that has few of these behind it, or NONE."""
     top, nodes, _ = lanes
@@ -130,7 +130,7 @@ def _near(lanes, list_, order, number):  # type: ignore[no-untyped-def]
     return NONE if last == NONE else nodes[last, _ITEM]
 
 
-@allocation_free
+@inner_kernel
 def _skip(nodes, node, order, number):  # type: ignore[no-untyped-def]
     """The last node of a lane, from ``node`` on, whose order is above ``number``, else ``node``."""
     following = nodes[node, _NEXT]
@@ -139,7 +139,7 @@ def _skip(nodes, node, order, number):  # type: ignore[no-untyped-def]
     return node
 
 
-@allocation_free
+@inner_kernel
 def _build(lanes, list_, at, head, following):  # type: ignore[no-untyped-def]
     """Give a list lanes, if there is room."""
     top, nodes, counts = lanes
@@ -161,7 +161,7 @@ def _build(lanes, list_, at, head, following):  # type: ignore[no-untyped-def]
         item = np.int64(following[item])
 
 
-@allocation_free
+@inner_kernel
 def _node(lanes, item, following, below):  # type: ignore[no-untyped-def]
     """A node; there must be room among those never used, or one given back."""
     _, nodes, counts = lanes
@@ -176,7 +176,7 @@ def _node(lanes, item, following, below):  # type: ignore[no-untyped-def]
     return node
 
 
-@allocation_free
+@inner_kernel
 def _height(item):  # type: ignore[no-untyped-def]
     """In how many lanes an item stands: its number, mixed, begins with so many times four zero bits."""
     mixed = (np.int64(item) * 2654435761) & 0xFFFFFFFF

@@ -7,7 +7,7 @@ shifts later entries back, so that no probe ever meets a grave. Compiled, and in
 import numpy as np
 from numba import njit
 
-from state.compiled import allocation_free
+from state.compiled import inner_kernel, kernel
 
 EMPTY = -1
 
@@ -22,7 +22,7 @@ def home(mask, key, start, end):  # type: ignore[no-untyped-def]
     return np.int64(h & np.uint64(mask))
 
 
-@allocation_free
+@inner_kernel
 def find(table, keys, starts, ends, key, start, end):  # type: ignore[no-untyped-def]
     """Slot of (key, start, end), or -1."""
     mask = table.shape[0] - 1
@@ -36,7 +36,7 @@ def find(table, keys, starts, ends, key, start, end):  # type: ignore[no-untyped
         at = (at + 1) & mask
 
 
-@allocation_free
+@inner_kernel
 def insert(table, keys, starts, ends, slot):  # type: ignore[no-untyped-def]
     """Enter ``slot`` under its own (key, start, end), which must not be there."""
     mask = table.shape[0] - 1
@@ -46,7 +46,7 @@ def insert(table, keys, starts, ends, slot):  # type: ignore[no-untyped-def]
     table[at] = slot
 
 
-@allocation_free
+@inner_kernel
 def delete(table, keys, starts, ends, slot):  # type: ignore[no-untyped-def]
     """Take ``slot``, which must be there, out of the table."""
     mask = table.shape[0] - 1
@@ -67,7 +67,7 @@ def delete(table, keys, starts, ends, slot):  # type: ignore[no-untyped-def]
     table[hole] = EMPTY
 
 
-@allocation_free
+@kernel
 def rebuild(table, keys, starts, ends, flags):  # type: ignore[no-untyped-def]
     """Enter every slot whose lowest flag bit (live) is set into the emptied ``table``."""
     table[:] = EMPTY

@@ -9,7 +9,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from state.compiled import allocation_free
+from state.compiled import kernel
 from state.stores.slot_index import find, insert
 from state.stores.slots import CHANGED, FREE_TOP, LIVE, LIVE_COUNT, STORED, Slots
 from state.stores.value_heap import NO_REFERENCE
@@ -72,7 +72,7 @@ class TableSlots(Slots):
         self.reference[before:] = NO_REFERENCE
 
 
-@allocation_free
+@kernel
 def enter_windows(key, start, end, slots, reference, at):  # type: ignore[no-untyped-def]
     """Fill ``at`` with the slot of each (key, start, end), taking a free one for those that have none."""
     s_key, s_start, s_end, _, s_flags, table, free, counts = slots
@@ -88,7 +88,7 @@ def enter_windows(key, start, end, slots, reference, at):  # type: ignore[no-unt
         at[row] = slot
 
 
-@allocation_free
+@kernel
 def find_windows(key, start, end, slots, at):  # type: ignore[no-untyped-def]
     """Fill ``at`` with the slot of each (key, start, end), -1 where there is none."""
     s_key, s_start, s_end, _, _, table, _, _ = slots

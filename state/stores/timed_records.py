@@ -12,7 +12,7 @@ takes from both (``is_late_next``).
 import numpy as np
 from numba import njit
 
-from state.compiled import allocation_free
+from state.compiled import inner_kernel, kernel
 from state.stores.lanes import NONE, Lanes, enter, last_above
 
 TIME, REFERENCE, SEQUENCE, PENDING = 0, 1, 2, 3
@@ -37,7 +37,7 @@ class TimedRecords:
     """
 
     def __init__(self) -> None:
-        self.blocks = np.zeros((0, 4), np.int64)
+        self.blocks = np.zeros((2, 4), np.int64)
         self.counts = np.array([0, -1, -1], np.int64)
         self.lanes = Lanes()
         self._fill(_POOL_MIN, np.zeros((0, 4), np.int64), np.zeros(0, np.int64))
@@ -88,7 +88,7 @@ class TimedRecords:
         """A pool of so many rows with ``records``, which are by block, then time; nothing is in lists then."""
         self.pool = np.zeros((room, 4), np.int64)
         self.pool[: len(records)] = records
-        self.following, self.falling = np.empty(room, np.int64), np.empty(room, np.int64)
+        self.following, self.falling = np.empty((room, 2), np.int64).T
         counts = np.bincount(block, minlength=len(self.blocks))
         self.blocks[:, BEGIN], self.blocks[:, COUNT] = np.cumsum(counts) - counts, counts
         self.blocks[:, ROOM], self.blocks[:, LATE] = counts, NONE
@@ -97,13 +97,13 @@ class TimedRecords:
         self.lanes.reserve(len(self.blocks), room)
 
 
-@allocation_free
+@kernel
 def wider(room):  # type: ignore[no-untyped-def]
     """Room of the block after one of ``room``."""
     return max(2, 2 * room)
 
 
-@allocation_free
+@inner_kernel
 def has_room(store, block):  # type: ignore[no-untyped-def]
     """Can one more record be inserted into ``block``?"""
     blocks, pool, counts, _ = store
@@ -112,7 +112,7 @@ def has_room(store, block):  # type: ignore[no-untyped-def]
     return counts[TOP] + wider(blocks[block, ROOM]) <= pool.shape[0]
 
 
-@allocation_free
+@inner_kernel
 def first_from(pool, begin, end, time):  # type: ignore[no-untyped-def]
     """First of the rows ``begin`` up to ``end`` of one block whose time is ``time`` or later, else ``end``."""
     while begin < end:
@@ -124,7 +124,7 @@ def first_from(pool, begin, end, time):  # type: ignore[no-untyped-def]
     return begin
 
 
-@allocation_free
+@inner_kernel
 def first_late(store, block, time):  # type: ignore[no-untyped-def]
     """Row of the first in the list beside a block whose time is ``time`` or later, or NONE."""
     heads, following, falling, lanes = store[3]
@@ -132,7 +132,7 @@ def first_late(store, block, time):  # type: ignore[no-untyped-def]
     return heads[block] if before == NONE else following[before]
 
 
-@allocation_free
+@inner_kernel
 def is_late_next(pool, at, end, late):  # type: ignore[no-untyped-def]
     """Does row ``late`` of the list (NONE: it has ended) come before row ``at`` of the block that ends at ``end``?"""
     if late == NONE or at == end:
@@ -142,7 +142,7 @@ def is_late_next(pool, at, end, late):  # type: ignore[no-untyped-def]
     return pool[late, SEQUENCE] < pool[at, SEQUENCE]
 
 
-@allocation_free
+@inner_kernel
 def insert(store, block, record, oldest):  # type: ignore[no-untyped-def]
     """Enter ``record`` (time, reference, sequence, pending) behind those of its block that are not later.
 
@@ -167,7 +167,7 @@ def insert(store, block, record, oldest):  # type: ignore[no-untyped-def]
     blocks[block, COUNT] += 1
 
 
-@allocation_free
+@inner_kernel
 def _list(store, block, at):  # type: ignore[no-untyped-def]
     """Enter row ``at`` of the pool into the list beside its block."""
     heads, following, falling, lanes = store[3]
@@ -182,7 +182,7 @@ def _list(store, block, at):  # type: ignore[no-untyped-def]
     enter(lanes, block, falling, at)
 
 
-@allocation_free
+@inner_kernel
 def _widen(store, block, oldest):  # type: ignore[no-untyped-def]
     """Make room in a full block: half of it at least."""
     blocks, pool, counts, _ = store
@@ -204,7 +204,7 @@ def _copy(source, row, target, to):  # type: ignore[no-untyped-def]
         target[to, column] = source[row, column]
 
 
-@allocation_free
+@kernel
 def enumerate_records(store, oldest, of, rows):  # type: ignore[no-untyped-def]
     """Fill ``of`` and ``rows`` with the block and the pool's row of every record that is not expired; how many."""
     blocks, pool = store[0], store[1]

@@ -1,19 +1,26 @@
 """Kernels are compiled once, before the first record, and not again for arrays that differ only in how they came to
-be.
+be, nor for what nobody calls.
 """
 
+import ast
 import importlib
 import pkgutil
+import re
 
+import numpy as np
+import pytest
+from numba import types
 from numba.core.registry import CPUDispatcher
 
 import jobs.kernels
 from jobs.replay import replay
 from jobs.runner import LocalRunner
 from jobs.task import compile_kernels
+from state.compiled import inner_kernel, kernel
 from state.tables import Warehouse
 from tests.laws.topologies import PARTITIONS, everything, tape
 from tests.planted import plant
+from tests.source_tree import modules, package_modules, refuse
 
 MODULES = [
     *(f"jobs.kernels.{module.name}" for module in pkgutil.iter_modules(jobs.kernels.__path__)),
@@ -26,12 +33,12 @@ MAKE_ARRAYS = {
     "jobs.kernels.earlier_changes.earlier_by_slot",
     "jobs.kernels.suppress.by_row",
     "jobs.kernels.suppress.hashes",
-    "jobs.kernels.suppress.in_order",
+    "jobs.kernels.suppress_order.in_order",
     "jobs.kernels.suppress.staying",
     "jobs.kernels.suppress.suppress_strictly",
+    "jobs.kernels.suppress_order.taken",
     "jobs.kernels.suppress.written_out",
     "jobs.kernels.suppress_order.room_to_sort",
-    "jobs.kernels.window_lists.relink",
     "state.key_table.intern_words",
 }
 """Kernels that make arrays, once a call: what they do for every record stands in another."""
@@ -74,3 +81,90 @@ def test_a_loop_over_records_counts_no_references():
         if kernel.targetoptions.get("_nrt", True) and kernel.targetoptions.get("inline") != "always"
     }
     assert counting == MAKE_ARRAYS
+
+
+# --- who calls a kernel ------------------------------------------------------------------------------------------
+
+
+@inner_kernel
+def _sum_of(number, flag):  # type: ignore[no-untyped-def]
+    return number + flag
+
+
+@kernel
+def _sum_all(numbers, total):  # type: ignore[no-untyped-def]
+    """Hands on an int32 and a boolean, a literal and an int64, and two literals."""
+    for i in range(numbers.shape[0]):
+        total[0] += _sum_of(numbers[i], numbers[i] > 2) + _sum_of(7, total[0]) + _sum_of(-1, 1)
+
+
+def test_numbers_that_kernels_hand_on_keep_their_values():
+    total = np.zeros(1, np.int64)
+    _sum_all(np.array([1, 3], np.int32), total)
+
+    assert total[0] == (1 + 0) + (7 + 0) + 0 + (3 + 1) + (7 + 8) + 0
+
+
+def test_numbers_that_kernels_hand_on_make_one_version_of_the_next():
+    for kinds in [(types.int32, types.boolean), (types.literal(7), types.int64), (types.literal(-1), types.literal(1))]:
+        _sum_of.get_call_template(kinds, {})  # what Numba asks where a kernel calls it
+
+    assert {str(each.args) for each in _sum_of.nopython_signatures} == {"(int64, int64)", "(int64, bool)"}
+
+
+def test_a_kernel_for_kernels_says_so_when_python_calls_it():
+    _sum_of.compile((types.int64, types.int64))
+
+    with pytest.raises(TypeError, match=r"test_compilation\._sum_of: expected a call from a kernel"):
+        _sum_of(1, 2)
+
+
+def test_kernels_say_who_calls_them():
+    """
+    An entry from Python that nobody uses is compiled all the same, which takes as long as most kernels themselves.
+    """
+    is_inner = {name: "inner" in decorator for name, decorator in _decorators().items()}
+    called = _called_from_python(set(is_inner))
+    assert len(called) > 40
+    refuse(
+        [f"{module}.{name}" for (module, name), inner in is_inner.items() if inner == ((module, name) in called)],
+        "`kernel`, `array_kernel`: Python calls it; `inner_kernel`, `inner_array_kernel`: kernels alone do",
+    )
+
+
+_COMPILED = re.compile("kernel|njit")
+
+
+def _decorators() -> dict[tuple[str, str], str]:
+    """By module and name of every function of a package that state.compiled decorates."""
+    return {
+        (_dotted(path), node.name): ast.unparse(decorator)
+        for path, tree in package_modules().items()
+        for node in tree.body
+        if isinstance(node, ast.FunctionDef)
+        for decorator in node.decorator_list
+        if ast.unparse(decorator) in ("kernel", "inner_kernel", "array_kernel", "inner_array_kernel")
+    }
+
+
+def _called_from_python(found: set[tuple[str, str]]) -> set[tuple[str, str]]:
+    """Those that are named outside of functions that Numba compiles."""
+    called = set()
+    for path, tree in modules().items():
+        names = {name: (module, name) for module, name in found if module == _dotted(path)}
+        within = set()
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ImportFrom):
+                names |= {each.asname or each.name: (node.module or "", each.name) for each in node.names}
+            if isinstance(node, ast.FunctionDef) and _COMPILED.search(" ".join(map(ast.unparse, node.decorator_list))):
+                within |= set(ast.walk(node))
+        for node in ast.walk(tree):
+            if node not in within and isinstance(node, ast.Name):
+                called.add(names.get(node.id))
+            elif node not in within and isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+                called.add((".".join(names.get(node.value.id, ())), node.attr))
+    return called & found
+
+
+def _dotted(path: str) -> str:
+    return path.removesuffix(".py").replace("/", ".")

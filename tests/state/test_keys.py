@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from state.keys import NULL_CODE, Keys, compare_serialized, compare_serialized_sessions
+from state.key_table import compare_serialized, compare_serialized_sessions
+from state.keys import NULL_CODE, Keys
 from state.serdes import Serde
 
 unhurried = settings(deadline=None)  # the first example loads a kernel, or compiles it
@@ -166,7 +167,8 @@ def test_a_suffix_is_compared_with_the_longer_keys_own_bytes(a, suffix_a, b, suf
 PLAIN_PYTHON = """
 import pyarrow as pa
 from jobs.kernels.murmur2 import murmur2_partitions
-from state.keys import Keys, compare_serialized
+from state.key_table import compare_serialized
+from state.keys import Keys
 from state.serdes import Serde
 
 keys = Keys(Serde.string())
