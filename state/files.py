@@ -256,8 +256,8 @@ def highest(table: DeltaTable, column: str) -> int | None:
 
 
 def live_files(table: DeltaTable, within: Within | None = None) -> list[DataFile]:
-    """Live files of an open table, in order of (partition, first offset, path); those that may hold what is ``within``,
-    so that few of many cost little.
+    """Live files of an open table, in order of (partition, first offset, first increment, path); those that may hold
+    what is ``within``, so that few of many cost little.
     """
     actions = pa.table(table.get_add_actions(flatten=True))
     if within is not None and f"max.{within[0]}" in actions.column_names:
@@ -283,9 +283,13 @@ def live_files(table: DeltaTable, within: Within | None = None) -> list[DataFile
         DataFile(path, size, records, partition, known.get("offset", _NONE)[0], known.get("offset", _NONE)[1], known)
         for path, size, records, partition, known in described
     ]
-    return sorted(
-        files, key=lambda file: (file.partition, -1 if file.min_offset is None else file.min_offset, file.path)
-    )
+    return sorted(files, key=_place)
+
+
+def _place(file: DataFile) -> tuple[int, int, int, str]:
+    """By what files stand in order; a merged one stands where the first that it took in stood."""
+    firsts = [file.bounds[name][0] if name in file.bounds else -1 for name in ("offset", "increment")]
+    return file.partition, firsts[0], firsts[1], file.path
 
 
 def read_rows(path: str, files: Sequence[DataFile], schema: pa.Schema) -> pa.Table:

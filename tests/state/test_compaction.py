@@ -61,6 +61,22 @@ def test_rows_and_their_order_stay_what_they_are(path):
     assert rows(path) == expected(13)
 
 
+def test_rows_without_offsets_stay_in_order_of_their_increments_however_often_they_are_merged(path):
+    schema = pa.schema([("partition", pa.int32()), ("increment", pa.int64()), ("key", pa.string())])
+    for increment in range(1, 14):
+        target = TaskFile(path, partition=0, name=f"{increment:08d}-0_0")
+        target.write(pa.table({"increment": pa.array([increment], pa.int64()), "key": [f"k{increment}"]}))
+        file = target.close()
+        assert file is not None
+        commit_files(path, schema, [file], app_id=APP, increment=increment)
+        compact(path, app_id=APP, increment=increment)
+
+    found = read_rows(path, read_files(path), schema)
+
+    assert len(read_files(path)) < 8
+    assert found["increment"].to_pylist() == list(range(1, 14))
+
+
 def test_files_of_all_but_the_newest_increments_become_one_a_partition(path):
     increments(path, 1, 8)
 
