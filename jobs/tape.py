@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,11 @@ OPTIONAL_COLUMNS = ("headers", "context_offset", "arrival")
 
 _FIRST_ROWS = 1 << 16
 """Rows of two columns, read at once to find one."""
+_WORDS_ROWS, _WORD_BYTES = 1 << 17, 6
+"""Keys are read as a dictionary and numbers of its words where row groups have so many rows, of no more bytes a key:
+then the file has them so, and a word is read and interned once. Else Arrow would make the dictionary, at four times the
+cost of reading keys plainly.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,13 +50,14 @@ class Slice:
         begin, end = max(begin, self.begin), min(end, self.end)
         return slice_of(self.path, self.files, self.files[0].partition if self.files else 0, begin, end)
 
-    def chunks(self, records: int) -> Iterator[pa.Table]:
+    def chunks(self, records: int, *, with_words: bool = False) -> Iterator[pa.Table]:
         """Chunks of about ``records`` rows with the columns a task reads, and those of OPTIONAL_COLUMNS that the table
-        has. Raises LandingError when offsets do not rise.
+        has. ``with_words``: keys may be a dictionary of binary, one a chunk. Raises LandingError when offsets do not
+        rise.
         """
         waiting: list[pa.Table] = []
         size, last = 0, self.begin - 1
-        for piece in self._pieces(records):
+        for piece in self._read((*INPUT_COLUMNS, *OPTIONAL_COLUMNS), records, with_words=with_words):
             offsets = piece["offset"].to_numpy()
             if offsets[0] <= last or (np.diff(offsets) <= 0).any():
                 raise LandingError(
@@ -58,6 +65,9 @@ class Slice:
                     "land the topic again into an empty table; a landed table must be in offset order",
                 )  # fmt: skip
             last = int(offsets[-1])
+            if waiting and not _has_same_words(waiting[-1], piece):
+                yield pa.concat_tables(waiting, promote_options="default")
+                waiting, size = [], 0
             waiting.append(piece)
             size += len(piece)
             if size >= records:
@@ -66,20 +76,20 @@ class Slice:
         if waiting:
             yield pa.concat_tables(waiting, promote_options="default")
 
-    def _pieces(self, records: int) -> Iterator[pa.Table]:
-        return self._read((*INPUT_COLUMNS, *OPTIONAL_COLUMNS), records)
-
-    def _read(self, columns: Sequence[str], records: int = 1 << 20) -> Iterator[pa.Table]:
+    def _read(self, columns: Sequence[str], records: int = 1 << 20, *, with_words: bool = False) -> Iterator[pa.Table]:
         """Pieces of at most ``records`` rows with those of ``columns`` that there are; offset must be one of them. Row
-        groups outside the slice are not read.
+        groups outside the slice are not read. ``with_words``: keys may be dictionaries, one a piece.
         """
         filesystem, root = open_filesystem(self.path)
         for file in self.files:
             with filesystem.open_input_file(f"{root}/{file.path}") as source:
                 parquet = pq.ParquetFile(source)
                 known = [name for name in columns if name in parquet.schema_arrow.names]
-                groups = _row_groups(parquet, self.begin, self.end)
-                for batch in parquet.iter_batches(records, row_groups=groups, columns=known):
+                groups = [_row_groups(parquet, self.begin, self.end)]
+                if with_words and _has_words(parquet, groups[0]):
+                    parquet = pq.ParquetFile(source, metadata=parquet.metadata, read_dictionary=["key"])
+                    groups = [[group] for group in groups[0]]
+                for batch in chain(*(parquet.iter_batches(records, row_groups=part, columns=known) for part in groups)):
                     offsets = batch.column("offset").to_numpy()
                     first, after = np.searchsorted(offsets, [self.begin, self.end])
                     if after > first:
@@ -119,6 +129,37 @@ class Slice:
         ]
         cut = tuple(file for file in self.files if file not in whole)
         return sum(file.records for file in whole) + len(Slice(self.path, cut, self.begin, self.end).times())
+
+
+def together(tables: list[pa.Table]) -> pa.Table:
+    """Rows of slices as one table; keys that are a dictionary in one and binary in another are binary."""
+    kinds = {table.schema.field("key").type for table in tables}
+    if len(kinds) > 1:
+        tables = [_with_plain_keys(table) for table in tables]
+    return pa.concat_tables(tables, promote_options="default")
+
+
+def _with_plain_keys(table: pa.Table) -> pa.Table:
+    return table.set_column(table.column_names.index("key"), "key", table["key"].cast(pa.binary()))
+
+
+def _has_words(parquet: pq.ParquetFile, groups: list[int]) -> bool:
+    """Whether the keys of all ``groups`` are many and stand in the file as a dictionary."""
+    for number in groups:
+        group = parquet.metadata.row_group(number)
+        key = next(group.column(n) for n in range(group.num_columns) if group.column(n).path_in_schema == "key")
+        if group.num_rows < _WORDS_ROWS or key.total_uncompressed_size > _WORD_BYTES * group.num_rows:
+            return False
+    return True
+
+
+def _has_same_words(one: pa.Table, other: pa.Table) -> bool:
+    """Whether keys of both tables, pieces of one slice, are plain or have the same dictionary."""
+    kinds = one.schema.field("key").type, other.schema.field("key").type
+    if kinds[0] != kinds[1] or not pa.types.is_dictionary(kinds[0]):
+        return bool(kinds[0] == kinds[1])
+    words, other_words = (table["key"].chunk(0).dictionary for table in (one, other))
+    return bool(words.equals(other_words))
 
 
 def _row_groups(parquet: pq.ParquetFile, begin: int, end: int) -> list[int]:

@@ -18,7 +18,7 @@ from jobs.arrivals import LANDED
 from jobs.kernels.queues import NO_MORE, merge_queues
 from jobs.moment_places import BEFORE_ALL, doubled, in_heap, moment_numbers, parts, with_moments
 from jobs.source_clock import SourceClock
-from jobs.tape import Slice
+from jobs.tape import Slice, together
 from jobs.task_queues import PLACE_COLUMNS, Queue
 from jobs.task_tables import Input, integers
 from state.buffers import only_chunk
@@ -83,7 +83,7 @@ class TaskTape:
             yield from self._only.keys_and_times()
         else:
             for table in self._tables:
-                yield only_chunk(table, "key"), integers(table, "timestamp", -1)
+                yield only_chunk(table, "key").cast(pa.binary()), integers(table, "timestamp", -1)
 
     @property
     def has_moments(self) -> bool:
@@ -114,7 +114,7 @@ class TaskTape:
         yield from self._records(slice_, records)
 
     def _records(self, slice_: Slice, records: int) -> Iterator[tuple[Input, Places]]:
-        for table in slice_.chunks(records):
+        for table in slice_.chunks(records, with_words=True):
             n = len(table)
             times = np.maximum.accumulate(np.concatenate([[self.tape_time_ms], integers(table, "timestamp", -1)]))[1:]
             self.tape_time_ms = int(times[-1]) if n else self.tape_time_ms
@@ -151,7 +151,7 @@ class TaskTape:
             for place, start in zip(mine, np.cumsum([0, *(len(tables[place]) for place in mine)])[:-1], strict=True):
                 starts[place] = start
             whole = [tables[place] for place in mine]
-            wholes.append(pa.concat_tables(whole, promote_options="default").combine_chunks() if whole else None)
+            wholes.append(together(whole).combine_chunks() if whole else None)
         rows = starts[which] + row if len(which) else row
         at = starts_of(tables)[which] + row
         places, send = self._places(tables, which, row), self._sends(tables)[at] if self.is_placed else at[:0]
@@ -177,8 +177,8 @@ class TaskTape:
             nothing = nothing.drop_columns(["offset"]) if queue.source in self.next_offset else nothing
             return self._offset(queue, queue.pieces.read(self.order, nothing))
         assert queue.slice is not None
-        found = list(queue.slice.chunks(1 << 20))
-        table = pa.concat_tables(found, promote_options="default").combine_chunks() if found else self._nothing(queue)
+        found = list(queue.slice.chunks(1 << 20, with_words=True))
+        table = together(found).combine_chunks() if found else self._nothing(queue)
         if self.order == "arrival" and (
             "arrival" not in table.column_names
             or table["arrival"].null_count

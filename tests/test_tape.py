@@ -1,9 +1,19 @@
-"""Slices of landed topics: the first record of one is found without a step for every record before it."""
+"""Slices of landed topics: the first record of one is found without a step for every record before it, and keys that
+come again are read once.
+"""
 
+import random
+
+import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 
-from jobs.tape import slice_of
-from state.files import read_files
+from jobs import tape
+from jobs.tape import slice_of, together
+from state.files import TaskFile, read_files
+from state.tables import Warehouse
+from tests.laws.pipelines import PIPELINES, drive
+from tests.laws.whole import first_difference
 from tests.planted import Landed, plant
 
 RECORDS = 5_000
@@ -41,3 +51,77 @@ def test_the_first_record_costs_no_step_for_each_record_before_it_in_its_file(wa
 
     assert got == (RECORDS - 1, RECORDS - 1)
     assert pieces == [RECORDS]
+
+
+# --- keys as a dictionary ----------------------------------------------------------------------------------------
+
+MANY = tape._WORDS_ROWS
+
+
+def key_file(folder, keys, *, rows_a_group=1 << 20):
+    """A file of these keys and their offsets, as tasks and landings write it, and the slice that it is."""
+    file = TaskFile(str(folder), partition=0, name="1")
+    for begin in range(0, len(keys), rows_a_group):
+        part = keys[begin : begin + rows_a_group]
+        numbers = pa.array(range(begin, begin + len(part)), pa.int64())
+        columns = {"offset": numbers, "timestamp": numbers, "key": pa.array(part, pa.binary())}
+        file.write(pa.table(columns | {"value": pa.nulls(len(part), pa.binary())}))
+    written = file.close()
+    assert written is not None
+    return slice_of(str(folder), [written], 0, 0, len(keys))
+
+
+def kinds(chunks):
+    return [pa.types.is_dictionary(chunk.schema.field("key").type) for chunk in chunks]
+
+
+@pytest.mark.parametrize(
+    ("keys", "rows_a_group", "is_dictionary"),
+    [
+        ([b"user-%d" % n for n in random.Random(1).choices(range(100_000), k=8 * MANY)], 8 * MANY, True),  # 1.4 MB
+        ([b"user-%d" % n for n in range(2 * MANY)], 2 * MANY, False),
+        ([b"user-%d" % (n % 1_000) for n in range(2 * MANY)], MANY // 2, False),
+        ([None] * MANY, MANY, True),
+    ],
+)
+def test_keys_are_a_dictionary_where_many_come_again_in_a_large_row_group(tmp_path, keys, rows_a_group, is_dictionary):
+    part = key_file(tmp_path, keys, rows_a_group=rows_a_group)
+
+    plain, words = list(part.chunks(MANY)), list(part.chunks(MANY, with_words=True))
+
+    assert kinds(plain) == [False] * len(plain)
+    assert kinds(words) == [is_dictionary] * len(words)
+    assert together(plain)["key"].to_pylist() == keys
+    assert together(words)["key"].to_pylist() == keys
+
+
+def test_a_chunk_has_keys_of_one_kind_and_one_dictionary(tmp_path):
+    kept = [b"user-%d" % (n % 1_000) for n in range(MANY)]
+    other = [b"page-%d" % (n % 1_000) for n in range(MANY)]
+    files = [key_file(tmp_path, [*kept, *kept[:10], *other], rows_a_group=MANY), key_file(tmp_path, kept[:10])]
+    part = slice_of(str(tmp_path), [*files[0].files], 0, 5, 2 * MANY)
+
+    chunks = list(part.chunks(MANY, with_words=True))
+
+    assert [chunk["key"].num_chunks for chunk in chunks] == [1] * len(chunks)
+    assert together(chunks)["offset"].to_pylist() == list(range(5, 2 * MANY))
+    assert (
+        together([*chunks, *files[1].chunks(MANY)])["key"].to_pylist()
+        == [*kept, *kept[:10], *other][5 : 2 * MANY] + kept[:10]
+    )
+
+
+@pytest.mark.parametrize("name", ["everything", "joined"])
+def test_a_replay_does_not_depend_on_how_keys_are_read(name, tmp_path, monkeypatch):
+    pipeline = PIPELINES[name]
+    warehouses = []
+    for rows, key_bytes in ((tape._WORDS_ROWS, tape._WORD_BYTES), (1, 1 << 20)):
+        monkeypatch.setattr(tape, "_WORDS_ROWS", rows)
+        monkeypatch.setattr(tape, "_WORD_BYTES", key_bytes)
+        warehouses.append(Warehouse(str(tmp_path / str(rows))))
+        for topic, records in pipeline.tapes(1, 80).items():
+            plant(warehouses[-1], topic, records, partitions=pipeline.partitions)
+        drive(warehouses[-1], pipeline.topology, 3)
+
+    plain, words = warehouses
+    assert first_difference(words, plain, pipeline.topology, since=0, until=3) is None

@@ -56,6 +56,27 @@ def test_a_dictionary_column_gives_the_codes_of_its_rows(chunks, index_type, lar
     assert len(keys) == len(met)
 
 
+@unhurried
+@given(chunks, st.booleans())
+def test_a_dictionary_that_comes_again_gives_the_codes_of_its_rows(chunks, is_copied):
+    """
+    Another comes in between.
+    """
+    keys, met = Keys(Serde.bytes()), {}
+    words = [b"not a row", *dict.fromkeys(key for rows in chunks for key in rows if key is not None)]
+
+    for rows in chunks:
+        numbers = pa.array([None if key is None else words.index(key) for key in rows], pa.int32())
+        column = pa.DictionaryArray.from_arrays(numbers, pa.array(words, pa.binary()))
+        assert keys.intern(column).tolist() == codes_by_dict(rows, met)
+        if is_copied:
+            other = pa.array([None, *rows, b"other"], pa.binary())
+            assert keys.intern(other.dictionary_encode()).tolist() == codes_by_dict([None, *rows, b"other"], met)
+
+    assert keys.lookup(b"not a row") == -1
+    assert len(keys) == len(met)
+
+
 def test_a_dictionary_may_repeat_a_word_and_hold_null():
     column = pa.DictionaryArray.from_arrays(
         pa.array([3, 2, 1, 0, None, 3], pa.int32()), pa.array([b"a", None, b"a", b"b"])
