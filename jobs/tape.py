@@ -20,10 +20,9 @@ OPTIONAL_COLUMNS = ("headers", "context_offset", "arrival")
 
 _FIRST_ROWS = 1 << 16
 """Rows of two columns, read at once to find one."""
-_WORDS_ROWS, _WORD_BYTES = 1 << 17, 6
-"""Keys are read as a dictionary and numbers of its words where row groups have so many rows, of no more bytes a key:
-then the file has them so, and a word is read and interned once. Else Arrow would make the dictionary, at four times the
-cost of reading keys plainly.
+_DICTIONARY_ROWS, _DICTIONARY_KEY_BYTES = 1 << 17, 6
+"""Keys are read as dictionary arrays where row groups have so many rows, of no more bytes a key: then the file has them
+so, and a key is read and interned once. Else Arrow would make the dictionary, at four times the cost of plain keys.
 """
 
 
@@ -50,14 +49,14 @@ class Slice:
         begin, end = max(begin, self.begin), min(end, self.end)
         return slice_of(self.path, self.files, self.files[0].partition if self.files else 0, begin, end)
 
-    def chunks(self, records: int, *, with_words: bool = False) -> Iterator[pa.Table]:
+    def chunks(self, records: int, *, dictionary_keys: bool = False) -> Iterator[pa.Table]:
         """Chunks of about ``records`` rows with the columns a task reads, and those of OPTIONAL_COLUMNS that the table
-        has. ``with_words``: keys may be a dictionary of binary, one a chunk. Raises LandingError when offsets do not
-        rise.
+        has. ``dictionary_keys``: keys may be a dictionary array, of one dictionary a chunk. Raises LandingError when
+        offsets do not rise.
         """
         waiting: list[pa.Table] = []
         size, last = 0, self.begin - 1
-        for piece in self._read((*INPUT_COLUMNS, *OPTIONAL_COLUMNS), records, with_words=with_words):
+        for piece in self._read((*INPUT_COLUMNS, *OPTIONAL_COLUMNS), records, dictionary_keys=dictionary_keys):
             offsets = piece["offset"].to_numpy()
             if offsets[0] <= last or (np.diff(offsets) <= 0).any():
                 raise LandingError(
@@ -65,7 +64,7 @@ class Slice:
                     "land the topic again into an empty table; a landed table must be in offset order",
                 )  # fmt: skip
             last = int(offsets[-1])
-            if waiting and not _has_same_words(waiting[-1], piece):
+            if waiting and not _has_same_dictionary(waiting[-1], piece):
                 yield pa.concat_tables(waiting, promote_options="default")
                 waiting, size = [], 0
             waiting.append(piece)
@@ -76,9 +75,11 @@ class Slice:
         if waiting:
             yield pa.concat_tables(waiting, promote_options="default")
 
-    def _read(self, columns: Sequence[str], records: int = 1 << 20, *, with_words: bool = False) -> Iterator[pa.Table]:
+    def _read(
+        self, columns: Sequence[str], records: int = 1 << 20, *, dictionary_keys: bool = False
+    ) -> Iterator[pa.Table]:
         """Pieces of at most ``records`` rows with those of ``columns`` that there are; offset must be one of them. Row
-        groups outside the slice are not read. ``with_words``: keys may be dictionaries, one a piece.
+        groups outside the slice are not read. ``dictionary_keys``: as of ``chunks``.
         """
         filesystem, root = open_filesystem(self.path)
         for file in self.files:
@@ -86,7 +87,7 @@ class Slice:
                 parquet = pq.ParquetFile(source)
                 known = [name for name in columns if name in parquet.schema_arrow.names]
                 groups = [_row_groups(parquet, self.begin, self.end)]
-                if with_words and _has_words(parquet, groups[0]):
+                if dictionary_keys and _has_dictionaries(parquet, groups[0]):
                     parquet = pq.ParquetFile(source, metadata=parquet.metadata, read_dictionary=["key"])
                     groups = [[group] for group in groups[0]]
                 for batch in chain(*(parquet.iter_batches(records, row_groups=part, columns=known) for part in groups)):
@@ -143,17 +144,17 @@ def _with_plain_keys(table: pa.Table) -> pa.Table:
     return table.set_column(table.column_names.index("key"), "key", table["key"].cast(pa.binary()))
 
 
-def _has_words(parquet: pq.ParquetFile, groups: list[int]) -> bool:
+def _has_dictionaries(parquet: pq.ParquetFile, groups: list[int]) -> bool:
     """Whether the keys of all ``groups`` are many and stand in the file as a dictionary."""
     for number in groups:
         group = parquet.metadata.row_group(number)
         key = next(group.column(n) for n in range(group.num_columns) if group.column(n).path_in_schema == "key")
-        if group.num_rows < _WORDS_ROWS or key.total_uncompressed_size > _WORD_BYTES * group.num_rows:
+        if group.num_rows < _DICTIONARY_ROWS or key.total_uncompressed_size > _DICTIONARY_KEY_BYTES * group.num_rows:
             return False
     return True
 
 
-def _has_same_words(one: pa.Table, other: pa.Table) -> bool:
+def _has_same_dictionary(one: pa.Table, other: pa.Table) -> bool:
     """Whether keys of both tables, pieces of one slice, are plain or have the same dictionary."""
     kinds = one.schema.field("key").type, other.schema.field("key").type
     if kinds[0] != kinds[1] or not pa.types.is_dictionary(kinds[0]):

@@ -114,7 +114,7 @@ class TaskTape:
         yield from self._records(slice_, records)
 
     def _records(self, slice_: Slice, records: int) -> Iterator[tuple[Input, Places]]:
-        for table in slice_.chunks(records, with_words=True):
+        for table in slice_.chunks(records, dictionary_keys=True):
             n = len(table)
             times = np.maximum.accumulate(np.concatenate([[self.tape_time_ms], integers(table, "timestamp", -1)]))[1:]
             self.tape_time_ms = int(times[-1]) if n else self.tape_time_ms
@@ -177,7 +177,7 @@ class TaskTape:
             nothing = nothing.drop_columns(["offset"]) if queue.source in self.next_offset else nothing
             return self._offset(queue, queue.pieces.read(self.order, nothing))
         assert queue.slice is not None
-        found = list(queue.slice.chunks(1 << 20, with_words=True))
+        found = list(queue.slice.chunks(1 << 20, dictionary_keys=True))
         table = together(found).combine_chunks() if found else self._nothing(queue)
         if self.order == "arrival" and (
             "arrival" not in table.column_names

@@ -55,7 +55,7 @@ def test_the_first_record_costs_no_step_for_each_record_before_it_in_its_file(wa
 
 # --- keys as a dictionary ----------------------------------------------------------------------------------------
 
-MANY = tape._WORDS_ROWS
+MANY = tape._DICTIONARY_ROWS
 
 
 def key_file(folder, keys, *, rows_a_group=1 << 20):
@@ -87,7 +87,7 @@ def kinds(chunks):
 def test_keys_are_a_dictionary_where_many_come_again_in_a_large_row_group(tmp_path, keys, rows_a_group, is_dictionary):
     part = key_file(tmp_path, keys, rows_a_group=rows_a_group)
 
-    plain, words = list(part.chunks(MANY)), list(part.chunks(MANY, with_words=True))
+    plain, words = list(part.chunks(MANY)), list(part.chunks(MANY, dictionary_keys=True))
 
     assert kinds(plain) == [False] * len(plain)
     assert kinds(words) == [is_dictionary] * len(words)
@@ -101,7 +101,7 @@ def test_a_chunk_has_keys_of_one_kind_and_one_dictionary(tmp_path):
     files = [key_file(tmp_path, [*kept, *kept[:10], *other], rows_a_group=MANY), key_file(tmp_path, kept[:10])]
     part = slice_of(str(tmp_path), [*files[0].files], 0, 5, 2 * MANY)
 
-    chunks = list(part.chunks(MANY, with_words=True))
+    chunks = list(part.chunks(MANY, dictionary_keys=True))
 
     assert [chunk["key"].num_chunks for chunk in chunks] == [1] * len(chunks)
     assert together(chunks)["offset"].to_pylist() == list(range(5, 2 * MANY))
@@ -115,9 +115,9 @@ def test_a_chunk_has_keys_of_one_kind_and_one_dictionary(tmp_path):
 def test_a_replay_does_not_depend_on_how_keys_are_read(name, tmp_path, monkeypatch):
     pipeline = PIPELINES[name]
     warehouses = []
-    for rows, key_bytes in ((tape._WORDS_ROWS, tape._WORD_BYTES), (1, 1 << 20)):
-        monkeypatch.setattr(tape, "_WORDS_ROWS", rows)
-        monkeypatch.setattr(tape, "_WORD_BYTES", key_bytes)
+    for rows, key_bytes in ((tape._DICTIONARY_ROWS, tape._DICTIONARY_KEY_BYTES), (1, 1 << 20)):
+        monkeypatch.setattr(tape, "_DICTIONARY_ROWS", rows)
+        monkeypatch.setattr(tape, "_DICTIONARY_KEY_BYTES", key_bytes)
         warehouses.append(Warehouse(str(tmp_path / str(rows))))
         for topic, records in pipeline.tapes(1, 80).items():
             plant(warehouses[-1], topic, records, partitions=pipeline.partitions)
