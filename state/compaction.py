@@ -58,8 +58,8 @@ def compact(
     if table is None:
         return None
     runs = list(runs_to_merge(live_files(table), increment - NEWEST))
-    if not runs:
-        return None
+    if not runs:  # or all were merged by a run of this increment that died
+        return table.version() if table.transaction_version(app_id) == increment else None
     merged = [_merged(path, table, run, increment) for run in runs]
     gone = [file for run in runs for file in run]
     with suppress(CommitFailedError):

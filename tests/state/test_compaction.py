@@ -85,6 +85,13 @@ def test_files_of_all_but_the_newest_increments_become_one_a_partition(path):
     ]  # fmt: skip
 
 
+def test_a_merge_of_a_run_that_died_is_the_version_of_the_run_after_it(path):
+    increments(path, 1, 8)
+
+    assert compact(path, app_id=APP, increment=8) == table_version(path)
+    assert compact(path, app_id="q/outputs/x/0", increment=8) is None
+
+
 def test_increments_between_merges_leave_the_table_alone(path):
     increments(path, 1, 7)
     before = [file.path for file in read_files(path)]
