@@ -186,7 +186,7 @@ class TopologyTestDriver:
 
         Raises the failure of a record that ends the run (BufferFull: it filled a suppress buffer) with ``arrival``, the
         record's number. Outputs and refusals up to that record can be read; the driver takes no more. (Metrics of a
-        suppress above the full one count the whole batch.)
+        suppress above the node that failed count the whole batch.)
         """
         if self._failure is not None:
             if any(self._piped.values()):
