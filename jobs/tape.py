@@ -85,8 +85,8 @@ class Slice:
         for file in self.files:
             with filesystem.open_input_file(f"{root}/{file.path}") as source:
                 parquet = pq.ParquetFile(source)
-                known = [name for name in columns if name in parquet.schema_arrow.names]
                 groups = [_row_groups(parquet, self.begin, self.end)]
+                known = [name for name in columns if _is_there(parquet, groups[0], name)]
                 if dictionary_keys and _has_dictionaries(parquet, groups[0]):
                     parquet = pq.ParquetFile(source, metadata=parquet.metadata, read_dictionary=["key"])
                     groups = [[group] for group in groups[0]]
@@ -133,15 +133,26 @@ class Slice:
 
 
 def together(tables: list[pa.Table]) -> pa.Table:
-    """Rows of slices as one table; keys that are a dictionary in one and binary in another are binary."""
+    """Rows of slices as one table; where keys are a dictionary in some and binary in others, they are in all what they
+    are in most rows.
+    """
     kinds = {table.schema.field("key").type for table in tables}
     if len(kinds) > 1:
-        tables = [_with_plain_keys(table) for table in tables]
+        words = sum(len(table) for table in tables if _has_dictionary(table))
+        are_words = 2 * words > sum(len(table) for table in tables)
+        tables = [_with_keys(table, as_dictionary=are_words) for table in tables]
     return pa.concat_tables(tables, promote_options="default")
 
 
-def _with_plain_keys(table: pa.Table) -> pa.Table:
-    return table.set_column(table.column_names.index("key"), "key", table["key"].cast(pa.binary()))
+def _has_dictionary(table: pa.Table) -> bool:
+    return bool(pa.types.is_dictionary(table.schema.field("key").type))
+
+
+def _with_keys(table: pa.Table, *, as_dictionary: bool) -> pa.Table:
+    if _has_dictionary(table) == as_dictionary:
+        return table
+    keys = table["key"].dictionary_encode() if as_dictionary else table["key"].cast(pa.binary())
+    return table.set_column(table.column_names.index("key"), "key", keys)
 
 
 def _has_dictionaries(parquet: pq.ParquetFile, groups: list[int]) -> bool:
@@ -152,6 +163,22 @@ def _has_dictionaries(parquet: pq.ParquetFile, groups: list[int]) -> bool:
         if group.num_rows < _DICTIONARY_ROWS or key.total_uncompressed_size > _DICTIONARY_KEY_BYTES * group.num_rows:
             return False
     return True
+
+
+def _is_there(parquet: pq.ParquetFile, groups: list[int], name: str) -> bool:
+    """Whether a file has a column; ``headers`` only where ``groups`` have any, since a column of nulls takes as long to
+    read as keys do.
+    """
+    if name != "headers" or name not in parquet.schema_arrow.names:
+        return name in parquet.schema_arrow.names
+    row_groups = [parquet.metadata.row_group(number) for number in groups]
+    leaves = [group.column(n) for group in row_groups for n in range(group.num_columns)]
+    return any(_has_values(leaf) for leaf in leaves if leaf.path_in_schema.startswith(f"{name}."))
+
+
+def _has_values(leaf: pq.ColumnChunkMetaData) -> bool:
+    known = leaf.statistics
+    return known is None or not known.has_null_count or known.null_count < leaf.num_values
 
 
 def _has_same_dictionary(one: pa.Table, other: pa.Table) -> bool:

@@ -5,6 +5,7 @@ driver) looks them up there.
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
@@ -43,9 +44,13 @@ class Input:
 
     def rows(self, number: int) -> np.ndarray:
         """Rows of the chunk that are from source ``number``."""
+        return self._rows[number]
+
+    @cached_property
+    def _rows(self) -> list[np.ndarray]:
         if len(self.tables) == 1:
-            return np.arange(len(self.source))
-        return np.flatnonzero(self.source == number)
+            return [np.arange(len(self.source))]
+        return [np.flatnonzero(self.source == number) for number in range(len(self.tables))]
 
     def spread(self, name: str, missing: int) -> np.ndarray:
         """An int64 column over all rows of the chunk; ``missing`` where a source does not have it or has null."""

@@ -1,5 +1,5 @@
-"""Slices of landed topics: the first record of one is found without a step for every record before it, and keys that
-come again are read once.
+"""Slices of landed topics: the first record of one is found without a step for every record before it, keys that come
+again are read once, headers where there are any.
 """
 
 import random
@@ -11,7 +11,7 @@ import pytest
 from jobs import tape
 from jobs.tape import slice_of, together
 from state.files import TaskFile, read_files
-from state.tables import Warehouse
+from state.tables import HEADERS, Warehouse
 from tests.laws.pipelines import PIPELINES, drive
 from tests.laws.whole import first_difference
 from tests.planted import Landed, plant
@@ -109,6 +109,46 @@ def test_a_chunk_has_keys_of_one_kind_and_one_dictionary(tmp_path):
         together([*chunks, *files[1].chunks(MANY)])["key"].to_pylist()
         == [*kept, *kept[:10], *other][5 : 2 * MANY] + kept[:10]
     )
+
+
+def test_keys_of_several_files_are_what_most_rows_have(tmp_path):
+    """
+    So that the record that closes all windows, in a file of its own, does not undo the dictionary of those before it.
+    """
+    keys = [b"user-%d" % (n % 1_000) for n in range(MANY)]
+    many, one = key_file(tmp_path, keys), key_file(tmp_path, [b"user-5", None])
+    words, plain = (list(part.chunks(MANY, dictionary_keys=True)) for part in (many, one))
+    halves = [chunk.slice(0, 1) for chunk in words]
+
+    assert (kinds([together([*words, *plain])]), kinds([together([*halves, *plain])])) == ([True], [False])
+    assert together([*words, *plain])["key"].combine_chunks().cast(pa.binary()).to_pylist() == [*keys, b"user-5", None]
+    assert together([*halves, *plain])["key"].to_pylist() == [b"user-0", b"user-5", None]
+
+
+# --- headers -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("headers", "is_read"),
+    [
+        ([None, None], False),
+        ([[], None], False),
+        ([None, [{"key": "h", "value": None}]], True),
+        ([[{"key": "h", "value": b"v"}, {"key": "h", "value": None}], []], True),
+    ],
+)
+def test_headers_are_read_where_a_record_of_the_file_has_some(tmp_path, headers, is_read):
+    numbers = pa.array([0, 1], pa.int64())
+    words = pa.array([b"k", b"k"], pa.binary())
+    columns = {"offset": numbers, "timestamp": numbers, "key": words, "value": words}
+    file = TaskFile(str(tmp_path), partition=0, name="1")
+    file.write(pa.table(columns | {"headers": pa.array(headers, HEADERS)}))
+    part = slice_of(str(tmp_path), [file.close()], 0, 0, 2)
+
+    (chunk,) = part.chunks(10)
+
+    assert chunk.column_names == [*columns, *(["headers"] if is_read else [])]
+    assert not is_read or chunk["headers"].to_pylist() == headers
 
 
 @pytest.mark.parametrize("name", ["everything", "joined"])
