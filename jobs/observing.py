@@ -33,6 +33,8 @@ class ObservedRun(TaskRun):
     and increment is then among ``left``. ``folder``: for rows on their way to other tasks.
     """
 
+    is_observed = True
+
     def __init__(
         self,
         topology: Topology,

@@ -8,7 +8,7 @@ import resource
 import time
 import traceback
 from dataclasses import asdict, dataclass, field
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -161,6 +161,7 @@ class TaskRun:
     pieces: dict[tuple[str, int], pq.ParquetWriter] = field(default_factory=dict)
     piece_paths: dict[str, dict[str, str]] = field(default_factory=dict)
     told: list[tuple[str, Told]] = field(default_factory=list)
+    is_observed: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         d = self.description
@@ -173,7 +174,9 @@ class TaskRun:
 
     def run(self) -> TaskReport:
         d = self.description
-        task = Task(self.topology, self.sub, d.partition, repartition_counts=d.repartitions)
+        task = Task(
+            self.topology, self.sub, d.partition, repartition_counts=d.repartitions, is_observed=self.is_observed
+        )
         tape = self._tape(task)
         self._resume(task, tape)
         self.watch.lap("resume")

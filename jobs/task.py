@@ -16,10 +16,19 @@ from jobs.advances import Moment, MomentRun, moment_chunk
 from jobs.arrivals import sends
 from jobs.decoding import Decoder
 from jobs.operators import Clocks, Operator, Place, StatefulOperator, TableView, build
+from jobs.operators.table_source import StoredTableSource
 from jobs.operators.views import build_view
 from jobs.running import Observer, Running
 from jobs.task_tables import INPUT_COLUMNS, Input, contexts, dead_letter_table, dropped_table, import_batch
-from jobs.topology.nodes import GlobalTableNode, Node, RepartitionNode, SourceNode, SuppressNode, TableTraits
+from jobs.topology.nodes import (
+    GlobalTableNode,
+    Node,
+    RepartitionNode,
+    SourceNode,
+    StreamTableJoinNode,
+    SuppressNode,
+    TableTraits,
+)
 from jobs.topology.topology import SubTopology, Topology
 from jobs.verdicts import Counts, Lateness
 from jobs.wiring import Wiring, wire
@@ -52,7 +61,9 @@ class Result:
 
 
 class Task:
-    """``counts_bytes``: suppress buffers measure their bytes even without a byte limit (slower)."""
+    """``counts_bytes``: suppress buffers measure their bytes even without a byte limit (slower). ``is_observed``: an
+    observer will look at stores while a chunk runs.
+    """
 
     def __init__(
         self,
@@ -62,6 +73,7 @@ class Task:
         *,
         repartition_counts: dict[str, int] | None = None,
         counts_bytes: bool = False,
+        is_observed: bool = False,
     ) -> None:
         self.graph, self.sub_topology, self.partition = topology.graph, sub_topology, partition
         self.repartition_counts = repartition_counts or {}
@@ -95,6 +107,8 @@ class Task:
         for node in sub_topology.nodes:
             if not isinstance(node, SourceNode | RepartitionNode):
                 self._build(node)
+        if not is_observed:
+            self._lend_stores()
         self.chunk_records = max(1, CHUNK_RECORDS // self._amplification())
 
     def _build(self, node: Node) -> None:
@@ -105,6 +119,13 @@ class Task:
             return
         self._keys[node.name] = getattr(operator, "keys", self._keys[node.name])
         self.operators[node.name] = operator
+
+    def _lend_stores(self) -> None:
+        """A versioned table that a stream-table join alone looks into is put by the join's view."""
+        for name, operator in self.operators.items():
+            reader = self.wiring.only_reader(name)
+            if isinstance(operator, StoredTableSource) and isinstance(reader, StreamTableJoinNode):
+                operator.lend_to(*self.operators[reader.name].place.views)
 
     def _place(self, node: Node, above: list[Node]) -> Place:
         children = [self.graph.nodes[edge.child] for edge in self.wiring.children.get(node.name, ())]
@@ -158,7 +179,7 @@ class Task:
         """
         self.stream_time_ms, self.tape_time_ms = stream_time_ms, tape_time_ms
         shown = dict(imported or {})
-        wanted = {name for view in self.views for name, _ in view.wants}
+        wanted = {name for view in self.views if view.is_replica for name, _ in view.wants}
         for store, operator in self.stores.items():
             table = rows.get(store)
             operator.resume(operator.rows_schema().empty_table() if table is None else table, clocks.get(store, {}))

@@ -120,6 +120,12 @@ class Wiring:
             seen |= reached
         return False
 
+    def only_reader(self, name: str) -> Node | None:
+        """The node that alone sees what ``name`` forwards, by looking into its table; None when there are others."""
+        (reader, *more) = self.readers.get(name) or (EXCHANGE,)
+        is_sent = name in self.ways or any(export.node == name for export in self.exports)
+        return None if is_sent or more else self.graph.nodes.get(reader)
+
     def below(self, batch: Batch, edge: Edge) -> Batch:
         """What ``edge`` leads down of the batch that its parent forwards."""
         if edge.parent not in self.marked:

@@ -39,15 +39,15 @@ def put_all(rows, skips_nothing, retention, versions, journal, answers, old):  #
 
 
 @kernel
-def put_and_find(meeting, puts, asked, retention, versions, journal, found):  # type: ignore[no-untyped-def]
+def put_and_find(meeting, puts, asked, retention, versions, journal, answers, found):  # type: ignore[no-untyped-def]
     """Run puts ``(key, time, reference)`` and lookups ``(key, as of)`` in the order of ``meeting``: (which, row), 0 for
-    a put. ``found``: (reference, time) of each lookup; TOMBSTONE and -1 when there is nothing.
+    a put. ``answers``: of each put. ``found``: (reference, time) of each lookup; TOMBSTONE and -1 if there is nothing.
     """
     which, row = meeting
     for i in range(which.shape[0]):
         r = row[i]
         if which[i] == 0:
-            put(puts[0][r], puts[1][r], puts[2][r], retention, versions, journal)
+            answers[r] = put(puts[0][r], puts[1][r], puts[2][r], retention, versions, journal)
         else:
             slot = find(asked[0][r], asked[1][r], retention, versions)
             found[0][r] = TOMBSTONE if slot < 0 else versions[3][slot]
@@ -55,6 +55,12 @@ def put_and_find(meeting, puts, asked, retention, versions, journal, found):  # 
 
 
 @kernel
+def lookup(key, as_of, retention, versions):  # type: ignore[no-untyped-def]
+    """As ``find``, for Python."""
+    return find(key, as_of, retention, versions)
+
+
+@inner_kernel
 def find(key, as_of, retention, versions):  # type: ignore[no-untyped-def]
     """Slot of the version of ``key`` as of a time (LATEST: of its latest), or -1 when there is none or a tombstone."""
     _, start, end, reference, _, _, _, counts, heads, _ = versions
@@ -82,7 +88,7 @@ def first_from(key, time, versions):  # type: ignore[no-untyped-def]
     return versions[8][key] if newer < 0 else versions[4][newer]
 
 
-@kernel
+@inner_kernel
 def put(key, time, reference, retention, versions, journal):  # type: ignore[no-untyped-def]
     """Put one version; IS_LATEST, NOT_PUT, or the end of the version."""
     _, start, end, references, older, _, _, counts, heads, _ = versions

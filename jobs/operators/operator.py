@@ -100,6 +100,8 @@ class TableView(ABC):
     wants: AbstractSet[tuple[str, str]]
     is_versioned = False
     """Whether ``get`` can be asked as of a time (KTableValueGetter.isVersioned)."""
+    is_replica = True
+    """False: it looks into the owner's own store, and has nothing to resume."""
 
     @abstractmethod
     def feed(self, seen: Mapping[tuple[str, str], Batch]) -> None:

@@ -9,8 +9,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from jobs.operators.operator import Operator, Place
+from jobs.operators.operator import Operator, Place, TableView
 from jobs.operators.stored_table import StoredTable, open_store
+from jobs.operators.versioned_store import VersionedTableStore, VersionedView
 from jobs.topology.nodes import TableNode
 from state.records import Batch, Chunk, Drops
 
@@ -27,8 +28,19 @@ class TableSource(Operator):
 class StoredTableSource(StoredTable):
     """Materialized in ``store``."""
 
+    _lent: VersionedTableStore | None = None
+
+    def lend_to(self, view: TableView) -> None:
+        """Let ``view``, the only one that sees the table, put what comes if the store is versioned, which is then kept
+        once and not twice. Call before ``resume``.
+        """
+        if isinstance(self.store, VersionedTableStore) and isinstance(view, VersionedView):
+            self._lent = self.store
+            view.borrow(self.store)
+
     def process(self, batch: Batch, chunk: Chunk) -> Batch:
-        return self.put(with_keys(batch, self.place.node, chunk), chunk)
+        batch = with_keys(batch, self.place.node, chunk)
+        return self.put(batch, chunk) if self._lent is None else self._lent.lend(batch, chunk)
 
 
 def with_keys(batch: Batch, node: str, chunk: Chunk) -> Batch:

@@ -38,6 +38,7 @@ class VersionedTableStore(TableStore):
     def __init__(self, shape: Shape, keys: Keys, *, node: str, history_retention_ms: int, sends_old: bool) -> None:
         self.shape, self.keys, self.node, self.sends_old = shape, keys, node, sends_old
         self.versions = Versions(keys, shape.value, history_retention_ms)
+        self._lent: tuple[Batch, Chunk, int, int] | None = None
 
     def put(self, batch: Batch, chunk: Chunk, *, keeps_old: bool = False, skips_nothing: bool = False) -> Batch:
         store, before = self.versions, self.versions.observed_ms
@@ -62,6 +63,21 @@ class VersionedTableStore(TableStore):
         limit = observed - self.versions.retention_ms
         chunk.drop(self.node, batch, Drops("expired-version", rows, np.ones(len(rows), np.bool_), observed, limit))
 
+    def lend(self, batch: Batch, chunk: Chunk) -> Batch:
+        """As ``put`` of changes that nobody but the view sees that has borrowed the store: it puts them."""
+        self._lent = batch, chunk, len(chunk.drops), self.versions.observed_ms
+        return batch
+
+    def book(self, answers: np.ndarray) -> None:
+        """What became of the changes that were lent: as if they had been put when they came."""
+        assert self._lent is not None, "only lent changes are booked"
+        batch, chunk, drops, before = self._lent
+        later, chunk.drops[drops:] = chunk.drops[drops:], []
+        self._refuse(batch, answers, before, chunk)
+        chunk.drops += later
+        chunk.applied[batch.cause[answers != versioned.NOT_PUT]] = True
+        self._lent = None
+
     def get(self, key: Any, as_of_ms: int | None = None) -> tuple[int, Any] | None:
         """(valid from, value) of the version of a Python ``key`` as of a time, by default its latest; None if there is
         none (VersionedKeyValueStore.get). Before ``stream time - history retention`` only a latest version is found.
@@ -69,7 +85,7 @@ class VersionedTableStore(TableStore):
         encoded = self.shape.key.encode(self.shape.key.from_python([key]))[0].as_py()
         code, store = self.keys.lookup(encoded), self.versions
         store.cover()
-        at = versioned.find(code, LATEST if as_of_ms is None else as_of_ms, store.retention_ms, store.columns())
+        at = versioned.lookup(code, LATEST if as_of_ms is None else as_of_ms, store.retention_ms, store.columns())
         if at < 0:
             return None
         value = self.shape.value.to_python(store.heap.take(store.slots.reference[at : at + 1]))[0]
@@ -120,7 +136,8 @@ class VersionedView(TableView):
     """A reader's replica of the versioned store of node ``owner``, fed with what it put.
 
     It answers the latest version, or with ``as_of_ms`` the version as of that time (inclusive). One chunk may be asked
-    about several times: each time the puts are run again from the chunk's beginning.
+    about several times: each time the puts are run again from the chunk's beginning. A view that has borrowed the
+    owner's store has no replica: who asks a second time is shown what is there after all puts.
     """
 
     is_versioned = True
@@ -134,13 +151,23 @@ class VersionedView(TableView):
         self._is_put = False
         self._counts = self.versions.slots.counts.copy()
         self._journal = versioned.journal_of(0)
+        self._answers = np.zeros(0, np.int64)
+        self._lender: VersionedTableStore | None = None
+
+    def borrow(self, store: VersionedTableStore) -> None:
+        """Put into ``store`` itself what its owner lends from now on. Call before ``resume``."""
+        assert store.keys is self.keys, "codes of one store's keys are those of its readers"
+        self._lender, self.versions = store, store.versions
+        self.is_replica = False
 
     def feed(self, seen: Mapping[tuple[str, str], Batch]) -> None:
         puts = seen[self.owner, self.PUT].coded_by(self.keys)
         self.versions.reserve(len(puts))
         self._references = self.versions.append(puts.value.all(), puts.valid)
         self._puts, self._is_put = puts, False
-        self._counts, self._journal = self.versions.slots.counts.copy(), versioned.journal_of(len(puts))
+        self._answers = np.empty(len(puts), np.int64)
+        self._counts = self.versions.slots.counts.copy()
+        self._journal = versioned.journal_of(len(puts)) if self.is_replica else versioned.NO_JOURNAL
 
     def get(self, asking: Batch, keys: np.ndarray, as_of_ms: np.ndarray | None = None) -> Found:
         as_of = np.full(len(keys), LATEST, np.int64) if as_of_ms is None else as_of_ms
@@ -155,8 +182,11 @@ class VersionedView(TableView):
 
     def _run(self, asking: Batch, keys: np.ndarray, as_of: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         assert self._puts is not None, "a view is fed before it is asked"
+        if self._is_put and self.is_replica:
+            self._rewind()
+        elif self._is_put:
+            self._puts = _none_of(self._puts)
         store, puts = self.versions, self._puts
-        self._rewind()
         store.cover()
         found = np.empty(len(asking), np.int64), np.empty(len(asking), np.int64)
         versioned.put_and_find(
@@ -166,6 +196,7 @@ class VersionedView(TableView):
             store.retention_ms,
             store.columns(),
             self._journal,
+            self._answers,
             found,
         )
         self._is_put = True
@@ -173,8 +204,6 @@ class VersionedView(TableView):
 
     def _rewind(self) -> None:
         """Back to the beginning of the chunk."""
-        if not self._is_put:
-            return
         slots = self.versions.slots
         versioned.take_back(self.versions.columns(), self._journal)
         self.versions.lanes.clear()
@@ -185,16 +214,22 @@ class VersionedView(TableView):
         if self._puts is None:
             return
         if not self._is_put:
-            nobody = self._puts.take(np.zeros(0, np.int64))
+            nobody = _none_of(self._puts)
             self._run(nobody, nobody.key, nobody.time_ms)
+        if self._lender is not None:
+            self._lender.book(self._answers)
         self._puts = None
         self.versions.tidy()
 
     def resume(self, stores: Mapping[str, pa.Table]) -> None:
-        if self.owner in stores:
+        if self.is_replica and self.owner in stores:
             rows = stores[self.owner]
             observed_ms = int((rows.schema.metadata or {}).get(OBSERVED, b"-1"))
             _load(self.versions, self.shape, rows, observed_ms, is_durable=False)
+
+
+def _none_of(batch: Batch) -> Batch:
+    return batch.take(np.zeros(0, np.int64))
 
 
 def _load(versions: Versions, shape: Shape, rows: pa.Table, observed_ms: int, *, is_durable: bool) -> None:

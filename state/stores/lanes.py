@@ -9,7 +9,7 @@ beginning only, as most are, cost nothing. Without room for lanes a search takes
 import numpy as np
 from numba import njit
 
-from state.compiled import inner_kernel, kernel
+from state.compiled import inner_kernel
 
 NONE = -1
 _FAR = 32
@@ -77,7 +77,7 @@ def last_above_far(before, head, following, lanes, list_, order, number):  # typ
     return before
 
 
-@kernel
+@inner_kernel
 def enter(lanes, list_, order, item):  # type: ignore[no-untyped-def]
     """An item has come into a list."""
     top, nodes, counts = lanes
@@ -99,7 +99,7 @@ def enter(lanes, list_, order, item):  # type: ignore[no-untyped-def]
         node, lane = nodes[node, _DOWN], lane - 1
 
 
-@kernel
+@inner_kernel
 def leave(lanes, list_, order, item):  # type: ignore[no-untyped-def]
     """An item goes out of a list; its order is still what it was."""
     top, nodes, counts = lanes

@@ -54,12 +54,21 @@ def topology_of(build: Callable[[StreamsBuilder], Any]) -> Topology:
     return topology
 
 
-def play(topology: Topology, tape: Sequence[Record], *, chunks: Sequence[int] = (), cuts: Sequence[int] = ()) -> Played:
-    """``chunks``/``cuts``: numbers of records before which a chunk, or an increment, begins."""
+def play(
+    topology: Topology,
+    tape: Sequence[Record],
+    *,
+    chunks: Sequence[int] = (),
+    cuts: Sequence[int] = (),
+    is_observed: bool = False,
+) -> Played:
+    """``chunks``/``cuts``: numbers of records before which a chunk, or an increment, begins. ``is_observed``: as of
+    Task.
+    """
     played, rows, clocks = Played(), {}, {}
     bounds = sorted({0, *cuts, len(tape)})
     for begin, end in pairwise(bounds):
-        task = Task(topology, topology.sub_topologies[0])
+        task = Task(topology, topology.sub_topologies[0], is_observed=is_observed)
         tables = {name: _table(task, name, rows.get(name, {})) for name in task.stores}
         task.resume(tables, clocks)
         inner = sorted({begin, end, *(chunk for chunk in chunks if begin < chunk < end)})

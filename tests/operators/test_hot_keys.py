@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from jobs.kernels import stream_join, versioned
+from jobs.kernels import stream_join
 from jobs.operators.versioned_store import VersionedView
 from jobs.topology.windows import SessionWindows, SlidingWindows
 from state.keys import Keys
@@ -14,7 +14,7 @@ from state.stores.versions import Versions
 from tests.operators.stream_join_parts import Join
 from tests.operators.test_stream_join_against_model import agrees
 from tests.operators.test_versioned_store import SHAPE as TABLE
-from tests.operators.test_versioned_store import STRING, batch_of, chunk_of, look, pairs, store_of
+from tests.operators.test_versioned_store import STRING, batch_of, chunk_of, look, pairs, put_one, store_of
 from tests.operators.test_windows_against_models import assert_as_the_model
 from tests.operators.versioned_model import VersionedModel
 from tests.operators.window_models import Record, SessionModel, SlidingModel
@@ -68,10 +68,7 @@ def test_versions(retention):
     for number in range(LONG):
         name, value, time_ms = put_of(rng, number)
         batch = batch_of(keys, [(name, value, time_ms)])
-        versions.reserve(1)
-        reference = versions.append(batch.value.all(), batch.valid)
-        answer = versioned.put(batch.key[0], time_ms, reference[0], retention, versions.columns(), versioned.NO_JOURNAL)
-        assert answer == model.put(name, value, time_ms)
+        assert put_one(versions, batch) == model.put(name, value, time_ms)
         if number % 200 == 0:
             versions.expire()
         for as_of in (None, time_ms, rng.randrange(4 * LONG)):

@@ -1,14 +1,20 @@
 """Streams joined with tables: what is looked up when, what waits, what is refused (KIP-914, KIP-923, KIP-962)."""
 
 import random
+from collections.abc import Callable
+from functools import reduce
 
+import numpy as np
 import pytest
 
+from jobs.task import Task
+from jobs.task_tables import Input
 from jobs.test_driver import TopologyTestDriver
-from jobs.topology import Consumed, Materialized, Serde, StreamsBuilder, Topology
+from jobs.topology import Consumed, KStream, KTable, Materialized, Serde, StreamsBuilder, Topology
 from state.errors import NullKey
 from tests.operators.cut_tapes import TEXTS, Out, Record, play, topology_of
 from tests.operators.versioned_model import StreamTableModel
+from tests.task_tapes import books, records
 
 PAIR = "left || '+' || coalesce(right, '-')"
 KEYS = ("a", "b", "a\0", "ab")
@@ -197,6 +203,78 @@ def test_a_cut_before_every_record_changes_nothing():
     topology = joined("left", retention=30, grace=20)
 
     assert play(topology, tape, cuts=range(60)) == play(topology, tape)
+
+
+# --- a versioned table that one join alone reads ------------------------------------------------------------------
+
+
+def stream_with(*readers: Callable[[KStream, KTable], KStream]) -> Topology:
+    """Stream S and the versioned table T, as each of ``readers`` joins them."""
+
+    def build(builder: StreamsBuilder) -> KStream:
+        stream, table = builder.stream("S", TEXTS), builder.table("T", TEXTS, materialized=versioned(100))
+        first, *others = [reader(stream, table) for reader in readers]
+        return reduce(KStream.merge, others, first)
+
+    return topology_of(build)
+
+
+def join(stream: KStream, table: KTable) -> KStream:
+    return stream.join(table, PAIR)
+
+
+def changes(stream: KStream, table: KTable) -> KStream:
+    return table.to_stream()
+
+
+def through_a_filter(stream: KStream, table: KTable) -> KStream:
+    return stream.join(table.filter("value <> 'v2'"), PAIR)
+
+
+@pytest.mark.parametrize(
+    ("readers", "is_observed", "is_kept_once"),
+    [
+        ([join], False, True),
+        ([join], True, False),
+        ([join, join], False, False),
+        ([join, changes], False, False),
+        ([through_a_filter], False, False),
+    ],
+)
+def test_versions_are_kept_once_where_one_join_alone_reads_them(readers, is_observed, is_kept_once):
+    topology = stream_with(*readers)
+    task = Task(topology, topology.sub_topologies[0], is_observed=is_observed)
+
+    assert [view.is_replica for view in task.views] == [not is_kept_once] * len(task.views)
+
+
+@pytest.mark.parametrize("grace", [None, 20])
+@pytest.mark.parametrize("seed", range(12))
+def test_versions_kept_once_or_twice_give_the_same(seed, grace):
+    """
+    Refused changes, drops and durable rows included, wherever the tape is cut; an observed task has replicas.
+    """
+    rng = random.Random(seed)
+    topology, tape = joined("inner", retention=30, grace=grace), random_tape(rng, 120, null_keys=True)
+    where = {"chunks": rng.sample(range(120), 9), "cuts": rng.sample(range(120), 5)}
+
+    once, twice = (play(topology, tape, is_observed=is_observed, **where) for is_observed in (False, True))
+
+    assert "expired-version" in {drop.reason for drop in once.dropped}
+    assert once == twice
+
+
+@pytest.mark.parametrize("is_observed", [False, True])
+def test_refused_changes_stand_before_what_the_join_refuses_in_the_same_chunk(is_observed):
+    topology = joined("inner", retention=10)
+    task = Task(topology, topology.sub_topologies[0], is_observed=is_observed)
+    task.resume({}, {})
+    stream, table = records((0, 5, b"a", None)), records((0, 50, b"a", b"v"), (1, 5, b"a", b"w"), (2, 60, None, b"x"))
+
+    result = task.process(Input(np.array([0, 1, 1, 1], np.int16), (stream, table)))
+
+    assert result.dropped["reason"].to_pylist() == ["null-key", "expired-version", "null-value"]
+    assert books(task) == (4, 1, 3, 0)
 
 
 # --- global tables -----------------------------------------------------------------------------------------------

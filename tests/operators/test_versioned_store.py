@@ -243,10 +243,7 @@ def test_puts_and_lookups_agree_with_the_model_though_expired_versions_are_gone(
     versions = Versions(keys, STRING, retention)
     for name, value, time_ms in random_puts(rng, 120):
         batch = batch_of(keys, [(name, value, time_ms)])
-        versions.reserve(1)
-        reference = versions.append(batch.value.all(), batch.valid)
-        answer = versioned.put(batch.key[0], time_ms, reference[0], retention, versions.columns(), versioned.NO_JOURNAL)
-        assert answer == model.put(name, value, time_ms)
+        assert put_one(versions, batch) == model.put(name, value, time_ms)
         if rng.random() < 0.3:
             versions.expire()
         for asked in NAMES:
@@ -255,9 +252,18 @@ def test_puts_and_lookups_agree_with_the_model_though_expired_versions_are_gone(
             assert look(versions, keys, asked, as_of) == wanted
 
 
+def put_one(versions: Versions, batch: Batch) -> int:
+    """The answer to a put of the one row of ``batch``."""
+    versions.reserve(1)
+    rows = batch.key, batch.time_ms, versions.append(batch.value.all(), batch.valid)
+    answers, old = np.empty(1, np.int64), np.empty(1, np.int64)
+    versioned.put_all(rows, False, versions.retention_ms, versions.columns(), versioned.NO_JOURNAL, answers, old)
+    return int(answers[0])
+
+
 def look(versions: Versions, keys: Keys, name: str, as_of: int | None) -> tuple[int, str] | None:
     code = keys.lookup(name.encode())
-    slot = versioned.find(np.int32(code), LATEST if as_of is None else as_of, versions.retention_ms, versions.columns())
+    slot = versioned.lookup(code, LATEST if as_of is None else as_of, versions.retention_ms, versions.columns())
     if slot < 0:
         return None
     return int(versions.slots.start[slot]), versions.heap.take(versions.slots.reference[slot : slot + 1])[0].as_py()
@@ -288,6 +294,25 @@ def test_a_view_answers_every_row_as_of_its_place_however_often_it_is_asked(seed
         if rng.random() < 0.5:
             view = VersionedView("t", SHAPE, store.keys, history_retention_ms=retention)
             view.resume({"t": store.contents()})
+
+
+def test_a_borrowed_store_is_put_once_however_often_its_view_is_asked():
+    """
+    The put of 10 is accepted; put again after 1000, it would be older than the retention of 100 allows.
+    """
+    store, chunk = store_of(100, [])[0], chunk_of(4)
+    view = VersionedView("t", SHAPE, store.keys, history_retention_ms=100)
+    view.borrow(store)
+    lent = store.lend(batch_of(store.keys, [("a", "old", 10), ("a", "new", 1000)], step=2), chunk)
+    view.feed({("t", view.PUT): lent})
+    asking = batch_of(store.keys, [("a", "", 1000), ("a", "", 1000)], first=1, step=2)
+
+    first, again = (pairs(view.get(asking, asking.key, asking.time_ms)) for _ in range(2))
+    view.settle()
+
+    assert first == [(10, "old"), (1000, "new")]
+    assert again == [(1000, "new"), (1000, "new")]  # what is there after all puts
+    assert (chunk.drops, chunk.applied.tolist()) == ([], [True, False, True, False])
 
 
 def pairs(found) -> list[tuple[int, str] | None]:

@@ -3,7 +3,18 @@
 import numpy as np
 import pytest
 
+from state.compiled import kernel
 from state.stores.lanes import NONE, Lanes, enter, last_above, leave
+
+
+@kernel
+def come(lanes, which, order, item):  # type: ignore[no-untyped-def]
+    enter(lanes, which, order, item)
+
+
+@kernel
+def go(lanes, which, order, item):  # type: ignore[no-untyped-def]
+    leave(lanes, which, order, item)
 
 
 class Linked:
@@ -34,7 +45,7 @@ class Linked:
         else:
             self.following[before] = item
         members.insert(place, item)
-        enter(self.lanes.columns(), which, self.order, item)
+        come(self.lanes.columns(), which, self.order, item)
 
     def take(self, which: int, item: int) -> None:
         members = self.members[which]
@@ -45,7 +56,7 @@ class Linked:
         else:
             self.head[which] = after
         members.remove(item)
-        leave(self.lanes.columns(), which, self.order, item)
+        go(self.lanes.columns(), which, self.order, item)
 
 
 @pytest.mark.parametrize("has_room", [True, False])
