@@ -15,6 +15,7 @@ import pyarrow as pa
 from jobs.advances import Moment, MomentRun, moment_chunk
 from jobs.arrivals import sends
 from jobs.decoding import Decoder
+from jobs.kernels import task_clocks
 from jobs.operators import Clocks, Operator, Place, StatefulOperator, TableView, build
 from jobs.operators.table_source import StoredTableSource
 from jobs.operators.views import build_view
@@ -278,12 +279,6 @@ class Task:
             else:
                 batches[name] = import_batch(input_.tables[number], rows, self._keys[source.name])
         takes = readable & (time_ms >= 0) & is_record & self._is_topic(input_)
-        before, stream_time = self._advance(time_ms, takes)
-        tape_time = np.maximum.accumulate(
-            np.concatenate([[self.tape_time_ms], np.where(is_record, time_ms, NO_TIMESTAMP_MS)])
-        )
-        self.tape_time_ms = int(tape_time[-1])
-        self.lateness.add(np.maximum(before - time_ms, 0)[takes])
         offset = input_.spread("offset", -1)
         names = self._topics()
         chunk = Chunk(
@@ -293,8 +288,7 @@ class Task:
             offset,
             *contexts(input_, names, offset),
             time_ms,
-            stream_time,
-            tape_time[1:],
+            *self._advance(time_ms, takes, is_record),
             *(np.zeros(n, np.bool_), np.zeros(n, np.bool_)),
             is_record=is_record,
         )
@@ -309,12 +303,14 @@ class Task:
         inlined = [n for n, source in enumerate(self.sources) if isinstance(source, RepartitionNode) and source.is_ours]
         return np.isin(input_.source, inlined, invert=True) if inlined else np.ones(len(input_), np.bool_)
 
-    def _advance(self, time_ms: np.ndarray, takes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Stream time before and after every record; the task's own moves on."""
-        seen = np.where(takes, time_ms, NO_TIMESTAMP_MS)
-        running = np.maximum.accumulate(np.concatenate([[self.stream_time_ms], seen]))
-        self.stream_time_ms = int(running[-1])
-        return running[:-1], running[1:]
+    def _advance(self, time_ms: np.ndarray, takes: np.ndarray, is_record: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Stream time and tape time after every row; the task's own move on."""
+        clocks = np.array([self.stream_time_ms, self.tape_time_ms, 0, 0, 0], np.int64)
+        stream_time, tape_time = np.empty(len(time_ms), np.int64), np.empty(len(time_ms), np.int64)
+        task_clocks.advance_clocks(time_ms, takes, is_record, clocks, stream_time, tape_time)
+        self.stream_time_ms, self.tape_time_ms, late_ms, latest_ms, taken = clocks.tolist()
+        self.lateness.add(late_ms, latest_ms, taken)
+        return stream_time, tape_time
 
     def _refuse_negative(self, chunk: Chunk, negative: np.ndarray) -> None:
         for number, source in enumerate(self.sub_topology.sources):

@@ -16,7 +16,7 @@ import pyarrow as pa
 from jobs.advances import Moment
 from jobs.arrivals import LANDED
 from jobs.kernels.queues import NO_MORE, merge_queues
-from jobs.moment_places import BEFORE_ALL, doubled, in_heap, moment_numbers, parts, with_moments
+from jobs.moment_places import BEFORE_ALL, MOMENT, doubled, in_heap, moment_numbers, parts, with_moments
 from jobs.source_clock import SourceClock
 from jobs.tape import Slice, together
 from jobs.task_queues import PLACE_COLUMNS, Queue
@@ -43,6 +43,10 @@ class Places:
         return found | {"cause_depth": found["cause_depth"] + deeper}
 
 
+NO_PLACES = Places({}, np.zeros(0, np.int64))
+"""Where nobody asks for them."""
+
+
 @dataclass
 class TaskTape:
     """``heap``: queue numbers as the increment before left them, or None; written when all chunks were taken."""
@@ -55,6 +59,7 @@ class TaskTape:
     partition: int
     position: int
     tape_time_ms: int
+    """Of the rows before; kept up where places are asked for."""
     heap: list[int] | None = None
     empty: tuple[pa.Table, ...] = ()
     """No rows, by source."""
@@ -106,24 +111,26 @@ class TaskTape:
         for number, recorded in enumerate(queue.recorded):
             yield from self._records(slice_.part(slice_.begin, recorded.before_offset), records)
             before_ms, self.tape_time_ms = self.tape_time_ms, max(self.tape_time_ms, recorded.time_ms + 1)
-            places = self._landed(np.array([self.tape_time_ms]), np.array([recorded.before_offset]))
-            if self.is_placed and self.tape_time_ms > before_ms:
-                places.columns["cause_sub"] = np.full(1, BEFORE_ALL, np.int64)
+            places = NO_PLACES
+            if self.is_placed:
+                places = self._landed(np.array([self.tape_time_ms]), np.array([recorded.before_offset]))
+                if self.tape_time_ms > before_ms:
+                    places.columns["cause_sub"] = np.full(1, BEFORE_ALL, np.int64)
             yield self._clock.move(0, number, np.zeros(0, np.int64), ()), places
             slice_ = slice_.part(recorded.before_offset, slice_.end)
         yield from self._records(slice_, records)
 
     def _records(self, slice_: Slice, records: int) -> Iterator[tuple[Input, Places]]:
         for table in slice_.chunks(records, dictionary_keys=True):
-            n = len(table)
-            times = np.maximum.accumulate(np.concatenate([[self.tape_time_ms], integers(table, "timestamp", -1)]))[1:]
-            self.tape_time_ms = int(times[-1]) if n else self.tape_time_ms
-            places = self._landed(times, integers(table, "offset", -1))
-            yield Input(np.zeros(n, np.int16), (table.combine_chunks(),)), places
+            places = NO_PLACES
+            if self.is_placed:
+                times = integers(table, "timestamp", -1)
+                times = np.maximum.accumulate(np.concatenate([[self.tape_time_ms], times]))[1:]
+                self.tape_time_ms = int(times[-1]) if len(table) else self.tape_time_ms
+                places = self._landed(times, integers(table, "offset", -1))
+            yield Input(np.zeros(len(table), np.int16), (table.combine_chunks(),)), places
 
     def _landed(self, times: np.ndarray, offset: np.ndarray) -> Places:
-        if not self.is_placed:
-            return Places({}, np.zeros(0, np.int64))
         n = len(times)
         constant = {
             "cause_sub": self.sub_topology,
@@ -144,7 +151,6 @@ class TaskTape:
         tables = self._tables
         which, row = self._by_arrival(tables) if self.order == "arrival" else self._by_time(tables)
         source_of = np.array([queue.source for queue in self.queues], np.int16)
-        source = source_of[which] if len(which) else np.zeros(0, np.int16)
         wholes, starts = [], np.zeros(len(self.queues), np.int64)
         for number in range(len(self.names)):
             mine = [place for place, queue in enumerate(self.queues) if queue.source == number]
@@ -152,21 +158,23 @@ class TaskTape:
                 starts[place] = start
             whole = [tables[place] for place in mine]
             wholes.append(together(whole).combine_chunks() if whole else None)
-        rows = starts[which] + row if len(which) else row
-        at = starts_of(tables)[which] + row
-        places, send = self._places(tables, which, row), self._sends(tables)[at] if self.is_placed else at[:0]
-        moment = np.concatenate([moment_numbers(table) for table in tables])[at]
+        places, moment = self._places(tables, which, row), moments_of(tables, which, row)
+        sends = self._sends(tables) if self.is_placed else None
         for begin, end in parts(moment >= 0, records):
             part = slice(begin, end)
-            here = Places({name: column[part] for name, column in places.items()}, send[part])
+            queue, here = which[part], NO_PLACES
+            if sends is not None:
+                at = starts_of(tables)[queue] + row[part]
+                here = Places({name: column[part] for name, column in places.items()}, sends[at])
             if moment[begin] >= 0:
                 yield self._clock.move(int(which[begin]), int(moment[begin]), which[:begin], tables), here
                 continue
+            source, rows = source_of[queue], starts[queue] + row[part]
             pieces = tuple(
-                self.empty[number] if whole is None else _rows(whole, rows[part][source[part] == number])
+                self.empty[number] if whole is None else _rows(whole, rows[source == number])
                 for number, whole in enumerate(wholes)
             )
-            yield Input(source[part], pieces), here
+            yield Input(source, pieces), here
 
     def _table(self, queue: Queue) -> pa.Table:
         """Rows of a queue in their order, moments among them."""
@@ -276,13 +284,9 @@ class TaskTape:
 
     def _places(self, tables: list[pa.Table], which: np.ndarray, row: np.ndarray) -> dict[str, np.ndarray]:
         """Landed rows have their own place on this tape, others that of what caused them."""
-        n = len(which)
-        position = np.arange(self.position, self.position + n)
+        n, first = len(which), self.position
         self.position += n
         if not self.is_placed:
-            found = [self._doubled(queue, table) for queue, table in zip(self.queues, tables, strict=True)]
-            last = max([2 * self.tape_time_ms, *(int(each.max()) for each in found if len(each))])
-            self.tape_time_ms = (last + 1) // 2
             return {}
         places = {name: np.full(n, -1, np.int64) for name in PLACE_COLUMNS}
         landed, doubled_ms = np.zeros(n, np.bool_), np.zeros(n, np.int64)
@@ -304,7 +308,7 @@ class TaskTape:
         running = np.maximum.accumulate(np.concatenate([[2 * self.tape_time_ms], doubled_ms]))[1:]
         times = (running + 1) // 2
         self.tape_time_ms = int(times[-1]) if n else self.tape_time_ms
-        own = {"cause_time_ms": times, "cause_offset": position, "cause_number": np.full(n, LANDED),
+        own = {"cause_time_ms": times, "cause_offset": np.arange(first, first + n), "cause_number": np.full(n, LANDED),
                "cause_sub": np.where(running % 2, BEFORE_ALL, self.sub_topology),
                "cause_partition": np.full(n, self.partition), "cause_depth": np.zeros(n, np.int64)}  # fmt: skip
         for name in PLACE_COLUMNS:
@@ -323,6 +327,14 @@ def _rows(table: pa.Table, rows: np.ndarray) -> pa.Table:
     """``rows`` of ``table``; those of one queue lie side by side, and need no copy."""
     is_run = len(rows) > 0 and bool((np.diff(rows) == 1).all())
     return table.slice(int(rows[0]), len(rows)) if is_run else table.take(pa.array(rows))
+
+
+def moments_of(tables: list[pa.Table], which: np.ndarray, row: np.ndarray) -> np.ndarray:
+    """``moment_numbers`` of rows of several tables."""
+    if not any(MOMENT in table.column_names for table in tables):
+        return np.broadcast_to(np.int64(-1), len(which))
+    found: np.ndarray = np.concatenate([moment_numbers(table) for table in tables])[starts_of(tables)[which] + row]
+    return found
 
 
 def rows_of(tables: list[pa.Table]) -> tuple[np.ndarray, np.ndarray]:

@@ -16,12 +16,11 @@ class Lateness:
     records: int = 0
     """Records taken, those with lateness 0 included."""
 
-    def add(self, behind_ms: np.ndarray) -> None:
-        """Enter records by how far they were behind."""
-        if len(behind_ms):
-            self.total_ms += int(behind_ms.sum())
-            self.max_ms = max(self.max_ms, int(behind_ms.max()))
-            self.records += len(behind_ms)
+    def add(self, total_ms: int, max_ms: int, records: int) -> None:
+        """Enter ``records`` that were together and at most so far behind."""
+        self.total_ms += total_ms
+        self.max_ms = max(self.max_ms, max_ms)
+        self.records += records
 
 
 @dataclass(slots=True)

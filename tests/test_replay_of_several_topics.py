@@ -56,6 +56,21 @@ def test_every_task_sees_all_of_a_global_table_whatever_increment_brought_it(war
     assert got == ["x+1", "y+None", "x+3", "y+2"]
 
 
+def test_the_tape_of_two_topics_reaches_the_time_of_the_latest_record_though_nobody_can_read_it(warehouse):
+    """
+    The order at 90 is no text: a dead letter, which has no effect on stream time.
+    """
+    land_records(warehouse, "rates", records((0, 5, b"a", b"1")), partitions=1)
+    land_records(warehouse, "orders", records((0, 10, b"a", b"x"), (0, 90, b"a", b"\xff")), partitions=1)
+
+    assert run(warehouse, with_table()) == ["x+1"]
+
+    done = Ledger(warehouse.pipeline("p").ledger).last_done()
+    assert done is not None
+    (task,) = done.content["tasks"].values()
+    assert (task["stream_time_ms"], task["tape_time_ms"]) == (10, 90)
+
+
 @pytest.mark.parametrize("max_records", [1, 2, None])
 def test_records_from_a_repartition_table_meet_a_global_table_at_the_time_of_their_cause(warehouse, max_records):
     """
