@@ -2,15 +2,16 @@
 
 InMemoryTimeOrderedKeyValueChangeBuffer (BufferKey). Rule: windows of one end leave together, thousands at a time, so a
 large group is put in order by counting digits: of the buffer time, and of the first eight bytes behind what all their
-keys begin with. Those that are still equal then, and small groups, are compared as a whole.
+keys begin with. Those that are still equal then, and small groups, are compared as a whole. Sessions leave by twos and
+threes, whose buffer times nearly always differ: such a group is sorted as it stands.
 """
 
 import numpy as np
 
-from state.compiled import array_kernel, inner_array_kernel, inner_kernel, kernel
+from state.compiled import array_kernel, inner_array_kernel, inner_kernel
 from state.key_table import compare_serialized, compare_serialized_sessions
 
-_FEW = 48
+_VERY_FEW, _FEW = 8, 48
 _DIGIT_BITS = 11
 _DIGITS = 1 << _DIGIT_BITS
 
@@ -50,9 +51,12 @@ def room_to_sort(entries):  # type: ignore[no-untyped-def]
     return slots, dues, (np.empty(entries, np.uint64), np.empty(entries, np.uint64)), np.empty(_DIGITS, np.int64)
 
 
-@kernel
+@inner_kernel
 def sort_leaving(group, spare, keys, is_session, s_key, s_start, s_end, e_due):  # type: ignore[no-untyped-def]
     """Put the slots ``group`` in order, in place. ``spare``: of ``room_to_sort``."""
+    if group.shape[0] <= _VERY_FEW:
+        insert_each(group, keys, is_session, s_key, s_start, s_end, e_due)
+        return
     slots, dues, words, counts = spare
     n, suffix = group.shape[0], s_end if is_session else s_start
     begin = common_bytes(group, keys, s_key)
@@ -78,6 +82,17 @@ def sort_leaving(group, spare, keys, is_session, s_key, s_start, s_end, e_due): 
         merge_sort(0, n, at, slots, dues, words, keys, is_session, s_key, s_start, s_end, e_due)
     for place in range(n):
         group[place] = slots[at][place]
+
+
+@inner_kernel
+def insert_each(group, keys, is_session, s_key, s_start, s_end, e_due):  # type: ignore[no-untyped-def]
+    """Put the slots ``group`` in order by inserting one after the other."""
+    for place in range(1, group.shape[0]):
+        slot = group[place]
+        while place > 0 and is_before(slot, group[place - 1], keys, is_session, s_key, s_start, s_end, e_due):
+            group[place] = group[place - 1]
+            place -= 1
+        group[place] = slot
 
 
 @inner_kernel
