@@ -1,5 +1,9 @@
 """Where branches meet again: rows come in the order in which Kafka would have forwarded them, depth first."""
 
+import numpy as np
+import pytest
+
+from jobs.kernels.meeting import meet_two
 from jobs.test_driver import TopologyTestDriver
 from jobs.topology import Consumed, KStream, Serde, StreamsBuilder
 
@@ -14,6 +18,23 @@ def played(build, records: list[tuple[str, int]]) -> list[tuple[str, object]]:
     for at, (key, value) in enumerate(records):
         driver.pipe_input("in", key, value, at)
     return [(record.key, record.value) for record in driver.read_outputs("out")]
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "which", "row"),
+    [
+        ([], [], [], []),
+        ([3, 4], [], [0, 0], [0, 1]),
+        ([], [3], [1], [0]),
+        ([1, 5, 5, 9], [0, 5, 5, 6], [1, 0, 0, 0, 1, 1, 1, 0], [0, 0, 1, 2, 1, 2, 3, 3]),
+    ],
+)
+def test_two_batches_meet_in_the_order_of_causes_the_first_before_the_second(first, second, which, row):
+    found = np.empty(len(which), np.int8), np.empty(len(which), np.int64)
+
+    meet_two(np.array(first, np.int32), np.array(second, np.int32), *found)
+
+    assert (found[0].tolist(), found[1].tolist()) == (which, row)
 
 
 def test_a_records_branches_come_in_the_order_of_the_children_before_the_next_record():

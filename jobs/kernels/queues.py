@@ -115,7 +115,7 @@ def merge_queues(
     ends = np.cumsum(lengths)
     total = int(lengths.sum())
     which, row = np.empty(total, np.int16), np.empty(total, np.int64)
-    flat = np.concatenate([*times, np.zeros(1, np.int64)]).astype(np.int64)
+    flat = np.concatenate([*times, np.zeros(1, np.int64)]).astype(np.int64, copy=False)
     head_time = np.where(lengths > 0, flat[ends - lengths], beyond)
     order = np.zeros(len(times), np.int64)
     known = [queue for queue in heap.tolist() if head_time[queue] != NO_MORE]

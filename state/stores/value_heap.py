@@ -35,6 +35,8 @@ class ValueHeap:
         """The values of ``references``; null for -1."""
         if not self._pieces:
             return pa.nulls(len(references), self.kind)
+        if len(self._pieces) > 1 and len(references) >= self._size:  # to copy all is then cheaper than to look in each
+            self._pieces = [pa.concat_arrays(self._pieces)]
         if len(self._pieces) == 1:
             has_all = len(references) > 0 and references.min() >= 0
             return self._pieces[0].take(pa.array(references, mask=None if has_all else references < 0))

@@ -16,9 +16,14 @@ def test_a_reference_names_the_value_that_it_was_given_for(sizes, asked):
         assert heap.append(pa.array(values[base : base + size], pa.int64())) == base
     asked = [reference for reference in asked if reference < len(values)]
 
-    got = heap.take(np.array(asked, np.int64)).to_pylist()
+    wanted = [None if reference == NO_REFERENCE else values[reference] for reference in asked]
+    assert heap.take(np.array(asked, np.int64)).to_pylist() == wanted
 
-    assert got == [None if reference == NO_REFERENCE else values[reference] for reference in asked]
+    # All at once and more than there are, which puts the pieces together; then one more.
+    every = [*range(len(values)), *asked, NO_REFERENCE]
+    assert heap.take(np.array(every, np.int64)).to_pylist() == [*values, *wanted, None]
+    assert heap.append(pa.array([-7], pa.int64())) == len(values)
+    assert heap.take(np.array([len(values), *asked], np.int64)).to_pylist() == [-7, *wanted]
 
 
 @pytest.mark.parametrize("kind", [pa.string(), pa.struct([("long", pa.int64()), ("string", pa.string())])])
