@@ -16,6 +16,7 @@ NULL_CODE = -1
 """Code of the null key."""
 
 _KEYS_MIN, _BYTES_MIN = 1024, 16 * 1024
+_TEXT = Serde.string()
 _DICTIONARIES = 4
 """So many dictionaries are remembered: those of the topics that a task reads in turn."""
 _SLICE = 64 * 1024
@@ -44,6 +45,8 @@ class Keys:
         self._offsets = np.zeros(_KEYS_MIN + 1, np.int64)
         self._table = np.full(2 * _KEYS_MIN, key_table.EMPTY, np.int64)
         self._dictionaries: list[_Words] = []
+        self._readable = 0
+        """So many keys, from the first on, are known to be what the serde can decode."""
 
     def __len__(self) -> int:
         return self._count
@@ -109,6 +112,8 @@ class Keys:
 
     def typed(self, codes: np.ndarray) -> pa.Array:
         """Keys of ``codes`` as ``serde.arrow_type``; null for -1 and for a key that the serde cannot decode."""
+        if self._readable == len(self) and self.serde == _TEXT:
+            return self.take(codes).view(pa.string())  # without looking at their bytes once more
         if len(codes) <= len(self):
             return self.serde.decode(self.take(codes)).values
         every = self.serde.decode(self.take(np.arange(len(self), dtype=np.int32))).values
@@ -122,6 +127,8 @@ class Keys:
         if first == len(self):
             return {}
         decoded = self.serde.decode(self.take(np.arange(first, len(self), dtype=np.int32)))
+        if not decoded.reasons and first <= self._readable:
+            self._readable = len(self)
         return {first + row: reason for row, reason in decoded.reasons.items()}
 
     def _reserve(self, keys: int, key_bytes: int) -> None:

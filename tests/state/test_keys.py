@@ -112,6 +112,21 @@ def test_the_interner_grows_far_beyond_its_first_room():
     assert (np.diff(first_rows) > 0).all()
 
 
+def test_texts_are_the_same_before_and_after_all_were_found_readable_and_bad_ones_are_null():
+    keys = Keys(Serde.string())
+    codes = keys.intern(pa.array(["a", "é", "", None], pa.string()).cast(pa.binary()))
+
+    for _ in range(2):
+        typed = keys.typed(codes)
+        typed.validate(full=True)
+        assert (typed.type, typed.to_pylist()) == (pa.string(), ["a", "é", "", None])
+        assert keys.undecodable() == {}
+    bad = keys.intern(pa.array([b"b", b"\xff"]))
+    for _ in range(2):
+        assert keys.typed(bad).to_pylist() == ["b", None]
+        assert list(keys.undecodable(3)) == [4]
+
+
 def test_taken_and_typed_keys_are_null_for_code_minus_1():
     keys = Keys(Serde.long())
     codes = keys.intern(Serde.long().encode(pa.array([7, None, -7, 7])))
