@@ -37,9 +37,6 @@ from state.tables import (
 )
 from state.times import NO_TIMESTAMP_MS
 
-_OFTEN_NULL = ("headers", "arrival")
-"""Columns of outputs that few topologies have values in. To write a null list takes a third of the time of a key."""
-
 
 @dataclass(frozen=True, slots=True)
 class TaskDescription:
@@ -160,7 +157,7 @@ class TaskRun:
     topology: Topology
     description: TaskDescription
     cache: str | None
-    files: dict[str, list[TaskFile]] = field(default_factory=dict)
+    files: dict[str, TaskFile] = field(default_factory=dict)
     pieces: dict[tuple[str, int], pq.ParquetWriter] = field(default_factory=dict)
     piece_paths: dict[str, dict[str, str]] = field(default_factory=dict)
     told: list[tuple[str, Told]] = field(default_factory=list)
@@ -288,19 +285,14 @@ class TaskRun:
         return self.state.write(d.increment, f"{d.increment:08d}-{d.id}")
 
     def _write_rows(self, table: str, path: str, rows: pa.Table) -> None:
-        """Add ``increment`` and the columns' order, and write to the task's file of ``table``. There is a second file
-        when the first has no column for what comes late.
-        """
+        """Add ``increment`` and the columns' order, and write to the task's one file of ``table``."""
         d = self.description
         schema = table_schema(self.topology, table)
         stored = without_partition(schema)
         rows = rows.append_column("increment", pa.array(np.full(len(rows), d.increment)))
-        rows, files = rows.select(stored.names).cast(stored), self.files.setdefault(table, [])
-        if not files or not files[-1].fits(rows):
-            leaves_out = [name for name in _OFTEN_NULL if name in stored.names]
-            name = f"{d.increment:08d}-{d.id}"
-            files.append(TaskFile(path, partition=d.partition, name=name, leaves_out=leaves_out))
-        files[-1].write(rows)
+        if table not in self.files:
+            self.files[table] = TaskFile(path, partition=d.partition, name=f"{d.increment:08d}-{d.id}")
+        self.files[table].write(rows.select(stored.names).cast(stored))
 
     def _write_repartitions(self, tape: TaskTape) -> None:
         """Fix the order of this task's repartition records for ever, by writing them with their offsets."""
@@ -350,8 +342,7 @@ class TaskRun:
     ) -> TaskReport:
         for writer in self.pieces.values():
             writer.close()
-        closed = {table: [file.close() for file in files] for table, files in self.files.items()}
-        closed |= {table: [file] for table, file in state.items()}
+        closed = state | {table: file.close() for table, file in self.files.items()}
         self.watch.lap("write")
         return TaskReport(
             sub_topology=self.sub.id,
@@ -370,11 +361,7 @@ class TaskRun:
             landed=asdict(task.landed),
             lateness=asdict(task.lateness),
             operators=task.metrics(),
-            files={
-                table: written
-                for table, files in closed.items()
-                if (written := [file.to_dict() for file in files if file is not None])
-            },
+            files={table: [file.to_dict()] for table, file in closed.items() if file is not None},
             removed={table: [file.to_dict() for file in files] for table, files in removed.items()},
             pieces=self.piece_paths,
             told=self.told,

@@ -105,31 +105,21 @@ def _write(directory: str, table: pa.Table, *, folder: str, partition: int, name
 class TaskFile:
     """One file of a table, written piece by piece and not visible yet. Nothing is written without rows.
 
-    ``partition`` -1: of a table without partitions. ``leaves_out``: columns that the file does not get when the first
-    piece has no value in them, which readers of Delta see as nulls; ask ``fits`` before a further piece.
+    ``partition`` -1: of a table without partitions.
     """
 
-    def __init__(self, directory: str, *, partition: int, name: str, leaves_out: Sequence[str] = ()) -> None:
-        self.directory, self.partition, self.leaves_out = directory, partition, leaves_out
+    def __init__(self, directory: str, *, partition: int, name: str) -> None:
+        self.directory, self.partition = directory, partition
         self._folder = "" if partition < 0 else f"partition={partition}/"
         self.path = f"{self._folder}{name}-{uuid.uuid4().hex[:16]}.parquet"
         self._writer: pq.ParquetWriter | None = None
-        self._lacks: list[str] = []
         self._records = 0
         self._bounds: dict[str, tuple[int, int]] = {}
-
-    def fits(self, table: pa.Table) -> bool:
-        """Whether the file has a column for every value of ``table``."""
-        return all(table[name].null_count == len(table) for name in self._lacks)
 
     def write(self, table: pa.Table) -> None:
         """Append ``table`` (all pieces of one schema, without the partition column)."""
         if table.num_rows == 0:
             return
-        assert self.fits(table), f"{self.path} has no column for some of the values"
-        if self._writer is None:
-            self._lacks = [name for name in self.leaves_out if table[name].null_count == len(table)]
-        table = table.drop_columns(self._lacks)
         if self._writer is None:
             filesystem, root = open_filesystem(self.directory)
             filesystem.create_dir(f"{root}/{self._folder}", recursive=True)

@@ -2,9 +2,7 @@
 step.
 """
 
-import pyarrow.parquet as pq
 import pytest
-from deltalake import DeltaTable
 
 from jobs.increment_report import Books
 from jobs.reading import read_changelog, read_newest
@@ -13,7 +11,6 @@ from jobs.runner import LocalRunner
 from jobs.store_reading import read_store
 from jobs.topology import Consumed, Materialized, Serde, StreamsBuilder, Suppressed, TimeWindows, Topology, fold
 from state.errors import BufferFull, CodeChanged, ConfigError, TaskFailed
-from state.files import read_files
 from state.tables import Warehouse
 from tests.planted import Landed, plant
 
@@ -86,29 +83,6 @@ def test_the_books_of_an_increment_name_every_record_that_had_no_effect(tmp_path
             "arrival": None,
         }
     ]
-
-
-def test_headers_that_come_late_in_an_increment_are_all_there(tmp_path, monkeypatch):
-    """
-    Outputs have no column of headers while there are none: then a second file begins.
-    """
-    monkeypatch.setattr("jobs.task.CHUNK_RECORDS", 2)
-    headers = [(), (), (), (("h", b"1"),), (), (), (("h", b"2"),)]
-    records = [Landed(0, b"k", b"%d" % n, n, each) for n, each in enumerate(headers)]
-    warehouse, builder = Warehouse(tmp_path), StreamsBuilder()
-    plant(warehouse, "in", records, partitions=1)
-    builder.stream("in", Consumed(Serde.string(), Serde.string())).to("out")
-
-    run(warehouse, builder.build())
-
-    path = warehouse.pipeline("p").output("out")
-    names = [pq.read_schema(f"{path}/{file.path}").names for file in read_files(path)]
-    assert ["headers" in each for each in names] == [False, True]
-    rows = read_changelog(warehouse, "p", "out").select(["offset", "value", "headers"]).to_pylist()
-    assert [(row["offset"], row["value"]) for row in rows] == [(n, str(n)) for n in range(7)]
-    found = [[(header["key"], header["value"]) for header in row["headers"] or ()] for row in rows]
-    assert found == [list(each) for each in headers]
-    assert DeltaTable(path).to_pyarrow_table(columns=["headers"])["headers"].null_count == 5
 
 
 def test_a_store_and_an_output_are_read_as_of_the_last_increment(tmp_path):
