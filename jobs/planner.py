@@ -275,11 +275,11 @@ class Planner:
         for topic in self._meeting_topics():
             landed = self.landed[topic]
             for p, end in plan.cut_to[topic].items():
-                times = landed.slice(p, plan.cut_from[topic].get(p, 0), end).times()["timestamp"].to_numpy()
+                read = landed.slice(p, plan.cut_from[topic].get(p, 0), end)
                 recorded = [each.time_ms + 1 for each in plan.recorded(landed, p)]
-                if len(times) or recorded:
-                    before = found.setdefault(topic, {}).get(p, NO_TIMESTAMP_MS)
-                    found[topic][p] = max(before, int(times.max(initial=before)), *recorded)
+                latest_ms = max([found.get(topic, {}).get(p, NO_TIMESTAMP_MS), read.latest_ms(), *recorded])
+                if latest_ms != NO_TIMESTAMP_MS:
+                    found.setdefault(topic, {})[p] = latest_ms
         return found
 
     def _hold_back(self, unread: Unread) -> None:

@@ -13,6 +13,7 @@ from jobs.task_tables import INPUT_COLUMNS
 from state.errors import LandingError
 from state.files import DataFile
 from state.tables import open_filesystem
+from state.times import NO_TIMESTAMP_MS
 
 OPTIONAL_COLUMNS = ("headers", "context_offset", "arrival")
 """Of landed tables: headers, the offset that operators see, and the record's number among all topics' records."""
@@ -97,10 +98,10 @@ class Slice:
                         yield pa.Table.from_batches([batch.slice(first, after - first)])
 
     def times(self, *, arrival: bool = False) -> pa.Table:
-        """offset and timestamp (and arrival) of every record, in offset order."""
+        """offset and timestamp (and arrival, null where the file has none) of every record, in offset order."""
         columns = ["offset", "timestamp", *(["arrival"] if arrival else [])]
         nothing = pa.table({name: pa.array([], pa.int64()) for name in columns})
-        return pa.concat_tables([nothing, *self._read(columns)]).combine_chunks()
+        return pa.concat_tables([nothing, *self._read(columns)], promote_options="default").combine_chunks()
 
     def offsets_and(self, name: str) -> tuple[np.ndarray, np.ndarray]:
         """Offsets of all records and an int64 column, in offset order; nothing else of them is ever in memory."""
@@ -125,11 +126,26 @@ class Slice:
 
     def count(self) -> int:
         """Records in the slice; only files that are cut are opened."""
+        whole, cut = self._whole_and_cut()
+        return sum(file.records for file in whole) + len(cut.times())
+
+    def latest_ms(self) -> int:
+        """Largest timestamp, NO_TIMESTAMP_MS without records; files that are not cut and say it are not opened."""
+        whole, cut = self._whole_and_cut(("timestamp",))
+        known = [file.bounds["timestamp"][1] for file in whole]
+        return max([*known, int(cut.times()["timestamp"].to_numpy().max(initial=NO_TIMESTAMP_MS))])
+
+    def _whole_and_cut(self, bounded: Sequence[str] = ()) -> tuple[list[DataFile], "Slice"]:
+        """Files that are wholly in the slice and whose bounds of all columns ``bounded`` are known, and the rest."""
         whole = [
-            file for file in self.files if self.begin <= (file.min_offset or 0) and (file.max_offset or 0) < self.end
+            file
+            for file in self.files
+            if self.begin <= (file.min_offset or 0)
+            and (file.max_offset or 0) < self.end
+            and all(column in file.bounds for column in bounded)
         ]
         cut = tuple(file for file in self.files if file not in whole)
-        return sum(file.records for file in whole) + len(Slice(self.path, cut, self.begin, self.end).times())
+        return whole, Slice(self.path, cut, self.begin, self.end)
 
 
 def together(tables: list[pa.Table]) -> pa.Table:

@@ -15,7 +15,8 @@ import pyarrow as pa
 
 from jobs.advances import Moment
 from jobs.arrivals import LANDED
-from jobs.kernels.queues import NO_MORE, merge_queues
+from jobs.kernels.queues import NO_MORE, QueueOrder, merge_queues
+from jobs.landed_rows import LandedRows
 from jobs.moment_places import BEFORE_ALL, MOMENT, doubled, in_heap, moment_numbers, parts, with_moments
 from jobs.source_clock import SourceClock
 from jobs.tape import Slice, together
@@ -79,16 +80,18 @@ class TaskTape:
         """Chunks of about ``records`` rows, and moments at which stream time moves on, each with one place."""
         if self._only is not None:
             yield from self._single(self.queues[0], self._only, records)
+        elif self.order == "time" and all(queue.slice is not None and not queue.has_moments for queue in self.queues):
+            yield from self._landed_chunks(records)
         else:
             yield from self._merged(records)
 
     def keys_and_times(self) -> Iterator[tuple[pa.Array, np.ndarray]]:
         """Keys and timestamps of all rows, in any order."""
-        if self._only is not None:
-            yield from self._only.keys_and_times()
-        else:
-            for table in self._tables:
-                yield only_chunk(table, "key").cast(pa.binary()), integers(table, "timestamp", -1)
+        for place, queue in enumerate(self.queues):
+            if queue.slice is not None:
+                yield from queue.slice.keys_and_times()
+            else:
+                yield only_chunk(self._tables[place], "key"), integers(self._tables[place], "timestamp", -1)
 
     @property
     def has_moments(self) -> bool:
@@ -104,7 +107,9 @@ class TaskTape:
 
     @cached_property
     def _tables(self) -> list[pa.Table]:
-        """Rows of every queue of a tape that is held as a whole."""
+        """Of every queue what its order depends on, recorded times among it: all of what other tasks wrote, and of
+        landed records their offsets and times (or arrivals).
+        """
         return [self._table(queue) for queue in self.queues]
 
     def _single(self, queue: Queue, slice_: Slice, records: int) -> Iterator[tuple[Input | Moment, Places]]:
@@ -147,19 +152,29 @@ class TaskTape:
             np.zeros(n, np.int64),
         )
 
+    def _landed_chunks(self, records: int) -> Iterator[tuple[Input, Places]]:
+        """Landed records alone, which are read as they are taken."""
+        readers = [reader for reader in self._readers() if reader is not None]
+        beyond = np.array([queue.beyond_ms for queue in self.queues], np.int64)
+        order = QueueOrder([reader.times() for reader in readers], beyond, self.heap or [])
+        while len(which := order.take(records)):
+            counts = np.bincount(which, minlength=len(readers)).tolist()
+            found = [reader.take(count) for reader, count in zip(readers, counts, strict=True)]
+            chunk, places = self._input(which, found), NO_PLACES
+            if self.is_placed:
+                times = np.maximum.accumulate(np.append(self.tape_time_ms, chunk.spread("timestamp", -1)))[1:]
+                self.tape_time_ms = int(times[-1])
+                places = self._landed(times, self.position + np.arange(len(which)))
+            self.position += len(which)
+            yield chunk, places
+        self.heap = order.heap
+
     def _merged(self, records: int) -> Iterator[tuple[Input | Moment, Places]]:
         tables = self._tables
         which, row = self._by_arrival(tables) if self.order == "arrival" else self._by_time(tables)
-        source_of = np.array([queue.source for queue in self.queues], np.int16)
-        wholes, starts = [], np.zeros(len(self.queues), np.int64)
-        for number in range(len(self.names)):
-            mine = [place for place, queue in enumerate(self.queues) if queue.source == number]
-            for place, start in zip(mine, np.cumsum([0, *(len(tables[place]) for place in mine)])[:-1], strict=True):
-                starts[place] = start
-            whole = [tables[place] for place in mine]
-            wholes.append(together(whole).combine_chunks() if whole else None)
         places, moment = self._places(tables, which, row), moments_of(tables, which, row)
         sends = self._sends(tables) if self.is_placed else None
+        readers = self._readers()
         for begin, end in parts(moment >= 0, records):
             part = slice(begin, end)
             queue, here = which[part], NO_PLACES
@@ -169,15 +184,33 @@ class TaskTape:
             if moment[begin] >= 0:
                 yield self._clock.move(int(which[begin]), int(moment[begin]), which[:begin], tables), here
                 continue
-            source, rows = source_of[queue], starts[queue] + row[part]
-            pieces = tuple(
-                self.empty[number] if whole is None else _rows(whole, rows[source == number])
-                for number, whole in enumerate(wholes)
-            )
-            yield Input(source, pieces), here
+            found = []
+            for place, (reader, table) in enumerate(zip(readers, tables, strict=True)):
+                rows = row[part][queue == place]
+                found.append(_rows(table, rows) if reader is None else reader.take(len(rows)))
+            yield self._input(queue, found), here
+
+    def _readers(self) -> list[LandedRows | None]:
+        """Of every queue that is landed."""
+        return [
+            None if queue.slice is None else LandedRows(queue.slice, self.empty[queue.source]) for queue in self.queues
+        ]
+
+    def _input(self, which: np.ndarray, found: list[pa.Table]) -> Input:
+        """Rows of queues ``which``, which of every queue are ``found``."""
+        source_of = np.array([queue.source for queue in self.queues], np.int16)
+        tables = []
+        for number in range(len(self.names)):
+            mine = [place for place, queue in enumerate(self.queues) if queue.source == number]
+            table = found[mine[0]] if mine else self.empty[number]
+            if len(mine) > 1:
+                order = np.argsort(np.concatenate([np.flatnonzero(which == place) for place in mine]))
+                table = together([found[place] for place in mine]).take(pa.array(order)).combine_chunks()
+            tables.append(table)
+        return Input(source_of[which], tuple(tables))
 
     def _table(self, queue: Queue) -> pa.Table:
-        """Rows of a queue in their order, moments among them."""
+        """What the order of a queue depends on, moments among it."""
         if not queue.has_rows:
             return self._nothing(queue)
         if queue.pieces is not None:
@@ -185,17 +218,9 @@ class TaskTape:
             nothing = nothing.drop_columns(["offset"]) if queue.source in self.next_offset else nothing
             return self._offset(queue, queue.pieces.read(self.order, nothing))
         assert queue.slice is not None
-        found = list(queue.slice.chunks(1 << 20, dictionary_keys=True))
-        table = together(found).combine_chunks() if found else self._nothing(queue)
-        if self.order == "arrival" and (
-            "arrival" not in table.column_names
-            or table["arrival"].null_count
-            or any(recorded.arrival is None for recorded in queue.recorded)
-        ):
-            raise LandingError(
-                queue.slice.path, 'a column "arrival" with a number for every record', "none",
-                'land the records with their arrival, or replay with order="time"',
-            )  # fmt: skip
+        table = queue.slice.times(arrival=self.order == "arrival")
+        if self.order == "arrival":
+            table = _with_rising_arrivals(queue, table)
         if not queue.recorded:
             return table
         at = np.searchsorted(table["offset"].to_numpy(), [recorded.before_offset for recorded in queue.recorded])
@@ -259,8 +284,7 @@ class TaskTape:
         if any(queue.has_moments for queue in self.queues):
             heads = [self._heads(number, times[number], table) for number, table in enumerate(tables)]
             times, beyond = [head[:-1] for head in heads], np.array([head[-1] for head in heads])
-        which, row, after = merge_queues(times, beyond, np.array(self.heap or [], np.int64))
-        self.heap = after.tolist()
+        which, row, self.heap = merge_queues(times, beyond, self.heap or [])
         return which, row
 
     def _heads(self, number: int, times: np.ndarray, table: pa.Table) -> np.ndarray:
@@ -324,9 +348,22 @@ class TaskTape:
 
 
 def _rows(table: pa.Table, rows: np.ndarray) -> pa.Table:
-    """``rows`` of ``table``; those of one queue lie side by side, and need no copy."""
+    """``rows`` of ``table``; those that lie side by side need no copy."""
     is_run = len(rows) > 0 and bool((np.diff(rows) == 1).all())
     return table.slice(int(rows[0]), len(rows)) if is_run else table.take(pa.array(rows))
+
+
+def _with_rising_arrivals(queue: Queue, table: pa.Table) -> pa.Table:
+    """A queue's rows with arrivals that never fall, as the planner cuts them. Raises LandingError without arrivals."""
+    assert queue.slice is not None
+    arrival = only_chunk(table, "arrival")
+    if arrival.null_count or any(recorded.arrival is None for recorded in queue.recorded):
+        raise LandingError(
+            queue.slice.path, 'a column "arrival" with a number for every record', "none",
+            'land the records with their arrival, or replay with order="time"',
+        )  # fmt: skip
+    rising = np.maximum.accumulate(arrival.to_numpy())
+    return table.set_column(table.column_names.index("arrival"), "arrival", pa.array(rising))
 
 
 def moments_of(tables: list[pa.Table], which: np.ndarray, row: np.ndarray) -> np.ndarray:

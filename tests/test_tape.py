@@ -3,13 +3,14 @@ again are read once, headers where there are any.
 """
 
 import random
+from dataclasses import replace
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from jobs import tape
-from jobs.tape import slice_of, together
+from jobs.tape import Slice, slice_of, together
 from state.files import TaskFile, read_files
 from state.tables import HEADERS, Warehouse
 from tests.laws.pipelines import PIPELINES, drive
@@ -165,3 +166,45 @@ def test_a_replay_does_not_depend_on_how_keys_are_read(name, tmp_path, monkeypat
 
     plain, words = warehouses
     assert first_difference(words, plain, pipeline.topology, since=0, until=3) is None
+
+
+# --- the largest time ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("begin", "end"), [(0, 30), (5, 30), (0, 11), (25, 30), (11, 12), (10, 20), (30, 30)])
+@pytest.mark.parametrize("is_bounded", [True, False])
+def test_the_largest_time_is_that_of_the_records_in_the_slice(tmp_path, begin, end, is_bounded):
+    """
+    Three files of ten; the largest time of each is at its third record.
+    """
+    times = [1000 * (offset // 10) + (500 if offset % 10 == 2 else offset % 10) for offset in range(30)]
+    part = timed_files(tmp_path, times, is_bounded=is_bounded).part(begin, end)
+
+    assert part.latest_ms() == max(times[begin:end], default=-1)
+
+
+def test_the_largest_time_is_found_without_a_look_at_files_that_are_not_cut(tmp_path, monkeypatch):
+    part = timed_files(tmp_path, list(range(30)), is_bounded=True).part(5, 30)
+    opened: list[str] = []
+    read = Slice._read
+
+    def counted(self, *arguments, **options):
+        opened.extend(file.path for file in self.files)
+        return read(self, *arguments, **options)
+
+    monkeypatch.setattr(Slice, "_read", counted)
+
+    assert part.latest_ms() == 29
+    assert opened == [part.files[0].path]
+
+
+def timed_files(folder, times, *, is_bounded):
+    """Files of ten records with these times, each with its largest, or without (as another writer may leave it)."""
+    files = []
+    for begin in range(0, len(times), 10):
+        offset = pa.array(range(begin, begin + 10), pa.int64())
+        file = TaskFile(str(folder), partition=0, name=str(begin))
+        file.write(pa.table({"offset": offset, "timestamp": pa.array(times[begin : begin + 10], pa.int64())}))
+        written = file.close()
+        files.append(written if is_bounded else replace(written, bounds={}))
+    return slice_of(str(folder), files, 0, 0, len(times))

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from jobs.kernels.queues import NO_MORE, merge_queues
+from jobs.kernels.queues import NO_MORE, QueueOrder, merge_queues
 from tests.jvm.streams import compiled
 
 pytestmark = pytest.mark.jvm
@@ -37,7 +37,7 @@ def by_java(queues: list[Queues]) -> list[list[int]]:
 
 def taken(queues: Queues, cuts: list[int], order: list[int]) -> list[tuple[int, int]]:
     """(queue, row) in our order, the tape cut where ``order`` is at ``cuts``."""
-    heap, begin, found = np.zeros(0, np.int64), [0] * len(queues), []
+    heap, begin, found = [], [0] * len(queues), []
     for at in [*cuts, len(order)]:
         end = [order[:at].count(number) for number in range(len(queues))]
         parts = [np.array(times[b:e], np.int64) for times, b, e in zip(queues, begin, end, strict=True)]
@@ -55,3 +55,22 @@ def test_the_order_is_javas_wherever_the_tape_is_cut():
         cuts = sorted(generator.randrange(len(order) + 1) for _ in range(generator.randrange(4)))
 
         assert taken(case, cuts, order) == want, f"{case} cut at {cuts}"
+
+
+def test_the_order_is_javas_wherever_pieces_and_chunks_end():
+    queues, generator = cases(), random.Random(9)
+    for case, want in zip(queues, by_java(queues), strict=True):
+        pieces = [in_pieces(times, generator) for times in case]
+        order = QueueOrder([iter(parts) for parts in pieces], np.full(len(case), NO_MORE), [])
+        found: list[int] = []
+        while len(which := order.take(generator.randrange(1, 9))):
+            found += which.tolist()
+
+        assert found == want, f"{case} in pieces {pieces}"
+        assert order.heap == []
+
+
+def in_pieces(times: list[int], generator: random.Random) -> list[np.ndarray]:
+    """``times``, cut at up to four places, which may be one: then a piece is empty."""
+    cuts = sorted(generator.randrange(len(times) + 1) for _ in range(generator.randrange(5)))
+    return np.split(np.array(times, np.int64), cuts)

@@ -62,7 +62,7 @@ def taken(queues: list[list[int]]) -> list[tuple[int, int]]:
 
 def merged(queues: list[list[int]]) -> list[tuple[int, int]]:
     times = [np.array(queue, np.int64) for queue in queues]
-    which, row, _ = merge_queues(times, np.full(len(queues), NO_MORE), np.zeros(0, np.int64))
+    which, row, _ = merge_queues(times, np.full(len(queues), NO_MORE), [])
     return list(zip(which.tolist(), row.tolist(), strict=True))
 
 
@@ -100,7 +100,7 @@ def test_queues_cut_between_two_times_go_on_as_if_they_had_not_been_cut(seed):
     times = [np.array(queue, np.int64) for queue in queues]
     beyond = np.array([queue[at] if at < 9 else NO_MORE for queue, at in zip(queues, cut, strict=True)])
 
-    which, row, heap = merge_queues([t[:at] for t, at in zip(times, cut, strict=True)], beyond, np.zeros(0, np.int64))
+    which, row, heap = merge_queues([t[:at] for t, at in zip(times, cut, strict=True)], beyond, [])
     which2, row2, _ = merge_queues(
         [t[at:] for t, at in zip(times, cut, strict=True)], np.full(len(queues), NO_MORE), heap
     )
