@@ -148,3 +148,13 @@ def test_done_rows_do_not_depend_on_how_many_increments_a_call_runs(warehouse):
     }
     assert times["at-once"] == times["one-by-one"]
     assert times["at-once"][-1] == {"rates": {"0": 5}, "orders": {"0": 9}}
+
+
+def test_the_time_that_a_topic_has_reached_does_not_fall(warehouse):
+    for landing, rate_ms, order_ms in ((1, 5, 9), (2, 3, 12)):
+        land_records(warehouse, "rates", records((0, rate_ms, b"x", b"%d" % landing)))
+        land_records(warehouse, "orders", records((0, order_ms, b"x", b"a")))
+        run(warehouse, with_table(), "late")
+
+    times = [row.content["tape_times"] for row in Ledger(warehouse.pipeline("late").ledger).done_rows()]
+    assert times == [{"rates": {"0": 5}, "orders": {"0": 9}}, {"rates": {"0": 5}, "orders": {"0": 12}}]
