@@ -151,16 +151,20 @@ class QueueOrder:
         found: list[int] = self._heap[: self._progress[0]].tolist()
         return found
 
-    def take(self, records: int) -> np.ndarray:
-        """Queues (int16) of the next records, which are ``records`` or all that are left."""
+    def take(self, records: int, least: int | None = None) -> np.ndarray:
+        """Queues (int16) of the next ``records``, of at least ``least`` (default: half as many) where the piece of a
+        queue ends, or of all that are left.
+        """
         which, taken = np.empty(records, np.int16), 0
+        least = records // 2 if least is None else least
         while True:
+            if self._progress[1] != NOBODY:
+                self._read_on(int(self._progress[1]))
             taken += take_in_order(
                 self._times, self._ends, self._beyond, self._heads, self._heap, self._progress, which[taken:]
             )
-            if self._progress[1] == NOBODY:
+            if self._progress[1] == NOBODY or taken > least:
                 return which[:taken]
-            self._read_on(int(self._progress[1]))
 
     def _read_on(self, queue: int) -> None:
         """Times of the next piece of a queue that has none left."""
@@ -183,7 +187,8 @@ def merge_queues(
     of QueueOrder, with all ``times`` of a queue at once.
     """
     order = QueueOrder([iter([column]) for column in times], beyond, heap)
-    which = order.take(sum(map(len, times)))
+    total = sum(map(len, times))
+    which = order.take(total, total)
     row = np.empty(len(which), np.int64)
     for queue, column in enumerate(times):
         row[which == queue] = np.arange(len(column))

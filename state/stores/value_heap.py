@@ -9,6 +9,9 @@ import numpy as np
 import pyarrow as pa
 
 NO_REFERENCE = -1
+_COPIED_FOR_ONE = 4
+"""So many values are put together for one that is asked for, rather than look in each piece (measured: numbers, texts,
+structs)."""
 
 
 class ValueHeap:
@@ -35,7 +38,7 @@ class ValueHeap:
         """The values of ``references``; null for -1."""
         if not self._pieces:
             return pa.nulls(len(references), self.kind)
-        if len(self._pieces) > 1 and len(references) >= self._size:  # to copy all is then cheaper than to look in each
+        if len(self._pieces) > 1 and _COPIED_FOR_ONE * len(references) >= self._size:
             self._pieces = [pa.concat_arrays(self._pieces)]
         if len(self._pieces) == 1:
             has_all = len(references) > 0 and references.min() >= 0
@@ -60,7 +63,8 @@ class ValueHeap:
         if not self.is_wasteful:
             return
         used = references >= 0
-        distinct, places = np.unique(references[used], return_inverse=True)
-        kept = self.take(distinct)
+        is_named = np.zeros(self._size, np.bool_)
+        is_named[references[used]] = True
+        kept = self.take(np.flatnonzero(is_named))
         self._pieces, self._size, self._kept = ([kept] if len(kept) else []), len(kept), len(kept)
-        references[used] = places
+        references[used] = (np.cumsum(is_named) - 1)[references[used]]
