@@ -1,14 +1,13 @@
 """What the stages of one increment hand to each other: files nobody else sees, and the tree of causes."""
 
 import numpy as np
-import pyarrow.parquet as pq
 
 from jobs.advances import Told
 from jobs.arrivals import Causes
+from jobs.exchange_files import read_exchange_file
 from jobs.runner import TaskReport
 from jobs.task_queues import Pieces, Queue
 from jobs.topology.topology import SubTopology, Topology
-from state.tables import open_filesystem
 
 
 class Exchange:
@@ -34,10 +33,7 @@ class Exchange:
                 self._told.setdefault(name, []).append(Told(*told))
 
     def _number(self, topic: str, path: str) -> None:
-        filesystem, root = open_filesystem(path)
-        rows = pq.read_table(
-            root, filesystem=filesystem, columns=["cause_time_ms", "cause_number", "send", "timestamp"]
-        )
+        rows = read_exchange_file(path, ["cause_time_ms", "cause_number", "send", "timestamp"])
         self._numbers[path] = self._causes.add(topic, *(rows[name].to_numpy() for name in rows.column_names))
 
     def queue(self, source: int, name: str, partition: int, *, is_topic: bool) -> Queue:

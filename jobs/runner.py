@@ -12,10 +12,10 @@ from typing import Any, ClassVar, Protocol
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from jobs.advances import Moment, Told
 from jobs.arrivals import LANDED, MOMENT_SEQUENCES
+from jobs.exchange_files import ExchangeFile
 from jobs.stored_rows import global_contents
 from jobs.table_schemas import table_schema
 from jobs.tape import Slice
@@ -30,11 +30,7 @@ from jobs.topology.topology import SubTopology, Topology
 from state.errors import ReplayError, TaskFailed
 from state.files import DataFile, TaskFile, without_partition
 from state.run_cache import StateFile
-from state.tables import (
-    PipelineTables,
-    Warehouse,
-    open_filesystem,
-)
+from state.tables import PipelineTables, Warehouse
 from state.times import NO_TIMESTAMP_MS
 
 
@@ -158,7 +154,7 @@ class TaskRun:
     description: TaskDescription
     cache: str | None
     files: dict[str, TaskFile] = field(default_factory=dict)
-    pieces: dict[tuple[str, int], pq.ParquetWriter] = field(default_factory=dict)
+    pieces: dict[tuple[str, int], ExchangeFile] = field(default_factory=dict)
     piece_paths: dict[str, dict[str, str]] = field(default_factory=dict)
     told: list[tuple[str, Told]] = field(default_factory=list)
     is_observed: ClassVar[bool] = False
@@ -317,13 +313,10 @@ class TaskRun:
             rows = rows.append_column(column, pa.array(numbers))
         for target in np.unique(targets).tolist():
             if (name, target) not in self.pieces:
-                filesystem, root = open_filesystem(self.exchange)
-                filesystem.create_dir(root, recursive=True)
-                path = f"{self.exchange}/{name}-{target}-from-{d.id}-{time.time_ns()}.parquet"
-                writer = pq.ParquetWriter(open_filesystem(path)[1], rows.schema, filesystem=filesystem)
-                self.pieces[name, target] = writer
-                self.piece_paths.setdefault(name, {})[str(target)] = path
-            self.pieces[name, target].write_table(rows.filter(pa.array(targets == target)))
+                file = ExchangeFile(self.exchange, f"{name}-{target}-from-{d.id}-{time.time_ns()}", rows.schema)
+                self.pieces[name, target] = file
+                self.piece_paths.setdefault(name, {})[str(target)] = file.path
+            self.pieces[name, target].write(rows.filter(pa.array(targets == target)))
 
     def _tell(self, told: dict[str, int], places: Places) -> None:
         """Pass a recorded time on, behind all that it caused here."""
@@ -340,8 +333,8 @@ class TaskRun:
     def _report(
         self, task: Task, tape: TaskTape, state: dict[str, DataFile], removed: dict[str, list[DataFile]]
     ) -> TaskReport:
-        for writer in self.pieces.values():
-            writer.close()
+        for piece in self.pieces.values():
+            piece.close()
         closed = state | {table: file.close() for table, file in self.files.items()}
         self.watch.lap("write")
         return TaskReport(

@@ -8,14 +8,13 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from jobs.advances import NOWHERE, Reached, Told
+from jobs.exchange_files import read_exchange_file, rows_in
 from jobs.kernels.queues import NO_MORE
 from jobs.moment_places import with_moments
 from jobs.recorded_time import Recorded
 from jobs.tape import Slice
-from state.tables import open_filesystem
 from state.times import NO_TIMESTAMP_MS
 
 PLACE_COLUMNS = ("cause_time_ms", "cause_sub", "cause_partition", "cause_offset", "cause_depth", "cause_number")
@@ -45,8 +44,7 @@ class Pieces:
         """Rows in the order of causes, with PLACE_COLUMNS, what writers passed on among them. ``nothing``: no rows."""
         tables = [nothing] if self.told else []
         for place, path in enumerate(self.paths):
-            filesystem, root = open_filesystem(path)
-            table = pq.read_table(root, filesystem=filesystem)
+            table = read_exchange_file(path)
             if order == "arrival" and self.numbers:
                 numbers = np.arange(len(table)) + self.numbers[place]
                 table = table.set_column(
@@ -96,7 +94,7 @@ class Queue:
         """Rows to read, at most."""
         if self.slice is not None:
             return min(self.slice.end - self.slice.begin, sum(file.records for file in self.slice.files))
-        return sum(map(_rows_in, self.pieces.paths)) if self.pieces is not None else 0
+        return sum(map(rows_in, self.pieces.paths)) if self.pieces is not None else 0
 
     @property
     def has_rows(self) -> bool:
@@ -115,10 +113,3 @@ class Queue:
         """Whether the order of its rows depends on recorded times."""
         told = self.pieces is not None and bool(self.pieces.told)
         return told or bool(self.recorded) or self.beyond_is_moment or self.before.recorded_ms >= 0
-
-
-def _rows_in(path: str) -> int:
-    filesystem, root = open_filesystem(path)
-    with filesystem.open_input_file(root) as source:
-        rows: int = pq.ParquetFile(source).metadata.num_rows
-    return rows

@@ -72,7 +72,7 @@ def test_nothing_goes_by_default_but_what_was_never_committed(warehouse):
         litter(warehouse, "p/outputs/counts/partition=0/00000002-0_0-dead.parquet"),
         litter(warehouse, "p/state/counts-store/partition=1/00000007-0_1-dead.parquet"),
         litter(warehouse, "p/ledger/00000003-dead.parquet"),
-        litter(warehouse, "p/_exchange/00000005/x-0.parquet"),
+        litter(warehouse, "p/_exchange/00000005/x-0.arrow"),
         litter(warehouse, "p/_exchange/00000005/progress-dead/0_1.json"),
         litter(warehouse, "landed/clicks/partition=0/00000001-dead.parquet"),
         litter(warehouse, "landing/clicks/ledger/00000001-dead.parquet"),
@@ -104,7 +104,7 @@ def test_what_a_running_increment_has_written_stays(warehouse):
     """
     litter(warehouse, "p/outputs/counts/partition=0/00000008-0_0-running.parquet")
     litter(warehouse, "p/ledger/00000008-running.parquet")
-    litter(warehouse, "p/_exchange/00000008/x-0.parquet")
+    litter(warehouse, "p/_exchange/00000008/x-0.arrow")
     litter(warehouse, "landed/clicks/partition=0/00000002-running.parquet")
     litter(warehouse, "landed/clicks/partition=0/part-00000-spark.snappy.parquet")
     litter(warehouse, "p/dropped/_delta_log/_commit_running.json.tmp")
