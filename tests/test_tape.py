@@ -11,6 +11,7 @@ import pytest
 
 from jobs import tape
 from jobs.tape import Slice, slice_of, together
+from state import files
 from state.files import TaskFile, read_files
 from state.tables import HEADERS, Warehouse
 from tests.laws.pipelines import PIPELINES, drive
@@ -72,10 +73,17 @@ def key_file(folder, keys, *, rows_a_group=1 << 20):
     return slice_of(str(folder), [written], 0, 0, len(keys))
 
 
+@pytest.fixture
+def a_group_a_write(monkeypatch):
+    """Files have a row group for every table that was written."""
+    monkeypatch.setattr(files, "_GROUP_ROWS", 1)
+
+
 def kinds(chunks):
     return [pa.types.is_dictionary(chunk.schema.field("key").type) for chunk in chunks]
 
 
+@pytest.mark.usefixtures("a_group_a_write")
 @pytest.mark.parametrize(
     ("keys", "rows_a_group", "is_dictionary"),
     [
@@ -96,18 +104,19 @@ def test_keys_are_a_dictionary_where_many_come_again_in_a_large_row_group(tmp_pa
     assert together(words)["key"].to_pylist() == keys
 
 
+@pytest.mark.usefixtures("a_group_a_write")
 def test_a_chunk_has_keys_of_one_kind_and_one_dictionary(tmp_path):
     kept = [b"user-%d" % (n % 1_000) for n in range(MANY)]
     other = [b"page-%d" % (n % 1_000) for n in range(MANY)]
-    files = [key_file(tmp_path, [*kept, *kept[:10], *other], rows_a_group=MANY), key_file(tmp_path, kept[:10])]
-    part = slice_of(str(tmp_path), [*files[0].files], 0, 5, 2 * MANY)
+    parts = [key_file(tmp_path, [*kept, *kept[:10], *other], rows_a_group=MANY), key_file(tmp_path, kept[:10])]
+    part = slice_of(str(tmp_path), [*parts[0].files], 0, 5, 2 * MANY)
 
     chunks = list(part.chunks(MANY, dictionary_keys=True))
 
     assert [chunk["key"].num_chunks for chunk in chunks] == [1] * len(chunks)
     assert together(chunks)["offset"].to_pylist() == list(range(5, 2 * MANY))
     assert (
-        together([*chunks, *files[1].chunks(MANY)])["key"].to_pylist()
+        together([*chunks, *parts[1].chunks(MANY)])["key"].to_pylist()
         == [*kept, *kept[:10], *other][5 : 2 * MANY] + kept[:10]
     )
 
@@ -200,11 +209,11 @@ def test_the_largest_time_is_found_without_a_look_at_files_that_are_not_cut(tmp_
 
 def timed_files(folder, times, *, is_bounded):
     """Files of ten records with these times, each with its largest, or without (as another writer may leave it)."""
-    files = []
+    written_files = []
     for begin in range(0, len(times), 10):
         offset = pa.array(range(begin, begin + 10), pa.int64())
         file = TaskFile(str(folder), partition=0, name=str(begin))
         file.write(pa.table({"offset": offset, "timestamp": pa.array(times[begin : begin + 10], pa.int64())}))
         written = file.close()
-        files.append(written if is_bounded else replace(written, bounds={}))
-    return slice_of(str(folder), files, 0, 0, len(times))
+        written_files.append(written if is_bounded else replace(written, bounds={}))
+    return slice_of(str(folder), written_files, 0, 0, len(times))
