@@ -127,13 +127,16 @@ class TaskTape:
 
     def _records(self, slice_: Slice, records: int) -> Iterator[tuple[Input, Places]]:
         for table in slice_.chunks(records, dictionary_keys=True):
-            places = NO_PLACES
+            chunk, places = Input.of(table.combine_chunks()), NO_PLACES
             if self.is_placed:
-                times = integers(table, "timestamp", -1)
-                times = np.maximum.accumulate(np.concatenate([[self.tape_time_ms], times]))[1:]
-                self.tape_time_ms = int(times[-1]) if len(table) else self.tape_time_ms
-                places = self._landed(times, integers(table, "offset", -1))
-            yield Input(np.zeros(len(table), np.int16), (table.combine_chunks(),)), places
+                places = self._landed(self._times_up_to(chunk), chunk.spread("offset", -1))
+            yield chunk, places
+
+    def _times_up_to(self, chunk: Input) -> np.ndarray:
+        """Time of the tape at every row of its next chunk of landed records; its own moves on."""
+        times = np.maximum.accumulate(np.append(self.tape_time_ms, chunk.spread("timestamp", -1)))
+        self.tape_time_ms = int(times[-1])
+        return times[1:]
 
     def _landed(self, times: np.ndarray, offset: np.ndarray) -> Places:
         n = len(times)
@@ -162,9 +165,7 @@ class TaskTape:
             found = [reader.take(count) for reader, count in zip(readers, counts, strict=True)]
             chunk, places = self._input(which, found), NO_PLACES
             if self.is_placed:
-                times = np.maximum.accumulate(np.append(self.tape_time_ms, chunk.spread("timestamp", -1)))[1:]
-                self.tape_time_ms = int(times[-1])
-                places = self._landed(times, self.position + np.arange(len(which)))
+                places = self._landed(self._times_up_to(chunk), self.position + np.arange(len(which)))
             self.position += len(which)
             yield chunk, places
         self.heap = order.heap
