@@ -70,26 +70,23 @@ class Tape:
     tables: list[pa.Table] = field(default_factory=list)
     arrival: list[np.ndarray] = field(default_factory=list)
     number: list[np.ndarray] = field(default_factory=list)
-    send: list[np.ndarray] = field(default_factory=list)
     next_offset: int = 0
 
-    def add(self, table: pa.Table, arrival: np.ndarray, number: np.ndarray, send: np.ndarray | None = None) -> None:
-        """``send``: which of the rows of one place comes first, where several are."""
+    def add(self, table: pa.Table, arrival: np.ndarray, number: np.ndarray) -> None:
+        """``number`` of rows in the tree of causes."""
         self.tables.append(table)
         self.arrival.append(arrival)
         self.number.append(number)
-        self.send.append(np.zeros(len(arrival), np.int64) if send is None else send)
 
-    def take(self) -> tuple[pa.Table | None, np.ndarray, np.ndarray, np.ndarray]:
+    def take(self) -> tuple[pa.Table | None, np.ndarray, np.ndarray]:
         """All rows, in the order they came; the tape is empty then."""
         none = np.zeros(0, np.int64)
         taken = (
             pa.concat_tables(self.tables).combine_chunks() if self.tables else None,
             np.concatenate([none, *self.arrival]),
             np.concatenate([none, *self.number]),
-            np.concatenate([none, *self.send]),
         )
-        self.tables, self.arrival, self.number, self.send = [], [], [], []
+        self.tables, self.arrival, self.number = [], [], []
         return taken
 
 

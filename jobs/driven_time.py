@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from jobs.advances import UNBOUND_MS, Moment, Reached
 from jobs.task import Task
-from jobs.topology.nodes import GlobalTableNode, RepartitionNode, SourceNode
+from jobs.topology.nodes import GlobalTableNode, SourceNode
 from state.times import NO_TIMESTAMP_MS
 
 
@@ -48,10 +48,9 @@ class DrivenTime:
     def tell(self, told: Mapping[str, int], level: int) -> None:
         """A task passes times on, by repartition topic and export, over ``level`` tasks."""
         for task in self._tasks:
-            for number, (name, source) in enumerate(zip(task.source_names, task.sources, strict=True)):
-                known_as = source.topic if isinstance(source, RepartitionNode) else name
-                if known_as in told:
-                    waiting = Waiting(level, number, told[known_as])
+            for number, name in enumerate(task.written_as):
+                if name in told:
+                    waiting = Waiting(level, number, told[name])
                     self._waiting.setdefault(task.sub_topology.id, []).append(waiting)
 
     def next_of(self, task: Task) -> list[Waiting]:

@@ -200,4 +200,4 @@ def _cut(chunk: Input, places: Places, begin: int, end: int) -> tuple[Input, Pla
         first, after = np.searchsorted(chunk.rows(number), [begin, end])
         tables.append(table.slice(first, after - first).combine_chunks())
     columns = {name: column[begin:end] for name, column in places.columns.items()}
-    return Input(chunk.source[begin:end], tuple(tables)), Places(columns, places.send[begin:end])
+    return Input(chunk.source[begin:end], tuple(tables)), Places(columns)

@@ -113,7 +113,8 @@ class Meter:
 
     def _report(self, worked: float, stream_time_ms: int, step: str) -> None:
         assert self._tell is not None, "somebody looks"
-        done = self._done + int(self._records * worked / max(sum(self._work.values()), 1))
+        work = max(sum(self._work.values()), 1)
+        done = self._done + int(self._records * min(worked, work) / work)
         done = max(done, self._last.records_done)
         self._last = Progress(
             increment=self._last.increment,

@@ -209,22 +209,40 @@ class Pipeline:
         return self._compute(plan)
 
     def _compute(self, plan: Plan) -> list[TaskReport]:
-        """Stage after stage: a sub-topology runs when all that write its repartition tables have run."""
+        """Stage after stage: a sub-topology runs when all that write its repartition tables have run. By arrival again,
+        as long as what a stage sent shows that an earlier one took its records in another order than Kafka.
+        """
+        state, exchange = self._state_files(), Exchange(self.order, self.topology, plan.partitions)
+        reports = self._run_stages(plan, exchange, state)
+        while not exchange.is_settled:
+            self._discard(reports)
+            exchange.again()
+            reports = self._run_stages(plan, exchange, state)
+        return reports
+
+    def _discard(self, reports: list[TaskReport]) -> None:
+        """Delete what tasks wrote that run again; what cannot be deleted is left to vacuum."""
+        for table, path in self._tables().items():
+            filesystem, root = open_filesystem(path)
+            for file in (file for report in reports for file in report.files.get(table, ())):
+                with suppress(OSError):
+                    filesystem.delete_file(f"{root}/{file['path']}")
+
+    def _run_stages(self, plan: Plan, exchange: Exchange, state: dict[str, list[StateFile]]) -> list[TaskReport]:
         reports: list[TaskReport] = []
-        state = self._state_files()
         landed = self.planner.landed
-        exchange = Exchange(self.order, self.topology, plan.partitions)
         for sub in self.topology.sub_topologies:
             descriptions = [
                 description
                 for partition in range(plan.partitions[str(sub.id)])
                 if (description := self._describe(plan, sub, partition, exchange, state, landed)) is not None
             ]
+            stage: list[TaskReport] = []
             if descriptions:
                 with self.meter.stage(sub, descriptions, exchange_folder(self.tables, plan.increment)) as tasks:
                     stage = self.runner.run(self.topology, tasks)
-                exchange.add(sub, stage)
-                reports += stage
+            exchange.add(sub, stage)
+            reports += stage
         return reports
 
     def _describe(
@@ -238,14 +256,14 @@ class Pipeline:
     ) -> TaskDescription | None:
         """The task, or None when it has nothing to read."""
         wiring = wirings(self.topology)[sub.id]
-        queues: list[Queue] = []
+        queues, task = list[Queue](), f"{sub.id}_{partition}"
         for source in sub.sources:
             if isinstance(source, SourceNode):
                 queues.append(self._landed_queue(plan, len(queues), landed[source.topic], partition))
             else:
-                queues.append(exchange.queue(len(queues), source.topic, partition, is_topic=not source.is_ours))
+                queues.append(exchange.queue(len(queues), source.topic, partition, task))
         for imported in wiring.imports:
-            queues.append(exchange.queue(len(queues), imported.name, partition, is_topic=False))
+            queues.append(exchange.queue(len(queues), imported.name, partition, task))
         number = len(queues)
         for place, table in enumerate(sub.globals):
             queues += [

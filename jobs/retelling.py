@@ -1,13 +1,15 @@
 """Which tasks of an increment run again to tell of one landed record.
 
 Owns the choice. Rule: the task that read the record, then those that took what it sent on, each with all tasks that
-send to it, since a tape is only right when it is whole; no others, and none twice.
+send to it, since a tape is only right when it is whole; no others, and none twice. But by arrival all tasks run, as
+often as it takes, where what a task sends may change the order of records that others took before it ran.
 """
 
 from tempfile import TemporaryDirectory
 
 import numpy as np
 
+from jobs.arrivals import is_known_late
 from jobs.moments import Place
 from jobs.observing import ObservedRun
 from jobs.planner import Plan
@@ -39,7 +41,7 @@ def retell(
     increment went on from.
     """
     with TemporaryDirectory() as folder:
-        chosen = _Chosen(topology, place, folder)
+        chosen = _Chosen(topology, place, folder, runs_all=order == "arrival" and is_known_late(topology))
         while True:
             Pipeline(warehouse, topology, pipeline, chosen, order, lambda step: None).compute_again(plan, before)
             if not chosen.asks_for_more():
@@ -49,13 +51,13 @@ def retell(
 class _Chosen:
     """A Runner of the tasks that matter."""
 
-    def __init__(self, topology: Topology, place: Place, folder: str) -> None:
-        self.topology, self.place, self.folder = topology, place, folder
+    def __init__(self, topology: Topology, place: Place, folder: str, *, runs_all: bool) -> None:
+        self.topology, self.place, self.folder, self.runs_all = topology, place, folder, runs_all
         self.runs: dict[str, tuple[ObservedRun, TaskReport]] = {}
         self._identity: tuple[int, ...] | None = None
         self._reached: set[tuple[str, int]] = set()
         """Sources (topics and imports) that the record got to, each with the partition of the task."""
-        self._whole: set[int] = set()
+        self._whole = {sub.id for sub in topology.sub_topologies} if runs_all else set()
         """Sub-topologies of which every task has to run."""
         self._missing: set[int] = set()
 
@@ -79,7 +81,7 @@ class _Chosen:
         return reports
 
     def _run(self, description: TaskDescription, is_reached: bool) -> TaskReport:
-        if description.id not in self.runs:
+        if self.runs_all or description.id not in self.runs:
             find = self._find if is_reached else _nothing
             run = ObservedRun(self.topology, description, self.folder, find, waits_of)
             self.runs[description.id] = run, run.run()

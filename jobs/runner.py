@@ -19,7 +19,7 @@ from jobs.exchange_files import ExchangeFile
 from jobs.stored_rows import global_contents
 from jobs.table_schemas import table_schema
 from jobs.tape import Slice
-from jobs.task import Result, Task, empty_input, wirings, with_sends
+from jobs.task import Result, Task, empty_input, wirings
 from jobs.task_notes import Notes, NoteWriter
 from jobs.task_queues import PLACE_COLUMNS, Queue
 from jobs.task_state import ImportedStore, TaskState
@@ -256,8 +256,6 @@ class TaskRun:
             offsets = pa.array(np.arange(first, first + len(rows)))
             rows = self._with_arrival(rows, places).append_column("offset", offsets)
             self._write_rows(table, self.tables.output(name), rows)
-        if self.description.order == "arrival":
-            result = with_sends(result, places.send, self.sub.level)
         for name, rows in [*result.repartitions.items(), *result.exports.items()]:
             self._write_pieces(name, rows, places)
         self.sent += sum(len(rows) for rows in [*result.repartitions.values(), *result.exports.values()])
@@ -306,9 +304,8 @@ class TaskRun:
         is_topic = name in [node.topic for node in self.sub.repartitions if not node.is_ours]
         found = places.of(rows["cause"].to_numpy(), deeper=int(is_topic))
         targets = rows["target"].to_numpy() if "target" in rows.column_names else np.full(len(rows), d.partition)
-        if d.order == "time":  # in the order of the task's chunks
-            sent = pa.array(rows["send"].to_numpy() + self.sent)
-            rows = rows.set_column(rows.column_names.index("send"), "send", sent)
+        sent = pa.array(rows["send"].to_numpy() + self.sent)  # in the order of the task's chunks
+        rows = rows.set_column(rows.column_names.index("send"), "send", sent)
         for column, numbers in found.items():
             rows = rows.append_column(column, pa.array(numbers))
         for target in np.unique(targets).tolist():

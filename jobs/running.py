@@ -4,6 +4,7 @@ Rule: nodes run one after the other in the order of the graph, each over the who
 the places of rows (jobs/meeting.py) keep the order in which Kafka would have run them.
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
@@ -46,17 +47,18 @@ class Running:
         self._tables: dict[str, pa.Table] = {}
         self._viewed: dict[tuple[str, str], Batch] = {}
         """What an earlier part handed on for views, by node and when."""
-        self._left = {name: len(edges) for name, edges in self.wiring.children.items()}
+        self._left = Counter(self.wiring.origin(edge) for edges in self.wiring.children.values() for edge in edges)
 
     def run(self, batches: dict[str, Batch]) -> None:
         """``batches``: records by source."""
         for imported in self.wiring.imports:
             if imported.when:
                 self._viewed[imported.node, imported.when] = batches.pop(imported.name)
+        nodes = {imported.name: imported.node for imported in self.wiring.imports}
         for source, batch in batches.items():
             self._forward(source, batch)
             if self.observer is not None:
-                self.observer.saw(self.wiring.graph.nodes[source], (), batch, self.chunk)
+                self.observer.saw(self.wiring.graph.nodes[nodes.get(source, source)], (), batch, self.chunk)
         for node in self.wiring.sub_topology.nodes:
             if isinstance(node, SourceNode | RepartitionNode):
                 continue
@@ -89,20 +91,23 @@ class Running:
             return self.wiring.put(operator.puts, name)
         if when == TableView.INPUT:
             (above,) = self.wiring.graph.nodes[name].inputs
-            return self.wiring.entering(self._forwarded[above], Edge(above, name, 0))
+            edge = Edge(above, name, 0)
+            return self.wiring.entering(self._forwarded[self.wiring.origin(edge)], edge)
         return self.wiring.seen(self._forwarded[name], name, when)
 
     def _inputs(self, node: Node) -> list[Batch]:
         found = []
-        for slot, above in enumerate(node.inputs):
-            found.append(self.wiring.below(self._forwarded[above], Edge(above, node.name, slot)))
+        for slot, name in enumerate(node.inputs):
+            edge = Edge(name, node.name, slot)
+            above = self.wiring.origin(edge)
+            found.append(self.wiring.below(self._forwarded[above], edge))
             self._left[above] -= 1
-            if not self._left[above] and not self.wiring.readers.get(above):
+            if not self._left[above] and not self.wiring.readers.get(name):
                 del self._forwarded[above]
         return found
 
     def _forward(self, name: str, batch: Batch) -> None:
-        edges = self.wiring.children.get(name, ())
+        edges = self.wiring.edges_from(name)
         if not edges and not self.wiring.readers.get(name):
             self.chunk.applied[batch.cause] = True
         for edge in edges:
@@ -110,14 +115,14 @@ class Running:
             if isinstance(child, RepartitionNode):
                 self._send(child, self.wiring.below(batch, edge))
                 self._left[name] -= 1
-        if self._left.get(name) or self.wiring.readers.get(name) or any(e.node == name for e in self.wiring.exports):
+        if self._left[name] or self.wiring.readers.get(name) or any(e.node == name for e in self.wiring.exports):
             self._forwarded[name] = batch
         for export in self.wiring.exports:
             if export.node == name:
                 self._export(export, batch)
 
     def _export(self, export: Import, batch: Batch) -> None:
-        batch = self._seen(export.node, export.when) if export.when else self.wiring.exported(batch, export.node)
+        batch = self._seen(export.node, export.when) if export.when else self.wiring.exported(batch, export)
         self._sent[export.name] = batch
         self._tables[export.name] = export_table(batch, self.chunk)
         self.chunk.applied[batch.cause] = True

@@ -7,13 +7,12 @@ records taken so far. Pure: chunks of Arrow columns in, Arrow tables out; where 
 affair.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 
-from jobs.advances import Moment, MomentRun, moment_chunk
-from jobs.arrivals import sends
+from jobs.advances import Moment, MomentRun, Reached, moment_chunk, together
 from jobs.decoding import Decoder
 from jobs.kernels import task_clocks
 from jobs.operators import Clocks, Operator, Place, StatefulOperator, TableView, build
@@ -47,7 +46,7 @@ CHUNK_RECORDS = 131_072
 class Result:
     """What one chunk caused. Tables in order; ``cause``: row of the chunk (jobs/task_tables.py has their columns).
 
-    ``outputs`` by sink topic; ``repartitions`` by topic and ``exports`` by node, all with ``send`` int64: which of them
+    ``outputs`` by sink topic; ``repartitions`` by topic and ``exports`` by name, all with ``send`` int64: which of them
     was sent first; ``tape_time_ms``: the largest time of the tape up to each row of the chunk.
     """
 
@@ -101,6 +100,18 @@ class Task:
             *(imported.name for imported in self.wiring.imports),
             *(table.name for table in sub_topology.globals),
         )
+        self.written_as: tuple[str, ...] = (
+            *(source.topic if isinstance(source, RepartitionNode) else "" for source in sub_topology.sources),
+            *(imported.name for imported in self.wiring.imports),
+            *("" for _ in sub_topology.globals),
+        )
+        """Name under which other tasks write what a source reads (``Wiring.written``); empty where none does."""
+        self._reached_as: tuple[str, ...] = (
+            *(source.name for source in sub_topology.sources),
+            *(imported.name if imported.when else imported.node for imported in self.wiring.imports),
+            *(table.name for table in sub_topology.globals),
+        )
+        """Nodes (or looks into one) whose stream time a source's moments move."""
         self.operators: dict[str, Operator] = {}
         self.views: list[TableView] = []
         self._decoder = Decoder()
@@ -227,7 +238,10 @@ class Task:
         self.stream_time_ms = max(self.stream_time_ms, moment.time_ms)
         self.moments += 1
         chunk = moment_chunk(self._topics(), self.partition, moment, self.stream_time_ms)
-        sources = {self.source_names[number]: reached for number, reached in moment.sources.items()}
+        sources: dict[str, Reached] = {}
+        for number, reached in moment.sources.items():
+            name = self._reached_as[number]
+            sources[name] = together([reached, sources.get(name, reached)])
         running = MomentRun(self.wiring, self.operators, chunk, self.repartition_counts, sources=sources)
         running.run(batches)
         for view in self.views:
@@ -341,21 +355,6 @@ def wirings(topology: Topology) -> dict[int, Wiring]:
         }
         topology.wirings = wire(topology, wants)
     return topology.wirings
-
-
-def with_sends(result: Result, base: np.ndarray, level: int) -> Result:
-    """``send`` of all that leaves the task comparable over the parts of its sub-topology (jobs/arrivals.py)."""
-    tables = {**result.repartitions, **result.exports}
-    cause, rank = ([table[name].to_numpy() for table in tables.values()] for name in ("cause", "send"))
-    found = {
-        name: table.set_column(table.column_names.index("send"), "send", pa.array(column))
-        for (name, table), column in zip(tables.items(), sends(cause, rank, base, level), strict=True)
-    }
-    return replace(
-        result,
-        repartitions={name: found[name] for name in result.repartitions},
-        exports={name: found[name] for name in result.exports},
-    )
 
 
 def empty_input(task: Task) -> Input:

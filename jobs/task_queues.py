@@ -19,19 +19,19 @@ from state.times import NO_TIMESTAMP_MS
 
 PLACE_COLUMNS = ("cause_time_ms", "cause_sub", "cause_partition", "cause_offset", "cause_depth", "cause_number")
 """Time of the tape (or arrival), sub-topology, partition and position of the landed record; how many repartitions lie
-between (or the number among what it caused); number of the row in the tree of causes (arrival only, else LANDED)."""
+between (or the place among what it caused); number of the row in the tree of causes (arrival only, else LANDED)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pieces:
     """Rows that earlier stages of this increment wrote for one source of one task.
 
-    ``numbers``: by path, the number of its first row in the tree of causes; ``sequences``: by path, where the numbers
-    among what one landed record caused stand (both for arrivals only).
+    ``numbers``: by path, of every row the number in the tree of causes; ``sequences``: by path, of every row the place
+    among what its landed record caused (both for arrivals only).
     """
 
     paths: tuple[str, ...]
-    numbers: tuple[int, ...] = ()
+    numbers: tuple[np.ndarray, ...] = ()
     sequences: tuple[np.ndarray, ...] = ()
     senders: tuple[int, ...] = ()
     """By path, partition of the task that wrote it."""
@@ -46,10 +46,9 @@ class Pieces:
         for place, path in enumerate(self.paths):
             table = read_exchange_file(path)
             if order == "arrival" and self.numbers:
-                numbers = np.arange(len(table)) + self.numbers[place]
-                table = table.set_column(
-                    table.column_names.index("cause_number"), "cause_number", pa.array(numbers)
-                ).set_column(table.column_names.index("cause_depth"), "cause_depth", pa.array(self.sequences[place]))
+                own = {"cause_number": self.numbers[place], "cause_depth": self.sequences[place]}
+                for name, column in own.items():
+                    table = table.set_column(table.column_names.index(name), name, pa.array(column))
             tables.append(table)
         rows = pa.concat_tables(tables, promote_options="default").combine_chunks()
         sender = np.repeat(np.array(self.senders, np.int64), [len(table) for table in tables[-len(self.paths) :]])
@@ -70,8 +69,6 @@ class Queue:
     source: int
     slice: Slice | None = None
     pieces: Pieces | None = None
-    inlined: bool = False
-    """Pieces that are taken as part of the record that sent them."""
     beyond_ms: int = NO_MORE
     """Time of the next landed record after the slice, or of a recorded time plus one."""
     beyond_is_moment: bool = False

@@ -28,12 +28,9 @@ from state.errors import LandingError
 
 @dataclass
 class Places:
-    """PLACE_COLUMNS of a chunk's rows; ``send``: which of the rows of one place was handed on first. Empty where nobody
-    asks for them.
-    """
+    """PLACE_COLUMNS of a chunk's rows; empty where nobody asks for them."""
 
     columns: dict[str, np.ndarray]
-    send: np.ndarray
 
     def of(self, cause: np.ndarray, *, deeper: int) -> dict[str, np.ndarray]:
         """Places of rows that the task sends on because of rows ``cause``; cause_number is the sender's.
@@ -44,7 +41,7 @@ class Places:
         return found | {"cause_depth": found["cause_depth"] + deeper}
 
 
-NO_PLACES = Places({}, np.zeros(0, np.int64))
+NO_PLACES = Places({})
 """Where nobody asks for them."""
 
 
@@ -148,11 +145,7 @@ class TaskTape:
         }
         columns = {"cause_time_ms": times, "cause_offset": offset}
         return Places(
-            {
-                name: columns[name] if name in columns else np.full(n, constant[name], np.int64)
-                for name in PLACE_COLUMNS
-            },
-            np.zeros(n, np.int64),
+            {name: columns[name] if name in columns else np.full(n, constant[name], np.int64) for name in PLACE_COLUMNS}
         )
 
     def _landed_chunks(self, records: int) -> Iterator[tuple[Input, Places]]:
@@ -174,14 +167,10 @@ class TaskTape:
         tables = self._tables
         which, row = self._by_arrival(tables) if self.order == "arrival" else self._by_time(tables)
         places, moment = self._places(tables, which, row), moments_of(tables, which, row)
-        sends = self._sends(tables) if self.is_placed else None
         readers = self._readers()
         for begin, end in parts(moment >= 0, records):
             part = slice(begin, end)
-            queue, here = which[part], NO_PLACES
-            if sends is not None:
-                at = starts_of(tables)[queue] + row[part]
-                here = Places({name: column[part] for name, column in places.items()}, sends[at])
+            queue, here = which[part], Places({name: column[part] for name, column in places.items()})
             if moment[begin] >= 0:
                 yield self._clock.move(int(which[begin]), int(moment[begin]), which[:begin], tables), here
                 continue
@@ -262,17 +251,8 @@ class TaskTape:
                 for queue, table in zip(self.queues, tables, strict=True)
             ]
         )
-        order = np.lexsort((row, which, self._sends(tables), depth, arrival))
+        order = np.lexsort((row, which, depth, arrival))
         return which[order], row[order]
-
-    def _sends(self, tables: list[pa.Table]) -> np.ndarray:
-        """Of all rows, queue after queue: which was handed on first, where several are of one place."""
-        return np.concatenate(
-            [
-                integers(table, "send", 0) if queue.inlined else np.zeros(len(table), np.int64)
-                for queue, table in zip(self.queues, tables, strict=True)
-            ]
-        )
 
     def _by_time(self, tables: list[pa.Table]) -> tuple[np.ndarray, np.ndarray]:
         if all(queue.pieces is not None for queue in self.queues):

@@ -6,14 +6,12 @@ test goes through the compiled, columnar path.
 """
 
 from collections import deque
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from jobs.advances import Moment
-from jobs.arrivals import LANDED, MOMENT_SEQUENCES, Causes
+from jobs.arrivals import is_known_late
 from jobs.driven_records import (
     NO_OFFSET_GIVEN,
     DeadLetter,
@@ -21,13 +19,11 @@ from jobs.driven_records import (
     Headers,
     OutputRecord,
     Piped,
-    Tape,
     header_rows,
 )
-from jobs.driven_time import DrivenTime, Waiting
+from jobs.driven_tasks import Batch, DrivenTasks, Played
 from jobs.store_view import StoreView, store_view
-from jobs.task import Result, Task, empty_input, with_sends
-from jobs.task_tables import Input
+from jobs.task import Task
 from jobs.topology.nodes import GlobalTableNode, SourceNode, SuppressNode
 from jobs.topology.topology import SubTopology, Topology
 from state.errors import ConfigError, TaskFailed
@@ -46,7 +42,10 @@ class TopologyTestDriver:
 
     def __init__(self, topology: Topology, *, counts_bytes: bool = False, chunk_records: int | None = None) -> None:
         self.topology = topology
-        self._tasks = [Task(topology, sub, counts_bytes=counts_bytes) for sub in topology.sub_topologies]
+        self._options: dict[str, Any] = {"counts_bytes": counts_bytes, "chunk_records": chunk_records}
+        self._driven = DrivenTasks(topology, **self._options)
+        self._log: list[Batch] | None = [] if is_known_late(topology) else None
+        """All that was played, where it may have to be played again."""
         self._outputs: dict[str, deque[OutputRecord]] = {sink.topic: deque() for sink in topology.sinks()}
         self.dropped: list[DroppedRecord] = []
         self.dead_letters: list[DeadLetter] = []
@@ -54,17 +53,14 @@ class TopologyTestDriver:
             node.topic: node for node in topology.graph.nodes.values() if isinstance(node, SourceNode | GlobalTableNode)
         }
         self._piped: dict[str, list[Piped]] = {topic: [] for topic in self._sources}
-        self._tapes = {(task.sub_topology.id, source): Tape() for task in self._tasks for source in task.source_names}
-        self._causes = Causes()
-        self._time = DrivenTime(self._tasks)
+        self._next_offset = dict.fromkeys(self._sources, 0)
         self._taken: list[tuple[np.ndarray, ...]] = []
         self._arrivals = 0
         self._failure: TaskFailed | None = None
-        self._failed_sequence = 0
-        """Number of the record that failed among what its piped record caused."""
-        for task in self._tasks:
-            task.resume({}, {})
-            task.chunk_records = chunk_records or task.chunk_records
+
+    @property
+    def _tasks(self) -> list[Task]:
+        return self._driven.tasks
 
     # --- in --------------------------------------------------------------------------------------------------
 
@@ -103,7 +99,6 @@ class TopologyTestDriver:
         self._source(topic)
         self._piped[topic].append(Piped(timestamp_ms, key, value, headers, offset, self._arrivals))
         self._arrivals += 1
-        self._time.pipe(topic, timestamp_ms)
 
     def advance_stream_time(self, topic: str, time_ms: int) -> None:
         """Stream time of ``topic`` reaches ``time_ms`` without a record, and what is due because of it comes (recorded
@@ -113,11 +108,8 @@ class TopologyTestDriver:
         if time_ms < 0:
             raise ConfigError("advance_stream_time", "a time of 0 ms or more", str(time_ms), "correct the time")
         self.run()
-        self._time.record(topic, time_ms)
         arrival, self._arrivals = self._arrivals, self._arrivals + 1
-        for task in self._tasks:
-            self._run_task(task, arrival)
-        self._end()
+        self._play(Batch({}, (topic, time_ms, arrival)))
 
     def _source(self, topic: str) -> SourceNode | GlobalTableNode:
         if topic not in self._sources:
@@ -173,8 +165,8 @@ class TopologyTestDriver:
         """Of every record taken from a topic, in the order in which one thread would have taken them."""
         if not self._taken:
             return np.zeros(0, np.int64)
-        arrival, number, times = (np.concatenate(columns) for columns in zip(*self._taken, strict=True))
-        times = times[np.lexsort((self._causes.sequence(number), arrival))]
+        arrival, sequence, times = (np.concatenate(columns) for columns in zip(*self._taken, strict=True))
+        times = times[np.lexsort((sequence, arrival))]
         before = np.maximum.accumulate(np.concatenate([[NO_TIMESTAMP_MS], times]))[:-1]
         behind: np.ndarray = np.maximum(before - times, 0)
         return behind
@@ -194,130 +186,58 @@ class TopologyTestDriver:
             return
         if not any(self._piped.values()):
             return
-        for topic in self._piped:
-            self._land(topic)
-        for task in self._tasks:
-            self._run_task(task)
-        self._end()
+        landed = {topic: self._landed(topic) for topic, records in self._piped.items() if records}
+        self._play(Batch(landed))
 
-    def _end(self) -> None:
+    def _play(self, batch: Batch) -> None:
+        played = self._driven.play(batch)
+        while not played.is_settled:
+            played = self._played_again(batch)
+        if self._log is not None:
+            self._log.append(batch)
+        self._keep(batch, played)
+        self._failure = played.failure
         if self._failure is not None:
             self._forget_after(self._failure.arrival)
             raise self._failure
 
-    def _land(self, topic: str) -> None:
+    def _played_again(self, batch: Batch) -> Played:
+        """``batch`` from the beginning, now that it is known what the records cause; so is all that was before it."""
+        assert self._log is not None, "two queues settle an order at once"
+        self._driven = DrivenTasks(self.topology, **self._options)
+        for before in [*self._log, batch]:
+            before.causes.again()
+            played = self._driven.play(before)
+        return played
+
+    def _landed(self, topic: str) -> tuple[pa.Table, np.ndarray]:
+        """Rows of what was piped into ``topic``, and their arrivals."""
         rows, self._piped[topic] = self._piped[topic], []
-        if not rows:
-            return
-        node, arrival = self._sources[topic], np.array([row.arrival for row in rows], np.int64)
-        for task in self._tasks:
-            if node not in (*task.sub_topology.sources, *task.sub_topology.globals):
-                continue
-            tape = self._tapes[task.sub_topology.id, node.name]
-            numbers = range(tape.next_offset, tape.next_offset + len(rows))
-            tape.next_offset += len(rows)
-            seen = [n if row.offset == NO_OFFSET_GIVEN else row.offset for n, row in zip(numbers, rows, strict=True)]
-            table = pa.table(
-                {
-                    "offset": pa.array(numbers, pa.int64()),
-                    "timestamp": pa.array([row.timestamp_ms for row in rows], pa.int64()),
-                    "key": pa.array([row.key for row in rows], pa.binary()),
-                    "value": pa.array([row.value for row in rows], pa.binary()),
-                    "headers": pa.array([header_rows(row.headers) for row in rows], HEADERS),
-                    "context_offset": pa.array(seen, pa.int64()),
-                }
-            )
-            tape.add(table, arrival, np.full(len(rows), LANDED))
+        numbers = self._new_offsets(topic, len(rows))
+        seen = [n if row.offset == NO_OFFSET_GIVEN else row.offset for n, row in zip(numbers, rows, strict=True)]
+        table = pa.table(
+            {
+                "offset": pa.array(numbers, pa.int64()),
+                "timestamp": pa.array([row.timestamp_ms for row in rows], pa.int64()),
+                "key": pa.array([row.key for row in rows], pa.binary()),
+                "value": pa.array([row.value for row in rows], pa.binary()),
+                "headers": pa.array([header_rows(row.headers) for row in rows], HEADERS),
+                "context_offset": pa.array(seen, pa.int64()),
+            }
+        )
+        return table, np.array([row.arrival for row in rows], np.int64)
 
-    def _run_task(self, task: Task, now: int = 0) -> None:
-        """Everything that waits for one task, in the order of causes; ``now``: arrival of the moments among it."""
-        waiting = [self._tapes[task.sub_topology.id, source].take() for source in task.source_names]
-        empty = empty_input(task)
-        tables = [empty.tables[n] if table is None else table for n, (table, *_) in enumerate(waiting)]
-        arrival, number, send = (np.concatenate([columns[n] for columns in waiting]) for n in (1, 2, 3))
-        source = np.repeat(np.arange(len(waiting), dtype=np.int16), [len(columns[1]) for columns in waiting])
-        if len(waiting) > 1:
-            order = np.lexsort((send, self._causes.sequence(number), arrival))
-            arrival, number, send, source = arrival[order], number[order], send[order], source[order]
-        if self._failure is not None:
-            sequence = self._causes.sequence(number)
-            last = self._failure.arrival
-            happens = (arrival < last) | ((arrival == last) & (sequence <= self._failed_sequence))
-            arrival, number, send, source = (column[happens] for column in (arrival, number, send, source))
-            tables = [table.slice(0, int((source == place).sum())) for place, table in enumerate(tables)]
-        used = np.zeros(len(tables), np.int64)
-        moments = self._time.next_of(task)
-        places = np.searchsorted(self._causes.sequence(number), [each.level * MOMENT_SEQUENCES for each in moments])
-        for first, after in pairwise([0, *places.tolist(), len(source)]):
-            for begin in range(first, after, task.chunk_records):
-                part = slice(begin, min(begin + task.chunk_records, after))
-                counts = np.bincount(source[part], minlength=len(tables))
-                pieces = tuple(
-                    table.slice(start, count).combine_chunks()
-                    for table, start, count in zip(tables, used.tolist(), counts.tolist(), strict=True)
-                )
-                used += counts
-                if not self._run_chunk(task, Input(source[part], pieces), arrival[part], number[part], send[part]):
-                    return
-            if moments and not self._advance(task, moments.pop(0), now):
-                return
+    def _new_offsets(self, topic: str, count: int) -> range:
+        first = self._next_offset[topic]
+        self._next_offset[topic] += count
+        return range(first, first + count)
 
-    def _advance(self, task: Task, waiting: Waiting, arrival: int) -> bool:
-        """False when that ended the run."""
-        place = (np.full(1, number, np.int64) for number in (arrival, LANDED - waiting.level, 0))
-        return self._run_chunk(task, self._time.moment(task, waiting), *place)
-
-    def _run_chunk(
-        self, task: Task, chunk: Input | Moment, arrival: np.ndarray, number: np.ndarray, send: np.ndarray
-    ) -> bool:
-        """False when a record ended the run."""
-        failed = None
-        told: dict[str, int] = {}
-        try:
-            if isinstance(chunk, Moment):
-                result, told = task.advance(chunk)
-            else:
-                result = task.process(chunk)
-        except TaskFailed as error:
-            if task.unfinished is None:
-                raise
-            failed, result = error, task.unfinished
-            failed.arrival = int(arrival[failed.cause_row])
-            if self._failure is None or failed.arrival < self._failure.arrival:
-                self._failure = failed
-                self._failed_sequence = int(self._causes.sequence(number)[failed.cause_row])
-        self._collect(task.sub_topology, arrival, result.outputs)
-        self._exchange(task, arrival, number, with_sends(result, send, task.sub_topology.level))
-        self._book(arrival, result.dropped, result.dead_letters)
-        if isinstance(chunk, Input):
-            kept = result.taken.copy()
-            if failed is not None:
-                kept[failed.cause_row + 1 :] = False
-            self._taken.append((arrival[kept], number[kept], chunk.spread("timestamp", NO_TIMESTAMP_MS)[kept]))
-        self._time.tell(told, int(LANDED - number[0]) + 1 if told else 0)
-        return failed is None
-
-    def _exchange(self, task: Task, arrival: np.ndarray, number: np.ndarray, result: Result) -> None:
-        """Hand on what goes to other tasks."""
-        for topic, table in result.repartitions.items():
-            cause, send = table["cause"].to_numpy(), table["send"].to_numpy()
-            node = next(node for node in task.sub_topology.repartitions if node.topic == topic)
-            numbers = number[cause]
-            if not node.is_ours:
-                numbers = self._causes.add(topic, arrival[cause], numbers, send, table["timestamp"].to_numpy())
-            reader = next(other for other in self._tasks if node in other.sources)
-            tape = self._tapes[reader.sub_topology.id, node.name]
-            offset = pa.array(np.arange(tape.next_offset, tape.next_offset + len(table)))
-            tape.next_offset += len(table)
-            rows = table.drop_columns(["cause", "target", "send"]).append_column("offset", offset)
-            tape.add(rows, arrival[cause], numbers, None if not node.is_ours else send)
-        for name, table in result.exports.items():
-            cause = table["cause"].to_numpy()
-            for reader in self._tasks:
-                if name in {imported.name for imported in reader.wiring.imports}:
-                    tape = self._tapes[reader.sub_topology.id, name]
-                    rows = table.drop_columns(["cause", "send"])
-                    tape.add(rows, arrival[cause], number[cause], table["send"].to_numpy())
+    def _keep(self, batch: Batch, played: Played) -> None:
+        for sub, arrival, outputs in played.outputs:
+            self._collect(sub, arrival, outputs)
+        for arrival, dropped, dead_letters in played.refused:
+            self._book(arrival, dropped, dead_letters)
+        self._taken += [(arrival, batch.causes.sequence(number), times) for arrival, number, times in played.taken]
 
     def _forget_after(self, arrival: int) -> None:
         """Other branches and the sub-topologies before ran on to the end of the batch; that did not happen."""

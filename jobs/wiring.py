@@ -39,16 +39,17 @@ Wants = Mapping[str, Sequence[Iterable[tuple[str, str]]]]
 
 @dataclass(frozen=True)
 class Import:
-    """What a later part of a sub-topology is handed of ``node``: the records that its children there get (``when`` ""),
-    or what views see of it (TableView.PUT, INPUT or AFTER).
+    """What a later part of a sub-topology is handed of ``node``: records for its children there, from ``child`` up to
+    the next one that is elsewhere, or what views see of it (``when``: TableView.PUT, INPUT or AFTER).
     """
 
     node: str
     when: str = ""
+    child: str = ""
 
     @property
     def name(self) -> str:
-        return f"{self.node}.{self.when}" if self.when else self.node
+        return f"{self.node}.{self.when}" if self.when else f"{self.node}.to.{self.child}"
 
 
 class Wiring:
@@ -75,17 +76,43 @@ class Wiring:
                 self.readers.setdefault(self._looked_at(*look), set()).add(reader)
         globals_ = [table.name for table in sub_topology.globals]
         elsewhere = [name for name in graph.nodes if name not in here and name not in globals_]
+        handed = {Import(name, child=edges[0].child): edges for name in elsewhere for edges in self._side_by_side(name)}
         self.imports = (
-            *(Import(name) for name in elsewhere if self.children.get(name)),
+            *handed,
             *(Import(name, when) for name in elsewhere for other, when in sorted(looks) if other == name),
         )
         """What earlier parts of the same sub-topology hand on to this one."""
+        self._led = {imported.name: edges for imported, edges in handed.items()}
+        self._origins = {edge: name for name, edges in self._led.items() for edge in edges}
         self.exports = exports
+        self.written = {node.topic: node.is_ours for node in sub_topology.repartitions}
+        self.written |= {export.name: True for export in exports}
+        """What goes to other tasks, by name: whether it is inlined there (jobs/arrivals.py)."""
         for export in exports:
             if export.when == TableView.INPUT:
                 self.readers.setdefault(self._looked_at(export.node, export.when), set()).add(EXCHANGE)
         below = self._reached()
         self.marked = {name for name in graph.nodes if self._meets_again(name, below)}
+
+    def _side_by_side(self, name: str) -> list[list[Edge]]:
+        """Edges from ``name`` into this sub-topology; between two lists a child elsewhere has its turn."""
+        found: list[list[Edge]] = []
+        here, before = self.children.get(name, ()), None
+        for edge in self.ways.get(name, ()):
+            if edge in here:
+                if before not in here:
+                    found.append([])
+                found[-1].append(edge)
+            before = edge
+        return found
+
+    def edges_from(self, source: str) -> list[Edge]:
+        """Edges that a node's records, or those of an import, go down here."""
+        return self._led[source] if source in self._led else self.children.get(source, [])
+
+    def origin(self, edge: Edge) -> str:
+        """Node or import whose records ``edge`` leads down."""
+        return self._origins.get(edge, edge.parent)
 
     def _looked_at(self, name: str, when: str) -> str:
         """The node whose forwarded records a view then sees."""
@@ -143,10 +170,9 @@ class Wiring:
             return batch
         return self._at(batch, name, 0 if when == TableView.PUT else len(self.ways.get(name, ())) + 1)
 
-    def exported(self, batch: Batch, name: str) -> Batch:
-        """What a later part is handed of the batch that ``name`` forwards: when its first child there would have it."""
-        later = [edge for edge in self.ways[name] if edge not in self.children.get(name, ())]
-        return self.below(batch, later[0])
+    def exported(self, batch: Batch, export: Import) -> Batch:
+        """What a later part is handed of the batch that the node forwards: when the child there would have it."""
+        return self.below(batch, next(edge for edge in self.ways[export.node] if edge.child == export.child))
 
     def put(self, batch: Batch, name: str) -> Batch:
         """What a view sees of puts that are not forwarded: each before all that its record makes the node forward."""

@@ -5,7 +5,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from jobs.arrivals import LANDED
 from jobs.task import Task
 from jobs.test_driver import TopologyTestDriver
 from jobs.topology import Topology
@@ -77,27 +76,19 @@ class ColumnDriver(TopologyTestDriver):
         for task, other in zip(self._tasks, before._tasks, strict=True):
             task.resume({name: rows[name] for name in task.stores}, other.clocks())
 
-    def _land(self, topic: str) -> None:
+    def _landed(self, topic: str) -> tuple[pa.Table, np.ndarray]:
         self._piped[topic] = []
-        if topic not in self._columns:
-            return
         (records, arrival), node = self._columns.pop(topic), self._sources[topic]
-        n = len(arrival)
-        for task in self._tasks:
-            if node not in (*task.sub_topology.sources, *task.sub_topology.globals):
-                continue
-            tape = self._tapes[task.sub_topology.id, node.name]
-            offset = pa.array(np.arange(tape.next_offset, tape.next_offset + n))
-            tape.next_offset += n
-            columns = {
-                "offset": offset,
-                "timestamp": records.time_ms,
-                "key": node.shape.key.encode(records.keys),
-                "value": node.shape.value.encode(records.values),
-                "headers": pa.nulls(n, HEADERS),
-                "context_offset": offset,
-            }
-            tape.add(pa.table(columns), arrival, np.full(n, LANDED))
+        offset = pa.array(self._new_offsets(topic, len(arrival)))
+        columns = {
+            "offset": offset,
+            "timestamp": records.time_ms,
+            "key": node.shape.key.encode(records.keys),
+            "value": node.shape.value.encode(records.values),
+            "headers": pa.nulls(len(arrival), HEADERS),
+            "context_offset": offset,
+        }
+        return pa.table(columns), arrival
 
     def _collect(self, sub: Any, arrival: np.ndarray, outputs: dict[str, pa.Table]) -> None:
         for topic, table in outputs.items():

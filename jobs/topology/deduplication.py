@@ -1,8 +1,9 @@
 """Deduplication of streams (KIP-655) and putting them back in order, which Kafka Streams does not have.
 
 Rule: a null key or id is no reason to lose a record, so repartition tables keep them, and nothing else shows that they
-are there; a stream whose key changed is repartitioned below as if it had not been deduplicated. Deduplication by id
-works over all partitions: each record, key and value, goes through a repartition table by its id and is unpacked.
+are there; a stream whose key changed is repartitioned below as if it had not been deduplicated (in a table that may be
+named after the node, so these have names of their own). Deduplication by id works over all partitions: each record, key
+and value, goes through a repartition table by its id and is unpacked.
 """
 
 from dataclasses import dataclass, replace
@@ -62,7 +63,7 @@ def by_id(
         selector=selector,
         mapper=whole,
     )
-    table = repartitioned(graph, graph.add(pack), name or node_name, is_ours=True)
+    table = repartitioned(graph, graph.add(pack), f"{name or node_name}-by-id", is_ours=True)
     by_its_key = bind("record_key", table.shape, node_name)
     unique = _node(graph, table, node_name, store, "id", interval, by_its_key)
     key, value = (bind(pl.col("value").struct.field(field), unique.shape, node_name) for field in ("key", "value"))
@@ -100,7 +101,7 @@ def _names(stream: "KStream", name: str | None) -> tuple[str, str]:
 
 def _by_key(stream: "KStream", base: str) -> Node:
     plain_key(stream.shape, base, "deduplicate by")
-    return placement.by_key(stream, base, shows=False)
+    return placement.by_key(stream, f"{base}-by-key", shows=False)
 
 
 def _node(

@@ -4,7 +4,7 @@ import pytest
 
 from tests.conformance.__main__ import reports
 from tests.conformance.tables_engine import increments
-from tests.conformance.test_goldens import SCENARIOS
+from tests.conformance.test_goldens import FOUND, SCENARIOS
 
 SLICES = 4
 """Each slice of the goldens is cut by another seed; together they are all of them."""
@@ -49,5 +49,14 @@ def test_cut_between_all_records_the_examples_do_what_kafka_streams_did():
         for scenario, why in zip(mine, reports(mine, "tables", cuts="every"), strict=True)
         if why is not None
     }
+
+    assert got == {}
+
+
+@pytest.mark.slow
+def test_what_once_differed_does_not_through_tables():
+    said = reports(FOUND, "tables", cuts="random:1")
+
+    got = {scenario.name: why for scenario, why in zip(FOUND, said, strict=True) if why is not None}
 
     assert got == {}

@@ -5,7 +5,6 @@ import random
 import numpy as np
 import pytest
 
-from jobs.arrivals import LANDED, Causes
 from jobs.kernels.queues import NO_MORE, merge_queues
 
 
@@ -108,23 +107,3 @@ def test_queues_cut_between_two_times_go_on_as_if_they_had_not_been_cut(seed):
     first = list(zip(which.tolist(), row.tolist(), strict=True))
     second = [(q, r + cut[q]) for q, r in zip(which2.tolist(), row2.tolist(), strict=True)]
     assert first + second == taken(queues)
-
-
-# --- what one record causes ----------------------------------------------------------------------------------
-
-
-def test_what_a_record_causes_is_taken_by_head_time_and_then_as_the_heap_stands():
-    """
-    The landed record sends A0, B0, A1, C0, all at 5; A0 sends B1 at 1. By hand: A0; the heap is then B, A behind C at
-    its top, so C0; A1; B0; and B1, which is behind B0 in its queue although it is older.
-    """
-    causes = Causes()
-    none = LANDED
-    a = causes.add("A", *(np.array(c) for c in ([0, 0], [none, none], [0, 2], [5, 5])))
-    b = causes.add("B", *(np.array(c) for c in ([0], [none], [1], [5])))
-    c = causes.add("C", *(np.array(c) for c in ([0], [none], [3], [5])))
-    late = causes.add("B", *(np.array(c) for c in ([0], [int(a[0])], [0], [1])))
-
-    got = causes.sequence(np.concatenate([a, b, c, late, [LANDED]]))
-
-    assert got.tolist() == [1, 3, 4, 2, 5, 0]

@@ -32,7 +32,7 @@ def test_records_of_one_key_are_together_already_unless_it_changed():
     assert nodes_of(stream().deduplicate_by_key(5), RepartitionNode) == []
     (above,) = nodes_of(stream().select_key("record_key").deduplicate_by_key(5, name="once"), RepartitionNode)
 
-    assert (above.topic, above.keeps_null_keys, above.is_ours) == ("once-repartition", True, True)
+    assert (above.topic, above.keeps_null_keys, above.is_ours) == ("once-by-key-repartition", True, True)
 
 
 def test_a_grouping_after_it_is_repartitioned_as_if_there_had_been_no_deduplication():
