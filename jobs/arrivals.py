@@ -54,7 +54,7 @@ class Causes:
     def add(
         self, topic: str, arrival: np.ndarray, parent: np.ndarray, send: np.ndarray, time: np.ndarray | None
     ) -> np.ndarray:
-        """Enter rows sent to ``topic``, all that their parents send there; returns their numbers.
+        """Enter rows sent to ``topic``, the next that their parents send there; returns their numbers.
 
         ``arrival`` of the landed record that caused each; ``parent``: number of the row whose processing sent it, or
         LANDED or below; ``send``: which of its parent's rows was sent first, over all topics; ``time`` in ms, None:
@@ -109,9 +109,9 @@ class Causes:
         return found
 
     def _known(self, sent: _Sent, topic: int) -> np.ndarray:
-        """Numbers of the rows that were sent before, and _NEW."""
-        known, _ = self._all()
-        before = np.flatnonzero(known.topic == topic)
+        """Numbers of the rows that were sent in an earlier run, and _NEW."""
+        known, runs = self._all()
+        before = np.flatnonzero((known.topic == topic) & (runs < self._run))
         both = [
             np.concatenate([column[before], own]) for column, own in zip(known[:3], sent[:3], strict=True)
         ]  # arrival, parent, send

@@ -65,6 +65,8 @@ class DrivenTasks:
         self._batch, self._played = Batch({}), Played()
         self._orders: list[tuple[np.ndarray, np.ndarray]] = []
         """(arrival, number) of every task's records, as it took them."""
+        self._sent = 0
+        """Rows sent in this batch."""
         self._failed = LANDED
         """Number of the row on which a task failed."""
         for task in self.tasks:
@@ -73,7 +75,7 @@ class DrivenTasks:
 
     def play(self, batch: Batch) -> Played:
         """Every task in turn. To play the batch again the tasks must be as they were before it."""
-        self._batch, self._played, self._orders = batch, Played(), []
+        self._batch, self._played, self._orders, self._sent = batch, Played(), [], 0
         for topic, (rows, arrival) in batch.landed.items():
             self._land(topic, rows, arrival)
         if batch.recorded is not None:
@@ -91,7 +93,7 @@ class DrivenTasks:
         return are_in_order(arrival, self._batch.causes.sequence(number))
 
     def _land(self, topic: str, rows: pa.Table, arrival: np.ndarray) -> None:
-        self._time.pipe(topic, max(rows["timestamp"].to_pylist(), default=NO_TIMESTAMP_MS))
+        self._time.pipe(topic, int(rows["timestamp"].to_numpy().max(initial=NO_TIMESTAMP_MS)))
         for task in self.tasks:
             for node in (*task.sub_topology.sources, *task.sub_topology.globals):
                 if isinstance(node, SourceNode | GlobalTableNode) and node.topic == topic:
@@ -170,7 +172,7 @@ class DrivenTasks:
     def _exchange(self, task: Task, arrival: np.ndarray, number: np.ndarray, result: Result) -> None:
         """Hand on what goes to other tasks."""
         for name, table in (result.repartitions | result.exports).items():
-            cause, send = table["cause"].to_numpy(), table["send"].to_numpy()
+            cause, send = table["cause"].to_numpy(), table["send"].to_numpy() + self._sent
             time_ms = None if task.wiring.written[name] else table["timestamp"].to_numpy()
             numbers = self._batch.causes.add(name, arrival[cause], number[cause], send, time_ms)
             for tape in self._readers(name):
@@ -180,6 +182,7 @@ class DrivenTasks:
                     rows = rows.drop_columns(["target"]).append_column("offset", offset)
                     tape.next_offset += len(table)
                 tape.add(rows, arrival[cause], numbers)
+        self._sent += sum(map(len, [*result.repartitions.values(), *result.exports.values()]))
 
     def _readers(self, name: str) -> list[Tape]:
         """Tapes of the tasks that read what is written as ``name``."""

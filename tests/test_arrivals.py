@@ -78,6 +78,16 @@ def test_what_was_sent_the_last_time_stands_in_for_what_is_not_sent_yet():
     assert causes.sequence(np.concatenate([again, more])).tolist() == [1, 4, 5, 6]
 
 
+def test_what_a_parent_sends_bit_by_bit_keeps_its_numbers():
+    causes = Causes()
+    first = [causes.add("A", *columns((0, LANDED, send, 5))).tolist() for send in (0, 1)]
+
+    causes.again()
+    second = [causes.add("A", *columns((0, LANDED, send, 5))).tolist() for send in (0, 1)]
+
+    assert second == first == [[0], [1]]
+
+
 def test_what_is_not_sent_again_is_gone_with_all_that_it_sent():
     """
     As above, and this time A0 sends nothing to C.
