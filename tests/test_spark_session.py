@@ -1,5 +1,6 @@
 """The session and its packages: what a machine must have, and what it is told when it has not."""
 
+import socket
 import stat
 import sys
 from importlib.metadata import version
@@ -12,6 +13,7 @@ import pytest
 from py4j.protocol import Py4JError
 
 from jobs.spark import JAVA_LOWEST, PACKAGES, PROVIDED_BY_SPARK, check_java, open_spark, resolve
+from jobs.worker_daemon import PromptReader, prompt
 from state.commit import transaction_version
 from state.errors import MachineError
 
@@ -110,6 +112,43 @@ def test_workers_run_the_python_of_the_driver(spark):
     rows = spark.range(1).mapInArrow(name_python, "python string").collect()
 
     assert [row["python"] for row in rows] == [sys.executable]
+
+
+@pytest.mark.jvm
+def test_workers_know_of_no_archive_whose_directory_each_task_would_read(spark):
+    def archives(_):
+        yield from (entry for entry in [*sys.path, *sys.path_importer_cache] if entry.endswith((".zip", ".jar")))
+
+    assert spark.sparkContext.parallelize(range(1), 1).mapPartitions(archives).collect() == []
+
+
+def test_a_worker_reads_every_byte_of_its_connection():
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        spark = socket.create_connection(listening.getsockname())
+        worker, _ = listening.accept()
+    with spark, worker, worker.makefile("rb") as infile, prompt(infile) as read:
+        spark.sendall(b"task" + bytes(100_000))
+        spark.shutdown(socket.SHUT_WR)
+
+        assert isinstance(read.raw, PromptReader)
+        assert read.read() == b"task" + bytes(100_000)
+
+
+def test_every_read_acknowledges_what_came_before():
+    calls = []
+    connection = SimpleNamespace(
+        setsockopt=lambda *option: calls.append(option), recv_into=lambda buffer: calls.append("read") or len(buffer)
+    )
+    read = PromptReader(connection)
+
+    assert [len(read.read(4)), len(read.read(4))] == [4, 4]
+    assert calls == 2 * [(socket.IPPROTO_TCP, socket.TCP_QUICKACK, 1), "read"]
+
+
+def test_a_worker_reads_from_another_connection_as_it_is():
+    spark, worker = socket.socketpair()
+    with spark, worker, worker.makefile("rb") as infile:
+        assert prompt(infile) is infile
 
 
 @pytest.mark.jvm
