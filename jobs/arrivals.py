@@ -13,11 +13,14 @@ import numpy as np
 
 from jobs.kernels.arrivals import INLINED, number_caused
 from jobs.topology.topology import Topology
+from state.errors import TaskFailed
 
 LANDED = -1
 """``parent`` of what a landed record sent itself; one less for each task between that handed a recorded time on."""
 MOMENT_SEQUENCES = 2**40
 """What a recorded time causes is numbered from here on for every task that it was handed on by."""
+RUNS_MAX = 100
+"""So often at most the same records are run until their order is settled; two or three times are usual."""
 _NEW = -1
 """Number of a row that was not sent before."""
 
@@ -190,6 +193,17 @@ def are_in_order(arrival: np.ndarray, sequence: np.ndarray) -> bool:
     """Whether the rows of a task, as it took them, are in the order of causes."""
     later = np.diff(arrival)
     return bool(np.all((later > 0) | ((later == 0) & (np.diff(sequence) >= 0))))
+
+
+def refuse_endless(runs: int) -> None:
+    """Raises TaskFailed where records were run RUNS_MAX times and their order is still not settled."""
+    if runs >= RUNS_MAX:
+        raise TaskFailed(
+            "order of causes",
+            f"to be settled after {RUNS_MAX} runs of the same records",
+            "tasks that send something else every time",
+            "look for a callable that answers differently each time; else take fewer records an increment",
+        )
 
 
 def is_known_late(topology: Topology) -> bool:

@@ -4,7 +4,7 @@ import numpy as np
 import pyarrow as pa
 
 from jobs.advances import Told
-from jobs.arrivals import Causes, are_in_order, is_known_late
+from jobs.arrivals import Causes, are_in_order, is_known_late, refuse_endless
 from jobs.exchange_files import read_exchange_file
 from jobs.runner import TaskReport
 from jobs.task import wirings
@@ -19,7 +19,7 @@ class Exchange:
         self.order, self.topology, self.partitions = order, topology, partitions
         self._paths: dict[tuple[str, int], list[tuple[int, str]]] = {}
         self._told: dict[str, list[Told]] = {}
-        self._causes = Causes()
+        self._causes, self._runs = Causes(), 0
         self._numbers: dict[str, tuple[np.ndarray, np.ndarray]] = {}
         """Arrivals and numbers of a piece's rows, by path."""
         self._taken: dict[str, list[tuple[np.ndarray, np.ndarray, np.ndarray]]] = {}
@@ -79,7 +79,12 @@ class Exchange:
         return True
 
     def again(self) -> None:
-        """Begin with the first stage once more. What was sent in this run tells the next one what is still to come."""
+        """Begin with the first stage once more. What was sent in this run tells the next one what is still to come.
+
+        Raises TaskFailed when that is endless.
+        """
+        self._runs += 1
+        refuse_endless(self._runs)
         self._paths, self._told, self._numbers, self._taken = {}, {}, {}, {}
         self._causes.again()
 

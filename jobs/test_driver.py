@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from jobs.arrivals import is_known_late
+from jobs.arrivals import is_known_late, refuse_endless
 from jobs.driven_records import (
     NO_OFFSET_GIVEN,
     DeadLetter,
@@ -190,9 +190,10 @@ class TopologyTestDriver:
         self._play(Batch(landed))
 
     def _play(self, batch: Batch) -> None:
-        played = self._driven.play(batch)
+        played, runs = self._driven.play(batch), 1
         while not played.is_settled:
-            played = self._played_again(batch)
+            refuse_endless(runs)
+            played, runs = self._played_again(batch), runs + 1
         if self._log is not None:
             self._log.append(batch)
         self._keep(batch, played)

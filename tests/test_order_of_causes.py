@@ -13,8 +13,9 @@ from jobs.observing import ObservedRun
 from jobs.reading import read_table
 from jobs.replay import replay
 from jobs.runner import LocalRunner
+from state.errors import TaskFailed
 from state.tables import Warehouse
-from tests.conformance.engines import built
+from tests.conformance.engines import built, play_with_driver
 from tests.conformance.scenarios import REGRESSIONS, read_scenarios
 from tests.conformance.translation import OUTPUT, topic_serdes
 from tests.landed_records import records
@@ -42,10 +43,9 @@ class Recorded(LocalRunner):
         return {Path(file["path"]).name for file in files}
 
 
-@pytest.fixture
-def replayed(tmp_path):
-    """The warehouse, the topology and how the last record, alone in its increment, was replayed."""
-    topology, warehouse, runner = built(SCENARIO), Warehouse(str(tmp_path)), Recorded()
+def played(tmp_path, runner):
+    """The warehouse, the topology and how ``runner`` replayed the last record, alone in its increment."""
+    topology, warehouse = built(SCENARIO), Warehouse(str(tmp_path))
     serde = topic_serdes(SCENARIO.records)["s0"]
     values = serde.encode(serde.from_python([record["value"] for record in SCENARIO.records])).to_pylist()
     rows = [(0, r["ts"], r["key"].encode(), value) for r, value in zip(SCENARIO.records, values, strict=True)]
@@ -53,6 +53,11 @@ def replayed(tmp_path):
     list(replay(warehouse, topology, pipeline="p", runner=LocalRunner(), max_records=2, increments=1, order="arrival"))
     list(replay(warehouse, topology, pipeline="p", runner=runner, order="arrival"))
     return warehouse, topology, runner
+
+
+@pytest.fixture
+def replayed(tmp_path):
+    return played(tmp_path, Recorded())
 
 
 def test_stages_run_again_until_every_task_has_taken_its_rows_in_order(replayed):
@@ -87,3 +92,17 @@ def test_a_record_is_explained_by_all_tasks_run_as_often(replayed, monkeypatch):
         for offset, output in enumerate(SCENARIO.want["outputs"][2], 1)
     ]
     assert ran == 2 * ["0_0", "1_0", "2_0", "3_0"]
+
+
+def test_an_order_that_is_never_settled_is_refused(monkeypatch, tmp_path):
+    """
+    As if a callable answered differently each time.
+    """
+    monkeypatch.setattr("jobs.arrivals.RUNS_MAX", 3)
+    monkeypatch.setattr("jobs.exchange.are_in_order", lambda arrival, sequence: False)
+    monkeypatch.setattr("jobs.driven_tasks.are_in_order", lambda arrival, sequence: False)
+
+    with pytest.raises(TaskFailed, match=r"settled after 3 runs .*; look for a callable that answers differently"):
+        played(tmp_path, LocalRunner())
+    with pytest.raises(TaskFailed, match=r"settled after 3 runs"):
+        play_with_driver(SCENARIO)
