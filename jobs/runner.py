@@ -310,7 +310,8 @@ class TaskRun:
             rows = rows.append_column(column, pa.array(numbers))
         for target in np.unique(targets).tolist():
             if (name, target) not in self.pieces:
-                file = ExchangeFile(self.exchange, f"{name}-{target}-from-{d.id}-{time.time_ns()}", rows.schema)
+                short = f"{name[:100]}-{target}-from-{d.id}-{len(self.pieces)}-{time.time_ns()}"
+                file = ExchangeFile(self.exchange, short, rows.schema)
                 self.pieces[name, target] = file
                 self.piece_paths.setdefault(name, {})[str(target)] = file.path
             self.pieces[name, target].write(rows.filter(pa.array(targets == target)))

@@ -228,3 +228,18 @@ def test_a_sum_and_a_mean_survive_increments(tmp_path):
 
     rows = read_changelog(warehouse, "p", "totals")["value"].to_pylist()
     assert rows == [{"total": 4, "mean": 4.0}, {"total": 9, "mean": 4.5}, {"total": 18, "mean": 6.0}]
+
+
+def test_names_of_the_greatest_length_go_through_a_repartition(tmp_path):
+    """
+    Kafka allows a node 249 characters, and file systems a file 255: the source of the table has all of the 249.
+    """
+    builder = StreamsBuilder()
+    clicks = builder.stream("in", Consumed(Serde.string(), Serde.json("page string, ms long")))
+    clicks.group_by("page", name="n" * 230).count(Materialized.as_("pages-store")).to("pages")
+    warehouse = Warehouse(tmp_path)
+    plant(warehouse, "in", [click(0, b"a", 3)], partitions=1)
+
+    (report,) = run(warehouse, builder.build())
+
+    assert report.outputs == {"pages": 1}
