@@ -43,7 +43,7 @@ class Recorded(LocalRunner):
         return {Path(file["path"]).name for file in files}
 
 
-def played(tmp_path, runner):
+def played(tmp_path, runner, **options):
     """The warehouse, the topology and how ``runner`` replayed the last record, alone in its increment."""
     topology, warehouse = built(SCENARIO), Warehouse(str(tmp_path))
     serde = topic_serdes(SCENARIO.records)["s0"]
@@ -51,7 +51,7 @@ def played(tmp_path, runner):
     rows = [(0, r["ts"], r["key"].encode(), value) for r, value in zip(SCENARIO.records, values, strict=True)]
     land_records(warehouse, "s0", records(*rows, arrivals=[0, 1, 2]))
     list(replay(warehouse, topology, pipeline="p", runner=LocalRunner(), max_records=2, increments=1, order="arrival"))
-    list(replay(warehouse, topology, pipeline="p", runner=runner, order="arrival"))
+    list(replay(warehouse, topology, pipeline="p", runner=runner, order="arrival", **options))
     return warehouse, topology, runner
 
 
@@ -77,6 +77,15 @@ def test_what_the_first_run_wrote_is_gone_before_the_second(replayed):
     assert first & runner.left[STAGES] == set()
     assert first & second == set()
     assert first & {path.name for path in Path(warehouse.root).rglob("*.parquet")} == set()
+
+
+def test_progress_counts_a_record_once(tmp_path):
+    told = []
+    played(tmp_path, LocalRunner(), progress=told.append)
+
+    assert [progress.step for progress in told].count("sub-topology 0") == 2
+    assert {progress.records_done for progress in told} == {0, 1}
+    assert {progress.records_to_do for progress in told} == {1}
 
 
 def test_a_record_is_explained_by_all_tasks_run_as_often(replayed, monkeypatch):
