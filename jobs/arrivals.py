@@ -63,6 +63,8 @@ class Causes:
         LANDED or below; ``send``: which of its parent's rows was sent first, over all topics; ``time`` in ms, None:
         these are inlined.
         """
+        if not len(arrival):
+            return np.zeros(0, np.int64)
         number = self._topics.setdefault(topic, len(self._topics))
         if number == len(self._is_inlined):
             self._is_inlined.append(time is None)
@@ -82,7 +84,18 @@ class Causes:
     def end(self, topics: Iterable[str]) -> None:
         """No more is sent to ``topics`` in this run."""
         self._ended |= {self._topics[topic] for topic in topics if topic in self._topics}
-        self._sequence = None
+        if self._run:  # in the first run nothing stands in for what is not sent yet
+            self._sequence = None
+
+    def refuse_endless(self) -> None:
+        """Raises TaskFailed where records were run RUNS_MAX times and their order is still not settled."""
+        if self._run + 1 >= RUNS_MAX:
+            raise TaskFailed(
+                "order of causes",
+                f"to be settled after {RUNS_MAX} runs of the same records",
+                "tasks that send something else every time",
+                "look for a callable that answers differently each time; else take fewer records an increment",
+            )
 
     def again(self) -> None:
         """Begin another run over the same landed records."""
@@ -193,17 +206,6 @@ def are_in_order(arrival: np.ndarray, sequence: np.ndarray) -> bool:
     """Whether the rows of a task, as it took them, are in the order of causes."""
     later = np.diff(arrival)
     return bool(np.all((later > 0) | ((later == 0) & (np.diff(sequence) >= 0))))
-
-
-def refuse_endless(runs: int) -> None:
-    """Raises TaskFailed where records were run RUNS_MAX times and their order is still not settled."""
-    if runs >= RUNS_MAX:
-        raise TaskFailed(
-            "order of causes",
-            f"to be settled after {RUNS_MAX} runs of the same records",
-            "tasks that send something else every time",
-            "look for a callable that answers differently each time; else take fewer records an increment",
-        )
 
 
 def is_known_late(topology: Topology) -> bool:

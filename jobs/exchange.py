@@ -4,7 +4,7 @@ import numpy as np
 import pyarrow as pa
 
 from jobs.advances import Told
-from jobs.arrivals import Causes, are_in_order, is_known_late, refuse_endless
+from jobs.arrivals import Causes, are_in_order, is_known_late
 from jobs.exchange_files import read_exchange_file
 from jobs.runner import TaskReport
 from jobs.task import wirings
@@ -19,11 +19,12 @@ class Exchange:
         self.order, self.topology, self.partitions = order, topology, partitions
         self._paths: dict[tuple[str, int], list[tuple[int, str]]] = {}
         self._told: dict[str, list[Told]] = {}
-        self._causes, self._runs = Causes(), 0
+        self._causes = Causes()
         self._numbers: dict[str, tuple[np.ndarray, np.ndarray]] = {}
         """Arrivals and numbers of a piece's rows, by path."""
         self._taken: dict[str, list[tuple[np.ndarray, np.ndarray, np.ndarray]]] = {}
         """Arrivals, numbers and places of the rows that a task reads, by its id, where these may turn out wrong."""
+        self._may_be_wrong = order == "arrival" and is_known_late(topology)
 
     def add(self, sub: SubTopology, reports: list[TaskReport]) -> None:
         """Enter the pieces that a stage wrote."""
@@ -45,8 +46,8 @@ class Exchange:
         arrival, parent, send, time_ms = (rows[name].to_numpy() for name in rows.column_names)
         numbers = self._causes.add(name, arrival, parent, send, None if is_inlined else time_ms)
         cuts = np.cumsum([len(table) for table in tables])[:-1]
-        for path, *found in zip(paths, np.split(arrival, cuts), np.split(numbers, cuts), strict=True):
-            self._numbers[path] = found[0], found[1]
+        for path, of_piece, its_numbers in zip(paths, np.split(arrival, cuts), np.split(numbers, cuts), strict=True):
+            self._numbers[path] = of_piece, its_numbers
 
     def queue(self, source: int, name: str, partition: int, task: str) -> Queue:
         """What was written for one source of ``task``."""
@@ -54,7 +55,7 @@ class Exchange:
         writers, paths = self._writers(name, partition), tuple(path for _, path in written)
         numbered = [self._numbers[path] for path in paths if path in self._numbers]
         places = [self._causes.sequence(numbers) for _, numbers in numbered]
-        if is_known_late(self.topology):
+        if self._may_be_wrong:
             taken = ((*found, place) for found, place in zip(numbered, places, strict=True))
             self._taken.setdefault(task, []).extend(taken)
         pieces = Pieces(
@@ -83,8 +84,7 @@ class Exchange:
 
         Raises TaskFailed when that is endless.
         """
-        self._runs += 1
-        refuse_endless(self._runs)
+        self._causes.refuse_endless()
         self._paths, self._told, self._numbers, self._taken = {}, {}, {}, {}
         self._causes.again()
 

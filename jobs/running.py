@@ -54,11 +54,10 @@ class Running:
         for imported in self.wiring.imports:
             if imported.when:
                 self._viewed[imported.node, imported.when] = batches.pop(imported.name)
-        nodes = {imported.name: imported.node for imported in self.wiring.imports}
         for source, batch in batches.items():
             self._forward(source, batch)
             if self.observer is not None:
-                self.observer.saw(self.wiring.graph.nodes[nodes.get(source, source)], (), batch, self.chunk)
+                self.observer.saw(self.wiring.graph.nodes[self.wiring.node_of(source)], (), batch, self.chunk)
         for node in self.wiring.sub_topology.nodes:
             if isinstance(node, SourceNode | RepartitionNode):
                 continue

@@ -106,12 +106,6 @@ class Task:
             *("" for _ in sub_topology.globals),
         )
         """Name under which other tasks write what a source reads (``Wiring.written``); empty where none does."""
-        self._reached_as: tuple[str, ...] = (
-            *(source.name for source in sub_topology.sources),
-            *(imported.name if imported.when else imported.node for imported in self.wiring.imports),
-            *(table.name for table in sub_topology.globals),
-        )
-        """Nodes (or looks into one) whose stream time a source's moments move."""
         self.operators: dict[str, Operator] = {}
         self.views: list[TableView] = []
         self._decoder = Decoder()
@@ -240,7 +234,7 @@ class Task:
         chunk = moment_chunk(self._topics(), self.partition, moment, self.stream_time_ms)
         sources: dict[str, Reached] = {}
         for number, reached in moment.sources.items():
-            name = self._reached_as[number]
+            name = self.wiring.node_of(self.source_names[number])
             sources[name] = together([reached, sources.get(name, reached)])
         running = MomentRun(self.wiring, self.operators, chunk, self.repartition_counts, sources=sources)
         running.run(batches)

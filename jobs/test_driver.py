@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from jobs.arrivals import is_known_late, refuse_endless
+from jobs.arrivals import is_known_late
 from jobs.driven_records import (
     NO_OFFSET_GIVEN,
     DeadLetter,
@@ -190,10 +190,10 @@ class TopologyTestDriver:
         self._play(Batch(landed))
 
     def _play(self, batch: Batch) -> None:
-        played, runs = self._driven.play(batch), 1
+        played = self._driven.play(batch)
         while not played.is_settled:
-            refuse_endless(runs)
-            played, runs = self._played_again(batch), runs + 1
+            batch.causes.refuse_endless()
+            played = self._played_again(batch)
         if self._log is not None:
             self._log.append(batch)
         self._keep(batch, played)

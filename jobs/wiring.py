@@ -110,6 +110,10 @@ class Wiring:
         """Edges that a node's records, or those of an import, go down here."""
         return self._led[source] if source in self._led else self.children.get(source, [])
 
+    def node_of(self, source: str) -> str:
+        """Node whose records a source of this sub-topology has: those of an import are another node's."""
+        return self._led[source][0].parent if source in self._led else source
+
     def origin(self, edge: Edge) -> str:
         """Node or import whose records ``edge`` leads down."""
         return self._origins.get(edge, edge.parent)

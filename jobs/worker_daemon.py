@@ -26,12 +26,16 @@ class PromptReader(io.RawIOBase):
         self._connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK, 1)  # holds for a short time only
         return self._connection.recv_into(buffer)
 
+    def close(self) -> None:
+        self._connection.close()
+        super().close()
+
 
 def prompt(infile: BinaryIO) -> BinaryIO:
     """``infile``, from which a worker reads its task, acknowledged at once where the system can do so."""
     connection = socket.socket(fileno=os.dup(infile.fileno()))
     if not hasattr(socket, "TCP_QUICKACK") or connection.family == socket.AF_UNIX:
-        connection.detach()
+        connection.close()
         return infile
     return io.BufferedReader(PromptReader(connection), io.DEFAULT_BUFFER_SIZE)
 

@@ -1,5 +1,6 @@
 """The session and its packages: what a machine must have, and what it is told when it has not."""
 
+import os
 import socket
 import stat
 import sys
@@ -137,7 +138,9 @@ def test_a_worker_reads_every_byte_of_its_connection():
 def test_every_read_acknowledges_what_came_before():
     calls = []
     connection = SimpleNamespace(
-        setsockopt=lambda *option: calls.append(option), recv_into=lambda buffer: calls.append("read") or len(buffer)
+        setsockopt=lambda *option: calls.append(option),
+        recv_into=lambda buffer: calls.append("read") or len(buffer),
+        close=lambda: None,
     )
     read = PromptReader(connection)
 
@@ -148,7 +151,10 @@ def test_every_read_acknowledges_what_came_before():
 def test_a_worker_reads_from_another_connection_as_it_is():
     spark, worker = socket.socketpair()
     with spark, worker, worker.makefile("rb") as infile:
+        before = len(os.listdir("/dev/fd"))
+
         assert prompt(infile) is infile
+        assert len(os.listdir("/dev/fd")) == before
 
 
 @pytest.mark.jvm
