@@ -13,10 +13,11 @@ import pyarrow as pa
 
 from jobs.kernels.murmur2 import murmur2_partitions
 from state.commit import commit_files
-from state.files import DataFile, TaskFile
+from state.files import DataFile
 from state.ledger import Ledger
 from state.serdes import Serde
 from state.tables import LANDED_SCHEMA, Warehouse
+from state.task_file import TaskFile
 
 STEP_MS = 4
 SET_BACK_SHARE, SET_BACK_MS_MAX = 0.2, 30_000

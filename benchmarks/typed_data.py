@@ -20,8 +20,9 @@ from benchmarks.workloads import WORKLOADS
 from jobs.topology import Serde
 from state.commit import commit_files
 from state.errors import ConfigError
-from state.files import TaskFile, read_files, read_rows
+from state.files import read_files, read_rows
 from state.tables import LANDED_SCHEMA, Warehouse
+from state.task_file import TaskFile
 
 RECORDS = 10_000_000
 SLICE = 10_000

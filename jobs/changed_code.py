@@ -21,10 +21,11 @@ from jobs.table_schemas import state_schema
 from jobs.topology.compatibility import Verdict, Wishes, compare
 from jobs.topology.topology import Topology
 from state.errors import CodeChanged, ConfigError, TaskFailed
-from state.files import DataFile, TaskFile, conformed
+from state.files import DataFile, conformed
 from state.ledger import LedgerRow
 from state.runs import live_rows
 from state.tables import Warehouse
+from state.task_file import TaskFile
 
 Migration = Callable[[pa.Table], pa.Table]
 """Old rows of a store → its new ones. It gets ``partition`` and the store's columns of before, live rows of all

@@ -15,8 +15,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from state.files import DataFile, TaskFile, conformed, read_rows, without_partition
+from state.files import DataFile, conformed, read_rows, without_partition
 from state.tables import open_filesystem
+from state.task_file import TaskFile
 
 _INCREMENT = pa.schema([("increment", pa.int64())])
 

@@ -23,10 +23,11 @@ from jobs.reading import done_row
 from jobs.restated_output import RestatedOutput, renumbered, rewritten
 from state.commit import commit_files, open_table, replace_files, transaction_version
 from state.errors import LedgerError
-from state.files import DataFile, TaskFile, read_files, table_version
+from state.files import DataFile, read_files, table_version
 from state.ledger import Ledger, LedgerRow
 from state.table_parts import existing_tables
 from state.tables import Warehouse, open_filesystem
+from state.task_file import TaskFile
 
 RETRACTED_IN = "retracted_in"
 """Column of a retraction: the increment that took the row back. The others are the output's."""

@@ -28,9 +28,10 @@ from jobs.task_tape import Places, TaskTape
 from jobs.topology.nodes import RepartitionNode
 from jobs.topology.topology import SubTopology, Topology
 from state.errors import ReplayError, TaskFailed
-from state.files import DataFile, TaskFile, without_partition
+from state.files import DataFile, without_partition
 from state.run_cache import StateFile
 from state.tables import PipelineTables, Warehouse
+from state.task_file import TaskFile, stored_as
 from state.times import NO_TIMESTAMP_MS
 
 
@@ -286,7 +287,7 @@ class TaskRun:
         rows = rows.append_column("increment", pa.array(np.full(len(rows), d.increment)))
         if table not in self.files:
             self.files[table] = TaskFile(path, partition=d.partition, name=f"{d.increment:08d}-{d.id}")
-        self.files[table].write(rows.select(stored.names).cast(stored))
+        self.files[table].write(stored_as(rows, stored))
 
     def _write_repartitions(self, tape: TaskTape) -> None:
         """Fix the order of this task's repartition records for ever, by writing them with their offsets."""

@@ -17,10 +17,11 @@ from jobs.stored_rows import Hashes, StoreRows, may_ask_for_any
 from jobs.task import Task
 from jobs.task_tape import TaskTape
 from jobs.topology.topology import Topology
-from state.files import DataFile, TaskFile
+from state.files import DataFile
 from state.run_cache import StateFile, forget_others
 from state.runs import key_hashes
 from state.tables import PipelineTables
+from state.task_file import TaskFile
 from state.times import NO_TIMESTAMP_MS
 
 ALL_BELOW_ROWS = 20_000

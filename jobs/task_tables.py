@@ -93,7 +93,7 @@ def output_table(batch: Batch, chunk: Chunk) -> pa.Table:
         {
             "cause": batch.cause,
             "cause_offset": chunk.offset[batch.cause],
-            "key": batch.keys.typed(batch.key),
+            "key": batch.keys.words(batch.key),
             **window,
             "value": batch.value.all(),
             "record_time_ms": batch.time_ms,

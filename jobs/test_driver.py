@@ -254,7 +254,7 @@ class TopologyTestDriver:
         shapes = {sink.topic: sink.shape for sink in sub.sinks}
         for topic, table in outputs.items():
             shape = shapes[topic]
-            keys = shape.key.to_python(table["key"].combine_chunks())
+            keys = shape.key.to_python(table["key"].cast(shape.key.arrow_type).combine_chunks())
             values = shape.value.to_python(table["value"].combine_chunks())
             windows: list[tuple[int, int] | None] = [None] * len(keys)
             if shape.window is not None:

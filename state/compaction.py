@@ -17,16 +17,8 @@ from deltalake import DeltaTable
 from deltalake.exceptions import CommitFailedError
 
 from state.commit import swap_files
-from state.files import (
-    DataFile,
-    OpenTables,
-    StorageOptions,
-    TaskFile,
-    live_files,
-    open_table,
-    read_rows,
-    without_partition,
-)
+from state.files import DataFile, OpenTables, StorageOptions, live_files, open_table, read_rows, without_partition
+from state.task_file import TaskFile
 
 EVERY = 64
 """Increments between two merges."""

@@ -5,7 +5,7 @@ file is never written again (each name carries its own token), so a run that was
 """
 
 import uuid
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -25,13 +25,7 @@ StorageOptions = Mapping[str, str] | None
 BOUNDED = ("offset", "increment", "timestamp", "window_end_ms")
 """Columns whose bounds every file carries, so that a reader opens only files that can hold what it looks for."""
 
-_NONE = (None, None)
-_SAMPLE = 1 << 16
-_GROUP_ROWS, _GROUP_BYTES = 1 << 18, 16 << 20
-"""A row group has so many rows or, in memory, so many bytes: until then they wait. A group a chunk made files a tenth
-larger and took a tenth longer."""
-_DICTIONARY_BYTES = 4 << 20
-"""Of the words of a row group, which has 2^20 rows at most; Parquet's own 1 MiB is 70,000 keys."""
+NO_BOUNDS = (None, None)
 
 
 @dataclass(frozen=True)
@@ -92,7 +86,7 @@ def _write(directory: str, table: pa.Table, *, folder: str, partition: int, name
     filesystem, root = open_filesystem(directory)
     filesystem.create_dir(f"{root}/{folder}", recursive=True)
     pq.write_table(table, f"{root}/{path}", compression="zstd", filesystem=filesystem)
-    bounds = {column: pair for column in BOUNDED if (pair := _bounds(table, column)) is not None}
+    bounds = {column: pair for column in BOUNDED if (pair := column_bounds(table, column)) is not None}
     min_offset, max_offset = bounds.get("offset", (None, None))
     return DataFile(
         path=path,
@@ -105,96 +99,8 @@ def _write(directory: str, table: pa.Table, *, folder: str, partition: int, name
     )
 
 
-class TaskFile:
-    """One file of a table, written piece by piece and not visible yet. Nothing is written without rows.
-
-    ``partition`` -1: of a table without partitions.
-    """
-
-    def __init__(self, directory: str, *, partition: int, name: str) -> None:
-        self.directory, self.partition = directory, partition
-        self._folder = "" if partition < 0 else f"partition={partition}/"
-        self.path = f"{self._folder}{name}-{uuid.uuid4().hex[:16]}.parquet"
-        self._writer: pq.ParquetWriter | None = None
-        self._waiting: list[pa.Table] = []
-        self._waiting_bytes = 0
-        self._records = 0
-        self._bounds: dict[str, tuple[int, int]] = {}
-
-    def write(self, table: pa.Table) -> None:
-        """Append ``table`` (all pieces of one schema, without the partition column)."""
-        if table.num_rows == 0:
-            return
-        self._waiting.append(table)
-        self._waiting_bytes += table.nbytes
-        self._records += table.num_rows
-        for column in BOUNDED:
-            pair = _bounds(table, column)
-            if pair is not None:
-                least, most = self._bounds.get(column, pair)
-                self._bounds[column] = min(least, pair[0]), max(most, pair[1])
-        if sum(map(len, self._waiting)) >= _GROUP_ROWS or self._waiting_bytes >= _GROUP_BYTES:
-            self._write_group()
-
-    def _write_group(self) -> None:
-        """Write what waits as one row group."""
-        table = pa.concat_tables(self._waiting)
-        self._waiting, self._waiting_bytes = [], 0
-        if self._writer is None:
-            filesystem, root = open_filesystem(self.directory)
-            filesystem.create_dir(f"{root}/{self._folder}", recursive=True)
-            self._writer = pq.ParquetWriter(
-                f"{root}/{self.path}",
-                table.schema,
-                compression="zstd",
-                filesystem=filesystem,
-                use_dictionary=[path for path in words(table.schema) if _repeats(table, path)],
-                dictionary_pagesize_limit=_DICTIONARY_BYTES,
-                column_encoding=dict.fromkeys(whole_numbers(table.schema), "DELTA_BINARY_PACKED"),
-            )
-        self._writer.write_table(table)
-
-    def close(self) -> DataFile | None:
-        """Finish the file; None when nothing was written."""
-        if self._waiting:
-            self._write_group()
-        if self._writer is None:
-            return None
-        self._writer.close()
-        filesystem, root = open_filesystem(self.directory)
-        size = filesystem.get_file_info(f"{root}/{self.path}").size
-        least, most = self._bounds.get("offset", _NONE)
-        return DataFile(self.path, size, self._records, self.partition, least, most, self._bounds)
-
-
-def whole_numbers(schema: pa.Schema) -> list[str]:
-    """Leaves that hold integers. Written as differences: offsets and times nearly always rise, so that half the bytes
-    and half the seconds of Parquet's usual dictionaries suffice."""
-    return [path for path, kind in _leaves(schema) if kind in (pa.int32(), pa.int64())]
-
-
-def words(schema: pa.Schema) -> list[str]:
-    """Leaves that hold text or bytes, for which a dictionary pays."""
-    return [path for path, kind in _leaves(schema) if kind in (pa.string(), pa.binary())]
-
-
-def _repeats(table: pa.Table, path: str) -> bool:
-    """Whether a column (one within a struct: always) has words that come again soon, so that a dictionary pays."""
-    if path not in table.column_names or len(table) < _SAMPLE:
-        return True
-    return 10 * pc.count_distinct(table[path].slice(0, _SAMPLE)).as_py() < 9 * _SAMPLE  # type: ignore[no-any-return]
-
-
-def _leaves(fields: Iterable[pa.Field], above: str = "") -> Iterator[tuple[str, pa.DataType]]:
-    """Parquet's paths and types, lists left out (they are written plainly)."""
-    for column in fields:
-        if pa.types.is_struct(column.type):
-            yield from _leaves(column.type, f"{above}{column.name}.")
-        else:
-            yield f"{above}{column.name}", column.type
-
-
-def _bounds(table: pa.Table, column: str) -> tuple[int, int] | None:
+def column_bounds(table: pa.Table, column: str) -> tuple[int, int] | None:
+    """Lowest and highest of a column of integers; None when there is no such column or no value."""
     if column not in table.column_names or not pa.types.is_integer(table.schema.field(column).type):
         return None
     bounds = pc.min_max(table.column(column)).as_py()
@@ -307,7 +213,9 @@ def live_files(table: DeltaTable, within: Within | None = None) -> list[DataFile
     partitions = [-1 if partition is None else int(partition) for partition in column("partition.partition")]
     described = zip(column("path"), column("size_bytes"), column("num_records"), partitions, bounds, strict=True)
     files = [
-        DataFile(path, size, records, partition, known.get("offset", _NONE)[0], known.get("offset", _NONE)[1], known)
+        DataFile(
+            path, size, records, partition, known.get("offset", NO_BOUNDS)[0], known.get("offset", NO_BOUNDS)[1], known
+        )
         for path, size, records, partition, known in described
     ]
     return sorted(files, key=_place)

@@ -45,8 +45,9 @@ class Keys:
         self._offsets = np.zeros(_KEYS_MIN + 1, np.int64)
         self._table = np.full(2 * _KEYS_MIN, key_table.EMPTY, np.int64)
         self._dictionaries: list[_Words] = []
-        self._readable = 0
-        """So many keys, from the first on, are known to be what the serde can decode."""
+        self._tried = 0
+        """So many keys, from the first on, were tried: all but the codes ``_unreadable`` can be decoded."""
+        self._unreadable = np.zeros(0, np.int32)
 
     def __len__(self) -> int:
         return self._count
@@ -105,19 +106,32 @@ class Keys:
 
     def take(self, codes: np.ndarray) -> pa.BinaryArray:
         """Serialized bytes of ``codes`` as a binary array, null for -1; less than 2 GiB in all."""
-        every = pa.Array.from_buffers(
-            pa.large_binary(), len(self), [None, pa.py_buffer(self.offsets), pa.py_buffer(self.data)]
-        )
-        return every.take(_indices(codes)).cast(pa.binary())
+        return self._every().take(_indices(codes)).cast(pa.binary())
 
     def typed(self, codes: np.ndarray) -> pa.Array:
         """Keys of ``codes`` as ``serde.arrow_type``; null for -1 and for a key that the serde cannot decode."""
-        if self._readable == len(self) and self.serde == _TEXT:
-            return self.take(codes).view(pa.string())  # without looking at their bytes once more
+        if self.serde == _TEXT:
+            return self.take(self._readable(codes)).view(pa.string())  # without looking at their bytes once more
         if len(codes) <= len(self):
             return self.serde.decode(self.take(codes)).values
         every = self.serde.decode(self.take(np.arange(len(self), dtype=np.int32))).values
         return every.take(_indices(codes))
+
+    def words(self, codes: np.ndarray) -> pa.Array:
+        """``typed``; text as a dictionary array (indices int32, words ``large_string``) of all keys met, of which
+        none is copied: every dictionary begins with those of before.
+        """
+        if self.serde != _TEXT:
+            return self.typed(codes)
+        indices = _indices(self._readable(codes))
+        return pa.DictionaryArray.from_arrays(indices, self._every().view(pa.large_string()), safe=False)
+
+    def _readable(self, codes: np.ndarray) -> np.ndarray:
+        """``codes``, NULL_CODE for keys that cannot be decoded."""
+        self.undecodable(self._tried)
+        if len(self._unreadable) == 0:
+            return codes
+        return np.where(np.isin(codes, self._unreadable), NULL_CODE, codes)
 
     def undecodable(self, first: int = 0) -> dict[int, str]:
         """Code to sentence, for keys from code ``first`` on that the serde cannot decode.
@@ -127,9 +141,16 @@ class Keys:
         if first == len(self):
             return {}
         decoded = self.serde.decode(self.take(np.arange(first, len(self), dtype=np.int32)))
-        if not decoded.reasons and first <= self._readable:
-            self._readable = len(self)
+        if first <= self._tried:
+            new = [first + row for row in decoded.reasons if first + row >= self._tried]
+            self._unreadable = np.append(self._unreadable, np.array(new, np.int32))
+            self._tried = len(self)
         return {first + row: reason for row, reason in decoded.reasons.items()}
+
+    def _every(self) -> pa.Array:
+        """All keys, where they are."""
+        buffers = [None, pa.py_buffer(self.offsets), pa.py_buffer(self.data)]
+        return pa.Array.from_buffers(pa.large_binary(), len(self), buffers)
 
     def _reserve(self, keys: int, key_bytes: int) -> None:
         """Make room for that many more, since a kernel cannot."""

@@ -10,9 +10,10 @@ from jobs.store_reading import read_store
 from jobs.table_schemas import table_schema
 from jobs.topology import Topology
 from state.commit import commit_files
-from state.files import TaskFile, read_files, read_rows
+from state.files import read_files, read_rows
 from state.ledger import Ledger
 from state.tables import LANDED_SCHEMA, Warehouse
+from state.task_file import TaskFile
 
 
 class Landed(NamedTuple):

@@ -11,9 +11,10 @@ import pytest
 
 from jobs import tape
 from jobs.tape import Slice, slice_of, together
-from state import files
-from state.files import TaskFile, read_files
+from state import task_file
+from state.files import read_files
 from state.tables import HEADERS, Warehouse
+from state.task_file import TaskFile
 from tests.laws.pipelines import PIPELINES, drive
 from tests.laws.whole import first_difference
 from tests.planted import Landed, plant
@@ -76,7 +77,7 @@ def key_file(folder, keys, *, rows_a_group=1 << 20):
 @pytest.fixture
 def a_group_a_write(monkeypatch):
     """Files have a row group for every table that was written."""
-    monkeypatch.setattr(files, "_GROUP_ROWS", 1)
+    monkeypatch.setattr(task_file, "_GROUP_ROWS", 1)
 
 
 def kinds(chunks):

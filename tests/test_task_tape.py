@@ -9,7 +9,7 @@ from jobs.tape import Slice, slice_of
 from jobs.task_queues import Queue
 from jobs.task_tables import INPUT_COLUMNS
 from jobs.task_tape import TaskTape
-from state.files import TaskFile
+from state.task_file import TaskFile
 
 NOTHING = pa.table({name: pa.array([], kind) for name, kind in INPUT_COLUMNS.items()})
 

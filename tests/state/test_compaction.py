@@ -13,9 +13,10 @@ from state import ledger as ledgers
 from state.commit import commit_files, read_files, read_rows, table_version
 from state.compaction import compact
 from state.errors import LedgerConflict
-from state.files import DataFile, TaskFile
+from state.files import DataFile
 from state.ledger import Ledger
 from state.tables import LANDED_SCHEMA, LEDGER_SCHEMA
+from state.task_file import TaskFile
 
 SCHEMA = pa.schema([("partition", pa.int32()), ("offset", pa.int64()), ("increment", pa.int64()), ("key", pa.string())])
 APP = "p/outputs/x/0"

@@ -127,6 +127,28 @@ def test_texts_are_the_same_before_and_after_all_were_found_readable_and_bad_one
         assert list(keys.undecodable(3)) == [4]
 
 
+def test_words_are_all_keys_met_so_far_and_each_dictionary_begins_with_those_of_before():
+    keys = Keys(Serde.string())
+    few = keys.words(keys.intern(pa.array([b"b", None, b"a", b"b"])))
+    more = keys.words(keys.intern(pa.array([b"c", b"\xff", b"a"])))
+
+    for words, rows in ((few, ["b", None, "a", "b"]), (more, ["c", None, "a"])):
+        assert words.type == pa.dictionary(pa.int32(), pa.large_string())
+        assert words.to_pylist() == rows
+    assert few.dictionary.to_pylist() == ["b", "a"]
+    assert more.dictionary.slice(0, 3).to_pylist() == ["b", "a", "c"]
+    many = keys.intern(pa.array([f"{number:04d}" for number in range(5_000)]).cast(pa.binary()))
+    assert few.to_pylist() == ["b", None, "a", "b"], "what is met later changes nothing"
+    assert keys.words(many).to_pylist() == keys.typed(many).to_pylist()
+
+
+def test_words_of_what_is_no_text_are_plain():
+    keys = Keys(Serde.long())
+    codes = keys.intern(Serde.long().encode(pa.array([7, None, -7])))
+
+    assert keys.words(codes).equals(keys.typed(codes))
+
+
 def test_taken_and_typed_keys_are_null_for_code_minus_1():
     keys = Keys(Serde.long())
     codes = keys.intern(Serde.long().encode(pa.array([7, None, -7, 7])))

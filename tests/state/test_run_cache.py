@@ -9,9 +9,9 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from state.files import TaskFile
 from state.run_cache import RunWriter, StateFile, default_cache, forget_others, open_run
 from state.runs import Run, every_row, run_of
+from state.task_file import TaskFile
 from tests.state.test_runs import FORM, hashes, table
 
 PARTS = ("rows.arrow", "hashes", "due_times", "due_rows", "seal.json")
