@@ -61,16 +61,16 @@ class TaskFile:
             self._write_group()
 
     def _write_group(self) -> None:
-        """Write what waits as one row group, or as more where its words are too many for a dictionary."""
+        """Write what waits."""
         table = pa.concat_tables(self._waiting)
         self._waiting, self._waiting_bytes = [], 0
-        if self._writer is None:
-            self._writer = self._open(_with_named_words(table))
         self._write_rows(table)
 
     def _write_rows(self, table: pa.Table) -> None:
-        assert self._writer is not None
+        """As one row group, or as more where its words are too many for a dictionary."""
         named, half = _with_named_words(table), len(table) // 2
+        if self._writer is None:
+            self._writer = self._open(named)
         if half and any(named[path].chunk(0).dictionary.nbytes > _DICTIONARY_BYTES for path in self._coded):
             self._write_rows(table.slice(0, half))
             self._write_rows(table.slice(half))
@@ -155,16 +155,16 @@ def _with_named_words(table: pa.Table) -> pa.Table:
 
 
 def _named_words(column: pa.ChunkedArray) -> pa.DictionaryArray:
-    words = column.chunks[-1].dictionary
+    every = column.chunks[-1].dictionary
     rows = np.concatenate([piece.indices.fill_null(-1).to_numpy() for piece in column.chunks])
-    is_named = np.zeros(len(words) + 1, np.bool_)  # the last is null's
+    is_named = np.zeros(len(every) + 1, np.bool_)  # the last is null's
     is_named[rows] = True
     named = np.flatnonzero(is_named[:-1])
-    numbers = np.empty(len(words) + 1, np.int32)
+    numbers = np.empty(len(every) + 1, np.int32)
     numbers[named], numbers[-1] = np.arange(len(named)), -1
     indices = numbers[rows]
     mask = indices < 0 if column.null_count else None
-    return pa.DictionaryArray.from_arrays(indices, words.take(pa.array(named)).cast(pa.string()), mask=mask)
+    return pa.DictionaryArray.from_arrays(indices, every.take(pa.array(named)).cast(pa.string()), mask=mask)
 
 
 def _parquet_paths(schema: pa.Schema) -> list[str]:
