@@ -84,7 +84,9 @@ def headers_of(table: pa.Table) -> pa.Array | None:
 
 
 def output_table(batch: Batch, chunk: Chunk) -> pa.Table:
-    """Records for a sink: cause, cause_offset, key, [window bounds], value, record_time_ms, stream_time_ms, headers."""
+    """Records for a sink: cause, cause_offset, key (as ``Keys.words``), [window bounds], value, record_time_ms,
+    stream_time_ms, headers.
+    """
     stream_time = chunk.stream_time_ms[batch.cause] if batch.stream_time_ms is None else batch.stream_time_ms
     window = {}
     if batch.window_start_ms is not None:

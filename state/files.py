@@ -26,6 +26,7 @@ BOUNDED = ("offset", "increment", "timestamp", "window_end_ms")
 """Columns whose bounds every file carries, so that a reader opens only files that can hold what it looks for."""
 
 NO_BOUNDS = (None, None)
+"""Of a column without a value."""
 
 
 @dataclass(frozen=True)
@@ -87,7 +88,7 @@ def _write(directory: str, table: pa.Table, *, folder: str, partition: int, name
     filesystem.create_dir(f"{root}/{folder}", recursive=True)
     pq.write_table(table, f"{root}/{path}", compression="zstd", filesystem=filesystem)
     bounds = {column: pair for column in BOUNDED if (pair := column_bounds(table, column)) is not None}
-    min_offset, max_offset = bounds.get("offset", (None, None))
+    min_offset, max_offset = bounds.get("offset", NO_BOUNDS)
     return DataFile(
         path=path,
         bytes=filesystem.get_file_info(f"{root}/{path}").size,
@@ -212,12 +213,10 @@ def live_files(table: DeltaTable, within: Within | None = None) -> list[DataFile
                 file[name] = (least, most)
     partitions = [-1 if partition is None else int(partition) for partition in column("partition.partition")]
     described = zip(column("path"), column("size_bytes"), column("num_records"), partitions, bounds, strict=True)
-    files = [
-        DataFile(
-            path, size, records, partition, known.get("offset", NO_BOUNDS)[0], known.get("offset", NO_BOUNDS)[1], known
-        )
-        for path, size, records, partition, known in described
-    ]
+    files = []
+    for path, size, records, partition, known in described:
+        offsets = known.get("offset", NO_BOUNDS)
+        files.append(DataFile(path, size, records, partition, offsets[0], offsets[1], known))
     return sorted(files, key=_place)
 
 

@@ -82,7 +82,7 @@ class TaskFile:
         filesystem, root = open_filesystem(self.directory)
         filesystem.create_dir(f"{root}/{self._folder}", recursive=True)
         dictionaries = [column.name for column in table.schema if pa.types.is_dictionary(column.type)]
-        repeated = [path for path in words(table.schema) if _repeats(table, path)]
+        repeated = [path for path in _texts(table.schema) if _repeats(table, path)]
         self._coded = [path for path in dictionaries if path in repeated]
         return pq.ParquetWriter(
             f"{root}/{self.path}",
@@ -94,7 +94,7 @@ class TaskFile:
             write_statistics=[path for path in _parquet_paths(table.schema) if path not in dictionaries],
             max_rows_per_page=_PAGE_ROWS,
             store_schema=False,  # or readers would be given dictionaries
-            column_encoding=dict.fromkeys(whole_numbers(table.schema), "DELTA_BINARY_PACKED"),
+            column_encoding=dict.fromkeys(_whole_numbers(table.schema), "DELTA_BINARY_PACKED"),
         )
 
     def close(self) -> DataFile | None:
@@ -110,13 +110,13 @@ class TaskFile:
         return DataFile(self.path, size, self._records, self.partition, least, most, self._bounds)
 
 
-def whole_numbers(schema: pa.Schema) -> list[str]:
+def _whole_numbers(schema: pa.Schema) -> list[str]:
     """Leaves that hold integers. Written as differences: offsets and times nearly always rise, so that half the bytes
     and half the seconds of Parquet's usual dictionaries suffice."""
     return [path for path, kind in _leaves(schema) if kind in (pa.int32(), pa.int64())]
 
 
-def words(schema: pa.Schema) -> list[str]:
+def _texts(schema: pa.Schema) -> list[str]:
     """Leaves that hold text or bytes, for which a dictionary pays."""
     return [
         path for path, kind in _leaves(schema) if kind in (pa.string(), pa.binary()) or pa.types.is_dictionary(kind)
