@@ -21,7 +21,6 @@ class Decoder:
 
     def __init__(self) -> None:
         self._shared: list[tuple[Serde, Keys]] = []
-        self._bad_keys: dict[int, dict[int, str]] = {}
 
     def keys_of(self, serde: Serde) -> Keys:
         """Sources with keys of one kind share their codes, so that those of a stream and a table compare."""
@@ -34,10 +33,11 @@ class Decoder:
     def decode(self, source: Node, table: pa.Table, rows: np.ndarray) -> tuple[Batch, np.ndarray, dict[int, str]]:
         """All records of one source, which of them cannot be read, and why."""
         keys = self.keys_of(source.shape.key)
-        codes, bad_key, bad_codes = self._intern(keys, only_chunk(table, "key"))
+        codes = keys.intern(only_chunk(table, "key"))
+        bad_codes = keys.undecodable()
         decoded = source.shape.value.decode(only_chunk(table, "value"))
         old = old_of(table, source.shape.value)
-        bad = bad_key | decoded.bad
+        bad = keys.is_undecodable(codes) | decoded.bad
         reasons = {
             row: f"key: {bad_codes[int(codes[row])]}"
             if int(codes[row]) in bad_codes
@@ -56,11 +56,3 @@ class Decoder:
             headers=headers_of(table),
         )
         return batch, bad, reasons
-
-    def _intern(self, keys: Keys, key: pa.Array) -> tuple[np.ndarray, np.ndarray, dict[int, str]]:
-        """Codes of serialized keys, and which rows have an undecodable one. A key is decoded once."""
-        known = len(keys)
-        codes = keys.intern(key)
-        bad_codes = self._bad_keys.setdefault(id(keys), {})
-        bad_codes |= keys.undecodable(known)
-        return codes, np.isin(codes, list(bad_codes)) if bad_codes else np.zeros(len(codes), np.bool_), bad_codes

@@ -46,8 +46,8 @@ class Keys:
         self._table = np.full(2 * _KEYS_MIN, key_table.EMPTY, np.int64)
         self._dictionaries: list[_Words] = []
         self._tried = 0
-        """So many keys, from the first on, were tried: all but the codes ``_unreadable`` can be decoded."""
-        self._unreadable = np.zeros(0, np.int32)
+        """So many keys, from the first on, were tried: all but those that have ``_reasons`` can be decoded."""
+        self._reasons: dict[int, str] = {}
 
     def __len__(self) -> int:
         return self._count
@@ -128,24 +128,23 @@ class Keys:
 
     def _readable(self, codes: np.ndarray) -> np.ndarray:
         """``codes``, NULL_CODE for keys that cannot be decoded."""
-        self.undecodable(self._tried)
-        if len(self._unreadable) == 0:
-            return codes
-        return np.where(np.isin(codes, self._unreadable), NULL_CODE, codes)
+        is_bad = self.is_undecodable(codes)
+        return np.where(is_bad, NULL_CODE, codes) if is_bad.any() else codes
+
+    def is_undecodable(self, codes: np.ndarray) -> np.ndarray:
+        """Which of ``codes`` are keys that the serde cannot decode."""
+        bad = self.undecodable()
+        return np.isin(codes, list(bad)) if bad else np.zeros(len(codes), np.bool_)
 
     def undecodable(self, first: int = 0) -> dict[int, str]:
-        """Code to sentence, for keys from code ``first`` on that the serde cannot decode.
-
-        To be asked for the new keys of an ``intern``, so that a key is tried once and not once a record.
+        """Code to sentence, for keys from code ``first`` on that the serde cannot decode. A key is tried once, and not
+        once a record.
         """
-        if first == len(self):
-            return {}
-        decoded = self.serde.decode(self.take(np.arange(first, len(self), dtype=np.int32)))
-        if first <= self._tried:
-            new = [first + row for row in decoded.reasons if first + row >= self._tried]
-            self._unreadable = np.append(self._unreadable, np.array(new, np.int32))
+        if self._tried < len(self):
+            decoded = self.serde.decode(self.take(np.arange(self._tried, len(self), dtype=np.int32)))
+            self._reasons |= {self._tried + row: reason for row, reason in decoded.reasons.items()}
             self._tried = len(self)
-        return {first + row: reason for row, reason in decoded.reasons.items()}
+        return {code: reason for code, reason in self._reasons.items() if code >= first}
 
     def _every(self) -> pa.Array:
         """All keys, where they are."""

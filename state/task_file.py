@@ -6,6 +6,7 @@ dictionary where it comes again, and keys that a task has interned are not hashe
 
 import uuid
 from collections.abc import Iterable, Iterator
+from functools import cache
 
 import numpy as np
 import pyarrow as pa
@@ -91,7 +92,7 @@ class TaskFile:
             filesystem=filesystem,
             use_dictionary=repeated,
             dictionary_pagesize_limit=_DICTIONARY_BYTES,
-            write_statistics=[path for path in _parquet_paths(table.schema) if path not in dictionaries],
+            write_statistics=_with_bounds(table.schema) if dictionaries else True,
             max_rows_per_page=_PAGE_ROWS,
             store_schema=False,  # or readers would be given dictionaries
             column_encoding=dict.fromkeys(_whole_numbers(table.schema), "DELTA_BINARY_PACKED"),
@@ -167,12 +168,15 @@ def _named_words(column: pa.ChunkedArray) -> pa.DictionaryArray:
     return pa.DictionaryArray.from_arrays(indices, every.take(pa.array(named)).cast(pa.string()), mask=mask)
 
 
-def _parquet_paths(schema: pa.Schema) -> list[str]:
-    """Names of all of Parquet's columns."""
+@cache
+def _with_bounds(schema: pa.Schema) -> list[str]:
+    """Parquet's names of all columns but dictionary arrays; those within lists are not the names of Arrow."""
     sink = pa.BufferOutputStream()
     pq.write_metadata(schema, sink)
     columns = pq.read_metadata(pa.BufferReader(sink.getvalue())).schema
-    return [columns.column(place).path for place in range(len(columns))]
+    paths = [columns.column(place).path for place in range(len(columns))]
+    dictionaries = {column.name for column in schema if pa.types.is_dictionary(column.type)}
+    return [path for path in paths if path not in dictionaries]
 
 
 def _leaves(fields: Iterable[pa.Field], above: str = "") -> Iterator[tuple[str, pa.DataType]]:
