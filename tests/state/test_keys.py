@@ -174,6 +174,20 @@ def test_keys_that_the_serde_cannot_decode_are_told_once():
     assert keys.typed(codes).to_pylist() == [None, 1, None, None]
 
 
+def test_a_key_is_tried_once_however_often_it_is_asked_for(monkeypatch):
+    tried, decode = [], Serde.decode
+    monkeypatch.setattr(Serde, "decode", lambda serde, array: tried.append(len(array)) or decode(serde, array))
+    keys = Keys(Serde.string())
+
+    for words in ([b"a", b"\xff"], [b"a", b"b"], [b"b"]):
+        codes = keys.intern(pa.array(words))
+        keys.typed(codes)
+        keys.words(codes)
+        keys.undecodable()
+
+    assert tried == [2, 1]
+
+
 def be64(number: int) -> bytes:
     return number.to_bytes(8, signed=True)
 
