@@ -1,7 +1,13 @@
-"""What every test may ask for. Rule: one Spark session a test run, started by the first test that needs it."""
+"""What every test may ask for, and which tests a run has.
+
+Rule: one Spark session a process, started by the first test that needs it. Tests that need the same costly program run
+in one process one after the other (`RESOURCES`), so that it is started once; different programs may run side by side.
+"""
 
 from __future__ import annotations
 
+import os
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -9,9 +15,76 @@ from typing import TYPE_CHECKING
 import pytest
 
 from state.tables import Warehouse
+from tests.once_a_run import RUN_VARIABLE, run_folder
+from tests.ratchet import Durations
+from tests.rotation import SLICE_VARIABLE, SLICES, is_nightly, rotated, slice_number, tier
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+SLOW_FOLDERS = ("laws", "dagster")
+"""Their tests run whole pipelines many times, so `.ci/run fast` leaves them out."""
+
+RESOURCES = ("broker", "spark", "oracle")
+"""Fixtures that start a program of their own; a test with several of them goes where the first one is."""
+
+
+# --- which tests there are -----------------------------------------------------------------------------------
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """All processes of the run play the same slice and share a folder: the first one says which."""
+    os.environ.setdefault(SLICE_VARIABLE, str(slice_number()))
+    if RUN_VARIABLE not in os.environ:
+        run_folder()
+    if not hasattr(config, "workerinput"):
+        config.pluginmanager.register(Durations(limited=not is_nightly()), "durations")
+
+
+def pytest_report_header() -> str:
+    if is_nightly():
+        return "tier: nightly, all slices"
+    return f"tier: {tier()}, slice {slice_number()} of 0 to {SLICES - 1} (${SLICE_VARIABLE} chooses another)"
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Group tests by the program they need, leave nightly ones out of other tiers, and begin with what takes long."""
+    for item in items:
+        resource = next((name for name in RESOURCES if name in getattr(item, "fixturenames", ())), None)
+        if resource is not None:
+            item.add_marker(pytest.mark.xdist_group(resource))
+        if item.path.parent.name in SLOW_FOLDERS:
+            item.add_marker(pytest.mark.slow)
+    if not is_nightly():
+        kept = _of_this_slice([item for item in items if not item.get_closest_marker("nightly")])
+        config.hook.pytest_deselected(items=[item for item in items if item not in kept])
+        items[:] = [item for item in items if item in kept]
+    items.sort(key=_when)
+
+
+def _of_this_slice(items: list[pytest.Item]) -> set[pytest.Item]:
+    """Without the parameters of a rotated test that other slices play."""
+    turning = [item for item in items if item.get_closest_marker("rotated")]
+    return {*items} - {*turning} | {*rotated(turning, lambda item: (item.path, getattr(item, "originalname", "")))}
+
+
+def _when(item: pytest.Item) -> int:
+    """Groups first, then single long tests, then the many short ones, which fill both processes to the end."""
+    if item.get_closest_marker("xdist_group"):
+        return 0
+    return 1 if item.get_closest_marker("jvm") or item.get_closest_marker("slow") else 2
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """How to play again what failed."""
+    failed = [report.nodeid.partition("@")[0] for report in terminalreporter.stats.get("failed", [])]
+    if failed:
+        variables = "REPLAY_TIER=nightly" if is_nightly() else f"{SLICE_VARIABLE}={slice_number()}"
+        terminalreporter.section("again", sep="=")
+        terminalreporter.line(f"{variables} .venv/bin/python -m pytest {shlex.join(dict.fromkeys(failed))}")
+
+
+# --- what tests ask for --------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -24,7 +97,7 @@ def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    """The session of the test run, on two cores; mark the test ``jvm``."""
+    """The session of this process, on two cores; mark the test ``jvm``."""
     from jobs.spark import open_spark  # here, so that tests without a JVM do not import Spark
 
     session = open_spark("local[2]", app_name="replay-tests")
@@ -36,16 +109,3 @@ def spark() -> Iterator[SparkSession]:
 def warehouse(tmp_path: Path) -> Warehouse:
     """An empty warehouse of this test alone."""
     return Warehouse(str(tmp_path / "warehouse"))
-
-
-SLOW_FOLDERS = ("laws", "dagster")
-"""Their tests run whole pipelines many times, so `.ci/run fast` leaves them out."""
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What needs Java stays in one process (``--dist loadgroup``): one Spark session, one broker, one fetch of jars."""
-    for item in items:
-        if item.get_closest_marker("jvm"):
-            item.add_marker(pytest.mark.xdist_group("jvm"))
-        if item.path.parent.name in SLOW_FOLDERS:
-            item.add_marker(pytest.mark.slow)

@@ -35,8 +35,10 @@ def compared(*lines: dict, exact: bool = True) -> list[Line]:
 
 
 @pytest.mark.jvm
-def test_ours_polars_and_duckdb_make_the_same_rows_and_sums(tmp_path, capsys):
-    arguments = ["--workloads", "W1,W2,W4", "--records", str(RECORDS), "--peers", "polars,duckdb", "--runs", "1"]
+@pytest.mark.rotated
+@pytest.mark.parametrize("workload", ["W1", "W2", "W4"])
+def test_ours_polars_and_duckdb_make_the_same_rows_and_sums(tmp_path, capsys, workload):
+    arguments = ["--workloads", workload, "--records", str(RECORDS), "--peers", "polars,duckdb", "--runs", "1"]
     code = main(
         ["bench", *arguments, "--json", f"{tmp_path}/run.json", "--plot", f"{tmp_path}/run.png", "--folder",
          f"{tmp_path}/folder"]
@@ -46,10 +48,13 @@ def test_ours_polars_and_duckdb_make_the_same_rows_and_sums(tmp_path, capsys):
     table = capsys.readouterr().out
     lines = {(line["workload"], line["system"].split()[0]): line for line in run["lines"]}
     assert code == 0, table
-    assert [*lines] == [(w, s) for w in ("W1", "W2", "W4") for s in ("ours", "polars", "duckdb")]
-    assert [line["agrees"] for line in lines.values()] == ["-", "yes", "yes"] * 3
-    assert {lines[workload, "ours"]["said"]["checks"]["first"] for workload in ("W1", "W2")} == {RECORDS}
-    assert lines["W4", "ours"]["said"]["rows_out"] == RECORDS + 4  # a left join keeps all, the closing records too
+    assert [*lines] == [(workload, system) for system in ("ours", "polars", "duckdb")]
+    assert [line["agrees"] for line in lines.values()] == ["-", "yes", "yes"]
+    made = lines[workload, "ours"]["said"]
+    if workload == "W4":
+        assert made["rows_out"] == RECORDS + 4  # a left join keeps all, the closing records too
+    else:
+        assert made["checks"]["first"] == RECORDS
     assert all(line["said"]["rss_bytes_max"] > 0 and line["records_per_second"] > 0 for line in lines.values())
     assert "ERROR" not in table
     assert (tmp_path / "run.png").read_bytes().startswith(b"\x89PNG")

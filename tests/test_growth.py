@@ -213,6 +213,7 @@ def cpu_seconds(case: Case, records: int) -> float:
         return own_seconds() - started
 
 
+@pytest.mark.rotated
 @pytest.mark.parametrize("name", CASES)
 def test_time_grows_as_records_do_though_half_of_them_have_one_key(name):
     cpu_seconds(CASES[name], 100)  # compiles
@@ -258,6 +259,7 @@ def increment(before: ColumnDriver, case: Case) -> tuple[float, int]:
         return own_seconds() - started, written
 
 
+@pytest.mark.rotated
 @pytest.mark.parametrize("name", sorted(STORED))
 def test_a_small_increment_writes_little_and_costs_what_reading_the_keys_rows_does(name):
     seconds, written = [], []

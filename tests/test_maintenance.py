@@ -174,6 +174,7 @@ def test_a_branch_can_be_promoted_after_its_fork_was_vacuumed(warehouse):
     assert contents(warehouse, "p", CHANGED) == contents(warehouse, "b", CHANGED)
 
 
+@pytest.mark.rotated
 @pytest.mark.parametrize("last_step", ["planned 8", "committed state/counts-store 8", "committed outputs/counts 8"])
 def test_a_restore_that_died_can_be_finished_after_a_vacuum(warehouse, last_step):
     def die(step: str) -> None:
@@ -238,6 +239,7 @@ def test_the_log_of_versions_that_nobody_asks_for_goes_up_to_a_checkpoint(wareho
     assert run(warehouse, "p", CHANGED) == [last + 1]
 
 
+@pytest.mark.rotated
 @pytest.mark.parametrize("files_left", [0, 1, 20])
 def test_a_vacuum_that_died_is_finished_by_the_next(warehouse, monkeypatch, files_left):
     drop(warehouse, "b")

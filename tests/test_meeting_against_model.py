@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 
 from jobs.test_driver import TopologyTestDriver
 from jobs.topology import Consumed, KStream, Serde, StreamsBuilder
+from tests.rotation import examples
 
 STRING = Serde.string()
 
@@ -68,7 +69,7 @@ def built(steps: list[Step]) -> TopologyTestDriver:
     return TopologyTestDriver(builder.build())
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(steps=topologies(), records=st.integers(1, 4))
 def test_records_meet_in_the_order_of_forwarding_depth_first(steps, records):
     values = [f"r{number}" for number in range(records)]

@@ -7,11 +7,31 @@ import pytest
 
 from tests.conformance.__main__ import report, reports
 from tests.conformance.scenarios import GOLDENS, REGRESSIONS, Scenario, read_scenarios
+from tests.rotation import is_nightly, rotated, slice_of
 
 SCENARIOS = [scenario for path in sorted(GOLDENS.glob("*.jsonl*")) for scenario in read_scenarios(path)]
 NAMES = [scenario.name for scenario in SCENARIOS]
 FOUND = [scenario for path in sorted(REGRESSIONS.glob("*.jsonl")) for scenario in read_scenarios(path)]
 """Random scenarios that once did something else than Kafka Streams."""
+
+
+def operators_of(scenario: Scenario) -> set[str]:
+    """Operators of the scenario's topology, each kind of window, join, suppress and emission by itself."""
+    kinds = ("op", "type", "until", "full", "emit")
+    return {" ".join(str(node[kind]) for kind in kinds if kind in node) for node in scenario.topology["nodes"]}
+
+
+OPERATORS = Counter(operator for scenario in SCENARIOS for operator in operators_of(scenario))
+"""In how many scenarios each is."""
+
+
+def rarest_operator(scenario: Scenario) -> str:
+    """The operator that fewest scenarios have; where each of these is one, a slice of scenarios has all operators."""
+    return min(operators_of(scenario), key=lambda operator: (OPERATORS[operator], operator))
+
+
+SLICE = rotated(SCENARIOS, rarest_operator)
+"""What ways of playing that cost more than the test driver play in this run: some of every operator."""
 
 SUPPRESSED = [
     scenario for scenario in SCENARIOS if any(node["op"] == "suppress" for node in scenario.topology["nodes"])
@@ -80,8 +100,17 @@ def test_a_buffer_that_does_not_count_bytes_emits_the_same(scenario: Scenario):
     assert why is None, f"{scenario.name}\n{why}"
 
 
-@pytest.mark.parametrize("chunk_records", [7, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("chunk_records", [7, 1])
 def test_where_a_batch_is_cut_into_chunks_changes_no_scenario(chunk_records):
-    got = dict(zip(NAMES, reports(SCENARIOS, chunk_records=chunk_records), strict=True))
+    mine = SLICE if chunk_records == 1 else SCENARIOS
+    got = {scenario.name: why for scenario, why in zip(mine, reports(mine, chunk_records=chunk_records), strict=True)}
 
     assert {name: why for name, why in got.items() if why is not None} == {}
+
+
+def test_every_slice_has_every_operator_and_all_slices_have_all_scenarios():
+    slices = [slice_of(SCENARIOS, number, rarest_operator) for number in range(10)]
+
+    assert {scenario.name for part in slices for scenario in part} == set(NAMES)
+    assert [set().union(*map(operators_of, part)) for part in slices] == [set(OPERATORS)] * 10
+    assert SLICE == SCENARIOS if is_nightly() else SLICE in slices

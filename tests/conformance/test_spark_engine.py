@@ -3,17 +3,23 @@
 import pytest
 
 from tests.conformance.__main__ import reports
-from tests.conformance.test_goldens import SCENARIOS
+from tests.conformance.test_goldens import SCENARIOS, rarest_operator
+from tests.rotation import rotated
 
 pytestmark = [pytest.mark.jvm, pytest.mark.slow]
 
 
-def test_on_spark_a_scenario_does_what_kafka_streams_did(spark):
+PARTS = 4
+"""One after the other on one session, so that each is a short test."""
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+def test_on_spark_a_scenario_does_what_kafka_streams_did(spark, part):
     """
-    One of every operator, and every fifth of all: 120.
+    All examples and every fifth of all scenarios; of these, this run's slice, which has every operator.
     """
     examples = [scenario for scenario in SCENARIOS if scenario.family == "examples"]
-    mine = [*examples, *SCENARIOS[::5]]
+    mine = rotated([*examples, *SCENARIOS[::5]], rarest_operator)[part::PARTS]
 
     got = {
         scenario.name: why

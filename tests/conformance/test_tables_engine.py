@@ -4,10 +4,11 @@ import pytest
 
 from tests.conformance.__main__ import reports
 from tests.conformance.tables_engine import increments
-from tests.conformance.test_goldens import FOUND, SCENARIOS
+from tests.conformance.test_goldens import FOUND, SCENARIOS, SLICE
+from tests.rotation import rotated
 
-SLICES = 4
-"""Each slice of the goldens is cut by another seed; together they are all of them."""
+PARTS = 4
+"""Each part of the goldens is cut by another seed, and may run beside the others; together they are all of them."""
 
 
 @pytest.mark.parametrize(
@@ -27,9 +28,9 @@ def test_random_cuts_are_the_same_for_the_same_seed_and_take_every_record():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("part", range(SLICES))
+@pytest.mark.parametrize("part", range(PARTS))
 def test_cut_anywhere_a_scenario_does_what_kafka_streams_did(part):
-    mine = SCENARIOS[part::SLICES]
+    mine = SLICE[part::PARTS]
 
     got = {
         scenario.name: why
@@ -42,7 +43,7 @@ def test_cut_anywhere_a_scenario_does_what_kafka_streams_did(part):
 
 @pytest.mark.slow
 def test_cut_between_all_records_the_examples_do_what_kafka_streams_did():
-    mine = [scenario for scenario in SCENARIOS if scenario.family == "examples"]
+    mine = rotated([scenario for scenario in SCENARIOS if scenario.family == "examples"])
 
     got = {
         scenario.name: why
@@ -55,8 +56,9 @@ def test_cut_between_all_records_the_examples_do_what_kafka_streams_did():
 
 @pytest.mark.slow
 def test_what_once_differed_does_not_through_tables():
-    said = reports(FOUND, "tables", cuts="random:1")
+    mine = rotated(FOUND)
+    said = reports(mine, "tables", cuts="random:1")
 
-    got = {scenario.name: why for scenario, why in zip(FOUND, said, strict=True) if why is not None}
+    got = {scenario.name: why for scenario, why in zip(mine, said, strict=True) if why is not None}
 
     assert got == {}

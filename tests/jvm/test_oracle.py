@@ -11,10 +11,11 @@ from tests.conformance.scenarios import GOLDENS, read_scenarios, scenario_of
 from tests.jvm.differential import failures
 from tests.jvm.oracle import Oracle, open_oracle
 from tests.jvm.random_scenarios import scenarios
+from tests.rotation import is_nightly
 
 pytestmark = pytest.mark.jvm
 
-TOPOLOGIES, TAPES = 600, 4
+TOPOLOGIES, TAPES = (600 if is_nightly() else 100), 4
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +54,7 @@ def test_stamping_changes_no_scenario_file(oracle):
 
 def test_random_scenarios_do_what_kafka_streams_does(oracle, seed):
     """
-    ``python -m tests.jvm.differential --seed SEED --scenarios 2400`` plays them again and makes the failures small.
+    ``python -m tests.jvm.differential --seed SEED --scenarios N`` plays them again and makes the failures small.
     """
     lines = [line for number in range(TOPOLOGIES) for line in scenarios(seed + number, TAPES)]
 

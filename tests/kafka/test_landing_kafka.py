@@ -174,6 +174,7 @@ def consume(broker: Broker, topic: str) -> list[tuple[int, bytes]]:
         consumer.close()
 
 
+@pytest.mark.rotated
 @pytest.mark.parametrize("dies_in", ["before_the_write", "between_write_and_ledger"])
 def test_a_killed_landing_run_again_lands_every_record_once(spark, warehouse, broker, source, monkeypatch, dies_in):
     topic = broker.create_topic(dies_in, partitions=2)

@@ -103,6 +103,21 @@ class Scenario:
         return cls(seed, pipeline, 1 + int(seed * _TAPES_A_SEED), start, target, deaths, vacuumed)
 
 
+def stratum_of(seed: int) -> tuple[str, str, str]:
+    """Pipeline, kind and place of the seed's first death; SIGKILL reaches all places, so there it is ""."""
+    scenario = Scenario.of(seed)
+    first = scenario.deaths[0]
+    return scenario.pipeline, first.how, "" if first.how in ("killed", "writing") else first.area
+
+
+def seeds_of_all_strata(count: int) -> list[int]:
+    """The first ``count`` seeds, and after them the first of each stratum that they do not have."""
+    firsts: dict[tuple[str, str, str], int] = {}
+    for seed in range(1, 4 * count + 1):
+        firsts.setdefault(stratum_of(seed), seed)
+    return sorted({*range(1, count + 1), *firsts.values()})
+
+
 @dataclass
 class Outcome:
     """``difference``: None when the tables are whole. ``deaths``: where the run died, in words."""

@@ -1,12 +1,12 @@
 """The pipelines that runs are killed on and raced over, each with the run that nobody disturbs.
 
-Owns what goes in, and how far. Rule: of every pipeline an undisturbed warehouse is made once a process, with a copy of
+Owns what goes in, and how far. Rule: of every pipeline an undisturbed warehouse is made once a test run, with a copy of
 how it stood before some of its increments; a scenario begins with such a copy.
 """
 
-import atexit
 import functools
 import os
+import pickle
 import re
 import shutil
 import tempfile
@@ -36,6 +36,7 @@ from state.run_cache import CACHE_VARIABLE, default_cache
 from state.tables import Warehouse
 from tests.laws import joined, topologies
 from tests.laws.border import Step, watched
+from tests.once_a_run import once_a_run, run_folder
 from tests.planted import Landed, plant
 
 NAME = "p"
@@ -50,6 +51,7 @@ RECORDS = 20
 
 MERGED_EVERY = 3
 """Increments between two merges of small files."""
+_STEPS = "steps.pickle"
 _MERGING, _USUAL = threading.Lock(), list[tuple[int, int]]()
 
 
@@ -153,20 +155,27 @@ class Undisturbed:
 @functools.cache
 def undisturbed(pipeline: str, tape: int) -> Undisturbed:
     """The run over tape number ``tape`` that nobody kills."""
-    chosen, folder = PIPELINES[pipeline], _scratch() / f"{pipeline}-{tape}"
+    folder = once_a_run(f"{pipeline}-{tape}", lambda folder: _run_undisturbed(PIPELINES[pipeline], tape, folder))
+    before = {done: folder / f"before-{done}" for done in BEGINNINGS}
+    steps = pickle.loads((folder / _STEPS).read_bytes())
+    return Undisturbed(Warehouse(str(folder / "warehouse")), before, steps)
+
+
+def _run_undisturbed(chosen: Pipeline, tape: int, folder: Path) -> None:
+    """Make the warehouse and its copies in ``folder``, and write down the steps."""
     warehouse = Warehouse(str(folder / "warehouse"))
     for topic, records in chosen.tapes(tape, INCREMENTS * RECORDS).items():
         plant(warehouse, topic, records, partitions=chosen.partitions)
-    before, steps = {}, []
+    steps = []
     with _cache_in(folder):
         for done in range(INCREMENTS):
             if done in BEGINNINGS:
-                before[done] = Path(shutil.copytree(warehouse.root, folder / f"before-{done}"))
+                shutil.copytree(warehouse.root, folder / f"before-{done}")
             taken: list[Step] = []
             with watched(folder, taken.append):
                 drive(warehouse, chosen.topology, done + 1)
-            steps.append(taken)
-    return Undisturbed(warehouse, before, steps)
+            steps.append([Step(step.name, step.path) for step in taken])
+    (folder / _STEPS).write_bytes(pickle.dumps(steps))
 
 
 @contextmanager
@@ -174,7 +183,7 @@ def begun(pipeline: str, tape: int, increments: int) -> Iterator[Warehouse]:
     """The pipeline as it stood when ``increments`` were done, in a folder of its own, where warm copies go too; gone
     afterwards.
     """
-    folder = Path(tempfile.mkdtemp(dir=_scratch()))
+    folder = Path(tempfile.mkdtemp(dir=run_folder()))
     try:
         before = undisturbed(pipeline, tape).before[increments]
         with _cache_in(folder):
@@ -198,11 +207,3 @@ def _cache_in(folder: Path) -> Iterator[None]:
 def _link(source: str, target: str) -> None:
     """A file of rows, or a version of a log, is never written again, so that it need not be copied."""
     (os.link if re.match(r"\d", os.path.basename(source)) else shutil.copy2)(source, target)
-
-
-@functools.cache
-def _scratch() -> Path:
-    """A folder of this process, gone when it ends."""
-    folder = Path(tempfile.mkdtemp(prefix="laws-"))
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    return folder

@@ -55,6 +55,17 @@ class Race:
         lead = generator.choice((0, 0, generator.randrange(400)))
         return cls(seed, pipeline, start, start + generator.choice((1, 2)), changes, lead, generator.random() < 0.3)
 
+    @property
+    def is_by_processes(self) -> bool:
+        """Whether two processes of the command line run it."""
+        return self.seed % 10 == 0
+
+
+def stratum_of(seed: int) -> tuple[str, bool, bool]:
+    """Pipeline, whether processes run it, and whether a vacuum is at work meanwhile."""
+    race = Race.of(seed)
+    return race.pipeline, race.is_by_processes, race.vacuums
+
 
 @dataclass
 class Outcome:
@@ -81,7 +92,7 @@ def outcome_of(seed: int) -> Outcome:
     outcome = Outcome(race)
     try:
         with begun(race.pipeline, 1, race.begun) as warehouse:
-            outcome.ends = _by_processes(warehouse, race) if seed % 10 == 0 else _by_turns(warehouse, race)
+            outcome.ends = _by_processes(warehouse, race) if race.is_by_processes else _by_turns(warehouse, race)
             outcome.difference = _difference(warehouse, race, outcome.ends)
     except Exception:
         outcome.difference = traceback.format_exc()

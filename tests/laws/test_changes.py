@@ -61,6 +61,7 @@ def often_restated(tmp_path_factory) -> Warehouse:
 
 
 @pytest.mark.parametrize("output", OUTPUTS)
+@pytest.mark.rotated
 @pytest.mark.parametrize("seed", range(12))
 def test_the_sum_of_all_changes_is_the_output_wherever_a_consumer_stopped(restated, output, seed):
     generator = random.Random(seed)

@@ -75,6 +75,7 @@ def test_an_increment_loads_the_rows_of_its_keys_and_those_that_are_due(tmp_path
     assert list(loaded.values())[2] == KEYS // 3 + 2, "windows from 2,000 on close: all of their entries are due"
 
 
+@pytest.mark.rotated
 @pytest.mark.parametrize("has_cache", [True, False])
 def test_rows_looked_up_give_what_a_store_loaded_whole_gives(tmp_path, monkeypatch, has_cache):
     tables = {}

@@ -3,6 +3,7 @@
 `python -m tests.laws.crash --seeds 1000` is the long run.
 """
 
+import itertools
 import random
 from pathlib import Path
 
@@ -15,27 +16,32 @@ from jobs.topology import Topology
 from state.tables import Warehouse, open_filesystem
 from tests.laws import joined
 from tests.laws.border import Step, watched
-from tests.laws.crash import Died, area_of, outcome_of
+from tests.laws.crash import Died, area_of, outcome_of, seeds_of_all_strata, stratum_of
 from tests.laws.pipelines import NAME, PIPELINES, RECORDS, begun, drive, undisturbed
 from tests.laws.topologies import OUTPUTS, STORES
 from tests.laws.whole import first_difference
 from tests.planted import plant, tables_of
+from tests.rotation import rotated
 
-SEEDS = range(1, 111)
+SEEDS = seeds_of_all_strata(110)
 """Every tenth kills real processes."""
+
+COMMITS = 16 + 1
+"""Steps at which an increment of the pipeline "brief" commits something or clears up."""
 
 CHECKPOINT = 9
 """The increment whose commits make Delta write a checkpoint of every table."""
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("seed", rotated(SEEDS, stratum_of))
 def test_a_run_that_dies_where_the_seed_says_leaves_the_tables_of_one_that_never_died(seed):
     outcome = outcome_of(seed)
 
     assert outcome.difference is None, str(outcome)
 
 
-@pytest.mark.parametrize("number", range(18))
+@pytest.mark.rotated
+@pytest.mark.parametrize("number", range(COMMITS + 1))
 def test_a_run_that_dies_between_any_two_commits_leaves_the_tables_of_one_that_never_died(number):
     """
     The plan's row, one commit a table, another for each that merges its files and for the ledger, the done row, the
@@ -43,7 +49,7 @@ def test_a_run_that_dies_between_any_two_commits_leaves_the_tables_of_one_that_n
     """
     topology, alone = PIPELINES["brief"].topology, undisturbed("brief", 1)
     commits = [step for step in alone.steps[CHECKPOINT - 1] if area_of(step) == "commit" and step.name != "make folder"]
-    assert [step.name for step in commits] == ["create write transaction"] * 16 + ["delete folder"]
+    assert [step.name for step in commits] == ["create write transaction"] * (COMMITS - 1) + ["delete folder"]
     taken: list[str] = []
 
     def die(step: Step) -> None:
@@ -88,6 +94,14 @@ def test_what_a_killed_run_left_between_two_stages_goes_with_the_next_increment(
         assert filesystem.get_file_info(fs.FileSelector(folder)) == []
 
 
+def test_the_seeds_reach_every_pipeline_with_every_kind_of_death_at_every_place():
+    places = [("died", "half", "full"), ("commit", "file", "cache")]
+    kinds = {*itertools.product(*places), ("killed", ""), ("writing", "")}
+
+    assert {stratum_of(seed) for seed in SEEDS} == {(name, *kind) for name in PIPELINES for kind in kinds}
+
+
+@pytest.mark.rotated
 @pytest.mark.parametrize("seed", range(1, 6))
 def test_what_lands_while_a_run_is_dead_changes_nothing(tmp_path, seed):
     """

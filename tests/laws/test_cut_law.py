@@ -22,6 +22,7 @@ def run(warehouse: Warehouse, pipeline: str, max_records: list[int | None]) -> N
             pass
 
 
+@pytest.mark.rotated
 @pytest.mark.parametrize(("seed", "max_records"), [(1, 13), (2, 40), (3, 60)])
 def test_increments_of_any_size_leave_the_tables_of_one_big_increment(tmp_path, seed, max_records):
     warehouse = Warehouse(tmp_path)

@@ -103,6 +103,7 @@ def test_the_steps_of_a_migration_are_those_of_any_increment(migrated):
     assert migrated[0][: len(STEPS)] == [f"{step} 2" for step in STEPS]
 
 
+@pytest.mark.rotated
 @pytest.mark.parametrize("last_step", STEPS)
 def test_a_migration_killed_at_a_step_and_run_again_leaves_the_tables_of_one_that_was_not(
     begun, migrated, tmp_path, last_step

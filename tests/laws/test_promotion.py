@@ -218,6 +218,7 @@ def test_the_steps_at_which_a_promote_is_killed_are_all_there_are(warehouse):
     assert steps_of(warehouse) == STEPS
 
 
+@pytest.mark.rotated
 @pytest.mark.parametrize("last_step", STEPS)
 def test_a_promote_killed_at_a_step_is_finished_by_promoting_again(warehouse, last_step):
     def die(step: str) -> None:

@@ -52,6 +52,7 @@ def alone(begun, tmp_path) -> Warehouse:
     return warehouse
 
 
+@pytest.mark.rotated
 @pytest.mark.parametrize("increment", [1, 4, 6])
 def test_a_pipeline_set_back_is_what_it_was_and_a_run_makes_it_what_it_became(warehouse, increment):
     last, then = contents(warehouse, "p"), contents(warehouse, "p", increment=increment)

@@ -16,6 +16,7 @@ from tests.laws.whole import first_difference
 SENTENCE = "replay: stopped; what is committed stays, and the next run goes on from there\n"
 
 
+@pytest.mark.rotated
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_stopped_run_says_so_and_the_next_one_goes_on(number, code):
     topology, alone = PIPELINES["brief"].topology, undisturbed("brief", 1).warehouse

@@ -76,6 +76,7 @@ def case(name: str) -> tuple[Topology, dict[str, list[Landed]], int]:
     return joined.joined(), joined.tapes(2, RECORDS), joined.PARTITIONS
 
 
+@pytest.mark.rotated
 @pytest.mark.parametrize(
     ("name", "order", "loads_all"),
     [("everything", "time", False), ("joined", "time", True), ("joined", "arrival", False)],

@@ -17,6 +17,7 @@ from jobs.topology import (
 )
 from tests.operators.models import SuppressModel, run
 from tests.operators.window_models import HoppingModel, Record, Result, SessionModel, SlidingModel
+from tests.rotation import examples
 
 STRING, LONG = Serde.string(), Serde.long()
 TAPES = st.lists(
@@ -28,7 +29,7 @@ TAPES = st.lists(
     max_size=30,
 )
 CHUNKS = st.sampled_from([1, 2, 3, 7, 1_000])
-EXAMPLES = settings(max_examples=250, deadline=None)
+EXAMPLES = settings(max_examples=examples(250), deadline=None)
 
 
 def played(

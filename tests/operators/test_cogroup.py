@@ -27,6 +27,7 @@ from state.keys import Keys
 from state.records import Batch
 from tests.operators.window_models import HoppingModel, Model, Record, Result, SessionModel, SlidingModel
 from tests.operators.window_runs import batch_of, results_of, tapes
+from tests.rotation import examples
 
 STRING, LONG = Serde.string(), Serde.long()
 
@@ -163,7 +164,7 @@ def forwarded_by(ran: Ran) -> list[Result]:
     return [result for batch in ran[0] for result in results_of(batch, 0)]
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(
     tape=tapes(),
     kind=st.sampled_from(["hopping", "sliding", "session"]),

@@ -12,6 +12,7 @@ from jobs.test_driver import TopologyTestDriver
 from jobs.topology import KStream, Serde
 from tests.operators.operator_runs import place_of, run_chunks, run_increments
 from tests.operators.suppress_model import Change
+from tests.rotation import examples
 from tests.tapes import play, topology_of
 
 STRING = Serde.string()
@@ -222,7 +223,7 @@ RECORDS = st.builds(
 ).map(lambda record: record._replace(topic="") if record.offset < 0 else record)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(
     tape=st.lists(RECORDS, max_size=25),
     by=st.sampled_from(["key", "key-value", "id"]),

@@ -11,6 +11,7 @@ from jobs.topology.windows import UnlimitedWindows
 from state.errors import TopologyError
 from tests.operators.operator_runs import place_of, run_chunks, run_increments
 from tests.operators.suppress_model import Change
+from tests.rotation import examples
 from tests.tapes import play, table
 
 KIP = "\n".join(
@@ -164,7 +165,7 @@ def firsts_of_windows(tape: list[Change], size: int, grace: int, by_id: bool) ->
     return found
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(
     records=st.lists(
         st.tuples(st.sampled_from("ab"), st.integers(0, 40), st.sampled_from(["i", "j", None])), max_size=25

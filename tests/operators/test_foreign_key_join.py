@@ -24,6 +24,7 @@ from tests.operators.foreign_key_parts import (
     refusals,
     rows_of,
 )
+from tests.rotation import examples
 from tests.tapes import parse, render, table, value_of
 
 DELETE, TOMBSTONE, ALWAYS, IF_FOUND = Instruction
@@ -283,7 +284,7 @@ def shown(answers: list[dict], first: int = 0) -> list[tuple]:
     ]
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=examples(150))
 @given(tape=tapes)
 def test_answers_are_those_of_the_rules(tape):
     tape = numbered(tape)
@@ -293,7 +294,7 @@ def test_answers_are_those_of_the_rules(tape):
     assert shown(answers) == expected(tape)
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=examples(100))
 @given(tape=tapes, cuts=st.lists(st.integers(0, 40), max_size=4))
 def test_where_the_tape_is_cut_changes_nothing(tape, cuts):
     whole = Joined()

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from jobs.test_driver import TopologyTestDriver
 from jobs.topology import Consumed, Materialized, Serde, StreamsBuilder, Topology
+from tests.rotation import examples
 from tests.tapes import parse, render, table, value_of
 
 TEXT = Consumed(Serde.string(), Serde.string())
@@ -108,7 +109,7 @@ def outputs(driver: TopologyTestDriver, tape: list[tuple]) -> tuple[list, list, 
 
 @pytest.mark.parametrize("kind", ["inner", "left"])
 @pytest.mark.parametrize("history_ms", [None, 20])
-@settings(deadline=None, max_examples=15)
+@settings(deadline=None, max_examples=examples(15))
 @given(tape=st.lists(records, max_size=25), chunk=st.integers(1, 4))
 def test_a_batch_is_processed_as_record_by_record(kind, history_ms, tape, chunk):
     want = outputs(TopologyTestDriver(topology(kind, history_ms=history_ms), chunk_records=1), tape)

@@ -14,6 +14,7 @@ from jobs.processing import KeyValues, Processor
 from state.records import NO_OFFSET
 from tests.operators.foreign_key_parts import batch_of, chunk_of
 from tests.operators.processing_runs import LONG, STREAM_TIME, STRING, Run, at, scheduled
+from tests.rotation import examples
 
 
 def test_a_schedule_is_due_at_0_then_at_its_multiples_and_once_after_a_gap():
@@ -143,7 +144,7 @@ tapes = st.lists(
 )
 
 
-@settings(deadline=None, max_examples=80)
+@settings(deadline=None, max_examples=examples(80))
 @given(tape=tapes, cuts=st.lists(st.integers(0, 25), max_size=4), saves=st.booleans())
 def test_where_the_tape_is_cut_changes_nothing(tape, cuts, saves):
     stores = [KeyValues("counts", STRING, LONG)]

@@ -21,6 +21,7 @@ from jobs.topology import (
     Topology,
 )
 from state.errors import ConfigError
+from tests.rotation import examples
 
 TEXT = Consumed(Serde.string(), Serde.string())
 LATER = 1_000_000
@@ -60,7 +61,7 @@ STORES = st.builds(
 )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(tape=TAPES, grace=st.integers(0, 4), store=STORES)
 @pytest.mark.parametrize("kind", WINDOWS)
 def test_a_final_result_comes_once_and_is_the_last_update_whoever_emits_it(kind, tape, grace, store):
@@ -78,7 +79,7 @@ def test_a_final_result_comes_once_and_is_the_last_update_whoever_emits_it(kind,
         assert sorted(got) == want, how
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(tape=TAPES, grace=st.integers(0, 4), stores=st.tuples(STORES, STORES))
 @pytest.mark.parametrize("how", ["suppress", "on_close", "updates"])
 def test_what_sessions_there_are_does_not_depend_on_the_store(how, tape, grace, stores):

@@ -8,6 +8,7 @@ from jobs.kernels import stream_join as kernel
 from state.stores import timed_records
 from tests.operators.stream_join_model import StreamJoinModel
 from tests.operators.stream_join_parts import Join, Record, play
+from tests.rotation import examples
 
 CLOSE, WIDE = 40, 200_000
 
@@ -47,7 +48,7 @@ def joins(draw: st.DrawFn, longest: int) -> Join:
 
 
 CUTS = st.lists(st.integers(1, 39), max_size=4)
-EXAMPLES = settings(max_examples=400, deadline=None)
+EXAMPLES = settings(max_examples=examples(400), deadline=None)
 
 
 def modelled(join: Join, tape: list[Record]) -> tuple[list, list[int]]:

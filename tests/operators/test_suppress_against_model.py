@@ -11,6 +11,7 @@ from state.errors import BufferFull
 from state.serdes import Serde
 from tests.operators.operator_runs import place_of, rows_of, run_chunks, run_increments
 from tests.operators.suppress_model import UNBOUNDED, Change, Full, SuppressModel
+from tests.rotation import examples
 
 TEXT = st.one_of(st.none(), st.sampled_from(["", "x", "yy", "zzz", "é"]))
 HEADER = st.tuples(st.sampled_from(["h", "trace", "😀"]), st.one_of(st.none(), st.binary(max_size=2)))
@@ -20,7 +21,7 @@ WINDOWS = {
     "session": st.tuples(st.integers(0, 15), st.integers(0, 6)).map(lambda w: (w[0], w[0] + w[1])),
     None: st.none(),
 }
-EXAMPLES = settings(max_examples=200, deadline=None)
+EXAMPLES = settings(max_examples=examples(200), deadline=None)
 
 
 def tapes(window: str | None) -> st.SearchStrategy[list[Change]]:

@@ -18,6 +18,7 @@ from state.serdes import Serde
 from tests.operators.changes import Change, Forwarded, batch_of, chunk_of, drops_of, forwarded_of
 from tests.operators.table_runs import merged
 from tests.operators.versioned_model import IS_LATEST, NOT_PUT, VersionedModel
+from tests.rotation import examples
 
 STRING, LONG = Serde.string(), Serde.long()
 
@@ -194,7 +195,7 @@ tapes = st.lists(
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(
     tape=tapes,
     retention_ms=st.sampled_from((None, 0, 3, 10)),

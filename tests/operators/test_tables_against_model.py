@@ -11,6 +11,7 @@ from jobs.topology import Consumed, KTable, Materialized, Serde, StreamsBuilder,
 from tests.operators.table_model import Join, Source, Step, Table
 from tests.operators.table_model import Suppressed as SuppressedModel
 from tests.operators.table_runs import Output, Record, play, topology_of
+from tests.rotation import examples
 
 TOPICS = ("a", "b", "c")
 KEYS = ("k", "l", None)
@@ -180,7 +181,7 @@ def played_by_model(name: str, tape: list[Record]) -> tuple[list[Output], list[t
 
 
 @pytest.mark.parametrize("name", TOPOLOGIES)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(tape=records, cuts=places, breaks=places)
 def test_a_topology_of_tables_does_what_its_processors_do_one_after_the_other(name, tape, cuts, breaks):
     topics = {node.topic for node in BUILT[name].sub_topologies[0].sources}

@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 from jobs.topology.windows import SessionWindows, SlidingWindows, TimeWindows
 from tests.operators.window_models import HoppingModel, Model, Record, SessionModel, SlidingModel
 from tests.operators.window_runs import Played, Run, play, tapes
+from tests.rotation import examples
 
-EXAMPLES = settings(max_examples=300, deadline=None)
+EXAMPLES = settings(max_examples=examples(300), deadline=None)
 LONGER = st.sampled_from([0, 1, 7, 60, 150_000])
 CUTS = st.lists(st.integers(0, 40), max_size=3)
 """Where a tape is cut; a cut may fall beside it."""

@@ -1,0 +1,192 @@
+"""``python -m tests.broken_rules``: break one rule of each operator family, one at a time, and see a test fail.
+
+Owns the list. Rule: a change is made in a copy of the checkout; its old text stands in one file of the packages, so
+that it is found wherever that file lies. Kernels run uncompiled in it, since Numba's cache does not see that a kernel
+changed which others inline. What is run is the part of the default tier that asks operators: scenarios of Kafka
+Streams, then the operators' own tests. Exit code 1: a broken rule was not noticed.
+"""
+
+import argparse
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.rotation import ROOT, SLICE_VARIABLE, SLICES, slice_number
+from tests.source_tree import files
+
+ASKED = ("tests/conformance/test_goldens.py", "tests/operators")
+"""What is run against a broken rule, in this order."""
+
+
+@dataclass(frozen=True)
+class BrokenRule:
+    """``old``: text of one line of one file; ``new``: what it is changed to."""
+
+    family: str
+    rule: str
+    old: str
+    new: str
+
+
+RULES = [
+    BrokenRule(
+        "filter", "where the predicate is null the record is not forwarded",
+        "answers = pc.fill_null(self.node.predicate.evaluate(batch), False)",
+        "answers = pc.fill_null(self.node.predicate.evaluate(batch), True)",
+    ),
+    BrokenRule(
+        "time windows", "a window takes records while end > stream time - grace",
+        "if start + size <= close:", "if start + size < close:",
+    ),
+    BrokenRule(
+        "session windows", "sessions exactly one gap apart are one",
+        "while slot != NO_SLOT and s_end[slot] >= horizon:", "while slot != NO_SLOT and s_end[slot] > horizon:",
+    ),
+    BrokenRule(
+        "sliding windows", "a record is refused only when time + difference < stream time - grace",
+        "if t + difference < close:", "if t + difference <= close:",
+    ),
+    BrokenRule(
+        "emit on window close", "a window closes at end <= close, not before",
+        "return row > 0 and done < end and end <= closed[row - 1]",
+        "return row > 0 and done < end and end < closed[row - 1]",
+    ),
+    BrokenRule(
+        "suppress", "an entry leaves when its time <= stream time - wait",
+        "if n > 0 and e_due[slot] <= limit:", "if n > 0 and e_due[slot] < limit:",
+    ),
+    BrokenRule(
+        "suppress, full buffer", "a buffer emits early only above its limit",
+        "leaves = counts[LIVE_COUNT] > limits[0] or size > limits[1]",
+        "leaves = counts[LIVE_COUNT] >= limits[0] or size > limits[1]",
+    ),
+    BrokenRule(
+        "deduplicate", "a record exactly one interval later is a duplicate",
+        "if abs(time[row] - s_time[slot]) <= interval:", "if abs(time[row] - s_time[slot]) < interval:",
+    ),
+    BrokenRule(
+        "stream-stream join", "records exactly at the window's end join",
+        "if (at == end and not is_late) or pool[other, TIME] > until:",
+        "if (at == end and not is_late) or pool[other, TIME] >= until:",
+    ),
+    BrokenRule(
+        "stream-table join with grace", "a record below stream time - grace is late",
+        "is_late, row = (arrived.time_ms < passed[:-1]) | ~has_key",
+        "is_late, row = (arrived.time_ms <= passed[:-1]) | ~has_key",
+    ),
+    BrokenRule(
+        "versioned table", "a version is valid up to its end, exclusive",
+        "if past >= 0 and end[past] > time:", "if past >= 0 and end[past] >= time:",
+    ),
+    BrokenRule(
+        "table-table join", "an outdated change of a versioned table is not forwarded",
+        "rows = np.flatnonzero(~batch.latest).astype(np.int32)", "rows = np.flatnonzero(batch.latest).astype(np.int32)",
+    ),
+    BrokenRule(
+        "foreign-key join", "a new key subscribes and the old one is left",
+        "to_old = np.where((old_key >= 0) & (old_key != new_key), Instruction.DELETE_NO_PROPAGATE, _NOTHING)",
+        "to_old = np.where((old_key >= 0) & (old_key == new_key), Instruction.DELETE_NO_PROPAGATE, _NOTHING)",
+    ),
+    BrokenRule(
+        "table aggregate", "the result's time is the newest of its records'",
+        "time = time_ms if aggregate is None else max(time_ms, int(self.slots.time[slot]))",
+        "time = time_ms if aggregate is None else min(time_ms, int(self.slots.time[slot]))",
+    ),
+    BrokenRule(
+        "table filter", "a row that was never forwarded makes no tombstone",
+        "chunk.applied[batch.cause[~goes]] = True", "chunk.applied[batch.cause[goes]] = True",
+    ),
+    BrokenRule(
+        "group by of a table", "the old row is taken back before the new one is added",
+        "picked = np.flatnonzero(np.stack([has_old & ~is_one, has_new], axis=1))",
+        "picked = np.flatnonzero(np.stack([has_new, has_old & ~is_one], axis=1))",
+    ),
+    BrokenRule(
+        "global table", "a record without a key does not reach a global table",
+        "records.where(records.key >= 0)", "records.where(records.key >= -1)",
+    ),
+    BrokenRule(
+        "aggregates' folds", "a minimum takes the smaller number",
+        "(number < state[s] if kind == MIN else", "(number <= state[s] + 1 if kind == MIN else",
+    ),
+    BrokenRule(
+        "distinct", "a record without an id is refused",
+        "parts = [batch.keys.typed(batch.key), ids, pa.array(numbers, mask=~has_none)]",
+        "parts = [batch.keys.typed(batch.key), ids, pa.array(numbers, mask=has_none)]",
+    ),
+    BrokenRule(
+        "reorder", "a record exactly at stream time - grace is in time",
+        "is_late = batch.time_ms < passed", "is_late = batch.time_ms <= passed",
+    ),
+    BrokenRule(
+        "processor", "a punctuation is due at its time, not after",
+        "while self._heap and self._heap[0].due_ms <= now_ms:", "while self._heap and self._heap[0].due_ms < now_ms:",
+    ),
+]  # fmt: skip
+
+
+def place_of(rule: BrokenRule) -> str:
+    """The file that holds the rule. LookupError: none does, or several."""
+    packages = ("jobs/", "state/")
+    found = [
+        path
+        for path in files()
+        if path.startswith(packages) and path.endswith(".py") and rule.old in (ROOT / path).read_text(encoding="utf-8")
+    ]
+    if len(found) != 1:
+        raise LookupError(f"{rule.family}: expected {rule.old!r} in one file, got {found}")
+    return found[0]
+
+
+def noticed_by(rule: BrokenRule, number: int, scratch: Path) -> str | None:
+    """The first test of slice ``number`` that fails when the rule is broken; None: all pass."""
+    copy = scratch / re.sub(r"\W+", "-", rule.family)
+    for path in files():
+        (copy / path).parent.mkdir(parents=True, exist_ok=True)
+        (copy / path).write_bytes((ROOT / path).read_bytes())
+    broken = copy / place_of(rule)
+    broken.write_text(broken.read_text(encoding="utf-8").replace(rule.old, rule.new), encoding="utf-8")
+    environment = {
+        **os.environ, "PYTHONPATH": str(copy), SLICE_VARIABLE: str(number), "REPLAY_KERNELS": "uncompiled",
+        "NUMBA_CACHE_DIR": str(copy / "numba"),
+    }  # fmt: skip
+    said = subprocess.run(
+        [sys.executable, "-m", "pytest", "-x", "-p", "no:cacheprovider", "--no-header", "-rf", *ASKED],
+        cwd=copy, env=environment, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    failed = re.search(r"^FAILED (\S+(?: [^-]\S*)*)", said.stdout, re.MULTILINE)
+    if failed is not None:
+        return failed[1]
+    if said.returncode != 0:
+        raise RuntimeError(f"{rule.family}: the tests could not be run\n{said.stdout[-2000:]}{said.stderr[-2000:]}")
+    return None
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.broken_rules", description=__doc__)
+    parser.add_argument("--only", default="", help="families whose name has this in it")
+    chosen = parser.parse_args(arguments)
+    unnoticed = 0
+    with tempfile.TemporaryDirectory(prefix="broken-rules-") as scratch:
+        for rule in RULES:
+            if chosen.only not in rule.family:
+                continue
+            began = time.monotonic()
+            for step in range(SLICES):
+                number = (slice_number() + step) % SLICES
+                test = noticed_by(rule, number, Path(scratch))
+                if test is not None:
+                    break
+            unnoticed += test is None
+            found = f"slice {number}: {test}" if test is not None else "NOT NOTICED by any slice"
+            print(f"{rule.family}: {rule.rule}: {found} ({time.monotonic() - began:.0f} s)", flush=True)
+    return 1 if unnoticed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,88 @@
+"""Which part of the large sets a test run plays: in the default tier one of ten slices, in the nightly tier all.
+
+Rule: a slice is chosen by the number of commits, so ten commits in a row play everything, and a slice has something of
+every stratum (an operator, a way to die, a place), so that no run leaves a kind out. $REPLAY_SLICE chooses another.
+"""
+
+import os
+import subprocess
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Iterable
+from pathlib import Path
+from typing import TypeVar
+
+Item = TypeVar("Item")
+
+SLICES = 10
+SLICE_VARIABLE = "REPLAY_SLICE"
+TIER_VARIABLE = "REPLAY_TIER"
+TIERS = ("default", "nightly")
+ROOT = Path(__file__).parents[1]
+
+
+def tier() -> str:
+    """``default``, or ``nightly`` where $REPLAY_TIER says so. ValueError: it says something else."""
+    chosen = os.environ.get(TIER_VARIABLE, "default")
+    if chosen not in TIERS:
+        raise ValueError(f"${TIER_VARIABLE}: expected one of {', '.join(TIERS)}, got {chosen!r}")
+    return chosen
+
+
+def is_nightly() -> bool:
+    """Whether this run plays everything."""
+    return tier() == "nightly"
+
+
+def slice_number() -> int:
+    """In [0, SLICES): $REPLAY_SLICE, else the number of commits modulo SLICES, else 0 (no git, a shallow clone).
+
+    ValueError: $REPLAY_SLICE is no such number.
+    """
+    chosen = os.environ.get(SLICE_VARIABLE)
+    if chosen is None:
+        return _commits() % SLICES
+    if not (chosen.isdecimal() and int(chosen) < SLICES):
+        raise ValueError(f"${SLICE_VARIABLE}: expected a number from 0 to {SLICES - 1}, got {chosen!r}")
+    return int(chosen)
+
+
+def _commits() -> int:
+    """Commits up to HEAD; 0 where that is not known."""
+    shallow = _git("rev-parse", "--is-shallow-repository")
+    count = _git("rev-list", "--count", "HEAD")
+    return int(count) if shallow == "false" and count.isdecimal() else 0
+
+
+def _git(*words: str) -> str:
+    """What git prints; "" where there is no git, or it fails."""
+    try:
+        return subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return ""
+
+
+def slice_of(items: Iterable[Item], number: int, stratum: Callable[[Item], Hashable] = lambda item: None) -> list[Item]:
+    """Slice ``number`` of ``items``, in their order.
+
+    Of every stratum it has each tenth item; of a stratum with fewer than SLICES items it has one. All slices together
+    have all items.
+    """
+    strata: dict[Hashable, list[int]] = defaultdict(list)
+    everything = list(items)
+    for place, item in enumerate(everything):
+        strata[stratum(item)].append(place)
+    chosen: set[int] = set()
+    for shift, places in enumerate(strata.values()):  # else the first slices would be the largest
+        turn = (number + shift) % SLICES
+        chosen.update(places[turn::SLICES] if len(places) >= SLICES else [places[turn % len(places)]])
+    return [everything[place] for place in sorted(chosen)]
+
+
+def rotated(items: Iterable[Item], stratum: Callable[[Item], Hashable] = lambda item: None) -> list[Item]:
+    """What this run plays of ``items``: all of them in the nightly tier, else this run's slice."""
+    return list(items) if is_nightly() else slice_of(items, slice_number(), stratum)
+
+
+def examples(nightly: int) -> int:
+    """Hypothesis's number of examples: ``nightly`` in the nightly tier, else a quarter. They differ in every run."""
+    return nightly if is_nightly() else max(10, nightly // 4)

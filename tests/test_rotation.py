@@ -1,0 +1,126 @@
+"""Ten slices are everything, each has something of every kind; what is made once a run is made once."""
+
+import multiprocessing
+import os
+from pathlib import Path
+
+import pytest
+
+from tests import once_a_run as shared
+from tests import rotation
+from tests.ratchet import CALL_SECONDS_MAX, EXCEPTED, EXCEPTED_MAX, Durations
+from tests.rotation import SLICE_VARIABLE, SLICES, TIER_VARIABLE, examples, rotated, slice_number, slice_of
+
+
+def kind_of(number: int) -> str:
+    """Four rare ones among 96 others."""
+    return "rare" if number % 25 == 0 else "usual"
+
+
+def test_all_slices_together_are_everything_and_each_has_every_stratum():
+    slices = [slice_of(range(100), number, kind_of) for number in range(SLICES)]
+
+    assert {item for part in slices for item in part} == set(range(100))
+    assert [{kind_of(item) for item in part} for part in slices] == [{"rare", "usual"}] * SLICES
+    assert max(map(len, slices)) == 11
+    assert all(part == sorted(part) for part in slices)
+
+
+def test_a_run_plays_one_slice_and_the_nightly_tier_all(monkeypatch):
+    monkeypatch.setenv(TIER_VARIABLE, "default")
+    monkeypatch.setenv(SLICE_VARIABLE, "3")
+    default, few = rotated(range(20)), examples(400)
+    monkeypatch.setenv(TIER_VARIABLE, "nightly")
+
+    assert (default, few) == ([3, 13], 100)
+    assert (rotated(range(20)), examples(400)) == (list(range(20)), 400)
+
+
+@pytest.mark.parametrize(
+    ("git", "want"),
+    [
+        ({"rev-parse": "false", "rev-list": "423"}, 3),
+        ({"rev-parse": "true", "rev-list": "1"}, 0),  # a shallow clone knows one commit
+        ({"rev-parse": "", "rev-list": ""}, 0),  # no git
+    ],
+)
+def test_the_slice_goes_on_with_every_commit_and_is_the_first_where_these_are_not_known(monkeypatch, git, want):
+    monkeypatch.delenv(SLICE_VARIABLE, raising=False)
+    monkeypatch.setattr(rotation, "_git", lambda command, *options: git[command])
+
+    assert slice_number() == want
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "sentence"),
+    [
+        (SLICE_VARIABLE, "10", r"\$REPLAY_SLICE: expected a number from 0 to 9, got '10'"),
+        (TIER_VARIABLE, "nightly!", r"\$REPLAY_TIER: expected one of default, nightly, got 'nightly!'"),
+    ],
+)
+def test_another_slice_or_tier_is_refused(monkeypatch, variable, value, sentence):
+    monkeypatch.setenv(TIER_VARIABLE, "default")
+    monkeypatch.setenv(variable, value)
+
+    with pytest.raises(ValueError, match=sentence):
+        rotated([]) if variable == TIER_VARIABLE else slice_number()
+
+
+# --- what is made once a run ---------------------------------------------------------------------------------
+
+
+def ask(folder: str, answers: multiprocessing.Queue) -> None:
+    """In a process of its own: ask for what leaves a file named by the process that made it."""
+    os.environ[shared.RUN_VARIABLE] = folder
+    made = shared.once_a_run("thing", lambda place: (place / f"by-{os.getpid()}").touch())
+    answers.put(sorted(path.name for path in made.iterdir()))
+
+
+def test_of_several_processes_that_ask_at_once_one_makes_it_and_all_get_the_same(tmp_path):
+    context = multiprocessing.get_context("forkserver")
+    answers = context.Queue()
+    processes = [context.Process(target=ask, args=(str(tmp_path), answers)) for _ in range(3)]
+    for process in processes:
+        process.start()
+    said = [answers.get(timeout=60) for _ in processes]
+    for process in processes:
+        process.join()
+
+    assert said[0][0].startswith("by-")
+    assert said == [[said[0][0], "made"]] * 3
+
+
+def test_what_was_left_half_made_is_made_again(tmp_path, monkeypatch):
+    monkeypatch.setattr(shared, "run_folder", lambda: tmp_path)
+
+    def fail(folder: Path) -> None:
+        (folder / "half").touch()
+        raise RuntimeError("died")
+
+    with pytest.raises(RuntimeError, match="died"):
+        shared.once_a_run("thing", fail)
+    made = shared.once_a_run("thing", lambda folder: (folder / "whole").touch())
+
+    assert sorted(path.name for path in made.iterdir()) == ["made", "whole"]
+
+
+# --- the ratchet ---------------------------------------------------------------------------------------------
+
+
+def durations(seconds: float) -> Durations:
+    found = Durations(limited=True)
+    found.seconds = {"tests/test_a.py::test_long[1]": seconds, "tests/test_a.py::test_short": 0.1}
+    return found
+
+
+def test_a_test_that_takes_longer_than_the_limit_is_named(monkeypatch):
+    assert durations(CALL_SECONDS_MAX).too_slow() == []
+    assert durations(CALL_SECONDS_MAX + 0.1).too_slow() == ["tests/test_a.py::test_long[1]"]
+
+    monkeypatch.setitem(EXCEPTED, "tests/test_a.py::test_long", "shows that an exception counts")
+    assert durations(CALL_SECONDS_MAX + 0.1).too_slow() == []
+
+
+def test_at_most_five_tests_may_take_longer_and_each_says_why():
+    assert len(EXCEPTED) <= EXCEPTED_MAX
+    assert all(EXCEPTED.values())
