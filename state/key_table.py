@@ -6,9 +6,8 @@ Owns no memory. Rule: key bytes lie one after the other in ``data``; those of co
 """
 
 import numpy as np
-from numba import njit
 
-from state.compiled import array_kernel, inner_kernel, kernel
+from state.compiled import array_kernel, inlined_kernel, inner_kernel, kernel
 
 EMPTY = -1
 
@@ -22,7 +21,7 @@ _BLOCK = 256
 """Keys that are looked up together, so that their cache misses overlap: a quarter of the time of one by one."""
 
 
-@njit(cache=True, inline="always")
+@inlined_kernel
 def _word(data, i):  # type: ignore[no-untyped-def]
     """Eight bytes from ``i`` (uint64: a signed index would be checked for a count from the end) in one load."""
     return (

@@ -5,10 +5,9 @@ but the table may have had the row before it; ``NEW``: the table had no such row
 """
 
 import numpy as np
-from numba import njit
 
 from jobs.kernels.program import EMIT, MERGE, START
-from state.compiled import array_kernel, inner_kernel
+from state.compiled import array_kernel, inlined_kernel, inner_kernel
 from state.stores.slot_index import EMPTY, home
 
 NONE_HERE, NEW = -1, -2
@@ -25,7 +24,7 @@ def earlier_by_key(key, start, end):  # type: ignore[no-untyped-def]
     return earlier
 
 
-@njit(cache=True, inline="always")
+@inlined_kernel
 def is_same(one, other, key, start, end):  # type: ignore[no-untyped-def]
     """Are two changes of the same key and window?"""
     return key[one] == key[other] and start[one] == start[other] and end[one] == end[other]

@@ -4,10 +4,8 @@ Rule: a null input changes nothing in a sum, a minimum or a maximum; a count cou
 ``wanted[u]`` is where the new value of update u goes, or -1; ``wanted_old`` the same for its old value.
 """
 
-from numba import njit
-
 from jobs.kernels.program import ADD, COPY, EMIT, MERGE, OLD, START
-from state.compiled import kernel
+from state.compiled import inlined_kernel, kernel
 
 COUNT, SUM, MIN, MAX = 0, 1, 2, 3
 FIRST, LAST, MIN_BY, MAX_BY = 0, 1, 2, 3
@@ -44,7 +42,7 @@ def fold_numbers(kind, program, values, valid, state, state_valid, wanted, wante
             update += 1
 
 
-@njit(cache=True, inline="always")
+@inlined_kernel
 def combine(kind, state, state_valid, s, number):  # type: ignore[no-untyped-def]
     """Take one number that is not null into slot ``s``."""
     if kind <= SUM:
@@ -80,7 +78,7 @@ def fold_references(kind, program, base, by, by_valid, state, state_by, wanted, 
             update += 1
 
 
-@njit(cache=True, inline="always")
+@inlined_kernel
 def prefer(kind, state, state_by, s, reference, by):  # type: ignore[no-untyped-def]
     """Let slot ``s`` refer to ``reference`` if the kind prefers it to what is there."""
     if (

@@ -8,7 +8,6 @@ A null key is refused before the clock moves; null values are taken.
 """
 
 import numpy as np
-from numba import njit
 
 from jobs.kernels.program import ADD, EMIT, MERGE, OLD, START
 from jobs.kernels.time_windows import (
@@ -23,7 +22,7 @@ from jobs.kernels.time_windows import (
     refuse,
 )
 from jobs.kernels.window_lists import NO_SLOT, first_from, link, unlink
-from state.compiled import inner_kernel, kernel
+from state.compiled import inlined_kernel, inner_kernel, kernel
 from state.stores.slots import CHANGED, FREE_TOP, OBSERVED_MS, STORED
 
 UPDATE, TOMBSTONE, FINAL = 0, 1, 2
@@ -157,14 +156,14 @@ def keep(slot, session, windows, wants_final, slots, lists, refusals, n_refusals
     return 1 if expired else 0
 
 
-@njit(cache=True, inline="always")
+@inlined_kernel
 def enter(program, n, flags, slot, argument):  # type: ignore[no-untyped-def]
     """Entry ``n`` of the program."""
     p_flags, p_slot, p_argument = program
     p_flags[n], p_slot[n], p_argument[n] = flags, slot, argument
 
 
-@njit(cache=True, inline="always")
+@inlined_kernel
 def show(updates, n, row, k, start, end, kind, stream_time):  # type: ignore[no-untyped-def]
     """Update ``n``."""
     u_row, u_key, u_start, u_end, u_kind, u_stream_time = updates
@@ -178,7 +177,7 @@ def refuse_session(refusals, n, row, kind, bounds, stream_time, limit):  # type:
     refusals[6][n] = bounds[1]
 
 
-@njit(cache=True, inline="always")
+@inlined_kernel
 def has_closed(closing, end, row):  # type: ignore[no-untyped-def]
     """Did the session that ends at ``end`` close at a row before ``row`` of this batch?"""
     closed, done = closing

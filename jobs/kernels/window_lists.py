@@ -5,17 +5,15 @@ list; a long list has lanes (state/stores/lanes.py). Windows of one length have 
 ``lists``: (head, following, lanes).
 """
 
-from numba import njit
-
 from jobs.kernels.time_windows import vacate
-from state.compiled import inner_kernel, kernel
+from state.compiled import inlined_kernel, inner_kernel, kernel
 from state.stores.lanes import enter, last_above, leave
 from state.stores.slots import CHANGED, LIVE, LIVE_COUNT
 
 NO_SLOT = -1
 
 
-@njit(cache=True, inline="always")
+@inlined_kernel
 def first_from(lists, key, order, number):  # type: ignore[no-untyped-def]
     """The first window of a key's list whose ``order`` (start or end, by slot) is not above ``number``, or NO_SLOT."""
     head, following, lanes = lists

@@ -7,9 +7,8 @@ beginning only, as most are, cost nothing. Without room for lanes a search takes
 """
 
 import numpy as np
-from numba import njit
 
-from state.compiled import inner_kernel
+from state.compiled import inlined_kernel, inner_kernel
 
 NONE = -1
 _FAR = 32
@@ -54,7 +53,7 @@ class Lanes:
             self.counts[: _LEFT + 1] = 0, NONE, len(self.nodes)
 
 
-@njit(cache=True, inline="always")
+@inlined_kernel
 def last_above(head, following, lanes, list_, order, number):  # type: ignore[no-untyped-def]
     """The last item of a list whose order is above ``number``, or NONE. ``order``: by item, falling along the list."""
     before, at, steps = np.int64(NONE), np.int64(head[list_]), 0

@@ -5,14 +5,13 @@ shifts later entries back, so that no probe ever meets a grave. Compiled, and in
 """
 
 import numpy as np
-from numba import njit
 
-from state.compiled import inner_kernel, kernel
+from state.compiled import inlined_kernel, inner_kernel, kernel
 
 EMPTY = -1
 
 
-@njit(cache=True, inline="always")
+@inlined_kernel
 def home(mask, key, start, end):  # type: ignore[no-untyped-def]
     """Where in a table of ``mask + 1`` places the search for (key, start, end) begins."""
     h = np.uint64(key) * np.uint64(0x9E3779B97F4A7C15)

@@ -10,9 +10,8 @@ takes from both (``is_late_next``).
 """
 
 import numpy as np
-from numba import njit
 
-from state.compiled import inner_kernel, kernel
+from state.compiled import inlined_kernel, inner_kernel, kernel
 from state.stores.lanes import NONE, Lanes, enter, last_above
 
 TIME, REFERENCE, SEQUENCE, PENDING = 0, 1, 2, 3
@@ -198,7 +197,7 @@ def _widen(store, block, oldest):  # type: ignore[no-untyped-def]
     blocks[block, BEGIN], blocks[block, COUNT] = to, count - expired
 
 
-@njit(cache=True, inline="always")
+@inlined_kernel
 def _copy(source, row, target, to):  # type: ignore[no-untyped-def]
     for column in range(4):
         target[to, column] = source[row, column]
