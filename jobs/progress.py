@@ -35,7 +35,7 @@ class Progress:
     ``records_done`` of ``records_to_do``: landed records, of those that were unread when it began, which it has read;
     one that goes on through repartitions counts by the part of the way that it has gone. ``records_per_second``: since
     the replay began. ``stream_time_ms``: the highest of all tasks, -1 before the first record. ``step``: "planned",
-    "sub-topology 0", "computed", "committed outputs/x", "done".
+    "compiling kernels 12 of 40", "sub-topology 0", "computed", "committed outputs/x", "done".
     """
 
     increment: int
@@ -81,6 +81,11 @@ class Meter:
             self._planner, self._to_do = planner, self._done + planner.unread()
         self._records, self._work, self._worked = plan.records, _work(plan, topology), 0.0
         self._last = replace(self._last, increment=plan.increment)
+
+    def say(self, step: str) -> None:
+        """What the replay waits for."""
+        if self._tell is not None:
+            self._on_step(step)
 
     @contextmanager
     def stage(self, sub: SubTopology, tasks: list[TaskDescription], folder: str) -> Iterator[list[TaskDescription]]:

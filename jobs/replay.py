@@ -27,7 +27,7 @@ from jobs.restatement import now_ms, refuse_pending
 from jobs.runner import Runner, TaskDescription, TaskReport, exchange_folder
 from jobs.table_schemas import table_schema
 from jobs.tape import Slice
-from jobs.task import compile_kernels, wirings
+from jobs.task import call_kernels, wirings
 from jobs.task_queues import Queue
 from jobs.task_state import ImportedStore
 from jobs.topology.nodes import SourceNode
@@ -36,6 +36,7 @@ from state.commit import commit_files
 from state.compaction import compact
 from state.errors import LedgerError
 from state.files import DataFile, OpenTables, oldest_first
+from state.going_over import this_process
 from state.ledger import Ledger, LedgerRow
 from state.run_cache import StateFile
 from state.table_parts import table_files
@@ -109,7 +110,6 @@ class Pipeline:
         self.code: CodeChange = take_over(pipeline, last, topology, wanted)
         self.previous: dict[str, Any] = self.code.previous
         self.increment, self.epoch = (0, 0) if last is None else (last.increment, last.epoch)
-        self._is_compiled = False
         self._opened: OpenTables = {}
 
     def plans(self, max_records: int | None, idle: str, flush_at_end: bool) -> Iterator[Plan]:
@@ -160,9 +160,7 @@ class Pipeline:
             self.epoch = self.ledger.plan(plan.increment, plan.content(), written_at_ms=now_ms()).epoch
         self.meter.begin(plan, self.planner, self.topology)
         self.on_step(f"planned {plan.increment}")
-        if not self._is_compiled:
-            compile_kernels(self.topology)
-            self._is_compiled = True
+        this_process.expect(plan.records, lambda: call_kernels(self.topology), self.meter.say)
         planned = time.perf_counter()
         rewritten: dict[str, list[DataFile]] = {}
         with self._unless_overtaken(plan):

@@ -19,7 +19,7 @@ from jobs.exchange_files import ExchangeFile
 from jobs.stored_rows import global_contents
 from jobs.table_schemas import table_schema
 from jobs.tape import Slice
-from jobs.task import Result, Task, empty_input, wirings
+from jobs.task import Result, Task, call_kernels, empty_input, wirings
 from jobs.task_notes import Notes, NoteWriter
 from jobs.task_queues import PLACE_COLUMNS, Queue
 from jobs.task_state import ImportedStore, TaskState
@@ -29,6 +29,7 @@ from jobs.topology.nodes import RepartitionNode
 from jobs.topology.topology import SubTopology, Topology
 from state.errors import ReplayError, TaskFailed
 from state.files import DataFile, without_partition
+from state.going_over import this_process
 from state.run_cache import StateFile
 from state.tables import PipelineTables, Warehouse
 from state.task_file import TaskFile, stored_as
@@ -170,6 +171,12 @@ class TaskRun:
         self.watch, self.notes = _Stopwatch(), NoteWriter(d.notes, d.id)
 
     def run(self) -> TaskReport:
+        self.notes.rows = sum(queue.length for queue in self.description.queues)
+        this_process.expect(self.notes.rows, lambda: call_kernels(self.topology))
+        with this_process.at_work():
+            return self._run()
+
+    def _run(self) -> TaskReport:
         d = self.description
         task = Task(
             self.topology, self.sub, d.partition, repartition_counts=d.repartitions, is_observed=self.is_observed
@@ -181,9 +188,10 @@ class TaskRun:
             self.watch.lap("read")
             if isinstance(chunk, Moment):
                 self._advance(task, chunk, places)
-            else:
-                self._take(task, chunk, places)
-                self.notes.take(len(chunk), task.stream_time_ms)
+                continue
+            for begin, end in this_process.pieces(len(chunk)):
+                self._take(task, chunk.part(begin, end), places.part(begin, end))
+                self.notes.take(end - begin, task.stream_time_ms)
         self._write_repartitions(tape)
         report = self._report(task, tape, *self._write_state())
         self.notes.end()
@@ -207,12 +215,12 @@ class TaskRun:
     def _resume(self, task: Task, tape: TaskTape) -> None:
         d = self.description
         self.state = TaskState(task, self.topology, d.state, self.tables, self.cache)
-        self.notes.rows = sum(queue.length for queue in d.queues)
         rows, imported = self.state.load(tape, self.notes.rows, d.before, d.imported)
         contents = {
             name: global_contents(self.topology.graph.nodes[name].shape, slices, d.order)
             for name, slices in d.globals.items()
         }
+        this_process.take(sum(map(len, [*rows.values(), *imported.values(), *contents.values()])))
         task.resume(
             rows,
             d.before.get("clocks", {}),

@@ -366,9 +366,9 @@ def empty_input(task: Task) -> Input:
     return Input(np.zeros(0, np.int16), tuple(tables))
 
 
-def compile_kernels(topology: Topology) -> None:
-    """Compile, or load from Numba's cache on disk, every kernel that ``topology`` runs, by running it over no
-    records.
+def call_kernels(topology: Topology) -> None:
+    """Call every kernel that ``topology`` runs, by running it over no records. Where kernels run compiled, that
+    compiles them, or loads them from Numba's cache on disk.
     """
     Keys(Serde.string()).intern(pa.array([b"key"]))
     key_hashes(pa.array([b"key"]))

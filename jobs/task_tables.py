@@ -42,6 +42,17 @@ class Input:
         """The records of a task with one source."""
         return cls(np.zeros(len(table), np.int16), (table,))
 
+    def part(self, begin: int, end: int) -> "Input":
+        """Rows ``begin`` to ``end``."""
+        if begin == 0 and end == len(self):
+            return self
+        before, here = (
+            np.bincount(self.source[rows], minlength=len(self.tables)).tolist()
+            for rows in (slice(0, begin), slice(begin, end))
+        )
+        tables = zip(self.tables, before, here, strict=True)
+        return Input(self.source[begin:end], tuple(table.slice(*rows).combine_chunks() for table, *rows in tables))
+
     def rows(self, number: int) -> np.ndarray:
         """Rows of the chunk that are from source ``number``."""
         return self._rows[number]

@@ -40,6 +40,10 @@ class Places:
         found = {name: column[cause] for name, column in self.columns.items()}
         return found | {"cause_depth": found["cause_depth"] + deeper}
 
+    def part(self, begin: int, end: int) -> "Places":
+        """Of the chunk's rows ``begin`` to ``end``."""
+        return Places({name: column[begin:end] for name, column in self.columns.items()})
+
 
 NO_PLACES = Places({})
 """Where nobody asks for them."""

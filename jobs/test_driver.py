@@ -23,10 +23,11 @@ from jobs.driven_records import (
 )
 from jobs.driven_tasks import Batch, DrivenTasks, Played
 from jobs.store_view import StoreView, store_view
-from jobs.task import Task
+from jobs.task import Task, call_kernels
 from jobs.topology.nodes import GlobalTableNode, SourceNode, SuppressNode
 from jobs.topology.topology import SubTopology, Topology
 from state.errors import ConfigError, TaskFailed
+from state.going_over import this_process
 from state.tables import HEADERS
 from state.times import NO_TIMESTAMP_MS
 
@@ -43,7 +44,8 @@ class TopologyTestDriver:
     def __init__(self, topology: Topology, *, counts_bytes: bool = False, chunk_records: int | None = None) -> None:
         self.topology = topology
         self._options: dict[str, Any] = {"counts_bytes": counts_bytes, "chunk_records": chunk_records}
-        self._driven = DrivenTasks(topology, **self._options)
+        with this_process.at_work():
+            self._driven = DrivenTasks(topology, **self._options)
         self._log: list[Batch] | None = [] if is_known_late(topology) else None
         """All that was played, where it may have to be played again."""
         self._outputs: dict[str, deque[OutputRecord]] = {sink.topic: deque() for sink in topology.sinks()}
@@ -142,7 +144,8 @@ class TopologyTestDriver:
         self.run()
         for task in self._tasks:
             if name in task.stores:
-                return store_view(task, name)
+                with this_process.at_work():
+                    return store_view(task, name)
         known = list(self.topology.stores())
         raise ConfigError("store", f"one of {known}", repr(name), "name a store of the topology")
 
@@ -190,10 +193,13 @@ class TopologyTestDriver:
         self._play(Batch(landed))
 
     def _play(self, batch: Batch) -> None:
-        played = self._driven.play(batch)
-        while not played.is_settled:
-            batch.causes.refuse_endless()
-            played = self._played_again(batch)
+        records = sum(len(rows) for rows, _ in batch.landed.values())
+        this_process.expect(records, lambda: call_kernels(self.topology))
+        with this_process.at_work():
+            played = self._driven.play(batch)
+            while not played.is_settled:
+                batch.causes.refuse_endless()
+                played = self._played_again(batch)
         if self._log is not None:
             self._log.append(batch)
         self._keep(batch, played)

@@ -22,6 +22,8 @@ from typing import Any
 
 import numpy as np
 
+from state.numba_cache import write_in_turn
+
 Kind = tuple[Any, ...]
 """What Numba would take an argument for, said without Numba."""
 
@@ -49,6 +51,11 @@ def uncompiled(*, is_so: bool = True) -> Iterator[None]:
         yield
     finally:
         _way.is_uncompiled = before
+
+
+def run_compiled() -> None:
+    """Compiled from here on, to the end of the ``uncompiled`` that this stands in."""
+    _way.is_uncompiled = False
 
 
 class Kernel:
@@ -112,6 +119,7 @@ class Kernel:
             found: Any = njit(cache=True, **self._options)(self.py_func)
         except RuntimeError:  # no folder that it could write to: compiled in every process anew
             found = njit(**self._options)(self.py_func)
+        write_in_turn(found)
         if "inline" not in self._options:
             _widen_numbers(found)
         if self.is_inner:

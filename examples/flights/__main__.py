@@ -24,7 +24,7 @@ from jobs.replay import replay
 from jobs.spark import open_spark
 from jobs.spark_runner import SparkRunner
 from jobs.store_reading import read_store
-from jobs.task import compile_kernels
+from jobs.task import call_kernels
 from orchestration.facts import replay_facts
 from state.errors import ReplayError
 from state.tables import Warehouse
@@ -70,7 +70,7 @@ def run(folder: Path, spark: SparkSession, say: Say) -> int:
         landed = land_files(spark, warehouse, topic, source(topic, folder / "incoming"))
         say(f"landed {landed.records:,} records of {topic} in {landed.partitions} partitions")
     say("compiling kernels (once a machine)")
-    compile_kernels(topology)
+    call_kernels(topology)
     reports = _replay(warehouse, SparkRunner(spark), say)
     _show_results(warehouse)
     books = _show_books(reports)

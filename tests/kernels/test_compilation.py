@@ -14,7 +14,7 @@ from numba import types
 import jobs.kernels
 from jobs.replay import replay
 from jobs.runner import LocalRunner
-from jobs.task import compile_kernels
+from jobs.task import call_kernels
 from state.compiled import Kernel, inner_kernel, kernel
 from state.tables import Warehouse
 from tests.laws.topologies import PARTITIONS, everything, tape
@@ -61,7 +61,7 @@ def signatures() -> dict[str, int]:
 def test_after_compile_kernels_a_replay_of_many_increments_compiles_nothing_more(tmp_path):
     warehouse = Warehouse(tmp_path)
     plant(warehouse, "clicks", tape(8, 60), partitions=PARTITIONS)
-    compile_kernels(everything())
+    call_kernels(everything())
     before = signatures()
 
     reports = list(replay(warehouse, everything(), pipeline="p", runner=LocalRunner(), max_records=20))

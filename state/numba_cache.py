@@ -1,0 +1,44 @@
+"""Numba's cache on disk, written by several processes.
+
+Owns the locks, and how a version is written. Rule: one process at a time writes to a folder, code before the index that
+names it. Numba takes no lock and writes the index first: of two processes that compile a function for different
+arguments both would write the same file, and a reader could find old code under a new name.
+"""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+WRITING, COMPILING = "replay-writing.lock", "replay-compiling.lock"
+
+
+@contextmanager
+def alone(folder: str, name: str) -> Iterator[None]:
+    """While no other process is within the same; its end lets the lock go, however it ends."""
+    try:
+        import fcntl
+    except ImportError:  # a system without such locks
+        yield
+        return
+    os.makedirs(folder, exist_ok=True)
+    with open(os.path.join(folder, name), "a") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def write_in_turn(dispatcher: Any) -> None:
+    """Let what ``dispatcher`` compiles be written under the lock. The names are Numba's own; its version is pinned."""
+    file = getattr(getattr(dispatcher, "_cache", None), "_cache_file", None)
+    if file is None:  # Numba is switched off, or no folder can be written to
+        return
+
+    def save(key: Any, compiled: Any) -> None:
+        with alone(file._cache_path, WRITING):
+            names = file._load_index()
+            numbers = (file._data_name(number) for number in range(1, len(names) + 2))
+            name = names.get(key) or next(name for name in numbers if name not in names.values())
+            file._save_data(name, compiled)
+            file._save_index({**names, key: name})
+
+    file.save = save
