@@ -82,10 +82,10 @@ class Meter:
         self._records, self._work, self._worked = plan.records, _work(plan, topology), 0.0
         self._last = replace(self._last, increment=plan.increment)
 
-    def say(self, step: str) -> None:
-        """What the replay waits for."""
+    def count(self, words: str, done: int, of: int) -> None:
+        """What the replay waits for, and how far it is."""
         if self._tell is not None:
-            self._on_step(step)
+            self._on_step(f"{words} {done} of {of}")
 
     @contextmanager
     def stage(self, sub: SubTopology, tasks: list[TaskDescription], folder: str) -> Iterator[list[TaskDescription]]:

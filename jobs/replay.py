@@ -160,7 +160,7 @@ class Pipeline:
             self.epoch = self.ledger.plan(plan.increment, plan.content(), written_at_ms=now_ms()).epoch
         self.meter.begin(plan, self.planner, self.topology)
         self.on_step(f"planned {plan.increment}")
-        this_process.expect(plan.records, lambda: call_kernels(self.topology), self.meter.say)
+        this_process.expect(plan.records, lambda: call_kernels(self.topology), self.meter.count)
         planned = time.perf_counter()
         rewritten: dict[str, list[DataFile]] = {}
         with self._unless_overtaken(plan):

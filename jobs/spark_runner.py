@@ -19,12 +19,18 @@ from state.errors import ReplayError
 
 
 class SparkRunner:
-    """``spark``: see jobs/spark.py; a cluster is its master setting. ``cache``: directory on every worker for the
-    state's warm copies (None: none are kept).
+    """``spark``: see jobs/spark.py; a cluster is its master setting. A function that gives one is called when tasks are
+    to run. ``cache``: directory on every worker for the state's warm copies (None: none are kept).
     """
 
-    def __init__(self, spark: SparkSession, cache: str | None = None) -> None:
-        self.spark, self.cache = spark, cache
+    def __init__(self, spark: SparkSession | Callable[[], SparkSession], cache: str | None = None) -> None:
+        self._spark, self.cache = spark, cache
+
+    @property
+    def spark(self) -> SparkSession:
+        if callable(self._spark):
+            self._spark = self._spark()
+        return self._spark
 
     def run(self, topology: Topology, descriptions: list[TaskDescription]) -> list[TaskReport]:
         """Reports in order of ``descriptions``. Raises what a task raised, as if it had run here."""

@@ -3,6 +3,7 @@
     replay land clicks --warehouse W --files DIR --timestamp ms --key user
     replay advance clicks --to 2026-01-01T00:00:00Z --warehouse W
     replay run shop.py:topology --warehouse W --pipeline shop
+    replay warm-up shop.py:topology
     replay check shop.py:topology --warehouse W --pipeline shop
     replay books --warehouse W --pipeline shop
     replay show sessions --warehouse W --pipeline shop
@@ -38,6 +39,7 @@ from jobs.file_source import FORMATS, TIMESTAMP_UNITS
 from state.errors import ReplayError
 
 REFUSED, BUG, INTERRUPTED, TERMINATED = 2, 3, 130, 143
+RUNNING = "orchestration.run_commands"
 BRANCHES, MAINTENANCE = "orchestration.branch_commands", "orchestration.maintenance_commands"
 TOPOLOGY = "module:attribute or file.py:attribute, where the attribute is a Topology or a function that builds one"
 
@@ -113,7 +115,8 @@ def build_parser() -> argparse.ArgumentParser:
         prog="replay", description="Replay Kafka topics through a topology, over Delta tables."
     )
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    _add_land(_command(commands, "land", "land what is new in a topic, from files or from Kafka"))
+    landing = "orchestration.landing_commands"
+    _add_land(_command(commands, "land", "land what is new in a topic, from files or from Kafka", landing))
     advance = _command(
         commands,
         "advance",
@@ -121,7 +124,9 @@ def build_parser() -> argparse.ArgumentParser:
         "orchestration.time_commands",
     )
     _add_advance(advance)
-    _add_run(_command(commands, "run", "replay what has landed, increment by increment"))
+    _add_run(_command(commands, "run", "replay what has landed, increment by increment", RUNNING))
+    warm_up = _command(commands, "warm-up", "compile kernels, so that no run waits for them", RUNNING)
+    warm_up.add_argument("topology", metavar="TOPOLOGY", nargs="?", help=f"{TOPOLOGY} (default: every kernel there is)")
     _add_topology(_command(commands, "describe", "print a topology as Kafka Streams does"))
     _add_check_topology(
         _command(
@@ -131,9 +136,10 @@ def build_parser() -> argparse.ArgumentParser:
             module="orchestration.topology_commands",
         )
     )
-    _add_check(_command(commands, "check", "judge the guarantees of an increment"))
+    _add_check(_command(commands, "check", "judge the guarantees of an increment", "orchestration.check_commands"))
     _add_books(_command(commands, "books", "what became of the records, increment by increment"))
-    _add_show(_command(commands, "show", "show rows of an output, a store, the drops or the dead letters"))
+    show = "orchestration.show_commands"
+    _add_show(_command(commands, "show", "show rows of an output, a store, the drops or the dead letters", show))
     history = "orchestration.history_commands"
     _add_sql(_command(commands, "sql", "ask outputs and stores as of an increment, in SQL", history))
     _add_inspect(_command(commands, "inspect", "what a store holds and what waits, or all positions", history))

@@ -42,6 +42,12 @@ class ProgressLines:
             self._written = now
             self._write(progress_line(progress) + ("" if is_done else f" · {progress.step}"))
 
+    def count(self, words: str, done: int, of: int) -> None:
+        """A line when all is done; else when none was written for LINE_SECONDS."""
+        if done == of or self._seconds() - self._written >= LINE_SECONDS:
+            self._written = self._seconds()
+            self._write(f"{words} {done} of {of}")
+
     def close(self) -> None:
         """Nothing is open."""
 
@@ -55,7 +61,14 @@ class ProgressBar:
 
     def show(self, progress: Progress) -> None:
         """Draw it."""
-        line = f"{_bar(progress)} {progress_line(progress)} · {progress.step}"
+        bar = _bar(progress.records_done, progress.records_to_do)
+        self._draw(f"{bar} {progress_line(progress)} · {progress.step}")
+
+    def count(self, words: str, done: int, of: int) -> None:
+        """Draw how many are done."""
+        self._draw(f"{_bar(done, of)} {words} {done} of {of}")
+
+    def _draw(self, line: str) -> None:
         line = line[: self._width]  # a line that wraps cannot be drawn over
         print(f"\r{line.ljust(self._drawn)}", end="", file=self.stream, flush=True)
         self._drawn = len(line)
@@ -72,7 +85,7 @@ def progress_on(stream: TextIO) -> ProgressBar | ProgressLines:
     return ProgressBar(stream) if stream.isatty() else ProgressLines(lambda line: print(line, file=stream, flush=True))
 
 
-def _bar(progress: Progress) -> str:
-    share = progress.records_done / progress.records_to_do if progress.records_to_do else 1.0
+def _bar(done: int, of: int) -> str:
+    share = done / of if of else 1.0
     full = int(share * BAR_WIDTH)
     return f"[{'#' * full}{'-' * (BAR_WIDTH - full)}] {share:4.0%}"

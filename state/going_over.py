@@ -11,11 +11,11 @@ does not bring is compiled here. Both ways leave the same rows, so nothing else 
 import os
 import subprocess
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from state.compiled import run_compiled, uncompiled
 from state.compiler import start_compiler
-from state.errors import ConfigError
+from state.errors import ConfigError, MachineError
 from state.kernel_cache import Version, missing, versions_called
 
 FEW_RECORDS = 6_000
@@ -31,6 +31,12 @@ LOOK_SECONDS = 0.1
 
 WAYS = ("auto", "compiled", "uncompiled")
 
+WORDS = "compiling kernels"
+NEXT_STEP = "see that the folder is writable, or name another by NUMBA_CACHE_DIR; `python -m state.compiler` says more"
+
+Tell = Callable[[str, int, int], None]
+"""Told what is done, and how many of how many."""
+
 
 class GoingOver:
     """``way``: one of WAYS."""
@@ -44,21 +50,40 @@ class GoingOver:
         self._asked: set[Version] = set()
         self._compiler: subprocess.Popen[str] | None = None
 
-    def expect(self, records: int, call_all: Callable[[], None], tell: Callable[[str], None] | None = None) -> None:
-        """So many records come next. Where that is more than a few: find out what they need, by ``call_all``, which
-        calls every kernel for no records, and begin to compile it. Where they are so many that to wait for the compiler
-        is quicker, wait; ``tell`` is told how far it is.
+    def begin(self, call_all: Callable[[], None]) -> None:
+        """Many records will come: begin to compile what they need. ``call_all`` calls every kernel, for no records."""
+        if self.way == "auto" and not self.is_over:
+            with uncompiled():
+                call_all()
+            self.prepare()
+
+    def expect(self, records: int, call_all: Callable[[], None], tell: Tell | None = None) -> None:
+        """So many records come next; ``begin`` where that is more than a few. Where they are so many that to wait for
+        the compiler is quicker, wait; ``tell`` is told how far it is.
         """
         if self._is_settled(records):
             return
-        with uncompiled():
-            call_all()
-        self.prepare()
+        self.begin(call_all)
         while not self.is_over and records > RECORDS_MEANWHILE * len(left := self._missing()):
-            if tell is not None:
-                tell(f"compiling kernels {len(self._asked) - len(left)} of {len(self._asked)}")
-            self._wait(LOOK_SECONDS)
+            self._wait(left, tell)
             self.prepare()
+
+    def warm_up(self, call_all: Callable[[], None], tell: Tell | None = None) -> tuple[int, int]:
+        """Compile what ``call_all`` calls, and wait for it: how many versions it has called, and how many were new.
+
+        Raises MachineError when the compiler ends and some are not cached.
+        """
+        self.begin(call_all)
+        new = len(self._asked)
+        while not self.is_over:
+            self._wait(self._missing(), tell)
+            self.prepare()
+        if tell is not None and new:
+            tell(WORDS, new, new)
+        if left := self._missing():
+            names = ", ".join(sorted({kernel.name for kernel, _ in left}))
+            raise MachineError("Numba's cache", f"{new} versions of kernels", f"none of {names}", NEXT_STEP)
+        return len(self._cached), new
 
     @contextmanager
     def at_work(self) -> Iterator[None]:
@@ -108,13 +133,13 @@ class GoingOver:
         self._cached.update(set(versions_called()) - set(left))
         return left
 
-    def _wait(self, seconds: float) -> None:
-        """Until the compiler has ended, or so long."""
+    def _wait(self, left: list[Version], tell: Tell | None) -> None:
+        """Until the compiler has ended, or LOOK_SECONDS."""
+        if tell is not None:
+            tell(WORDS, len(self._asked) - len(left), len(self._asked))
         if self._compiler is not None:
-            try:
-                self._compiler.wait(seconds)
-            except subprocess.TimeoutExpired:
-                return
+            with suppress(subprocess.TimeoutExpired):
+                self._compiler.wait(LOOK_SECONDS)
 
 
 this_process = GoingOver(os.environ.get("REPLAY_KERNELS") or "auto")

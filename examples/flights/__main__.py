@@ -19,14 +19,16 @@ from examples.flights.topology import topology
 from expectations.verdicts import check_increment
 from jobs.increment_report import Books, IncrementReport
 from jobs.landing import land_files
+from jobs.progress import Progress
 from jobs.reading import read_changelog
 from jobs.replay import replay
-from jobs.spark import open_spark
 from jobs.spark_runner import SparkRunner
 from jobs.store_reading import read_store
 from jobs.task import call_kernels
+from orchestration.engines import start_spark
 from orchestration.facts import replay_facts
 from state.errors import ReplayError
+from state.going_over import WORDS, this_process
 from state.tables import Warehouse
 
 PIPELINE = "flights"
@@ -38,13 +40,14 @@ def main() -> int:
     parser.add_argument("--folder", type=Path, default=Path("warehouse"), help="where topics and tables go")
     folder: Path = parser.parse_args().folder
     say = _storyteller()
-    say("starting Spark (the first start resolves its packages)")
+    this_process.begin(lambda: call_kernels(topology))
+    say("starting Spark (the first start resolves its packages); kernels are compiled meanwhile (once a machine)")
     try:
-        spark = open_spark("local[2]")
+        spark = start_spark("local[2]")
         try:
             return run(folder, spark, say)
         finally:
-            spark.stop()
+            spark().stop()
     except ReplayError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
@@ -59,7 +62,7 @@ def _storyteller() -> Say:
     return lambda text: print(f"[{time.perf_counter() - started:5.1f} s] {text}", flush=True)
 
 
-def run(folder: Path, spark: SparkSession, say: Say) -> int:
+def run(folder: Path, spark: Callable[[], SparkSession], say: Say) -> int:
     """0 when every number and every guarantee holds, else 1."""
     for old in (folder / "incoming", folder / "tables"):
         shutil.rmtree(old, ignore_errors=True)
@@ -67,10 +70,8 @@ def run(folder: Path, spark: SparkSession, say: Say) -> int:
     say(f"wrote the topics' files to {folder / 'incoming'}: " + ", ".join(f"{n:,} {t}" for t, n in records.items()))
     warehouse = Warehouse(str(folder / "tables"))
     for topic in SOURCES:
-        landed = land_files(spark, warehouse, topic, source(topic, folder / "incoming"))
+        landed = land_files(spark(), warehouse, topic, source(topic, folder / "incoming"))
         say(f"landed {landed.records:,} records of {topic} in {landed.partitions} partitions")
-    say("compiling kernels (once a machine)")
-    call_kernels(topology)
     reports = _replay(warehouse, SparkRunner(spark), say)
     _show_results(warehouse)
     books = _show_books(reports)
@@ -82,8 +83,17 @@ def run(folder: Path, spark: SparkSession, say: Say) -> int:
 
 
 def _replay(warehouse: Warehouse, runner: SparkRunner, say: Say) -> list[IncrementReport]:
-    reports = []
-    for report in replay(warehouse, topology, pipeline=PIPELINE, runner=runner, max_records=INCREMENT_RECORDS):
+    reports: list[IncrementReport] = []
+    waited: list[str] = []
+
+    def tell(progress: Progress) -> None:
+        if progress.step.startswith(WORDS) and not waited:
+            waited.append(progress.step)
+            say(f"waiting for the compiler ({progress.step})")
+
+    for report in replay(
+        warehouse, topology, pipeline=PIPELINE, runner=runner, max_records=INCREMENT_RECORDS, progress=tell
+    ):
         seconds = sum(report.seconds[part] for part in ("plan", "compute", "commit"))
         written = ", ".join(f"{rows:,} {name}" for name, rows in report.outputs.items())
         say(f"increment {report.increment}: {report.books.read:,} records in {seconds:.1f} s -> {written}")

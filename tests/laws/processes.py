@@ -23,7 +23,7 @@ from tests.laws.syscalls import hand_over, supervise
 @functools.cache
 def _context() -> ForkServerContext:
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload([__name__, "orchestration.commands"])
+    context.set_forkserver_preload([__name__, "orchestration.run_commands", "jobs.replay"])
     return context
 
 
