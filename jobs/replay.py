@@ -159,9 +159,10 @@ class Pipeline:
         if not plan.is_rerun:
             self.epoch = self.ledger.plan(plan.increment, plan.content(), written_at_ms=now_ms()).epoch
         self.meter.begin(plan, self.planner, self.topology)
-        self.on_step(f"planned {plan.increment}")
-        this_process.expect(plan.records, lambda: call_kernels(self.topology), self.meter.count)
         planned = time.perf_counter()
+        this_process.expect(plan.records, lambda: call_kernels(self.topology), self.meter.count)
+        self.on_step(f"planned {plan.increment}")
+        ready = time.perf_counter()
         rewritten: dict[str, list[DataFile]] = {}
         with self._unless_overtaken(plan):
             if plan.migrate is not None:
@@ -171,7 +172,7 @@ class Pipeline:
             computed = time.perf_counter()
             versions = self._commit(plan, reports, rewritten)
         committed = time.perf_counter()
-        seconds = {"plan": planned - started, "compute": computed - planned, "commit": committed - computed}
+        seconds = {"plan": planned - started, "compute": computed - ready, "commit": committed - computed}
         tape_times = self.planner.tape_times(plan)
         content = done_content(
             self.topology, self.code.record, self.previous, plan, reports, versions, tape_times, seconds

@@ -8,7 +8,7 @@ import time
 from argparse import Namespace
 from typing import TYPE_CHECKING
 
-from orchestration.engines import runner_of, start_spark
+from orchestration.engines import runner_of, start_spark, wait_for
 
 if TYPE_CHECKING:
     from jobs.increment_report import IncrementReport
@@ -38,6 +38,7 @@ def run(options: Namespace) -> int:
                 increments=options.increments,
                 idle=options.idle,
                 flush_at_end=options.flush_at_end,
+                on_step=lambda step: None if spark is None else wait_for(spark, step),
                 wanted=wanted_of(options),
                 progress=progress.show,
             )

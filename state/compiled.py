@@ -158,7 +158,7 @@ def kind_of(value: Any) -> Kind:
     if isinstance(value, np.ndarray):
         flags = value.flags
         layout = "C" if flags.c_contiguous else "F" if flags.f_contiguous else "A"
-        return ("array", value.dtype.str, value.ndim, layout, not flags.writeable, flags.aligned)
+        return ("array", value.dtype.str, value.ndim, layout, not flags.writeable)
     if isinstance(value, tuple):
         return ("tuple", *map(kind_of, value))
     if isinstance(value, np.generic):

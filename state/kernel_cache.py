@@ -59,8 +59,8 @@ def _type_of(kind: Kind) -> Any:
 
     name, *rest = kind
     if name == "array":
-        dtype, dimensions, layout, is_readonly, is_aligned = rest
-        return types.Array(from_dtype(np.dtype(dtype)), dimensions, layout, readonly=is_readonly, aligned=is_aligned)  # type: ignore[no-untyped-call]
+        dtype, dimensions, layout, is_readonly = rest
+        return types.Array(from_dtype(np.dtype(dtype)), dimensions, layout, readonly=is_readonly)  # type: ignore[no-untyped-call]
     if name == "tuple":
         return types.BaseTuple.from_types([_type_of(part) for part in rest])  # type: ignore[no-untyped-call]
     if name == "number":
