@@ -183,7 +183,7 @@ def test_a_driver_that_goes_over_gives_the_same_records_and_stores(monkeypatch):
         outputs = [driver.read_outputs(topic) for topic in ("sessions", "counts", "initials", "pages")]
         dropped = sorted(
             driver.dropped, key=lambda each: (each.arrival, each.node)
-        )  # a list chunk by chunk, node by node
+        )
         return *outputs, dropped, driver.metrics()
 
     monkeypatch.setattr(this_process, "is_over", True)
