@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import os
 import shlex
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+from state.going_over import this_process
 from state.tables import Warehouse
 from tests.once_a_run import RUN_VARIABLE, run_folder
 from tests.ratchet import Durations
@@ -39,6 +42,12 @@ def pytest_configure(config: pytest.Config) -> None:
         run_folder()
     if not hasattr(config, "workerinput"):
         config.pluginmanager.register(Durations(limited=not is_nightly()), "durations")
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Where several processes will run tests, all kernels are compiled before, once and side by side."""
+    if getattr(session.config.option, "numprocesses", None) and not session.config.option.collectonly:
+        subprocess.run([sys.executable, "-m", "orchestration.cli", "warm-up"], cwd=session.config.rootpath, check=True)
 
 
 def pytest_report_header() -> str:
@@ -93,6 +102,15 @@ def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("REPLAY_CACHE", str(tmp_path_factory.mktemp("cache")))
         yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _compiled() -> None:
+    """Kernels run compiled, however few the records of a test, unless $REPLAY_KERNELS says otherwise; processes that
+    tests start decide for themselves.
+    """
+    if this_process.way == "auto":
+        this_process.is_over = True
 
 
 @pytest.fixture(scope="session")
