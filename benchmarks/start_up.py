@@ -1,11 +1,12 @@
 """What it takes before the first result: the test driver, ``replay run``, and kernels that nobody has compiled yet.
 
-``python -m benchmarks.start_up [--parts driver,run,kernels] [--runs 5] [--json FILE]``
+``python -m benchmarks.start_up [--parts first,demo,driver,run,kernels] [--runs 3] [--json FILE]``
 
 Every figure is of a fresh process. (1) driver: seconds from the first import to the first output of a small windowed
 topology, kernels cached. (2) run: seconds from the start of ``replay run`` to the commit of its first increment (the
 time in the ledger), in one process and on Spark, kernels cached. (3) kernels: compiling every kernel that the
 conformance suite, and two pipelines with all operators through tables, come to: an empty cache, then the same again.
+(4) first and demo: benchmarks/first_results.py.
 """
 
 import argparse
@@ -21,6 +22,8 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+from benchmarks import first_results
 
 CHECKOUT = Path(__file__).parents[1]
 TARGETS = {"driver": 1.5, "kernels": 60.0}
@@ -204,7 +207,7 @@ def _first_commit(warehouse: Any, pipeline: str, options: list[str]) -> dict[str
 def kernels_part(folder: Path) -> dict[str, Any]:
     """With an empty cache, then with what that left."""
     cache = folder / "numba"
-    cold, warm = (child("kernels", NUMBA_CACHE_DIR=str(cache)) for _ in range(2))
+    cold, warm = (child("kernels", NUMBA_CACHE_DIR=str(cache), REPLAY_KERNELS="compiled") for _ in range(2))
     assert not cold["failed"], "the goldens give what Kafka gave"
     size = sum(path.stat().st_size for path in cache.rglob("*") if path.is_file())
     return {
@@ -226,6 +229,8 @@ def kernels_part(folder: Path) -> dict[str, Any]:
 
 def tell(figures: dict[str, Any]) -> None:
     """The figures as lines."""
+    if "first results" in figures:
+        first_results.tell(figures["first results"])
     if "driver" in figures:
         print("test driver, seconds since the first import (CPU)")
         for step, each in figures["driver"]["steps"].items():
@@ -246,8 +251,8 @@ def tell(figures: dict[str, Any]) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.start_up", description=__doc__)
-    parser.add_argument("--parts", default="driver,run,kernels", help="separated by commas")
-    parser.add_argument("--runs", type=int, default=5, help="processes of every kind; medians count")
+    parser.add_argument("--parts", default="first,demo,driver,run,kernels", help="separated by commas")
+    parser.add_argument("--runs", type=int, default=3, help="processes of every kind; medians count")
     parser.add_argument("--json", type=Path, help="write the figures there")
     parser.add_argument("--child", choices=CHILDREN, help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -257,6 +262,10 @@ def main() -> None:
     parts = options.parts.split(",")
     folder, figures = Path(tempfile.mkdtemp(prefix="start-up-")), {}
     try:
+        first = first_results.first_part(folder, options.runs) if "first" in parts else {}
+        first |= first_results.demo_part(folder, options.runs) if "demo" in parts else {}
+        if first:
+            figures["first results"] = first
         if "driver" in parts:
             figures["driver"] = driver_part(options.runs)
         if "run" in parts:

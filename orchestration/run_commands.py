@@ -50,13 +50,13 @@ def run(options: Namespace) -> int:
 
 
 def warm_up(options: Namespace) -> int:
-    """Compile what a topology uses, or every kernel that there is."""
+    """Compile the kernels that a topology uses."""
     from jobs.task import call_kernels
     from orchestration.progress import progress_on
     from orchestration.topology_files import load_topology
     from state.going_over import GoingOver
 
-    topology = load_topology(options.topology or "orchestration.every_operator:topology")
+    topology = load_topology(options.topology)
     progress, started = progress_on(sys.stderr), time.monotonic()
     try:
         versions, compiled = GoingOver().warm_up(lambda: call_kernels(topology), progress.count)

@@ -16,6 +16,7 @@ from jobs.replay import replay
 from jobs.runner import LocalRunner
 from jobs.task_notes import Notes, NoteWriter
 from jobs.topology import Consumed, Serde, StreamsBuilder, Topology
+from state.going_over import this_process
 from state.tables import Warehouse
 from tests.planted import Landed, plant
 
@@ -273,3 +274,17 @@ def test_where_nobody_looks_no_task_is_asked_for_notes(eager, warehouse):
     list(replay(warehouse, through(lambda key, value: value), pipeline="p", runner=Runner()))
 
     assert asked == [None, None]
+
+
+def test_a_replay_that_waits_for_the_compiler_says_so(warehouse, monkeypatch):
+    def expect(records: int, call_all: Any, tell: Any = None) -> None:
+        if tell is not None:
+            tell("compiling kernels", 12, 40)
+
+    monkeypatch.setattr(this_process, "expect", expect)
+    landed(warehouse, 5)
+    told: list[Progress] = []
+
+    run(warehouse, through(lambda _, value: value), told.append)
+
+    assert [each.step for each in told][:2] == ["compiling kernels 12 of 40", "planned"]

@@ -10,6 +10,8 @@ from jobs import progress
 from jobs.replay import replay
 from jobs.spark_runner import SparkRunner, share_out
 from jobs.topology import Consumed, Serde, StreamsBuilder
+from orchestration.engines import start_spark, wait_for
+from state.errors import MachineError
 from tests.planted import Landed, plant
 
 
@@ -32,6 +34,31 @@ def test_on_a_cluster_every_task_is_one_for_spark_to_place(master, slots):
     session = SimpleNamespace(sparkContext=SimpleNamespace(master=master, defaultParallelism=2))
 
     assert SparkRunner(session)._slots(5) == slots
+
+
+def test_a_session_that_is_still_starting_is_waited_for_once_and_when_it_is_needed():
+    asked = []
+
+    def session():
+        asked.append(1)
+        return SimpleNamespace(sparkContext=SimpleNamespace(master="local[2]", defaultParallelism=2))
+
+    runner = SparkRunner(session)
+    assert asked == []
+    assert runner._slots(5) == runner._slots(3) == 2
+    assert asked == [1]
+
+
+def test_what_starting_a_session_raises_is_raised_to_whoever_waits(monkeypatch):
+    def refuse(master):
+        raise MachineError("Java", "version 17 or newer", f"no java command for {master}", "install a JDK")
+
+    monkeypatch.setattr("jobs.spark.open_spark", refuse)
+    spark = start_spark("local[3]")
+
+    wait_for(spark, "computed 1")
+    with pytest.raises(MachineError, match=r"no java command for local\[3\]"):
+        wait_for(spark, "planned 1")
 
 
 @pytest.mark.jvm

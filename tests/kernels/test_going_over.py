@@ -181,9 +181,7 @@ def test_a_driver_that_goes_over_gives_the_same_records_and_stores(monkeypatch):
         for record in tape(5, 80):
             driver.pipe_bytes("clicks", record.key, record.value, max(record.timestamp_ms, 0), headers=record.headers)
         outputs = [driver.read_outputs(topic) for topic in ("sessions", "counts", "initials", "pages")]
-        dropped = sorted(
-            driver.dropped, key=lambda each: (each.arrival, each.node)
-        )
+        dropped = sorted(driver.dropped, key=lambda each: (each.arrival, each.node))
         return *outputs, dropped, driver.metrics()
 
     monkeypatch.setattr(this_process, "is_over", True)

@@ -182,6 +182,13 @@ def test_kafka_without_spark_and_files_without_a_time_are_refused(run, tmp_path)
     assert run(*land, "--files", tmp_path) == (2, "", files)
 
 
+def test_warming_up_says_how_many_versions_of_kernels_are_cached(run):
+    first, again = run("warm-up", SHOP), run("warm-up", SHOP)
+
+    assert first[0] == again[0] == 0
+    assert re.fullmatch(r"\d+ versions of kernels cached, 0 of them new, in \d+\.\d s\n", again[1])
+
+
 def test_a_topic_that_was_never_landed_is_named(run, tmp_path):
     code, _, err = run("run", SHOP, "--warehouse", tmp_path, "--pipeline", "shop", "--local")
 

@@ -35,6 +35,32 @@ def test_lines_come_at_the_end_of_an_increment_and_every_ten_seconds_within_a_lo
     ]
 
 
+def test_lines_count_what_is_waited_for_every_ten_seconds_and_at_its_end():
+    got, clock = [], iter([0.0, 9.9, 10.0, 10.0, 10.1])
+    lines = ProgressLines(got.append, seconds=lambda: next(clock, 11.0))
+
+    for done in (0, 1, 3):
+        lines.count("compiling kernels", done, 3)
+
+    assert got == ["compiling kernels 1 of 3", "compiling kernels 3 of 3"]
+
+
+def test_a_terminal_counts_what_is_waited_for_in_its_bar(monkeypatch):
+    stream = Terminal()
+    monkeypatch.setenv("COLUMNS", "200")
+    bar = progress_on(stream)
+
+    for done in (0, 6, 12):
+        bar.count("compiling kernels", done, 12)
+
+    assert stream.getvalue().split("\r") == [
+        "",
+        "[------------]   0% compiling kernels 0 of 12",
+        "[######------]  50% compiling kernels 6 of 12",
+        "[############] 100% compiling kernels 12 of 12",
+    ]
+
+
 def test_before_the_first_record_there_is_no_stream_time():
     got = []
 

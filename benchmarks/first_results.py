@@ -1,0 +1,133 @@
+"""How long a newcomer waits: first rows of a test, `replay run`, the demo, and commands that only tell.
+
+``python -m benchmarks.start_up --parts first,demo``. Every figure is of a fresh process, start and end included, in
+wall seconds and in CPU seconds of it and of those that it waited for (a JVM is none). Cold: an empty kernel cache.
+"""
+
+import os
+import resource
+import shutil
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+CHECKOUT = Path(__file__).parents[1]
+RECORDS = 5_000
+"""Of a `replay run`."""
+
+TARGETS = {
+    "driver, cold": 2.0,
+    "driver, warm": 0.8,
+    "demo, cold": 35.0,
+    "demo, warm": 20.0,
+    "run, local": 1.5,
+    "run, Spark": 8.0,
+    "help": 0.2,
+    "show": 1.0,
+}
+
+Figures = dict[str, dict[str, float]]
+
+
+def sessions() -> Any:
+    """Sessions and their final results."""
+    from jobs.topology import Consumed, Serde, SessionWindows, StreamsBuilder, Suppressed, fold
+
+    builder = StreamsBuilder()
+    (
+        builder.stream("clicks", Consumed(Serde.string(), Serde.long()))
+        .group_by_key()
+        .windowed_by(SessionWindows.with_inactivity_gap("30s", grace="10s"))
+        .aggregate(clicks=fold.count(), total=fold.sum())
+        .suppress(Suppressed.until_window_closes(name="final"))
+        .to("totals")
+    )
+    return builder.build()
+
+
+def ten_rows() -> None:
+    """The first ten rows of a test."""
+    from jobs.test_driver import TopologyTestDriver
+
+    driver = TopologyTestDriver(sessions())
+    for n in range(11):
+        driver.pipe_input("clicks", "ann", n, timestamp_ms=60_000 * n)
+    assert len(driver.read_outputs("totals")) == 10
+
+
+def timed(command: list[str], **environment: str) -> dict[str, float]:
+    """Of a command in a process of its own."""
+    path = os.pathsep.join([str(CHECKOUT), *filter(None, [os.environ.get("PYTHONPATH")])])
+    before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+    subprocess.run(
+        [sys.executable, *command],
+        cwd=CHECKOUT, env={**os.environ, "PYTHONPATH": path, **environment}, capture_output=True, check=True,
+    )  # fmt: skip
+    ended, after = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
+    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return {"seconds": ended - began, "cpu": cpu}
+
+
+def _medians(run: Callable[[int], dict[str, float]], runs: int) -> dict[str, float]:
+    found = [run(number) for number in range(runs)]
+    return {name: statistics.median(each[name] for each in found) for name in found[0]}
+
+
+def first_part(folder: Path, runs: int) -> Figures:
+    """Rows of a test, `replay run`, `--help` and `show`."""
+    import numpy as np
+    import pyarrow as pa
+
+    from jobs.landing import land_records
+    from jobs.topology import Serde
+    from state.tables import Warehouse
+
+    rows = ["-c", "from benchmarks.first_results import ten_rows; ten_rows()"]
+
+    def cold(number: int) -> dict[str, float]:
+        return timed(rows, NUMBA_CACHE_DIR=str(folder / f"rows-{number}"))
+
+    figures = {"driver, cold": _medians(cold, runs), "driver, warm": _medians(lambda _: timed(rows), runs)}
+    warehouse = Warehouse(str(folder / "warehouse"))
+    columns = {
+        "partition": np.arange(RECORDS, dtype=np.int32) % 4,
+        "timestamp": 1_000 * np.arange(RECORDS),
+        "key": pa.array([b"user-%d" % (n % 50) for n in range(RECORDS)]),
+        "value": Serde.long().encode(pa.array(range(RECORDS))),
+    }
+    land_records(warehouse, "clicks", pa.table(columns), partitions=4)
+    cli, place = ["-m", "orchestration.cli"], ["--warehouse", warehouse.root, "--pipeline"]
+    run = [*cli, "run", "benchmarks.first_results:sessions", *place]
+    timed([*cli, "warm-up", "benchmarks.first_results:sessions"])
+    for engine, options in (("local", ["--local"]), ("Spark", ["--master", "local[2]"])):
+        figures[f"run, {engine}"] = _medians(
+            lambda number, engine=engine, options=options: timed([*run, f"{engine}-{number}", *options]), runs
+        )
+    figures["help"] = _medians(lambda _: timed([*cli, "--help"]), runs)
+    figures["show"] = _medians(lambda _: timed([*cli, "show", "totals", *place, "local-0"]), runs)
+    return figures
+
+
+def demo_part(folder: Path, runs: int) -> Figures:
+    """The demo with empty caches, and again with what that left."""
+    figures: Figures = {}
+    took: dict[str, list[dict[str, float]]] = {"demo, cold": [], "demo, warm": []}
+    for number in range(runs):
+        for kept in took.values():
+            tables, cache = folder / "demo", folder / f"demo-cache-{number}"
+            kept.append(timed(["-m", "examples.flights", "--folder", str(tables)], NUMBA_CACHE_DIR=str(cache)))
+            shutil.rmtree(tables)
+    for name, found in took.items():
+        figures[name] = {each: statistics.median(one[each] for one in found) for each in found[0]}
+    return figures
+
+
+def tell(figures: Figures) -> None:
+    """The figures as lines."""
+    print("first results, seconds (CPU), target")
+    for name, each in figures.items():
+        print(f"  {name:14} {each['seconds']:6.2f}  ({each['cpu']:.2f})  {TARGETS[name]}")
