@@ -125,8 +125,8 @@ def build_parser() -> argparse.ArgumentParser:
     )
     _add_advance(advance)
     _add_run(_command(commands, "run", "replay what has landed, increment by increment", RUNNING))
-    warm_up = _command(commands, "warm-up", "compile the kernels of a topology, so that no run waits for them", RUNNING)
-    _add_topology(warm_up)
+    warm_up = _command(commands, "warm-up", "compile kernels, so that no run waits for them", RUNNING)
+    warm_up.add_argument("topology", metavar="TOPOLOGY", nargs="?", help=f"{TOPOLOGY} (default: every operator)")
     _add_topology(_command(commands, "describe", "print a topology as Kafka Streams does"))
     _add_check_topology(
         _command(

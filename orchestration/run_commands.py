@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 
 from orchestration.engines import runner_of, start_spark, wait_for
 
+EVERY_OPERATOR = "orchestration.every_operator:topology"
+
 if TYPE_CHECKING:
     from jobs.increment_report import IncrementReport
     from state.tables import Warehouse
@@ -50,13 +52,13 @@ def run(options: Namespace) -> int:
 
 
 def warm_up(options: Namespace) -> int:
-    """Compile the kernels that a topology uses."""
+    """Compile the kernels that a topology uses; without a topology, those of every operator."""
     from jobs.task import call_kernels
     from orchestration.progress import progress_on
     from orchestration.topology_files import load_topology
     from state.going_over import GoingOver
 
-    topology = load_topology(options.topology)
+    topology = load_topology(options.topology or EVERY_OPERATOR)
     progress, started = progress_on(sys.stderr), time.monotonic()
     try:
         versions, compiled = GoingOver().warm_up(lambda: call_kernels(topology), progress.count)

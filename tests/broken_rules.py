@@ -3,7 +3,7 @@
 Owns the list. Rule: a change is made in a copy of the checkout; its old text stands in one file of the packages, so
 that it is found wherever that file lies. Kernels run uncompiled in it, since Numba's cache does not see that a kernel
 changed which others inline. What is run is the part of the default tier that asks operators: scenarios of Kafka
-Streams, then the operators' own tests. Exit code 1: a broken rule was not noticed.
+Streams, then the operators' own tests and those of the DSL. Exit code 1: a broken rule was not noticed.
 """
 
 import argparse
@@ -19,7 +19,7 @@ from pathlib import Path
 from tests.rotation import ROOT, SLICE_VARIABLE, SLICES, slice_number
 from tests.source_tree import files
 
-ASKED = ("tests/conformance/test_goldens.py", "tests/operators")
+ASKED = ("tests/conformance/test_goldens.py", "tests/operators", "tests/topology")
 """What is run against a broken rule, in this order."""
 
 
