@@ -20,7 +20,7 @@ from jobs.task_tables import Input
 from jobs.topology.nodes import GlobalTableNode, SourceNode
 from jobs.topology.topology import SubTopology, Topology
 from state.errors import TaskFailed
-from state.going_over import this_process
+from state.kernel_tiers import tiers
 from state.times import NO_TIMESTAMP_MS
 
 Landed = Mapping[str, tuple[pa.Table, np.ndarray]]
@@ -122,7 +122,7 @@ class DrivenTasks:
         moments = self._time.next_of(task)
         places = np.searchsorted(causes.sequence(number), [each.level * MOMENT_SEQUENCES for each in moments])
         for first, after in pairwise([0, *places.tolist(), len(source)]):
-            for begin, end in this_process.pieces(after - first, task.chunk_records) if after > first else ():
+            for begin, end in tiers.chunks(after - first, task.chunk_records) if after > first else ():
                 part = slice(first + begin, first + end)
                 counts = np.bincount(source[part], minlength=len(tables))
                 pieces = tuple(

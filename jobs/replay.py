@@ -36,7 +36,7 @@ from state.commit import commit_files
 from state.compaction import compact
 from state.errors import LedgerError
 from state.files import DataFile, OpenTables, oldest_first
-from state.going_over import this_process
+from state.kernel_tiers import tiers
 from state.ledger import Ledger, LedgerRow
 from state.run_cache import StateFile
 from state.table_parts import table_files
@@ -160,7 +160,7 @@ class Pipeline:
             self.epoch = self.ledger.plan(plan.increment, plan.content(), written_at_ms=now_ms()).epoch
         self.meter.begin(plan, self.planner, self.topology)
         planned = time.perf_counter()
-        this_process.expect(plan.records, lambda: call_kernels(self.topology), self.meter.count)
+        tiers.expect(plan.records, lambda: call_kernels(self.topology), self.meter.count)
         self.on_step(f"planned {plan.increment}")
         ready = time.perf_counter()
         rewritten: dict[str, list[DataFile]] = {}

@@ -29,7 +29,7 @@ from jobs.topology.nodes import RepartitionNode
 from jobs.topology.topology import SubTopology, Topology
 from state.errors import ReplayError, TaskFailed
 from state.files import DataFile, without_partition
-from state.going_over import this_process
+from state.kernel_tiers import tiers
 from state.run_cache import StateFile
 from state.tables import PipelineTables, Warehouse
 from state.task_file import TaskFile, stored_as
@@ -172,8 +172,8 @@ class TaskRun:
 
     def run(self) -> TaskReport:
         self.notes.rows = sum(queue.length for queue in self.description.queues)
-        this_process.expect(self.notes.rows, lambda: call_kernels(self.topology))
-        with this_process.at_work():
+        tiers.expect(self.notes.rows, lambda: call_kernels(self.topology))
+        with tiers.running():
             return self._run()
 
     def _run(self) -> TaskReport:
@@ -189,7 +189,7 @@ class TaskRun:
             if isinstance(chunk, Moment):
                 self._advance(task, chunk, places)
                 continue
-            for begin, end in this_process.pieces(len(chunk)):
+            for begin, end in tiers.chunks(len(chunk)):
                 self._take(task, chunk.part(begin, end), places.part(begin, end))
                 self.notes.take(end - begin, task.stream_time_ms)
         self._write_repartitions(tape)
@@ -220,7 +220,7 @@ class TaskRun:
             name: global_contents(self.topology.graph.nodes[name].shape, slices, d.order)
             for name, slices in d.globals.items()
         }
-        this_process.take(sum(map(len, [*rows.values(), *imported.values(), *contents.values()])))
+        tiers.take(sum(map(len, [*rows.values(), *imported.values(), *contents.values()])))
         task.resume(
             rows,
             d.before.get("clocks", {}),

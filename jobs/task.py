@@ -32,7 +32,7 @@ from jobs.topology.nodes import (
 from jobs.topology.topology import SubTopology, Topology
 from jobs.verdicts import Counts, Lateness
 from jobs.wiring import Wiring, wire
-from state.compiled import uncompiled
+from state.compiled import interpreted
 from state.keys import Keys
 from state.records import Batch, Chunk, Drops
 from state.runs import key_hashes
@@ -111,7 +111,7 @@ class Task:
         self.views: list[TableView] = []
         self._decoder = Decoder()
         self._keys = {source.name: self._decoder.keys_of(source.shape.key) for source in self.sources}
-        with uncompiled():  # stores are empty; who wants to know what rows look like loads no kernels for it
+        with interpreted():  # stores are empty; who wants to know what rows look like loads no kernels for it
             for node in sub_topology.nodes:
                 if not isinstance(node, SourceNode | RepartitionNode):
                     self._build(node)

@@ -27,7 +27,7 @@ from jobs.task import Task, call_kernels
 from jobs.topology.nodes import GlobalTableNode, SourceNode, SuppressNode
 from jobs.topology.topology import SubTopology, Topology
 from state.errors import ConfigError, TaskFailed
-from state.going_over import this_process
+from state.kernel_tiers import tiers
 from state.tables import HEADERS
 from state.times import NO_TIMESTAMP_MS
 
@@ -44,7 +44,7 @@ class TopologyTestDriver:
     def __init__(self, topology: Topology, *, counts_bytes: bool = False, chunk_records: int | None = None) -> None:
         self.topology = topology
         self._options: dict[str, Any] = {"counts_bytes": counts_bytes, "chunk_records": chunk_records}
-        with this_process.at_work():
+        with tiers.running():
             self._driven = DrivenTasks(topology, **self._options)
         self._log: list[Batch] | None = [] if is_known_late(topology) else None
         """All that was played, where it may have to be played again."""
@@ -144,7 +144,7 @@ class TopologyTestDriver:
         self.run()
         for task in self._tasks:
             if name in task.stores:
-                with this_process.at_work():
+                with tiers.running():
                     return store_view(task, name)
         known = list(self.topology.stores())
         raise ConfigError("store", f"one of {known}", repr(name), "name a store of the topology")
@@ -194,8 +194,8 @@ class TopologyTestDriver:
 
     def _play(self, batch: Batch) -> None:
         records = sum(len(rows) for rows, _ in batch.landed.values())
-        this_process.expect(records, lambda: call_kernels(self.topology))
-        with this_process.at_work():
+        tiers.expect(records, lambda: call_kernels(self.topology))
+        with tiers.running():
             played = self._driven.play(batch)
             while not played.is_settled:
                 batch.causes.refuse_endless()

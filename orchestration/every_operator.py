@@ -44,7 +44,7 @@ def topology() -> Topology:
 
 def _aggregates(orders: KStream) -> None:
     by_key = orders.filter("ms >= 0").group_by_key()
-    windows = {
+    windows: dict[str, Any] = {
         "tumbling": TimeWindows.of_size("1m", grace="10s"),
         "hopping": TimeWindows.of_size("1m", grace="10s").advance_by("20s"),
         "sessions": SessionWindows.with_inactivity_gap("1m", grace="10s"),

@@ -56,12 +56,12 @@ def warm_up(options: Namespace) -> int:
     from jobs.task import call_kernels
     from orchestration.progress import progress_on
     from orchestration.topology_files import load_topology
-    from state.going_over import GoingOver
+    from state.kernel_tiers import KernelTiers
 
     topology = load_topology(options.topology or EVERY_OPERATOR)
     progress, started = progress_on(sys.stderr), time.monotonic()
     try:
-        versions, compiled = GoingOver().warm_up(lambda: call_kernels(topology), progress.count)
+        versions, compiled = KernelTiers().warm_up(lambda: call_kernels(topology), progress.count)
     finally:
         progress.close()
     print(f"{versions} versions of kernels cached, {compiled} of them new, in {time.monotonic() - started:.1f} s")

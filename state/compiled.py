@@ -1,8 +1,8 @@
-"""Kernels: Python functions that Numba compiles, and that run as they are where few records come.
+"""Kernels: Python functions that Numba compiles, and that also run interpreted.
 
-Owns the decorators, and whether this process runs kernels compiled. Rule: both ways leave the same rows. Numba is
-imported when a kernel is first to be compiled or loaded; who runs few records never imports it (``uncompiled``). What
-uncompiled kernels were called with is remembered, so that the same versions can be compiled (state/compiler.py).
+Owns the decorators, and the tier (interpreted or compiled) of each thread. Rule: both tiers leave the same rows. Numba
+is imported when a kernel is first compiled or loaded; a process that only interprets never imports it. The argument
+types of interpreted calls are recorded, so that the same versions can be compiled (state/compiler.py).
 
 A loop over records makes no array; who needs room takes it from the caller. Numba then counts no references: where
 arrays are handed on in tuples, to count them for every record costs more than the record (measured on sessions: four
@@ -16,6 +16,7 @@ inlined: a call hands over every array of its tuples in seven words (sessions to
 
 import functools
 import os
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -28,34 +29,34 @@ Kind = tuple[Any, ...]
 """What Numba would take an argument for, said without Numba."""
 
 
-class _Way:
-    """How kernels run in this process. ``is_within``: an uncompiled kernel runs, so that calls come from it."""
+class _Tier(threading.local):
+    """How kernels run in this thread. ``is_inside_kernel``: an interpreted kernel is running, so calls come from it."""
 
-    is_uncompiled = False
-    is_within = False
+    is_interpreted = False
+    is_inside_kernel = False
 
 
-_way = _Way()
-_FOR_GOOD = os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0")
+_tier = _Tier()
+_IS_JIT_DISABLED = os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0")
 """Numba is switched off."""
 
 called: dict["Kernel", dict[tuple[Kind, ...], None]] = {}
-"""What uncompiled kernels were called with from Python, in this process."""
+"""What interpreted kernels were called with from Python, in this process."""
 
 
 @contextmanager
-def uncompiled(*, is_so: bool = True) -> Iterator[None]:
-    """Run kernels as they are, within. ``is_so`` False: compiled, as they run where nobody says anything."""
-    before, _way.is_uncompiled = _way.is_uncompiled, is_so
+def interpreted(*, is_on: bool = True) -> Iterator[None]:
+    """Within, kernels of this thread run interpreted; with ``is_on`` False compiled, which is the default elsewhere."""
+    before, _tier.is_interpreted = _tier.is_interpreted, is_on
     try:
         yield
     finally:
-        _way.is_uncompiled = before
+        _tier.is_interpreted = before
 
 
-def run_compiled() -> None:
-    """Compiled from here on, to the end of the ``uncompiled`` that this stands in."""
-    _way.is_uncompiled = False
+def use_compiled() -> None:
+    """Kernels of this thread run compiled until the end of the surrounding ``interpreted``."""
+    _tier.is_interpreted = False
 
 
 class Kernel:
@@ -66,23 +67,23 @@ class Kernel:
         self.py_func, self._options, self.is_inner = function, options, is_inner
 
     def __call__(self, *arguments: Any) -> Any:
-        if _way.is_within:
+        if _tier.is_inside_kernel:
             return self.py_func(*arguments)
-        if _way.is_uncompiled or _FOR_GOOD:
+        if _tier.is_interpreted or _IS_JIT_DISABLED:
             return self._run(arguments)
         return self.dispatcher(*arguments)
 
     def _run(self, arguments: tuple[Any, ...]) -> Any:
-        """Uncompiled, from Python. Unsigned hashes wrap, which NumPy would remark upon and Numba does not."""
+        """Run interpreted, called from Python. Hashes overflow on purpose, so NumPy's warning about it is off."""
         if self.is_inner:
             self._refuse_python()
         called.setdefault(self, {})[tuple(map(kind_of, arguments))] = None
-        _way.is_within = True
+        _tier.is_inside_kernel = True
         try:
             with np.errstate(over="ignore"):
                 return self.py_func(*arguments)
         finally:
-            _way.is_within = False
+            _tier.is_inside_kernel = False
 
     def __repr__(self) -> str:
         return f"<kernel {self.name}>"

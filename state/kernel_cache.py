@@ -18,7 +18,7 @@ Version = tuple[Kernel, tuple[Kind, ...]]
 
 
 def versions_called() -> list[Version]:
-    """What uncompiled kernels of this process were called with from Python, in the order of the first calls."""
+    """What interpreted kernels of this process were called with from Python, in the order of the first calls."""
     return [(kernel, kinds) for kernel, versions in list(called.items()) for kinds in list(versions)]
 
 

@@ -1,7 +1,7 @@
 """``python -m tests.broken_rules``: break one rule of each operator family, one at a time, and see a test fail.
 
 Owns the list. Rule: a change is made in a copy of the checkout; its old text stands in one file of the packages, so
-that it is found wherever that file lies. Kernels run uncompiled in it, since Numba's cache does not see that a kernel
+that it is found wherever that file lies. Kernels run interpreted in it, since Numba's cache does not see that a kernel
 changed which others inline. What is run is the part of the default tier that asks operators: scenarios of Kafka
 Streams, then the operators' own tests and those of the DSL. Exit code 1: a broken rule was not noticed.
 """
@@ -152,7 +152,7 @@ def noticed_by(rule: BrokenRule, number: int, scratch: Path) -> str | None:
     broken = copy / place_of(rule)
     broken.write_text(broken.read_text(encoding="utf-8").replace(rule.old, rule.new), encoding="utf-8")
     environment = {
-        **os.environ, "PYTHONPATH": str(copy), SLICE_VARIABLE: str(number), "REPLAY_KERNELS": "uncompiled",
+        **os.environ, "PYTHONPATH": str(copy), SLICE_VARIABLE: str(number), "REPLAY_KERNELS": "interpreted",
         "NUMBA_CACHE_DIR": str(copy / "numba"),
     }  # fmt: skip
     said = subprocess.run(

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from state.going_over import this_process
+from state.kernel_tiers import tiers
 from state.tables import Warehouse
 from tests.once_a_run import RUN_VARIABLE, run_folder
 from tests.ratchet import Durations
@@ -109,8 +109,8 @@ def _compiled() -> None:
     """Kernels run compiled, however few the records of a test, unless $REPLAY_KERNELS says otherwise; processes that
     tests start decide for themselves.
     """
-    if this_process.way == "auto":
-        this_process.is_over = True
+    if tiers.mode == "auto":
+        tiers.is_compiled = True
 
 
 @pytest.fixture(scope="session")

@@ -16,7 +16,7 @@ from jobs.replay import replay
 from jobs.runner import LocalRunner
 from jobs.task_notes import Notes, NoteWriter
 from jobs.topology import Consumed, Serde, StreamsBuilder, Topology
-from state.going_over import this_process
+from state.kernel_tiers import tiers
 from state.tables import Warehouse
 from tests.planted import Landed, plant
 
@@ -281,7 +281,7 @@ def test_a_replay_that_waits_for_the_compiler_says_so(warehouse, monkeypatch):
         if tell is not None:
             tell("compiling kernels", 12, 40)
 
-    monkeypatch.setattr(this_process, "expect", expect)
+    monkeypatch.setattr(tiers, "expect", expect)
     landed(warehouse, 5)
     told: list[Progress] = []
 

@@ -28,7 +28,7 @@ from jobs.task import call_kernels
 from orchestration.engines import start_spark
 from orchestration.facts import replay_facts
 from state.errors import ReplayError
-from state.going_over import WORDS, this_process
+from state.kernel_tiers import COMPILING, tiers
 from state.tables import Warehouse
 
 PIPELINE = "flights"
@@ -40,7 +40,7 @@ def main() -> int:
     parser.add_argument("--folder", type=Path, default=Path("warehouse"), help="where topics and tables go")
     folder: Path = parser.parse_args().folder
     say = _storyteller()
-    this_process.begin(lambda: call_kernels(topology))
+    tiers.start_compiling(lambda: call_kernels(topology))
     say("starting Spark (the first start resolves its packages); kernels are compiled meanwhile (once a machine)")
     try:
         spark = start_spark("local[2]")
@@ -87,7 +87,7 @@ def _replay(warehouse: Warehouse, runner: SparkRunner, say: Say) -> list[Increme
     waited: list[str] = []
 
     def tell(progress: Progress) -> None:
-        if progress.step.startswith(WORDS) and not waited:
+        if progress.step.startswith(COMPILING) and not waited:
             waited.append(progress.step)
             say(f"waiting for the compiler ({progress.step})")
 

@@ -25,7 +25,7 @@ def test_every_golden_passes_without_compiled_kernels():
     """
     Warnings are errors: unsigned hashes wrap, of which nobody wants to be told.
     """
-    environment = os.environ | {"REPLAY_KERNELS": "uncompiled", "PYTHONPATH": str(ROOT)}
+    environment = os.environ | {"REPLAY_KERNELS": "interpreted", "PYTHONPATH": str(ROOT)}
     command = [sys.executable, "-W", "error::RuntimeWarning", "-c", PLAY]
     said = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
 

@@ -1,4 +1,4 @@
-"""Few records run uncompiled; more go over to compiled kernels, which another process compiles. Both leave the same."""
+"""Few records run interpreted; with more, a process switches to compiled kernels. Both tiers leave the same rows."""
 
 import importlib
 import json
@@ -6,8 +6,10 @@ import os
 import random
 import subprocess
 import sys
+import threading
 import warnings
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import ModuleType
 
@@ -18,11 +20,11 @@ from numba import typeof
 from jobs.replay import replay
 from jobs.runner import LocalRunner
 from jobs.test_driver import TopologyTestDriver
-from state import compiled, compiler, going_over
-from state.compiled import Kernel, kind_of, uncompiled
+from state import compiled, compiler, kernel_tiers
+from state.compiled import Kernel, interpreted, kind_of
 from state.errors import ConfigError, MachineError
-from state.going_over import GoingOver, this_process
 from state.kernel_cache import _type_of, compile_version, from_json, missing, to_json, versions_called
+from state.kernel_tiers import KernelTiers, tiers
 from state.keys import Keys
 from state.numba_cache import WRITING
 from state.serdes import Serde
@@ -44,12 +46,17 @@ def double(numbers, by):
 """
 
 
+@pytest.fixture(autouse=True)
+def _nothing_called(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each test starts as a process does that has called no kernel."""
+    monkeypatch.setattr(compiled, "called", {})
+    monkeypatch.setattr("state.kernel_cache.called", compiled.called)
+
+
 @pytest.fixture
 def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], ModuleType]:
     """Modules of two kernels, of which no cache knows anything."""
     monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setattr(compiled, "called", {})
-    monkeypatch.setattr("state.kernel_cache.called", compiled.called)
 
     def make(name: str) -> ModuleType:
         name = f"{name}_{tmp_path.name}"
@@ -108,10 +115,10 @@ def test_a_file_in_memory_is_an_array(tmp_path):
 
 def test_uncompiled_kernels_count_as_compiled_ones_and_say_nothing_of_hashes_that_wrap():
     words = Serde.string().encode(Serde.string().from_python([f"key {n}" for n in range(300)] * 2))
-    with uncompiled(is_so=False):
+    with interpreted(is_on=False):
         want = Keys(Serde.string())
         codes = want.intern(words)
-    with uncompiled(), warnings.catch_warnings():
+    with interpreted(), warnings.catch_warnings():
         warnings.simplefilter("error")
         got = Keys(Serde.string())
         assert got.intern(words).tolist() == codes.tolist()
@@ -119,21 +126,46 @@ def test_uncompiled_kernels_count_as_compiled_ones_and_say_nothing_of_hashes_tha
 
 
 def test_a_kernel_for_kernels_says_so_uncompiled_too(small):
-    with uncompiled(), pytest.raises(TypeError, match=r"twice: expected a call from a kernel, got one from Python"):
+    with interpreted(), pytest.raises(TypeError, match=r"twice: expected a call from a kernel, got one from Python"):
         small("refused").twice(1)
 
 
 def test_a_kernel_that_fails_leaves_calls_from_python_as_they_were(small):
     module = small("fails")
-    with uncompiled(), pytest.raises(AttributeError):
+    with interpreted(), pytest.raises(AttributeError):
         module.double(None, 1)
-    with uncompiled(), pytest.raises(TypeError, match="expected a call from a kernel"):
+    with interpreted(), pytest.raises(TypeError, match="expected a call from a kernel"):
         module.twice(1)
+
+
+def test_a_thread_that_leaves_a_kernel_leaves_other_threads_in_theirs(small):
+    module, entered, may_leave = small("threads"), threading.Event(), threading.Event()
+
+    class Number(int):
+        """Calls ``then`` in the middle of the kernel."""
+
+        def __radd__(self, other: int) -> int:
+            self.then()
+            return other + int(self)
+
+    def double(then: Callable[[], object]) -> list[int]:
+        numbers, by = np.array([1, 2], object), Number(1)
+        by.then = then
+        with interpreted():
+            module.double(numbers, by)
+        return numbers.tolist()
+
+    with ThreadPoolExecutor(1) as pool:
+        other = pool.submit(double, lambda: entered.set() or may_leave.wait(30))
+        assert entered.wait(30)
+        got = double(lambda: may_leave.set() or other.result())
+
+    assert got == other.result() == [3, 5]
 
 
 def test_versions_travel_as_text(small):
     module = small("travels")
-    with uncompiled():
+    with interpreted():
         call(module)
         module.double(np.zeros((2, 0))[0], 3)
 
@@ -145,9 +177,9 @@ def test_versions_travel_as_text(small):
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_a_replay_that_goes_over_anywhere_leaves_the_same_rows(tmp_path, monkeypatch, seed):
+def test_a_replay_that_switches_tier_anywhere_leaves_the_same_rows(tmp_path, monkeypatch, seed):
     """
-    Outputs, state, drops: a run that goes over between two chunks of seven records, and one compiled from the start.
+    Outputs, state, drops: a run that switches between two chunks of seven records, and one compiled from the start.
     """
     warehouse = Warehouse(tmp_path)
     plant(warehouse, "clicks", tape(seed, 90), partitions=PARTITIONS)
@@ -156,26 +188,26 @@ def test_a_replay_that_goes_over_anywhere_leaves_the_same_rows(tmp_path, monkeyp
         for _ in replay(warehouse, everything(), pipeline=pipeline, runner=LocalRunner(), max_records=60):
             pass
 
-    monkeypatch.setattr(this_process, "is_over", True)
+    monkeypatch.setattr(tiers, "is_compiled", True)
     run("compiled")
     looks, place = iter(range(10_000)), random.Random(seed).randrange(1, 30)
 
-    def prepare() -> None:
-        this_process.is_over = next(looks) == place
+    def switch_or_compile() -> None:
+        tiers.is_compiled = next(looks) == place
 
-    monkeypatch.setattr(this_process, "is_over", False)
-    monkeypatch.setattr(this_process, "way", "auto")
-    monkeypatch.setattr(this_process, "prepare", prepare)
-    monkeypatch.setattr(this_process, "expect", lambda *_: None)
-    monkeypatch.setattr(going_over, "FEW_RECORDS", 0)
-    monkeypatch.setattr(going_over, "PIECE_RECORDS", 7)
+    monkeypatch.setattr(tiers, "is_compiled", False)
+    monkeypatch.setattr(tiers, "mode", "auto")
+    monkeypatch.setattr(tiers, "switch_or_compile", switch_or_compile)
+    monkeypatch.setattr(tiers, "expect", lambda *_: None)
+    monkeypatch.setattr(kernel_tiers, "FEW_RECORDS", 0)
+    monkeypatch.setattr(kernel_tiers, "INTERPRETED_CHUNK_RECORDS", 7)
     run("over")
 
-    assert next(looks) == place + 1, "it went over"
+    assert next(looks) == place + 1, "it switched"
     assert tables_of(warehouse, "over", everything()) == tables_of(warehouse, "compiled", everything())
 
 
-def test_a_driver_that_goes_over_gives_the_same_records_and_stores(monkeypatch):
+def test_a_driver_that_switches_tier_gives_the_same_records_and_stores(monkeypatch):
     def play() -> tuple[object, ...]:
         driver = TopologyTestDriver(everything())
         for record in tape(5, 80):
@@ -184,71 +216,73 @@ def test_a_driver_that_goes_over_gives_the_same_records_and_stores(monkeypatch):
         dropped = sorted(driver.dropped, key=lambda each: (each.arrival, each.node))
         return *outputs, dropped, driver.metrics()
 
-    monkeypatch.setattr(this_process, "is_over", True)
+    monkeypatch.setattr(tiers, "is_compiled", True)
     want = play()
     looks = iter(range(10_000))
 
-    def prepare() -> None:
-        this_process.is_over = next(looks) == 4
+    def switch_or_compile() -> None:
+        tiers.is_compiled = next(looks) == 4
 
-    monkeypatch.setattr(this_process, "is_over", False)
-    monkeypatch.setattr(this_process, "way", "auto")
-    monkeypatch.setattr(this_process, "prepare", prepare)
-    monkeypatch.setattr(this_process, "expect", lambda *_: None)
-    monkeypatch.setattr(going_over, "FEW_RECORDS", 0)
-    monkeypatch.setattr(going_over, "PIECE_RECORDS", 9)
+    monkeypatch.setattr(tiers, "is_compiled", False)
+    monkeypatch.setattr(tiers, "mode", "auto")
+    monkeypatch.setattr(tiers, "switch_or_compile", switch_or_compile)
+    monkeypatch.setattr(tiers, "expect", lambda *_: None)
+    monkeypatch.setattr(kernel_tiers, "FEW_RECORDS", 0)
+    monkeypatch.setattr(kernel_tiers, "INTERPRETED_CHUNK_RECORDS", 9)
 
     assert play() == want
     assert next(looks) == 5
 
 
-# --- when a process goes over ------------------------------------------------------------------------------------
+# --- when a process switches ------------------------------------------------------------------------------------
 
 
 def test_few_records_stay_uncompiled_however_they_are_cut():
-    process = GoingOver()
-    assert list(process.pieces(5_000)) == [(0, 5_000)]
-    assert list(process.pieces(1_000, 400)) == [(0, 400), (400, 800), (800, 1_000)]
-    assert list(process.pieces(0)) == [(0, 0)]
-    assert not process.is_over
+    process = KernelTiers()
+    assert list(process.chunks(5_000)) == [(0, 5_000)]
+    assert list(process.chunks(1_000, 400)) == [(0, 400), (400, 800), (800, 1_000)]
+    assert list(process.chunks(0)) == [(0, 0)]
+    assert not process.is_compiled
 
 
 def test_more_records_go_over_at_once_where_all_is_cached(small):
-    module, process = small("cached"), GoingOver()
-    with uncompiled():
+    module, process = small("cached"), KernelTiers()
+    with interpreted():
         call(module)
     for version in versions_called():
         compile_version(*version)
 
-    with process.at_work():
-        process.take(going_over.FEW_RECORDS + 1)
-        assert process.is_over
+    with process.running():
+        process.take(kernel_tiers.FEW_RECORDS + 1)
+        assert process.is_compiled
         assert call(module) == [1, 3, 5]
     assert len(versions_called()) == 1, "the second call was compiled"
 
 
 def test_what_is_missing_is_compiled_by_another_process_and_records_come_in_small_pieces_until_then(small):
-    module, process, pieces = small("missing"), GoingOver(), list[int]()
-    with process.at_work():
+    module, process, pieces = small("missing"), KernelTiers(), list[int]()
+    with process.running():
         call(module)
-        for begin, end in process.pieces(1_000_000):
+        for begin, end in process.chunks(1_000_000):
             pieces.append(end - begin)
             assert call(module) == [1, 3, 5]
-            if not process.is_over and process._compiler is not None:
+            if not process.is_compiled and process._compiler is not None:
                 assert process._compiler.wait() == 0
 
     # The fourth is more than a few; the fifth finds all compiled, and the sixth is the rest.
-    assert pieces == [going_over.PIECE_RECORDS] * 5 + [1_000_000 - 5 * going_over.PIECE_RECORDS]
+    assert pieces == [kernel_tiers.INTERPRETED_CHUNK_RECORDS] * 5 + [
+        1_000_000 - 5 * kernel_tiers.INTERPRETED_CHUNK_RECORDS
+    ]
     assert not missing(versions_called())
     assert not is_compiled(module.twice), "this process has loaded what the other compiled"
 
 
 def test_where_waiting_is_quicker_it_waits_and_tells_how_far_the_compiler_is(small):
-    module, process, told = small("waits"), GoingOver(), list[tuple[str, int, int]]()
+    module, process, told = small("waits"), KernelTiers(), list[tuple[str, int, int]]()
 
     process.expect(10_000_000, lambda: call(module), lambda *said: told.append(said))
 
-    assert process.is_over
+    assert process.is_compiled
     assert told[0] == ("compiling kernels", 0, 1)
     assert {(words, of) for words, _, of in told} == {("compiling kernels", 1)}
     assert not missing(versions_called())
@@ -256,24 +290,24 @@ def test_where_waiting_is_quicker_it_waits_and_tells_how_far_the_compiler_is(sma
 
 def test_a_compiler_that_dies_hurts_nobody(small, monkeypatch):
     monkeypatch.setattr(
-        going_over, "start_compiler", lambda _: subprocess.Popen([sys.executable, "-c", "import os; os.abort()"])
+        kernel_tiers, "start_compiler", lambda _: subprocess.Popen([sys.executable, "-c", "import os; os.abort()"])
     )
-    module, process = small("dies"), GoingOver()
-    with process.at_work():
+    module, process = small("dies"), KernelTiers()
+    with process.running():
         call(module)
         process.take(10_000)
-        assert not process.is_over
+        assert not process.is_compiled
         assert process._compiler is not None
         process._compiler.wait()
         process.take(10_000)
-        assert process.is_over
+        assert process.is_compiled
         assert call(module) == [1, 3, 5]
     assert is_compiled(module.twice), "compiled here"
 
 
 def test_a_compiler_that_cannot_be_told_anything_hurts_nobody(small, monkeypatch):
     module = small("deaf")
-    with uncompiled():
+    with interpreted():
         call(module)
     monkeypatch.setattr(sys, "executable", "/bin/true")
 
@@ -283,29 +317,29 @@ def test_a_compiler_that_cannot_be_told_anything_hurts_nobody(small, monkeypatch
 def test_without_a_folder_to_write_to_kernels_are_compiled_where_they_are_called():
     names: dict[str, object] = {"__name__": "nowhere"}
     exec(SMALL, names)  # no file, so there is no place beside it
-    double, process = names["double"], GoingOver()
+    double, process = names["double"], KernelTiers()
     assert isinstance(double, Kernel)
-    with process.at_work():
+    with process.running():
         double(np.arange(3), 1)
         process.take(10_000)
-        assert process.is_over
+        assert process.is_compiled
         numbers = np.arange(3)
         double(numbers, 1)
     assert numbers.tolist() == [1, 3, 5]
 
 
 def test_a_way_that_there_is_not_is_refused():
-    with pytest.raises(ConfigError, match="REPLAY_KERNELS: expected one of auto, compiled, uncompiled, got 'fast'"):
-        GoingOver("fast")
+    with pytest.raises(ConfigError, match="REPLAY_KERNELS: expected one of auto, compiled, interpreted, got 'fast'"):
+        KernelTiers("fast")
 
 
 def test_a_process_told_to_stay_uncompiled_stays_so():
-    process = GoingOver("uncompiled")
+    process = KernelTiers("interpreted")
 
     process.expect(10**9, lambda: pytest.fail("nothing is looked for"))
 
-    assert list(process.pieces(10**9)) == [(0, 10**9)]
-    assert not process.is_over
+    assert list(process.chunks(10**9)) == [(0, 10**9)]
+    assert not process.is_compiled
 
 
 # --- the compiler and its cache ----------------------------------------------------------------------------------
@@ -314,25 +348,25 @@ def test_a_process_told_to_stay_uncompiled_stays_so():
 def test_warming_up_compiles_what_is_called_and_says_how_much_was_new(small):
     module, told = small("warm"), list[tuple[str, int, int]]()
 
-    first = GoingOver().warm_up(lambda: call(module), lambda *said: told.append(said))
-    again = GoingOver().warm_up(lambda: call(module))
+    first = KernelTiers().warm_up(lambda: call(module), lambda *said: told.append(said))
+    again = KernelTiers().warm_up(lambda: call(module))
 
     assert (first, again) == ((1, 1), (1, 0))
     assert told[-1] == ("compiling kernels", 1, 1)
 
 
 def test_warming_up_names_what_could_not_be_compiled(small, monkeypatch):
-    monkeypatch.setattr(going_over, "start_compiler", lambda _: subprocess.Popen([sys.executable, "-c", "pass"]))
+    monkeypatch.setattr(kernel_tiers, "start_compiler", lambda _: subprocess.Popen([sys.executable, "-c", "pass"]))
     module = small("cold")
 
     with pytest.raises(MachineError, match=r"expected 1 versions of kernels, got none of cold_\w+\.double"):
-        GoingOver().warm_up(lambda: call(module))
+        KernelTiers().warm_up(lambda: call(module))
 
 
 def test_several_modules_are_compiled_side_by_side(small, monkeypatch):
     monkeypatch.setattr(compiler, "cores", lambda: 2)
     modules = small("one"), small("two")
-    with uncompiled():
+    with interpreted():
         for module in modules:
             call(module)
 
