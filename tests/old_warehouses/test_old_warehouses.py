@@ -1,0 +1,93 @@
+"""Warehouses that earlier versions wrote are read, run on, checked, explained and restored by this one.
+
+Rule: a fixture is data of the version whose format it has: it is never written again, and what stands beside it is what
+that version read in it.
+"""
+
+import json
+import lzma
+import tarfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from expectations.verdicts import check_increment
+from jobs.reading import done_row
+from jobs.restatement import restore
+from orchestration.facts import replay_facts
+from state.tables import Warehouse
+from tests.old_warehouses.topologies import TOPOLOGIES
+from tests.old_warehouses.written import BRANCH, EXPLAINED, PIPELINES, done, explained, land, rows_of, run
+from tests.planted import tables_of
+
+HERE = Path(__file__).parent
+FORMATS = ("format_1",)
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(params=FORMATS)
+def name(request) -> str:
+    return request.param
+
+
+@pytest.fixture
+def old(name, tmp_path) -> Warehouse:
+    with tarfile.open(HERE / f"{name}.tar.xz") as archive:
+        archive.extractall(tmp_path, filter="data")
+    return Warehouse(str(tmp_path / "warehouse"))
+
+
+@pytest.fixture
+def told(name) -> dict[str, Any]:
+    """``rows`` of every table by pipeline and increment, and what was ``explained``, as that version read them."""
+    return json.loads(lzma.decompress((HERE / f"{name}.json.xz").read_bytes()))
+
+
+def test_every_increment_is_read_as_the_version_that_wrote_it_did(old, told):
+    assert {pipeline: [str(n) for n in done(old, pipeline)] for pipeline in told["rows"]} == {
+        pipeline: list(increments) for pipeline, increments in told["rows"].items()
+    }
+    for pipeline, increments in told["rows"].items():
+        topology = PIPELINES[pipeline]()
+        for increment, tables in increments.items():
+            got = rows_of(old, pipeline, topology, int(increment))
+            for table, rows in tables.items():
+                assert got[table] == rows, f"{pipeline}, increment {increment}, {table}"
+
+
+@pytest.mark.parametrize("pipeline", TOPOLOGIES)
+def test_it_runs_on_with_its_guarantees_and_becomes_what_a_replay_from_the_start_is(old, pipeline):
+    topology, last = TOPOLOGIES[pipeline](), done(old, pipeline)[-1]
+    land(old, 3)
+    after = [*run(old, pipeline, increments=1), *run(old, pipeline, idle="proceed")]
+    run(old, pipeline, idle="proceed", called=f"whole-{pipeline}")
+
+    verdicts = [v for n in (last, *after) for v in check_increment(old, pipeline, replay_facts(topology), n)]
+    assert after
+    assert [verdict for verdict in verdicts if verdict.answer != "true"] == []
+    got, want = tables_of(old, pipeline, topology), tables_of(old, f"whole-{pipeline}", topology)
+    for table, rows in want.items():
+        assert got[table] == rows, table
+
+
+def test_a_branch_runs_on(old, told):
+    before = done(old, BRANCH)[-1]
+
+    assert run(old, BRANCH, increments=1) == [before + 1]
+    assert rows_of(old, BRANCH, PIPELINES[BRANCH](), before) == told["rows"][BRANCH][str(before)]
+
+
+@pytest.mark.parametrize("pipeline", EXPLAINED)
+def test_a_record_of_it_is_explained(old, told, pipeline):
+    assert explained(old, pipeline) == told["explained"][pipeline]
+
+
+@pytest.mark.parametrize(("pipeline", "increment"), [("steps", 2), ("windows", 2), ("together", 1), ("tables", 3)])
+def test_it_is_set_back_to_an_earlier_increment_and_runs_on(old, told, pipeline, increment):
+    row = restore(old, pipeline, increment)
+
+    assert rows_of(old, pipeline, TOPOLOGIES[pipeline]()) == told["rows"][pipeline][str(increment)]
+    assert run(old, pipeline, idle="proceed", increments=1) == [row.increment + 1]
+    assert done_row(old, pipeline).epoch == row.epoch
