@@ -114,6 +114,7 @@ def settings(graph: Graph, node: Node) -> str:
         name: value
         for name, value in vars(node).items()
         if isinstance(value, int | str | bool | tuple | None) or name == "windows"
+        if not (isinstance(value, tuple) and any(map(callable, value)))  # whose text would be their addresses
     }
     table = graph.tables.get(node.name)
     return f"{plain} {node.shape.key} {node.shape.value} {node.shape.window} {table}"

@@ -101,6 +101,25 @@ def test_a_cogroup_has_an_aggregator_for_every_stream():
     assert (made.node.retention_ms, made.node.is_persistent) == (15, True)
 
 
+def test_a_cogroup_has_one_fingerprint_in_every_process():
+    """
+    Functions lie at other addresses in another process, which must go on with an increment that this one planned.
+    """
+
+    def fingerprint() -> str:
+        def longer(key, value, total):
+            return total + len(value)
+
+        builder = StreamsBuilder()
+        both = grouped(builder, "a").cogroup(longer).cogroup(grouped(builder, "b"), longer)
+        both.aggregate(int, returns=Serde.long()).to("sums")
+        alive.append(longer)
+        return builder.build().fingerprint
+
+    alive: list[object] = []
+    assert fingerprint() == fingerprint()
+
+
 def test_a_cogroup_of_sessions_merges():
     sessions = grouped().cogroup(keep).windowed_by(SessionWindows.with_inactivity_gap(10))
 
