@@ -31,6 +31,7 @@ from state.files import (
     write_loose_file,
     write_task_file,
 )
+from state.formats import description, raise_format
 from state.tables import open_filesystem
 
 __all__ = [
@@ -188,11 +189,12 @@ def create_table(
     storage_options: StorageOptions = None,
     opened: OpenTables | None = None,
 ) -> DeltaTable:
-    """Create the empty table, or open it when it is there already (two runners may create at once). ``opened``: as of
-    ``open_table``.
+    """Create the empty table, or open it when it is there already (two runners may create at once), to write to it: one
+    of an older format gets the number of now (state/formats.py). ``opened``: as of ``open_table``.
     """
     table = open_table(path, storage_options=storage_options, opened=opened)
     if table is not None:
+        raise_format(table)
         return table
     options = None if storage_options is None else dict(storage_options)
     try:
@@ -201,6 +203,7 @@ def create_table(
             Schema.from_arrow(schema),
             mode="ignore",
             partition_by=list(partition_by),
+            description=description(),
             configuration=dict(PROPERTIES),
             storage_options=options,
         )

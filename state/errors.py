@@ -13,6 +13,7 @@ Rule: a bug is an ``assert``; bad input is a dropped record or a dead letter; a 
     │   ├── LedgerGap          an increment does not start where the last one ended
     │   ├── LedgerConflict     another runner took the same increment
     │   └── CodeChanged        the topology is another one, and the state would not mean the same under it
+    ├── NewerFormat            a later version wrote this table or ledger in a way that this one would misread
     ├── CommitLost             Delta accepted a commit and did not make it
     └── TaskFailed             a task died; carries sub-topology, partition and the cause
         ├── BufferFull         a strict suppress buffer went over its limit (KIP-328, shutDownWhenFull)
@@ -67,6 +68,10 @@ class LedgerConflict(LedgerError):
 
 class CodeChanged(LedgerError):
     """The topology is another one, and the state would not mean the same under it."""
+
+
+class NewerFormat(ReplayError):
+    """A later version wrote this table or ledger in a way that this one would misread."""
 
 
 class CommitLost(ReplayError):

@@ -17,6 +17,7 @@ from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
 
 from state.errors import ConfigError
+from state.formats import refuse_newer
 from state.tables import open_filesystem
 
 StorageOptions = Mapping[str, str] | None
@@ -133,7 +134,7 @@ def open_table(
     """The table at ``version`` (None: newest). None when there is no table and no version was named.
 
     ``opened``: what is there is brought up to date, what is not is put there. Raises ConfigError when a version was
-    named that is not there.
+    named that is not there, NewerFormat when a later version of this package must read the table.
     """
     options = None if storage_options is None else dict(storage_options)
     try:
@@ -158,6 +159,7 @@ def _newest(path: str, options: dict[str, str] | None, opened: OpenTables) -> De
         opened[path].update_incremental()
     else:
         opened[path] = DeltaTable(path, storage_options=options)
+    refuse_newer(opened[path], path)
     return opened[path]
 
 

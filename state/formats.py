@@ -1,0 +1,55 @@
+"""The format of tables and ledgers: a number that says which versions of this package can read what lies there.
+
+Owns the number, and where it stands: in the description of every Delta table, a ledger's too, which is read with the
+table's columns and costs nothing more. Rule: the number rises when a version before would misread what this one writes.
+A table without one has the first. One of a newer format is refused by whoever opens it; one of an older format is read
+as it is, and gets the number of now from the first who writes to it.
+"""
+
+import re
+from contextlib import suppress
+
+from deltalake import DeltaTable
+from deltalake.exceptions import CommitFailedError
+
+from state.errors import NewerFormat
+
+FORMAT = 1
+"""Of what this version writes."""
+VERSION = "0.1.0"
+"""Of this package, as in pyproject.toml; a table names the one that gave it its number, which can read it."""
+_FIRST = 1
+_DESCRIPTION = re.compile(r"kafka-streams-replay (\S+), format (\d+)")
+
+
+def description() -> str:
+    """Of a table that this version makes."""
+    return f"kafka-streams-replay {VERSION}, format {FORMAT}"
+
+
+def refuse_newer(table: DeltaTable, path: str) -> None:
+    """Raises NewerFormat for a table that this version would misread."""
+    number, version = _format_of(table)
+    if number > FORMAT:
+        next_step = f"use kafka-streams-replay {version}, which can read it, or a later version"
+        raise NewerFormat(path, f"format {FORMAT} or an earlier one", f"format {number}", next_step)
+
+
+def raise_format(table: DeltaTable) -> None:
+    """Give an older table the number of now, by a metadata commit of its own before the first rows of this format.
+
+    Another writer may be quicker: then it is brought up to date. Raises CommitFailedError when it still has the old
+    one.
+    """
+    if _format_of(table)[0] < FORMAT:
+        with suppress(CommitFailedError):
+            table.alter.set_table_description(description())
+        table.update_incremental()
+        if _format_of(table)[0] < FORMAT:
+            table.alter.set_table_description(description())
+
+
+def _format_of(table: DeltaTable) -> tuple[int, str]:
+    """Number, and the version that gave it."""
+    found = _DESCRIPTION.fullmatch(table.metadata().description or "")
+    return (_FIRST, "0.1.0") if found is None else (int(found[2]), found[1])
