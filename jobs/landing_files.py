@@ -25,9 +25,10 @@ from jobs.file_records import SLICE_BYTES, FileRecords, FileSlice, read_slice, s
 from jobs.file_source import FileSource
 from state.commit import commit_files
 from state.errors import LandingError
-from state.files import DataFile, write_task_file
+from state.files import DataFile
 from state.ledger import LedgerRow
 from state.tables import LANDED_SCHEMA, Warehouse, open_filesystem
+from state.task_file import write_task_file
 
 FILE_BYTES = 128 << 20
 """About the size in memory of what goes into the files of one flush."""

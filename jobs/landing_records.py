@@ -13,9 +13,9 @@ import pyarrow as pa
 
 from state.commit import commit_files
 from state.errors import LandingError
-from state.files import write_task_file
 from state.ledger import LedgerRow
 from state.tables import HEADERS, LANDED_SCHEMA, Warehouse
+from state.task_file import write_task_file
 
 RECORDS_SCHEMA = LANDED_SCHEMA.append(pa.field("arrival", pa.int64())).append(pa.field("context_offset", pa.int64()))
 """A landed table with the number of every record among those of all topics, and the offset that operators see."""

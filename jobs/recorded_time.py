@@ -15,9 +15,10 @@ import pyarrow as pa
 
 from state.commit import commit_files
 from state.errors import ConfigError, LandingError
-from state.files import read_files, read_rows, without_partition, write_task_file
+from state.files import read_files, read_rows, without_partition
 from state.ledger import Ledger, LedgerRow
 from state.tables import RECORDED_TIME_SCHEMA, Warehouse
+from state.task_file import write_task_file
 from state.times import NO_TIMESTAMP_MS
 
 PLANNED_TIMES = "recorded_time"

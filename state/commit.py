@@ -28,11 +28,10 @@ from state.files import (
     read_files,
     read_rows,
     table_version,
-    write_loose_file,
-    write_task_file,
 )
 from state.formats import description, raise_format
 from state.tables import open_filesystem
+from state.task_file import write_task_file
 
 __all__ = [
     "DataFile",
@@ -220,7 +219,7 @@ def append_row(table: DeltaTable, path: str, row: pa.Table, *, app_id: str, incr
 
     Raises CommitFailedError when somebody else committed under ``app_id`` since then.
     """
-    file = write_loose_file(path, row, name=f"{increment:08d}")
+    file = write_task_file(path, row, partition=-1, name=f"{increment:08d}")
     _commit(table, _add_actions(path, [file]), "append", row.schema, [], _mark(app_id, increment))
 
 

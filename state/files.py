@@ -1,10 +1,9 @@
-"""Data files of a Delta table: list them, read them, write one that nobody sees yet.
+"""Data files of a Delta table: list them and read them.
 
-Owns the Parquet side of a table. Rule: a file is visible only once ``state.commit`` has committed it, and a written
-file is never written again (each name carries its own token), so a run that was killed cannot spoil a later one.
+Owns what is known of a file, and how rows of several become one table. Rule: a file is visible only once
+``state.commit`` has committed it; state/task_file.py writes it.
 """
 
-import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -66,39 +65,6 @@ class DataFile:
             return True
         least, most = self.bounds[column]
         return least <= highest and lowest <= most
-
-
-def write_task_file(directory: str, table: pa.Table, *, partition: int, name: str) -> DataFile:
-    """Write ``table`` as one Parquet file (zstd) under ``<directory>/partition=<partition>/``; not visible yet.
-
-    A column `partition` is left out: Delta keeps it in the path. ``name`` begins the file's name.
-    """
-    return _write(directory, table, folder=f"partition={partition}/", partition=partition, name=name)
-
-
-def write_loose_file(directory: str, table: pa.Table, *, name: str) -> DataFile:
-    """The same for a table without partitions; the file's ``partition`` is -1."""
-    return _write(directory, table, folder="", partition=-1, name=name)
-
-
-def _write(directory: str, table: pa.Table, *, folder: str, partition: int, name: str) -> DataFile:
-    if "partition" in table.column_names:
-        table = table.drop_columns(["partition"])
-    path = f"{folder}{name}-{uuid.uuid4().hex[:16]}.parquet"
-    filesystem, root = open_filesystem(directory)
-    filesystem.create_dir(f"{root}/{folder}", recursive=True)
-    pq.write_table(table, f"{root}/{path}", compression="zstd", filesystem=filesystem)
-    bounds = {column: pair for column in BOUNDED if (pair := column_bounds(table, column)) is not None}
-    min_offset, max_offset = bounds.get("offset", NO_BOUNDS)
-    return DataFile(
-        path=path,
-        bytes=filesystem.get_file_info(f"{root}/{path}").size,
-        records=table.num_rows,
-        partition=partition,
-        min_offset=min_offset,
-        max_offset=max_offset,
-        bounds=bounds,
-    )
 
 
 def column_bounds(table: pa.Table, column: str) -> tuple[int, int] | None:

@@ -1,6 +1,8 @@
-"""One file that a task writes piece by piece, and how Parquet keeps its columns.
+"""One file of a table, written piece by piece or at once, and how Parquet keeps its columns.
 
-Rule: nobody sees it before ``state.commit`` has committed it. Whole numbers are kept as differences, text by a
+Owns the writing of Parquet, for tasks, landings and ledgers alike. Rule: nobody sees a file before ``state.commit`` has
+committed it, and it is never written again (each name carries its own token), so a run that was killed cannot spoil a
+later one. Whole numbers are kept as differences, text by a
 dictionary where it comes again, and keys that a task has interned are not hashed once more.
 """
 
@@ -109,6 +111,18 @@ class TaskFile:
         size = filesystem.get_file_info(f"{root}/{self.path}").size
         least, most = self._bounds.get("offset", NO_BOUNDS)
         return DataFile(self.path, size, self._records, self.partition, least, most, self._bounds)
+
+
+def write_task_file(directory: str, table: pa.Table, *, partition: int, name: str) -> DataFile:
+    """Write ``table``, which has rows, as one file under ``<directory>/partition=<partition>/`` (-1: of a table without
+    partitions); not visible yet. A column `partition` is left out: Delta keeps it in the path. ``name`` begins the
+    file's name.
+    """
+    file = TaskFile(directory, partition=partition, name=name)
+    file.write(table.drop_columns(["partition"]) if "partition" in table.column_names else table)
+    written = file.close()
+    assert written is not None, f"{directory}, {name}: no rows to write"
+    return written
 
 
 def _whole_numbers(schema: pa.Schema) -> list[str]:

@@ -6,7 +6,8 @@ import pyarrow.parquet as pq
 from jobs.runner import LocalRunner, TaskDescription, TaskReport
 from jobs.topology import Topology
 from orchestration.resources import LocalEngine
-from state.files import DataFile, write_task_file
+from state.files import DataFile
+from state.task_file import write_task_file
 
 
 class DuplicatingEngine(LocalEngine):

@@ -9,7 +9,8 @@ from deltalake import DeltaTable
 from state.columns import grow
 from state.commit import commit_files
 from state.errors import ConfigError
-from state.files import read_files, read_rows, write_task_file
+from state.files import read_files, read_rows
+from state.task_file import write_task_file
 
 OLD = pa.schema(
     [
@@ -33,7 +34,7 @@ SECOND = [{"more": 2, "at": {"y": {"z": 0.5}, "x": 3}, "tags": [{"a": "u", "b": 
 def commit(path: str, schema: pa.Schema, rows: list[dict[str, Any]], increment: int, **options: bool) -> int:
     stored = [column for column in schema if column.name != "partition"]
     table = pa.table([pa.array([row.get(c.name) for row in rows], c.type) for c in stored], schema=pa.schema(stored))
-    files = [write_task_file(path, table, partition=0, name=str(increment))]
+    files = [write_task_file(path, table, partition=0, name=str(increment))] if rows else []
     return commit_files(path, schema, files, app_id="a", increment=increment, **options)
 
 

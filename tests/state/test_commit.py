@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from deltalake import CommitProperties, DeltaTable, Transaction
 
@@ -38,6 +39,14 @@ def rows(offsets: list[int], increment: int = 1) -> pa.Table:
 
 def write(path: str, offsets: list[int], *, increment: int = 1, partition: int = 0) -> DataFile:
     return write_task_file(path, rows(offsets, increment), partition=partition, name=f"{increment:08d}")
+
+
+def without_rows(path: str) -> DataFile:
+    """As another writer may leave one."""
+    (Path(path) / "partition=0").mkdir(parents=True, exist_ok=True)
+    pq.write_table(rows([]), f"{path}/partition=0/empty.parquet")
+    size = (Path(path) / "partition=0/empty.parquet").stat().st_size
+    return DataFile("partition=0/empty.parquet", size, 0, 0, None, None)
 
 
 def commit(path: str, files: list[DataFile], increment: int, *, app_id: str = APP) -> int:
@@ -122,7 +131,7 @@ def test_an_increment_without_files_is_marked_all_the_same(path):
 
 
 def test_a_file_without_rows_has_no_bounds(path):
-    commit(path, [write(path, [])], 1)
+    commit(path, [without_rows(path)], 1)
 
     assert [(file.records, file.min_offset, file.max_offset) for file in read_files(path)] == [(0, None, None)]
 
@@ -270,7 +279,7 @@ def test_two_runners_may_create_the_table(path):
 
 
 def test_a_file_says_what_it_may_hold(path):
-    file, empty = write(path, [5, 7], increment=3), write(path, [])
+    file, empty = write(path, [5, 7], increment=3), without_rows(path)
     unknown = DataFile("partition=0/spark.parquet", 10, 5, 0, None, None)
 
     assert file.bounds == {"offset": (5, 7), "increment": (3, 3)}
