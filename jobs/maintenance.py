@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
+from deltalake.exceptions import DeltaError
 from pyarrow import fs
 
 from jobs.branches import pinned_versions
@@ -173,13 +174,10 @@ class _Vacuum:
     ) -> Iterator[Waste]:
         """``begin``: the first version that can be asked for; None: all that was ever committed stays."""
         log = {p.removeprefix("_delta_log/"): info for p, info in found.items() if p.startswith("_delta_log/")}
-        added = _added(path, {*log, *_listed(f"{path}/_delta_log")})  # once more: what was committed since
-        committed = {file for files in added.values() for file in files}
-        first = min(added, default=0) if begin is None else begin
-        stays = _live(path, None, self.options) | _live(path, first, self.options)
-        stays |= {file for version, files in added.items() if version > first for file in files}
-        for version in pinned:
-            stays |= _live(path, version, self.options)
+        try:
+            committed, stays = self._named(path, begin, pinned)
+        except (FileNotFoundError, DeltaError):  # a merge has trimmed a ledger's log meanwhile (Ledger.compact)
+            committed, stays = self._named(path, begin, pinned)
         for name, info in found.items():
             is_file = name.endswith(".parquet") and not name.startswith("_")
             if is_file and name not in stays and not self._may_be_at_work(name, info, last, landing):
@@ -189,6 +187,16 @@ class _Vacuum:
                 yield Waste(table, f"{path}/_delta_log/{name}", info.size, UNCOMMITTED)
         if begin is not None:
             yield from self._old_log(table, path, log, min({begin, *pinned}))
+
+    def _named(self, path: str, begin: int | None, pinned: set[int]) -> tuple[set[str], set[str]]:
+        """Files that the log names, and those of them that versions from ``begin`` on and the ``pinned`` ones have."""
+        added = _added(path, _listed(f"{path}/_delta_log"))
+        first = min(added, default=0) if begin is None else begin
+        stays = _live(path, None, self.options) | _live(path, first, self.options)
+        stays |= {file for version, files in added.items() if version > first for file in files}
+        for version in pinned:
+            stays |= _live(path, version, self.options)
+        return {file for files in added.values() for file in files}, stays
 
     def _may_be_at_work(self, name: str, info: "fs.FileInfo", last: int, landing: LedgerRow | None) -> bool:
         """Whether a file that nobody names may be of an increment after the last. Spark's names do not say of which."""

@@ -15,6 +15,7 @@ from jobs.reading import done_row, read_changelog
 from jobs.restatement import now_ms, restore
 from state.errors import ConfigError, LedgerError
 from state.ledger import Ledger
+from state.log_entries import trim_log
 from state.tables import Warehouse
 from tests.laws.restated import CHANGED, OUTPUTS, Killed, contents, copy_of, forked, run
 from tests.laws.topologies import PARTITIONS, tape
@@ -237,6 +238,28 @@ def test_the_log_of_versions_that_nobody_asks_for_goes_up_to_a_checkpoint(wareho
     assert [contents(warehouse, "p", CHANGED, increment=n) for n in (last - 2, last - 1, last)] == want
     plant(warehouse, "clicks", tape(4, 10), partitions=PARTITIONS)
     assert run(warehouse, "p", CHANGED) == [last + 1]
+
+
+@pytest.mark.parametrize("step", ["_listed", "_added"])
+def test_a_ledgers_log_may_be_trimmed_while_a_vacuum_reads_it(warehouse, monkeypatch, step):
+    """
+    As a merge does (Ledger.compact), between two steps of the vacuum; what it found in the log is gone then.
+    """
+    want, log = names(warehouse, vacuum(warehouse, "p").waste), f"{warehouse.pipeline('p').ledger}/_delta_log"
+    done, trimmed = getattr(maintenance, step), list[str]()
+
+    def trim_behind(path, *others):
+        found = done(path, *others)
+        if path.removesuffix("/_delta_log") == warehouse.pipeline("p").ledger and not trimmed:
+            before = set(os.listdir(log))
+            trim_log(warehouse.pipeline("p").ledger, DeltaTable(warehouse.pipeline("p").ledger).version())
+            trimmed.extend(before - set(os.listdir(log)))
+        return found
+
+    monkeypatch.setattr(maintenance, step, trim_behind)
+
+    assert names(warehouse, vacuum(warehouse, "p").waste) == want
+    assert trimmed
 
 
 @pytest.mark.rotated
