@@ -140,6 +140,6 @@ def _version(name: str) -> str | None:
 
 
 if __name__ == "__main__":
-    from orchestration.cli import main
+    from orchestration.cli.main import main
 
     sys.exit(main(["bench", *sys.argv[1:]]))

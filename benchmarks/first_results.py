@@ -51,7 +51,7 @@ def sessions() -> Any:
 
 def ten_rows() -> None:
     """The first ten rows of a test."""
-    from jobs.test_driver import TopologyTestDriver
+    from jobs.testing.test_driver import TopologyTestDriver
 
     driver = TopologyTestDriver(sessions())
     for n in range(11):
@@ -82,9 +82,9 @@ def first_part(folder: Path, runs: int) -> Figures:
     import numpy as np
     import pyarrow as pa
 
-    from jobs.landing import land_records
+    from jobs.landing.landing import land_records
     from jobs.topology import Serde
-    from state.tables import Warehouse
+    from state.tables.warehouse import Warehouse
 
     rows = ["-c", "from benchmarks.first_results import ten_rows; ten_rows()"]
 
@@ -100,7 +100,7 @@ def first_part(folder: Path, runs: int) -> Figures:
         "value": Serde.long().encode(pa.array(range(RECORDS))),
     }
     land_records(warehouse, "clicks", pa.table(columns), partitions=4)
-    cli, place = ["-m", "orchestration.cli"], ["--warehouse", warehouse.root, "--pipeline"]
+    cli, place = ["-m", "orchestration.cli.main"], ["--warehouse", warehouse.root, "--pipeline"]
     run = [*cli, "run", "benchmarks.first_results:sessions", *place]
     timed([*cli, "warm-up", "benchmarks.first_results:sessions"])
     for engine, options in (("local", ["--local"]), ("Spark", ["--master", "local[2]"])):

@@ -17,11 +17,11 @@ from benchmarks.measuring import Clock, tell
 from benchmarks.ours import PIPELINE
 from benchmarks.typed_data import warehouse_of
 from benchmarks.workloads import WORKLOADS
-from jobs.increment_report import IncrementReport
-from jobs.replay import replay
-from jobs.runner import LocalRunner, Runner
-from jobs.spark import open_spark
-from jobs.spark_runner import SparkRunner
+from jobs.execution.spark_runner import SparkRunner
+from jobs.execution.spark_session import open_spark
+from jobs.execution.task_run import LocalRunner, Runner
+from jobs.replay.increment_report import IncrementReport
+from jobs.replay.pipeline_run import replay
 
 RUNNERS = ("spark", "local")
 

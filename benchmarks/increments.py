@@ -21,12 +21,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from jobs.execution.task_run import LocalRunner
 from jobs.kernels.murmur2 import murmur2_partitions
-from jobs.landing import land_records
-from jobs.replay import replay
-from jobs.runner import LocalRunner
+from jobs.landing.landing import land_records
+from jobs.replay.pipeline_run import replay
 from jobs.topology import Consumed, Serde, StreamsBuilder, Topology, fold
-from state.tables import Warehouse
+from state.tables.warehouse import Warehouse
 
 PARTITIONS, RECORDS, SMALL = 4, 10_000, 1_000
 BUILD_RECORDS = 1_000_000

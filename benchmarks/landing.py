@@ -25,12 +25,12 @@ from pyspark.sql import SparkSession
 from benchmarks.measuring import Clock
 from benchmarks.peers.kafka import BROKER_JAVA, load, typed_rows
 from benchmarks.typed_data import RECORDS, prepare
-from jobs.file_source import FileSource
-from jobs.landing import KafkaSource, land_files, land_kafka
-from jobs.spark import open_spark
-from state.files import read_files
+from jobs.execution.spark_session import open_spark
+from jobs.landing.file_source import FileSource
+from jobs.landing.landing import KafkaSource, land_files, land_kafka
 from state.serdes import Serde
-from state.tables import Warehouse
+from state.tables.data_files import read_files
+from state.tables.warehouse import Warehouse
 from tests.kafka.broker import running_broker
 
 TOPIC = "clicks"

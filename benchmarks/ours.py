@@ -20,12 +20,12 @@ from benchmarks.comparison import OURS
 from benchmarks.measuring import Clock, added_up, program_options, tell
 from benchmarks.typed_data import SLICE, warehouse_of
 from benchmarks.workloads import WORKLOADS, Workload
-from jobs.increment_report import IncrementReport
-from jobs.replay import replay
-from jobs.spark import open_spark
-from jobs.spark_runner import SparkRunner
-from state.files import read_files
-from state.tables import Warehouse
+from jobs.execution.spark_runner import SparkRunner
+from jobs.execution.spark_session import open_spark
+from jobs.replay.increment_report import IncrementReport
+from jobs.replay.pipeline_run import replay
+from state.tables.data_files import read_files
+from state.tables.warehouse import Warehouse
 
 PIPELINE = "bench"
 

@@ -42,7 +42,7 @@ def drive() -> dict[str, Any]:
     def mark(name: str) -> None:
         marks[name] = {"seconds": time.perf_counter() - began, "cpu": time.process_time() - cpu}
 
-    from jobs.test_driver import TopologyTestDriver
+    from jobs.testing.test_driver import TopologyTestDriver
 
     mark("import")
     windows = topology()
@@ -117,7 +117,7 @@ def compile_all() -> dict[str, Any]:
 
 def _through_tables() -> None:
     """Two increments of the laws' pipelines: state that is written and read again has arrays of its own kinds."""
-    from state.tables import Warehouse
+    from state.tables.warehouse import Warehouse
     from tests.laws.pipelines import PIPELINES, drive
     from tests.planted import plant
 
@@ -167,9 +167,9 @@ def run_part(folder: Path, runs: int) -> dict[str, Any]:
     import numpy as np
     import pyarrow as pa
 
-    from jobs.landing import land_records
+    from jobs.landing.landing import land_records
     from jobs.topology import Serde
-    from state.tables import Warehouse
+    from state.tables.warehouse import Warehouse
 
     warehouse, count = Warehouse(str(folder / "warehouse")), 1_000
     names = pa.array([b"user-%d" % (n % 50) for n in range(count)])
@@ -189,9 +189,9 @@ def run_part(folder: Path, runs: int) -> dict[str, Any]:
 
 def _first_commit(warehouse: Any, pipeline: str, options: list[str]) -> dict[str, float]:
     """Seconds until the first done row, and of that the increment itself; all until the process has ended."""
-    from state.ledger import Ledger
+    from state.tables.ledger import Ledger
 
-    command = [sys.executable, "-m", "orchestration.cli", "run", "benchmarks.start_up:topology", *options]
+    command = [sys.executable, "-m", "orchestration.cli.main", "run", "benchmarks.start_up:topology", *options]
     began_ms, began = time.time() * 1_000, time.perf_counter()
     subprocess.run(
         [*command, "--warehouse", warehouse.root, "--pipeline", pipeline],

@@ -18,11 +18,11 @@ from benchmarks import landed_data
 from benchmarks.landed_data import Rows
 from benchmarks.workloads import WORKLOADS
 from jobs.topology import Serde
-from state.commit import commit_files
 from state.errors import ConfigError
-from state.files import read_files, read_rows
-from state.tables import LANDED_SCHEMA, Warehouse
-from state.task_file import TaskFile
+from state.tables.commit import commit_files
+from state.tables.data_files import read_files, read_rows
+from state.tables.parquet_writer import TaskFile
+from state.tables.warehouse import LANDED_SCHEMA, Warehouse
 
 RECORDS = 10_000_000
 SLICE = 10_000

@@ -13,10 +13,10 @@ import polars as pl
 
 from expectations.facts import ReplayFacts, Source
 from state.errors import ConfigError, LedgerError
-from state.files import DataFile, read_files, table_version
-from state.ledger import DONE, PLANNED, Ledger
-from state.table_parts import table_files, table_names
-from state.tables import PipelineTables, Warehouse
+from state.tables.branch_files import table_files, table_names
+from state.tables.data_files import DataFile, read_files, table_version
+from state.tables.ledger import DONE, PLANNED, Ledger
+from state.tables.warehouse import PipelineTables, Warehouse
 from state.times import END_OF_TIME_MS
 
 WITNESSES_MAX = 20

@@ -12,7 +12,7 @@ import polars as pl
 from expectations.audits import Audit, Scope, witness_rows
 from expectations.facts import Source, SubTopology
 from state.errors import LedgerError
-from state.files import DataFile
+from state.tables.data_files import DataFile
 
 POSITION = ["topic", "partition", "offset"]
 

@@ -11,7 +11,7 @@ import polars as pl
 from expectations.audits import Audit, Scope, recorded_times, witness_rows
 from expectations.facts import FinalOutput, Source
 from expectations.final_once import finals_of
-from state.files import DataFile
+from state.tables.data_files import DataFile
 
 
 def audit_final_after_close(scope: Scope, output: FinalOutput) -> Audit:

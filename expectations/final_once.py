@@ -9,7 +9,7 @@ import polars as pl
 
 from expectations.audits import Audit, Scope, witness_rows
 from expectations.facts import FinalOutput
-from state.files import DataFile
+from state.tables.data_files import DataFile
 
 IDENTITY = ["key", "window_start_ms", "window_end_ms"]
 PLACE = ["increment", "partition", "offset"]

@@ -19,8 +19,8 @@ from expectations.final_after_close import audit_final_after_close
 from expectations.final_once import audit_final_once
 from expectations.guarantees import G1, G2, G3, Guarantee
 from state.errors import ReplayError
-from state.files import table_version
-from state.tables import Warehouse
+from state.tables.data_files import table_version
+from state.tables.warehouse import Warehouse
 
 __all__ = ["FinalOutput", "ReplayFacts", "Source", "SubTopology", "Verdict", "check_increment"]
 

@@ -21,12 +21,11 @@ from typing import Any
 
 import dagster as dg
 
-from jobs.increment_report import IncrementReport
-from jobs.landing import KafkaSource
-from jobs.replay import replay
+from jobs.landing.landing import KafkaSource
+from jobs.replay.increment_report import IncrementReport
+from jobs.replay.pipeline_run import replay
 from jobs.topology import SubTopology
 from jobs.topology.nodes import Node
-from orchestration.history import increments_to_report, ran_in_run, reported_increment
 from orchestration.metadata import (
     Metadata,
     data_version,
@@ -36,10 +35,11 @@ from orchestration.metadata import (
     unchanged_metadata,
 )
 from orchestration.pipeline import Pipeline
-from orchestration.progress import ProgressLines
+from orchestration.progress_lines import ProgressLines
+from orchestration.reported_increments import increments_to_report, ran_in_run, reported_increment
 from orchestration.resources import Engine
 from state.errors import BufferFull, CommitLost, LedgerConflict, ReplayError, TaskFailed
-from state.ledger import Ledger
+from state.tables.ledger import Ledger
 
 WORDS = {
     "landed": "Records of topic `{name}` as they came, with their positions.",

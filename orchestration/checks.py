@@ -15,8 +15,8 @@ from expectations.guarantees import G1, G2, G3, Guarantee
 from expectations.verdicts import Verdict, check_increment
 from jobs.topology import SubTopology
 from orchestration.facts import facts_of_output
-from orchestration.history import HOLDS_UP_TO, INCREMENT, increments_to_check
 from orchestration.pipeline import Pipeline
+from orchestration.reported_increments import HOLDS_UP_TO, INCREMENT, increments_to_check
 
 SEQUENCES = (list, tuple, dict)
 

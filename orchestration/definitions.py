@@ -8,7 +8,7 @@ from pathlib import Path
 
 import dagster as dg
 
-from jobs.landing import FileSource, KafkaSource
+from jobs.landing.landing import FileSource, KafkaSource
 from jobs.topology import Topology
 from orchestration.assets import replay_assets
 from orchestration.checks import replay_checks
@@ -16,7 +16,7 @@ from orchestration.pipeline import Pipeline
 from orchestration.resources import Engine, SparkEngine
 from orchestration.schedules import replay_job, replay_schedule
 from state.errors import ConfigError
-from state.tables import Warehouse
+from state.tables.warehouse import Warehouse
 
 CHECK_ENGINES = ("gx", "plain")
 

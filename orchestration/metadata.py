@@ -11,17 +11,17 @@ from typing import Any
 import dagster as dg
 import pyarrow as pa
 
-from jobs.increment_report import IncrementReport, report_of
-from jobs.planner import Cut
-from jobs.table_schemas import table_schema
+from jobs.execution.table_schemas import table_schema
+from jobs.replay.increment_report import IncrementReport, report_of
+from jobs.replay.planner import Cut
 from jobs.topology import SubTopology
 from jobs.topology.nodes import SinkNode, SuppressNode
-from orchestration.history import INCREMENT, NOTHING_NEW
 from orchestration.lineage import Table
 from orchestration.pipeline import Pipeline
-from state.files import StorageOptions, read_files
-from state.ledger import DONE, PLANNED, Ledger, LedgerRow
-from state.tables import LANDED_SCHEMA
+from orchestration.reported_increments import INCREMENT, NOTHING_NEW
+from state.tables.data_files import StorageOptions, read_files
+from state.tables.ledger import DONE, PLANNED, Ledger, LedgerRow
+from state.tables.warehouse import LANDED_SCHEMA
 
 Metadata = dict[str, Any]
 NO_INCREMENT = "increment-0-epoch-0"

@@ -10,12 +10,12 @@ from dataclasses import dataclass, field
 
 import dagster as dg
 
-from jobs.landing import FileSource, KafkaSource
+from jobs.landing.landing import FileSource, KafkaSource
 from jobs.topology import SubTopology, Topology
 from orchestration.lineage import Table, tables_of
 from orchestration.resources import Engine
-from state.ledger import Ledger
-from state.tables import Warehouse
+from state.tables.ledger import Ledger
+from state.tables.warehouse import Warehouse
 
 
 @dataclass(frozen=True)

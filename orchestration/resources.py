@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 import dagster as dg
 
-from jobs.landing import FileSource, KafkaSource, LandingReport, land_files, land_kafka
-from jobs.runner import LocalRunner, Runner
+from jobs.execution.task_run import LocalRunner, Runner
+from jobs.landing.landing import FileSource, KafkaSource, LandingReport, land_files, land_kafka
 from state.errors import ConfigError
-from state.run_cache import default_cache
-from state.tables import Warehouse
+from state.runs.local_copies import default_cache
+from state.tables.warehouse import Warehouse
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -33,7 +33,7 @@ class Engine(dg.ConfigurableResource["Engine"], ABC):
 
     @abstractmethod
     def runner(self) -> Runner:
-        """What ``jobs.replay`` runs tasks with."""
+        """What ``jobs.replay.pipeline_run`` runs tasks with."""
 
     def land(self, warehouse: Warehouse, topic: str, source: FileSource | KafkaSource) -> LandingReport:
         """Land what is new. Raises ConfigError for Kafka without Spark, and what landing raises."""
@@ -62,9 +62,11 @@ class LocalEngine(Engine):
 
 
 class SparkEngine(Engine):
-    """Spark. ``master`` None: the environment's REPLAY_SPARK_MASTER, else all cores here (see jobs/spark.py).
+    """Spark. ``master`` None: the environment's REPLAY_SPARK_MASTER, else all cores here (see
+    jobs/execution/spark_session.py).
 
-    ``settings``: of Spark, over those of jobs/spark.py; a ``spark.master`` among them counts where ``master`` is None.
+    ``settings``: of Spark, over those of jobs/execution/spark_session.py; a ``spark.master`` among them counts where
+    ``master`` is None.
     """
 
     master: str | None = None
@@ -76,13 +78,13 @@ class SparkEngine(Engine):
         return "spark"
 
     def session(self) -> "SparkSession":
-        from jobs.spark import open_spark  # here, so that definitions load without looking for jars
+        from jobs.execution.spark_session import open_spark  # here, so that definitions load without looking for jars
 
         settings = dict(self.settings)
         master = self.master or settings.pop("spark.master", None)
         return open_spark(master, app_name=self.app_name, extra=settings)
 
     def runner(self) -> Runner:
-        from jobs.spark_runner import SparkRunner
+        from jobs.execution.spark_runner import SparkRunner
 
         return SparkRunner(self.session(), default_cache())

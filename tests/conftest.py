@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from state.kernel_tiers import tiers
-from state.tables import Warehouse
+from state.compilation.kernel_tiers import tiers
+from state.tables.warehouse import Warehouse
 from tests.once_a_run import RUN_VARIABLE, run_folder
 from tests.ratchet import Durations
 from tests.rotation import SLICE_VARIABLE, SLICES, is_nightly, rotated, slice_number, tier
@@ -47,7 +47,9 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_sessionstart(session: pytest.Session) -> None:
     """Where several processes will run tests, all kernels are compiled before, once and side by side."""
     if getattr(session.config.option, "numprocesses", None) and not session.config.option.collectonly:
-        subprocess.run([sys.executable, "-m", "orchestration.cli", "warm-up"], cwd=session.config.rootpath, check=True)
+        subprocess.run(
+            [sys.executable, "-m", "orchestration.cli.main", "warm-up"], cwd=session.config.rootpath, check=True
+        )
 
 
 def pytest_report_header() -> str:
@@ -116,7 +118,7 @@ def _compiled() -> None:
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     """The session of this process, on two cores; mark the test ``jvm``."""
-    from jobs.spark import open_spark  # here, so that tests without a JVM do not import Spark
+    from jobs.execution.spark_session import open_spark  # here, so that tests without a JVM do not import Spark
 
     session = open_spark("local[2]", app_name="replay-tests")
     yield session

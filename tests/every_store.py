@@ -1,6 +1,6 @@
 """A topology with a store of every kind."""
 
-from jobs.processing import KeyValues, Processor, Record
+from jobs.functions.processor_api import KeyValues, Processor, Record
 from jobs.topology import (
     Consumed,
     JoinWindows,

@@ -6,14 +6,14 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from jobs.store_reading import read_store
-from jobs.table_schemas import table_schema
+from jobs.execution.table_schemas import table_schema
+from jobs.history.store_reader import read_store
 from jobs.topology import Topology
-from state.commit import commit_files
-from state.files import read_files, read_rows
-from state.ledger import Ledger
-from state.tables import LANDED_SCHEMA, Warehouse
-from state.task_file import TaskFile
+from state.tables.commit import commit_files
+from state.tables.data_files import read_files, read_rows
+from state.tables.ledger import Ledger
+from state.tables.parquet_writer import TaskFile
+from state.tables.warehouse import LANDED_SCHEMA, Warehouse
 
 
 class Landed(NamedTuple):

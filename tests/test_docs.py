@@ -13,9 +13,9 @@ import pyarrow as pa
 import pytest
 
 from expectations.guarantees import GUARANTEES, Guarantee
+from jobs.execution.table_schemas import REPARTITION_SCHEMA, state_schema
 from jobs.operators import OPERATORS, Operator
-from jobs.table_schemas import REPARTITION_SCHEMA, state_schema
-from jobs.test_driver import TopologyTestDriver
+from jobs.testing.test_driver import TopologyTestDriver
 from jobs.topology import (
     BranchedKStream,
     BufferConfig,
@@ -35,8 +35,9 @@ from jobs.topology import (
     UnlimitedWindows,
     fold,
 )
-from state import errors, tables
+from state import errors
 from state.errors import ReplayError
+from state.tables import warehouse
 from tests.every_store import every_store
 from tests.source_tree import ROOT, files, matches, package_modules, refuse
 
@@ -139,13 +140,13 @@ def test_every_error_of_the_packages_stands_in_the_tree():
 @pytest.mark.parametrize(
     ("heading", "schema"),
     [
-        ("## Landed topic", tables.LANDED_SCHEMA),
-        ("## Recorded time", tables.RECORDED_TIME_SCHEMA),
-        ("## Output", tables.output_schema(pa.null(), pa.null(), windowed=True)),
+        ("## Landed topic", warehouse.LANDED_SCHEMA),
+        ("## Recorded time", warehouse.RECORDED_TIME_SCHEMA),
+        ("## Output", warehouse.output_schema(pa.null(), pa.null(), windowed=True)),
         ("## Repartition", REPARTITION_SCHEMA),
-        ("## Dropped", tables.DROPPED_SCHEMA),
-        ("## Dead letters", tables.DEAD_LETTER_SCHEMA),
-        ("## Ledger", tables.LEDGER_SCHEMA),
+        ("## Dropped", warehouse.DROPPED_SCHEMA),
+        ("## Dead letters", warehouse.DEAD_LETTER_SCHEMA),
+        ("## Ledger", warehouse.LEDGER_SCHEMA),
     ],
 )
 def test_the_columns_of_a_table_stand_in_state_readme_with_their_types(heading, schema):

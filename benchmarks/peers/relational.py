@@ -13,7 +13,7 @@ from benchmarks.landed_data import CLOSING
 from benchmarks.measuring import Clock, added_up, program_options, tell
 from benchmarks.typed_data import typed_path
 from benchmarks.workloads import WORKLOADS
-from state.files import read_files
+from state.tables.data_files import read_files
 
 
 @dataclass(frozen=True)

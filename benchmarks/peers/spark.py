@@ -25,8 +25,8 @@ from benchmarks.measuring import Clock, added_up, program_options, tell
 from benchmarks.peers.relational import without_closing
 from benchmarks.typed_data import typed_path
 from benchmarks.workloads import GAP_MS, GRACE_MS, INTERVAL_MS, WINDOW_MS, WORKLOADS
-from jobs.spark import open_spark
-from state.files import read_files
+from jobs.execution.spark_session import open_spark
+from state.tables.data_files import read_files
 
 SETTINGS = {
     "spark.sql.shuffle.partitions": "4",

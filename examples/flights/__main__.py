@@ -17,19 +17,19 @@ from pyspark.sql import SparkSession
 from examples.flights.topics import SOURCES, source, write_topics
 from examples.flights.topology import topology
 from expectations.verdicts import check_increment
-from jobs.increment_report import Books, IncrementReport
-from jobs.landing import land_files
-from jobs.progress import Progress
-from jobs.reading import read_changelog
-from jobs.replay import replay
-from jobs.spark_runner import SparkRunner
-from jobs.store_reading import read_store
-from jobs.task import call_kernels
+from jobs.execution.spark_runner import SparkRunner
+from jobs.history.committed_tables import read_changelog
+from jobs.history.store_reader import read_store
+from jobs.landing.landing import land_files
+from jobs.replay.increment_report import Books, IncrementReport
+from jobs.replay.pipeline_run import replay
+from jobs.replay.progress import Progress
+from jobs.task.task import call_kernels
 from orchestration.engines import start_spark
 from orchestration.facts import replay_facts
+from state.compilation.kernel_tiers import COMPILING, tiers
 from state.errors import ReplayError
-from state.kernel_tiers import COMPILING, tiers
-from state.tables import Warehouse
+from state.tables.warehouse import Warehouse
 
 PIPELINE = "flights"
 INCREMENT_RECORDS = 150_000

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import polars as pl
 
-from jobs.landing import FileSource
+from jobs.landing.landing import FileSource
 from state.errors import MachineError
 
 SOURCES = {

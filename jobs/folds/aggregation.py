@@ -6,10 +6,10 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from jobs.expressions import Shape
 from jobs.folds.fold import Fold, FoldState, Program, Wanted
+from jobs.functions.expressions import Shape
 from state.errors import ConfigError, TopologyError
-from state.records import Batch
+from state.records.batches import Batch
 from state.serdes import Serde
 
 

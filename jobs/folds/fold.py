@@ -11,12 +11,12 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from jobs.expressions import Shape
-from state.records import Batch
+from jobs.functions.expressions import Shape
+from state.records.batches import Batch
 
 
 class Program(NamedTuple):
-    """Columns of jobs/kernels/program.py, cut to their length."""
+    """Columns of jobs/kernels/fold_program.py, cut to their length."""
 
     flags: np.ndarray
     slots: np.ndarray

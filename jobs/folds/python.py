@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from jobs.expressions import Expressible, Expression, Shape, bind, python_keys
 from jobs.folds.fold import Fold, FoldState, Program, Wanted
-from jobs.kernels.program import ADD, COPY, EMIT, MERGE, OLD, START
+from jobs.functions.expressions import Expressible, Expression, Shape, bind, python_keys
+from jobs.kernels.fold_program import ADD, COPY, EMIT, MERGE, OLD, START
 from state.errors import ConfigError, TaskFailed
-from state.records import Batch
+from state.records.batches import Batch
 from state.serdes import Serde
 
 Aggregator = Callable[[Any, Any, Any], Any]

@@ -6,8 +6,8 @@ but the table may have had the row before it; ``NEW``: the table had no such row
 
 import numpy as np
 
-from jobs.kernels.program import EMIT, MERGE, START
-from state.compiled import array_kernel, inlined_kernel, inner_kernel
+from jobs.kernels.fold_program import EMIT, MERGE, START
+from state.compilation.kernel_compilation import array_kernel, inlined_kernel, inner_kernel
 from state.stores.slot_index import EMPTY, home
 
 NONE_HERE, NEW = -1, -2

@@ -1,11 +1,11 @@
-"""Folds over numbers and over references to values, carrying out a program (jobs/kernels/program.py).
+"""Folds over numbers and over references to values, carrying out a program (jobs/kernels/fold_program.py).
 
 Rule: a null input changes nothing in a sum, a minimum or a maximum; a count counts it; first and last take it.
 ``wanted[u]`` is where the new value of update u goes, or -1; ``wanted_old`` the same for its old value.
 """
 
-from jobs.kernels.program import ADD, COPY, EMIT, MERGE, OLD, START
-from state.compiled import inlined_kernel, kernel
+from jobs.kernels.fold_program import ADD, COPY, EMIT, MERGE, OLD, START
+from state.compilation.kernel_compilation import inlined_kernel, kernel
 
 COUNT, SUM, MIN, MAX = 0, 1, 2, 3
 FIRST, LAST, MIN_BY, MAX_BY = 0, 1, 2, 3

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from state.buffers import binary_view, is_valid
-from state.compiled import kernel
+from state.compilation.kernel_compilation import kernel
 
 SEED = 0x9747B28C
 

@@ -11,32 +11,32 @@ from jobs.topology import nodes
 from jobs.topology.nodes import Node
 
 OPERATORS: dict[type[Node], str] = {
-    nodes.AggregateNode: "aggregates.build",
-    nodes.CogroupNode: "cogroup.build",
+    nodes.AggregateNode: "aggregates.build.build",
+    nodes.CogroupNode: "aggregates.cogroup.build",
     nodes.DeduplicateNode: "deduplicate.build",
-    nodes.DistinctNode: "distinct.build",
+    nodes.DistinctNode: "aggregates.distinct.build",
     nodes.FilterNode: "stateless.build_filter",
     nodes.FlatMapNode: "stateless.build_flat_map",
-    nodes.ForeignKeyJoinNode: "foreign_key_join.build",
-    nodes.ForeignKeyResponseNode: "foreign_key.build_response",
-    nodes.ForeignKeySendNode: "foreign_key.build_send",
+    nodes.ForeignKeyJoinNode: "joins.foreign_key_join.build",
+    nodes.ForeignKeyResponseNode: "joins.foreign_key_ends.build_response",
+    nodes.ForeignKeySendNode: "joins.foreign_key_ends.build_send",
     nodes.MapNode: "stateless.build_map",
     nodes.MapValuesNode: "stateless.build_map_values",
     nodes.MergeNode: "stateless.build_merge",
     nodes.PeekNode: "stateless.build_peek",
-    nodes.ProcessNode: "processing.build",
+    nodes.ProcessNode: "processor.process.build",
     nodes.ReorderNode: "reorder.build",
     nodes.SelectKeyNode: "stateless.build_select_key",
-    nodes.StreamGlobalTableJoinNode: "stream_table_join.build_global",
-    nodes.StreamJoinNode: "stream_join.build",
-    nodes.StreamTableJoinNode: "stream_table_join.build",
-    nodes.SuppressNode: "suppress.build",
-    nodes.TableAggregateNode: "table_aggregate.build",
-    nodes.TableFilterNode: "table_steps.build",
-    nodes.TableGroupByNode: "table_group_by.build",
-    nodes.TableJoinNode: "complete_join.build",
-    nodes.TableMapValuesNode: "table_steps.build",
-    nodes.TableNode: "table_source.build",
+    nodes.StreamGlobalTableJoinNode: "joins.stream_table_join.build_global",
+    nodes.StreamJoinNode: "joins.stream_join.build",
+    nodes.StreamTableJoinNode: "joins.stream_table_join.build",
+    nodes.SuppressNode: "suppress.suppress.build",
+    nodes.TableAggregateNode: "table_aggregates.table_aggregate.build",
+    nodes.TableFilterNode: "tables.table_steps.build",
+    nodes.TableGroupByNode: "tables.table_group_by.build",
+    nodes.TableJoinNode: "joins.complete_history_join.build",
+    nodes.TableMapValuesNode: "tables.table_steps.build",
+    nodes.TableNode: "tables.table_source.build",
 }
 """Nodes that are not here (source, repartition, to_stream, sink, global table) are the task's own."""
 
@@ -45,7 +45,7 @@ def build(node: Node, place: Place) -> Operator | None:
     """The running operator of ``node``, or None for one that hands on what it gets."""
     if type(node) not in OPERATORS:
         return None
-    module, function = OPERATORS[type(node)].split(".")
+    module, _, function = OPERATORS[type(node)].rpartition(".")
     operator: Operator = getattr(import_module(f"jobs.operators.{module}"), function)(node, place)
     return operator
 

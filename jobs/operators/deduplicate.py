@@ -2,9 +2,9 @@
 Streams does not have).
 
 Owns an entry an identity: the record that was forwarded, its time and its coordinates. The identity is the key, key and
-id, or the id; two are equal when their serialized bytes are. Rule: see jobs/kernels/deduplicate.py. The interval is
-inclusive on both sides. What passes goes on unchanged and in order; a null key or id always passes. Duplicates are
-counted, and not among the dropped records.
+id, or the id; two are equal when their serialized bytes are. Rule: see jobs/operators/deduplicate_kernel.py. The
+interval is inclusive on both sides. What passes goes on unchanged and in order; a null key or id always passes.
+Duplicates are counted, and not among the dropped records.
 """
 
 from collections.abc import Mapping
@@ -13,13 +13,13 @@ from typing import Any, ClassVar
 import numpy as np
 import pyarrow as pa
 
-from jobs.expressions import Call, Expression
-from jobs.kernels import deduplicate
+from jobs.functions.expressions import Call, Expression
+from jobs.operators import deduplicate_kernel
 from jobs.operators.operator import Clocks, Place, StatefulOperator, marked
 from jobs.topology.nodes import DeduplicateNode
 from state.buffers import only_chunk
-from state.keys import Keys
-from state.records import Batch, Chunk
+from state.records.batches import Batch, Chunk
+from state.records.keys import Keys
 from state.serdes import Serde
 from state.stores.slots import LIVE, LIVE_COUNT, Slots
 
@@ -71,7 +71,7 @@ class Deduplicate(StatefulOperator):
         topics = np.array([*(self._topic(name) for name in chunk.context_topics), -1], np.int16)
         passes = np.empty(len(batch), np.bool_)
         slots, record = self.slots, self._records + batch.cause.astype(np.int64)
-        deduplicate.deduplicate(
+        deduplicate_kernel.deduplicate(
             (*self._identities(batch), batch.time_ms, topics[source], offset, record),
             self.interval_ms,
             self.semantics == "kip",
@@ -85,7 +85,9 @@ class Deduplicate(StatefulOperator):
         return batch.where(passes)
 
     def advance(self, moment: Batch, chunk: Chunk) -> None:
-        self.totals[deduplicate.STREAM_TIME] = max(self.totals[deduplicate.STREAM_TIME], moment.time_ms[0])
+        self.totals[deduplicate_kernel.STREAM_TIME] = max(
+            self.totals[deduplicate_kernel.STREAM_TIME], moment.time_ms[0]
+        )
 
     def _identities(self, batch: Batch) -> tuple[np.ndarray, np.ndarray]:
         """Codes of key and id; one of them 0 when it does not count."""
@@ -105,13 +107,13 @@ class Deduplicate(StatefulOperator):
     def _purge(self) -> None:
         """Take out what no record will ever meet again."""
         slots = self.slots
-        is_old = slots.time < int(self.totals[deduplicate.STREAM_TIME]) - self.interval_ms
+        is_old = slots.time < int(self.totals[deduplicate_kernel.STREAM_TIME]) - self.interval_ms
         slots.bury(np.flatnonzero(is_old & (slots.flags & LIVE > 0)))
 
     # --- state -----------------------------------------------------------------------------------------------
 
     def resume(self, rows: pa.Table, clocks: Clocks) -> None:
-        self.totals[deduplicate.STREAM_TIME] = clocks.get("stream_time_ms", -1)
+        self.totals[deduplicate_kernel.STREAM_TIME] = clocks.get("stream_time_ms", -1)
         columns = {name: rows[name].combine_chunks() for name in self.row_key}
         codes = {name: keys.intern(serde.encode(columns[name])) for name, (keys, serde) in self._coders().items()}
         first, *second = codes.values()
@@ -140,7 +142,7 @@ class Deduplicate(StatefulOperator):
         return rows["record_time_ms"].to_numpy() < clocks.get("stream_time_ms", -1) - self.interval_ms
 
     def clocks(self) -> Clocks:
-        return {"stream_time_ms": int(self.totals[deduplicate.STREAM_TIME])}
+        return {"stream_time_ms": int(self.totals[deduplicate_kernel.STREAM_TIME])}
 
     def changes(self) -> pa.Table:
         self._purge()
@@ -170,7 +172,7 @@ class Deduplicate(StatefulOperator):
 
     def metrics(self) -> dict[str, Any]:
         """Of this increment: records forwarded, and duplicates discarded."""
-        return {"forwarded": self._forwarded, "duplicates": int(self.totals[deduplicate.DUPLICATES])}
+        return {"forwarded": self._forwarded, "duplicates": int(self.totals[deduplicate_kernel.DUPLICATES])}
 
 
 def build(node: DeduplicateNode, place: Place) -> Deduplicate:

@@ -14,12 +14,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from jobs.expressions import Shape
+from jobs.functions.expressions import Shape
 from jobs.topology.nodes import TableTraits
 from state.buffers import only_chunk
-from state.keys import Keys
-from state.records import Batch, Chunk
-from state.runs import NEVER
+from state.records.batches import Batch, Chunk
+from state.records.keys import Keys
+from state.runs.sorted_runs import NEVER
 
 Clocks = dict[str, int]
 """Numbers that live with an operator's state: its stream time, its store's, bytes in its buffer."""
@@ -83,8 +83,8 @@ class MultiOperator(Operator):
 
     @abstractmethod
     def process_all(self, batches: tuple[Batch, ...], chunk: Chunk) -> Batch:
-        """Take one batch of every input; forward what they cause, in the order of jobs/meeting.py. Keys of all batches
-        are coded by ``place.keys``.
+        """Take one batch of every input; forward what they cause, in the order of jobs/operators/forward_order.py. Keys
+        of all batches are coded by ``place.keys``.
         """
 
 

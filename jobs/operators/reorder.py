@@ -11,9 +11,9 @@ import numpy as np
 import pyarrow as pa
 
 from jobs.operators.operator import Clocks, Due, Place, StatefulOperator
-from jobs.operators.waiting_room import WaitingRoom
+from jobs.operators.record_buffer import WaitingRoom
 from jobs.topology.nodes import ReorderNode
-from state.records import Batch, Chunk, Drops
+from state.records.batches import Batch, Chunk, Drops
 from state.times import NO_TIMESTAMP_MS
 
 LATE = "late"

@@ -11,8 +11,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from jobs.expressions import Call, Expression, Struct, python_keys
-from jobs.meeting import joined_batch, meet
+from jobs.functions.expressions import Call, Expression, Struct, python_keys
+from jobs.operators.forward_order import joined_batch, meet
 from jobs.operators.operator import MultiOperator, Operator, Place
 from jobs.topology.nodes import (
     FilterNode,
@@ -25,8 +25,8 @@ from jobs.topology.nodes import (
 )
 from state.buffers import is_valid, masked
 from state.errors import ConfigError, TaskFailed
-from state.keys import Keys
-from state.records import Batch, Chunk, Values
+from state.records.batches import Batch, Chunk, Values
+from state.records.keys import Keys
 from state.serdes import Serde
 
 Step = Expression | Struct | Call

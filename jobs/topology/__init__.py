@@ -3,16 +3,16 @@ KIP-655 proposes. Everything a topology file needs is here.
 """
 
 from jobs import folds as fold
-from jobs.topology.branched import BranchedKStream
-from jobs.topology.builder import Consumed, StreamsBuilder
-from jobs.topology.cogrouped import CogroupedKStream
-from jobs.topology.global_table import GlobalKTable
-from jobs.topology.grouped import KGroupedStream
-from jobs.topology.grouped_table import KGroupedTable
-from jobs.topology.kstream import KStream
-from jobs.topology.ktable import KTable
-from jobs.topology.materialized import Materialized
-from jobs.topology.suppressed import BufferConfig, Suppressed
+from jobs.topology.dsl.branched import BranchedKStream
+from jobs.topology.dsl.cogrouped import CogroupedKStream
+from jobs.topology.dsl.global_table import GlobalKTable
+from jobs.topology.dsl.grouped import KGroupedStream
+from jobs.topology.dsl.grouped_table import KGroupedTable
+from jobs.topology.dsl.kstream import KStream
+from jobs.topology.dsl.ktable import KTable
+from jobs.topology.dsl.materialized import Materialized
+from jobs.topology.dsl.streams_builder import Consumed, StreamsBuilder
+from jobs.topology.dsl.suppressed import BufferConfig, Suppressed
 from jobs.topology.topology import SubTopology, Topology
 from jobs.topology.windows import JoinWindows, SessionWindows, SlidingWindows, TimeWindows, UnlimitedWindows
 from state.serdes import Serde

@@ -8,8 +8,8 @@ of a Java HashMap: both are reproduced (InternalTopologyBuilder.describeSubtopol
 from dataclasses import dataclass, field
 
 from jobs.topology.graph import Graph
-from jobs.topology.java_sets import TreeSet, in_hash_order
-from jobs.topology.processors import PROCESSOR, SINK, SOURCE, KafkaNode, kafka_nodes
+from jobs.topology.java_collections import TreeSet, in_hash_order
+from jobs.topology.kafka_processors import PROCESSOR, SINK, SOURCE, KafkaNode, kafka_nodes
 
 
 def _rank(node: "_Described") -> tuple[int, str]:

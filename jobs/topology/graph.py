@@ -6,7 +6,7 @@ that ``describe`` reads as Kafka's and an unnamed store keeps its name while not
 
 from collections.abc import Iterator
 
-from jobs.topology.names import check_name
+from jobs.topology.name_rules import check_name
 from jobs.topology.nodes import GlobalTableNode, Node, RepartitionNode, SinkNode, SourceNode, StoreSpec, TableTraits
 from state.errors import TopologyError
 
@@ -20,11 +20,11 @@ class Graph:
         self.tables: dict[str, TableTraits] = {}
         """Of the nodes that are tables; changed by Kafka's rules until the topology is built."""
         self.on_demand: dict[str, StoreSpec] = {}
-        """Stores of source tables, should something below need them (jobs/topology/tables.py)."""
+        """Stores of source tables, should something below need them (jobs/topology/table_traits.py)."""
         self.parts: dict[str, tuple[str, ...]] = {}
-        """Names of the processors that a node of ours is made of in Kafka (jobs/topology/processors.py)."""
+        """Names of the processors that a node of ours is made of in Kafka (jobs/topology/kafka_processors.py)."""
         self.copartitioned: list[frozenset[str]] = []
-        """Sources that must have as many partitions as one another (jobs/topology/copartitions.py)."""
+        """Sources that must have as many partitions as one another (jobs/topology/copartitioning.py)."""
         self._number = 0
 
     def next_name(self, prefix: str) -> str:

@@ -8,10 +8,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from jobs.expressions import Call, Expression, Shape, Struct
 from jobs.folds.aggregation import Aggregation
-from jobs.joiners import Joiner
-from jobs.processing import KeyValues
+from jobs.functions.expressions import Call, Expression, Shape, Struct
+from jobs.functions.processor_api import KeyValues
+from jobs.functions.value_joiners import Joiner
 from jobs.topology.windows import SessionWindows, SlidingWindows, TimeWindows, UnlimitedWindows
 
 Windows = TimeWindows | SessionWindows | SlidingWindows | UnlimitedWindows
@@ -112,8 +112,8 @@ class MergeNode(Node):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ProcessNode(Node):
-    """A Python processor, record by record (jobs/processing.py). ``stores``: its key-value stores, or mere names of
-    such as keep keys and values of its input's types.
+    """A Python processor, record by record (jobs/functions/processor_api.py). ``stores``: its key-value stores, or mere
+    names of such as keep keys and values of its input's types.
     """
 
     supplier: Callable[[], Any]

@@ -61,7 +61,7 @@ class Topology:
         graph.check_stores()
         self.sub_topologies = _in_order(_parts(graph))
         self.wirings: Any = None
-        """How tasks hang together, worked out by the first of them (jobs/task.py)."""
+        """How tasks hang together, worked out by the first of them (jobs/task/task.py)."""
 
     def describe(self) -> str:
         """The topology as Kafka's ``TopologyDescription.toString`` prints it."""

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from state.buffers import binary_array, binary_view, is_valid
-from state.compiled import kernel
+from state.compilation.kernel_compilation import kernel
 from state.serdes.codec import Decoded, refuse_value
 from state.serdes.serde import Serde
 

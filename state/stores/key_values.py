@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from state.buffers import only_chunk
-from state.keys import Keys
+from state.records.keys import Keys
 from state.serdes import Serde
 from state.stores.slots import STORED
 from state.stores.table_slots import TableSlots

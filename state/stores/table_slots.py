@@ -9,7 +9,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from state.compiled import kernel
+from state.compilation.kernel_compilation import kernel
 from state.stores.slot_index import find, insert
 from state.stores.slots import CHANGED, FREE_TOP, LIVE, LIVE_COUNT, STORED, Slots
 from state.stores.value_heap import NO_REFERENCE

@@ -1,19 +1,19 @@
 """The working form of a versioned store (KIP-889): every key's versions by time, and the store's own stream time.
 
-Owns memory only; what a put and a lookup do stands in jobs/kernels/versioned.py. A slot is a version ``[start, end)``
-of ``key``: ``reference`` is its value in the heap (TOMBSTONE: deleted), ``older`` the slot of the version before it;
-``heads[key code]`` is the key's newest version, and a long history has ``lanes``. ``end`` LATEST: the version that
-``get`` answers. A *mark* (``start == end``) is a deletion of a key that had no version. Rule: a version whose end is
-not after ``stream time - history retention`` is never answered again, and no put can tell whether it is still there, so
-it leaves the store; a latest one never does.
+Owns memory only; what a put and a lookup do stands in jobs/operators/tables/versioned_store_kernel.py. A slot is a
+version ``[start, end)`` of ``key``: ``reference`` is its value in the heap (TOMBSTONE: deleted), ``older`` the slot of
+the version before it; ``heads[key code]`` is the key's newest version, and a long history has ``lanes``. ``end``
+LATEST: the version that ``get`` answers. A *mark* (``start == end``) is a deletion of a key that had no version. Rule:
+a version whose end is not after ``stream time - history retention`` is never answered again, and no put can tell
+whether it is still there, so it leaves the store; a latest one never does.
 """
 
 import numpy as np
 import pyarrow as pa
 
-from state.keys import Keys
+from state.records.keys import Keys
 from state.serdes import Serde
-from state.stores.lanes import Lanes
+from state.stores.skip_lists import Lanes
 from state.stores.slots import CHANGED, LIVE, LIVE_COUNT, OBSERVED_MS, STORED, Slots
 from state.stores.value_heap import ValueHeap
 

@@ -1,6 +1,7 @@
 """Records that wait for a match, in slots that stay where they are.
 
-Owns memory only; who waits and in which order they leave stands in jobs/kernels/stream_join_unmatched.py.
+Owns memory only; who waits and in which order they leave stands in
+jobs/operators/joins/stream_join_unmatched_kernel.py.
 """
 
 import numpy as np

@@ -9,8 +9,8 @@ from typing import Any
 
 import polars as pl
 
-from jobs.expressions import Shape
 from jobs.folds.fold import Fold
+from jobs.functions.expressions import Shape
 from jobs.topology import KGroupedStream, KGroupedTable, KTable, Materialized, Serde, fold
 from tests.conformance.functions import LONG, STRING, VARIANT, NotCovered, num_of, split
 

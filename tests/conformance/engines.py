@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
-from jobs.test_driver import TopologyTestDriver
+from jobs.testing.test_driver import TopologyTestDriver
 from jobs.topology import Serde, Topology
 from jobs.topology.nodes import DeduplicateNode, SuppressNode
 from state.errors import BufferFull, ConfigError, NullKey, TaskFailed, TopologyError

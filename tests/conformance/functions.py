@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import polars as pl
 
-from jobs.expressions import Shape
+from jobs.functions.expressions import Shape
 from jobs.topology import Serde
 
 _KEY, _VALUE = pl.col("record_key"), pl.col("value")

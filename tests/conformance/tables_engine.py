@@ -16,18 +16,18 @@ from unittest.mock import patch
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from jobs import task_state
-from jobs.increment_report import IncrementReport
-from jobs.landing import land_records
-from jobs.reading import read_table
-from jobs.replay import replay
-from jobs.runner import LocalRunner, Runner
-from jobs.spark import open_spark
-from jobs.spark_runner import SparkRunner
+from jobs.execution import task_stores
+from jobs.execution.spark_runner import SparkRunner
+from jobs.execution.spark_session import open_spark
+from jobs.execution.task_run import LocalRunner, Runner
+from jobs.history.committed_tables import read_table
+from jobs.landing.landing import land_records
+from jobs.replay.increment_report import IncrementReport
+from jobs.replay.pipeline_run import replay
 from jobs.topology import Topology
 from jobs.topology.nodes import SuppressNode
 from state.errors import ConfigError, TaskFailed
-from state.tables import Warehouse
+from state.tables.warehouse import Warehouse
 from tests.conformance.comparison import NOT_KNOWN
 from tests.conformance.engines import Result, built, failed, kafka_metrics, refused
 from tests.conformance.scenarios import Record, Scenario
@@ -88,7 +88,7 @@ class _FailedIncrement(Exception):
 
 def _played(topology: Topology, records: Sequence[Record], sizes: Sequence[int], runner: Runner | None) -> Result:
     """Without a ``runner`` every row of state that a task has is one that it looked up, in a warm copy."""
-    looks_up = patch.multiple(task_state, ALL_BELOW_ROWS=0, ALL_BELOW_SHARE=0)
+    looks_up = patch.multiple(task_stores, ALL_BELOW_ROWS=0, ALL_BELOW_SHARE=0)
     with TemporaryDirectory() as folder, looks_up:
         runner = runner or LocalRunner(f"{folder}/cache")
         warehouse = Warehouse(str(Path(folder)))

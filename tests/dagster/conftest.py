@@ -7,10 +7,10 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from jobs.increment_report import IncrementReport
-from jobs.replay import replay
-from jobs.runner import LocalRunner
-from state.tables import Warehouse
+from jobs.execution.task_run import LocalRunner
+from jobs.replay.increment_report import IncrementReport
+from jobs.replay.pipeline_run import replay
+from state.tables.warehouse import Warehouse
 from tests.dagster import shop
 
 

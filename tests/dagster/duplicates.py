@@ -3,11 +3,11 @@
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from jobs.runner import LocalRunner, TaskDescription, TaskReport
+from jobs.execution.task_run import LocalRunner, TaskDescription, TaskReport
 from jobs.topology import Topology
 from orchestration.resources import LocalEngine
-from state.files import DataFile
-from state.task_file import write_task_file
+from state.tables.data_files import DataFile
+from state.tables.parquet_writer import write_task_file
 
 
 class DuplicatingEngine(LocalEngine):

@@ -10,7 +10,7 @@ from typing import Any
 
 import dagster as dg
 
-from jobs.landing import FileSource
+from jobs.landing.landing import FileSource
 from jobs.topology import (
     Consumed,
     Materialized,
@@ -24,7 +24,7 @@ from jobs.topology import (
 )
 from orchestration.definitions import replay_definitions
 from orchestration.resources import Engine, LocalEngine
-from state.tables import Warehouse
+from state.tables.warehouse import Warehouse
 
 MORNING = [
     ("ann", "home", 100),

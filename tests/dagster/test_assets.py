@@ -4,8 +4,8 @@ import json
 
 import dagster as dg
 
-from jobs.reading import read_changelog
-from jobs.runner import LocalRunner
+from jobs.execution.task_run import LocalRunner
+from jobs.history.committed_tables import read_changelog
 from orchestration.definitions import replay_definitions
 from orchestration.resources import LocalEngine
 from state.errors import TaskFailed

@@ -6,10 +6,10 @@ import sys
 import dagster as dg
 import pytest
 
-from jobs.landing import KafkaSource
+from jobs.landing.landing import KafkaSource
 from orchestration.resources import LocalEngine, SparkEngine
 from state.errors import ConfigError
-from state.tables import Warehouse
+from state.tables.warehouse import Warehouse
 from tests.dagster import shop
 from tests.dagster.conftest import passed
 from tests.planted import tables_of
@@ -22,7 +22,7 @@ def test_definitions_for_spark_load_without_java_and_without_great_expectations(
         "from tests.dagster import shop\n"
         f"definitions = replay_definitions(shop.topology(), pipeline='p', warehouse={str(tmp_path)!r})\n"
         "dg.Definitions.validate_loadable(definitions)\n"
-        "print('great_expectations' in sys.modules, 'jobs.spark_runner' in sys.modules)\n"
+        "print('great_expectations' in sys.modules, 'jobs.execution.spark_runner' in sys.modules)\n"
     )
     no_java = {"PATH": "", "JAVA_HOME": ""}
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=no_java)
@@ -37,7 +37,9 @@ def test_a_local_engine_refuses_kafka_with_a_sentence(tmp_path):
 
 def test_the_master_comes_from_the_field_then_from_the_settings(monkeypatch):
     opened = []
-    monkeypatch.setattr("jobs.spark.open_spark", lambda master, **settings: opened.append((master, settings)))
+    monkeypatch.setattr(
+        "jobs.execution.spark_session.open_spark", lambda master, **settings: opened.append((master, settings))
+    )
 
     SparkEngine(master="local[1]", settings={"spark.x": "1"}).session()
     SparkEngine(settings={"spark.master": "spark://host:7077", "spark.x": "1"}).session()

@@ -5,12 +5,12 @@ import pytest
 from examples.flights.__main__ import INCREMENT_RECORDS, PIPELINE, run
 from examples.flights.topics import SOURCES
 from examples.flights.topology import topology
-from jobs.landing import KafkaSource, land_kafka
-from jobs.reading import read_table
-from jobs.replay import replay
-from jobs.spark_runner import SparkRunner
-from state.files import read_files, read_rows
-from state.tables import LANDED_SCHEMA, Warehouse
+from jobs.execution.spark_runner import SparkRunner
+from jobs.history.committed_tables import read_table
+from jobs.landing.landing import KafkaSource, land_kafka
+from jobs.replay.pipeline_run import replay
+from state.tables.data_files import read_files, read_rows
+from state.tables.warehouse import LANDED_SCHEMA, Warehouse
 from tests.kafka.broker import Broker, running_broker
 from tests.planted import tables_of
 

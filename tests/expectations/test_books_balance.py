@@ -3,7 +3,7 @@
 import pytest
 
 from expectations.verdicts import ReplayFacts, Source, SubTopology
-from state.tables import LANDED_SCHEMA
+from state.tables.warehouse import LANDED_SCHEMA
 from tests.expectations.conftest import BOOKS_2, DROPS_2, LANDED_2
 
 pytestmark = pytest.mark.guarantee("G3")

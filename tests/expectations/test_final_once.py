@@ -3,7 +3,7 @@
 import pyarrow as pa
 import pytest
 
-from state.tables import output_schema
+from state.tables.warehouse import output_schema
 
 pytestmark = pytest.mark.guarantee("G1")
 

@@ -5,12 +5,12 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from jobs.expressions import Shape
 from jobs.folds.aggregation import Aggregation
 from jobs.folds.fold import Fold, Program, Wanted
 from jobs.folds.python import PythonFold
-from jobs.kernels.program import ADD, COPY, EMIT, MERGE, OLD, START
-from jobs.test_driver import TopologyTestDriver
+from jobs.functions.expressions import Shape
+from jobs.kernels.fold_program import ADD, COPY, EMIT, MERGE, OLD, START
+from jobs.testing.test_driver import TopologyTestDriver
 from jobs.topology import (
     Consumed,
     Materialized,
@@ -22,8 +22,8 @@ from jobs.topology import (
     fold,
 )
 from state.errors import TopologyError
-from state.keys import Keys
-from state.records import Batch, Values
+from state.records.batches import Batch, Values
+from state.records.keys import Keys
 
 FLIGHT = Serde.json("dest string, minutes long, miles double")
 SHAPE = Shape(Serde.string(), FLIGHT)

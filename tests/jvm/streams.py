@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from jobs.spark import resolve
+from jobs.execution.spark_session import resolve
 
 VERSION = "4.3.0"
 STREAMS = f"org.apache.kafka:kafka-streams:{VERSION}"

@@ -8,14 +8,14 @@ import pytest
 from confluent_kafka import Consumer, TopicPartition
 from deltalake import DeltaTable
 
-from jobs import landing_kafka
-from jobs.landing import FileSource, KafkaSource, land_files, land_kafka
-from jobs.landing_kafka import share_out
+from jobs.landing import from_kafka
+from jobs.landing.from_kafka import share_out
+from jobs.landing.landing import FileSource, KafkaSource, land_files, land_kafka
 from state.errors import ConfigError, LandingError, LedgerConflict
-from state.ledger import Ledger
+from state.tables.ledger import Ledger
 from tests.kafka.broker import Broker
 from tests.kafka.producing import Producing, numbered
-from tests.landed_rows import KilledError, landed
+from tests.landing.landed_rows import KilledError, landed
 
 pytestmark = pytest.mark.jvm
 
@@ -190,7 +190,7 @@ def test_a_killed_landing_run_again_lands_every_record_once(spark, warehouse, br
     with monkeypatch.context() as patch:
         patch.setattr(
             *{
-                "before_the_write": (landing_kafka, "_append", die),
+                "before_the_write": (from_kafka, "_append", die),
                 "between_write_and_ledger": (Ledger, "done", die),
             }[dies_in]
         )
@@ -215,14 +215,14 @@ def test_of_two_runners_with_one_plan_one_is_refused_and_nothing_is_landed_twice
     broker.create_topic(topic)
     producing = Producing(broker, topic)
     producing.send(numbered("a", 3))
-    append = landing_kafka._append
+    append = from_kafka._append
 
     def overtaken(*arguments: Any) -> None:
-        monkeypatch.setattr(landing_kafka, "_append", append)
+        monkeypatch.setattr(from_kafka, "_append", append)
         land_kafka(spark, warehouse, topic, source)  # another runner finds the plan and finishes it
         append(*arguments)
 
-    monkeypatch.setattr(landing_kafka, "_append", overtaken)
+    monkeypatch.setattr(from_kafka, "_append", overtaken)
     with pytest.raises(LedgerConflict, match="let the other runner finish"):
         land_kafka(spark, warehouse, topic, source)
 

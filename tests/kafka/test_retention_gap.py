@@ -5,13 +5,13 @@ from typing import Any
 import pytest
 from confluent_kafka import TopicPartition
 
-from jobs import landing_kafka
-from jobs.landing import KafkaSource, land_kafka
+from jobs.landing import from_kafka
+from jobs.landing.landing import KafkaSource, land_kafka
 from state.errors import RetentionGap
-from state.ledger import Ledger
+from state.tables.ledger import Ledger
 from tests.kafka.broker import Broker
 from tests.kafka.producing import Producing, numbered
-from tests.landed_rows import landed
+from tests.landing.landed_rows import landed
 
 pytestmark = pytest.mark.jvm
 
@@ -66,14 +66,14 @@ def test_offsets_deleted_after_they_were_planned_are_a_retention_gap_too(
 ):
     broker.create_topic(topic)
     Producing(broker, topic).send(numbered("a", 6))
-    append = landing_kafka._append
+    append = from_kafka._append
 
     def after_the_retention_ran(*arguments: Any) -> None:
         delete_below(broker, topic, 0, 4)
         append(*arguments)
 
     with monkeypatch.context() as patch:
-        patch.setattr(landing_kafka, "_append", after_the_retention_ran)
+        patch.setattr(from_kafka, "_append", after_the_retention_ran)
         with pytest.raises(RetentionGap, match=r"landed: \[0, 4\) of partition 0"):
             land_kafka(spark, warehouse, topic, source)
     with pytest.raises(RetentionGap, match=r"landed: \[0, 4\) of partition 0"):

@@ -4,41 +4,44 @@ be, nor for what nobody calls.
 
 import ast
 import importlib
-import pkgutil
 import re
 
 import numpy as np
 import pytest
 from numba import types
 
-import jobs.kernels
-from jobs.replay import replay
-from jobs.runner import LocalRunner
-from jobs.task import call_kernels
-from state.compiled import Kernel, inner_kernel, kernel
-from state.tables import Warehouse
+from jobs.execution.task_run import LocalRunner
+from jobs.replay.pipeline_run import replay
+from jobs.task.task import call_kernels
+from state.compilation.kernel_compilation import Kernel, inner_kernel, kernel
+from state.tables.warehouse import Warehouse
 from tests.laws.topologies import PARTITIONS, everything, tape
 from tests.planted import plant
 from tests.source_tree import modules, package_modules, refuse
 
 MODULES = [
-    *(f"jobs.kernels.{module.name}" for module in pkgutil.iter_modules(jobs.kernels.__path__)),
-    *("state.key_table", "state.stores.slot_index", "state.stores.lanes", "state.stores.timed_records"),
+    *(path[:-3].replace("/", ".") for path in package_modules() if "/kernels/" in path or path.endswith("_kernel.py")),
+    *(
+        "state.records.key_interning",
+        "state.stores.slot_index",
+        "state.stores.skip_lists",
+        "state.stores.timed_records",
+    ),
 ]
 
 MAKE_ARRAYS = {
-    "jobs.kernels.arrivals.number_caused",
+    "jobs.kernels.causal_order.number_caused",
     "jobs.kernels.earlier_changes.earlier_by_key",
     "jobs.kernels.earlier_changes.earlier_by_slot",
-    "jobs.kernels.suppress.by_row",
-    "jobs.kernels.suppress.hashes",
-    "jobs.kernels.suppress_order.in_order",
-    "jobs.kernels.suppress.staying",
-    "jobs.kernels.suppress.suppress_strictly",
-    "jobs.kernels.suppress_order.taken",
-    "jobs.kernels.suppress.written_out",
-    "jobs.kernels.suppress_order.room_to_sort",
-    "state.key_table.intern_words",
+    "jobs.operators.suppress.suppress_kernel.by_row",
+    "jobs.operators.suppress.suppress_kernel.hashes",
+    "jobs.operators.suppress.suppress_order_kernel.in_order",
+    "jobs.operators.suppress.suppress_kernel.staying",
+    "jobs.operators.suppress.suppress_kernel.suppress_strictly",
+    "jobs.operators.suppress.suppress_order_kernel.taken",
+    "jobs.operators.suppress.suppress_kernel.written_out",
+    "jobs.operators.suppress.suppress_order_kernel.room_to_sort",
+    "state.records.key_interning.intern_words",
 }
 """Kernels that make arrays, once a call: what they do for every record stands in another."""
 
@@ -135,7 +138,7 @@ _COMPILED = re.compile("kernel")
 
 
 def _decorators() -> dict[tuple[str, str], str]:
-    """By module and name of every function of a package that state.compiled decorates."""
+    """By module and name of every function of a package that state.compilation.kernel_compilation decorates."""
     return {
         (_dotted(path), node.name): ast.unparse(decorator)
         for path, tree in package_modules().items()

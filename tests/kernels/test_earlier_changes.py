@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jobs.kernels.earlier_changes import NEW, NONE_HERE, earlier_by_key, earlier_by_slot
-from jobs.kernels.program import ADD, EMIT, MERGE, START
+from jobs.kernels.fold_program import ADD, EMIT, MERGE, START
 
 BEGIN, GO_ON = START | ADD | EMIT, ADD | EMIT
 

@@ -2,11 +2,11 @@
 
 import random
 
-from jobs.changed_code import Wanted
+from jobs.code_changes.state_migration import Wanted
+from jobs.execution.task_run import LocalRunner
 from jobs.folds.fold import Fold
-from jobs.replay import replay
-from jobs.runner import LocalRunner
-from jobs.store_reading import read_store
+from jobs.history.store_reader import read_store
+from jobs.replay.pipeline_run import replay
 from jobs.topology import (
     Consumed,
     Materialized,
@@ -14,7 +14,7 @@ from jobs.topology import (
     StreamsBuilder,
     Topology,
 )
-from state.tables import Warehouse
+from state.tables.warehouse import Warehouse
 from tests.planted import Landed, plant
 
 STRING, PAGES = Serde.string(), Serde.json("page string, ms long")

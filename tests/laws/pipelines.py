@@ -16,8 +16,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from jobs.replay import replay
-from jobs.runner import LocalRunner, Runner
+from jobs.execution.task_run import LocalRunner, Runner
+from jobs.replay.pipeline_run import replay
 from jobs.topology import (
     Consumed,
     Materialized,
@@ -29,11 +29,11 @@ from jobs.topology import (
     Topology,
     fold,
 )
-from orchestration.topology_files import load_topology
-from state import compaction
-from state.ledger import Ledger
-from state.run_cache import CACHE_VARIABLE, default_cache
-from state.tables import Warehouse
+from orchestration.cli.topology_loading import load_topology
+from state.runs.local_copies import CACHE_VARIABLE, default_cache
+from state.tables import compaction
+from state.tables.ledger import Ledger
+from state.tables.warehouse import Warehouse
 from tests.laws import joined, topologies
 from tests.laws.border import Step, watched
 from tests.once_a_run import once_a_run, run_folder

@@ -18,10 +18,10 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-from jobs.maintenance import vacuum
+from jobs.branches.vacuum import vacuum
 from state.errors import CommitLost, LedgerConflict
-from state.ledger import Ledger
-from state.tables import Warehouse
+from state.tables.ledger import Ledger
+from state.tables.warehouse import Warehouse
 from tests.laws.border import Step, watched
 from tests.laws.pipelines import INCREMENTS, NAME, PIPELINES, RECORDS, begun, done_of, drive, undisturbed
 from tests.laws.processes import raced

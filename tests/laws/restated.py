@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from jobs.branches import fork
-from jobs.reading import read_changelog, read_table
-from jobs.replay import replay
-from jobs.runner import LocalRunner
-from jobs.store_reading import read_store
+from jobs.branches.branches import fork
+from jobs.execution.task_run import LocalRunner
+from jobs.history.committed_tables import read_changelog, read_table
+from jobs.history.store_reader import read_store
+from jobs.replay.pipeline_run import replay
 from jobs.topology import Consumed, Materialized, Serde, StreamsBuilder, Suppressed, TimeWindows, Topology
-from state.tables import Warehouse
+from state.tables.warehouse import Warehouse
 from tests.laws.topologies import PARTITIONS, tape
 from tests.planted import plant
 

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 import pyarrow.compute as pc
 import pytest
 
-from jobs.changed_code import Wanted
-from jobs.reading import read_changelog
-from jobs.store_reading import read_store
+from jobs.code_changes.state_migration import Wanted
+from jobs.history.committed_tables import read_changelog
+from jobs.history.store_reader import read_store
 from jobs.topology import (
     Consumed,
     JoinWindows,
@@ -22,11 +22,11 @@ from jobs.topology import (
     fold,
 )
 from state.errors import CodeChanged
-from state.ledger import PLANNED, Ledger
-from state.tables import Warehouse
+from state.tables.ledger import PLANNED, Ledger
+from state.tables.warehouse import Warehouse
+from tests.code_changes.changes import GOES_ON, clicks
 from tests.laws.changed import PAGES, STRING, Killed, click, land, run, stored, totals
 from tests.planted import Landed, Rows, plant, tables_of
-from tests.topology.changes import GOES_ON, clicks
 
 
 def shop(*, is_changed: bool = False) -> Topology:

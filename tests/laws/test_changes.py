@@ -6,14 +6,14 @@ from collections.abc import Iterator
 
 import pytest
 
-from jobs.branches import fork
-from jobs.changes import read_changes
-from jobs.promotion import promote
-from jobs.reading import done_row, read_changelog
-from jobs.restatement import restore
-from state import compaction
+from jobs.branches.branches import fork
+from jobs.branches.promotion import promote
+from jobs.branches.restatement import restore
+from jobs.history.committed_tables import done_row, read_changelog
+from jobs.history.output_changes import read_changes
 from state.errors import ConfigError
-from state.tables import Warehouse
+from state.tables import compaction
+from state.tables.warehouse import Warehouse
 from tests.laws.pipelines import merging
 from tests.laws.restated import CHANGED, OUTPUTS, forked, run
 from tests.laws.topologies import PARTITIONS, tape

@@ -2,16 +2,16 @@
 
 import pytest
 
-from jobs import task_state
-from jobs.landing import land_records
-from jobs.reading import read_changelog
-from jobs.replay import replay
-from jobs.runner import LocalRunner
-from jobs.stored_rows import StoreRows
+from jobs.execution import task_stores
+from jobs.execution.store_files import StoreRows
+from jobs.execution.task_run import LocalRunner
+from jobs.history.committed_tables import read_changelog
+from jobs.landing.landing import land_records
+from jobs.replay.pipeline_run import replay
 from jobs.topology import Consumed, Materialized, Serde, StreamsBuilder, Suppressed, TimeWindows, Topology
-from state.files import read_files, read_rows
-from state.tables import LANDED_SCHEMA, Warehouse
-from tests.landed_records import records
+from state.tables.data_files import read_files, read_rows
+from state.tables.warehouse import LANDED_SCHEMA, Warehouse
+from tests.landing.landed_records import records
 from tests.laws.pipelines import merging
 from tests.laws.topologies import PARTITIONS, everything, tape
 from tests.planted import Landed, plant, tables_of
@@ -55,8 +55,8 @@ def loaded(monkeypatch) -> dict[str, int]:
         return rows
 
     monkeypatch.setattr(StoreRows, "load", count)
-    monkeypatch.setattr(task_state, "ALL_BELOW_ROWS", 0)
-    monkeypatch.setattr(task_state, "ALL_BELOW_SHARE", 0)
+    monkeypatch.setattr(task_stores, "ALL_BELOW_ROWS", 0)
+    monkeypatch.setattr(task_stores, "ALL_BELOW_SHARE", 0)
     return found
 
 
@@ -80,8 +80,8 @@ def test_an_increment_loads_the_rows_of_its_keys_and_those_that_are_due(tmp_path
 def test_rows_looked_up_give_what_a_store_loaded_whole_gives(tmp_path, monkeypatch, has_cache):
     tables = {}
     for name, few in (("whole", 1_000_000), ("looked-up", 0)):
-        monkeypatch.setattr(task_state, "ALL_BELOW_ROWS", few)
-        monkeypatch.setattr(task_state, "ALL_BELOW_SHARE", 0)
+        monkeypatch.setattr(task_stores, "ALL_BELOW_ROWS", few)
+        monkeypatch.setattr(task_stores, "ALL_BELOW_SHARE", 0)
         warehouse = Warehouse(tmp_path / name)
         plant(warehouse, "clicks", tape(5, 400), partitions=PARTITIONS)
         run(warehouse, everything(), LocalRunner(str(tmp_path / "cache") if has_cache else None), max_records=30)

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 from pyarrow import fs
 
-from jobs.replay import replay
-from jobs.runner import LocalRunner
+from jobs.execution.task_run import LocalRunner
+from jobs.replay.pipeline_run import replay
 from jobs.topology import Topology
-from state.tables import Warehouse, open_filesystem
+from state.tables.warehouse import Warehouse, open_filesystem
 from tests.laws import joined
 from tests.laws.border import Step, watched
 from tests.laws.crash import Died, area_of, outcome_of, seeds_of_all_strata, stratum_of

@@ -10,13 +10,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from jobs import task_state
-from jobs.changed_code import Wanted
-from jobs.reading import read_changelog, read_state
-from jobs.store_reading import read_store
+from jobs.code_changes.state_migration import Wanted
+from jobs.execution import task_stores
+from jobs.history.committed_tables import read_changelog, read_state
+from jobs.history.store_reader import read_store
 from jobs.topology import Consumed, Materialized, StreamsBuilder, Suppressed, TimeWindows, Topology, fold
 from state.errors import CodeChanged, ConfigError, TaskFailed
-from state.tables import Warehouse
+from state.tables.warehouse import Warehouse
 from tests.laws.changed import PAGES, STRING, Killed, click, land, run, stored, totals
 from tests.planted import Rows, plant, tables_of
 
@@ -201,7 +201,7 @@ def test_a_row_that_a_function_makes_due_at_once_leaves_with_the_next_record_of_
     Of windows of 20 none had closed at 12; of windows of 10 the first has.
     """
     for limit in ("ALL_BELOW_ROWS", "ALL_BELOW_SHARE"):
-        monkeypatch.setattr(task_state, limit, 0)  # rows are looked up by the keys of the tape, and by due time
+        monkeypatch.setattr(task_stores, limit, 0)  # rows are looked up by the keys of the tape, and by due time
 
     def finals(size: int) -> Topology:
         builder = StreamsBuilder()

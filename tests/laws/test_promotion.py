@@ -7,13 +7,13 @@ import pytest
 from deltalake import DeltaTable
 
 from expectations.verdicts import check_increment
-from jobs.branches import drop, fork
-from jobs.promotion import promote
-from jobs.reading import done_row
+from jobs.branches.branches import drop, fork
+from jobs.branches.promotion import promote
+from jobs.history.committed_tables import done_row
 from jobs.topology import Consumed, Materialized, Serde, StreamsBuilder, fold
 from orchestration.facts import replay_facts
 from state.errors import ConfigError, LedgerError
-from state.tables import Warehouse
+from state.tables.warehouse import Warehouse
 from tests.laws.restated import (
     CHANGED,
     LAST,

@@ -5,7 +5,7 @@
 
 import pytest
 
-from jobs.runner import LocalRunner, TaskDescription, TaskReport
+from jobs.execution.task_run import LocalRunner, TaskDescription, TaskReport
 from jobs.topology import Topology
 from state.errors import LedgerConflict
 from tests.laws.pipelines import PIPELINES, begun, drive, undisturbed

@@ -6,16 +6,17 @@ from itertools import pairwise
 import pyarrow as pa
 import pytest
 
-from jobs import recorded_time, task_state
-from jobs.landing import land_records
-from jobs.reading import read_changelog
-from jobs.recorded_time import record_time, recorded_times
-from jobs.replay import replay
-from jobs.runner import LocalRunner
-from jobs.test_driver import TopologyTestDriver
+from jobs.execution import task_stores
+from jobs.execution.task_run import LocalRunner
+from jobs.history.committed_tables import read_changelog
+from jobs.landing import recorded_time
+from jobs.landing.landing import land_records
+from jobs.landing.recorded_time import record_time, recorded_times
+from jobs.replay.pipeline_run import replay
+from jobs.testing.test_driver import TopologyTestDriver
 from jobs.topology import Consumed, Serde, StreamsBuilder, Suppressed, TimeWindows, Topology
-from state.ledger import Ledger
-from state.tables import Warehouse
+from state.tables.ledger import Ledger
+from state.tables.warehouse import Warehouse
 from tests.laws import joined, topologies
 from tests.laws.joined import TOPICS
 from tests.laws.test_topics_that_meet import arrivals, replayed
@@ -104,8 +105,8 @@ def test_what_waits_unseen_in_a_large_store_holds_the_time_back_that_is_passed_o
     """
     The count of 100 to 110 has the time 101 and waits, so below it no window of 101 may close before it has gone on.
     """
-    monkeypatch.setattr(task_state, "ALL_BELOW_ROWS", 0)
-    monkeypatch.setattr(task_state, "ALL_BELOW_SHARE", 0)
+    monkeypatch.setattr(task_stores, "ALL_BELOW_ROWS", 0)
+    monkeypatch.setattr(task_stores, "ALL_BELOW_SHARE", 0)
     builder = StreamsBuilder()
     windows = builder.stream("clicks", Consumed(Serde.string(), Serde.string())).group_by_key()
     windows = windows.windowed_by(TimeWindows.of_size(10, grace=0))

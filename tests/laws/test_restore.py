@@ -6,14 +6,14 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
-from jobs.branches import branches
-from jobs.promotion import promote
-from jobs.reading import done_row
-from jobs.restatement import restore
+from jobs.branches.branches import branches
+from jobs.branches.promotion import promote
+from jobs.branches.restatement import restore
+from jobs.history.committed_tables import done_row
 from state.errors import CommitLost, LedgerConflict, LedgerError, LedgerGap
-from state.ledger import Ledger
-from state.table_parts import existing_tables
-from state.tables import Warehouse
+from state.tables.branch_files import existing_tables
+from state.tables.ledger import Ledger
+from state.tables.warehouse import Warehouse
 from tests.laws.restated import (
     LAST,
     OUTPUTS,

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from jobs.reading import read_table
-from orchestration.cli import main
+from jobs.history.committed_tables import read_table
+from orchestration.cli.main import main
 from tests.laws.pipelines import INCREMENTS, NAME, PIPELINES, RECORDS, begun, done_of, drive, undisturbed
 from tests.laws.whole import first_difference
 
@@ -23,7 +23,16 @@ def test_a_stopped_run_says_so_and_the_next_one_goes_on(number, code):
     with begun("brief", 1, 0) as warehouse:
         command = ["run", PIPELINES["brief"].reference, "--warehouse", warehouse.root, "--pipeline", NAME, "--local"]
         process = subprocess.Popen(
-            [sys.executable, "-m", "orchestration.cli", *command, "--max-records", str(RECORDS), "--idle", "proceed"],
+            [
+                sys.executable,
+                "-m",
+                "orchestration.cli.main",
+                *command,
+                "--max-records",
+                str(RECORDS),
+                "--idle",
+                "proceed",
+            ],
             cwd=Path(__file__).parents[2],
             stderr=subprocess.PIPE,
             text=True,

@@ -2,16 +2,16 @@
 
 import pytest
 
-from jobs import task_state
-from jobs.explanation import Explanation, explain
-from jobs.landing import land_records
-from jobs.reading import read_table
-from jobs.replay import replay
-from jobs.runner import LocalRunner
+from jobs.execution import task_stores
+from jobs.execution.task_run import LocalRunner
+from jobs.explain.explanation import Explanation, explain
+from jobs.history.committed_tables import read_table
+from jobs.landing.landing import land_records
+from jobs.replay.pipeline_run import replay
 from jobs.topology import Topology
 from jobs.topology.nodes import SinkNode
-from state.tables import Warehouse
-from tests.landed_records import records
+from state.tables.warehouse import Warehouse
+from tests.landing.landed_records import records
 from tests.laws import joined, topologies
 from tests.planted import Landed, plant
 
@@ -88,8 +88,8 @@ def test_every_row_of_every_output_is_told_once_by_the_record_that_caused_it(
     With all rows of the stores in memory, or only with those that an increment touches.
     """
     if not loads_all:
-        monkeypatch.setattr(task_state, "ALL_BELOW_ROWS", 0)
-        monkeypatch.setattr(task_state, "ALL_BELOW_SHARE", 0)
+        monkeypatch.setattr(task_stores, "ALL_BELOW_ROWS", 0)
+        monkeypatch.setattr(task_stores, "ALL_BELOW_SHARE", 0)
     (topology, tapes, partitions), warehouse = case(name), Warehouse(tmp_path)
     pipeline(warehouse, topology, tapes, partitions, order)
 

@@ -8,12 +8,12 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from jobs.landing import land_records
-from jobs.reading import read_table
-from jobs.replay import replay
-from jobs.runner import LocalRunner
-from jobs.test_driver import TopologyTestDriver
-from state.tables import Warehouse
+from jobs.execution.task_run import LocalRunner
+from jobs.history.committed_tables import read_table
+from jobs.landing.landing import land_records
+from jobs.replay.pipeline_run import replay
+from jobs.testing.test_driver import TopologyTestDriver
+from state.tables.warehouse import Warehouse
 from tests.laws.joined import PARTITIONS, TOPICS, joined, tapes
 from tests.planted import Landed, plant, tables_of
 

@@ -12,11 +12,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from jobs.table_schemas import table_schema
+from jobs.execution.table_schemas import table_schema
 from jobs.topology import Topology
-from state.files import DataFile, read_files, read_rows
-from state.ledger import DONE, Ledger, LedgerRow
-from state.tables import Warehouse
+from state.tables.data_files import DataFile, read_files, read_rows
+from state.tables.ledger import DONE, Ledger, LedgerRow
+from state.tables.warehouse import Warehouse
 from tests.laws.pipelines import NAME
 
 OF_THE_RUN = frozenset({"seconds", "rss_bytes_max", "versions"})

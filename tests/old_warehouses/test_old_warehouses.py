@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 
 from expectations.verdicts import check_increment
-from jobs.reading import done_row
-from jobs.restatement import restore
+from jobs.branches.restatement import restore
+from jobs.history.committed_tables import done_row
 from orchestration.facts import replay_facts
-from state.tables import Warehouse
+from state.tables.warehouse import Warehouse
 from tests.old_warehouses.topologies import TOPOLOGIES
 from tests.old_warehouses.written import BRANCH, EXPLAINED, PIPELINES, done, explained, land, rows_of, run
 from tests.planted import tables_of

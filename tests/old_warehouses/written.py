@@ -16,17 +16,17 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from jobs.branches import fork
-from jobs.explanation import explain
-from jobs.reading import read_table
-from jobs.recorded_time import record_time
-from jobs.replay import replay
-from jobs.restatement import restore
-from jobs.runner import LocalRunner
-from jobs.store_reading import read_store
+from jobs.branches.branches import fork
+from jobs.branches.restatement import restore
+from jobs.execution.task_run import LocalRunner
+from jobs.explain.explanation import explain
+from jobs.history.committed_tables import read_table
+from jobs.history.store_reader import read_store
+from jobs.landing.recorded_time import record_time
+from jobs.replay.pipeline_run import replay
 from jobs.topology import Topology
-from state.ledger import Ledger
-from state.tables import Warehouse
+from state.tables.ledger import Ledger
+from state.tables.warehouse import Warehouse
 from tests.old_warehouses.topologies import TOPOLOGIES, windows
 from tests.planted import Landed, plant
 

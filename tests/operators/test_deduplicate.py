@@ -6,14 +6,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jobs.expressions import bind
+from jobs.functions.expressions import bind
 from jobs.operators.deduplicate import Deduplicate
-from jobs.test_driver import TopologyTestDriver
+from jobs.testing.test_driver import TopologyTestDriver
 from jobs.topology import KStream, Serde
-from tests.operators.operator_runs import place_of, run_chunks, run_increments
-from tests.operators.suppress_model import Change
+from tests.operators.aggregates.operator_runs import place_of, run_chunks, run_increments
+from tests.operators.suppress.suppress_model import Change
+from tests.operators.tapes import play, topology_of
 from tests.rotation import examples
-from tests.tapes import play, topology_of
 
 STRING = Serde.string()
 

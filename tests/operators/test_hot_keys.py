@@ -1,24 +1,24 @@
 """One key with hundreds of open windows, sessions or versions, and records that come anywhere among them: what models
-of Kafka's own source say. Long lists are searched in another way than short ones (state/stores/lanes.py).
+of Kafka's own source say. Long lists are searched in another way than short ones (state/stores/skip_lists.py).
 """
 
 import random
 
 import pytest
 
-from jobs.kernels import stream_join
-from jobs.operators.versioned_store import VersionedView
+from jobs.operators.joins import stream_join_kernel
+from jobs.operators.tables.versioned_store import VersionedView
 from jobs.topology.windows import SessionWindows, SlidingWindows
-from state.keys import Keys
+from state.records.keys import Keys
 from state.stores.versions import Versions
-from tests.operators.stream_join_parts import Join
-from tests.operators.test_stream_join_against_model import agrees
-from tests.operators.test_versioned_store import SHAPE as TABLE
-from tests.operators.test_versioned_store import STRING, batch_of, chunk_of, look, pairs, put_one, store_of
-from tests.operators.test_windows_against_models import assert_as_the_model
-from tests.operators.versioned_model import VersionedModel
-from tests.operators.window_models import Record, SessionModel, SlidingModel
-from tests.operators.window_runs import Run
+from tests.operators.aggregates.test_windows_against_models import assert_as_the_model
+from tests.operators.aggregates.window_models import Record, SessionModel, SlidingModel
+from tests.operators.aggregates.window_runs import Run
+from tests.operators.joins.stream_join_parts import Join
+from tests.operators.joins.test_stream_join_against_model import agrees
+from tests.operators.tables.test_versioned_store import SHAPE as TABLE
+from tests.operators.tables.test_versioned_store import STRING, batch_of, chunk_of, look, pairs, put_one, store_of
+from tests.operators.tables.versioned_model import VersionedModel
 
 LONG = 1_000
 
@@ -98,8 +98,8 @@ def test_a_view_that_is_asked_again():
 def test_stream_joins(kind, grace, pairs_a_call, monkeypatch):
     """Thousands of records of a key on each side, several of a time, also when a call has room for one pair."""
     if pairs_a_call is not None:
-        rooms = stream_join.rooms
-        monkeypatch.setattr(stream_join, "rooms", lambda pairs, records: rooms(pairs_a_call, records))
+        rooms = stream_join_kernel.rooms
+        monkeypatch.setattr(stream_join_kernel, "rooms", lambda pairs, records: rooms(pairs_a_call, records))
     rng = random.Random(grace)
     tape = [
         (rng.choice(["left", "right"]), key, None if key == "b" else step, time // 12 * 12 + 1)

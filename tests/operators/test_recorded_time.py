@@ -8,9 +8,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from jobs.operators.views import build_view
-from jobs.processing import Processor, PunctuationType
-from jobs.test_driver import TopologyTestDriver
+from jobs.functions.processor_api import Processor, PunctuationType
+from jobs.operators.tables.table_views import build_view
+from jobs.testing.test_driver import TopologyTestDriver
 from jobs.topology import (
     Consumed,
     JoinWindows,
@@ -23,8 +23,8 @@ from jobs.topology import (
     Suppressed,
     TimeWindows,
 )
-from state.keys import Keys
-from state.records import Batch, Values
+from state.records.batches import Batch, Values
+from state.records.keys import Keys
 
 TEXT = Serde.string()
 TEXTS = Consumed(TEXT, TEXT)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jobs.test_driver import TopologyTestDriver
+from jobs.testing.test_driver import TopologyTestDriver
 from jobs.topology import (
     Consumed,
     KStream,

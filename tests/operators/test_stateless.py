@@ -3,11 +3,11 @@
 import polars as pl
 import pytest
 
-from jobs.expressions import Windowed
-from jobs.test_driver import TopologyTestDriver
+from jobs.functions.expressions import Windowed
+from jobs.testing.test_driver import TopologyTestDriver
 from jobs.topology import Consumed, KStream, Serde, SessionWindows, StreamsBuilder, TimeWindows
 from state.errors import TaskFailed
-from tests.tapes import play, table
+from tests.operators.tapes import play, table
 
 NUMBERS = """
     step | key | value | time_ms

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from jobs.landing import land_files
-from jobs.replay import replay
-from jobs.runner import LocalRunner
-from state.tables import Warehouse
+from jobs.execution.task_run import LocalRunner
+from jobs.landing.landing import land_files
+from jobs.replay.pipeline_run import replay
+from state.tables.warehouse import Warehouse
 from tests.dagster import shop
 
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from jobs.test_driver import TopologyTestDriver
+from jobs.testing.test_driver import TopologyTestDriver
 from jobs.topology import (
     BufferConfig,
     Consumed,

@@ -2,14 +2,14 @@
 
 import pytest
 
+from jobs.code_changes.compatibility import Wishes, is_generated
 from jobs.topology import (
     KStream,
     Materialized,
     Topology,
 )
-from jobs.topology.compatibility import Wishes, is_generated
 from state.errors import ConfigError
-from tests.topology.changes import clicks, said, verdict
+from tests.code_changes.changes import clicks, said, verdict
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,202 @@
+"""Branches: pipelines that begin with another one's past, without a copy of it.
+
+Owns the registry `<warehouse>/branches`, a row an event, the newest of a name counting. Rule: a branch is registered,
+and so its parent's versions pinned, before it has a ledger; its ledger begins with a done row of the fork's increment,
+whose `bases` say where its rows up to there are. Its own rows are in its own folder, so a branch costs what it changes.
+"""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+from deltalake.exceptions import CommitFailedError
+from pyarrow import fs
+
+from jobs.branches.restatement import now_ms
+from jobs.code_changes.state_migration import take_over
+from jobs.history.committed_tables import done_row
+from jobs.topology.topology import Topology
+from state.errors import ConfigError, LedgerConflict
+from state.tables.branch_files import Bases, bases_of
+from state.tables.commit import append_row, create_table, live_files, open_table, read_rows
+from state.tables.ledger import Ledger, LedgerRow
+from state.tables.warehouse import Warehouse, open_filesystem
+
+BRANCHES_SCHEMA = pa.schema(
+    [
+        ("sequence", pa.int64()),
+        ("name", pa.string()),
+        ("parent", pa.string()),
+        ("increment", pa.int64()),
+        ("bases", pa.string()),
+        ("status", pa.string()),
+        ("written_at_ms", pa.int64()),
+    ]
+)
+"""`increment`: of the parent, with which it begins; `bases`: JSON, as in the ledger; `status`: open or dropped."""
+
+_OPEN, _DROPPED = "open", "dropped"
+
+
+@dataclass(frozen=True)
+class Branch:
+    """An open branch. ``bases``: table → (pipeline, Delta version) of what it reads through to."""
+
+    name: str
+    parent: str
+    increment: int
+    bases: Bases
+    written_at_ms: int
+
+
+def branches(warehouse: Warehouse) -> dict[str, Branch]:
+    """Open branches by name, in the order in which they were forked."""
+    newest = {row["name"]: row for row in _events(warehouse)}
+    return {
+        name: Branch(name, row["parent"], row["increment"], json.loads(row["bases"]), row["written_at_ms"])
+        for name, row in sorted(newest.items(), key=lambda each: each[1]["sequence"])
+        if row["status"] == _OPEN
+    }
+
+
+def branch_of(warehouse: Warehouse, name: str) -> Branch:
+    """The open branch ``name``. ConfigError when there is none."""
+    found = branches(warehouse)
+    if name not in found:
+        known = ", ".join(found) or "none at all"
+        raise ConfigError(
+            f"branch {name!r}", "a branch that was forked", f"open ones: {known}", "see `replay branches`"
+        )
+    return found[name]
+
+
+def pinned_versions(warehouse: Warehouse, pipeline: str) -> dict[str, set[int]]:
+    """Versions of the pipeline's tables that open branches read, by table."""
+    pinned: dict[str, set[int]] = {}
+    for branch in branches(warehouse).values():
+        for table, parts in branch.bases.items():
+            for name, version in parts:
+                if name == pipeline:
+                    pinned.setdefault(table, set()).add(version)
+    return pinned
+
+
+def fork(
+    warehouse: Warehouse,
+    pipeline: str,
+    increment: int,
+    name: str,
+    *,
+    topology: Topology | None = None,
+    clock_ms: Callable[[], int] = now_ms,
+) -> LedgerRow:
+    """Begin the branch ``name`` with what ``pipeline`` was after ``increment`` (0: with nothing); return its first row.
+
+    ``topology``: the changed code that it will be replayed with. One that died is begun again. Raises ConfigError for a
+    name that is taken, CodeChanged for a topology that cannot go on from the state, LedgerError for an increment that
+    is not done.
+    """
+    source = warehouse.pipeline(pipeline)
+    row = None if increment == 0 else done_row(warehouse, pipeline, increment)
+    content = {} if row is None else dict(row.content)
+    if topology is not None:
+        take_over(pipeline, row, topology)
+    bases = bases_of(pipeline, content)
+    ledger = Ledger(warehouse.pipeline(name).ledger, warehouse.storage_options)
+    parent = Ledger(source.ledger, warehouse.storage_options)
+    last = parent.last_done()
+    if last is None:
+        done_row(warehouse, pipeline)  # says that there is nothing to fork from
+    assert last is not None
+    known = branches(warehouse).get(name)
+    if known is None or (known.parent, known.increment) != (pipeline, increment) or ledger.rows():
+        if known is not None or _has_folder(warehouse, name):
+            raise ConfigError(f"branch {name!r}", "a name that is free", "a pipeline of that name", "choose another")
+        _enter(warehouse, Branch(name, pipeline, increment, bases, clock_ms()), _OPEN)
+    if increment > 0:
+        parent.refuse_vacuumed(increment)  # once more: vacuum may have looked before the branch was in the registry
+    for left_out in ("kind", "restates", "branch", "branch_increment"):
+        content.pop(left_out, None)
+    first: dict[str, Any] = {
+        **({"cut_to": {}, "tasks": {}, "partitions": {}} if increment == 0 else content),
+        "versions": {},
+        "bases": bases,
+        "forked": {"pipeline": pipeline, "increment": increment},
+    }
+    epoch = (last if row is None else row).epoch + 1
+    return ledger.begin(increment, first, epoch=epoch, written_at_ms=clock_ms())
+
+
+def drop(warehouse: Warehouse, name: str, *, clock_ms: Callable[[], int] = now_ms) -> None:
+    """Take the branch out of the registry and delete its folder. One that died is finished by dropping again.
+
+    Raises ConfigError for a name that is no branch, or while another branch is based on it, or while it is promoted.
+    """
+    events = [row for row in _events(warehouse) if row["name"] == name]
+    open_now = branches(warehouse)
+    if name in open_now:
+        _refuse_in_use(warehouse, open_now, open_now[name])
+        _enter(warehouse, Branch(name, open_now[name].parent, open_now[name].increment, {}, clock_ms()), _DROPPED)
+    elif not events or not _has_folder(warehouse, name):
+        branch_of(warehouse, name)  # says which there are
+    if _has_folder(warehouse, name):
+        _delete_folder(warehouse, name)
+
+
+def _refuse_in_use(warehouse: Warehouse, known: dict[str, Branch], branch: Branch) -> None:
+    name = branch.name
+    above = [other.name for other in known.values() if other.parent == name or _is_based_on(other, name)]
+    if above:
+        raise ConfigError(
+            f"branch {name!r}", "no branch that is based on it", ", ".join(above), "drop those first, or promote them"
+        )
+    pending = Ledger(warehouse.pipeline(branch.parent).ledger, warehouse.storage_options).pending()
+    if pending is not None and pending.content.get("branch") == name:
+        raise ConfigError(
+            f"branch {name!r}",
+            "no promote under way",
+            f"increment {pending.increment} of {branch.parent}, which is not done",
+            f"finish it: `replay promote {name}`",
+        )
+
+
+def _is_based_on(branch: Branch, name: str) -> bool:
+    return any(part[0] == name for parts in branch.bases.values() for part in parts)
+
+
+def _has_folder(warehouse: Warehouse, name: str) -> bool:
+    filesystem, root = open_filesystem(warehouse.pipeline(name).root)
+    found: bool = filesystem.get_file_info(root).type == fs.FileType.Directory
+    return found
+
+
+def _delete_folder(warehouse: Warehouse, name: str) -> None:
+    filesystem, root = open_filesystem(warehouse.pipeline(name).root)
+    filesystem.delete_dir(root)
+
+
+def _events(warehouse: Warehouse) -> list[dict[str, Any]]:
+    """Rows of the registry, in order."""
+    table = open_table(warehouse.branches, storage_options=warehouse.storage_options)
+    if table is None:
+        return []
+    rows: list[dict[str, Any]] = read_rows(warehouse.branches, live_files(table), BRANCHES_SCHEMA).to_pylist()
+    return sorted(rows, key=lambda row: row["sequence"])
+
+
+def _enter(warehouse: Warehouse, branch: Branch, status: str) -> None:
+    """Append an event. LedgerConflict when somebody else changed the registry at the same moment."""
+    table = create_table(warehouse.branches, BRANCHES_SCHEMA, storage_options=warehouse.storage_options)
+    sequence = max((row["sequence"] for row in _events(warehouse)), default=0) + 1
+    cells = sequence, branch.name, branch.parent, branch.increment, json.dumps(branch.bases), status
+    columns = [
+        pa.array([cell], f.type) for cell, f in zip((*cells, branch.written_at_ms), BRANCHES_SCHEMA, strict=True)
+    ]
+    try:
+        append_row(table, warehouse.branches, pa.table(columns, BRANCHES_SCHEMA), app_id="branches", increment=sequence)
+    except CommitFailedError as error:
+        raise LedgerConflict(
+            warehouse.branches, "nobody else at the registry", "another change of it", "run the command again"
+        ) from error

@@ -1,0 +1,378 @@
+"""Restatements: an increment that puts other rows in the place of what later increments wrote.
+
+Owns the protocol that `restore` and `promote` share. Rule: as every increment, plan row, one Delta transaction a table,
+done row, and whoever dies in between is finished by running again; under a new epoch, and with the old epoch's mark
+raised, so that a runner still at work under it is refused. No number is given twice and nothing committed is forgotten:
+what was restated can still be asked for as of its own increment.
+
+A table becomes what it had as of the increment that stays (``base``), and what a branch wrote since. Rows of outputs,
+drops, dead letters and repartitions get the restatement's number, since it published them; stores are copied byte by
+byte, so its number is above those of all their rows. What an output loses goes to `retractions/<output>`.
+"""
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from jobs.branches.restated_output import RestatedOutput, renumbered, rewritten
+from jobs.history.committed_tables import done_row
+from jobs.replay.increment_report import add_books
+from state.errors import LedgerError
+from state.tables.branch_files import existing_tables
+from state.tables.commit import commit_files, open_table, replace_files, transaction_version
+from state.tables.data_files import DataFile, read_files, table_version
+from state.tables.ledger import Ledger, LedgerRow
+from state.tables.parquet_writer import TaskFile
+from state.tables.warehouse import Warehouse, open_filesystem
+
+RETRACTED_IN = "retracted_in"
+"""Column of a retraction: the increment that took the row back. The others are the output's."""
+
+OnStep = Callable[[str], None]
+_ORDER = ("state", "repartition", "dropped", "dead_letter", "outputs")
+_NOT_RESTATED = ("ledger", "retractions")
+
+
+def now_ms() -> int:
+    """Wall-clock time in milliseconds, for the ledger."""
+    return time.time_ns() // 1_000_000
+
+
+def refuse_pending(pipeline: str, pending: LedgerRow | None) -> None:
+    """Raises LedgerError when the pending plan is a restatement, which only its own command can finish."""
+    if pending is not None and "restates" in pending.content:
+        command = _command(pipeline, pending.content)
+        raise LedgerError(
+            f"pipeline {pipeline!r}",
+            "no unfinished restatement",
+            f"increment {pending.increment}, planned by `{command}`",
+            f"run `{command}` again, which finishes it",
+        )
+
+
+def _command(pipeline: str, content: Mapping[str, Any]) -> str:
+    if content["kind"] == "promote":
+        return f"replay promote {content['branch']}"
+    return f"replay restore --pipeline {pipeline} --to {content['restates']}"
+
+
+def content_at(warehouse: Warehouse, pipeline: str, increment: int) -> dict[str, Any]:
+    """What the pipeline went on from after ``increment``; 0: from nothing.
+
+    Also of an increment that vacuum lets nobody ask for any more: what branches and plans need of it stays.
+    """
+    if increment == 0:
+        return {}
+    ledger = Ledger(warehouse.pipeline(pipeline).ledger, warehouse.storage_options)
+    (row,) = ledger.done_rows(increment, increment)
+    return row.content
+
+
+def in_force(rows: list[LedgerRow]) -> list[LedgerRow]:
+    """Of a ledger's done rows, those whose increments the last one builds on, in order: no restatement undid them."""
+    before: dict[int, int] = {}
+    last = -1  # below the 0 with which a branch from the start begins
+    for row in rows:
+        before[row.increment] = row.content.get("restates", last)
+        last = row.increment
+    chain = set()
+    while last in before:
+        chain.add(last)
+        last = before[last]
+    return [row for row in rows if row.increment in chain]
+
+
+def restore(
+    warehouse: Warehouse,
+    pipeline: str,
+    increment: int,
+    *,
+    abandon: bool = False,
+    on_step: OnStep = lambda step: None,
+    clock_ms: Callable[[], int] = now_ms,
+) -> LedgerRow:
+    """Make ``pipeline`` go on from ``increment`` (0: from the start); return the done row.
+
+    Also the way on after a RESTORE of a table or of the ledger. One that was planned and not done is finished.
+    ``abandon``: give up an increment that was planned and is not done, also a restatement that has changed no table
+    yet. Raises LedgerError when there is one and nobody said so, or when ``increment`` is not done, or was vacuumed.
+    """
+    ledger = Ledger(warehouse.pipeline(pipeline).ledger, warehouse.storage_options)
+    pending = ledger.pending()
+    if pending is None or pending.content.get("kind") != "restore" or pending.content["restates"] != increment:
+        base = {} if increment == 0 else done_row(warehouse, pipeline, increment).content
+        _refuse_unless_given_up(warehouse, pipeline, pending, abandon)
+        plan = {"kind": "restore", "topology": base.get("topology"), "partitions": base.get("partitions", {})}
+        cut = base.get("cut_to") or _nothing_read(ledger)
+        plan |= {"restates": increment, "cut_from": cut, "cut_to": cut}
+        pending = plan_restatement(ledger, warehouse, plan, 0, clock_ms)
+        ledger.refuse_vacuumed(increment)  # once more: vacuum may have looked before the plan was there
+    return finish(warehouse, pipeline, pending, [], Source(), on_step, clock_ms)
+
+
+def _refuse_unless_given_up(warehouse: Warehouse, pipeline: str, pending: LedgerRow | None, abandon: bool) -> None:
+    if pending is None:
+        return
+    tables = warehouse.pipeline(pipeline)
+    if not abandon or any(
+        transaction_version(
+            tables.table(table), f"{pipeline}/{table}/{pending.epoch}", storage_options=warehouse.storage_options
+        ) == pending.increment
+        for table in existing_tables(tables.root)
+    ):  # fmt: skip
+        refuse_pending(pipeline, pending)
+    if not abandon:
+        raise unfinished(pipeline, pending, "run it to its end, or give it up with --abandon")
+
+
+def unfinished(pipeline: str, pending: LedgerRow, next_step: str) -> LedgerError:
+    """A plan is pending where none may be."""
+    got = f"increment {pending.increment}, planned and not done"
+    return LedgerError(f"pipeline {pipeline!r}", "no unfinished increment", got, next_step)
+
+
+def plan_restatement(
+    ledger: Ledger, warehouse: Warehouse, content: dict[str, Any], highest: int, clock_ms: Callable[[], int]
+) -> LedgerRow:
+    """Write the plan of a restatement, with a number above ``highest`` and all others, and an epoch never used."""
+    increment = max(ledger.next_free(), highest + 1)
+    root = ledger.path.removesuffix("/ledger")
+    last, name = ledger.last_done(), root.rpartition("/")[2]
+    tables, options = _restated_tables(root), warehouse.storage_options
+    epoch = 1 + (0 if last is None else last.epoch)
+    while any(
+        transaction_version(f"{root}/{table}", f"{name}/{table}/{epoch}", storage_options=options) is not None
+        for table in tables
+    ):
+        epoch += 1
+    content = {"records": 0, "waiting": 0, "fenced": 0 if last is None else last.epoch} | content
+    return ledger.plan_restatement(increment, content, epoch=epoch, written_at_ms=clock_ms())
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where the rows come from that take the place of others: a branch's own tables at their versions; none."""
+
+    root: str = ""
+    label: str = "restored"
+    versions: Mapping[str, int] | None = None
+    content: Mapping[str, Any] | None = None
+    """What the pipeline goes on with; None: with what it had."""
+
+
+def finish(
+    warehouse: Warehouse,
+    pipeline: str,
+    planned: LedgerRow,
+    rows: list[LedgerRow],
+    source: Source,
+    on_step: OnStep,
+    clock_ms: Callable[[], int],
+) -> LedgerRow:
+    """Carry out the restatement that is planned: commit every table, then its done row, which is returned.
+
+    ``rows``: the done rows whose increments ``source`` brings. LedgerConflict when another runner was quicker.
+    """
+    ledger = Ledger(warehouse.pipeline(pipeline).ledger, warehouse.storage_options)
+    last = ledger.last_done()
+    on_step(f"planned {planned.increment}")
+    started = time.perf_counter()
+    run = _Restatement(warehouse, pipeline, planned, source, clock_ms)
+    versions = {}
+    for table in run.tables():
+        versions[table] = run.commit(table)
+        on_step(f"committed {table} {planned.increment}")
+    content = _done_content(planned, run.base, source, rows, {} if last is None else last.content)
+    content["versions"] = versions | run.retractions()
+    content["seconds"] = {"commit": time.perf_counter() - started}
+    row = ledger.done(planned.increment, content, written_at_ms=clock_ms())
+    on_step(f"done {planned.increment}")
+    return row
+
+
+class _Restatement:
+    def __init__(
+        self,
+        warehouse: Warehouse,
+        pipeline: str,
+        planned: LedgerRow,
+        source: Source,
+        clock_ms: Callable[[], int],
+    ) -> None:
+        self.options, self.planned, self.source, self.clock_ms = warehouse.storage_options, planned, source, clock_ms
+        self.base = content_at(warehouse, pipeline, planned.content["restates"])
+        self.own = warehouse.pipeline(pipeline)
+        self.number = planned.increment
+
+    def tables(self) -> list[str]:
+        """State first, so that outputs never outrun it."""
+        names = {*_restated_tables(self.own.root), *self.brought()}
+        return sorted(names, key=lambda name: (_ORDER.index(name.partition("/")[0]), name))
+
+    def brought(self) -> dict[str, int]:
+        """Tables that the source has rows of, with their versions."""
+        found = self.source.versions or {}
+        return {name: version for name, version in found.items() if name.partition("/")[0] in _ORDER}
+
+    def app_id(self, table: str, epoch: int) -> str:
+        return f"{self.own.name}/{table}/{epoch}"
+
+    def commit(self, table: str) -> int:
+        """Make the table what it shall be, unless it is; return its version."""
+        path, app_id = self.own.table(table), self.app_id(table, self.planned.epoch)
+        if transaction_version(path, app_id, storage_options=self.options) == self.number:
+            return self._version(table)
+        schema, base = self._schema(table), self._base_files(table)
+        if table.startswith("outputs/"):
+            live = read_files(path, storage_options=self.options)
+            output = RestatedOutput(path, schema, live, base, self.number, self._name)
+            base = output.files()
+            self._retract(table, schema, output.gone())
+        files = base + list(self._brought_files(table, schema))
+        return replace_files(
+            path,
+            schema,
+            files,
+            app_id=app_id,
+            fenced=self.app_id(table, self.planned.content["fenced"]),
+            increment=self.number,
+            written_at_ms=self.clock_ms(),
+            storage_options=self.options,
+        )
+
+    def _schema(self, table: str) -> pa.Schema:
+        """The source's columns where it has the table, else those that are there."""
+        version = self.brought().get(table)
+        path = self.own.table(table) if version is None else f"{self.source.root}/{table}"
+        opened = open_table(path, version=version, storage_options=self.options)
+        assert opened is not None, f"{path}: no table"
+        return pa.schema(opened.schema().to_arrow())
+
+    def _base_files(self, table: str) -> list[DataFile]:
+        """What the table had as of the increment that stays."""
+        version = self.base.get("versions", {}).get(table)
+        if version is None:
+            return []
+        return read_files(self.own.table(table), version=version, storage_options=self.options)
+
+    @property
+    def _name(self) -> str:
+        """How the names of its files begin."""
+        return f"{self.number:08d}-{self.source.label}"
+
+    def _brought_files(self, table: str, schema: pa.Schema) -> Iterator[DataFile]:
+        """Copies of what the source wrote, in this pipeline's folder; not visible yet."""
+        version = self.brought().get(table)
+        if version is None:
+            return
+        root = f"{self.source.root}/{table}"
+        for file in read_files(root, version=version, storage_options=self.options):
+            placed = replace(file, root=root)
+            if table.startswith("state/"):
+                yield self._copied(table, placed)
+            elif file.records:
+                yield self._renumbered(table, schema, placed)
+
+    def _copied(self, table: str, file: DataFile) -> DataFile:
+        """Byte by byte, under a name that begins with the restatement's number."""
+        folder, _, name = file.path.rpartition("/")
+        path = f"{folder}/{self.number:08d}-{self.source.label}-{time.time_ns():x}-{name}"
+        filesystem, source = open_filesystem(f"{file.root}/{file.path}")
+        _, target = open_filesystem(f"{self.own.table(table)}/{path}")
+        filesystem.create_dir(target.rpartition("/")[0], recursive=True)
+        filesystem.copy_file(source, target)
+        return replace(file, path=path, root=None)
+
+    def _renumbered(self, table: str, schema: pa.Schema, file: DataFile) -> DataFile:
+        """The same rows in the same order, written by this increment."""
+        target = TaskFile(self.own.table(table), partition=file.partition, name=self._name)
+        written = rewritten(file, schema, target, lambda rows: renumbered(rows, self.number))
+        assert written is not None, f"{file.root}/{file.path}: its rows are gone"
+        return written
+
+    # --- retractions -----------------------------------------------------------------------------------------
+
+    def _retract(self, table: str, schema: pa.Schema, gone: Iterator[tuple[DataFile, pa.Table]]) -> None:
+        """Keep the rows that the output loses, for those who have read them; before it loses them."""
+        path = self.own.retractions(table.partition("/")[2])
+        files = []
+        for file, rows in gone:
+            rows = rows.append_column(RETRACTED_IN, pa.array(np.full(len(rows), self.number, np.int64)))
+            target = TaskFile(path, partition=file.partition, name=self._name)
+            target.write(rows.drop_columns(["partition"]))
+            written = target.close()
+            files += [] if written is None else [written]
+        if not files:
+            return
+        commit_files(
+            path,
+            schema.append(pa.field(RETRACTED_IN, pa.int64())),
+            files,
+            app_id=self.app_id(f"retractions/{table.partition('/')[2]}", self.planned.epoch),
+            increment=self.number,
+            storage_options=self.options,
+        )
+
+    def retractions(self) -> dict[str, int]:
+        """Versions of the tables of retractions, which only restatements write."""
+        names = [name for name in existing_tables(self.own.root) if name.startswith("retractions/")]
+        return {name: self._version(name) for name in names}
+
+    def _version(self, table: str) -> int:
+        path = self.own.table(table)
+        version = table_version(path, storage_options=self.options)
+        assert version is not None, f"{path}: marked, yet not there"
+        return version
+
+
+def _restated_tables(root: str) -> list[str]:
+    return [name for name in existing_tables(root) if name.partition("/")[0] not in _NOT_RESTATED]
+
+
+def _nothing_read(ledger: Ledger) -> dict[str, dict[str, int]]:
+    """The cut before the first increment, for the topics that were read."""
+    last = ledger.last_done()
+    cut: Mapping[str, Mapping[str, int]] = {} if last is None else last.content.get("cut_to", {})
+    return {topic: dict.fromkeys(partitions, 0) for topic, partitions in cut.items()}
+
+
+def _done_content(
+    planned: LedgerRow,
+    base: Mapping[str, Any],
+    source: Source,
+    rows: list[LedgerRow],
+    before: Mapping[str, Any],
+) -> dict[str, Any]:
+    """What the pipeline goes on with, and the books of the increments that were brought, as one.
+
+    ``before``: content of the last done row; its sub-topologies and outputs have books even if nothing was brought.
+    """
+    content = dict(base if source.content is None else source.content)
+    for name in ("bases", "forked", "branch", "branch_increment", "topology"):
+        content.pop(name, None)
+    names = ("kind", "restates", "branch", "branch_increment", "topology")
+    given = {name: planned.content[name] for name in names if name in planned.content}
+    books = [row.content["books"] for row in rows]
+    subs = {sub for each in (before.get("books", {}), *books) for sub in each.get("by_sub_topology", {})}
+    by_sub = {sub: add_books([b["by_sub_topology"][sub] for b in books if sub in b["by_sub_topology"]]) for sub in subs}
+    outputs = {name: 0 for each in (before, *(row.content for row in rows)) for name in each.get("outputs", {})}
+    for row in rows:
+        for name, records in row.content["outputs"].items():
+            outputs[name] += records
+    nothing: dict[str, Any] = {
+        "tasks": {}, "tape_times": {}, "operators": {}, "lateness": {"avg": None, "max": None}, "rss_bytes_max": 0,
+    }  # fmt: skip
+    return {
+        **nothing,
+        **content,
+        **{name: base["bases"] for name in ("bases",) if name in base},
+        **{name: value for name, value in given.items() if value is not None},
+        "cut_to": planned.content["cut_to"],
+        "partitions": content.get("partitions", {}),
+        "books": add_books(books) | {"by_sub_topology": by_sub},
+        "outputs": outputs,
+    }

@@ -1,0 +1,245 @@
+"""Vacuum: files that nobody can ask for any more, and those that were never committed.
+
+Owns the decision of what may go. Rule: a file stays when it is live now, or at a version that a retained increment, an
+unfinished restatement or a branch names, or was written by an increment after the last done one (its name begins with
+the number), which may be at work this moment. The ledger is read first, folders are listed next, live files last, so
+whatever is committed in between stays too. Nothing is deleted before the ledger says from which increment on it can be
+asked.
+"""
+
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+from deltalake.exceptions import DeltaError
+from pyarrow import fs
+
+from jobs.branches.branches import pinned_versions
+from jobs.branches.restatement import now_ms
+from state.errors import ConfigError
+from state.tables.data_files import StorageOptions, read_files, table_version
+from state.tables.ledger import Ledger, LedgerRow
+from state.tables.log_cleanup import LOG_ENTRY, entries_before
+from state.tables.warehouse import Warehouse, open_filesystem
+
+DAY_MS = 86_400_000
+_LEDGER_VERSIONS = 20
+"""So many versions of the ledger's log stay; nobody reads any but the newest."""
+UNCOMMITTED, NOT_RETAINED, LOG = "never committed", "of increments not retained", "log of versions not retained"
+
+_BY_INCREMENT = re.compile(r"(\d{8,})-")
+
+
+@dataclass(frozen=True)
+class Waste:
+    """A file that may go. ``table``: as the ledger spells it, or "landed/x", "landing/x/ledger"; ``path``: whole."""
+
+    table: str
+    path: str
+    bytes: int
+    reason: str
+
+
+@dataclass(frozen=True)
+class Vacuumed:
+    """What may go, or went. ``oldest``: the first increment that can be asked for from now on; 0: all that could be."""
+
+    waste: list[Waste]
+    oldest: int
+    is_deleted: bool
+
+
+def vacuum(
+    warehouse: Warehouse,
+    pipeline: str,
+    *,
+    keep_increments: int | None = None,
+    keep_days: float | None = None,
+    delete: bool = False,
+    clock_ms: Callable[[], int] = now_ms,
+) -> Vacuumed:
+    """Find files of a pipeline, and of the topics it reads, that may go; with ``delete``, delete them.
+
+    ``keep_increments``: so many of the last can be asked for afterwards; ``keep_days``: those done since; neither: all,
+    so that only files go that were never committed. Landed rows always stay. Safe at any time, beside a run too; one
+    that died is run again. Raises ConfigError when both or less than 1 are given.
+    """
+    if keep_increments is not None and (keep_days is not None or keep_increments < 1):
+        raise ConfigError("keep_increments", "1 or more, and no keep_days", str(keep_increments), "name one of both")
+    if keep_days is not None and keep_days < 0:
+        raise ConfigError("keep_days", "0 or more", str(keep_days), "give a larger number")
+    work = _Vacuum(warehouse, pipeline, clock_ms())
+    oldest = work.oldest(keep_increments, keep_days)
+    if delete and oldest:
+        work.ledger.keep_from(oldest)
+    waste = list(work.find(oldest))
+    if delete:
+        delete_files(waste)
+    return Vacuumed(waste, oldest, delete)
+
+
+def delete_files(waste: list[Waste]) -> None:
+    """Delete what is still there. Logs last and from their beginning, so that what is left of them is whole."""
+    for each in sorted(waste, key=lambda each: (each.reason == LOG, each.path)):
+        filesystem, path = open_filesystem(each.path)
+        if filesystem.get_file_info(path).type == fs.FileType.File:
+            filesystem.delete_file(path)
+
+
+class _Vacuum:
+    def __init__(self, warehouse: Warehouse, pipeline: str, at_ms: int) -> None:
+        self.warehouse, self.pipeline, self.at_ms = warehouse, pipeline, at_ms
+        self.tables, self.options = warehouse.pipeline(pipeline), warehouse.storage_options
+        self.ledger = Ledger(self.tables.ledger, self.options)
+        self.pending = self.ledger.pending()
+        self.done = self.ledger.done_rows()
+        if not self.done and self.pending is None:
+            raise ConfigError(f"pipeline {pipeline!r}", "a pipeline that was run", "no increment", "check the name")
+        self.last = self.done[-1].increment if self.done else 0
+
+    def oldest(self, keep_increments: int | None, keep_days: float | None) -> int:
+        """The first increment to retain; never before what can be asked for already, never after the last."""
+        retained = self.done
+        if keep_increments is not None:
+            retained = self.done[-keep_increments:]
+        elif keep_days is not None:
+            retained = [row for row in self.done if row.written_at_ms >= self.at_ms - keep_days * DAY_MS]
+        first = (retained or self.done[-1:])[:1]
+        is_asked = keep_increments is not None or keep_days is not None
+        return max([self.ledger.oldest_kept(), *(row.increment for row in first if is_asked)])
+
+    def find(self, oldest: int) -> Iterator[Waste]:
+        """Of the pipeline's own tables, then of the topics that it reads."""
+        found = _listed(self.tables.root)
+        pinned, begins = self._pinned(), self._begins(oldest)
+        for table in sorted({path.partition("/_delta_log/")[0] for path in found if "/_delta_log/" in path}):
+            mine = {p.removeprefix(f"{table}/"): info for p, info in found.items() if p.startswith(f"{table}/")}
+            begin = begins.get(table) if oldest else None
+            yield from self._of_table(table, self.tables.table(table), mine, begin, pinned.get(table, set()), self.last)
+        for path, info in found.items():
+            number = re.match(r"_exchange/(\d+)/", path)
+            if number is not None and int(number[1]) <= self.last:
+                yield Waste("_exchange", f"{self.tables.root}/{path}", info.size, UNCOMMITTED)
+        for topic in sorted({topic for row in self.done for topic in row.content.get("cut_to", {})}):
+            yield from self._of_topic(topic)
+
+    def _begins(self, oldest: int) -> dict[str, int]:
+        """The first version of each table that can be asked for; of the ledger, read at the newest, a late one."""
+        begins: dict[str, int] = {}
+        for row in self.done:
+            for table, version in row.content.get("versions", {}).items():
+                if row.increment >= oldest:
+                    begins.setdefault(table, version)
+        newest = table_version(self.tables.ledger, storage_options=self.options) or 0
+        return begins | {"ledger": max(newest - _LEDGER_VERSIONS, 0)}
+
+    def _pinned(self) -> dict[str, set[int]]:
+        """Versions before that which branches and unfinished restatements need."""
+        pinned = pinned_versions(self.warehouse, self.pipeline)
+        for increment in self._unfinished():
+            for row in self.done:
+                if row.increment == increment:
+                    for table, version in row.content.get("versions", {}).items():
+                        pinned.setdefault(table, set()).add(version)
+        return pinned
+
+    def _unfinished(self) -> Iterator[int]:
+        """Increments of this pipeline that an unfinished restatement, its own or of its parent, goes back to."""
+        pending = self.ledger.pending()  # a restatement that is planned after this looks at what can be asked for
+        if pending is not None and "restates" in pending.content:
+            yield pending.content["restates"]
+        forked = self.done[0].content.get("forked") if self.done else None
+        if forked is not None:
+            parent = Ledger(self.warehouse.pipeline(forked["pipeline"]).ledger, self.options).pending()
+            if parent is not None and parent.content.get("branch") == self.pipeline:
+                yield parent.content["branch_increment"]
+
+    def _of_topic(self, topic: str) -> Iterator[Waste]:
+        ledger = self.warehouse.landing_ledger(topic)
+        done = Ledger(ledger, self.options).last_done()
+        if done is not None:
+            for table, path in ((f"landed/{topic}", self.warehouse.landed(topic)), (f"landing/{topic}/ledger", ledger)):
+                yield from self._of_table(table, path, _listed(path), None, set(), done.increment, done)
+
+    def _of_table(
+        self,
+        table: str,
+        path: str,
+        found: "dict[str, fs.FileInfo]",
+        begin: int | None,
+        pinned: set[int],
+        last: int,
+        landing: LedgerRow | None = None,
+    ) -> Iterator[Waste]:
+        """``begin``: the first version that can be asked for; None: all that was ever committed stays."""
+        log = {p.removeprefix("_delta_log/"): info for p, info in found.items() if p.startswith("_delta_log/")}
+        try:
+            committed, stays = self._named(path, begin, pinned)
+        except (FileNotFoundError, DeltaError):  # a merge has trimmed a ledger's log meanwhile (Ledger.compact)
+            committed, stays = self._named(path, begin, pinned)
+        for name, info in found.items():
+            is_file = name.endswith(".parquet") and not name.startswith("_")
+            if is_file and name not in stays and not self._may_be_at_work(name, info, last, landing):
+                yield Waste(table, f"{path}/{name}", info.size, NOT_RETAINED if name in committed else UNCOMMITTED)
+        for name, info in log.items():
+            if (name.endswith(".tmp") or "#" in name) and self._is_old(info):
+                yield Waste(table, f"{path}/_delta_log/{name}", info.size, UNCOMMITTED)
+        if begin is not None:
+            yield from self._old_log(table, path, log, min({begin, *pinned}))
+
+    def _named(self, path: str, begin: int | None, pinned: set[int]) -> tuple[set[str], set[str]]:
+        """Files that the log names, and those of them that versions from ``begin`` on and the ``pinned`` ones have."""
+        added = _added(path, _listed(f"{path}/_delta_log"))
+        first = min(added, default=0) if begin is None else begin
+        stays = _live(path, None, self.options) | _live(path, first, self.options)
+        stays |= {file for version, files in added.items() if version > first for file in files}
+        for version in pinned:
+            stays |= _live(path, version, self.options)
+        return {file for files in added.values() for file in files}, stays
+
+    def _may_be_at_work(self, name: str, info: "fs.FileInfo", last: int, landing: LedgerRow | None) -> bool:
+        """Whether a file that nobody names may be of an increment after the last. Spark's names do not say of which."""
+        numbered = _BY_INCREMENT.match(name.rpartition("/")[2])
+        if numbered is not None:
+            return int(numbered[1]) > last
+        return landing is None or _mtime_ms(info) >= landing.written_at_ms - DAY_MS
+
+    def _old_log(self, table: str, path: str, log: "dict[str, fs.FileInfo]", oldest: int) -> Iterator[Waste]:
+        """Entries before the newest checkpoint from which every version from ``oldest`` on can be read, if it was there
+        long enough that nobody still reads from the one before.
+        """
+        settled = [name for name, info in log.items() if self._is_old(info)]
+        for name in entries_before(log, settled, oldest):
+            yield Waste(table, f"{path}/_delta_log/{name}", log[name].size, LOG)
+
+    def _is_old(self, info: "fs.FileInfo") -> bool:
+        return _mtime_ms(info) < self.at_ms - DAY_MS
+
+
+def _added(path: str, log: Iterable[str]) -> dict[int, set[str]]:
+    """Files that each version added, as far as the log's own entries (not its checkpoints) say."""
+    filesystem, root = open_filesystem(path)
+    found = {}
+    for name in log:
+        match = LOG_ENTRY.fullmatch(name)
+        if match is not None and match[2] == "json":
+            with filesystem.open_input_file(f"{root}/_delta_log/{name}") as opened:
+                lines = [json.loads(line) for line in opened.read().decode().splitlines() if line]
+            found[int(match[1])] = {line["add"]["path"] for line in lines if "add" in line}
+    return found
+
+
+def _live(path: str, version: int | None, options: StorageOptions) -> set[str]:
+    return {file.path for file in read_files(path, version=version, storage_options=options)}
+
+
+def _listed(root: str) -> "dict[str, fs.FileInfo]":
+    """Every file below a folder, by its path there."""
+    filesystem, path = open_filesystem(root)
+    found = filesystem.get_file_info(fs.FileSelector(path, allow_not_found=True, recursive=True))
+    return {info.path.removeprefix(f"{path}/"): info for info in found if info.type == fs.FileType.File}
+
+
+def _mtime_ms(info: "fs.FileInfo") -> int:
+    return 0 if info.mtime_ns is None else int(info.mtime_ns // 1_000_000)

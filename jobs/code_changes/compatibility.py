@@ -1,0 +1,244 @@
+"""Whether state goes on under changed code: two records of a topology compared (jobs/code_changes/code_snapshot.py
+writes them).
+
+Owns the rule. A change goes on when every row that is there still means what it says: what decides lateness, waiting or
+expiry acts from now on, a new store or output begins empty, a new nullable column is null in the rows of before. One
+that makes old rows mean something else is refused: another window, key, type or fold under the same name. Kafka's
+names decide which state belongs to which operator, so a store that is gone while a new one looks like it is refused,
+too: most likely a generated number has moved. Pure: records in, a verdict out.
+"""
+
+import re
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from jobs.code_changes.store_rules import compare_stores, same_or_grown, type_words
+from state.errors import ConfigError
+
+Record = Mapping[str, Any]
+
+_GENERATED = re.compile(r"-\d{10}(-|$)")
+
+
+@dataclass(frozen=True)
+class Change:
+    """One difference. ``place``: "store 'hours'", "output 'x'", "topology". ``goes_on``: false when it is refused.
+
+    ``store``: the name, where it is of one.
+    """
+
+    place: str
+    what: str
+    before: Any
+    now: Any
+    note: str
+    goes_on: bool = True
+
+    @property
+    def store(self) -> str | None:
+        kind, _, name = self.place.partition(" ")
+        return name.strip("'") if kind == "store" else None
+
+    def sentence(self) -> str:
+        if self.before is None and self.now is None:
+            return f"{self.place}: {self.what}: {self.note}"
+        return f"{self.place}: {self.what} was {_shown(self.before)}, is {_shown(self.now)}: {self.note}"
+
+    def record(self) -> dict[str, Any]:
+        """As JSON, for the ledger's plan."""
+        return {"place": self.place, "what": self.what, "before": self.before, "now": self.now, "note": self.note}
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """``sources``: where the rows of every store come from that had some: its name of now → of before."""
+
+    changes: tuple[Change, ...]
+    sources: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def refused(self) -> tuple[Change, ...]:
+        return tuple(change for change in self.changes if not change.goes_on)
+
+    @property
+    def goes_on(self) -> bool:
+        return not self.refused
+
+
+@dataclass(frozen=True)
+class Wishes:
+    """What the user says of the change. ``renamed``: store of before → its name now, None to let its rows go;
+    ``migrated``: stores (names of now) whose old rows a function turns into new ones.
+    """
+
+    renamed: Mapping[str, str | None] = field(default_factory=dict)
+    migrated: Collection[str] = ()
+
+
+def compare(before: Record, now: Record, partitions: Mapping[str, int], wishes: Wishes | None = None) -> Verdict:
+    """The verdict on going on with the state of ``before`` under the code of ``now``.
+
+    ``partitions``: of each repartition table, as ``repartition/<name>``. Raises ConfigError for a wish that fits
+    neither the code of before nor that of now.
+    """
+    wishes = wishes or Wishes()
+    renamed = _renamed(before, now, wishes)
+    sources = _sources(before, now, renamed)
+    changes = [*_whole(before, now), *_repartitions(before, now, partitions)]
+    comparable = before["made_with"] == now["made_with"]
+    for name, store in now["stores"].items():
+        if name in sources:
+            changes += _store(before["stores"][sources[name]], store, (sources[name], name), wishes, comparable)
+        else:
+            changes.append(_begun(before, name, wishes))
+    changes += _gone(before, now, sources, renamed, wishes, comparable)
+    changes += _outputs(before, now, comparable)
+    return Verdict(tuple(changes), sources)
+
+
+def is_generated(name: str) -> bool:
+    """Whether Kafka's numbering made the name of a store, so that operators added before it change it."""
+    return _GENERATED.search(name) is not None
+
+
+def _renamed(before: Record, now: Record, wishes: Wishes) -> dict[str, str | None]:
+    """Wishes that are still to be carried out: a command that is repeated asks for what is done already."""
+    left: dict[str, str | None] = {}
+    for old, new in wishes.renamed.items():
+        if new is not None and new not in now["stores"]:
+            known = ", ".join(sorted(now["stores"]))
+            raise ConfigError(f"renamed {old!r}", f"a store of the topology, one of {known}", repr(new), "correct it")
+        if old not in before["stores"]:
+            if new is None or new in before["stores"]:
+                continue
+            known = ", ".join(sorted(before["stores"]))
+            raise ConfigError(f"renamed {old!r}", f"a store that has rows, one of {known}", repr(old), "correct it")
+        if new is None and old in now["stores"]:
+            next_step = "migrate it with a function that gives no rows"
+            raise ConfigError(f"renamed {old!r}", "a store that the topology has no more", repr(old), next_step)
+        if new is None or old not in now["stores"] or new not in before["stores"]:
+            left[old] = new
+    return left
+
+
+def _sources(before: Record, now: Record, renamed: Mapping[str, str | None]) -> dict[str, str]:
+    sources = {name: name for name in now["stores"] if name in before["stores"] and name not in renamed}
+    return sources | {new: old for old, new in renamed.items() if new is not None}
+
+
+def _whole(before: Record, now: Record) -> Iterator[Change]:
+    if before["semantics"] != now["semantics"]:
+        note = "a pipeline never mixes the two"
+        yield Change("topology", "semantics", before["semantics"], now["semantics"], note, goes_on=False)
+    read, reads = (
+        {topic for sub in record["sub_topologies"].values() for topic in (*sub["queues"], *sub["globals"]) if topic}
+        for record in (before, now)
+    )
+    for topic in sorted(reads - read):
+        yield Change(f"topic {topic!r}", "new", None, None, "it is read from its first landed record, or from its cut")
+    for topic in sorted(read - reads):
+        yield Change(f"topic {topic!r}", "not read any more", None, None, "its cut is kept, should it come back")
+
+
+def _repartitions(before: Record, now: Record, partitions: Mapping[str, int]) -> Iterator[Change]:
+    for name, node in now["repartitions"].items():
+        had = partitions.get(f"repartition/{name}")
+        wanted = node["partitions"]
+        if had is not None and wanted is not None and wanted != had:
+            note = "keys would move away from their rows"
+            yield Change(f"repartition {name!r}", "partitions", had, wanted, note, goes_on=False)
+
+
+def _store(before: Record, now: Record, names: tuple[str, str], wishes: Wishes, comparable: bool) -> Iterator[Change]:
+    place = f"store {names[1]!r}"
+    if names[0] != names[1]:
+        yield Change(place, "name", names[0], names[1], "its rows are taken along")
+    is_strict = is_generated(names[0]) and names[0] == names[1]
+    for what, old, new, note, goes_on in compare_stores(before, now, comparable=comparable, is_strict=is_strict):
+        if names[1] in wishes.migrated and not goes_on:
+            yield Change(place, what, old, new, "its rows go through the migration function")
+            continue
+        if not goes_on and is_generated(names[1]):
+            note = f"{note}; its name is generated, and an operator added before it may have moved the numbers"
+        yield Change(place, what, old, new, note, goes_on)
+
+
+def _begun(before: Record, name: str, wishes: Wishes) -> Change:
+    removed = before.get("removed", {}).get("stores", {})
+    if name not in removed:
+        return Change(f"store {name!r}", "new", None, None, "it is empty: what it leads to begins with the next record")
+    since = removed[name]["increment"]
+    if name in wishes.migrated:
+        return Change(f"store {name!r}", "is back", None, None, "its rows go through the migration function")
+    note = f"its rows end with increment {since} and miss what came since; use another name, or migrate it"
+    return Change(f"store {name!r}", "is back", None, None, note, goes_on=False)
+
+
+def _gone(
+    before: Record,
+    now: Record,
+    sources: Mapping[str, str],
+    renamed: Mapping[str, str | None],
+    wishes: Wishes,
+    comparable: bool,
+) -> Iterator[Change]:
+    taken = set(sources.values())
+    begun = [name for name in now["stores"] if name not in sources]
+    for old in before["stores"]:
+        if old in taken:
+            continue
+        alike = [new for new in begun if _is_alike(before["stores"][old], now["stores"][new], comparable)]
+        if not alike or (old in renamed and renamed[old] is None):
+            yield Change(f"store {old!r}", "removed", None, None, "its rows stay readable as of the increments before")
+            continue
+        found = " or ".join(repr(new) for new in alike)
+        why = "an operator that was added or removed moved the numbers in the names; " if is_generated(old) else ""
+        wish = f"renamed={{{old!r}: {alike[0]!r}}}"
+        note = (
+            f"{why}{found} is new and made alike, and would begin empty: name the store (Materialized.as_, or name= of "
+            f"its operator), say {wish} to take its rows along, or renamed={{{old!r}: None}} to let them go"
+        )
+        yield Change(f"store {old!r}", "gone", None, None, note, goes_on=False)
+
+
+def _is_alike(before: Record, now: Record, comparable: bool) -> bool:
+    changes = compare_stores(before, now, comparable=comparable, is_strict=False)
+    return all(goes_on for *_, goes_on in changes)
+
+
+def _outputs(before: Record, now: Record, comparable: bool) -> Iterator[Change]:
+    removed = before.get("removed", {}).get("outputs", {})
+    for name, output in now["outputs"].items():
+        place, old = f"output {name!r}", before["outputs"].get(name, removed.get(name))
+        if old is None:
+            yield Change(place, "new", None, None, "it begins with the next increment")
+            continue
+        if name not in before["outputs"]:
+            note = f"its offsets go on; it has nothing of the increments after {old['increment']}"
+            yield Change(place, "is back", None, None, note)
+        yield from _columns(place, old["schema"], output["schema"])
+        if comparable and old["steps"] != output["steps"]:
+            yield Change(place, "steps", old["steps"], output["steps"], "records come through other steps from now on")
+    for name in before["outputs"]:
+        if name not in now["outputs"]:
+            yield Change(f"output {name!r}", "removed", None, None, "what it has stays readable")
+
+
+def _columns(place: str, before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[Change]:
+    for column in sorted({*before, *now}):
+        old, new = before.get(column), now.get(column)
+        if old == new:
+            continue
+        if column == "value" and same_or_grown(old, new):
+            note = "fields that it gains are null in what is there"
+            yield Change(place, column, type_words(old), type_words(new), note)
+        else:
+            note = "write to an output of another name"
+            yield Change(place, column, type_words(old), type_words(new), note, goes_on=False)
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, list):
+        return f"[{', '.join(map(str, value))}]"
+    return "none" if value is None else str(value)

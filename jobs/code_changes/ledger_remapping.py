@@ -1,0 +1,185 @@
+"""The last done row in the words of changed code: where each task of the new topology goes on.
+
+Owns the way from the numbers that the code of before left (by sub-topology, partition, queue) to those that the code of
+now asks for. Rule: a store's clocks follow the store, the next offset of a table follows the table, the place on the
+tape follows the topics that a task reads; nothing follows a number of Kafka's. Where sub-topologies have become one,
+its stream time is the largest of theirs, as Kafka's would be.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from jobs.code_changes.store_rules import merged_types
+from state.times import NO_TIMESTAMP_MS
+
+Content = Mapping[str, Any]
+
+
+def carried(previous: Content, now: dict[str, Any], sources: Mapping[str, str], increment: int) -> dict[str, Any]:
+    """``previous`` (content of the done row of ``increment``) as the code of ``now`` would have left it.
+
+    ``sources``: store of now → of before. What the topology has no more is kept under ``code``, ``removed``.
+    """
+    before: dict[str, Any] = previous["code"]
+    code = now | {"stores": _known(before, now, sources), "removed": _removed(before, now, sources, increment)}
+    code["next_offsets"] = _next_offsets(previous)
+    tasks = _tasks(previous, before, code, sources)
+    return dict(previous) | {
+        "code": code,
+        "tasks": tasks,
+        "tape_times": _tape_times(previous, before),
+        "partitions": _partitions(previous, before, now, sources),
+    }
+
+
+def forget_rows(content: dict[str, Any], stores: list[str]) -> None:
+    """The rows of ``stores`` are made anew: their tables have the columns of now and never had others, and of the new
+    rows some may be due by a time at which all old ones had left.
+    """
+    code = content["code"]
+    for name in stores:
+        code["stores"][name].pop("known", None)
+        code["removed"]["stores"].pop(name, None)
+        for entry in content["tasks"].values():
+            if name in entry["clocks"]:
+                entry["clocks"][name] = {clock: n for clock, n in entry["clocks"][name].items() if clock != "left_ms"}
+
+
+def _known(before: Content, now: Content, sources: Mapping[str, str]) -> dict[str, Any]:
+    """Stores of now, each with every column that its table has ever had, if those are more."""
+    found = {}
+    for name, store in now["stores"].items():
+        known = store["schema"]
+        if sources.get(name) == name:
+            old = before["stores"][name]
+            had = old.get("known", old["schema"])
+            known = {column: merged_types(had.get(column), known.get(column)) for column in {**had, **known}}
+        found[name] = store if known == store["schema"] else store | {"known": known}
+    return found
+
+
+def _removed(before: Content, now: Content, sources: Mapping[str, str], increment: int) -> dict[str, Any]:
+    found = {}
+    for kind in ("stores", "outputs"):
+        gone = dict(before.get("removed", {}).get(kind, {}))
+        gone |= {name: part | {"increment": increment} for name, part in before[kind].items() if name not in now[kind]}
+        found[kind] = {name: part for name, part in gone.items() if kind == "stores" or name not in now[kind]}
+    return {"stores": {n: s for n, s in found["stores"].items() if n not in sources}, "outputs": found["outputs"]}
+
+
+def _next_offsets(previous: Content) -> dict[str, dict[str, int]]:
+    """Of every table that ever had rows with offsets: the next one, by partition as text."""
+    found: dict[str, dict[str, int]] = {
+        table: dict(offsets) for table, offsets in previous["code"].get("next_offsets", {}).items()
+    }
+    for task, entry in previous.get("tasks", {}).items():
+        partition = task.partition("_")[2]
+        for table, offset in entry.get("next_offsets", {}).items():
+            offsets = found.setdefault(table, {})
+            offsets[partition] = max(offset, offsets.get(partition, 0))
+    return found
+
+
+def _tasks(previous: Content, before: Content, code: Content, sources: Mapping[str, str]) -> dict[str, Any]:
+    old_tasks: dict[str, Any] = previous.get("tasks", {})
+    partitions = sorted({task.partition("_")[2] for task in old_tasks}, key=int)
+    found: dict[str, Any] = {}
+    for number, sub in code["sub_topologies"].items():
+        stores = {name: store for name, store in code["stores"].items() if str(store["sub_topology"]) == number}
+        above = list(_same(number, sub, stores, before, sources))
+        for p in partitions:
+            entries = [(old, old_tasks[f"{old}_{p}"]) for old in above if f"{old}_{p}" in old_tasks]
+            offsets = _offsets(code, sub, p)
+            if entries or offsets:
+                found[f"{number}_{p}"] = _task(sub, stores, entries, previous, sources) | {"next_offsets": offsets}
+    return found
+
+
+def _same(number: str, sub: Content, stores: Content, before: Content, sources: Mapping[str, str]) -> Iterator[str]:
+    """Sub-topologies of before that read what ``sub`` reads, or kept its stores."""
+    kept = {sources[name] for name in stores if name in sources}
+    renamed = {
+        before["stores"][sources[name]]["repartition"]: store["repartition"]
+        for name, store in stores.items()
+        if name in sources
+    }
+    reads = set(sub["reads"])
+    for old, part in before["sub_topologies"].items():
+        of_old = {name for name, store in before["stores"].items() if str(store["sub_topology"]) == old}
+        if reads & {renamed.get(name, name) for name in part["reads"]} or kept & of_old:
+            yield old
+
+
+def _task(
+    sub: Content,
+    stores: Content,
+    entries: list[tuple[str, dict[str, Any]]],
+    previous: Content,
+    sources: Mapping[str, str],
+) -> dict[str, Any]:
+    clocks = {store: found for _, entry in entries for store, found in entry.get("clocks", {}).items()}
+    olds = [entry for _, entry in entries]
+
+    def largest(name: str, least: int) -> int:
+        return max((entry.get(name, least) for entry in olds), default=least)
+
+    return {
+        "clocks": {name: clocks[sources[name]] for name in stores if sources.get(name) in clocks},
+        "row_keys": {name: store["row_key"] for name, store in stores.items()},
+        "stream_time_ms": largest("stream_time_ms", NO_TIMESTAMP_MS),
+        "tape_time_ms": largest("tape_time_ms", NO_TIMESTAMP_MS),
+        "tape_position": largest("tape_position", 0),
+        "heap": _heap(sub, entries, previous),
+    }
+
+
+def _offsets(code: Content, sub: Content, partition: str) -> dict[str, int]:
+    """Next offsets of what the sub-topology writes: its outputs, and the repartition tables that it reads."""
+    tables = [*sub["writes"], *(f"repartition/{name}" for name in sub["reads"])]
+    offsets: Content = code["next_offsets"]
+    return {table: offsets[table][partition] for table in tables if partition in offsets.get(table, {})}
+
+
+def _heap(sub: Content, entries: list[tuple[str, dict[str, Any]]], previous: Content) -> list[int] | None:
+    """Queues that the tasks of before left in their heaps, by the numbers of now; those that are no more are left
+    out, and behind them comes what is new.
+    """
+    counts = {topic: len(partitions) for topic, partitions in previous.get("cut_to", {}).items()}
+    names: list[Any] = []
+    for old, entry in entries:
+        queues = _queues(previous["code"]["sub_topologies"][old], counts)
+        names += [queues[number] for number in entry.get("heap") or []]
+    if not names:
+        return None
+    numbers = {name: number for number, name in enumerate(_queues(sub, counts)) if name is not None}
+    return [numbers[name] for name in dict.fromkeys(names) if name in numbers]
+
+
+def _queues(sub: Content, counts: Mapping[str, int]) -> list[Any]:
+    """Names of a task's queues by number: its topics, then every partition of its global tables."""
+    of_globals = [(topic, p) for topic in sub["globals"] for p in range(counts.get(topic, 0))]
+    return [*sub["queues"], *of_globals]
+
+
+def _tape_times(previous: Content, before: Content) -> dict[str, Any]:
+    """By topic and partition. A topic that a task read alone had its time in the task's entry."""
+    found = {topic: dict(times) for topic, times in previous.get("tape_times", {}).items()}
+    for task, entry in previous.get("tasks", {}).items():
+        number, _, partition = task.partition("_")
+        sub = before["sub_topologies"].get(number, {"queues": [], "globals": [], "reads": []})
+        if len(sub["reads"]) == 1 and sub["queues"] and sub["queues"][0] is not None and not sub["globals"]:
+            times = found.setdefault(sub["queues"][0], {})
+            times[partition] = max(times.get(partition, NO_TIMESTAMP_MS), entry.get("tape_time_ms", NO_TIMESTAMP_MS))
+    return found
+
+
+def _partitions(previous: Content, before: Content, now: Content, sources: Mapping[str, str]) -> dict[str, int]:
+    """Of the repartition tables; one under a new name above a store of before keeps the number of the old one."""
+    counts: dict[str, int] = {
+        name: number for name, number in previous.get("partitions", {}).items() if name.startswith("repartition/")
+    }
+    for name, old in sources.items():
+        new_table, old_table = now["stores"][name]["repartition"], before["stores"][old]["repartition"]
+        if new_table is not None and f"repartition/{old_table}" in counts:
+            counts.setdefault(f"repartition/{new_table}", counts[f"repartition/{old_table}"])
+    return counts

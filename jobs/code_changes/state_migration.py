@@ -1,0 +1,225 @@
+"""Going on under changed code: the verdict on it, the last done row carried over, and the migration that is due.
+
+Owns what a replay does before its first increment when the topology is not the one that made the state. Rule: a change
+that leaves rows meaningful goes on and is written into the plan of the first increment under it; any other is refused,
+with what differs and the ways on. A store that a function rewrites, or that is renamed, is rewritten by an increment of
+its own that reads no records (``migrate`` in its plan), through the same commits as any other.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import polars as pl
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from jobs.code_changes.code_snapshot import code_record
+from jobs.code_changes.compatibility import Verdict, Wishes, compare
+from jobs.code_changes.ledger_remapping import carried, forget_rows
+from jobs.execution.table_schemas import state_schema
+from jobs.history.committed_tables import read_table
+from jobs.topology.topology import Topology
+from state.errors import CodeChanged, ConfigError, TaskFailed
+from state.runs.sorted_runs import live_rows
+from state.tables.data_files import DataFile, conformed
+from state.tables.ledger import LedgerRow
+from state.tables.parquet_writer import TaskFile
+from state.tables.warehouse import Warehouse
+
+Migration = Callable[[pa.Table], pa.Table]
+"""Old rows of a store → its new ones. It gets ``partition`` and the store's columns of before, live rows of all
+partitions in the order in which they were written, expired ones among them; what it gives has ``partition`` and the
+columns of now, of which those that do not name a row may be missing (null).
+"""
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What the user says of a change. ``migrate``: store → function; ``renamed``: store of before → of now, or None to
+    let its rows go. A wish that was fulfilled before asks for nothing, so that a command can be repeated.
+    """
+
+    migrate: Mapping[str, Migration] = field(default_factory=dict)
+    renamed: Mapping[str, str | None] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Rewrite:
+    """A store's rows made anew by ``function`` from those of the store of before, which ``row_key`` names."""
+
+    store: str
+    function: Migration
+    row_key: tuple[str, ...]
+
+    @property
+    def function_name(self) -> str:
+        name = getattr(self.function, "__qualname__", type(self.function).__qualname__)
+        return f"{getattr(self.function, '__module__', '')}:{name}"
+
+
+@dataclass(frozen=True)
+class CodeChange:
+    """``previous``: content of the last done row as the code of now would have left it. ``record``: what the next done
+    rows keep of the code. ``rewrites``: by store of now; ``verdict`` None: nothing changed.
+    """
+
+    previous: dict[str, Any]
+    record: dict[str, Any]
+    verdict: Verdict | None = None
+    rewrites: Mapping[str, Rewrite] = field(default_factory=dict)
+
+    def changes(self) -> list[dict[str, Any]] | None:
+        """For the plan of the first increment under the changed code."""
+        return [change.record() for change in self.verdict.changes] if self.verdict and self.verdict.changes else None
+
+    def migrate(self) -> dict[str, Any] | None:
+        """For the plan of a migration; None when none is due."""
+        if not self.rewrites:
+            return None
+        return {name: {"from": one.store, "function": one.function_name} for name, one in self.rewrites.items()}
+
+
+def verdict_on(previous: Mapping[str, Any], topology: Topology, wanted: Wanted | None = None) -> Verdict:
+    """The verdict on going on from ``previous``, the content of a done row that has a record of its code."""
+    wanted = wanted or Wanted()
+    wishes = Wishes(wanted.renamed, frozenset(wanted.migrate))
+    return compare(previous["code"], code_record(topology), previous.get("partitions", {}), wishes)
+
+
+def take_over(pipeline: str, last: LedgerRow | None, topology: Topology, wanted: Wanted | None = None) -> CodeChange:
+    """How ``topology`` goes on from the done row ``last``. Raises CodeChanged when it must not."""
+    wanted = wanted or Wanted()
+    unknown = sorted(set(wanted.migrate) - set(topology.stores()))
+    if unknown:
+        known = ", ".join(topology.stores())
+        raise ConfigError("migrate", f"stores of the topology, {known}", ", ".join(unknown), "correct the name")
+    now = code_record(topology)
+    if last is None:
+        return CodeChange({}, now)
+    previous = last.content
+    if "code" not in previous:
+        _refuse_unrecorded(pipeline, previous, topology)
+        return CodeChange(previous, now)
+    if all(previous["code"][name] == part for name, part in _plain(now).items()) and _is_same(previous["code"], now):
+        return CodeChange(previous, previous["code"])
+    verdict = verdict_on(previous, topology, wanted)
+    if not verdict.goes_on:
+        raise _refusal(pipeline, verdict)
+    there = previous["code"]["stores"] | previous["code"].get("removed", {}).get("stores", {})
+    moved = {new: old for new, old in verdict.sources.items() if new != old}
+    touched = {change.place for change in verdict.changes}
+    asked = {name: name for name in wanted.migrate if name in there and f"store {name!r}" in touched} | moved
+    rewrites = {
+        name: Rewrite(old, wanted.migrate.get(name, keep), tuple(there[old]["row_key"])) for name, old in asked.items()
+    }
+    content = carried(previous, now, verdict.sources, last.increment)
+    forget_rows(content, list(rewrites))
+    return CodeChange(content, content["code"], verdict, rewrites)
+
+
+def keep(rows: pa.Table) -> pa.Table:
+    """The rows as they are: the migration of a store that has only another name."""
+    return rows
+
+
+def check_pending(pending: LedgerRow, topology: Topology, change: CodeChange, pipeline: str) -> None:
+    """Raises CodeChanged unless the planned increment is run again by the code, and the migration, that planned it."""
+    place = f"pipeline {pipeline!r}, increment {pending.increment}"
+    planned, now = pending.content["topology"], topology.fingerprint
+    if planned != now:
+        next_step = "run it to its end with that code, then change the code"
+        raise CodeChanged(place, f"the topology that it was planned for ({planned})", f"another one ({now})", next_step)
+    if pending.content.get("migrate") != change.migrate():
+        wanted = pending.content.get("migrate") or "none"
+        raise CodeChanged(
+            place, f"the migration that was planned, {wanted}", f"{change.migrate() or 'none'}", "give the same again"
+        )
+
+
+def migrated_files(
+    warehouse: Warehouse, pipeline: str, increment: int, topology: Topology, change: CodeChange
+) -> dict[str, list[DataFile]]:
+    """The new rows of every store that is migrated, written and not yet visible, by table: a file a partition."""
+    found = {}
+    for store, rewrite in change.rewrites.items():
+        rows = read_table(warehouse, pipeline, f"state/{rewrite.store}", increment=increment - 1)
+        rows = live_rows(rows, rewrite.row_key).drop_columns(["increment", "deleted"])
+        row_key = change.record["stores"][store]["row_key"]
+        made = _made(store, rewrite, rows, ["partition", *row_key], state_schema(topology, store))
+        found[f"state/{store}"] = _written(warehouse.pipeline(pipeline).state(store), made, increment)
+    return found
+
+
+def _made(store: str, rewrite: Rewrite, rows: pa.Table, named: list[str], schema: pa.Schema) -> pa.Table:
+    """What the function gives, in the columns of now; ``named``: those that name a row. Raises TaskFailed when it
+    fails, ConfigError when it gives what the store cannot take.
+    """
+    place = f"migration of store {store!r} by {rewrite.function_name}"
+    try:
+        found = rewrite.function(rows)
+    except Exception as error:
+        got = f"{type(error).__name__}: {error}"
+        raise TaskFailed(place, "the store's new rows", got, "correct the function") from error
+    if not isinstance(found, pa.Table):
+        raise ConfigError(place, "a pyarrow Table", type(found).__name__, "correct the function")
+    columns = pa.schema([field for field in schema if field.name not in ("increment", "deleted")])
+    missing = [name for name in named if name not in found.column_names]
+    unknown = [name for name in found.column_names if name not in columns.names]
+    if missing or unknown:
+        expected = f"columns of {', '.join(columns.names)}, {', '.join(named)} among them"
+        raise ConfigError(place, expected, ", ".join(found.column_names), "correct the function")
+    try:
+        table = conformed(found, columns)
+    except pa.ArrowException as error:
+        got = str(error).splitlines()[0]
+        raise ConfigError(place, ", ".join(map(str, columns)), got, "cast the columns") from error
+    names = pl.from_arrow(table.select(named))
+    assert isinstance(names, pl.DataFrame)
+    if names.n_unique() < len(table):
+        raise ConfigError(place, f"one row for each {', '.join(named)}", "several", "correct the function")
+    return table
+
+
+def _written(path: str, rows: pa.Table, increment: int) -> list[DataFile]:
+    found = []
+    for partition in sorted(pc.unique(rows["partition"]).to_pylist()):
+        mine = rows.filter(pc.equal(rows["partition"], partition)).drop_columns(["partition"]).combine_chunks()
+        n = len(mine)
+        mine = mine.add_column(0, "increment", pa.array([increment] * n, pa.int64()))
+        mine = mine.add_column(1, "deleted", pa.array([False] * n, pa.bool_()))
+        file = TaskFile(path, partition=partition, name=f"{increment:08d}-migrated")
+        file.write(mine)
+        found.append(file.close())
+    return [file for file in found if file is not None]
+
+
+def _refusal(pipeline: str, verdict: Verdict) -> CodeChanged:
+    what = "; ".join(change.sentence() for change in verdict.refused)
+    ways = "two ways on: fork and replay from the start under another pipeline name"
+    changed = {change.store: change for change in verdict.refused if change.what != "gone"}
+    if changed and all(changed):
+        stores = ", ".join(f"{store!r}: function" for store in changed)
+        ways += f", or give a function that makes the new rows of the old, migrate={{{stores}}}"
+    return CodeChanged(f"pipeline {pipeline!r}", "code that goes on with its state", what, ways)
+
+
+def _refuse_unrecorded(pipeline: str, previous: Mapping[str, Any], topology: Topology) -> None:
+    """A pipeline that begins anew (restored to its start, forked from nothing) was made by no topology."""
+    made_by = previous.get("topology")
+    if made_by not in (None, topology.fingerprint):
+        raise CodeChanged(
+            f"pipeline {pipeline!r}",
+            f"the topology that made its state ({made_by}), of which it kept no record",
+            f"another one ({topology.fingerprint})",
+            "replay under another pipeline name, or go back to the topology of before",
+        )
+
+
+def _plain(record: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: part for name, part in record.items() if name != "stores"}
+
+
+def _is_same(before: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
+    stores = {name: {k: v for k, v in store.items() if k != "known"} for name, store in before["stores"].items()}
+    return bool(stores == now["stores"])

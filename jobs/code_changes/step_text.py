@@ -1,0 +1,119 @@
+"""What a step of a topology says, as text that can be compared with what it said before.
+
+Rule: expressions and names of folds are quoted, since a change of theirs can be seen. A Python function is only named,
+beside a few digits of its code: what it computes cannot be compared, that it is another one can. The text holds for one
+version of polars and of Python (``made_with``); between versions texts may differ though nothing changed.
+"""
+
+import hashlib
+import platform
+import re
+from collections.abc import Callable, Iterator
+from types import CodeType
+from typing import Any
+
+import polars as pl
+
+from jobs.folds.lists import ListFold
+from jobs.folds.numbers import MeanFold, NumberFold
+from jobs.folds.python import PythonFold
+from jobs.folds.references import ReferenceFold
+from jobs.functions.expressions import Call, Expression, Struct
+from jobs.functions.value_joiners import CallJoiner, ExpressionJoiner
+from jobs.topology.nodes import Node
+
+STEPS = (
+    "predicate", "mapper", "selector", "id_selector", "foreign_key", "joiner", "function", "supplier", "initializer",
+    "aggregators", "merger", "adder", "subtractor",
+)  # fmt: skip
+"""Attributes of nodes that hold what a user wrote."""
+
+A_FUNCTION = "a Python function"
+_NUMBERS = ("count", "sum", "min", "max")
+_REFERENCES = ("first", "last", "min_by", "max_by")
+
+
+def made_with() -> str:
+    """Versions for which texts are comparable."""
+    return f"polars {pl.__version__}, Python {platform.python_version()}"
+
+
+def operator_words(node: Node) -> str:
+    """Kind of a node in plain words: "stream table join"."""
+    return " ".join(re.findall("[A-Z][a-z]+", type(node).__name__.removesuffix("Node"))).lower()
+
+
+def node_words(node: Node, *, shows_functions: bool) -> str:
+    """A node with everything that a user wrote in it. ``shows_functions``: tell Python functions apart."""
+    said = [operator_words(node)]
+    for name in ("keeps", "keeps_key", "kind"):
+        if hasattr(node, name):
+            value = getattr(node, name)
+            said.append(value if isinstance(value, str) else f"{name}={value}")
+    for name in STEPS:
+        step = getattr(node, name, None)
+        if step is not None and not isinstance(step, str):
+            said.append(words(step, shows_functions=shows_functions))
+    return " ".join(said)
+
+
+def words(step: Any, *, shows_functions: bool) -> str:
+    """An expression, a struct of some, a joiner, or a Python function."""
+    if isinstance(step, Expression):
+        return str(step.expression)
+    if isinstance(step, Struct | ExpressionJoiner):
+        columns = step.columns if isinstance(step, Struct) else step.expressions
+        return ", ".join(f"{column.expression} AS {name}" for name, column in columns.items())
+    if isinstance(step, tuple):
+        return ", ".join(words(one, shows_functions=shows_functions) for one in step)
+    function = step.function if isinstance(step, Call | CallJoiner) else step
+    return _named(function) if shows_functions else A_FUNCTION
+
+
+def fold_words(fold: Any) -> str:
+    """A fold and what it folds: "sum ms", "max_by page by record_time_ms"."""
+    if isinstance(fold, PythonFold):
+        return A_FUNCTION
+    if isinstance(fold, MeanFold | ListFold):
+        return f"{'mean' if isinstance(fold, MeanFold) else 'collect'} {fold.of}"
+    if isinstance(fold, NumberFold):
+        return _NUMBERS[fold.kind] if fold.of is None else f"{_NUMBERS[fold.kind]} {fold.of}"
+    assert isinstance(fold, ReferenceFold), f"no words for {fold!r}"
+    by = "" if fold.by is None else f" by {fold.by}"
+    return f"{_REFERENCES[fold.kind]} {fold.of}{by}"
+
+
+def functions_of(fold: Any) -> list[str]:
+    """The Python functions of a fold."""
+    if not isinstance(fold, PythonFold):
+        return []
+    return [_named(function) for function in (fold.initializer, fold.aggregator, fold.merger)]
+
+
+def _named(function: Callable[..., Any]) -> str:
+    name = getattr(function, "__qualname__", type(function).__qualname__).rpartition(".")[2]
+    digest = hashlib.sha256("\n".join(_said(function, set())).encode()).hexdigest()[:8]
+    return f"{name} {digest}"
+
+
+def _said(thing: Any, seen: set[int]) -> Iterator[str]:
+    """What a function's code says, with that of the functions it encloses; not the lines where it stands."""
+    if isinstance(thing, CodeType):
+        yield thing.co_code.hex()
+        yield from thing.co_names
+        for constant in thing.co_consts:
+            yield from _said(constant, seen)
+    elif hasattr(thing, "__code__") and id(thing) not in seen:
+        seen.add(id(thing))
+        yield from _said(thing.__code__, seen)
+        for cell in thing.__closure__ or ():
+            yield from _said(cell.cell_contents, seen)
+    elif isinstance(thing, type) and thing.__module__ != "builtins" and id(thing) not in seen:
+        seen.add(id(thing))
+        for value in vars(thing).values():
+            if hasattr(value, "__code__"):
+                yield from _said(value, seen)
+    elif isinstance(thing, int | float | str | bytes | bool | tuple | None):
+        yield repr(thing)
+    else:
+        yield type(thing).__qualname__

@@ -1,0 +1,154 @@
+"""What stands above a node: the topics it hears of, what gives its records their keys, and the steps on the way.
+
+Owns what decides whether rows of a store go on to mean the same. Rule: the nearest step that changes keys decides what
+a key is; the nearest repartition table, or the topic itself, in which partition it stands; and what a table's change
+takes back is computed by the steps of the table on the way from its store.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, fields
+
+from jobs.code_changes.step_text import STEPS, node_words, operator_words, words
+from jobs.topology.graph import Graph
+from jobs.topology.nodes import (
+    FlatMapNode,
+    ForeignKeyJoinNode,
+    ForeignKeyResponseNode,
+    ForeignKeySendNode,
+    MapNode,
+    Node,
+    ProcessNode,
+    RepartitionNode,
+    SelectKeyNode,
+    SourceNode,
+    SuppressNode,
+    TableAggregateNode,
+    TableFilterNode,
+    TableGroupByNode,
+    TableJoinNode,
+    TableMapValuesNode,
+)
+
+TABLE_STEPS = (
+    TableAggregateNode, TableFilterNode, TableMapValuesNode, TableGroupByNode, TableJoinNode, ForeignKeySendNode,
+    ForeignKeyJoinNode, ForeignKeyResponseNode,
+)  # fmt: skip
+"""Nodes that compute what a change takes back."""
+
+_REKEYS = SelectKeyNode | MapNode | TableGroupByNode | ProcessNode
+
+
+@dataclass
+class Lineage:
+    """``spread``: "by topic" or "by key" (after a repartition), whichever there are; ``repartition``: the nearest one's
+    topic. ``windows``: of windowed keys that come to it, without their grace. ``values``: of a table's operator, what
+    it computes and the table steps up to the nearest stores. ``steps``: everything that a user wrote from here up to
+    the topics, with Python functions told apart.
+    """
+
+    topics: set[str] = field(default_factory=set)
+    windows: set[str] = field(default_factory=set)
+    keys: set[str] = field(default_factory=set)
+    values: set[str] = field(default_factory=set)
+    steps: set[str] = field(default_factory=set)
+    spread: set[str] = field(default_factory=set)
+    repartition: str | None = None
+
+
+def lineage(graph: Graph, node: Node) -> Lineage:
+    """Of a node that keeps a store."""
+    found = Lineage()
+    for other in _above(graph, node):
+        if any(getattr(other, name, None) is not None for name in STEPS):
+            found.steps.add(node_words(other, shows_functions=True))
+    if any(getattr(node, name, None) is not None for name in STEPS):
+        found.steps.add(node_words(node, shows_functions=True))
+    _keys(graph, node, found, set())
+    _spread(graph, node, found, set())
+    for name in node.inputs:
+        if graph.nodes[name].shape.window is not None:
+            _windows(graph, graph.nodes[name], found)
+    if isinstance(node, TABLE_STEPS):
+        _values(graph, node, found, set())
+    return found
+
+
+def nodes_above(graph: Graph, node: Node) -> list[str]:
+    """Texts of all steps above ``node``, sorted."""
+    above = _above(graph, node)
+    return sorted(
+        node_words(other, shows_functions=True) for other in above if any(hasattr(other, name) for name in STEPS)
+    )
+
+
+def _above(graph: Graph, node: Node) -> Iterator[Node]:
+    seen: set[str] = set()
+    waiting = [*node.inputs, *getattr(node, "reads", ())]
+    while waiting:
+        name = waiting.pop()
+        if name not in seen:
+            seen.add(name)
+            other = graph.nodes[name]
+            yield other
+            waiting += [*other.inputs, *getattr(other, "reads", ())]
+
+
+def _keys(graph: Graph, node: Node, found: Lineage, seen: set[str]) -> None:
+    for name in node.inputs:
+        above = graph.nodes[name]
+        if name in seen:
+            continue
+        seen.add(name)
+        if isinstance(above, SourceNode):
+            found.topics.add(above.topic)
+        if isinstance(above, _REKEYS):
+            step = above.supplier if isinstance(above, ProcessNode) else above.selector
+            found.keys.add(f"{operator_words(above)} {words(step, shows_functions=False)}")
+        elif isinstance(above, FlatMapNode) and not above.keeps_key:
+            found.keys.add(node_words(above, shows_functions=False))
+        else:
+            _keys(graph, above, found, seen)
+            continue
+        _topics(graph, above, found)
+
+
+def _topics(graph: Graph, node: Node, found: Lineage) -> None:
+    for above in _above(graph, node):
+        if isinstance(above, SourceNode):
+            found.topics.add(above.topic)
+
+
+def _windows(graph: Graph, node: Node, found: Lineage) -> None:
+    windows = getattr(node, "windows", None)
+    if windows is None or isinstance(node, SuppressNode):
+        for name in node.inputs:
+            _windows(graph, graph.nodes[name], found)
+        return
+    lengths = [f"{one.name} {getattr(windows, one.name)}" for one in fields(windows) if one.name != "grace_ms"]
+    found.windows.add(f"{type(windows).__name__} {', '.join(lengths)}")
+
+
+def _spread(graph: Graph, node: Node, found: Lineage, seen: set[str]) -> None:
+    for name in node.inputs:
+        above = graph.nodes[name]
+        if name in seen:
+            continue
+        seen.add(name)
+        if isinstance(above, RepartitionNode):
+            found.spread.add("by key")
+            found.repartition = found.repartition or above.topic
+        elif isinstance(above, SourceNode):
+            found.spread.add("by topic")
+        else:
+            _spread(graph, above, found, seen)
+
+
+def _values(graph: Graph, node: Node, found: Lineage, seen: set[str]) -> None:
+    found.values.add(node_words(node, shows_functions=False))
+    for name in (*node.inputs, *getattr(node, "reads", ())):
+        above = graph.nodes[name]
+        above = graph.nodes[above.inputs[0]] if isinstance(above, RepartitionNode) else above
+        is_step = isinstance(above, TABLE_STEPS) and graph.store_of(above) is None
+        if is_step and above.name not in seen:
+            seen.add(above.name)
+            _values(graph, above, found, seen)

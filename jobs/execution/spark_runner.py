@@ -1,0 +1,87 @@
+"""Runs tasks on Spark: one number of a small RDD a slot, one job a stage.
+
+Rule: Spark places tasks and nothing else; records go from file to file inside a task and never through Spark. The
+topology travels with the function, so the packages must be installed where workers run (and Numba's cache with them).
+An RDD and not a frame, since planning ``mapInArrow`` takes 40 ms a stage.
+"""
+
+import pickle
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import asdict
+from typing import Any
+
+import cloudpickle
+from pyspark.sql import SparkSession
+
+from jobs.execution.task_run import TaskDescription, TaskReport, run_task
+from jobs.topology.topology import Topology
+from state.errors import ReplayError
+
+
+class SparkRunner:
+    """``spark``: see jobs/execution/spark_session.py; a cluster is its master setting. A function that gives one is
+    called when tasks are to run. ``cache``: directory on every worker for the state's warm copies (None: none are
+    kept).
+    """
+
+    def __init__(self, spark: SparkSession | Callable[[], SparkSession], cache: str | None = None) -> None:
+        self._spark, self.cache = spark, cache
+
+    @property
+    def spark(self) -> SparkSession:
+        if callable(self._spark):
+            self._spark = self._spark()
+        return self._spark
+
+    def run(self, topology: Topology, descriptions: list[TaskDescription]) -> list[TaskReport]:
+        """Reports in order of ``descriptions``. Raises what a task raised, as if it had run here."""
+        shares = share_out([description.size for description in descriptions], self._slots(len(descriptions)))
+        work = cloudpickle.dumps((topology, descriptions, shares, self.cache))
+        # As many partitions as numbers: every share has a slot of its own.
+        numbers = self.spark.sparkContext.parallelize(range(len(shares)), len(shares))
+        reports: list[TaskReport] = []
+        for _, outcome in sorted(numbers.mapPartitions(_worker(work)).collect(), key=lambda found: found[0]):
+            if isinstance(outcome, ReplayError):
+                raise outcome
+            reports.append(TaskReport(**outcome))
+        return reports
+
+    def _slots(self, tasks: int) -> int:
+        """Cores here. Of a cluster nobody knows how many there will be (executors come while tasks run), so there every
+        task is one for Spark to place.
+        """
+        context = self.spark.sparkContext
+        return context.defaultParallelism if str(context.master).startswith("local") else tasks
+
+
+def share_out(sizes: list[int], slots: int) -> list[list[int]]:
+    """Numbers of the tasks that each slot runs one after the other: the longest first, to the slot with least to do.
+
+    Starting a Python task costs Spark some 50 ms, so there are no more of them than can run at once.
+    """
+    shares: list[list[int]] = [[] for _ in range(min(len(sizes), slots))]
+    loads = [0] * len(shares)
+    for number in sorted(range(len(sizes)), key=lambda number: -sizes[number]):
+        least = loads.index(min(loads))
+        shares[least].append(number)
+        loads[least] += sizes[number]
+    return shares
+
+
+def _worker(work: bytes) -> Callable[[Iterable[int]], Iterator[tuple[int, dict[str, Any] | ReplayError]]]:
+    """Runs the tasks of shares; (number of the task, its outcome)."""
+
+    def run(shares_here: Iterable[int]) -> Iterator[tuple[int, dict[str, Any] | ReplayError]]:
+        topology, descriptions, shares, cache = pickle.loads(work)
+        for number in [number for share in shares_here for number in shares[share]]:
+            yield number, _outcome(topology, descriptions[number], cache)
+
+    return run
+
+
+def _outcome(topology: Topology, description: TaskDescription, cache: str | None) -> dict[str, Any] | ReplayError:
+    """The report, or the error as a value, since Spark would turn it into a stack trace."""
+    try:
+        return asdict(run_task(topology, description, cache))
+    except ReplayError as error:
+        return error

@@ -1,0 +1,220 @@
+"""The Spark session and the JVM packages it needs.
+
+Owns every setting of Spark. Rule: one session a process, opened here and nowhere else; a machine that cannot run it is
+a MachineError with the next step, never a stack trace.
+
+    REPLAY_SPARK_MASTER         default ``local[n]``, n = all cores
+    REPLAY_SPARK_DRIVER_MEMORY  default ``2g``
+    REPLAY_IVY_SETTINGS         an Ivy settings file instead of ours (a company's mirror)
+    REPLAY_IVY_CACHE            default ``~/.ivy2/cache``
+"""
+
+import hashlib
+import logging
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from importlib.metadata import version
+from pathlib import Path
+
+import pyspark
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkRuntimeError
+from pyspark.sql import SparkSession
+
+from state.errors import MachineError
+
+SCALA = "2.13"
+SPARK_LINE = ".".join(pyspark.__version__.split(".")[:2])
+DELTA_PACKAGE = f"io.delta:delta-spark_{SPARK_LINE}_{SCALA}:{version('delta-spark')}"
+KAFKA_PACKAGE = f"org.apache.spark:spark-sql-kafka-0-10_{SCALA}:{pyspark.__version__}"
+PACKAGES = (DELTA_PACKAGE, KAFKA_PACKAGE)
+"""Coordinates follow the installed Python packages, so the two cannot drift apart."""
+
+JAVA_LOWEST = 17
+
+PROVIDED_BY_SPARK = (
+    "com.fasterxml.jackson.core",
+    "com.fasterxml.jackson.datatype",
+    "com.github.luben",
+    "com.google.code.findbugs",
+    "io.airlift",
+    "org.apache.hadoop",
+    "org.apache.logging.log4j",
+    "org.apache.parquet",
+    "org.lz4",
+    "org.roaringbitmap",
+    "org.scala-lang",
+    "org.scala-lang.modules",
+    "org.slf4j",
+    "org.xerial.snappy",
+)
+"""Organisations whose jars come with PySpark; fetching them once more costs half a minute."""
+
+_LOG = logging.getLogger(__name__)
+_DELTA_EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
+
+
+def open_spark(
+    master: str | None = None, *, app_name: str = "replay", extra: Mapping[str, str] | None = None
+) -> SparkSession:
+    """The session of this process, started on the first call. ``extra`` settings win over ours.
+
+    Raises MachineError: no Java or one below 17, a package that cannot be resolved, a session of somebody else.
+    """
+    active = SparkSession.getActiveSession()
+    if active is not None:
+        return _checked_session(active)
+    check_java()
+    jars = resolve(PACKAGES, provided=PROVIDED_BY_SPARK)
+    master = master or os.environ.get("REPLAY_SPARK_MASTER") or f"local[{os.cpu_count() or 1}]"
+    builder = SparkSession.builder.master(master).appName(app_name)
+    settings = {**_settings(jars), **(_small_machine() if master.startswith("local") else {}), **(extra or {})}
+    for name, value in settings.items():
+        builder = builder.config(name, value)
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    try:
+        session = builder.getOrCreate()
+    except (PySparkRuntimeError, Py4JError) as error:
+        raise MachineError(
+            f"Spark at {master}", "a session", _reason(error), "read what the JVM printed above; check the master"
+        ) from error
+    return _checked_session(session)
+
+
+def check_java() -> int:
+    """The major version of the Java that Spark will start; MachineError when there is none or it is below 17."""
+    advice = f"install a JDK {JAVA_LOWEST} or newer and put it on PATH, or set JAVA_HOME to it"
+    java = _java()
+    if java is None:
+        raise MachineError("Java", f"version {JAVA_LOWEST} or newer", "no java command", advice)
+    said = subprocess.run([java, "-version"], capture_output=True, text=True, check=False)
+    match = re.search(r'version "(?:1\.)?(\d+)', said.stderr + said.stdout)
+    if said.returncode != 0 or match is None:
+        raise MachineError(
+            f"Java at {java}", f"version {JAVA_LOWEST} or newer", "no version from `java -version`", advice
+        )
+    if int(match[1]) < JAVA_LOWEST:
+        raise MachineError(f"Java at {java}", f"version {JAVA_LOWEST} or newer", f"version {match[1]}", advice)
+    return int(match[1])
+
+
+def resolve(coordinates: Sequence[str], cache: Path | None = None, *, provided: Sequence[str] = ()) -> list[Path]:
+    """Jars of ``group:artifact:version`` coordinates and all that they need, by the Ivy that comes with PySpark.
+
+    ``provided`` names organisations to leave out. Order: that of a class path. The answer is remembered in the cache,
+    so a second call starts no JVM. Raises MachineError naming the coordinates that were not found.
+    """
+    check_java()
+    settings = Path(os.environ.get("REPLAY_IVY_SETTINGS") or Path(__file__).with_name("ivysettings.xml"))
+    cache = cache or Path(os.environ.get("REPLAY_IVY_CACHE") or Path.home() / ".ivy2" / "cache")
+    question = repr((sorted(coordinates), sorted(provided))).encode()
+    digest = hashlib.sha256(settings.read_bytes() + question).hexdigest()[:16]
+    remembered = cache / "replay" / f"{digest}.classpath"
+    jars = _read_classpath(remembered)
+    if not jars:
+        _LOG.info("fetching %s (the first time only)", ", ".join(coordinates))
+        _run_ivy(settings, cache, _ivy_module(digest, coordinates, provided), remembered, coordinates)
+        jars = _read_classpath(remembered)
+    assert jars, f"Ivy wrote no class path to {remembered}"
+    return jars
+
+
+def _settings(jars: Sequence[Path]) -> dict[str, str]:
+    logging_rules = Path(__file__).with_name("log4j2.xml").as_uri()
+    return {
+        "spark.jars": ",".join(str(jar) for jar in jars),
+        "spark.sql.extensions": _DELTA_EXTENSION,
+        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+        "spark.driver.memory": os.environ.get("REPLAY_SPARK_DRIVER_MEMORY") or "2g",
+        "spark.driver.extraJavaOptions": f"-Duser.timezone=UTC -Dlog4j2.configurationFile={logging_rules}",
+        "spark.executor.extraJavaOptions": "-Duser.timezone=UTC",
+        "spark.python.daemon.module": "jobs.execution.spark_worker_daemon",
+        "spark.python.worker.faulthandler.enabled": "true",
+        "spark.sql.execution.arrow.pyspark.enabled": "true",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.warehouse.dir": str(Path(tempfile.gettempdir()) / "replay-spark-warehouse"),
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+    }
+
+
+def _small_machine() -> dict[str, str]:
+    """What a laptop needs: no name service, few partitions (Delta reads its log in 50 tasks unless told not to)."""
+    return {
+        "spark.databricks.delta.snapshotPartitions": "2",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.host": "127.0.0.1",
+        "spark.sql.shuffle.partitions": "2",
+    }
+
+
+def _checked_session(session: SparkSession) -> SparkSession:
+    extensions = session.conf.get("spark.sql.extensions", "") or ""
+    if _DELTA_EXTENSION not in extensions:
+        raise MachineError(
+            "Spark session", f"extension {_DELTA_EXTENSION}", extensions or "none", "stop that session; open ours first"
+        )
+    return session
+
+
+def _reason(error: Exception) -> str:
+    """What Python says, or, of an error in the JVM, the line with Java's own message."""
+    lines = str(error).splitlines() or [type(error).__name__]
+    return next((line.removeprefix(": ") for line in lines if line.startswith(": ")), lines[0])
+
+
+def _java() -> str | None:
+    home = os.environ.get("JAVA_HOME")
+    return shutil.which("java", path=str(Path(home) / "bin")) if home else shutil.which("java")
+
+
+def _ivy_module(name: str, coordinates: Sequence[str], provided: Sequence[str]) -> str:
+    """An Ivy file that depends on ``coordinates``; its ``name`` keeps apart what runs at the same time."""
+    lines = ['<ivy-module version="2.0">', f'  <info organisation="replay" module="{name}"/>']
+    lines += ['  <configurations><conf name="default"/></configurations>', "  <dependencies>"]
+    for coordinate in coordinates:
+        parts = coordinate.split(":")
+        if len(parts) != 3:
+            raise MachineError("JVM package", "group:artifact:version", repr(coordinate), "correct the coordinate")
+        lines.append('    <dependency org="{}" name="{}" rev="{}" conf="default->default"/>'.format(*parts))
+    lines += [f'    <exclude org="{organisation}"/>' for organisation in provided]
+    return "\n".join([*lines, "  </dependencies>", "</ivy-module>"])
+
+
+def _run_ivy(settings: Path, cache: Path, wanted: str, classpath: Path, coordinates: Sequence[str]) -> None:
+    classpath.parent.mkdir(parents=True, exist_ok=True)
+    ivy = next((Path(pyspark.__file__).parent / "jars").glob("ivy-*.jar"))
+    with tempfile.TemporaryDirectory(dir=classpath.parent) as scratch:
+        module, found = Path(scratch) / "ivy.xml", Path(scratch) / "classpath"
+        module.write_text(wanted)
+        timeouts = ["-Dsun.net.client.defaultConnectTimeout=20000", "-Dsun.net.client.defaultReadTimeout=120000"]
+        command = [_java() or "java", *timeouts, "-jar", str(ivy), "-settings", str(settings), "-cache", str(cache)]
+        command += ["-ivy", str(module), "-confs", "default", "-cachepath", str(found), "-warn"]
+        said = subprocess.run(command, capture_output=True, text=True, check=False)
+        if said.returncode != 0 or not found.exists():
+            raise _unresolved(said.stdout + said.stderr, coordinates, settings)
+        found.replace(classpath)
+
+
+def _unresolved(said: str, coordinates: Sequence[str], settings: Path) -> MachineError:
+    missing = re.findall(r":: (\S+#\S+;[^\s:]+): (.*)", said)
+    got = "; ".join(f"{module.replace('#', ':').replace(';', ':')} {why}" for module, why in missing)
+    return MachineError(
+        f"JVM packages {', '.join(coordinates)}",
+        "every jar from the Maven repository",
+        got or said.strip()[-400:] or "no answer",
+        f"check the network, or set REPLAY_IVY_SETTINGS to settings that name your mirror (now {settings.name})",
+    )
+
+
+def _read_classpath(remembered: Path) -> list[Path]:
+    """Jars of a remembered answer; [] when there is none or a jar has gone."""
+    if not remembered.exists():
+        return []
+    jars = [Path(jar) for jar in remembered.read_text().strip().split(os.pathsep) if jar]
+    return jars if all(jar.exists() for jar in jars) else []

@@ -1,0 +1,133 @@
+"""What a task goes on from, and what it leaves: rows of its stores among committed files, and global tables as they
+were.
+
+Owns how rows are found among files, and where that is by key. Rule: the newest row of a row key counts, unless it is
+deleted or the operator has forgotten it.
+"""
+
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+
+from jobs.functions.expressions import Shape
+from jobs.operators import Clocks, StatefulOperator
+from jobs.tape.landed_slice import Slice
+from jobs.topology.graph import Graph
+from jobs.topology.nodes import FlatMapNode, MapNode, Node, ProcessNode, RepartitionNode, SelectKeyNode
+from jobs.topology.topology import SubTopology
+from state.buffers import only_chunk
+from state.runs.local_copies import RunWriter, StateFile, open_run
+from state.runs.sorted_runs import RowForm, Run, every_row, merged, rows_of, run_of, to_merge
+from state.times import NO_TIMESTAMP_MS
+
+Hashes = np.ndarray
+"""Of serialized keys, uint64, rising and distinct."""
+
+
+class StoreRows:
+    """Rows of one store and partition as of the increment before. ``files`` stand oldest first."""
+
+    def __init__(self, operator: StatefulOperator, files: Sequence[StateFile], cache: str | None) -> None:
+        self.operator, self.files, self.cache = operator, files, cache
+        self.form = form_of(operator)
+
+    def __len__(self) -> int:
+        """Rows in all files, old ones too."""
+        return sum(state_file.file.records for state_file in self.files)
+
+    @cached_property
+    def runs(self) -> list[Run]:
+        return [open_run(state_file, self.form, self.cache) for state_file in self.files]
+
+    def due(self, clocks: Clocks, until_ms: int | None) -> np.ndarray:
+        """Hashes of the keys that have rows which may act when stream time gets as far as ``until_ms``; None: of all
+        that wait.
+        """
+        due, above = self.operator.due, clocks.get("left_ms", NO_TIMESTAMP_MS)
+        found = [] if due is None else [run.due(above, due.until(until_ms)) for run in self.runs]
+        return np.concatenate([np.zeros(0, np.uint64), *found])
+
+    def load(self, clocks: Clocks, hashes: Hashes | None = None) -> pa.Table:
+        """Live rows of the keys with ``hashes`` (None: all), in the operator's ``rows_schema``."""
+        if hashes is None or not self.files:
+            rows = every_row(self.runs, self.form)
+        else:
+            rows = rows_of(self.runs, self.form, hashes)
+        rows = rows.filter(pa.array(~self.operator.forgets(rows, clocks)))
+        return rows.select(self.operator.rows_schema().names)
+
+    def with_changes(self, changes: pa.Table, table: str, clocks: Clocks) -> tuple[list[StateFile], Iterator[pa.Table]]:
+        """Files of ``table`` that go into one with ``changes``, and its rows, piece by piece, by rising hash."""
+        own = [state_file for state_file in self.files if state_file.table == table]
+        number = to_merge([state_file.file.records for state_file in own], len(changes))
+        fresh = run_of(changes, self.form)
+        if number == 0:
+            return [], iter([fresh.part(0, len(fresh), self.form.schema)])
+        pieces = merged(
+            [*self.runs[-number:], fresh],
+            self.form,
+            is_whole=number == len(self.files),
+            is_forgotten=lambda rows: self.operator.forgets(rows, clocks),
+        )
+        return own[-number:], pieces
+
+    def writer(self, table: str) -> RunWriter | None:
+        """For the warm copy of a new file of ``table``."""
+        return None if self.cache is None else RunWriter(self.cache, table, self.form)
+
+
+def form_of(operator: StatefulOperator) -> RowForm:
+    """How the rows of ``operator`` are found."""
+    own = [*operator.rows_schema(), pa.field("increment", pa.int64()), pa.field("deleted", pa.bool_())]
+    return RowForm(
+        name=f"{type(operator).__name__} {operator.row_key} {operator.due}",
+        schema=pa.schema(own),
+        row_key=operator.row_key,
+        found_by=operator.found_by,
+        due_ms=None if operator.due is None else operator.due.times,
+    )
+
+
+def may_ask_for_any(graph: Graph, sub: SubTopology) -> set[str]:
+    """Stores of ``sub`` whose rows are not found by the keys of the tape alone: keys change above them, or above a node
+    that looks into a table of ``sub``.
+    """
+    stores = set(sub.stores)
+    if any(getattr(node, "reads", ()) and not _keeps_keys(graph, node) for node in sub.nodes):
+        return stores
+    return {store for store, node in sub.stores.items() if not _keeps_keys(graph, node)}
+
+
+def _keeps_keys(graph: Graph, node: Node) -> bool:
+    """Whether records come to ``node`` with the keys that they have on the tape."""
+    if isinstance(node, RepartitionNode):
+        return True
+    above = [graph.nodes[name] for name in node.inputs]
+    changes = SelectKeyNode | MapNode | FlatMapNode | ProcessNode
+    return not any(isinstance(one, changes) or not _keeps_keys(graph, one) for one in above)
+
+
+def global_contents(shape: Shape, slices: Sequence[Slice], order: str) -> pa.Table:
+    """Newest value of every key among the landed records of ``slices``: key, value, record_time_ms.
+
+    Undecodable records and null keys are passed over, and a null value deletes its key.
+    """
+    found = [chunk for slice_ in slices for chunk in slice_.chunks(1 << 20)]
+    names = ["key", "value", "record_time_ms"]
+    if not found:
+        kinds = (shape.key.arrow_type, shape.value.arrow_type, pa.int64())
+        return pa.table([pa.array([], kind) for kind in kinds], names=names)
+    rows = pa.concat_tables(found, promote_options="default").combine_chunks()
+    if order == "arrival":
+        rows = rows.sort_by("arrival")
+    key, value = shape.key.decode(only_chunk(rows, "key")), shape.value.decode(only_chunk(rows, "value"))
+    frame = pl.DataFrame({"key": pl.Series(only_chunk(rows, "key")), "row": np.arange(len(rows))})
+    read = frame.filter(pl.Series(~(key.bad | value.bad)) & pl.col("key").is_not_null())
+    newest = read.unique("key", keep="last", maintain_order=True)["row"].to_numpy()
+    has_value: np.ndarray = value.values.is_valid().to_numpy(zero_copy_only=False)
+    chosen = pa.array(newest[has_value[newest]])
+    columns = [key.values.take(chosen), value.values.take(chosen), only_chunk(rows, "timestamp").take(chosen)]
+    return pa.table(columns, names=names)

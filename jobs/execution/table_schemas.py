@@ -1,0 +1,49 @@
+"""Schemas of a pipeline's tables, by topology."""
+
+import pyarrow as pa
+
+from jobs.tape.input_queues import PLACE_COLUMNS
+from jobs.task.task import Task
+from jobs.topology.topology import Topology
+from state.tables.warehouse import DEAD_LETTER_SCHEMA, DROPPED_SCHEMA, HEADERS, output_schema
+
+
+def table_schema(topology: Topology, table: str) -> pa.Schema:
+    """Schema of a table of the pipeline, by the name it has in reports: "outputs/x", "state/y", "repartition/z", ..."""
+    kind, _, name = table.partition("/")
+    if kind == "dropped":
+        return DROPPED_SCHEMA
+    if kind == "dead_letter":
+        return DEAD_LETTER_SCHEMA
+    if kind == "outputs":
+        sink = next(node for node in topology.sinks() if node.topic == name)
+        return output_schema(
+            sink.shape.key.arrow_type, sink.shape.value.arrow_type, windowed=sink.shape.window is not None
+        )
+    if kind == "state":
+        return state_schema(topology, name)
+    return REPARTITION_SCHEMA
+
+
+REPARTITION_SCHEMA = pa.schema(
+    [
+        ("partition", pa.int32()),
+        ("offset", pa.int64()),
+        ("timestamp", pa.int64()),
+        ("key", pa.binary()),
+        ("value", pa.binary()),
+        ("headers", HEADERS),
+        ("old", pa.binary()),
+        *[(name, pa.int64()) for name in PLACE_COLUMNS[:-1]],
+        ("increment", pa.int64()),
+    ]
+)
+"""A landed table of our own, the value that a table's change replaced, and the cause of every record."""
+
+
+def state_schema(topology: Topology, store: str) -> pa.Schema:
+    """partition, increment, deleted, then the store's own columns."""
+    sub = topology.sub_topology_of(store)
+    assert sub is not None, f"no store {store} in the topology"
+    head = [("partition", pa.int32()), ("increment", pa.int64()), ("deleted", pa.bool_())]
+    return pa.schema([*(pa.field(*column) for column in head), *Task(topology, sub).stores[store].rows_schema()])

@@ -1,0 +1,376 @@
+"""Runs one task of one increment: reads its slice and its state, writes files nobody sees yet, reports.
+
+Owns the border between the pure task and files. Rule: everything is a function of the description, so a task that died
+is simply run again; nothing here commits. The same function runs in process and in Spark's workers.
+"""
+
+import resource
+import time
+import traceback
+from dataclasses import asdict, dataclass, field
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from jobs.execution.progress_notes import Notes, NoteWriter
+from jobs.execution.store_files import global_contents
+from jobs.execution.table_schemas import table_schema
+from jobs.execution.task_stores import ImportedStore, TaskState
+from jobs.tape.causal_order import LANDED, MOMENT_SEQUENCES
+from jobs.tape.exchange_files import ExchangeFile
+from jobs.tape.input_queues import PLACE_COLUMNS, Queue
+from jobs.tape.landed_slice import Slice
+from jobs.tape.stream_time import Moment, Told
+from jobs.tape.task_input import Input
+from jobs.tape.task_tape import Places, TaskTape
+from jobs.task.task import Result, Task, call_kernels, empty_input, wirings
+from jobs.topology.nodes import RepartitionNode
+from jobs.topology.topology import SubTopology, Topology
+from state.compilation.kernel_tiers import tiers
+from state.errors import ReplayError, TaskFailed
+from state.runs.local_copies import StateFile
+from state.tables.data_files import DataFile, without_partition
+from state.tables.parquet_writer import TaskFile, stored_as
+from state.tables.warehouse import PipelineTables, Warehouse
+from state.times import NO_TIMESTAMP_MS
+
+
+@dataclass(frozen=True, slots=True)
+class TaskDescription:
+    """What a task needs to run anywhere. ``before``: the task's entry of the last done row, or {}.
+
+    ``queues``: what it reads, in the order of the task's sources; ``order``: "time" or "arrival". ``state``: store →
+    committed files of the task's partition, oldest first; ``imported``: node of an earlier part of the sub-topology →
+    its store; ``globals``: global table → what was read of its topic before. ``repartitions``: topic → number of
+    partitions.
+    """
+
+    warehouse: Warehouse
+    pipeline: str
+    increment: int
+    sub_topology: int
+    partition: int
+    queues: tuple[Queue, ...]
+    order: str
+    state: dict[str, tuple[StateFile, ...]]
+    imported: dict[str, "ImportedStore"]
+    globals: dict[str, tuple[Slice, ...]]
+    repartitions: dict[str, int]
+    before: dict[str, Any]
+    notes: Notes | None = None
+    """Where it tells how far it is; None: it does not."""
+
+    @property
+    def id(self) -> str:
+        """As Kafka's TaskId prints."""
+        return f"{self.sub_topology}_{self.partition}"
+
+    @property
+    def size(self) -> int:
+        """Offsets or files to read: how long the task will take, compared with others of its stage."""
+        return sum(queue.size for queue in self.queues)
+
+
+@dataclass(slots=True)
+class TaskReport:
+    """What a task did. ``after``: its entry for the done row; ``files`` by table ("outputs/x", "dropped", ...), and
+    those that are ``removed``, since their rows are in the new ones; JSON throughout.
+
+    ``counts``: verdicts on all records read, ``landed``: on those from landed topics. ``pieces``: repartition topic or
+    exported node → target partition (as text) → path. ``rss_bytes``: the most memory its process ever held.
+    """
+
+    sub_topology: int
+    partition: int
+    after: dict[str, Any]
+    counts: dict[str, Any]
+    landed: dict[str, Any]
+    lateness: dict[str, int]
+    operators: dict[str, dict[str, Any]]
+    files: dict[str, list[dict[str, Any]]]
+    removed: dict[str, list[dict[str, Any]]]
+    pieces: dict[str, dict[str, str]]
+    seconds: dict[str, float]
+    rss_bytes: int = 0
+    told: list[tuple[str, Told]] = field(default_factory=list)
+    """Recorded times that it passes on, by repartition topic or exported node."""
+    moments: int = 0
+    """Recorded times that it took."""
+
+
+class Runner(Protocol):
+    """Runs tasks somewhere and returns their reports in the order of the descriptions."""
+
+    def run(self, topology: Topology, descriptions: list[TaskDescription]) -> list[TaskReport]: ...
+
+
+class LocalRunner:
+    """One task after the other, in this process, without Java. ``cache``: directory of the state's warm copies; None:
+    state is read from Delta every time.
+    """
+
+    def __init__(self, cache: str | None = None) -> None:
+        self.cache = cache
+
+    def run(self, topology: Topology, descriptions: list[TaskDescription]) -> list[TaskReport]:
+        return [run_task(topology, description, self.cache) for description in descriptions]
+
+
+def run_task(topology: Topology, description: TaskDescription, cache: str | None = None) -> TaskReport:
+    """Run one task. Raises TaskFailed (or another ReplayError) that names the task; never anything else."""
+    try:
+        return TaskRun(topology, description, cache).run()
+    except ReplayError as error:
+        error.add_note(f"in task {description.id} of increment {description.increment}")
+        raise
+    except Exception as error:
+        failed = TaskFailed(
+            f"task {description.id} of increment {description.increment}",
+            "to run to its end",
+            f"{type(error).__name__}: {error}",
+            "this is a bug unless a callable of the topology raised it; the traceback follows",
+        )
+        failed.add_note(traceback.format_exc())
+        raise failed from error
+
+
+class _Stopwatch:
+    """Seconds by part."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+        self._since = time.perf_counter()
+
+    def lap(self, part: str) -> None:
+        now = time.perf_counter()
+        self.seconds[part] = self.seconds.get(part, 0.0) + now - self._since
+        self._since = now
+
+
+@dataclass
+class TaskRun:
+    """One run of one task; ``run`` once. Nobody sees what it writes until the driver commits it."""
+
+    topology: Topology
+    description: TaskDescription
+    cache: str | None
+    files: dict[str, TaskFile] = field(default_factory=dict)
+    pieces: dict[tuple[str, int], ExchangeFile] = field(default_factory=dict)
+    piece_paths: dict[str, dict[str, str]] = field(default_factory=dict)
+    told: list[tuple[str, Told]] = field(default_factory=list)
+    is_observed: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        d = self.description
+        self.sub: SubTopology = self.topology.sub_topology(d.sub_topology)
+        self.tables: PipelineTables = d.warehouse.pipeline(d.pipeline)
+        self.next_offsets: dict[str, int] = dict(d.before.get("next_offsets", {}))
+        self.exchange = exchange_folder(self.tables, d.increment)
+        self.sent = 0
+        self.watch, self.notes = _Stopwatch(), NoteWriter(d.notes, d.id)
+
+    def run(self) -> TaskReport:
+        self.notes.rows = sum(queue.length for queue in self.description.queues)
+        tiers.expect(self.notes.rows, lambda: call_kernels(self.topology))
+        with tiers.running():
+            return self._run()
+
+    def _run(self) -> TaskReport:
+        d = self.description
+        task = Task(
+            self.topology, self.sub, d.partition, repartition_counts=d.repartitions, is_observed=self.is_observed
+        )
+        tape = self._tape(task)
+        self._resume(task, tape)
+        self.watch.lap("resume")
+        for chunk, places in tape.chunks(task.chunk_records):
+            self.watch.lap("read")
+            if isinstance(chunk, Moment):
+                self._advance(task, chunk, places)
+                continue
+            for begin, end in tiers.chunks(len(chunk)):
+                self._take(task, chunk.part(begin, end), places.part(begin, end))
+                self.notes.take(end - begin, task.stream_time_ms)
+        self._write_repartitions(tape)
+        report = self._report(task, tape, *self._write_state())
+        self.notes.end()
+        return report
+
+    def _advance(self, task: Task, moment: Moment, places: Places) -> None:
+        result, told = task.advance(moment)
+        self.watch.lap("compute")
+        self._write(result, places)
+        self._tell(told, places)
+        self.watch.lap("write")
+
+    def _take(self, task: Task, chunk: Input, places: Places) -> None:
+        result = task.process(chunk)
+        self.watch.lap("compute")
+        self._write(result, places)
+        self.watch.lap("write")
+
+    # --- in --------------------------------------------------------------------------------------------------
+
+    def _resume(self, task: Task, tape: TaskTape) -> None:
+        d = self.description
+        self.state = TaskState(task, self.topology, d.state, self.tables, self.cache)
+        rows, imported = self.state.load(tape, self.notes.rows, d.before, d.imported)
+        contents = {
+            name: global_contents(self.topology.graph.nodes[name].shape, slices, d.order)
+            for name, slices in d.globals.items()
+        }
+        tiers.take(sum(map(len, [*rows.values(), *imported.values(), *contents.values()])))
+        task.resume(
+            rows,
+            d.before.get("clocks", {}),
+            imported=imported | contents,
+            stream_time_ms=d.before.get("stream_time_ms", NO_TIMESTAMP_MS),
+            tape_time_ms=d.before.get("tape_time_ms", NO_TIMESTAMP_MS),
+        )
+
+    def _tape(self, task: Task) -> TaskTape:
+        d = self.description
+        return TaskTape(
+            d.queues,
+            task.source_names,
+            d.order,
+            self.sub.id,
+            d.partition,
+            d.before.get("tape_position", 0),
+            d.before.get("tape_time_ms", NO_TIMESTAMP_MS),
+            d.before.get("heap"),
+            empty_input(task).tables,
+            {
+                number: self.next_offsets.get(f"repartition/{source.topic}", 0)
+                for number, source in enumerate(self.sub.sources)
+                if isinstance(source, RepartitionNode)
+            },
+            told={name: dict(times) for name, times in d.before.get("told", {}).items()},
+            is_placed=self._asks_for_places(),
+        )
+
+    def _asks_for_places(self) -> bool:
+        """Whether rows go on to other tasks, or carry their arrival."""
+        exports = wirings(self.topology)[self.sub.id].exports
+        return self.description.order == "arrival" or bool(self.sub.repartitions or exports)
+
+    # --- out -------------------------------------------------------------------------------------------------
+
+    def _write(self, result: Result, places: Places) -> None:
+        for name, rows in result.outputs.items():
+            table = f"outputs/{name}"
+            first = self.next_offsets.get(table, 0)
+            self.next_offsets[table] = first + len(rows)
+            offsets = pa.array(np.arange(first, first + len(rows)))
+            rows = self._with_arrival(rows, places).append_column("offset", offsets)
+            self._write_rows(table, self.tables.output(name), rows)
+        for name, rows in [*result.repartitions.items(), *result.exports.items()]:
+            self._write_pieces(name, rows, places)
+        self.sent += sum(len(rows) for rows in [*result.repartitions.values(), *result.exports.values()])
+        for table, path, rows in (
+            ("dropped", self.tables.dropped, result.dropped),
+            ("dead_letter", self.tables.dead_letter, result.dead_letters),
+        ):
+            sub = pa.array(np.full(len(rows), self.sub.id, np.int32))
+            self._write_rows(table, path, self._with_arrival(rows, places).append_column("sub_topology", sub))
+
+    def _with_arrival(self, rows: pa.Table, places: Places) -> pa.Table:
+        """Rows with the arrival of the landed record that caused them, null where the order is by time."""
+        arrival = pa.nulls(len(rows), pa.int64())
+        if self.description.order == "arrival":
+            arrival = pa.array(places.columns["cause_time_ms"][rows["cause"].to_numpy()])
+        return rows.append_column("arrival", arrival)
+
+    def _write_state(self) -> tuple[dict[str, DataFile], dict[str, list[DataFile]]]:
+        """New files by table, and those whose rows went into them."""
+        d = self.description
+        return self.state.write(d.increment, f"{d.increment:08d}-{d.id}")
+
+    def _write_rows(self, table: str, path: str, rows: pa.Table) -> None:
+        """Add ``increment`` and the columns' order, and write to the task's one file of ``table``."""
+        d = self.description
+        schema = table_schema(self.topology, table)
+        stored = without_partition(schema)
+        rows = rows.append_column("increment", pa.array(np.full(len(rows), d.increment)))
+        if table not in self.files:
+            self.files[table] = TaskFile(path, partition=d.partition, name=f"{d.increment:08d}-{d.id}")
+        self.files[table].write(stored_as(rows, stored))
+
+    def _write_repartitions(self, tape: TaskTape) -> None:
+        """Fix the order of this task's repartition records for ever, by writing them with their offsets."""
+        for number, rows in tape.fixed.items():
+            source = self.sub.sources[number]
+            table = f"repartition/{source.topic}"
+            self.next_offsets[table] = tape.next_offset[number]
+            if "old" not in rows.column_names:
+                rows = rows.append_column("old", pa.nulls(len(rows), pa.binary()))
+            self._write_rows(table, self.tables.repartition(source.topic), rows)
+
+    def _write_pieces(self, name: str, rows: pa.Table, places: Places) -> None:
+        """One file for every target partition, for the later stages of this increment alone."""
+        d = self.description
+        is_topic = name in [node.topic for node in self.sub.repartitions if not node.is_ours]
+        found = places.of(rows["cause"].to_numpy(), deeper=int(is_topic))
+        targets = rows["target"].to_numpy() if "target" in rows.column_names else np.full(len(rows), d.partition)
+        sent = pa.array(rows["send"].to_numpy() + self.sent)  # in the order of the task's chunks
+        rows = rows.set_column(rows.column_names.index("send"), "send", sent)
+        for column, numbers in found.items():
+            rows = rows.append_column(column, pa.array(numbers))
+        for target in np.unique(targets).tolist():
+            if (name, target) not in self.pieces:
+                short = f"{name[:100]}-{target}-from-{d.id}-{len(self.pieces)}-{time.time_ns()}"
+                file = ExchangeFile(self.exchange, short, rows.schema)
+                self.pieces[name, target] = file
+                self.piece_paths.setdefault(name, {})[str(target)] = file.path
+            self.pieces[name, target].write(rows.filter(pa.array(targets == target)))
+
+    def _tell(self, told: dict[str, int], places: Places) -> None:
+        """Pass a recorded time on, behind all that it caused here."""
+        own = [node.topic for node in self.sub.repartitions if not node.is_ours]
+        for name, time_ms in told.items():
+            found = places.of(np.zeros(1, np.int64), deeper=int(name in own))
+            if self.description.order == "arrival":
+                found["cause_number"] = found["cause_number"] - 1
+                found["cause_depth"] = (LANDED - found["cause_number"]) * MOMENT_SEQUENCES
+            place = tuple(int(found[column][0]) for column in PLACE_COLUMNS)
+            self.told.append((name, Told(self.description.partition, time_ms, place, self.sent)))
+        self.sent += 1
+
+    def _report(
+        self, task: Task, tape: TaskTape, state: dict[str, DataFile], removed: dict[str, list[DataFile]]
+    ) -> TaskReport:
+        for piece in self.pieces.values():
+            piece.close()
+        closed = state | {table: file.close() for table, file in self.files.items()}
+        self.watch.lap("write")
+        return TaskReport(
+            sub_topology=self.sub.id,
+            partition=self.description.partition,
+            after={
+                "clocks": task.clocks(),
+                "stream_time_ms": task.stream_time_ms,
+                "tape_time_ms": task.tape_time_ms,
+                "next_offsets": self.next_offsets,
+                "tape_position": tape.position,
+                "heap": tape.heap,
+                **({"told": tape.told} if tape.told else {}),
+                "row_keys": {store: list(operator.row_key) for store, operator in task.stores.items()},
+            },
+            counts=asdict(task.counts),
+            landed=asdict(task.landed),
+            lateness=asdict(task.lateness),
+            operators=task.metrics(),
+            files={table: [file.to_dict()] for table, file in closed.items() if file is not None},
+            removed={table: [file.to_dict() for file in files] for table, files in removed.items()},
+            pieces=self.piece_paths,
+            told=self.told,
+            moments=task.moments,
+            seconds=self.watch.seconds,
+            rss_bytes=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+        )
+
+
+def exchange_folder(tables: PipelineTables, increment: int) -> str:
+    """Where the rows of an increment wait between two stages; gone when it is done."""
+    return f"{tables.root}/_exchange/{increment:08d}"

@@ -1,0 +1,137 @@
+"""The stores of one task in one increment: what is loaded before its records, and what is written after them.
+
+Owns which rows are loaded, and the files of changed rows. Rule: loaded are the rows whose keys the tape has, and those
+that act by themselves up to the largest time that it can reach; all of them where that is cheaper, or where an operator
+may ask for any. An increment writes one file a store, into which the newest runs are merged that are not much longer.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from jobs.execution.store_files import Hashes, StoreRows, may_ask_for_any
+from jobs.operators import StatefulOperator
+from jobs.tape.task_tape import TaskTape
+from jobs.task.task import Task
+from jobs.topology.topology import Topology
+from state.runs.local_copies import StateFile, forget_others
+from state.runs.sorted_runs import key_hashes
+from state.tables.data_files import DataFile
+from state.tables.parquet_writer import TaskFile
+from state.tables.warehouse import PipelineTables
+from state.times import NO_TIMESTAMP_MS
+
+ALL_BELOW_ROWS = 20_000
+"""A store with so few rows is loaded whole."""
+
+ALL_BELOW_SHARE = 4
+"""So is one with at most so many rows a record of the tape."""
+
+
+@dataclass(frozen=True, slots=True)
+class ImportedStore:
+    """A store that an earlier part of the same sub-topology keeps, as of the increment before."""
+
+    sub_topology: int
+    store: str
+    files: tuple[StateFile, ...]
+    clocks: dict[str, int]
+
+
+class TaskState:
+    """``files``: of the task's partition, by store, oldest first; ``cache``: directory of warm copies, or None."""
+
+    def __init__(
+        self,
+        task: Task,
+        topology: Topology,
+        files: Mapping[str, tuple[StateFile, ...]],
+        tables: PipelineTables,
+        cache: str | None,
+    ) -> None:
+        self.task, self.topology, self.tables, self.cache = task, topology, tables, cache
+        self._stored = {
+            store: StoreRows(operator, files.get(store, ()), cache) for store, operator in task.stores.items()
+        }
+        self._any_row = may_ask_for_any(topology.graph, task.sub_topology)
+
+    def _touched(self, tape: TaskTape, before: Mapping[str, Any]) -> Hashes:
+        """Of the keys on ``tape``, and of those that have rows which act by themselves before its end, in any store,
+        since what they cause goes on to the others. A recorded time asks for all that waits, which holds back the time
+        that a node passes on (``Operator.passes_on``). ``before``: the task's entry of the last done row.
+        """
+        until = max(before.get("stream_time_ms", NO_TIMESTAMP_MS), before.get("tape_time_ms", NO_TIMESTAMP_MS))
+        hashes = [np.zeros(0, np.uint64)]
+        for keys, times in tape.keys_and_times():
+            hashes.append(np.unique(key_hashes(keys)))
+            until = int(times.max(initial=until))
+        clocks, up_to = before.get("clocks", {}), None if tape.has_moments else until
+        hashes += [rows.due(clocks.get(store, {}), up_to) for store, rows in self._stored.items()]
+        return np.unique(np.concatenate(hashes))
+
+    def load(
+        self, tape: TaskTape, records: int, before: Mapping[str, Any], imported: Mapping[str, ImportedStore]
+    ) -> tuple[dict[str, pa.Table], dict[str, pa.Table]]:
+        """Live rows that ``records`` of ``tape`` need, by store, and what ``imported`` stores showed when the increment
+        before was done, by node. ``before``: the task's entry of the last done row.
+        """
+        clocks = before.get("clocks", {})
+        others = {node: self._earlier(store) for node, store in imported.items()}
+        lengths = {store: len(rows) for store, rows in self._stored.items() if self._is_looked_up(store)}
+        few = max(ALL_BELOW_ROWS, ALL_BELOW_SHARE * records)
+        is_large = max([*lengths.values(), *(len(rows) for rows in others.values())], default=0) > few
+        hashes = self._touched(tape, before) if is_large else None
+        rows = {
+            store: rows.load(clocks.get(store, {}), hashes if lengths.get(store, 0) > few else None)
+            for store, rows in self._stored.items()
+        }
+        shown = {}
+        for node, other in others.items():
+            found = other.load(imported[node].clocks, hashes if len(other) > few else None)
+            other.operator.resume(found, imported[node].clocks)
+            shown[node] = other.operator.contents()
+        return rows, shown
+
+    def _is_looked_up(self, store: str) -> bool:
+        return not self.task.stores[store].needs_all and store not in self._any_row
+
+    def _earlier(self, imported: ImportedStore) -> StoreRows:
+        """Rows of a store that an earlier part of the sub-topology keeps."""
+        earlier = Task(self.topology, self.topology.sub_topology(imported.sub_topology), self.task.partition)
+        return StoreRows(earlier.stores[imported.store], imported.files, self.cache)
+
+    def write(self, increment: int, name: str) -> tuple[dict[str, DataFile], dict[str, list[DataFile]]]:
+        """Write the rows that changed; the new files by table ("state/x"), and those whose rows went into them. Files
+        begin with ``name``.
+        """
+        written, removed = {}, {}
+        for store, operator in self.task.stores.items():
+            changes = operator.changes()
+            if len(changes):
+                changes = changes.append_column("increment", pa.array(np.full(len(changes), increment)))
+                file, absorbed = self._write(store, operator, changes, name)
+                removed[f"state/{store}"] = absorbed
+                if file is not None:
+                    written[f"state/{store}"] = file
+        return written, removed
+
+    def _write(
+        self, store: str, operator: StatefulOperator, changes: pa.Table, name: str
+    ) -> tuple[DataFile | None, list[DataFile]]:
+        path, stored = self.tables.state(store), self._stored[store]
+        columns = [pa.field("increment", pa.int64()), pa.field("deleted", pa.bool_()), *operator.rows_schema()]
+        absorbed, pieces = stored.with_changes(changes, path, operator.clocks())
+        to_delta, to_cache = TaskFile(path, partition=self.task.partition, name=name), stored.writer(path)
+        for piece in pieces:
+            to_delta.write(piece.select([column.name for column in columns]).cast(pa.schema(columns)))
+            if to_cache is not None:
+                to_cache.write(piece)
+        file = to_delta.close()
+        if to_cache is not None and self.cache is not None:
+            to_cache.close(file)
+            known = [state_file.file for state_file in stored.files if state_file.table == path]
+            forget_others(self.cache, path, self.task.partition, [*known, *([] if file is None else [file])])
+        return file, [state_file.file for state_file in absorbed]

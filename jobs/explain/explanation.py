@@ -1,0 +1,241 @@
+"""What became of one landed record: its increment is replayed, and told node by node.
+
+Rule: the tapes are the same as when the increment ran, so the answer is what happened, offsets included. It reaches
+back as far as the landed topic and the versions of the state tables do. Steps with effects of their own (peek, foreach,
+processors) have them again.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from itertools import takewhile
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from jobs.execution.table_schemas import table_schema
+from jobs.explain.observations import Left, Moment, Place, Taken, Wait
+from jobs.explain.observed_run import ObservedRun
+from jobs.explain.rerun import retell
+from jobs.explain.sentences import Teller, waits_of
+from jobs.history.committed_tables import WINDOW
+from jobs.history.history import History, cut_of
+from jobs.replay.planner import Landed, Plan
+from jobs.task.decoding import Decoder
+from jobs.topology.nodes import FlatMapNode, GlobalTableNode, MapNode, SelectKeyNode, SinkNode
+from jobs.topology.topology import Topology
+from state.buffers import only_chunk
+from state.errors import ConfigError, LedgerError
+from state.tables.branch_files import table_parts
+from state.tables.data_files import DataFile, read_files, read_rows
+from state.tables.ledger import DONE
+from state.tables.warehouse import Warehouse
+
+Later = Callable[[Wait, int], str]
+"""What became of something that waits (in a task's partition) after its increment."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """What one node did with one row that goes back to the record. ``place``: topic, partition and offset of the row
+    that the task took; ``moment``: the rows behind the sentences, None where there is only a sentence.
+    """
+
+    task: str
+    place: Place
+    node: str
+    sentences: list[str]
+    moment: Moment | None = None
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """Steps in the order of tasks, rows and nodes. ``left``: what waited and left in the same increment because of a
+    later record.
+    """
+
+    place: Place
+    increment: int
+    steps: list[Step]
+    left: list[Left]
+
+
+def explain(
+    warehouse: Warehouse,
+    pipeline: str,
+    topology: Topology,
+    record: str | Place,
+    *,
+    order: str = "time",
+    say_time: Callable[[int], str] = str,
+) -> Explanation:
+    """What every operator did with the landed record ``record`` ("topic:partition:offset") and why.
+
+    ``order``: as the pipeline was replayed. ``say_time``: how sentences say a time. Raises ConfigError for a topic,
+    partition or offset that is not there and for another topology than that of the increment; LedgerError for a record
+    that no increment has read.
+    """
+    place = parse_place(record) if isinstance(record, str) else record
+    history = History(warehouse, pipeline, topology)
+    landed = _landed(history, topology, place)
+    increment = _increment(history, landed, place)
+    row = history.plan(increment)
+    if row is None:
+        next_step = "ask the pipeline that it was forked from"
+        raise LedgerError(history.ledger.path, f"a plan of increment {increment}", "none", next_step)
+    if row.content["topology"] != topology.fingerprint:
+        raise ConfigError(
+            f"increment {increment} of {pipeline!r}",
+            f"the topology that ran it ({row.content['topology']})",
+            f"another one ({topology.fingerprint})",
+            "name the topology as it was then",
+        )
+    teller = Teller(topology, say_time)
+    global_steps = _global_steps(topology, landed, place)
+    if not topology.readers_of(place[0]):
+        return Explanation(place, increment, global_steps, [])
+    before = next((row for row in history.ledger.rows_of(increment - 1) if row.phase == DONE), None)
+    plan = Plan(increment, **row.content, is_rerun=True)
+    runs = retell(warehouse, pipeline, topology, plan, before, place, order)
+    later = partial(_later, history, topology, increment)
+    steps = [step for run in runs for taken in run.taken for step in _steps(run, taken, teller, later)]
+    return Explanation(place, increment, steps, [left for run in runs for left in run.left])
+
+
+def parse_place(text: str) -> Place:
+    """Topic, partition and offset of "topic:partition:offset". Raises ConfigError."""
+    topic, *numbers = text.rsplit(":", 2)
+    if len(numbers) != 2 or not all(number.isdecimal() for number in numbers):
+        raise ConfigError("record", "topic:partition:offset", repr(text), "write it as in clicks:0:17")
+    return topic, int(numbers[0]), int(numbers[1])
+
+
+def say_place(place: Place) -> str:
+    """The reverse of ``parse_place``."""
+    return ":".join(map(str, place))
+
+
+def _landed(history: History, topology: Topology, place: Place) -> Landed:
+    """The landed topic. Raises ConfigError when it does not have the record."""
+    topic, partition, offset = place
+    name = f"record {say_place(place)}"
+    if topic not in topology.source_topics():
+        known = ", ".join(topology.source_topics())
+        raise ConfigError(name, f"one of the topics {known}", repr(topic), "name a topic that the topology reads")
+    landed = Landed.of(history.warehouse, topic)
+    if str(partition) not in landed.ends:
+        last = len(landed.ends) - 1
+        raise ConfigError(name, f"a partition of 0 to {last}", str(partition), "name a partition of the topic")
+    end = landed.ends[str(partition)]
+    if offset >= end:
+        raise ConfigError(name, f"an offset below {end}, the next one to land", str(offset), "land what is new first")
+    if landed.slice(str(partition), offset, offset + 1).count() == 0:
+        next_step = "Kafka has no record there (compaction, transactions), or it was removed from the landed table"
+        raise ConfigError(name, "a landed record", "none at this offset", next_step)
+    return landed
+
+
+def _increment(history: History, landed: Landed, place: Place) -> int:
+    """The increment that read the record. Raises LedgerError when none has."""
+    topic, partition, offset = place
+    increment = history.reading(topic, partition, offset)
+    if increment is None:
+        last = history.at()
+        read = cut_of(last.row.content, "cut_to", topic, partition)
+        raise LedgerError(
+            f"record {say_place(place)}",
+            f"an offset below {read}, read by increments up to {last.increment}",
+            f"{offset}, landed and waiting",
+            "replay what has landed; what waits for partitions that lag behind is taken with --idle proceed",
+        )
+    return increment
+
+
+def _global_steps(topology: Topology, landed: Landed, place: Place) -> list[Step]:
+    """A record of a global table's topic goes to no node: it replaces what its key had, in every task."""
+    topic, partition, offset = place
+    steps = []
+    for node in topology.graph.nodes.values():
+        if isinstance(node, GlobalTableNode) and node.topic == topic:
+            (rows,) = landed.slice(str(partition), offset, offset + 1).chunks(1)
+            batch, bad, reasons = Decoder().decode(node, rows.combine_chunks(), np.arange(1))
+            if bad[0]:
+                said = f"passed over: cannot be read ({reasons[0]})"
+            elif batch.key[0] < 0:
+                said = "passed over: its key is null"
+            else:
+                key = node.shape.key.to_python(batch.keys.typed(batch.key))[0]
+                value = node.shape.value.to_python(batch.value.all())[0]
+                said = f"{key!r} is {value!r} from here on, for every task that looks into the global table"
+            steps.append(Step("all", place, node.name, [said]))
+    return steps
+
+
+def _steps(run: ObservedRun, taken: Taken, teller: Teller, later: Later) -> list[Step]:
+    """Steps of one row of a task's tape."""
+    task, place = taken.task, taken.place
+    steps = [
+        *(Step(task, place, row["node"], [f"dead letter: {row['reason']}"]) for row in taken.dead_letters),
+        *(Step(task, place, row["node"], [teller.refusal(row)]) for row in taken.refusals),
+    ]
+    left, still = {left.wait: teller.left(left) for left in run.left}, run.still()
+    for moment in taken.moments:
+        for wait in waits_of(moment):
+            if wait in left:
+                moment.outcomes[wait] = left[wait]
+            elif wait in still:
+                moment.outcomes[wait] = later(wait, place[1])
+            else:
+                moment.outcomes[wait] = "later records took it back, or it left without a result"
+        steps.append(Step(task, place, moment.node.name, teller.tell(moment, taken), moment))
+    for sent in taken.sent:
+        if sent.partition is not None:
+            said = [f"sent on under {sent.key!r}, to partition {sent.partition}"]
+            steps.append(Step(task, place, f"repartition/{sent.name}", said))
+    return steps
+
+
+def _later(history: History, topology: Topology, increment: int, wait: Wait, partition: int) -> str:
+    """Where a result that waited at the end of ``increment`` is in the outputs, if it left since."""
+    said = f"still waits at the end of increment {increment}"
+    content = history.at().row.content
+    for sink in topology.sinks():
+        if not _keeps_keys(topology, sink, wait.node):
+            continue
+        names = ["partition", "offset", "increment", "key", *(WINDOW if wait.window is not None else ())]
+        for part in table_parts(history.warehouse, history.pipeline, content, f"outputs/{sink.topic}"):
+            files = read_files(
+                part.path,
+                version=part.version,
+                within=("increment", increment + 1, 2**63 - 1),
+                storage_options=history.warehouse.storage_options,
+            )
+            files = [file for file in files if file.partition == partition and _may_have(file, wait)]
+            schema = table_schema(topology, f"outputs/{sink.topic}")
+            rows = read_rows(part.path, files, pa.schema([schema.field(name) for name in names]))
+            codes = sink.shape.key.encode(only_chunk(rows, "key"))
+            found = pc.and_(
+                pc.equal(codes, pa.scalar(wait.key_bytes, codes.type)), pc.greater(rows["increment"], increment)
+            )
+            for name, bound in zip(WINDOW, wait.window or (), strict=False):
+                found = pc.and_(found, pc.equal(rows[name], bound))
+            left = rows.filter(found).sort_by("offset").slice(0, 1).to_pylist()
+            for row in left:
+                return (
+                    f"{said}; left in increment {row['increment']} as outputs/{sink.topic} {partition}:{row['offset']}"
+                )
+    return said
+
+
+def _keeps_keys(topology: Topology, sink: SinkNode, suppress: str) -> bool:
+    """Whether ``sink`` writes what ``suppress`` lets go, under the same keys."""
+    above = topology.suppress_above(sink)
+    if above is None or above.name != suppress:
+        return False
+    between = takewhile(lambda node: node is not above, topology.graph.above(sink))
+    return not any(isinstance(node, SelectKeyNode | MapNode | FlatMapNode) for node in between)
+
+
+def _may_have(file: DataFile, wait: Wait) -> bool:
+    return wait.window is None or file.may_hold("window_end_ms", wait.window[1], wait.window[1])

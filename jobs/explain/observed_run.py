@@ -1,0 +1,203 @@
+"""Runs a task again and watches what becomes of one landed record.
+
+Owns the watching. Rule: a chunk may be cut anywhere without a trace in the results, so every row of the tape that goes
+back to the record (its place says so, jobs/tape/task_tape.py) is a chunk of its own here: what a node gets, forwards
+and changes in its store meanwhile is because of it, and of nothing else. Nothing of the pipeline is written.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from jobs.execution.task_run import TaskDescription, TaskRun
+from jobs.explain.observations import Left, Moment, Sent, Taken, Wait, rows_of
+from jobs.operators import StatefulOperator
+from jobs.tape.task_input import Input
+from jobs.tape.task_tape import Places
+from jobs.task.task import Result, Task
+from jobs.topology.nodes import DeduplicateNode, Node, RepartitionNode, SinkNode
+from jobs.topology.topology import Topology
+from state.buffers import only_chunk
+from state.records.batches import Batch, Chunk
+from state.tables.data_files import DataFile
+
+Find = Callable[[Task, Input, Places], np.ndarray]
+"""Which rows of a chunk go back to the record (bool)."""
+
+
+class ObservedRun(TaskRun):
+    """``waits``: what waits in a node after a row of the record; what leaves because of a later row of the same task
+    and increment is then among ``left``. ``folder``: for rows on their way to other tasks.
+    """
+
+    is_observed = True
+
+    def __init__(
+        self,
+        topology: Topology,
+        description: TaskDescription,
+        folder: str,
+        find: Find,
+        waits: Callable[[Moment], list[Wait]],
+    ) -> None:
+        super().__init__(topology, description, None)
+        self.exchange, self._find, self._waits = folder, find, waits
+        self.task: Task | None = None
+        self.taken: list[Taken] = []
+        self.left: list[Left] = []
+        self._moments: list[Moment] | None = None
+        self._watched: dict[str, list[Wait]] = {}
+        self._leaving: list[tuple[int, Left]] = []
+
+    def _write_rows(self, table: str, path: str, rows: pa.Table) -> None:
+        """Nothing is written."""
+
+    def _write_state(self) -> tuple[dict[str, DataFile], dict[str, list[DataFile]]]:
+        """Nor is this."""
+        return {}, {}
+
+    def _asks_for_places(self) -> bool:
+        return True
+
+    def _take(self, task: Task, chunk: Input, places: Places) -> None:
+        self.task, task.observer = task, self
+        for begin, end, is_found in _runs(self._find(task, chunk, places)):
+            part, part_places = _cut(chunk, places, begin, end)
+            if is_found:
+                self._observe(task, part, part_places)
+            else:
+                super()._take(task, part, part_places)
+                self._leaving.clear()
+
+    # --- rows of the record ----------------------------------------------------------------------------------
+
+    def _observe(self, task: Task, part: Input, places: Places) -> None:
+        before = {store: operator.contents() for store, operator in task.stores.items()}
+        self._moments = []
+        result = task.process(part)
+        moments, self._moments = self._moments, None
+        for store, operator in task.stores.items():
+            self._compare(moments, store, before[store], operator)
+        dropped = result.dropped.to_pylist()
+        for moment in moments:
+            moment.refusals = [row for row in dropped if row["node"] == moment.node.name]
+        source = task.sources[int(part.source[0])]
+        self.taken.append(
+            Taken(
+                self.description.id,
+                (getattr(source, "topic", source.name), self.description.partition, int(part.spread("offset", -1)[0])),
+                task.stream_time_ms,
+                moments,
+                result.dead_letters.to_pylist(),
+                [row for row in dropped if row["node"] not in {moment.node.name for moment in moments}],
+                self._sent(result),
+            )
+        )
+        for moment in moments:
+            self._watched[moment.node.name] = [
+                *self._watched.get(moment.node.name, ()),
+                *(wait for wait in self._waits(moment) if wait not in self._watched.get(moment.node.name, ())),
+            ]
+        self._write(result, places)
+
+    def _compare(self, moments: list[Moment], store: str, before: pa.Table, operator: StatefulOperator) -> None:
+        """Tell of a store to the node that keeps it and to those that look into it."""
+        owner, after = self.sub.stores[store], operator.contents()
+        for moment in moments:
+            if moment.node is owner:
+                moment.compare(before, after, operator.row_key)
+                moment.clocks = operator.clocks()
+            elif owner.name in getattr(moment.node, "reads", ()):
+                moment.looked[store] = moment.mine(after, owner)
+
+    def _sent(self, result: Result) -> list[Sent]:
+        """What went on to other tasks. Rows that only a later part of the same sub-topology gets have no partition."""
+        found = [Sent(name, None, None) for name, rows in result.exports.items() if len(rows)]
+        nodes = {node.topic: node for node in self.sub.repartitions}
+        for topic, rows in result.repartitions.items():
+            keys = _keys(nodes[topic], rows)
+            found += [Sent(topic, target, key) for target, key in zip(rows["target"].to_pylist(), keys, strict=True)]
+        return found
+
+    # --- every row -------------------------------------------------------------------------------------------
+
+    def saw(self, node: Node, inputs: Sequence[Batch], forwarded: Batch, chunk: Chunk) -> None:
+        """As jobs/task/chunk_run.py has it."""
+        if self._moments is None:
+            if self._watched:
+                self._look_out(node, forwarded, chunk)
+            return
+        received = [rows_of(batch, chunk) for batch in inputs]
+        if not any(received) and len(forwarded) == 0:
+            return
+        moment = Moment(node, received, rows_of(forwarded, chunk))
+        moment.key_bytes = [key for batch in (*inputs, forwarded) for key in batch.keys.take(batch.key).to_pylist()]
+        if isinstance(node, DeduplicateNode) and node.id_selector is not None:
+            moment.ids = node.id_selector.evaluate(inputs[0]).to_pylist()
+        if isinstance(node, SinkNode):
+            moment.first_offset = self.next_offsets.get(f"outputs/{node.topic}", 0)
+        self._moments.append(moment)
+
+    def still(self) -> list[Wait]:
+        """What of the record waits at the end of the task."""
+        if self.task is None:
+            return []
+        found = []
+        for store, node in self.sub.stores.items():
+            if self._watched.get(node.name):
+                held = self.task.stores[store].contents()
+                found += [wait for wait in self._watched[node.name] if wait.is_in(held, node)]
+        return found
+
+    def _below(self, name: str) -> set[str]:
+        """Nodes below ``name``."""
+        children = [node.name for node in self.topology.graph.children(name)]
+        return {*children}.union(*map(self._below, children))
+
+    def _look_out(self, node: Node, forwarded: Batch, chunk: Chunk) -> None:
+        """Whether something that waits has left now, and which outputs it reaches."""
+        if isinstance(node, SinkNode):
+            first = self.next_offsets.get(f"outputs/{node.topic}", 0)
+            for cause, left in [pair for pair in self._leaving if node.name in self._below(pair[1].wait.node)]:
+                found = np.flatnonzero((forwarded.cause == cause) & left.wait.matches(forwarded, None))
+                left.written.extend((node.topic, first + int(row)) for row in found[:1])
+            return
+        for wait in list(self._watched.get(node.name, ())):
+            found = np.flatnonzero(wait.matches(forwarded, chunk))
+            if len(found):
+                batch = forwarded.take(found[:1])
+                cause = int(batch.cause[0])
+                place = chunk.topics[chunk.source[cause]], chunk.partition, int(chunk.offset[cause])
+                times = chunk.stream_time_ms[batch.cause] if batch.stream_time_ms is None else batch.stream_time_ms
+                left = Left(wait, rows_of(batch, chunk)[0], place, int(times[0]), [])
+                self.left.append(left)
+                self._leaving.append((cause, left))
+                self._watched[node.name].remove(wait)
+
+
+def _keys(node: RepartitionNode, rows: pa.Table) -> list[Any]:
+    found: list[Any] = node.shape.key.to_python(node.shape.key.decode(only_chunk(rows, "key")).values)
+    return found
+
+
+def _runs(mask: np.ndarray) -> Iterator[tuple[int, int, bool]]:
+    """(begin, end, whether set): stretches of rows that are not set, and every row that is."""
+    marked = np.flatnonzero(mask)
+    edges = np.unique(np.concatenate([[0, len(mask)], marked, marked + 1]))
+    for begin, end in pairwise(edges.tolist()):
+        yield begin, end, bool(mask[begin])
+
+
+def _cut(chunk: Input, places: Places, begin: int, end: int) -> tuple[Input, Places]:
+    """Rows ``[begin, end)`` of a chunk."""
+    if (begin, end) == (0, len(chunk)):
+        return chunk, places
+    tables = []
+    for number, table in enumerate(chunk.tables):
+        first, after = np.searchsorted(chunk.rows(number), [begin, end])
+        tables.append(table.slice(first, after - first).combine_chunks())
+    columns = {name: column[begin:end] for name, column in places.columns.items()}
+    return Input(chunk.source[begin:end], tuple(tables)), Places(columns)

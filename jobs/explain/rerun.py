@@ -1,0 +1,125 @@
+"""Which tasks of an increment run again to tell of one landed record.
+
+Owns the choice. Rule: the task that read the record, then those that took what it sent on, each with all tasks that
+send to it, since a tape is only right when it is whole; no others, and none twice. But by arrival all tasks run, as
+often as it takes, where what a task sends may change the order of records that others took before it ran.
+"""
+
+from tempfile import TemporaryDirectory
+
+import numpy as np
+
+from jobs.execution.task_run import TaskDescription, TaskReport
+from jobs.explain.observations import Place
+from jobs.explain.observed_run import ObservedRun
+from jobs.explain.sentences import waits_of
+from jobs.replay.pipeline_run import Pipeline
+from jobs.replay.planner import Plan
+from jobs.tape.causal_order import is_known_late
+from jobs.tape.input_queues import PLACE_COLUMNS
+from jobs.tape.task_input import Input
+from jobs.tape.task_tape import Places
+from jobs.task.task import Task, wirings
+from jobs.topology.topology import SubTopology, Topology
+from state.tables.ledger import LedgerRow
+from state.tables.warehouse import Warehouse
+
+IDENTITY = PLACE_COLUMNS[:4]
+"""Columns of a place that are equal in all that one landed record causes."""
+
+
+def retell(
+    warehouse: Warehouse,
+    pipeline: str,
+    topology: Topology,
+    plan: Plan,
+    before: LedgerRow | None,
+    place: Place,
+    order: str,
+) -> list[ObservedRun]:
+    """Runs of the tasks that the record got to, in the order in which they ran. ``before``: the done row that the
+    increment went on from.
+    """
+    with TemporaryDirectory() as folder:
+        chosen = _Chosen(topology, place, folder, runs_all=order == "arrival" and is_known_late(topology))
+        while True:
+            Pipeline(warehouse, topology, pipeline, chosen, order, lambda step: None).compute_again(plan, before)
+            if not chosen.asks_for_more():
+                return [run for run, _ in chosen.runs.values() if run.taken]
+
+
+class _Chosen:
+    """A Runner of the tasks that matter."""
+
+    def __init__(self, topology: Topology, place: Place, folder: str, *, runs_all: bool) -> None:
+        self.topology, self.place, self.folder, self.runs_all = topology, place, folder, runs_all
+        self.runs: dict[str, tuple[ObservedRun, TaskReport]] = {}
+        self._identity: tuple[int, ...] | None = None
+        self._reached: set[tuple[str, int]] = set()
+        """Sources (topics and imports) that the record got to, each with the partition of the task."""
+        self._whole = {sub.id for sub in topology.sub_topologies} if runs_all else set()
+        """Sub-topologies of which every task has to run."""
+        self._missing: set[int] = set()
+
+    def asks_for_more(self) -> bool:
+        """Whether tasks waited for others, which run the next time."""
+        more = self._missing - self._whole
+        self._whole |= more
+        return bool(more)
+
+    def run(self, topology: Topology, descriptions: list[TaskDescription]) -> list[TaskReport]:
+        """As a Runner, one stage."""
+        sub = topology.sub_topology(descriptions[0].sub_topology)
+        above = _above(topology, sub)
+        reports = []
+        for description in descriptions:
+            is_reached = self._is_reached(sub, description.partition)
+            if is_reached and above - self._whole:
+                self._missing |= above
+            elif is_reached or sub.id in self._whole:
+                reports.append(self._run(description, is_reached))
+        return reports
+
+    def _run(self, description: TaskDescription, is_reached: bool) -> TaskReport:
+        if self.runs_all or description.id not in self.runs:
+            find = self._find if is_reached else _nothing
+            run = ObservedRun(self.topology, description, self.folder, find, waits_of)
+            self.runs[description.id] = run, run.run()
+            for sent in (sent for taken in run.taken for sent in taken.sent):
+                self._reached.add((sent.name, description.partition if sent.partition is None else sent.partition))
+        return self.runs[description.id][1]
+
+    def _is_reached(self, sub: SubTopology, partition: int) -> bool:
+        topic, own, _ = self.place
+        sources = [source.topic for source in sub.sources]
+        if own == partition and topic in sources:
+            return True
+        names = [*sources, *(imported.name for imported in wirings(self.topology)[sub.id].imports)]
+        return any((name, partition) in self._reached for name in names)
+
+    def _find(self, task: Task, chunk: Input, places: Places) -> np.ndarray:
+        """Rows that go back to the record, which is looked for by its offset first."""
+        if self._identity is None:
+            topics = [source.topic for source in task.sub_topology.sources]
+            is_topic = chunk.source == topics.index(self.place[0])
+            found = np.flatnonzero(is_topic & (chunk.spread("offset", -1) == self.place[2]))
+            if len(found) == 0:
+                return _nothing(task, chunk, places)
+            self._identity = tuple(int(places.columns[name][found[0]]) for name in IDENTITY)
+        same = [places.columns[name] == wanted for name, wanted in zip(IDENTITY, self._identity, strict=True)]
+        every: np.ndarray = np.logical_and.reduce(same)
+        return every
+
+
+def _nothing(task: Task, chunk: Input, places: Places) -> np.ndarray:
+    return np.zeros(len(chunk), np.bool_)
+
+
+def _above(topology: Topology, sub: SubTopology) -> set[int]:
+    """Sub-topologies whose records reach ``sub``, through others too."""
+    found: set[int] = set()
+    for other in topology.sub_topologies:
+        is_earlier_part = other.kafka_id == sub.kafka_id and other.level < sub.level
+        if is_earlier_part or set(other.repartitions) & set(sub.sources):
+            found |= {other.id} | _above(topology, other)
+    return found

@@ -1,0 +1,253 @@
+"""Steps that a user writes as a polars expression, an SQL string or a Python callable, checked when the topology is
+built.
+
+Owns the names that an expression sees: the fields of a JSON value by their names (a primitive value is ``value``), and
+``record_key``, ``record_time_ms``, ``window_start_ms``, ``window_end_ms`` (a windowed key only).
+Rule: an expression is tried on an empty frame of the declared types at once, so that an unknown column is a
+TopologyError and not a failure at three in the morning.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+
+from jobs.functions.row_independence import looks_beyond_the_record
+from state.errors import ConfigError, TaskFailed, TopologyError
+from state.records.batches import Batch
+from state.serdes import Serde
+
+RESERVED = ("record_key", "record_time_ms", "window_start_ms", "window_end_ms")
+
+Expressible = pl.Expr | str
+"""A polars expression, or SQL text such as ``"air_time / 60 AS hours"``."""
+
+
+class Windowed(NamedTuple):
+    """A windowed key as a Python callable sees it (Kafka's Windowed)."""
+
+    key: Any
+    window_start_ms: int
+    window_end_ms: int
+
+
+class Columns(Protocol):
+    """What an expression may name."""
+
+    def columns(self) -> dict[str, pa.DataType]: ...
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What the records of a stream look like: types of key and value, and whether the key is windowed."""
+
+    key: Serde
+    value: Serde
+    window: str | None = None
+    """None, "time" or "session"."""
+
+    def __post_init__(self) -> None:
+        clash = sorted(set(RESERVED) & set(self.fields()))
+        if clash:
+            raise TopologyError(
+                "value fields", f"names other than {', '.join(RESERVED)}", ", ".join(clash), "rename these fields"
+            )
+
+    def fields(self) -> dict[str, pa.DataType]:
+        """The value's columns by name."""
+        if self.value.is_struct:
+            return {field.name: field.type for field in self.value.arrow_type}
+        return {"value": self.value.arrow_type}
+
+    def columns(self) -> dict[str, pa.DataType]:
+        """All columns that an expression may name."""
+        columns = self.fields() | {"record_key": self.key.arrow_type, "record_time_ms": pa.int64()}
+        if self.window is not None:
+            columns |= {"window_start_ms": pa.int64(), "window_end_ms": pa.int64()}
+        return columns
+
+    def frame(self, batch: Batch, names: list[str]) -> pl.DataFrame:
+        """The named columns of ``batch``, and nothing else."""
+        arrays: dict[str, pa.Array] = {}
+        fields = self.fields()
+        value = batch.value.all() if any(name in fields for name in names) else None
+        for name in names:
+            if name in fields:
+                assert value is not None
+                arrays[name] = _field(value, name) if self.value.is_struct else value
+            elif name == "record_key":
+                arrays[name] = batch.keys.typed(batch.key)
+            else:
+                column = batch.time_ms if name == "record_time_ms" else getattr(batch, name)
+                arrays[name] = pa.array(column)
+        if not arrays:
+            return pl.DataFrame({"rows": np.zeros(len(batch), np.int8)})
+        frame = pl.from_arrow(pa.table(arrays))
+        assert isinstance(frame, pl.DataFrame)
+        return frame
+
+
+def _field(struct: pa.StructArray, name: str) -> pa.Array:
+    return struct.flatten()[struct.type.get_field_index(name)]
+
+
+@dataclass(frozen=True, eq=False)
+class Expression:
+    """A polars expression bound to the columns it reads; ``result`` is the serde of what it gives."""
+
+    expression: pl.Expr
+    shape: Columns
+    result: Serde
+    name: str
+    place: str
+
+    def evaluate(self, batch: Batch) -> pa.Array:
+        """One value a record. Raises TaskFailed when polars cannot compute it on these values."""
+        assert isinstance(self.shape, Shape)
+        return self.compute(self.shape.frame(batch, self.expression.meta.root_names()))
+
+    def compute(self, frame: pl.DataFrame) -> pa.Array:
+        """One value a row of ``frame``, which has the columns that the expression names."""
+        rows = frame.height
+        try:
+            column = frame.select(self.expression.alias("result"))["result"]
+        except pl.exceptions.PolarsError as error:
+            raise TaskFailed(
+                self.place, "values that the expression can compute", str(error).splitlines()[0], "correct the step"
+            ) from error
+        if len(column) == 1 and rows != 1 and not self.expression.meta.root_names():  # a constant
+            column = column.extend_constant(column[0], rows - 1) if rows else column.clear()
+        if len(column) != rows:
+            got = f"{len(column)} values for {rows} records"
+            raise TaskFailed(self.place, "one value for each record", got, "correct the step")
+        return self._arrow(column)
+
+    def _arrow(self, column: pl.Series) -> pa.Array:
+        wanted = self.result.arrow_type
+        array = column.to_arrow(compat_level=pl.CompatLevel.oldest())
+        try:
+            return array if array.type == wanted else array.cast(wanted)
+        except pa.ArrowInvalid as error:
+            expected, got = f"values that fit {self.result}", str(error).splitlines()[0]
+            raise TaskFailed(self.place, expected, got, "correct the step, or cast it") from error
+
+
+def bind(expressible: Expressible, shape: Columns, place: str) -> Expression:
+    """Check ``expressible`` against ``shape``; ``place`` is named in errors.
+
+    Raises TopologyError for text that is no SQL expression, an unknown column, types that do not fit or that no serde
+    has, several columns, and a result that depends on other records.
+    """
+    if not isinstance(expressible, str | pl.Expr):
+        raise TopologyError(place, "a polars expression or SQL text", repr(expressible), "use pl.col(...), or text")
+    try:
+        expression = pl.sql_expr(expressible) if isinstance(expressible, str) else expressible
+        empty = pl.from_arrow(pa.table({name: pa.array([], kind) for name, kind in shape.columns().items()}))
+        assert isinstance(empty, pl.DataFrame)
+        answer = empty.select(expression)
+    except pl.exceptions.ColumnNotFoundError as error:
+        got = f"{expressible!s}: {str(error).splitlines()[0].partition(';')[0]}"
+        known = ", ".join(shape.columns())
+        raise TopologyError(place, f"columns of {known}", got, "correct the name or the declared serde") from error
+    except pl.exceptions.PolarsError as error:
+        got = f"{expressible!s} ({str(error).splitlines()[0]})"
+        raise TopologyError(place, "an expression that polars can compute", got, "correct the step") from error
+    if answer.width != 1 or expression.meta.has_multiple_outputs():
+        got = f"{expressible!s}, which gives {', '.join(answer.columns)}"
+        raise TopologyError(place, "an expression of one column, named", got, "give one expression for each column")
+    if looks_beyond_the_record(expression, shape.columns()):
+        got = f"{expressible!s}, which looks at other records too"
+        raise TopologyError(place, "one value for each record, from that record alone", got, "use an aggregation")
+    column = answer.to_series()
+    return Expression(expression, shape, _serde_of(column, expressible, place), column.name, place)
+
+
+def _serde_of(column: pl.Series, expressible: Expressible, place: str) -> Serde:
+    try:
+        return Serde.of(column.to_arrow(compat_level=pl.CompatLevel.oldest()).type)
+    except ConfigError as error:
+        got = f"{expressible!s}, which gives {column.dtype}"
+        raise TopologyError(place, f"a result of type {error.expected}", got, error.next_step) from error
+
+
+def bind_predicate(expressible: Expressible, shape: Columns, place: str) -> Expression:
+    """As ``bind``, and the result must be boolean."""
+    predicate = bind(expressible, shape, place)
+    if predicate.result.arrow_type != pa.bool_():
+        raise TopologyError(place, "a condition", f"{expressible!s}, which gives {predicate.result}", "compare with ==")
+    return predicate
+
+
+@dataclass(frozen=True, eq=False)
+class Call:
+    """A Python callable of (key, value), run record by record; ``result`` is the serde of what it gives."""
+
+    function: Callable[[Any, Any], Any]
+    shape: Shape
+    result: Serde
+    place: str
+
+    def evaluate(self, batch: Batch) -> pa.Array:
+        """One value a record. Raises TaskFailed that names the first record on which the callable failed."""
+        values = self.shape.value.to_python(batch.value.all())
+        results = [None] * len(batch)
+        for row, (key, value) in enumerate(zip(python_keys(self.shape, batch), values, strict=True)):
+            try:
+                results[row] = self.function(key, value)
+            except Exception as error:
+                got = f"{type(error).__name__}: {error} on key {key!r}, value {value!r}"
+                raise TaskFailed(self.place, "a result of the callable", got, "correct the callable") from error
+        return self._typed(results, batch)
+
+    def _typed(self, results: list[Any], batch: Batch) -> pa.Array:
+        try:
+            return self.result.from_python(results)
+        except ConfigError:
+            pass  # find whose result it was, and say so
+        for row, result in enumerate(results):
+            try:
+                self.result.from_python([result])
+            except ConfigError as error:
+                key = python_keys(self.shape, batch.where(np.arange(len(batch)) == row))[0]
+                got, next_step = f"{error.got} on key {key!r}", "correct the callable, or the serde in returns"
+                raise TaskFailed(self.place, f"a result of {self.result}", got, next_step) from error
+        raise AssertionError("a column was refused of which every value is taken")
+
+
+def python_keys(shape: Shape, batch: Batch) -> list[Any]:
+    """Keys as Python values; Windowed ones of a windowed stream."""
+    keys = shape.key.to_python(batch.keys.typed(batch.key))
+    if batch.window_start_ms is None or batch.window_end_ms is None:
+        return keys
+    starts, ends = batch.window_start_ms.tolist(), batch.window_end_ms.tolist()
+    return [Windowed(key, start, end) for key, start, end in zip(keys, starts, ends, strict=True)]
+
+
+@dataclass(frozen=True, eq=False)
+class Struct:
+    """Several expressions side by side: a struct value. A tombstone stays a tombstone."""
+
+    columns: Mapping[str, Expression]
+    result: Serde
+
+    def evaluate(self, batch: Batch) -> pa.Array:
+        arrays = [column.evaluate(batch) for column in self.columns.values()]
+        mask = None if batch.valid.all() else pa.array(~batch.valid)
+        return pa.StructArray.from_arrays(arrays, fields=list(self.result.arrow_type), mask=mask)
+
+
+def bind_struct(columns: Mapping[str, Expression], place: str) -> Struct:
+    """``columns`` as the fields of a value. Raises TopologyError for a type that JSON does not have."""
+    return Struct(columns, fields_of(columns, place))
+
+
+def fields_of(columns: Mapping[str, Expression], place: str) -> Serde:
+    """Serde of a value with ``columns`` as its fields."""
+    fields = [pa.field(name, column.result.arrow_type) for name, column in columns.items()]
+    try:
+        return Serde.of(pa.struct(fields))
+    except ConfigError as error:
+        raise TopologyError(place, f"fields of type {error.expected}", error.got, error.next_step) from error

@@ -1,0 +1,134 @@
+"""Value joiners: what a join makes of a left and a right value.
+
+Owns the names that a joiner's expression sees: ``left`` and ``right``, null where there is none (fields of a struct as
+``left.name`` in SQL), ``record_key``, and ``window_start_ms``/``window_end_ms`` of a windowed key.
+Rule: a joiner is called for every joined pair, one side missing or not; what it gives may be null.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+
+from jobs.functions.expressions import Expressible, Expression, Shape, bind, fields_of
+from state.errors import ConfigError, TaskFailed, TopologyError
+from state.records.batches import Batch
+from state.serdes import Serde
+
+JoinerStep = Expressible | Callable[[Any, Any], Any]
+"""Of (left, right) when it is a callable."""
+
+
+class Joiner(ABC):
+    """``result``: serde of the joined value."""
+
+    result: Serde
+
+    @abstractmethod
+    def evaluate(self, batch: Batch, left: pa.Array, right: pa.Array) -> pa.Array:
+        """Joined value of every row, which may be null. ``batch``: for the keys; either side is null where missing."""
+
+
+@dataclass(frozen=True)
+class Pair:
+    """What a joiner's expression may name."""
+
+    left: Serde
+    right: Serde
+    key: Serde
+    window: str | None = None
+
+    def columns(self) -> dict[str, pa.DataType]:
+        columns = {"left": self.left.arrow_type, "right": self.right.arrow_type, "record_key": self.key.arrow_type}
+        if self.window is not None:
+            columns |= {"window_start_ms": pa.int64(), "window_end_ms": pa.int64()}
+        return columns
+
+    def frame(self, batch: Batch, left: pa.Array, right: pa.Array, names: set[str]) -> pl.DataFrame:
+        """The named columns, one row a pair."""
+        arrays: dict[str, Any] = {name: side for name, side in (("left", left), ("right", right)) if name in names}
+        if "record_key" in names:
+            arrays["record_key"] = batch.keys.typed(batch.key)
+        if not arrays:
+            arrays["row"] = np.zeros(len(batch), np.int8)
+        arrays |= {name: getattr(batch, name) for name in ("window_start_ms", "window_end_ms") if name in names}
+        frame = pl.from_arrow(pa.table(arrays))
+        assert isinstance(frame, pl.DataFrame)
+        return frame
+
+
+@dataclass(frozen=True, eq=False)
+class ExpressionJoiner(Joiner):
+    """Expressions by field name; a single one under the name "" makes a plain value."""
+
+    pair: Pair
+    expressions: Mapping[str, Expression]
+    result: Serde
+
+    def evaluate(self, batch: Batch, left: pa.Array, right: pa.Array) -> pa.Array:
+        names = {name for step in self.expressions.values() for name in step.expression.meta.root_names()}
+        frame = self.pair.frame(batch, left, right, names)
+        arrays = [expression.compute(frame) for expression in self.expressions.values()]
+        if "" in self.expressions:
+            return arrays[0]
+        return pa.StructArray.from_arrays(arrays, fields=list(self.result.arrow_type))
+
+
+@dataclass(frozen=True, eq=False)
+class CallJoiner(Joiner):
+    """A Python callable of (left, right), run pair by pair."""
+
+    function: Callable[[Any, Any], Any]
+    left: Serde
+    right: Serde
+    result: Serde
+    place: str
+
+    def evaluate(self, batch: Batch, left: pa.Array, right: pa.Array) -> pa.Array:
+        """Raises TaskFailed that names the first pair on which the callable failed."""
+        results: list[Any] = []
+        for one, other in zip(self.left.to_python(left), self.right.to_python(right), strict=True):
+            try:
+                results.append(self.function(one, other))
+            except Exception as error:
+                got = f"{type(error).__name__}: {error} on {one!r} and {other!r}"
+                raise TaskFailed(self.place, "a result of the joiner", got, "correct the joiner") from error
+        try:
+            return self.result.from_python(results)
+        except ConfigError as error:
+            next_step = "correct the joiner, or the serde in returns"
+            raise TaskFailed(self.place, f"a result of {self.result}", error.got, next_step) from error
+
+
+def bind_joiner(
+    joiner: JoinerStep | None,
+    columns: Mapping[str, Expressible],
+    left: Shape,
+    right: Serde,
+    returns: Serde | None,
+    place: str,
+) -> Joiner:
+    """Check the joiner of a join of ``left`` with values of ``right``; ``place`` is named in errors.
+
+    Raises TopologyError for one that is missing, given twice, unknown columns, and a callable without ``returns``.
+    """
+    if (joiner is None) == (not columns):
+        got = "neither" if joiner is None else "both"
+        raise TopologyError(place, "a joiner or named columns", got, 'give for example total="left + right"')
+    pair = Pair(left.value, right, left.key, left.window)
+    if columns:
+        bound = {name: bind(step, pair, place) for name, step in columns.items()}
+        return ExpressionJoiner(pair, bound, fields_of(bound, place))
+    if isinstance(joiner, str | pl.Expr):
+        expression = bind(joiner, pair, place)
+        return ExpressionJoiner(pair, {"": expression}, expression.result)
+    if not callable(joiner):
+        expected = "an expression, SQL text or a callable of (left, right)"
+        raise TopologyError(place, expected, repr(joiner), "correct the joiner")
+    if returns is None:
+        raise TopologyError(place, "returns= beside a Python callable", "none", "give the serde of the result")
+    return CallJoiner(joiner, left.value, right, returns, place)

@@ -1,0 +1,145 @@
+"""Reads tables of a pipeline as its readers may see them: whole increments, up to the last one that is done.
+
+Owns the public view of outputs, stores, drops and dead letters. Rule: a table is read at the version in the ledger,
+never "latest", so nobody sees half an increment; any increment before it can be asked for too. A branch's table is what
+its parent had at the fork, and its own rows.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from jobs.operators import StatefulOperator
+from state.errors import ConfigError, LedgerError
+from state.runs.sorted_runs import live_rows
+from state.tables.branch_files import table_files, table_names, table_parts
+from state.tables.data_files import DataFile, open_table, read_rows
+from state.tables.ledger import DONE, Ledger, LedgerRow
+from state.tables.warehouse import Warehouse
+
+WINDOW = ("window_start_ms", "window_end_ms")
+_EVER = 2**63 - 1
+
+
+def read_changelog(
+    warehouse: Warehouse, pipeline: str, output: str, *, increment: int | None = None, last: int | None = None
+) -> pa.Table:
+    """Every record of an output up to ``increment`` (None: the last done one), by increment, partition and offset.
+
+    ``last``: only so many, the newest. Raises ConfigError for an output that is not there, LedgerError for an increment
+    that is not done.
+    """
+    return read_table(warehouse, pipeline, f"outputs/{output}", increment=increment, last=last)
+
+
+def read_newest(warehouse: Warehouse, pipeline: str, output: str, *, increment: int | None = None) -> pa.Table:
+    """The output as a table: the newest record of every key (and window), tombstones left out, by key and window.
+
+    The newest is the one with the highest offset; where a key is in several partitions, that of the last increment and
+    then of the highest record time. Raises as ``read_changelog``.
+    """
+    rows = read_changelog(warehouse, pipeline, output, increment=increment)
+    identity = ["key", *(name for name in WINDOW if name in rows.column_names)]
+    frame = pl.from_arrow(rows.select([*identity, "partition", "offset", "increment", "record_time_ms"]))
+    assert isinstance(frame, pl.DataFrame)
+    newest = (
+        frame.with_row_index("row")
+        .sort("partition", "offset")
+        .unique(["partition", *identity], keep="last", maintain_order=True)
+        .sort("increment", "record_time_ms", "partition", maintain_order=True)
+        .unique(identity, keep="last", maintain_order=True)
+        .sort(identity)
+    )
+    table = rows.take(pa.array(newest["row"].to_numpy()))
+    return table.filter(pc.is_valid(table["value"].combine_chunks()))
+
+
+def read_state(warehouse: Warehouse, pipeline: str, store: str, *, increment: int | None = None) -> pa.Table:
+    """Live rows of a store: the newest of each (by key and window, or what else names a row of the store) that is not
+    deleted. Raises as ``read_changelog``.
+    """
+    tasks = done_row(warehouse, pipeline, increment).content.get("tasks", {}).values()
+    row_key = next((task["row_keys"][store] for task in tasks if store in task["row_keys"]), StatefulOperator.row_key)
+    return live_rows(read_table(warehouse, pipeline, f"state/{store}", increment=increment), row_key)
+
+
+def read_table(
+    warehouse: Warehouse,
+    pipeline: str,
+    table: str,
+    *,
+    increment: int | None = None,
+    last: int | None = None,
+    after: int = 0,
+) -> pa.Table:
+    """Rows of a table by its name in the ledger ("outputs/x", "state/y", "repartition/z", "dropped", "dead_letter").
+
+    Order: increment, partition, offset. ``after``: only rows of later increments. ``increment``, ``last`` and errors:
+    as ``read_changelog``.
+    """
+    content = _content_with(warehouse, pipeline, table, increment)
+    path, version = table_parts(warehouse, pipeline, content, table)[-1]
+    opened = open_table(path, version=version, storage_options=warehouse.storage_options)
+    assert opened is not None, f"{path}: in the ledger, yet not there"
+    files = table_files(warehouse, pipeline, content, table)
+    files = [file for file in files if file.may_hold("increment", after + 1, _EVER)]
+    rows = read_rows(path, _newest_files(files, last), pa.schema(opened.schema().to_arrow()))
+    if after:
+        rows = rows.filter(pc.greater(rows["increment"], after))
+    rows = rows.take(_order(rows))
+    return rows if last is None else rows.slice(max(len(rows) - last, 0))
+
+
+def count_rows(warehouse: Warehouse, pipeline: str, table: str, *, increment: int | None = None) -> int:
+    """Rows of a table, counted from its log alone. Table and errors: as ``read_table``."""
+    content = _content_with(warehouse, pipeline, table, increment)
+    return sum(file.records for file in table_files(warehouse, pipeline, content, table))
+
+
+def done_row(warehouse: Warehouse, pipeline: str, increment: int | None = None) -> LedgerRow:
+    """The ledger's done row of ``increment`` (None: the last one). LedgerError when there is none, or no more."""
+    ledger = Ledger(warehouse.pipeline(pipeline).ledger, warehouse.storage_options)
+    if increment is None:
+        row = ledger.last_done()
+    else:
+        row = next((row for row in ledger.rows_of(increment) if row.phase == DONE), None)
+        ledger.refuse_vacuumed(increment)
+    if row is None:
+        number = "" if increment is None else f" {increment}"
+        raise LedgerError(ledger.path, f"a done increment{number}", "none", "run the replay first")
+    return row
+
+
+def _content_with(warehouse: Warehouse, pipeline: str, table: str, increment: int | None) -> dict[str, Any]:
+    """Content of the done row of ``increment``, which must name ``table``."""
+    content = done_row(warehouse, pipeline, increment).content
+    names = table_names(content)
+    if table not in names:
+        raise ConfigError(f"pipeline {pipeline!r}", f"one of {', '.join(names)}", repr(table), "name one of them")
+    return content
+
+
+def _newest_files(files: Sequence[DataFile], last: int | None) -> Sequence[DataFile]:
+    """Files of the newest increments that hold ``last`` rows together; all for None."""
+    if last is None:
+        return files
+    if last == 0:
+        return []
+    rows, increment_of = 0, {id(file): file.bounds.get("increment", (0, _EVER))[1] for file in files}
+    kept: list[DataFile] = []
+    for file in sorted(files, key=lambda file: -increment_of[id(file)]):
+        if rows >= last and increment_of[id(file)] < increment_of[id(kept[-1])]:
+            break
+        kept.append(file)
+        rows += file.records
+    return kept
+
+
+def _order(rows: pa.Table) -> pa.Array:
+    columns = [name for name in ("increment", "partition", "offset") if name in rows.column_names]
+    keys = [rows[name].to_numpy() for name in reversed(columns)]
+    return pa.array(np.lexsort(keys) if keys and len(rows) else np.arange(len(rows)))

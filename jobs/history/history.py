@@ -1,0 +1,223 @@
+"""Asking a pipeline what it was: outputs, stores and positions as of any increment that is done.
+
+Owns the choice of the increment and the names that SQL knows. Rule: everything is read at the table versions in the
+increment's done row, through jobs/history/committed_tables.py and jobs/history/store_reader.py, so that all answers of
+one ``AsOf`` are of one moment.
+"""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+import pyarrow as pa
+from polars.exceptions import PolarsError
+
+from jobs.history.committed_tables import done_row, read_changelog, read_newest, read_state, read_table
+from jobs.history.store_reader import read_store
+from jobs.topology.topology import Topology
+from state.errors import ConfigError, LedgerError
+from state.tables.branch_files import TablePart, table_names, table_parts
+from state.tables.ledger import DONE, PLANNED, Ledger, LedgerRow
+from state.tables.warehouse import Warehouse
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@dataclass(frozen=True)
+class History:
+    """Everything that a pipeline ever was. ``topology``: with it stores are shown as their operators would show them,
+    without it as their live rows.
+    """
+
+    warehouse: Warehouse
+    pipeline: str
+    topology: Topology | None = None
+
+    @property
+    def ledger(self) -> Ledger:
+        """The pipeline's ledger."""
+        return Ledger(self.warehouse.pipeline(self.pipeline).ledger, self.warehouse.storage_options)
+
+    def at(self, increment: int | None = None, *, stream_time_ms: int | None = None) -> "AsOf":
+        """The pipeline as of ``increment`` (None: the last done one).
+
+        ``stream_time_ms``: as of the last increment at whose end no task had gone past that stream time. Raises
+        LedgerError for an increment that is not done, or when the first one had gone past the time already.
+        """
+        if stream_time_ms is None:
+            return AsOf(self, done_row(self.warehouse, self.pipeline, increment))
+        if increment is not None:
+            raise ConfigError("history", "an increment or a stream time", "both", "leave one of them out")
+        first, last = self._bounds()
+        row = self._last_for(lambda row: _stream_time(row) <= stream_time_ms, first, last)
+        if row is None:
+            began = self._done(first)
+            got = "none" if began is None else f"increment {first}, which went up to {_stream_time(began)}"
+            raise LedgerError(
+                self.ledger.path, f"an increment up to stream time {stream_time_ms}", got, "ask for a later time"
+            )
+        return AsOf(self, row)
+
+    def increments(self) -> list[LedgerRow]:
+        """Done rows of all increments, in order."""
+        return [row for row in self.ledger.rows() if row.phase == DONE]
+
+    def reading(self, topic: str, partition: int, offset: int) -> int | None:
+        """The increment that read the landed record; None when none has yet. Looks at few rows of the ledger."""
+        first, last = self._bounds()
+        before = self._last_for(lambda row: cut_of(row.content, "cut_to", topic, partition) <= offset, first, last)
+        if before is None:
+            return first
+        return None if before.increment == last else before.increment + 1
+
+    def plan(self, increment: int) -> LedgerRow | None:
+        """The planned row of ``increment``, or None (a branch has none of its parent's)."""
+        return next((row for row in self.ledger.rows_of(increment) if row.phase == PLANNED), None)
+
+    def _bounds(self) -> tuple[int, int]:
+        """The first and the last increment that is done; a branch begins with that of its fork."""
+        last = done_row(self.warehouse, self.pipeline).increment
+        low, high = 1, last
+        while low < high:
+            middle = (low + high) // 2
+            low, high = (low, middle) if self._done(middle) is not None else (middle + 1, high)
+        return low, last
+
+    def _last_for(self, holds: Callable[[LedgerRow], bool], first: int, last: int) -> LedgerRow | None:
+        """The last done row of ``[first, last]`` for which ``holds``, which once false stays false."""
+        found = None
+        while first <= last:
+            middle = (first + last) // 2
+            row = self._done(middle)
+            assert row is not None, f"{self.ledger.path}: increment {middle} is missing between others"
+            if holds(row):
+                found, first = row, middle + 1
+            else:
+                last = middle - 1
+        return found
+
+    def _done(self, increment: int) -> LedgerRow | None:
+        return next((row for row in self.ledger.rows_of(increment) if row.phase == DONE), None)
+
+
+@dataclass(frozen=True)
+class AsOf:
+    """A pipeline as of one increment. Tables come as Arrow: ``.to_pandas()``, ``polars.from_arrow(...)``."""
+
+    history: History
+    row: LedgerRow
+
+    @property
+    def increment(self) -> int:
+        """Its number."""
+        return self.row.increment
+
+    def increments(self) -> list[LedgerRow]:
+        """Done rows up to this increment, in order."""
+        return [row for row in self.history.increments() if row.increment <= self.increment]
+
+    def output(self, name: str) -> pa.Table:
+        """The newest record of every key (and window) of an output, as ``read_newest``."""
+        return read_newest(*self._place, name, increment=self.increment)
+
+    def changelog(self, name: str) -> pa.Table:
+        """Every record of an output, as ``read_changelog``."""
+        return read_changelog(*self._place, name, increment=self.increment)
+
+    def state(self, store: str) -> pa.Table:
+        """Rows of a store: as its operator would show them (``read_store``), or live ones (``read_state``) where the
+        history has no topology.
+        """
+        if self.history.topology is None:
+            return read_state(*self._place, store, increment=self.increment)
+        return read_store(*self._place, self.history.topology, store, increment=self.increment)
+
+    def table(self, name: str) -> pa.Table:
+        """All rows of a table by its name in the ledger ("dropped", "state/y", ...), as ``read_table``."""
+        return read_table(*self._place, name, increment=self.increment)
+
+    def tables(self) -> list[str]:
+        """Names in the ledger of the tables that the increment has."""
+        return sorted(self.row.content["versions"])
+
+    def names(self) -> dict[str, Callable[[], pa.Table]]:
+        """What ``sql`` knows, by name. Where an output and a store have one name, it means the output."""
+        names: dict[str, Callable[[], pa.Table]] = {}
+        for table in self.tables():
+            kind, _, name = table.partition("/")
+            names[table] = lambda table=table: self.table(table)  # type: ignore[misc]
+            if kind == "outputs":
+                names[name] = lambda name=name: self.output(name)  # type: ignore[misc]
+            elif kind == "state" and f"outputs/{name}" not in self.tables():
+                names[name] = lambda name=name: self.state(name)  # type: ignore[misc]
+        return names
+
+    def sql(self, query: str) -> pl.DataFrame:
+        """Answer of a SELECT, by polars' SQLContext. Only tables that it names are read.
+
+        An output's name means its newest records, a store's its rows; ``"outputs/x"``, ``"state/y"``, ``dropped`` and
+        so on, in double quotes where they have a slash, mean every row of the table up to the increment. Fields of a
+        value are ``value.clicks``. Raises ConfigError for what polars refuses.
+        """
+        context, names = pl.SQLContext(), self.names()
+        for name, read in names.items():
+            if re.search(rf"(?<![\w./-]){re.escape(name)}(?![\w/-])", query):
+                context.register(name, _frame(read()).lazy())
+        try:
+            return context.execute(query).collect()
+        except PolarsError as error:
+            sentence = str(error).strip().splitlines()[0]
+            known = ", ".join(f'"{name}"' if "/" in name or "-" in name else name for name in sorted(names))
+            raise ConfigError("sql", "a SELECT over the pipeline's tables", sentence, f"tables are {known}") from error
+
+    def register(self, spark: "SparkSession") -> list[str]:
+        """Register what ``sql`` knows as temporary views of Spark, under the same names (backquote those with a slash
+        or a dash); returns the names.
+
+        Whole tables are read by Spark at their Delta versions; newest records and stores come through this process.
+        """
+        for name, read in self.names().items():
+            if name in self.tables():
+                frames = [
+                    spark.read.format("delta").option("versionAsOf", part.version).load(part.path)
+                    for part in self.parts(name)
+                ]
+                frame = frames[0]
+                for more in frames[1:]:
+                    frame = frame.unionByName(more)
+            else:
+                frame = spark.createDataFrame(read())
+            frame.createOrReplaceTempView(f"`{name}`")
+        return list(self.names())
+
+    def parts(self, name: str) -> list[TablePart]:
+        """Where the rows of a table are, by its name in the ledger: Delta tables with a version each, oldest first."""
+        content, names = self.row.content, table_names(self.row.content)
+        if name not in names:
+            pipeline = f"pipeline {self.history.pipeline!r}"
+            raise ConfigError(pipeline, f"one of {', '.join(names)}", repr(name), "name one of them")
+        return table_parts(*self._place, content, name)
+
+    @property
+    def _place(self) -> tuple[Warehouse, str]:
+        return self.history.warehouse, self.history.pipeline
+
+
+def cut_of(content: dict[str, Any], cut: str, topic: str, partition: int) -> int:
+    """The next offset to read by ``cut`` ("cut_from" or "cut_to") of a ledger row; 0 where it does not speak of it."""
+    found: int = content.get(cut, {}).get(topic, {}).get(str(partition), 0)
+    return found
+
+
+def _stream_time(row: LedgerRow) -> int:
+    """The largest stream time of any task at the end of the increment, -1 when none had any."""
+    return max((task["stream_time_ms"] for task in row.content.get("tasks", {}).values()), default=-1)
+
+
+def _frame(table: pa.Table) -> pl.DataFrame:
+    frame = pl.from_arrow(table)
+    assert isinstance(frame, pl.DataFrame)
+    return frame

@@ -1,0 +1,133 @@
+"""What a pipeline holds as of an increment: a store's keys, what waits in its buffers and until when, and how far
+everything has come.
+
+Owns no rule of a store: rows are what the operators themselves show (jobs/history/store_reader.py). Rule of waiting: a
+row goes as soon as the stream time of its operator reaches ``waits_until_ms``, inclusive.
+"""
+
+import json
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from jobs.history.history import AsOf
+from jobs.replay.planner import Landed
+from jobs.topology.nodes import Node, ReorderNode, StreamJoinNode, StreamTableJoinNode, SuppressNode
+from state.errors import ConfigError
+from state.serdes import Serde
+
+WAITS_UNTIL = "waits_until_ms"
+
+
+def inspect_store(as_of: AsOf, store: str, key: str | None = None) -> pa.Table:
+    """Rows of ``store`` as its operator shows them, of every key or of the one that the text ``key`` means; of a store
+    in which rows wait, with ``waits_until_ms``.
+
+    Windows, sessions and versions are a row each. Raises ConfigError without a topology, for a store that it does not
+    have, and for a key that is none.
+    """
+    topology = as_of.history.topology
+    if topology is None:
+        raise ConfigError(
+            f"store {store!r}", "the topology, whose operator shows it", "none", "name it with --topology"
+        )
+    rows = as_of.state(store)
+    if key is not None:
+        name = "key" if "key" in rows.column_names else "id"
+        wanted = parse_key(rows.schema.field(name).type, key)
+        rows = rows.filter(_equals(rows[name], wanted))
+    node = topology.stores()[store]
+    until = waits_until(node, rows)
+    return rows if until is None else rows.append_column(WAITS_UNTIL, until)
+
+
+def clocks_of(as_of: AsOf, store: str) -> list[dict[str, Any]]:
+    """The clocks of ``store``'s operator, a row a task."""
+    return [{"task": row["task"], **row["clocks"][store]} for row in _tasks(as_of) if store in row["clocks"]]
+
+
+def parse_key(kind: pa.DataType, text: str) -> pa.Scalar:
+    """The key that ``text`` means: itself, a number, true or false, or JSON for a key of fields. Raises ConfigError."""
+    serde = Serde.of(kind)
+    expected = f"a key of type {kind}"
+    try:
+        value: Any = text
+        if pa.types.is_struct(kind):
+            value = int(text) if serde == Serde.variant() and text.lstrip("-").isdigit() else text
+            value = value if serde == Serde.variant() else json.loads(text)
+        elif pa.types.is_boolean(kind):
+            value = {"true": True, "false": False}[text]
+        elif pa.types.is_integer(kind):
+            value = int(text)
+        elif pa.types.is_floating(kind):
+            value = float(text)
+        elif pa.types.is_binary(kind):
+            value = text.encode()
+        return serde.from_python([value])[0]
+    except (ValueError, KeyError) as error:
+        raise ConfigError("key", expected, repr(text), "write it as `replay inspect STORE` shows keys") from error
+
+
+def _equals(column: pa.ChunkedArray, wanted: pa.Scalar) -> pa.Array:
+    if not pa.types.is_struct(column.type):
+        return pc.equal(column, wanted)
+    serde = Serde.of(column.type)
+    codes = serde.encode(column.combine_chunks().cast(serde.arrow_type))
+    return pc.equal(codes, serde.encode(pa.array([wanted.as_py()], serde.arrow_type))[0])
+
+
+def waits_until(node: Node, rows: pa.Table) -> pa.Array | None:
+    """The stream time that lets each row of ``node``'s store go, null for rows that do not wait; None for a store in
+    which nothing ever waits.
+    """
+    if isinstance(node, SuppressNode):
+        return pc.add(rows["buffer_time_ms"], node.wait_ms)
+    if isinstance(node, ReorderNode | StreamTableJoinNode) and node.grace_ms is not None:
+        return pc.add(rows["record_time_ms"], node.grace_ms)
+    if not isinstance(node, StreamJoinNode):
+        return None
+    waits = {"unmatched-left": node.after_ms, "unmatched-right": node.before_ms}
+    times = zip(rows["kind"].to_pylist(), rows["record_time_ms"].to_pylist(), strict=True)
+    # the first that is past the window's close: it is open while time + wait >= stream time
+    return pa.array(
+        [time + waits[kind] + node.grace_ms + 1 if kind in waits else None for kind, time in times], "int64"
+    )
+
+
+def read_positions(as_of: AsOf) -> list[dict[str, Any]]:
+    """How far every partition of every landed topic has been read: topic, partition, read (the next offset), landed
+    (the next offset of landing, now) and waiting (the difference, of offsets).
+    """
+    cut = as_of.row.content["cut_to"]
+    rows = []
+    for topic, ends in sorted(cut.items()):
+        landed = Landed.of(as_of.history.warehouse, topic).ends
+        for partition, end in sorted(ends.items(), key=lambda item: int(item[0])):
+            now = landed.get(partition, end)
+            rows.append({"topic": topic, "partition": int(partition), "read": end, "landed": now, "waiting": now - end})
+    return rows
+
+
+def task_positions(as_of: AsOf) -> list[dict[str, Any]]:
+    """Where every task stands: task, stream_time_ms, and the next offset of every table that it writes."""
+    return [
+        {"task": row["task"], "stream_time_ms": row["stream_time_ms"], **dict(sorted(row["next_offsets"].items()))}
+        for row in _tasks(as_of)
+    ]
+
+
+def all_clocks(as_of: AsOf) -> list[dict[str, Any]]:
+    """The numbers that live with every store: task, store, clock, value."""
+    return [
+        {"task": row["task"], "store": store, "clock": clock, "value": value}
+        for row in _tasks(as_of)
+        for store, clocks in sorted(row["clocks"].items())
+        for clock, value in sorted(clocks.items())
+    ]
+
+
+def _tasks(as_of: AsOf) -> list[dict[str, Any]]:
+    tasks = as_of.row.content.get("tasks", {})
+    by_number = sorted(tasks, key=lambda name: tuple(map(int, name.split("_"))))
+    return [{"task": name, **tasks[name]} for name in by_number]

@@ -1,0 +1,43 @@
+"""What a consumer of an output must apply: new rows, and for restated increments the rows that are taken back.
+
+Owns the change feed. Rule: whoever has applied everything up to an increment, and applies what is said here, has what
+the output is now, nothing twice: rows that he has seen and that were taken back since are retracted, rows that were
+published since and are still true are inserted, and what came and went in between is not mentioned.
+"""
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from jobs.branches.restatement import RETRACTED_IN
+from jobs.history.committed_tables import done_row, read_table
+from state.errors import ConfigError
+from state.tables.branch_files import table_names
+from state.tables.warehouse import Warehouse
+
+CHANGE, RETRACT, INSERT = "change", "retract", "insert"
+
+
+def read_changes(
+    warehouse: Warehouse, pipeline: str, output: str, *, after: int, increment: int | None = None
+) -> pa.Table:
+    """Changes of an output for one who has applied all up to increment ``after`` (0: nothing), up to ``increment``
+    (None: the last done one).
+
+    Columns: `change` ("retract" or "insert"), then the output's. Retractions first; each by increment, partition,
+    offset. A retracted row is the very row that was inserted. Raises ConfigError for an output that is not there or
+    an ``after`` below 0, LedgerError for an increment that is not done.
+    """
+    if after < 0:
+        raise ConfigError("after", "an increment, or 0 for nothing", str(after), "give a number of the ledger")
+    row = done_row(warehouse, pipeline, increment)
+    rows = read_table(warehouse, pipeline, f"outputs/{output}", increment=increment, after=after)
+    changes = [_marked(rows, INSERT)]
+    if f"retractions/{output}" in table_names(row.content):
+        gone = read_table(warehouse, pipeline, f"retractions/{output}", increment=increment)
+        seen = pc.and_(pc.less_equal(gone["increment"], after), pc.greater(gone[RETRACTED_IN], after))
+        changes.insert(0, _marked(gone.filter(seen).drop_columns([RETRACTED_IN]), RETRACT))
+    return pa.concat_tables(changes)
+
+
+def _marked(rows: pa.Table, change: str) -> pa.Table:
+    return rows.add_column(0, CHANGE, pa.array([change] * len(rows), pa.string()))

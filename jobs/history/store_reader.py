@@ -1,0 +1,44 @@
+"""Reads a store as its operator would show it: not deleted, not expired, values as readers see them.
+
+Rule: the operator itself says what its rows mean, so it is resumed from the durable rows and the clocks of the ledger.
+"""
+
+import pyarrow as pa
+
+from jobs.execution.store_files import StoreRows
+from jobs.history.committed_tables import done_row
+from jobs.task.task import Task
+from jobs.topology.topology import Topology
+from state.errors import ConfigError
+from state.runs.local_copies import StateFile
+from state.tables.branch_files import table_files
+from state.tables.data_files import oldest_first
+from state.tables.warehouse import Warehouse
+
+
+def read_store(
+    warehouse: Warehouse, pipeline: str, topology: Topology, store: str, *, increment: int | None = None
+) -> pa.Table:
+    """Rows of ``store`` after ``increment`` (None: the last done one), by partition.
+
+    Columns: partition, key, [window_start_ms, window_end_ms], value, record_time_ms, perhaps more of the store's own.
+    Raises ConfigError for a store that the topology does not have, LedgerError for an increment that is not done.
+    """
+    sub = topology.sub_topology_of(store)
+    if sub is None:
+        known = ", ".join(topology.stores())
+        raise ConfigError("store", f"one of {known}", repr(store), "name a store of the topology")
+    content = done_row(warehouse, pipeline, increment).content
+    path = warehouse.pipeline(pipeline).state(store)
+    files = oldest_first(table_files(warehouse, pipeline, content, f"state/{store}"))
+    operator = Task(topology, sub).stores[store]
+    operator.resume(operator.rows_schema().empty_table(), {})
+    pieces = [operator.contents().add_column(0, "partition", pa.array([], pa.int32()))]
+    for partition in sorted({file.partition for file in files}):
+        operator = Task(topology, sub, partition).stores[store]
+        mine = [StateFile(file.root or path, file) for file in files if file.partition == partition]
+        clocks = content["tasks"][f"{sub.id}_{partition}"]["clocks"][store]
+        operator.resume(StoreRows(operator, mine, None).load(clocks), clocks)
+        rows = operator.contents()
+        pieces.append(rows.add_column(0, "partition", pa.array([partition] * len(rows), pa.int32())))
+    return pa.concat_tables(pieces)

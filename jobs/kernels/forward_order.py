@@ -1,0 +1,16 @@
+"""Two batches in the order of their causes.
+
+Rule: of rows of one cause those of the first batch come first, and those of one batch stay in their order.
+"""
+
+from state.compilation.kernel_compilation import kernel
+
+
+@kernel
+def meet_two(first, second, which, row):  # type: ignore[no-untyped-def]
+    """``first``/``second``: causes, never falling. Writes the batch (0 or 1) and the row in it of every place."""
+    i, j = 0, 0
+    for place in range(which.shape[0]):
+        takes_first = j == second.shape[0] or (i < first.shape[0] and first[i] <= second[j])
+        which[place], row[place] = not takes_first, i if takes_first else j
+        i, j = i + takes_first, j + (not takes_first)

@@ -1,0 +1,20 @@
+"""Landing: records of a topic, from Kafka, files or Python, become a landed table, increment by increment.
+
+In: offset ranges of a source. Out: the landed table, recorded times, the topic's ledger. Nothing is interpreted.
+``land_files``, ``land_kafka``, ``land_records`` are the face. Not here: reading landed tables (``tape``).
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from jobs.landing.landing import FileSource, KafkaSource, LandingReport, land_files, land_kafka, land_records
+
+__all__ = ["FileSource", "KafkaSource", "LandingReport", "land_files", "land_kafka", "land_records"]
+
+
+def __getattr__(name: str) -> Any:
+    """Load the face when it is asked for: a module of this room comes without Spark."""
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(".landing", __name__), name)

@@ -1,0 +1,102 @@
+"""Landing of records that are already in memory, perhaps with their arrivals: a recorded live order, or a scenario.
+
+Rule: as for every landing (jobs/landing/landing.py): planned, committed once, offsets without gaps. The plan keeps a
+digest of the records, so that what an unfinished landing left behind is only finished with the same ones.
+"""
+
+import hashlib
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from state.errors import LandingError
+from state.tables.commit import commit_files
+from state.tables.ledger import LedgerRow
+from state.tables.parquet_writer import write_task_file
+from state.tables.warehouse import HEADERS, LANDED_SCHEMA, Warehouse
+
+RECORDS_SCHEMA = LANDED_SCHEMA.append(pa.field("arrival", pa.int64())).append(pa.field("context_offset", pa.int64()))
+"""A landed table with the number of every record among those of all topics, and the offset that operators see."""
+
+
+@dataclass(frozen=True)
+class RecordLander:
+    """``records``: partition int32, timestamp int64 (ms), key and value binary, perhaps headers, arrival,
+    context_offset.
+    """
+
+    warehouse: Warehouse
+    topic: str
+    records: pa.Table
+    partitions: int
+
+    kind = "records"
+
+    def next_plan(self, last: LedgerRow | None, _planned: object) -> dict[str, Any] | None:
+        """All of ``records``; they are landed once for each call."""
+        if last is not None and not len(self.records):
+            return None
+        if last is not None and last.content["partitions"] != self.partitions:
+            expected = f"{last.content['partitions']} partitions, as landed before"
+            raise LandingError(f"topic {self.topic}", expected, str(self.partitions), "land as many partitions")
+        cut_from = {str(p): 0 for p in range(self.partitions)} if last is None else last.content["cut_to"]
+        counts = np.bincount(self.records["partition"].to_numpy(), minlength=self.partitions)
+        if len(counts) > self.partitions:
+            expected, got = f"partitions below {self.partitions}", str(len(counts) - 1)
+            raise LandingError(f"topic {self.topic}", expected, got, "correct the column partition")
+        return {
+            "partitions": self.partitions,
+            "cut_from": cut_from,
+            "cut_to": {p: first + int(counts[int(p)]) for p, first in cut_from.items()},
+            "gaps": {},
+            "source": {"kind": self.kind, "digest": self._digest()},
+        }
+
+    def write(self, row: LedgerRow, app_id: str) -> dict[str, Any]:
+        """Commit the records. Raises LandingError when they are not those of the plan."""
+        if row.content["source"]["digest"] != self._digest():
+            expected = f"the records of the unfinished increment {row.increment}"
+            raise LandingError(f"topic {self.topic}", expected, "others", "land those again first")
+        directory = self.warehouse.landed(self.topic)
+        partition = self.records["partition"].to_numpy()
+        files = [
+            write_task_file(
+                directory,
+                self._rows(np.flatnonzero(partition == p), p, row.content["cut_from"][str(p)], row.increment),
+                partition=p,
+                name=f"{row.increment:08d}-{p:05d}",
+            )
+            for p in np.unique(partition).tolist()
+        ]
+        options = self.warehouse.storage_options
+        commit_files(directory, RECORDS_SCHEMA, files, app_id=app_id, increment=row.increment, storage_options=options)
+        return {}
+
+    def _rows(self, rows: np.ndarray, partition: int, first: int, increment: int) -> pa.Table:
+        chosen, n = self.records.take(pa.array(rows)), len(rows)
+        offset = np.arange(first, first + n, dtype=np.int64)
+        given = {name: chosen[name] for name in ("timestamp", "key", "value")}
+        for name, default in (
+            ("headers", pa.nulls(n, HEADERS)),
+            ("arrival", pa.nulls(n, pa.int64())),
+            ("context_offset", pa.array(offset)),
+        ):
+            given[name] = chosen[name] if name in chosen.column_names else default
+        columns = {
+            "partition": pa.repeat(pa.scalar(partition, pa.int32()), n),
+            "offset": offset,
+            "timestamp_type": pa.repeat("CreateTime", n),
+            "increment": pa.repeat(pa.scalar(increment, pa.int64()), n),
+            **given,
+        }
+        return pa.table([columns[name] for name in RECORDS_SCHEMA.names], names=RECORDS_SCHEMA.names).cast(
+            RECORDS_SCHEMA
+        )
+
+    def _digest(self) -> str:
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, self.records.schema) as writer:
+            writer.write_table(self.records)
+        return hashlib.sha256(sink.getvalue()).hexdigest()

@@ -1,0 +1,182 @@
+"""Recorded time: "stream time of this partition has reached T", written beside a landed topic, so that windows of a
+quiet topic close, and every replay sees it at the same place. Kafka Streams has no such thing; off unless asked for.
+
+Owns the table `landing/<topic>/recorded_time` and the landing increments that write it. Rule: a recorded time stands
+before the record of ``before_offset``, the next offset of its partition when it was recorded. It takes no offset itself
+and is never changed, and since it is a landing increment, nothing can be landed past it unseen.
+"""
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from state.errors import ConfigError, LandingError
+from state.tables.commit import commit_files
+from state.tables.data_files import read_files, read_rows, without_partition
+from state.tables.ledger import Ledger, LedgerRow
+from state.tables.parquet_writer import write_task_file
+from state.tables.warehouse import RECORDED_TIME_SCHEMA, Warehouse
+from state.times import NO_TIMESTAMP_MS
+
+PLANNED_TIMES = "recorded_time"
+"""In the ledger of a landing, the field of an increment that lands no records but recorded times, by partition."""
+
+
+def _wall_clock_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """Stream time has reached ``time_ms`` before the record of ``before_offset``. ``arrival``: as of a landed record;
+    None: not known, so that no replay by arrival can take it.
+    """
+
+    before_offset: int
+    time_ms: int
+    arrival: int | None = None
+
+
+RecordedTimes = Mapping[str, tuple[Recorded, ...]]
+"""By partition (as text), in the order in which they were recorded, which is that of their places."""
+
+
+def record_time(
+    warehouse: Warehouse,
+    topic: str,
+    time_ms: int,
+    *,
+    partition: int | None = None,
+    arrival: int | None = None,
+    clock_ms: Callable[[], int] = _wall_clock_ms,
+) -> dict[int, int]:
+    """Record that stream time of ``partition`` (None: of every one) of a landed topic has reached ``time_ms``.
+
+    Returns the partitions for which this is new, with the time; where a later time is recorded already, nothing is.
+    ``arrival``: number of this among all topics' records, for replays by arrival. Raises ConfigError for a topic or
+    partition that was never landed, LandingError while a landing is unfinished, LedgerConflict when another runner
+    lands meanwhile.
+    """
+    if time_ms < 0:
+        raise ConfigError(f"topic {topic!r}", "a time of 0 ms or more", str(time_ms), "correct the time")
+    last = _last(warehouse, topic, clock_ms)
+    partitions = list(range(last.content["partitions"]))
+    if partition is not None and partition not in partitions:
+        expected = f"a partition below {len(partitions)}"
+        raise ConfigError(f"topic {topic!r}", expected, str(partition), "name a partition of the topic")
+    wanted = dict.fromkeys(partitions if partition is None else [partition], time_ms)
+    return _record(warehouse, topic, last, wanted, arrival, clock_ms)
+
+
+def record_idle(
+    warehouse: Warehouse, topic: str, idle_after_ms: int, *, clock_ms: Callable[[], int] = _wall_clock_ms
+) -> dict[int, int]:
+    """Record the time of a topic of which some partitions are quiet, when they are; returns as ``record_time``.
+
+    A partition is quiet when its newest record is older than the newest of the whole topic by more than
+    ``idle_after_ms``, or when it has none. Then every partition is recorded to have reached that newest time less
+    ``idle_after_ms``; the others have, by their records. Record times alone count, and no wall clock.
+    """
+    if idle_after_ms < 0:
+        raise ConfigError(f"topic {topic!r}", "0 ms or more to be idle", str(idle_after_ms), "correct the duration")
+    last = _last(warehouse, topic, clock_ms)
+    newest_ms = dict.fromkeys(range(last.content["partitions"]), NO_TIMESTAMP_MS)
+    for file in read_files(warehouse.landed(topic), storage_options=warehouse.storage_options):
+        newest_ms[file.partition] = max(
+            newest_ms[file.partition], file.bounds.get("timestamp", (0, NO_TIMESTAMP_MS))[1]
+        )
+    time_ms = max(newest_ms.values()) - idle_after_ms
+    if time_ms < 0 or min(newest_ms.values()) >= time_ms:
+        return {}
+    return _record(warehouse, topic, last, dict.fromkeys(newest_ms, time_ms), None, clock_ms)
+
+
+def recorded_times(warehouse: Warehouse, topic: str, *, increment: int) -> RecordedTimes:
+    """What has been recorded up to the landing increment ``increment``; {} when nothing ever was."""
+    path, options = warehouse.recorded_time(topic), warehouse.storage_options
+    rows = read_rows(path, read_files(path, storage_options=options), RECORDED_TIME_SCHEMA).to_pylist()
+    found: dict[str, tuple[Recorded, ...]] = {}
+    for row in sorted(rows, key=lambda row: row["increment"]):
+        if row["increment"] <= increment:
+            here = Recorded(row["before_offset"], row["time_ms"], row["arrival"])
+            found[str(row["partition"])] = (*found.get(str(row["partition"]), ()), here)
+    return found
+
+
+def finish_recording(warehouse: Warehouse, topic: str, planned: LedgerRow, clock_ms: Callable[[], int]) -> LedgerRow:
+    """Commit the recorded times that a landing increment planned, then its done row."""
+    path, options = warehouse.recorded_time(topic), warehouse.storage_options
+    arrival = planned.content["arrival"]
+    files = [
+        write_task_file(
+            path,
+            _row(planned.content["cut_to"][p], time_ms, arrival, planned.increment),
+            partition=int(p),
+            name=f"{planned.increment:08d}-{int(p):05d}",
+        )
+        for p, time_ms in planned.content[PLANNED_TIMES].items()
+    ]
+    commit_files(
+        path,
+        RECORDED_TIME_SCHEMA,
+        files,
+        app_id=f"landing/{topic}/recorded_time/{planned.epoch}",
+        increment=planned.increment,
+        storage_options=options,
+    )
+    ledger = Ledger(warehouse.landing_ledger(topic), options)
+    return ledger.done(planned.increment, planned.content, epoch=planned.epoch, written_at_ms=clock_ms())
+
+
+def _record(
+    warehouse: Warehouse,
+    topic: str,
+    last: LedgerRow,
+    wanted: dict[int, int],
+    arrival: int | None,
+    clock_ms: Callable[[], int],
+) -> dict[int, int]:
+    known = recorded_times(warehouse, topic, increment=last.increment)
+    new = {
+        p: time_ms
+        for p, time_ms in wanted.items()
+        if time_ms > max((each.time_ms for each in known.get(str(p), ())), default=NO_TIMESTAMP_MS)
+    }
+    if not new:
+        return {}
+    content: dict[str, Any] = {
+        **{name: found for name, found in last.content.items() if name not in ("records", "cut_from", PLANNED_TIMES)},
+        "cut_from": last.content["cut_to"],
+        "gaps": {},
+        "records": 0,
+        "arrival": arrival,
+        PLANNED_TIMES: {str(p): time_ms for p, time_ms in new.items()},
+    }
+    ledger = Ledger(warehouse.landing_ledger(topic), warehouse.storage_options)
+    planned = ledger.plan(last.increment + 1, content, epoch=last.epoch, written_at_ms=clock_ms())
+    finish_recording(warehouse, topic, planned, clock_ms)
+    return new
+
+
+def _last(warehouse: Warehouse, topic: str, clock_ms: Callable[[], int]) -> LedgerRow:
+    """The last landing increment; one that recorded times and died is finished."""
+    ledger = Ledger(warehouse.landing_ledger(topic), warehouse.storage_options)
+    pending = ledger.pending()
+    if pending is not None and PLANNED_TIMES in pending.content:
+        return finish_recording(warehouse, topic, pending, clock_ms)
+    last = ledger.last_done()
+    if last is None:
+        raise ConfigError(f"topic {topic!r}", "a landed topic", "one that was never landed", "land it first")
+    if pending is not None:
+        expected, got = "no unfinished landing", f"increment {pending.increment} planned only"
+        raise LandingError(f"topic {topic}", expected, got, "land the topic again, which finishes it")
+    return last
+
+
+def _row(before_offset: int, time_ms: int, arrival: int | None, increment: int) -> pa.Table:
+    columns = {"before_offset": before_offset, "time_ms": time_ms, "arrival": arrival, "increment": increment}
+    schema = without_partition(RECORDED_TIME_SCHEMA)
+    return pa.table({name: [value] for name, value in columns.items()}, schema=schema)

@@ -1,0 +1,393 @@
+"""Aggregates of streams: the frame that all of them share.
+
+Rule: ``_decide`` runs the kernel, folds carry its program out, and the updates go on in the order of the kernel, or,
+when results go on at the close of their windows only, in the order in which Kafka's stores show them.
+"""
+
+from abc import abstractmethod
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+import pyarrow as pa
+
+from jobs.folds.aggregation import Aggregation
+from jobs.folds.fold import Program
+from jobs.folds.python import PythonState
+from jobs.kernels.fold_program import ADD, EMIT
+from jobs.operators.aggregate_parts.emit_on_close import FinalResults
+from jobs.operators.aggregate_parts.kernel_decisions import Decisions, Updates, joined
+from jobs.operators.aggregate_parts.speculative_batches import DecidingAhead, keeper
+from jobs.operators.aggregates.time_windows_kernel import remove
+from jobs.operators.operator import Clocks, Due, Place, StatefulOperator, marked
+from state.buffers import is_valid
+from state.records.batches import Batch, Chunk, Column, Values
+from state.stores.slots import LIVE, LIVE_COUNT, OBSERVED_MS, Slots
+from state.times import NO_TIMESTAMP_MS
+
+_KEPT_SLOTS = 65_536
+"""Below this many rows a store is not swept."""
+
+
+class Aggregate(StatefulOperator):
+    """What aggregates with and without windows share. ``final``: None when every update is forwarded.
+
+    ``inputs``: streams that share the store, each with a stream time of its own (cogroup).
+    """
+
+    has_headers = True
+    """Updates carry the headers of the record that caused them."""
+    _position_column = "window_start_ms"
+    """Of the durable rows: what decides when a window closes (``_position``)."""
+    _tells_new_rows = False
+    """A window that begins in a slot was not there, nor in any buffer below that waits for its close (one that waits
+    for a time may still have it).
+    """
+    _looks_at_every_row = False
+    """``_remove_nulls`` has to be called after every record."""
+
+    def __init__(
+        self,
+        place: Place,
+        aggregation: Aggregation,
+        slots: Slots,
+        *,
+        final: FinalResults | None = None,
+        inputs: int = 1,
+    ) -> None:
+        super().__init__(place)
+        self.aggregation, self.slots, self.final = aggregation, slots, final
+        self.folds = aggregation.start()
+        self.stream_times_ms = [NO_TIMESTAMP_MS] * inputs
+        self.input = 0
+        """Number of the stream whose record is being taken."""
+        self.input_of: np.ndarray | None = None
+        """Number of the stream of each row of the batch, when there are several."""
+        self._updates: Updates | None = None
+        self._kept = 0
+        state = self.folds.only
+        self._ahead = None
+        if isinstance(state, PythonState):
+            calls = self._decide, self._keep, self._remove_nulls
+            self._ahead = DecidingAhead(state, *calls, every_row=self._looks_at_every_row)
+        if final is not None:
+            self.due = Due(self._position_column, final.wait_ms + final.lag_ms)
+
+    @property
+    def observed_stream_time_ms(self) -> int:
+        return self.stream_times_ms[self.input]
+
+    @observed_stream_time_ms.setter
+    def observed_stream_time_ms(self, time_ms: int) -> None:
+        self.stream_times_ms[self.input] = time_ms
+
+    @property
+    def _asked(self) -> tuple[bool, bool, bool]:
+        """What kernels are asked for: updates, their old values, and final results."""
+        is_final = self.final is not None
+        return not is_final or self.place.is_viewed, not is_final and self.place.wants_old, is_final
+
+    @abstractmethod
+    def _decide(self, batch: Batch, begin: int, end: int) -> Decisions:
+        """Run the kernel over rows ``begin`` up to ``end``."""
+
+    @abstractmethod
+    def _reserve(self, records: int) -> None:
+        """Make room for what ``records`` rows may create."""
+
+    def _is_over(self, start_ms: np.ndarray, end_ms: np.ndarray, store_time_ms: int, emitted_ms: int) -> np.ndarray:
+        """Which windows no lookup will ever see again when the store's time is ``store_time_ms`` and results up to the
+        position ``emitted_ms`` have gone on.
+        """
+        return np.zeros(len(start_ms), np.bool_)
+
+    def _expired(self) -> np.ndarray:
+        """Live slots whose window is over."""
+        live = self.slots.live()
+        return live[self._over(live)]
+
+    def _over(self, slots: np.ndarray) -> np.ndarray:
+        """Which of ``slots`` have a window that is over."""
+        emitted = NO_TIMESTAMP_MS if self.final is None else self.final.emitted
+        times = self.slots.start[slots], self.slots.end[slots]
+        return self._is_over(*times, self.slots.observed_stream_time_ms, emitted)
+
+    def process(self, batch: Batch, chunk: Chunk) -> Batch:
+        self._settle()
+        self._reserve(len(batch))
+        self.folds.grow(self.slots.capacity)
+        if self.final is not None:
+            times = np.where(self._moves_time(batch), batch.time_ms, NO_TIMESTAMP_MS)
+            self.final.begin(times, self.observed_stream_time_ms)
+        is_slow = self.aggregation.only.is_record_by_record
+        decided, value, old = self._record_by_record(batch) if is_slow else self._fold(batch)
+        self._book(decided, batch, chunk)
+        if self.final is not None:
+            decided, value, old = self._closed(batch, decided, value, old)
+        return self._forward(batch, decided, value, old)
+
+    def advance(self, moment: Batch, chunk: Chunk) -> Batch | None:
+        before_ms, puts = self.observed_stream_time_ms, self.puts
+        self.stream_times_ms = [max(seen_ms, int(moment.time_ms[0])) for seen_ms in self.stream_times_ms]
+        if self.final is None:
+            return None
+        self.final.begin(moment.time_ms, before_ms)
+        finals = self._finals(self._visible_at(np.array([self.slots.observed_stream_time_ms])))
+        due = self._forward(moment, *self._closed(moment, *self._values(moment, finals)))
+        self.puts = puts  # a moment puts nothing; what came to the node because of it did
+        return due
+
+    def passes_on(self, time_ms: int) -> int:
+        if self.final is None:
+            return time_ms
+        live = self.slots.live()
+        waiting = live[self._position(live) > self.final.emitted]
+        return int(min(time_ms - self.final.wait_ms, self.slots.time[waiting].min(initial=time_ms)))
+
+    def _forward(self, batch: Batch, decided: Decisions, value: Column, old: Values | None) -> Batch:
+        has_headers = self.has_headers or self.final is not None
+        return decided.forward(batch, value, old, wants_old=self.place.wants_old, has_headers=has_headers)
+
+    def _book(self, decided: Decisions, batch: Batch, chunk: Chunk) -> None:
+        took_effect = np.ones(len(batch), np.bool_)
+        for drops in decided.drops:
+            took_effect[drops.row[drops.is_record]] = False
+            chunk.drop(self.place.node, batch, drops)
+        chunk.applied[batch.cause[took_effect]] = True
+
+    def _fold(self, batch: Batch) -> tuple[Decisions, Updates | Values, Values | None]:
+        decided, wants_old = self._decide(batch, 0, len(batch)), self.place.wants_old
+        if self.final is not None:
+            decided = joined([decided, self._finals(self._visible_from())])
+        updates = Updates(self.folds, batch, decided)
+        if self._tells_new_rows and self.place.is_lazy and len(self.stream_times_ms) == 1:
+            decided = decided.chained(self.slots.capacity)
+        if self.place.is_lazy and self.final is None and not wants_old and not self.aggregation.may_be_null:
+            self._updates = updates
+            return decided, updates, None
+        new, old = updates.run(np.arange(len(decided.row)), with_old=wants_old)
+        if self.aggregation.may_be_null:
+            old_valid = is_valid(old) if wants_old else decided.old_valid
+            decided = replace(decided, valid=is_valid(new), old_valid=old_valid)
+        return decided, Values(new), Values(old) if wants_old else None
+
+    def _record_by_record(self, batch: Batch) -> tuple[Decisions, Values, Values | None]:
+        """A Python function may answer None, which the next record must find done."""
+        ahead, state = self._ahead, self.folds.only
+        assert ahead is not None
+        assert isinstance(state, PythonState)
+        pieces: list[Decisions] = []
+        for begin, end in self._runs(len(batch)):
+            pieces += ahead.run(batch, begin, end, self.slots.capacity)
+        if self.final is not None:
+            finals = self._finals(self._visible_from())
+            state.carry_out(finals.program, batch)
+            pieces.append(finals)
+        decided = joined(pieces) if pieces else self._decide(batch, 0, 0)
+        new, old = state.emitted()
+        self._forget(decided.program.slots)
+        found = state.typed(new, decided.valid)
+        if not self.place.wants_old:
+            return replace(decided, valid=is_valid(found)), Values(found), None
+        before = state.typed(old, decided.old_valid)
+        return replace(decided, valid=is_valid(found), old_valid=is_valid(before)), Values(found), Values(before)
+
+    def _runs(self, rows: int) -> Iterator[tuple[int, int]]:
+        """From where to where rows are of one stream with a time of its own."""
+        if self.input_of is None or self._window is None:
+            yield 0, rows
+            return
+        cuts = [0, *(np.flatnonzero(np.diff(self.input_of)) + 1).tolist(), rows] if rows else []
+        for begin, end in pairwise(cuts):
+            self.input = int(self.input_of[begin])
+            yield begin, end
+
+    def _arrays(self) -> list[np.ndarray]:
+        """What kernels change."""
+        return list(self.slots.columns())
+
+    def _keep(self) -> Callable[[], None]:
+        """What puts the store, and the time, back to how they are now."""
+        put_back, time_ms = keeper(self._arrays()), self.observed_stream_time_ms
+
+        def everything() -> None:
+            put_back()
+            self.observed_stream_time_ms = time_ms
+
+        return everything
+
+    def _forget(self, slots: np.ndarray) -> None:
+        """Let values go which the store had in ``slots`` and has no more."""
+        self.folds.forget(slots[self.slots.flags[slots] == 0])
+
+    def _remove_nulls(self, program: Program, state: PythonState) -> None:
+        """Take aggregates that became None out of the store."""
+        for slot in program.slots[program.flags & ADD > 0].tolist():
+            if state.state[slot] is None:
+                self._remove(slot)
+
+    def _remove(self, slot: int) -> None:
+        if self.slots.flags[slot] & LIVE:
+            remove(self.slots.columns(), slot)
+
+    # --- results at the close of windows -----------------------------------------------------------------------
+
+    def _moves_time(self, batch: Batch) -> np.ndarray:
+        """Rows whose record moves the operator's stream time."""
+        return batch.key >= 0
+
+    def _position(self, slots: np.ndarray) -> np.ndarray:
+        """What decides when the windows in ``slots`` close."""
+        return self.slots.start[slots]
+
+    def _visible_from(self) -> np.ndarray:
+        """The first position that the store shows after each row of the batch: any, unless it forgets."""
+        assert self.final is not None
+        return self._visible_at(self.final.closed)
+
+    def _visible_at(self, store_time_ms: np.ndarray) -> np.ndarray:
+        """The same at times of the store."""
+        return np.zeros(len(store_time_ms), np.int64)
+
+    def _order(self, decided: Decisions) -> np.ndarray:
+        """Final results in the order in which the store shows them, by the row they leave at."""
+        return np.argsort(decided.row, kind="stable")
+
+    def _finals(self, visible_from: np.ndarray) -> Decisions:
+        """Results of windows in the store that leave in this batch."""
+        assert self.final is not None
+        live = self.slots.live()
+        places, row = self.final.due(self._position(live), visible_from)
+        slots, n = live[places], len(places)
+        program = np.full(n, EMIT, np.uint8), slots.astype(np.int32), np.full(n, -1, np.int32)
+        return Decisions(
+            row=row.astype(np.int32),
+            key=self.slots.key[slots].astype(np.int32),
+            time_ms=self.slots.time[slots],
+            valid=np.ones(n, np.bool_),
+            old_valid=np.zeros(n, np.bool_),
+            program=Program(*program),
+            window_start_ms=self.slots.start[slots],
+            window_end_ms=self.slots.end[slots],
+            stream_time_ms=self.final.stream_time_ms[row],
+            is_final=np.ones(n, np.bool_),
+        )
+
+    def _values(self, moment: Batch, finals: Decisions) -> tuple[Decisions, Values, Values | None]:
+        """Values of windows that a moment closes."""
+        nobody = moment.take(np.zeros(0, np.int64))
+        if self.aggregation.only.is_record_by_record:
+            state = self.folds.only
+            assert isinstance(state, PythonState)
+            found = state.typed(state.step(finals.program, nobody)[0])
+        else:
+            found, _ = Updates(self.folds, nobody, finals).run(np.arange(len(finals.row)))
+        old = Values(pa.nulls(len(finals.row), found.type)) if self.place.wants_old else None
+        return replace(finals, valid=is_valid(found)), Values(found), old
+
+    def _closed(
+        self, batch: Batch, decided: Decisions, value: Column, old: Values | None
+    ) -> tuple[Decisions, Values, Values | None]:
+        """Final results by the row they leave at, one that is null in silence; the other updates were but put."""
+        assert self.final is not None
+        assert decided.is_final is not None
+        self.final.finish()
+        if self.place.is_viewed:
+            puts = np.flatnonzero(~decided.is_final)
+            self.puts = self._forward(batch, decided.take(puts), Values(value.take(puts)), None)
+        finals = np.flatnonzero(decided.is_final & decided.valid)
+        finals = finals[self._order(decided.take(finals))]
+        return decided.take(finals), Values(value.take(finals)), None if old is None else Values(old.take(finals))
+
+    def _settle(self) -> None:
+        """Finish the chunk before: run a program nobody asked for, and forget rows whose time is over."""
+        if self._updates is not None:
+            self._updates.finish()
+            self._updates = None
+        if int(self.slots.counts[LIVE_COUNT]) > 2 * self._kept + _KEPT_SLOTS:
+            expired = self._expired()
+            self.slots.release(expired)
+            self._forget(expired)
+            self._kept = int(self.slots.counts[LIVE_COUNT])
+            self._released()
+
+    def _released(self) -> None:
+        """Called after slots were released."""
+
+    # --- state -----------------------------------------------------------------------------------------------
+
+    def resume(self, rows: pa.Table, clocks: Clocks) -> None:
+        self.stream_times_ms = [clocks.get(name, NO_TIMESTAMP_MS) for name in self._clock_names()]
+        self.slots.counts[OBSERVED_MS] = clocks.get("store_time_ms", NO_TIMESTAMP_MS)
+        if self.final is not None:
+            self.final.last_close_ms = clocks.get("last_close_ms", NO_TIMESTAMP_MS)
+        rows = rows.combine_chunks()
+        key = self.place.keys.intern(self.place.shape.key.encode(rows["key"].combine_chunks()))
+        start, end = (
+            rows[name].to_numpy() if name in rows.column_names else np.zeros(len(key), np.int64)
+            for name in ("window_start_ms", "window_end_ms")
+        )
+        slots = self.slots.add(key, start, end, rows["record_time_ms"].to_numpy())
+        self.folds.grow(self.slots.capacity)
+        self.folds.load(slots, rows["aggregate"].combine_chunks())
+        self.slots.release(self._expired())
+        self._released()
+
+    def clocks(self) -> Clocks:
+        clocks = dict(zip(self._clock_names(), self.stream_times_ms, strict=True))
+        clocks["store_time_ms"] = self.slots.observed_stream_time_ms
+        if self.final is not None:
+            clocks |= {"last_close_ms": self.final.last_close_ms, "left_ms": self.final.emitted}
+        return clocks
+
+    def forgets(self, rows: pa.Table, clocks: Clocks) -> np.ndarray:
+        if self._window is None:
+            return np.zeros(len(rows), np.bool_)
+        start, end = (rows[name].to_numpy() for name in ("window_start_ms", "window_end_ms"))
+        store_time, emitted = (clocks.get(name, NO_TIMESTAMP_MS) for name in ("store_time_ms", "left_ms"))
+        return self._is_over(start, end, store_time, emitted)
+
+    def _clock_names(self) -> list[str]:
+        several = len(self.stream_times_ms) > 1
+        return [f"stream_time_{n}_ms" if several else "stream_time_ms" for n in range(len(self.stream_times_ms))]
+
+    def changes(self) -> pa.Table:
+        self._settle()
+        changed = self.slots.changed()
+        return marked(self._table(changed[~self._over(changed)]), self._table(self.slots.graves()))
+
+    def rows(self) -> pa.Table:
+        self._settle()
+        live = self.slots.live()
+        return self._table(live[~self._over(live)])
+
+    def contents(self) -> pa.Table:
+        rows = self.rows()
+        value = self.folds.result(rows["aggregate"].combine_chunks())
+        shown = rows.set_column(rows.column_names.index("aggregate"), "value", value)
+        return shown.filter(value.is_valid()) if self.aggregation.may_be_null else shown
+
+    def rows_schema(self) -> pa.Schema:
+        window = [] if self._window is None else ["window_start_ms", "window_end_ms"]
+        return pa.schema(
+            [
+                pa.field("key", self.place.shape.key.arrow_type),
+                *[pa.field(name, pa.int64()) for name in window],
+                pa.field("aggregate", self.folds.saved_type),
+                pa.field("record_time_ms", pa.int64()),
+            ]
+        )
+
+    _window: str | None = None
+
+    def _table(self, slots: np.ndarray) -> pa.Table:
+        columns: dict[str, pa.Array] = {
+            "key": self.place.keys.typed(self.slots.key[slots]),
+            "window_start_ms": pa.array(self.slots.start[slots]),
+            "window_end_ms": pa.array(self.slots.end[slots]),
+            "aggregate": self.folds.save(slots),
+            "record_time_ms": pa.array(self.slots.time[slots]),
+        }
+        schema = self.rows_schema()
+        return pa.table([columns[name] for name in schema.names], schema=schema)

@@ -1,0 +1,35 @@
+"""What kernels of aggregates refused, as the drops that are booked."""
+
+import numpy as np
+
+from jobs.operators.aggregates.time_windows_kernel import CLOSED, NULL, UNSTORED
+from state.records.batches import Batch, Drops
+
+_REASONS = {CLOSED: "expired-window", UNSTORED: "expired-in-store"}
+
+
+def drops_of(batch: Batch, refusals: tuple[np.ndarray, ...], end: np.ndarray) -> list[Drops]:
+    """One ``Drops`` a reason. ``refusals``: (row, kind, start, stream time, limit, is record) of windows up to ``end``.
+
+    What the store alone refuses is forwarded all the same, so it is no refusal of the record.
+    """
+    row, kind, start, stream_time, limit, is_record = refusals
+    if len(row) == 0:
+        return []
+    drops = null_drops(batch, row[kind == NULL])
+    for wanted, reason in _REASONS.items():
+        of_kind = kind == wanted
+        if of_kind.any():
+            columns = (is_record, stream_time, limit, start, end)
+            drops.append(Drops(reason, row[of_kind], *(column[of_kind] for column in columns)))
+    return drops
+
+
+def null_drops(batch: Batch, rows: np.ndarray) -> list[Drops]:
+    """Whole refusals of ``rows``: the reason is the null key, if it is null, else the null value."""
+    has_key = batch.key[rows] >= 0
+    return [
+        Drops(reason, chosen, np.ones(len(chosen), np.bool_))
+        for reason, chosen in (("null-key", rows[~has_key]), ("null-value", rows[has_key]))
+        if len(chosen)
+    ]

@@ -1,0 +1,59 @@
+"""The store of session and sliding windows: slots, found by their key's list
+(jobs/operators/aggregate_parts/slots_by_key_kernel.py).
+"""
+
+import numpy as np
+
+from jobs.operators.aggregate_parts import slots_by_key_kernel
+from jobs.operators.aggregate_parts.aggregate import Aggregate
+from state.stores.skip_lists import Lanes
+from state.stores.slots import LIVE, Slots
+
+
+class ListedSlots(Slots):
+    """Slots and, for every one, the window of its key that ends before it; ``head``: by key code, the last to end."""
+
+    beside = ("following",)
+    is_indexed = False
+    following: np.ndarray
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.head = np.empty(0, np.int32)
+        self.lanes = Lanes()
+
+    def reserve_keys(self, keys: int) -> None:
+        """Make room for keys of codes below ``keys``."""
+        more = keys - len(self.head)
+        if more > 0:
+            self.head = np.concatenate([self.head, np.full(more, slots_by_key_kernel.NO_SLOT, np.int32)])
+        self.lanes.reserve(keys, self.capacity)
+
+    @property
+    def lists(self) -> tuple[np.ndarray, np.ndarray, tuple[np.ndarray, ...]]:
+        """What kernels take as ``lists``; right until the next ``reserve``."""
+        return self.head, self.following, self.lanes.columns()
+
+
+class ListedAggregate(Aggregate):
+    """An aggregate over ListedSlots."""
+
+    slots: ListedSlots
+
+    def _reserve_keys(self) -> None:
+        self.slots.reserve_keys(len(self.place.keys))
+
+    def _arrays(self) -> list[np.ndarray]:
+        head, following, lanes = self.slots.lists
+        return [*super()._arrays(), head, following, *lanes]
+
+    def _released(self) -> None:
+        self._reserve_keys()
+        self.slots.lanes.clear()
+        live = self.slots.live()
+        by_end = live[np.argsort(self.slots.end[live], kind="stable")]
+        slots_by_key_kernel.relink(by_end, self.slots.columns(), self.slots.lists)
+
+    def _remove(self, slot: int) -> None:
+        if self.slots.flags[slot] & LIVE:
+            slots_by_key_kernel.unlink(self.slots.columns(), self.slots.lists, slot)

@@ -1,0 +1,87 @@
+"""One aggregate of several grouped streams (CogroupedKStream; KIP-150).
+
+Owns nothing of its own: an aggregate of one kind, whose store all streams share. Rule: records come in the order of
+jobs/operators/forward_order.py; each goes to the aggregator of its stream, record by record, and each stream has a
+stream time of its own, as in Kafka, where every stream has a processor of its own; with semantics "kip" all share one,
+so that a window which has closed stays so. Every update is forwarded.
+"""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from jobs.folds.aggregation import Aggregation
+from jobs.folds.python import PythonFold, PythonState
+from jobs.functions.expressions import python_keys
+from jobs.operators.aggregate_parts.aggregate import Aggregate
+from jobs.operators.aggregates.build import aggregate
+from jobs.operators.forward_order import joined_batch, meet
+from jobs.operators.operator import Clocks, MultiOperator, Place, StatefulOperator
+from jobs.topology.nodes import CogroupNode
+from state.records.batches import Batch, Chunk
+
+
+class Cogroup(MultiOperator, StatefulOperator):
+    """``shared``: the aggregate that has the store; its fold takes (number of the stream, value) for a value."""
+
+    def __init__(self, place: Place, shared: Aggregate) -> None:
+        super().__init__(place)
+        self.shared = shared
+        self.row_key, self.due = shared.row_key, shared.due
+
+    def process_all(self, batches: tuple[Batch, ...], chunk: Chunk) -> Batch:
+        meeting = meet(batches)
+        batch = joined_batch(batches, meeting, with_values=False)
+        state = self.shared.folds.only
+        assert isinstance(state, PythonState)
+        records = [self._records(number, one) for number, one in enumerate(batches)]
+        which, rows = meeting.which.tolist(), meeting.row.tolist()
+        state.show(batch, [records[number][row] for number, row in zip(which, rows, strict=True)])
+        self.shared.input_of = meeting.which if len(self.shared.stream_times_ms) > 1 else None
+        return self.shared.process(batch, chunk)
+
+    def advance(self, moment: Batch, chunk: Chunk) -> Batch | None:
+        return self.shared.advance(moment, chunk)
+
+    def _records(self, number: int, batch: Batch) -> list[tuple[Any, tuple[int, Any]]]:
+        """(key, (number of the stream, value)) of every record."""
+        shape = self.place.shapes[number]
+        values = shape.value.to_python(batch.value.all())
+        return [(key, (number, value)) for key, value in zip(python_keys(shape, batch), values, strict=True)]
+
+    def resume(self, rows: pa.Table, clocks: Clocks) -> None:
+        self.shared.resume(rows, clocks)
+
+    def clocks(self) -> Clocks:
+        return self.shared.clocks()
+
+    def forgets(self, rows: pa.Table, clocks: Clocks) -> np.ndarray:
+        return self.shared.forgets(rows, clocks)
+
+    def changes(self) -> pa.Table:
+        return self.shared.changes()
+
+    def rows(self) -> pa.Table:
+        return self.shared.rows()
+
+    def contents(self) -> pa.Table:
+        return self.shared.contents()
+
+    def rows_schema(self) -> pa.Schema:
+        return self.shared.rows_schema()
+
+
+def build(node: CogroupNode, place: Place) -> Cogroup:
+    """The operator of a CogroupNode, of windows of any kind."""
+
+    def add(key: Any, record: tuple[int, Any], so_far: Any) -> Any:
+        number, value = record
+        return node.aggregators[number](key, value, so_far)
+
+    fold = PythonFold(node.initializer, add, node.shape.value)
+    fold = fold if node.merger is None else replace(fold, merger=node.merger)
+    aggregation = Aggregation({"": fold}, place.shape, node.name)
+    clocks = 1 if node.semantics == "kip" else len(node.inputs)
+    return Cogroup(place, aggregate(node, place, aggregation, inputs=clocks))

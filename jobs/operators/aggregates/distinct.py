@@ -1,0 +1,154 @@
+"""Distinct: the first record of every key, or of every id of a key, in each window (``windowed_by(...).distinct()``,
+the older proposal of KIP-655; Kafka Streams does not have it).
+
+Owns how many records each window took. Rule: a record is forwarded at once, under the windowed key and otherwise
+unchanged, when it begins a window; when the window has taken records before, it is a duplicate, which is counted and
+not dropped. Windows, null keys and late records are those of the aggregations: a time window takes records while ``end
+> stream time - grace``; a session grows and merges by duplicates too, so records that bridge two sessions make one of
+them, and only a record with no session near it begins one: ``[time, time]``. A record without an id begins windows of
+its own and is never anybody's duplicate.
+"""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from jobs.folds.aggregation import Aggregation
+from jobs.folds.numbers import count
+from jobs.functions.expressions import Call, Expression, Shape
+from jobs.operators.aggregate_parts.aggregate import Aggregate
+from jobs.operators.aggregates.session_windows import SessionAggregate
+from jobs.operators.aggregates.time_windows import TimeWindowAggregate
+from jobs.operators.operator import Clocks, Place, StatefulOperator
+from jobs.topology.nodes import DistinctNode, Windows
+from jobs.topology.windows import SessionWindows, TimeWindows
+from state.buffers import fixed_view, is_valid, only_chunk
+from state.errors import TopologyError
+from state.records.batches import Batch, Chunk, Values
+from state.records.keys import Keys
+from state.serdes import Serde
+from state.serdes.packed import packed
+
+
+class Distinct(StatefulOperator):
+    """``windows``: TimeWindows or SessionWindows; else TopologyError. ``id_selector`` None: the key alone counts.
+
+    It stands on the count of the windows: a window's first record makes it 1.
+    """
+
+    def __init__(self, place: Place, windows: Windows, id_selector: Expression | Call | None = None) -> None:
+        super().__init__(place)
+        self.id_selector, self.without_id = id_selector, 0
+        key, keys = place.shape.key, place.keys
+        if id_selector is not None:
+            key = packed(key=key, id=id_selector.result, number=Serde.long())
+            keys = Keys(key)
+        shape = Shape(key, place.shape.value)
+        self.counts = _counts(replace(place, shape=shape, keys=keys, wants_old=False, is_lazy=False), windows)
+        self.updates_per_record = getattr(self.counts, "updates_per_record", 1)
+        self._taken, self._forwarded = 0, 0
+
+    def process(self, batch: Batch, chunk: Chunk) -> Batch:
+        rows = np.arange(len(batch), dtype=np.int64)
+        counts = self.counts.process(replace(self._identified(batch), headers=None, path=(rows,)), chunk)
+        first = np.flatnonzero(counts.valid)
+        self._taken += len(first)
+        first = first[fixed_view(counts.value.all())[first] == 1]
+        self._forwarded += len(first)
+        rows = counts.path[0][first]
+        assert counts.window_start_ms is not None
+        assert counts.window_end_ms is not None
+        assert counts.stream_time_ms is not None
+        return batch.forward(
+            rows,
+            key=batch.key[rows],
+            time_ms=batch.time_ms[rows],
+            valid=batch.valid[rows],
+            value=Values(batch.value.take(rows)),
+            window_start_ms=counts.window_start_ms[first],
+            window_end_ms=counts.window_end_ms[first],
+            stream_time_ms=counts.stream_time_ms[first],
+        )
+
+    def advance(self, moment: Batch, chunk: Chunk) -> None:
+        self.counts.advance(moment, chunk)
+
+    def _identified(self, batch: Batch) -> Batch:
+        """The records under their identities: (key, id, null), or (key, null, a number of its own)."""
+        if self.id_selector is None:
+            return batch
+        ids = self.id_selector.evaluate(batch)
+        has_none = ~is_valid(ids)
+        numbers = self.without_id + np.cumsum(has_none)
+        self.without_id += int(has_none.sum())
+        parts = [batch.keys.typed(batch.key), ids, pa.array(numbers, mask=~has_none)]
+        serde, keys = self.counts.place.shape.key, self.counts.place.keys
+        codes = keys.intern(serde.encode(pa.StructArray.from_arrays(parts, fields=list(serde.arrow_type))))
+        return batch.with_key(np.where(batch.key < 0, batch.key, codes).astype(np.int32), keys)
+
+    # --- state -----------------------------------------------------------------------------------------------
+
+    def resume(self, rows: pa.Table, clocks: Clocks) -> None:
+        self.without_id = clocks.get("without_id", 0)
+        self.counts.resume(rows, clocks)
+
+    def found_by(self, rows: pa.Table) -> pa.Array:
+        if self.id_selector is None:
+            return super().found_by(rows)
+        return self.place.shape.key.encode(pc.struct_field(only_chunk(rows, "key"), "key"))
+
+    def forgets(self, rows: pa.Table, clocks: Clocks) -> np.ndarray:
+        return self.counts.forgets(rows, clocks)
+
+    def clocks(self) -> Clocks:
+        return self.counts.clocks() | {"without_id": self.without_id}
+
+    def changes(self) -> pa.Table:
+        return self.counts.changes()
+
+    def rows(self) -> pa.Table:
+        return self.counts.rows()
+
+    def contents(self) -> pa.Table:
+        """The windows; the value is how many records each took."""
+        return self.counts.contents()
+
+    def rows_schema(self) -> pa.Schema:
+        return self.counts.rows_schema()
+
+    def metrics(self) -> dict[str, Any]:
+        """Of this increment, over all windows: records forwarded, and duplicates discarded."""
+        return {"forwarded": self._forwarded, "duplicates": self._taken - self._forwarded}
+
+
+def _counts(place: Place, windows: Windows) -> Aggregate:
+    aggregation = Aggregation({"": count()}, place.shape, place.node)
+    if isinstance(windows, TimeWindows):
+        return TimeWindowAggregate(
+            place,
+            aggregation,
+            size_ms=windows.size_ms,
+            advance_ms=windows.advance_ms,
+            grace_ms=windows.grace_ms,
+            retention_ms=windows.retention_ms,
+            is_persistent=False,
+        )
+    if isinstance(windows, SessionWindows):
+        return SessionAggregate(
+            place,
+            aggregation,
+            gap_ms=windows.gap_ms,
+            grace_ms=windows.grace_ms,
+            retention_ms=windows.retention_ms + 1,  # a session is known as long as it takes records
+            is_persistent=False,
+        )
+    got = type(windows).__name__
+    raise TopologyError(f"{place.node} windows", "time or session windows", got, "use TimeWindows or SessionWindows")
+
+
+def build(node: DistinctNode, place: Place) -> Distinct:
+    """The operator of a DistinctNode. TopologyError for other windows than time and session windows."""
+    return Distinct(place, node.windows, node.id_selector)

@@ -1,0 +1,55 @@
+"""Aggregates of streams without windows (KStreamAggregate, KStreamReduce).
+
+Owns one aggregate a key. Rule: null keys and null values are refused; an update's time is the larger of the record's
+and the aggregate's; an aggregate that becomes null is deleted, and the next record begins anew.
+"""
+
+import numpy as np
+
+from jobs.folds.aggregation import Aggregation
+from jobs.folds.fold import Program
+from jobs.operators.aggregate_parts.aggregate import Aggregate
+from jobs.operators.aggregate_parts.kernel_decisions import Decisions
+from jobs.operators.aggregate_parts.refusals import null_drops
+from jobs.operators.aggregates import record_aggregate_kernel as records
+from jobs.operators.aggregates.time_windows_kernel import PROGRAM, REFUSALS, UPDATES
+from jobs.operators.operator import Place
+from state.records.batches import Batch, Drops
+from state.stores.slots import Slots
+
+
+class RecordAggregate(Aggregate):
+    """``group_by_key().count()`` and its like: no windows and no clock. ``history_ms``: of a versioned store."""
+
+    def __init__(
+        self, place: Place, aggregation: Aggregation, *, inputs: int = 1, history_ms: int = records.UNVERSIONED
+    ) -> None:
+        super().__init__(place, aggregation, Slots(), inputs=inputs)
+        self.history_ms = history_ms
+
+    def _reserve(self, records: int) -> None:
+        self.slots.reserve(records)
+
+    def _decide(self, batch: Batch, begin: int, end: int) -> Decisions:
+        updates, program, refused = records.rooms(end - begin)
+        totals = np.zeros(4, np.int64)
+        records.aggregate_records(
+            (batch.key, batch.time_ms, batch.valid, begin, end),
+            self.history_ms,
+            self.place.wants_old,
+            self.slots.columns(),
+            updates,
+            program,
+            refused,
+            totals,
+        )
+        row, key, time_ms = (column[: totals[UPDATES]] for column in updates)
+        cut = Program(*(column[: totals[PROGRAM]] for column in program))
+        rows, limit, store_time = (column[: totals[REFUSALS]] for column in refused)
+        drops = null_drops(batch, rows[limit < 0])
+        old = limit >= 0
+        if old.any():
+            every_old = np.ones(int(old.sum()), np.bool_)
+            drops.append(Drops("expired-version", rows[old], every_old, store_time[old], limit[old]))
+        every = np.ones(len(row), np.bool_)
+        return Decisions(row, key, time_ms, every, every, cut, drops=drops)

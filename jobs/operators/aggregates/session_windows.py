@@ -1,0 +1,147 @@
+"""Session windows (KStreamSessionWindowAggregate, SessionWindows; KIP-94, KIP-825 emit on close).
+
+Owns one aggregate a key and session ``[start, end]``, closed on both sides. The rule stands in
+jobs/operators/aggregates/session_windows_kernel.py: the gap is inclusive, a merged session is refused iff ``end <
+stream time - grace - gap``, and the store shows sessions while ``end >= store time - retention + 1``. An update's time
+is the session's end; updates carry no headers. A session is final, and leaves when only final results do, once ``end <
+stream time - grace - gap``, if its store still has it: a persistent one by whole segments of max(retention / 2, 60 s),
+in order of (end, start, key bytes), in memory to the millisecond, in order of (end, key bytes, falling start).
+"""
+
+import numpy as np
+
+from jobs.folds.aggregation import Aggregation
+from jobs.folds.fold import Program
+from jobs.operators.aggregate_parts.emit_on_close import FinalResults, key_ranks
+from jobs.operators.aggregate_parts.kernel_decisions import Decisions
+from jobs.operators.aggregate_parts.refusals import drops_of
+from jobs.operators.aggregate_parts.slots_by_key import ListedAggregate, ListedSlots
+from jobs.operators.aggregates import session_windows_kernel
+from jobs.operators.aggregates.time_windows_kernel import PROGRAM, REFUSALS, STREAM_TIME, UPDATES
+from jobs.operators.operator import Place
+from jobs.operators.store_segments import segment_ms
+from state.records.batches import Batch
+from state.stores.slots import LIVE_COUNT
+
+_NOTHING_CLOSES = np.zeros(0, np.int64), 0
+
+
+class SessionAggregate(ListedAggregate):
+    """``gap_ms`` >= 0, ``grace_ms`` >= 0, ``retention_ms`` >= gap + grace. ``emits_final``: results go on at the close
+    of their sessions only. ``is_kip``: open sessions are merged and closed ones are not, whatever the retention, and no
+    final result is lost.
+    """
+
+    _window = "session"
+    _position_column = "window_end_ms"
+    _tells_new_rows = True
+    has_headers = False
+
+    def __init__(
+        self,
+        place: Place,
+        aggregation: Aggregation,
+        *,
+        gap_ms: int,
+        grace_ms: int,
+        retention_ms: int,
+        is_persistent: bool,
+        emits_final: bool = False,
+        is_kip: bool = False,
+        inputs: int = 1,
+    ) -> None:
+        final = FinalResults(grace_ms + gap_ms, 1, is_lossless=is_kip) if emits_final else None
+        super().__init__(place, aggregation, ListedSlots(), final=final, inputs=inputs)
+        open_ms = gap_ms + grace_ms + 1
+        self.gap_ms, self.grace_ms = gap_ms, grace_ms
+        self.retention_ms = max(retention_ms, open_ms) if is_kip else retention_ms
+        self.reach_ms = open_ms if is_kip else retention_ms
+        """Sessions that end that long before the store's time are not merged any more."""
+        self.segment_ms = segment_ms(self.retention_ms, is_persistent)
+        self._room_sessions, self._room = 0, session_windows_kernel.rooms(1, 0)
+
+    def _reserve(self, records: int) -> None:
+        self.slots.reserve(records + 1)
+        self._reserve_keys()
+
+    def _is_over(self, start_ms: np.ndarray, end_ms: np.ndarray, store_time_ms: int, emitted_ms: int) -> np.ndarray:
+        is_hidden = end_ms <= store_time_ms - self.retention_ms
+        if self.final is not None:
+            is_hidden &= (end_ms < self._visible_at(np.array([store_time_ms]))[0]) | (end_ms <= emitted_ms)
+        return is_hidden
+
+    def _rooms(self, records: int) -> tuple[tuple[np.ndarray, ...], ...]:
+        """Room for what a call gives, which is the same at every call over one record: it must be for all sessions."""
+        sessions = int(self.slots.counts[LIVE_COUNT])
+        if records != 1:
+            return session_windows_kernel.rooms(records, sessions)
+        if sessions > self._room_sessions:
+            self._room_sessions = 2 * sessions
+            self._room = session_windows_kernel.rooms(1, self._room_sessions)
+        return self._room
+
+    def _decide(self, batch: Batch, begin: int, end: int) -> Decisions:
+        updates, program, refusals = self._rooms(end - begin)
+        totals = np.array([0, 0, 0, self.observed_stream_time_ms], np.int64)
+        session_windows_kernel.aggregate_sessions(
+            (batch.key, batch.time_ms, begin, end),
+            (self.gap_ms, self.grace_ms, self.reach_ms, self.retention_ms, self.segment_ms),
+            (*self._asked, not self.aggregation.only.is_record_by_record),
+            _NOTHING_CLOSES if self.final is None else (self.final.closed, self.final.done),
+            self.slots.columns(),
+            self.slots.lists,
+            np.empty(self.slots.capacity, np.int32),
+            updates,
+            program,
+            refusals,
+            totals,
+        )
+        self.observed_stream_time_ms = int(totals[STREAM_TIME])
+        cut = _copied if end - begin == 1 else _cut
+        row, key, start, last, kind, stream_time = (cut(column, totals[UPDATES]) for column in updates)
+        *refused, refused_end = (cut(column, totals[REFUSALS]) for column in refusals)
+        return Decisions(
+            row=row,
+            key=key,
+            time_ms=last,
+            valid=kind != session_windows_kernel.TOMBSTONE,
+            old_valid=kind == session_windows_kernel.TOMBSTONE,
+            is_final=kind == session_windows_kernel.FINAL,
+            program=Program(*(cut(column, totals[PROGRAM]) for column in program)),
+            window_start_ms=start,
+            window_end_ms=last,
+            stream_time_ms=stream_time if self.final is None else self.final.stream_time_ms[row],
+            drops=drops_of(batch, tuple(refused), refused_end),
+        )
+
+    def _position(self, slots: np.ndarray) -> np.ndarray:
+        return self.slots.end[slots]
+
+    def _visible_from(self) -> np.ndarray:
+        """The newest record is never late, so the store's time is the operator's."""
+        assert self.final is not None
+        return self._visible_at(self.final.stream_time_ms)
+
+    def _visible_at(self, store_time_ms: np.ndarray) -> np.ndarray:
+        """The first session end that the store has at each of the times."""
+        limit = store_time_ms - self.retention_ms
+        if self.segment_ms == 0:
+            return limit + 1
+        return np.where(limit > 0, limit // self.segment_ms * self.segment_ms, 0)
+
+    def _order(self, decided: Decisions) -> np.ndarray:
+        start, end = decided.window_start_ms, decided.window_end_ms
+        assert start is not None
+        assert end is not None
+        ranks = key_ranks(self.place.keys, decided.key)
+        by = (ranks, start, end) if self.segment_ms else (-start, ranks, end)
+        return np.lexsort((*by, decided.row))
+
+
+def _cut(column: np.ndarray, length: int) -> np.ndarray:
+    return column[:length]
+
+
+def _copied(column: np.ndarray, length: int) -> np.ndarray:
+    """Of a room that the next call uses again."""
+    return column[:length].copy()

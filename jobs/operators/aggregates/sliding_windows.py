@@ -1,0 +1,144 @@
+"""Sliding windows (KStreamSlidingWindowAggregate, SlidingWindows; KIP-450, KIP-825 emit on close).
+
+Owns one aggregate a key and window ``[start, start + difference]``, both inclusive. The rule stands in
+jobs/operators/aggregates/sliding_windows_kernel.py; an update's time is the largest record time in the window. A window
+is final, and leaves when only final results do, once ``end < stream time - grace``, in order of (start, key bytes), if
+the store still shows it, as for time windows. A difference of 0 fails at the first record that it has to take, as
+Kafka's does (IllegalArgumentException of TimeWindow).
+"""
+
+import numpy as np
+
+from jobs.folds.aggregation import Aggregation
+from jobs.folds.fold import Program
+from jobs.operators.aggregate_parts.emit_on_close import FinalResults, key_ranks
+from jobs.operators.aggregate_parts.kernel_decisions import Decisions, joined
+from jobs.operators.aggregate_parts.refusals import drops_of
+from jobs.operators.aggregate_parts.slots_by_key import ListedAggregate, ListedSlots
+from jobs.operators.aggregates import sliding_windows_kernel
+from jobs.operators.aggregates.sliding_windows_kernel import NEXT_ROW, SLOTS_PER_RECORD
+from jobs.operators.aggregates.time_windows_kernel import PROGRAM, REFUSALS, STREAM_TIME, UPDATES
+from jobs.operators.operator import Place
+from jobs.operators.store_segments import segment_ms
+from state.errors import TaskFailed
+from state.records.batches import Batch, Chunk
+
+_ROOM_MIN = 64
+
+
+class SlidingWindowAggregate(ListedAggregate):
+    """``difference_ms`` >= 0, ``grace_ms`` >= 0, ``retention_ms`` >= 2 * difference + grace. ``emits_final``: results
+    go on at the close of their windows only; with ``is_kip`` none is lost.
+    """
+
+    _window = "sliding"
+
+    def __init__(
+        self,
+        place: Place,
+        aggregation: Aggregation,
+        *,
+        difference_ms: int,
+        grace_ms: int,
+        retention_ms: int,
+        is_persistent: bool,
+        emits_final: bool = False,
+        is_kip: bool = False,
+        inputs: int = 1,
+    ) -> None:
+        final = FinalResults(grace_ms, difference_ms + 1, is_lossless=is_kip) if emits_final else None
+        super().__init__(place, aggregation, ListedSlots(), final=final, inputs=inputs)
+        self.difference_ms, self.grace_ms = difference_ms, grace_ms
+        self.hidden_ms = retention_ms if is_persistent and emits_final else retention_ms - 1
+        """The store shows starts from its newest less this on."""
+        self.kept = self.hidden_ms, retention_ms, segment_ms(retention_ms, is_persistent)
+        self._store_time = np.zeros(0, np.int64)
+        self._room_of_row = 4
+
+    def process(self, batch: Batch, chunk: Chunk) -> Batch:
+        self._store_time = np.empty(len(batch), np.int64)
+        if self.difference_ms == 0:
+            batch = self._until_failure(batch, chunk)
+        return super().process(batch, chunk)
+
+    def _until_failure(self, batch: Batch, chunk: Chunk) -> Batch:
+        """The records before the first that makes a window, on which the run fails."""
+        taken = np.flatnonzero((batch.key >= 0) & batch.valid)
+        if len(taken) == 0:
+            return batch
+        expected, got = "a time difference of more than 0 ms", "0 ms, whose windows end where they start"
+        error = TaskFailed(self.place.node, expected, got, "give a longer time difference")
+        error.cause_row = int(batch.cause[taken[0]])
+        chunk.fail(error)
+        return batch.take(np.arange(taken[0]))
+
+    def _moves_time(self, batch: Batch) -> np.ndarray:
+        return (batch.key >= 0) & batch.valid
+
+    def _reserve(self, records: int) -> None:
+        self.slots.reserve(SLOTS_PER_RECORD * records)
+        self._reserve_keys()
+
+    def _is_over(self, start_ms: np.ndarray, end_ms: np.ndarray, store_time_ms: int, emitted_ms: int) -> np.ndarray:
+        return start_ms < store_time_ms - self.hidden_ms
+
+    def _decide(self, batch: Batch, begin: int, end: int) -> Decisions:
+        """A record updates any number of windows, so the kernel is called until its room was enough."""
+        pieces, totals = [], np.array([0, 0, 0, self.observed_stream_time_ms, begin], np.int64)
+        room = max(_ROOM_MIN, self._room_of_row * (end - begin))
+        while True:
+            updates, program, refusals = sliding_windows_kernel.rooms(room)
+            sliding_windows_kernel.aggregate_sliding_windows(
+                (batch.key, batch.time_ms, batch.valid, int(totals[NEXT_ROW]), end),
+                (self.difference_ms, self.grace_ms),
+                self.kept,
+                self._asked[:2],
+                self.slots.columns(),
+                self.slots.lists,
+                np.empty(self.slots.capacity, np.int32),
+                self._store_time,
+                updates,
+                program,
+                refusals,
+                totals,
+            )
+            pieces.append(self._decided(batch, updates, program, refusals, totals))
+            if totals[NEXT_ROW] == end:
+                break
+            room *= 2
+            self._room_of_row = room // max(1, end - begin) if end - begin > _ROOM_MIN else self._room_of_row
+        self.observed_stream_time_ms = int(totals[STREAM_TIME])
+        return joined(pieces)
+
+    def _decided(
+        self,
+        batch: Batch,
+        updates: tuple[np.ndarray, ...],
+        program: tuple[np.ndarray, ...],
+        refusals: tuple[np.ndarray, ...],
+        totals: np.ndarray,
+    ) -> Decisions:
+        row, key, start, time_ms, has_old, stream_time = (column[: totals[UPDATES]] for column in updates)
+        refused = tuple(column[: totals[REFUSALS]] for column in refusals)
+        return Decisions(
+            row=row,
+            key=key,
+            time_ms=time_ms,
+            valid=np.ones(len(row), np.bool_),
+            old_valid=has_old,
+            program=Program(*(column[: totals[PROGRAM]] for column in program)),
+            window_start_ms=start,
+            window_end_ms=start + self.difference_ms,
+            stream_time_ms=stream_time,
+            drops=drops_of(batch, refused, refused[2] + self.difference_ms),
+        )
+
+    def _visible_from(self) -> np.ndarray:
+        return self._visible_at(self._store_time)
+
+    def _visible_at(self, store_time_ms: np.ndarray) -> np.ndarray:
+        return store_time_ms - self.hidden_ms
+
+    def _order(self, decided: Decisions) -> np.ndarray:
+        assert decided.window_start_ms is not None
+        return np.lexsort((key_ranks(self.place.keys, decided.key), decided.window_start_ms, decided.row))

@@ -1,0 +1,324 @@
+"""Which windows a record is in or makes, and what is forwarded (KStreamSlidingWindowAggregate, SlidingWindows;
+KIP-450).
+
+Rule: windows are ``[start, start + difference]``, both inclusive. A record at t updates every window that has t and
+still takes records (``end >= stream time - grace``; equal is in time), by falling start; makes the window after the
+newest record before it, its own left window ``[t - difference, t]``, and, if later records are near, its own right
+window ``[t + 1, ...]``, which is a copy of what was there before it and is never too late. A record before
+``difference`` is early: it has no left window but shares ``[0, difference]``, which is updated last, the others by
+rising start. A record is refused whole if ``t + difference < stream time - grace``. Null keys and values are refused
+before the clock moves. The store shows windows from its own newest start less the retention on; one made before that is
+forwarded and not stored.
+"""
+
+import numpy as np
+
+from jobs.kernels.fold_program import ADD, COPY, EMIT, OLD, START
+from jobs.operators.aggregate_parts.slots_by_key_kernel import NO_SLOT, first_from, link
+from jobs.operators.aggregates.time_windows_kernel import (
+    CLOSED,
+    NULL,
+    PROGRAM,
+    REFUSALS,
+    STREAM_TIME,
+    UNSTORED,
+    UPDATES,
+    is_expired,
+)
+from jobs.operators.aggregates.time_windows_kernel import refuse as write_refusal
+from state.compilation.kernel_compilation import inner_kernel, kernel
+from state.stores.slots import CHANGED, FREE_TOP, LIVE, OBSERVED_MS
+
+NEXT_ROW = 4
+"""Place in ``totals``: where a call stopped for lack of room, or the end row."""
+
+SLOTS_PER_RECORD = 3
+"""The most windows that a record makes."""
+_OTHERS = 8
+"""Room that a record needs beside that of the windows it finds."""
+
+
+@kernel
+def aggregate_sliding_windows(  # type: ignore[no-untyped-def]
+    rows, windows, kept, asked, slots, lists, found, store_time, updates, program, refusals, totals
+):
+    """Decide rows of ``(key, time, valid, begin, end_row)`` in order, as long as there is room.
+
+    ``windows``: (difference, grace). ``store_time``: the store's newest start after each row, filled. ``updates``:
+    (row, key, start, time, has old, stream time). ``kept``, ``program``, ``asked``, ``refusals``: as for time windows;
+    ``lists``: as in window_lists. ``found``: room for as many slots as there are.
+    """
+    key, time, valid, begin, end_row = rows
+    difference, grace = windows
+    counts = slots[7]
+    observed = totals[STREAM_TIME]
+    for place in (UPDATES, PROGRAM, REFUSALS):
+        totals[place] = 0
+    for row in range(begin, end_row):
+        totals[NEXT_ROW] = row
+        t = time[row]
+        if key[row] < 0 or not valid[row]:
+            if totals[REFUSALS] == refusals[0].shape[0]:
+                return
+            refuse(refusals, totals, row, NULL, -1, observed, -1, True)
+            store_time[row] = counts[OBSERVED_MS]
+            continue
+        n_found, has_right = search(key[row], t, difference, kept[0], slots, lists, found)
+        if not has_room(n_found + _OTHERS, updates, program, refusals, totals):
+            return
+        observed = max(observed, t)
+        totals[STREAM_TIME] = observed
+        close = observed - grace
+        if t + difference < close:
+            refuse(refusals, totals, row, CLOSED, t, observed, close, True)
+        else:
+            first_refusal, n_before = totals[REFUSALS], totals[PROGRAM]
+            record = row, key[row], t, observed, close, kept
+            into = updates, program, refusals, totals
+            if t < difference:
+                take_early(record, difference, asked, found[:n_found], has_right, slots, lists, into)
+            else:
+                take(record, difference, asked, found[:n_found], has_right, slots, lists, into)
+            if totals[PROGRAM] == n_before:
+                refusals[5][first_refusal : totals[REFUSALS]] = True
+        store_time[row] = counts[OBSERVED_MS]
+    totals[NEXT_ROW] = end_row
+
+
+@inner_kernel
+def has_room(needed, updates, program, refusals, totals):  # type: ignore[no-untyped-def]
+    """Is there room for what a record with that many windows may cause?"""
+    return (
+        totals[UPDATES] + needed <= updates[0].shape[0]
+        and totals[PROGRAM] + needed <= program[0].shape[0]
+        and totals[REFUSALS] + needed <= refusals[0].shape[0]
+    )
+
+
+@inner_kernel
+def search(k, t, difference, hidden, slots, lists, found):  # type: ignore[no-untyped-def]
+    """Write the visible windows of key ``k`` that have ``t``, by falling start, and the one before them, to ``found``;
+    their number, and whether the window that starts after ``t`` is there.
+    """
+    _, s_start, s_end, _, _, _, _, counts = slots
+    following = lists[1]
+    lowest = max(0, t - 2 * difference, counts[OBSERVED_MS] - hidden)
+    n_found, has_right = 0, False
+    slot = first_from(lists, k, s_start, t + 1)
+    while slot != NO_SLOT and s_start[slot] >= lowest:
+        if s_start[slot] == t + 1:
+            has_right = True
+        else:
+            found[n_found] = slot
+            n_found += 1
+            if s_end[slot] < t:
+                break
+        slot = following[slot]
+    return n_found, has_right
+
+
+@inner_kernel
+def take(record, difference, asked, found, has_right, slots, lists, into):  # type: ignore[no-untyped-def]
+    """Update and make the windows of a record that is not early (processReverse, createWindows)."""
+    _, s_start, s_end, s_time, s_flags, _, _, _ = slots
+    t = record[2]
+    left, right, previous, has_left, is_repeated = NO_SLOT, NO_SLOT, -1, False, False
+    for slot in found:
+        if s_end[slot] > t:
+            right = slot if right == NO_SLOT else right
+        elif s_end[slot] == t:
+            has_left, is_repeated = True, s_time[slot] >= t
+            previous = -1 if is_repeated else s_time[slot]
+        else:
+            left, previous = slot, s_time[slot]
+    if is_repeated:
+        left, right, previous = NO_SLOT, NO_SLOT, -1
+    copied = copy_right(record, difference, right, has_right, slots, into)
+    for slot in found:
+        if s_end[slot] >= t:
+            update(record, slot, asked, slots, into)
+    made = NO_SLOT
+    if previous >= 0 and previous + 1 + difference >= t and not starts_at(found, previous + 1, s_start):
+        made = make(record, previous + 1, difference, NO_SLOT, asked, slots, lists, into)
+    if made != NO_SLOT and previous + 1 == t - difference:  # Kafka makes this window once more, from nothing
+        put(record, made, START | ADD | (OLD if asked[1] else 0), record[0], asked, slots, into)
+        if not s_flags[made] & LIVE:
+            book_unstored(record, t - difference, slots, into)
+    elif not has_left:
+        base = left if previous >= t - difference else NO_SLOT
+        make(record, t - difference, difference, base, asked, slots, lists, into)
+    if copied != NO_SLOT:
+        enter_right(record, copied, asked, slots, lists, into)
+
+
+@inner_kernel
+def take_early(record, difference, asked, found, has_right, slots, lists, into):  # type: ignore[no-untyped-def]
+    """Update and make the windows of a record before ``difference`` (processEarly)."""
+    _, s_start, _, s_time, _, _, _, _ = slots
+    t = record[2]
+    combined, right, previous = NO_SLOT, NO_SLOT, -1
+    for slot in found:
+        if s_start[slot] == 0:
+            combined = slot
+            previous = s_time[slot] if s_time[slot] < t else -1
+        elif right == NO_SLOT:
+            right = slot
+    right = combined if right == NO_SLOT else right
+    copied = copy_right(record, difference, right, has_right, slots, into)
+    for place in range(found.shape[0] - 1, -1, -1):
+        if s_start[found[place]] > 0:
+            update(record, found[place], asked, slots, into)
+    if copied != NO_SLOT:
+        enter_right(record, copied, asked, slots, lists, into)
+    if previous >= 0 and not starts_at(found, previous + 1, s_start):
+        make(record, previous + 1, difference, NO_SLOT, asked, slots, lists, into)
+    if combined == NO_SLOT:
+        make(record, 0, difference, NO_SLOT, asked, slots, lists, into)
+    else:
+        update(record, combined, asked, slots, into)
+
+
+@inner_kernel
+def starts_at(found, start, s_start):  # type: ignore[no-untyped-def]
+    """Does one of the windows start there?"""
+    for slot in found:
+        if s_start[slot] == start:
+            return True
+    return False
+
+
+@inner_kernel
+def update(record, slot, asked, slots, into):  # type: ignore[no-untyped-def]
+    """Add the record to a window that is there, if it is open."""
+    _, s_start, s_end, s_time, s_flags, _, _, _ = slots
+    row, _, t, observed, close, _ = record
+    if s_end[slot] < close:
+        refuse(into[2], into[3], row, CLOSED, s_start[slot], observed, close, False)
+        return
+    s_time[slot] = max(s_time[slot], t)
+    s_flags[slot] |= CHANGED
+    put(record, slot, ADD | (OLD if asked[1] else 0), row, asked, slots, into)
+
+
+@inner_kernel
+def make(record, start, difference, base, asked, slots, lists, into):  # type: ignore[no-untyped-def]
+    """Make a window of the record, and of what is in ``base``, if it is open; its slot."""
+    row, k, t, observed, close, _ = record
+    if start + difference < close:
+        refuse(into[2], into[3], row, CLOSED, start, observed, close, False)
+        return NO_SLOT
+    slot = claim(k, start, start + difference, t, slots)
+    flags = ADD | (OLD if asked[1] else 0)
+    if base == NO_SLOT:
+        flags |= START
+    else:
+        put_entry(COPY, slot, base, into)
+    put(record, slot, flags, row, asked, slots, into)
+    store(record, slot, slots, lists, into)
+    return slot
+
+
+@inner_kernel
+def copy_right(record, difference, source, has_right, slots, into):  # type: ignore[no-untyped-def]
+    """Keep what is in ``source``, before the record is added to it, for the record's right window, if it needs one."""
+    _, k, t, _, _, _ = record
+    if has_right or source == NO_SLOT or slots[3][source] <= t:
+        return NO_SLOT
+    slot = claim(k, t + 1, t + 1 + difference, slots[3][source], slots)
+    put_entry(COPY, slot, source, into)
+    return slot
+
+
+@inner_kernel
+def enter_right(record, slot, asked, slots, lists, into):  # type: ignore[no-untyped-def]
+    """Put the record's right window into the store and forward it."""
+    if asked[0]:
+        put(record, slot, 0, -1, asked, slots, into)
+    store(record, slot, slots, lists, into)
+
+
+@inner_kernel
+def store(record, slot, slots, lists, into):  # type: ignore[no-untyped-def]
+    """Let a new window be found, unless it is where the store shows none: then its slot is free again."""
+    s_start, free, counts = slots[1], slots[6], slots[7]
+    hidden = record[5][0]
+    start = s_start[slot]
+    if start >= counts[OBSERVED_MS] - hidden:
+        link(slots, lists, slot)
+        counts[OBSERVED_MS] = max(counts[OBSERVED_MS], start)
+        return
+    free[counts[FREE_TOP]] = slot
+    counts[FREE_TOP] += 1
+    book_unstored(record, start, slots, into)
+
+
+@inner_kernel
+def book_unstored(record, start, slots, into):  # type: ignore[no-untyped-def]
+    """The store counts a put where it shows nothing as a drop, if it has forgotten that time."""
+    store_time = slots[7][OBSERVED_MS]
+    _, retention, segment = record[5]
+    if is_expired(start, store_time - retention, segment):
+        refuse(into[2], into[3], record[0], UNSTORED, start, store_time, store_time - retention, False)
+
+
+@inner_kernel
+def claim(k, start, end, time, slots):  # type: ignore[no-untyped-def]
+    """Take a free slot for a window, which is not in its key's list yet."""
+    s_key, s_start, s_end, s_time, _, _, free, counts = slots
+    counts[FREE_TOP] -= 1
+    slot = free[counts[FREE_TOP]]
+    s_key[slot], s_start[slot], s_end[slot], s_time[slot] = k, start, end, time
+    return slot
+
+
+@inner_kernel
+def put(record, slot, flags, argument, asked, slots, into):  # type: ignore[no-untyped-def]
+    """An entry of the program, and if it is to be forwarded its update."""
+    u_row, u_key, u_start, u_time, u_has_old, u_stream_time = into[0]
+    totals = into[3]
+    if asked[0]:
+        n = totals[UPDATES]
+        u_row[n], u_key[n], u_stream_time[n] = record[0], record[1], record[3]
+        u_start[n], u_time[n], u_has_old[n] = slots[1][slot], slots[3][slot], flags & ADD > 0
+        totals[UPDATES] += 1
+        flags |= EMIT
+    put_entry(flags, slot, argument, into)
+
+
+@inner_kernel
+def put_entry(flags, slot, argument, into):  # type: ignore[no-untyped-def]
+    """An entry of the program."""
+    p_flags, p_slot, p_argument = into[1]
+    totals = into[3]
+    n = totals[PROGRAM]
+    p_flags[n], p_slot[n], p_argument[n] = flags, slot, argument
+    totals[PROGRAM] += 1
+
+
+@inner_kernel
+def refuse(refusals, totals, row, kind, start, stream_time, limit, is_record):  # type: ignore[no-untyped-def]
+    """Book a refusal."""
+    write_refusal(refusals, totals[REFUSALS], row, kind, start, stream_time, limit, is_record)
+    totals[REFUSALS] += 1
+
+
+def rooms(most: int) -> tuple[tuple[np.ndarray, ...], ...]:
+    """Empty (updates, program, refusals) arrays for that many of each."""
+    updates = (
+        np.empty(most, np.int32),
+        np.empty(most, np.int32),
+        np.empty(most, np.int64),
+        np.empty(most, np.int64),
+        np.empty(most, np.bool_),
+        np.empty(most, np.int64),
+    )
+    program = np.empty(most, np.uint8), np.empty(most, np.int32), np.empty(most, np.int32)
+    refusals = (
+        np.empty(most, np.int32),
+        np.empty(most, np.int8),
+        np.empty(most, np.int64),
+        np.empty(most, np.int64),
+        np.empty(most, np.int64),
+        np.empty(most, np.bool_),
+    )
+    return updates, program, refusals

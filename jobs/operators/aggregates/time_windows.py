@@ -1,0 +1,107 @@
+"""Tumbling, hopping and unlimited windows (KStreamWindowAggregate, TimeWindows, UnlimitedWindows; KIP-328 grace,
+KIP-825 emit on close).
+
+Owns one aggregate a key and window ``[start, start + size)``. The rule stands in
+jobs/operators/aggregates/time_windows_kernel.py: a window takes records while ``end > stream time - grace``; the
+update's time is the largest record time in the window. A window is final, and leaves when only final results do, once
+``end <= stream time - grace``, in order of (start, key bytes), if the store still shows it: a persistent one while
+``start >= store time - retention``, in memory only ``>``; with semantics "kip" in any case.
+"""
+
+import numpy as np
+
+from jobs.folds.aggregation import Aggregation
+from jobs.folds.fold import Program
+from jobs.operators.aggregate_parts.aggregate import Aggregate
+from jobs.operators.aggregate_parts.emit_on_close import FinalResults, key_ranks
+from jobs.operators.aggregate_parts.kernel_decisions import Decisions
+from jobs.operators.aggregate_parts.refusals import drops_of
+from jobs.operators.aggregates import time_windows_kernel
+from jobs.operators.aggregates.time_windows_kernel import PROGRAM, REFUSALS, STREAM_TIME, UPDATES
+from jobs.operators.operator import Place
+from jobs.operators.store_segments import segment_ms
+from state.records.batches import Batch
+from state.stores.slots import Slots
+
+
+class TimeWindowAggregate(Aggregate):
+    """``size_ms`` > 0, 0 < ``advance_ms`` <= ``size_ms``, ``grace_ms`` >= 0, ``retention_ms`` >= size + grace.
+
+    ``origin_ms``: start of the first window; earlier records are in none and are no drops. ``emits_final``: results go
+    on at the close of their windows only; with ``is_kip`` none is lost.
+    """
+
+    _window = "time"
+    _tells_new_rows = True
+
+    def __init__(
+        self,
+        place: Place,
+        aggregation: Aggregation,
+        *,
+        size_ms: int,
+        advance_ms: int,
+        grace_ms: int,
+        retention_ms: int,
+        is_persistent: bool,
+        emits_final: bool = False,
+        is_kip: bool = False,
+        origin_ms: int = 0,
+        inputs: int = 1,
+    ) -> None:
+        final = FinalResults(grace_ms, size_ms, is_lossless=is_kip) if emits_final else None
+        super().__init__(place, aggregation, Slots(), final=final, inputs=inputs)
+        self.size_ms, self.advance_ms, self.grace_ms, self.origin_ms = size_ms, advance_ms, grace_ms, origin_ms
+        self.hidden_ms = retention_ms if is_persistent and emits_final else retention_ms - 1
+        """The store shows starts from its newest less this on."""
+        self.kept = self.hidden_ms, retention_ms, segment_ms(retention_ms, is_persistent)
+        self.updates_per_record = time_windows_kernel.updates_per_record(size_ms, advance_ms)
+
+    def _reserve(self, records: int) -> None:
+        self.slots.reserve(records * self.updates_per_record)
+
+    def _is_over(self, start_ms: np.ndarray, end_ms: np.ndarray, store_time_ms: int, emitted_ms: int) -> np.ndarray:
+        return start_ms < store_time_ms - self.hidden_ms
+
+    def _decide(self, batch: Batch, begin: int, end: int) -> Decisions:
+        updates, program, refusals = time_windows_kernel.rooms(end - begin, self.updates_per_record)
+        totals = np.array([0, 0, 0, self.observed_stream_time_ms], np.int64)
+        time_windows_kernel.aggregate_time_windows(
+            (batch.key, batch.time_ms, begin, end),
+            (self.origin_ms, self.size_ms, self.advance_ms, self.grace_ms),
+            self.kept,
+            self._asked[:2],
+            self.slots.columns(),
+            updates,
+            program,
+            refusals,
+            totals,
+        )
+        self.observed_stream_time_ms = int(totals[STREAM_TIME])
+        row, key, start, time_ms, stream_time = (column[: totals[UPDATES]] for column in updates)
+        refused = tuple(column[: totals[REFUSALS]] for column in refusals)
+        every = np.ones(len(row), np.bool_)
+        return Decisions(
+            row=row,
+            key=key,
+            time_ms=time_ms,
+            valid=every,
+            old_valid=every,
+            program=Program(*(column[: totals[PROGRAM]] for column in program)),
+            window_start_ms=start,
+            window_end_ms=start + self.size_ms,
+            stream_time_ms=stream_time,
+            drops=drops_of(batch, refused, refused[2] + self.size_ms),
+        )
+
+    def _visible_from(self) -> np.ndarray:
+        """The newest record is never late, so the store's time is the start of its last window."""
+        assert self.final is not None
+        return self._visible_at(self.final.stream_time_ms // self.advance_ms * self.advance_ms)
+
+    def _visible_at(self, store_time_ms: np.ndarray) -> np.ndarray:
+        return store_time_ms - self.hidden_ms
+
+    def _order(self, decided: Decisions) -> np.ndarray:
+        assert decided.window_start_ms is not None
+        return np.lexsort((key_ranks(self.place.keys, decided.key), decided.window_start_ms, decided.row))

@@ -1,0 +1,113 @@
+"""Aggregates of streams without windows in a versioned store (KStreamAggregate, KStreamReduce; KIP-889, KIP-914).
+
+Owns the aggregates and their history. Rule: as without a version (jobs/operators/aggregates/record_aggregate.py), but a
+result older than ``store time - history retention`` is refused and changes nothing. An aggregate that became null
+leaves a deletion behind; what a record makes before that time is history only, and the aggregate stays null.
+"""
+
+import numpy as np
+import pyarrow as pa
+
+from jobs.folds.aggregation import Aggregation
+from jobs.folds.fold import Program
+from jobs.folds.python import PythonState
+from jobs.functions.expressions import Shape
+from jobs.kernels.fold_program import START
+from jobs.operators.aggregates.record_aggregate import RecordAggregate
+from jobs.operators.operator import Clocks, Place, marked
+from jobs.operators.tables.versioned_store import VersionedTableStore
+from state.buffers import only_chunk
+from state.records.batches import Batch, Chunk
+
+_STATE = -1
+"""``valid_from_ms`` of the row that has a key's aggregate in its durable form."""
+
+
+class VersionedAggregate(RecordAggregate):
+    """``table``: shape of the result. Rows: those of the versioned store, with the columns ``aggregate`` and
+    ``record_time_ms``, which only a key's row at ``valid_from_ms`` -1 has.
+    """
+
+    row_key = VersionedTableStore.row_key
+    _looks_at_every_row = True
+
+    def __init__(self, place: Place, aggregation: Aggregation, table: Shape, history_retention_ms: int) -> None:
+        super().__init__(place, aggregation, history_ms=history_retention_ms)
+        self.versions = VersionedTableStore(
+            table, place.keys, node=place.node, history_retention_ms=history_retention_ms, sends_old=place.wants_old
+        )
+        self._since: dict[int, int] = {}
+        """By key: time of the aggregate, where a function may make it null."""
+        self._ends: dict[int, int] = {}
+        """By key: where the history before the aggregate ends."""
+
+    def process(self, batch: Batch, chunk: Chunk) -> Batch:
+        return self.versions.put(super().process(batch, chunk), chunk, keeps_old=True)
+
+    def _remove_nulls(self, program: Program, state: PythonState) -> None:
+        for flags, slot in zip(program.flags.tolist(), program.slots.tolist(), strict=True):
+            key, time_ms, is_new = int(self.slots.key[slot]), int(self.slots.time[slot]), bool(flags & START)
+            is_null = state.state[slot] is None
+            if is_new and self._ends.get(key, 0) > time_ms:
+                self._remove(slot)
+                continue
+            if is_null if is_new else time_ms > self._since[key]:
+                self._ends[key] = time_ms
+            self._since[key] = time_ms
+            if is_null:
+                self._remove(slot)
+
+    # --- state -----------------------------------------------------------------------------------------------
+
+    def resume(self, rows: pa.Table, clocks: Clocks) -> None:
+        is_state = np.equal(rows["valid_from_ms"].to_numpy(), _STATE)
+        kept, history = rows.filter(pa.array(is_state)), rows.filter(pa.array(~is_state))
+        super().resume(kept, clocks)
+        self.versions.resume(history.select(self.versions.rows_schema().names), clocks)
+        live = self.slots.live()
+        self._since = dict(zip(self.slots.key[live].tolist(), self.slots.time[live].tolist(), strict=True))
+        ended = history.filter(history["valid_to_ms"].is_valid())
+        codes = self.place.keys.intern(self.place.shape.key.encode(only_chunk(ended, "key")))
+        for key, end_ms in zip(codes.tolist(), ended["valid_to_ms"].to_pylist(), strict=True):
+            self._ends[key] = max(end_ms, self._ends.get(key, 0))
+
+    def forgets(self, rows: pa.Table, clocks: Clocks) -> np.ndarray:
+        return self.versions.forgets(rows, clocks)
+
+    def changes(self) -> pa.Table:
+        self._settle()
+        states = marked(self._table(self.slots.changed()), self._table(self.slots.graves()))
+        return pa.concat_tables([states, self._beside(self.versions.changes())])
+
+    def rows(self) -> pa.Table:
+        self._settle()
+        return pa.concat_tables([self._table(self.slots.live()), self._beside(self.versions.rows())])
+
+    def contents(self) -> pa.Table:
+        return self.versions.contents()
+
+    def rows_schema(self) -> pa.Schema:
+        own = [pa.field("aggregate", self.folds.saved_type), pa.field("record_time_ms", pa.int64())]
+        return pa.schema([*self.versions.rows_schema(), *own])
+
+    def _table(self, slots: np.ndarray) -> pa.Table:
+        schema, n = self.rows_schema(), len(slots)
+        columns = {
+            "key": self.place.keys.typed(self.slots.key[slots].astype(np.int32)),
+            "valid_from_ms": pa.array(np.full(n, _STATE, np.int64)),
+            "is_mark": pa.array(np.zeros(n, np.bool_)),
+            "aggregate": self.folds.save(slots),
+            "record_time_ms": pa.array(self.slots.time[slots]),
+        }
+        return pa.table([columns.get(field.name, pa.nulls(n, field.type)) for field in schema], schema=schema)
+
+    def _beside(self, versions: pa.Table) -> pa.Table:
+        """Rows of the versioned store, with ``deleted`` or without, in the columns of this one."""
+        schema, n = self.rows_schema(), len(versions)
+        names = [*schema.names, *(["deleted"] if "deleted" in versions.column_names else [])]
+        return pa.table(
+            {
+                name: versions[name] if name in versions.column_names else pa.nulls(n, schema.field(name).type)
+                for name in names
+            }
+        )

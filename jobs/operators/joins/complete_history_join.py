@@ -1,0 +1,190 @@
+"""Joins of two versioned tables that keep every older result right (KIP-914, "Attempt 2": an option for a later KIP).
+
+Rule: the result at any time is the join of what both tables showed at that time, so it is a versioned table too. A
+change, out of order or not, forwards every result that it makes or corrects, the oldest first: at its own time, and at
+every time up to its key's next version at which the other table began to show something else
+(jobs/operators/joins/complete_history_join_kernel.py). A result of which there was nothing and is nothing now is left
+out, unless one that is new ends there; one that is no more is a deletion. Which sides a result needs is as in
+jobs/operators/joins/table_join.py. Results are right as far back as the history retention of both tables reaches; of a
+key of which the other table has forgotten the time that is asked for, it counts as having shown nothing, as in Kafka's
+stream-table join.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from jobs.functions.value_joiners import Joiner
+from jobs.operators.forward_order import Meeting, joined_batch, meet
+from jobs.operators.joins import complete_history_join_kernel, table_join
+from jobs.operators.operator import MultiOperator, Operator, Place, TableView
+from jobs.operators.tables import versioned_store_kernel
+from jobs.operators.tables.materialized_table import StoredTable, open_store
+from jobs.operators.tables.table_store import TableStore
+from jobs.operators.tables.table_views import StepView
+from jobs.operators.tables.versioned_store import VersionedView
+from jobs.topology.nodes import TableJoinNode
+from state.buffers import is_valid
+from state.errors import TopologyError
+from state.records.batches import Batch, Chunk, Values
+from state.stores.versions import TOMBSTONE
+
+
+class Side:
+    """One table: its history, and the steps between its store and what it shows."""
+
+    def __init__(self, place: Place, view: TableView) -> None:
+        self.steps: list[Callable[[Batch], Batch]] = []
+        while isinstance(view, StepView):
+            self.steps.insert(0, view.step)
+            view = view.above
+        if not isinstance(view, VersionedView):
+            next_step = "give it Materialized.versioned(), or leave out history"
+            raise TopologyError(place.node, "two versioned tables for a complete history", "a plain one", next_step)
+        self.history = view
+
+    def shown(self, asking: Batch, references: np.ndarray, time_ms: np.ndarray) -> pa.Array:
+        """What the table shows of versions in its store, one for every row of ``asking``; null for none."""
+        stored = Values(self.history.versions.heap.take(references))
+        shown = replace(asking, value=stored, valid=references != TOMBSTONE, time_ms=time_ms)
+        for step in self.steps:
+            shown = step(shown)
+        return shown.value.all()
+
+
+class Results(NamedTuple):
+    """Of each result: place in the meeting of the change, time, version of the changed side before, version that the
+    other side shows (references and times), whether it is its key's newest, whether it is what follows at the end of
+    the version that was put.
+    """
+
+    place: np.ndarray
+    time_ms: np.ndarray
+    before: np.ndarray
+    before_ms: np.ndarray
+    other: np.ndarray
+    other_ms: np.ndarray
+    is_newest: np.ndarray
+    follows: np.ndarray
+
+
+class CompleteJoin(MultiOperator):
+    """``kind``: "inner", "left" or "outer". The result is not materialized."""
+
+    def __init__(self, place: Place, kind: str, joiner: Joiner) -> None:
+        super().__init__(place)
+        self.kind, self.joiner = kind, joiner
+        self.sides = tuple(Side(place, view) for view in place.views)
+
+    def process_all(self, batches: tuple[Batch, ...], chunk: Chunk) -> Batch:
+        for batch in batches:
+            chunk.applied[batch.cause] = True
+        meeting = meet(batches)
+        results = self._meet(meeting)
+        asking = joined_batch(batches, meeting, with_values=False).take(results.place)
+        now, before = [], []
+        for number, batch in enumerate(batches):
+            is_mine = meeting.which[results.place] == number
+            rows = pa.array(meeting.row[results.place], mask=~is_mine)
+            references = np.where(is_mine, results.before, results.other)
+            shown = self.sides[number].shown(asking, references, np.where(is_mine, results.before_ms, results.other_ms))
+            now.append(pc.if_else(pa.array(is_mine & ~results.follows), batch.value.all().take(rows), shown))
+            before.append(shown)
+        return self._forward(asking, results, meeting.which[results.place], now, before)
+
+    def _meet(self, meeting: Meeting) -> Results:
+        """Run the kernel over the whole meeting, with more room whenever there is too little."""
+        changes = tuple(side.history.take_puts() for side in self.sides)
+        stores = tuple(side.history.versions for side in self.sides)
+        pieces, begin, room = [], 0, 2 * len(meeting.which) + 16
+        while begin < len(meeting.which):
+            results = complete_history_join_kernel.room(room)
+            reached, n = complete_history_join_kernel.meet_versions(
+                meeting,
+                begin,
+                changes,
+                tuple(store.retention_ms for store in stores),
+                tuple(store.columns() for store in stores),
+                versioned_store_kernel.NO_JOURNAL,
+                results,
+            )
+            pieces.append([column[:n] for column in results])
+            room = room if reached > begin else 2 * room
+            begin = reached
+        columns = zip(*pieces, strict=True) if pieces else ([column] for column in complete_history_join_kernel.room(0))
+        return Results(*(np.concatenate(column) for column in columns))
+
+    def _forward(
+        self, asking: Batch, results: Results, which: np.ndarray, now: list[pa.Array], before: list[pa.Array]
+    ) -> Batch:
+        is_there, was_there = self._is_there(now), self._is_there(before)
+        has_own = np.where(which == 0, *(is_valid(values) for values in before))
+        told = np.flatnonzero(_told(results, is_there, was_there, has_own))
+        new = self._joined(asking, now, is_there).take(pa.array(told))
+        old = self._joined(asking, before, was_there).take(pa.array(told)) if self.place.wants_old else None
+        return asking.forward(
+            told,
+            key=asking.key[told],
+            time_ms=results.time_ms[told],
+            valid=is_valid(new),
+            value=Values(new),
+            old=None if old is None else Values(old),
+            old_valid=None if old is None else is_valid(old),
+            latest=results.is_newest[told],
+        )
+
+    def _is_there(self, sides: list[pa.Array]) -> np.ndarray:
+        """Where there is a result of the left and the right values."""
+        has_left, has_right = (is_valid(values) for values in sides)
+        if self.kind == "inner":
+            return has_left & has_right
+        return has_left if self.kind == "left" else has_left | has_right
+
+    def _joined(self, asking: Batch, sides: list[pa.Array], is_there: np.ndarray) -> pa.Array:
+        left, right = (values.take(pa.array(np.flatnonzero(is_there))) for values in sides)
+        joined = self.joiner.evaluate(asking.where(is_there), left, right)
+        return joined.take(pa.array(np.cumsum(is_there) - 1, mask=~is_there))
+
+
+def _told(results: Results, is_there: np.ndarray, was_there: np.ndarray, has_own: np.ndarray) -> np.ndarray:
+    """Results to forward. ``has_own``: whether the changed side showed something before.
+
+    What is or was there, and the end of what is there now where no result has told of one before: when the other side
+    ends something that begins, and when the version ends in nothing as it began in nothing.
+    """
+    same = np.append(False, results.place[1:] == results.place[:-1])[: len(is_there)]
+
+    def above(column: np.ndarray) -> np.ndarray:
+        return same & np.append(False, column[:-1])[: len(column)]
+
+    is_any = is_there | was_there
+    ends = ~is_any & above(is_there & ~was_there)
+    ends_in_nothing = ~has_own & above(~has_own) & (is_there | above(is_there))
+    told: np.ndarray = np.where(results.follows, ends_in_nothing, is_any | ends)
+    return told
+
+
+class StoredCompleteJoin(CompleteJoin, StoredTable):
+    """Materialized in ``store``, a versioned one, which says what a change replaced and whether it is the newest."""
+
+    def __init__(self, place: Place, kind: str, joiner: Joiner, store: TableStore) -> None:
+        StoredTable.__init__(self, place, store)
+        self.kind, self.joiner = kind, joiner
+        self.sides = tuple(Side(place, view) for view in place.views)
+
+    def process_all(self, batches: tuple[Batch, ...], chunk: Chunk) -> Batch:
+        return self.put(super().process_all(batches, chunk), chunk)
+
+
+def build(node: TableJoinNode, place: Place) -> Operator:
+    """The operator of ``node``, with a complete history or as Kafka joins."""
+    if node.history == "kafka":
+        return table_join.build(node, place)
+    store = open_store(place, node.shape, place.keys)
+    if store is None:
+        return CompleteJoin(place, node.kind, node.joiner)
+    return StoredCompleteJoin(place, node.kind, node.joiner, store)

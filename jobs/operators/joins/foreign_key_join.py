@@ -1,0 +1,230 @@
+"""The right side of a foreign-key join: keeps the subscriptions and answers them (SubscriptionReceive,
+SubscriptionJoin and ForeignTableJoin processors of Kafka Streams 4.3, KIP-213, KIP-914).
+
+Owns one row a subscription, (foreign key, primary key). Rule: a subscription is answered at once with the right value
+of that moment, timed as the later of the two; a change of the right table is told to all its subscriptions by rising
+serialized primary key, with their stored hashes, timed as the change alone. A null foreign key is not stored.
+"""
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+import numpy as np
+import pyarrow as pa
+
+from jobs.operators.forward_order import joined_batch, meet
+from jobs.operators.joins import foreign_key_join_kernel
+from jobs.operators.joins.foreign_key_join_kernel import NEEDED, NEXT, NO_SLOT, WRITTEN
+from jobs.operators.operator import Clocks, Found, MultiOperator, Operator, Place, StatefulOperator, marked
+from jobs.topology.foreign_key_messages import Instruction, without_empty
+from jobs.topology.nodes import ForeignKeyJoinNode
+from state.buffers import fixed_array, is_valid
+from state.records.batches import Batch, Chunk, Drops, Values
+from state.records.keys import Keys
+from state.stores.slots import Slots
+
+_RIGHT = 1
+"""Number of the right table among the inputs."""
+
+
+class Subscriptions(Slots):
+    """``key``: foreign key, ``start``: primary key, ``end``: 0. The lists go by foreign key; see the kernel."""
+
+    beside: ClassVar[tuple[str, ...]] = ("hash_a", "hash_b", "left_partition")
+    extra: ClassVar[Mapping[str, type]] = {"following": np.int32, "previous": np.int32}
+
+    hash_a: np.ndarray
+    hash_b: np.ndarray
+    left_partition: np.ndarray
+    following: np.ndarray
+    previous: np.ndarray
+
+    def __init__(self) -> None:
+        self.first = np.empty(0, np.int32)
+        self.length = np.empty(0, np.int64)
+        self.in_order = np.empty(0, np.bool_)
+        super().__init__()
+
+    def columns(self) -> tuple[np.ndarray, ...]:
+        return *super().columns(), self.hash_a, self.hash_b, self.left_partition
+
+    def lists(self) -> tuple[np.ndarray, ...]:
+        """What the kernel takes as ``lists``, with room to sort one."""
+        spare = np.empty((2, self.capacity), np.int32)
+        return self.first, self.length, self.in_order, self.following, self.previous, *spare
+
+    def reserve_keys(self, keys: int) -> None:
+        """Make room for the lists of ``keys`` foreign keys."""
+        missing = keys - len(self.first)
+        if missing > 0:
+            missing = max(missing, len(self.first))
+            self.first = np.concatenate([self.first, np.full(missing, NO_SLOT, np.int32)])
+            self.length = np.concatenate([self.length, np.zeros(missing, np.int64)])
+            self.in_order = np.concatenate([self.in_order, np.zeros(missing, np.bool_)])
+
+
+class ForeignKeyJoin(MultiOperator, StatefulOperator):
+    """Inputs: subscriptions, and the right table's changes. Forwards responses; ``keys`` codes their primary keys.
+
+    A right value of no bytes, such as an empty string, is told as null, as Kafka tells it.
+    """
+
+    row_key = ("key", "primary_key")
+
+    def __init__(self, place: Place, node: ForeignKeyJoinNode) -> None:
+        super().__init__(place)
+        self.node, self.keys, self.store = node, Keys(node.shape.key), Subscriptions()
+        self.right_value = place.shapes[_RIGHT].value
+
+    def process_all(self, batches: tuple[Batch, ...], chunk: Chunk) -> Batch:
+        subscriptions, changes = batches
+        (view,) = self.place.views
+        found = view.get(subscriptions, subscriptions.key)
+        asked = self._asked(subscriptions, found, chunk)
+        told = self._told(changes, chunk)
+        meeting = meet(batches)
+        self.store.reserve(len(subscriptions))
+        self.store.reserve_keys(len(self.place.keys))
+        answers = self._join((meeting.which, meeting.row), asked, told)
+        at, primary, time_ms, valid, *_ = answers
+        right = pa.concat_arrays([found.value, changes.value.all()])
+        place = meeting.row[at] + np.where(meeting.which[at] == _RIGHT, len(subscriptions), 0)
+        value = self._value(answers, right.take(pa.array(place, mask=~valid)))
+        plain = tuple(batch.with_value(pa.nulls(len(batch))) for batch in batches)
+        every = np.ones(len(at), np.bool_)
+        return joined_batch(plain, meeting).forward(
+            at, key=primary, keys=self.keys, time_ms=time_ms, valid=every, value=Values(value)
+        )
+
+    def _asked(self, batch: Batch, found: Found, chunk: Chunk) -> tuple[np.ndarray, ...]:
+        """Columns of the subscriptions as the kernel takes them."""
+        message = batch.value.all()
+        primary, instruction, hash_a, hash_b, partition = message.flatten()
+        instructions = instruction.to_numpy()
+        refused = (batch.key < 0) & (instructions != Instruction.PROPAGATE_NULL_IF_NO_FK)
+        self._drop(batch, refused, "null-foreign-key", chunk)
+        chunk.applied[batch.cause[~refused]] = True
+        return (
+            batch.key,
+            self.keys.intern(primary),
+            instructions.copy(),
+            batch.time_ms,
+            is_valid(hash_a),
+            hash_a.fill_null(0).to_numpy().copy(),
+            hash_b.fill_null(0).to_numpy().copy(),
+            partition.to_numpy().copy(),
+            refused,
+            found.valid,
+            found.time_ms,
+        )
+
+    def _told(self, batch: Batch, chunk: Chunk) -> tuple[np.ndarray, ...]:
+        """Columns of the right table's changes as the kernel takes them."""
+        refused = has_no_key = batch.key < 0
+        self._drop(batch, has_no_key, "null-key", chunk)
+        if batch.latest is not None and self.place.above[-1].is_versioned:
+            refused = has_no_key | ~batch.latest
+            self._drop(batch, ~has_no_key & ~batch.latest, "out-of-order-version", chunk)
+        chunk.applied[batch.cause[~refused]] = True
+        return batch.key, batch.time_ms, batch.valid, refused
+
+    def _drop(self, batch: Batch, refused: np.ndarray, reason: str, chunk: Chunk) -> None:
+        rows = np.flatnonzero(refused).astype(np.int32)
+        chunk.drop(self.place.node, batch, Drops(reason, rows, np.ones(len(rows), np.bool_)))
+
+    def _join(
+        self, rows: tuple[np.ndarray, np.ndarray], asked: tuple[np.ndarray, ...], told: tuple[np.ndarray, ...]
+    ) -> tuple[np.ndarray, ...]:
+        """Answers of all rows. How many a change has is only known when its turn comes."""
+        totals = np.zeros(3, np.int64)
+        pieces: list[tuple[np.ndarray, ...]] = []
+        room = len(rows[0])
+        while not pieces or totals[NEEDED]:
+            room = max(room, int(totals[NEEDED]))
+            answers = _rooms(room)
+            foreign_key_join_kernel.join(
+                *rows,
+                asked,
+                told,
+                self.store.columns(),
+                self.store.lists(),
+                (self.keys.data, self.keys.offsets),
+                answers,
+                int(totals[NEXT]),
+                totals,
+            )
+            pieces.append(tuple(column[: totals[WRITTEN]] for column in answers))
+        return tuple(np.concatenate(columns) for columns in zip(*pieces, strict=True))
+
+    def _value(self, answers: tuple[np.ndarray, ...], right: pa.Array) -> pa.Array:
+        *_, has_hash, hash_a, hash_b, partition = answers
+        columns = [
+            fixed_array(hash_a, has_hash, pa.int64()),
+            fixed_array(hash_b, has_hash, pa.int64()),
+            without_empty(right, self.right_value),
+            fixed_array(partition, np.ones(len(partition), np.bool_), pa.int32()),
+        ]
+        return pa.StructArray.from_arrays(columns, fields=list(self.node.shape.value.arrow_type))
+
+    # --- state -----------------------------------------------------------------------------------------------
+
+    def resume(self, rows: pa.Table, clocks: Clocks) -> None:
+        rows = rows.combine_chunks()
+        key = self.place.keys.intern(self.place.shape.key.encode(rows["key"].combine_chunks()))
+        primary = self.keys.intern(self.keys.serde.encode(rows["primary_key"].combine_chunks()))
+        slots = self.store.add(key, primary, np.zeros(len(key), np.int64), rows["record_time_ms"].to_numpy())
+        for name in self.store.beside:
+            getattr(self.store, name)[slots] = rows[name].to_numpy()
+        self.store.reserve_keys(len(self.place.keys))
+        foreign_key_join_kernel.link_all(slots, self.store.key, self.store.lists())
+
+    def clocks(self) -> Clocks:
+        return {}
+
+    def changes(self) -> pa.Table:
+        return marked(self._table(self.store.changed()), self._table(self.store.graves()))
+
+    def rows(self) -> pa.Table:
+        return self._table(self.store.live())
+
+    def rows_schema(self) -> pa.Schema:
+        return pa.schema(
+            [
+                ("key", self.place.shape.key.arrow_type),
+                ("primary_key", self.keys.serde.arrow_type),
+                ("hash_a", pa.int64()),
+                ("hash_b", pa.int64()),
+                ("left_partition", pa.int32()),
+                ("record_time_ms", pa.int64()),
+            ]
+        )
+
+    def _table(self, slots: np.ndarray) -> pa.Table:
+        columns = [
+            self.place.keys.typed(self.store.key[slots]),
+            self.keys.typed(self.store.start[slots]),
+            pa.array(self.store.hash_a[slots]),
+            pa.array(self.store.hash_b[slots]),
+            pa.array(self.store.left_partition[slots].astype(np.int32)),
+            pa.array(self.store.time[slots]),
+        ]
+        return pa.table(columns, schema=self.rows_schema())
+
+
+def build(node: ForeignKeyJoinNode, place: Place) -> Operator:
+    """The operator of ``node``."""
+    return ForeignKeyJoin(place, node)
+
+
+def _rooms(answers: int) -> tuple[np.ndarray, ...]:
+    """Empty columns of that many answers."""
+    return (
+        np.empty(answers, np.int64),
+        np.empty(answers, np.int32),
+        np.empty(answers, np.int64),
+        np.empty(answers, np.bool_),
+        np.empty(answers, np.bool_),
+        np.empty(answers, np.int64),
+        np.empty(answers, np.int64),
+        np.empty(answers, np.int32),
+    )

@@ -1,0 +1,206 @@
+"""Subscriptions of a foreign-key join: who is told when a right value changes (SubscriptionReceive, SubscriptionJoin
+and ForeignTableJoin of Kafka Streams).
+
+Rule: a subscription is put or removed in the order of arrival, then answered with the right value of that moment; a
+change of a right value is told to every subscription of its key, by rising serialized primary key. The subscriptions
+of a key are a list of slots, put in order when they are asked for and not before.
+"""
+
+import numpy as np
+
+from state.compilation.kernel_compilation import inner_kernel, kernel
+from state.records.key_interning import compare_serialized
+from state.stores.slot_index import delete, find, insert
+from state.stores.slots import CHANGED, FREE_TOP, LIVE, LIVE_COUNT, STORED
+
+SUBSCRIPTION = 0
+"""``which`` of a row: a subscription, else a change of the right table."""
+WRITTEN, NEXT, NEEDED = 0, 1, 2
+"""Places in ``totals``: answers written; the first row not done; answers that it needs room for."""
+REFUSED = 8
+"""Place in ``subscriptions`` of what is not done at all."""
+NO_SLOT = -1
+_ANSWERS_NULL, _ANSWERS_ALWAYS, _ANSWERS_IF_FOUND = 1, 2, 3
+
+
+@kernel
+def join(which, rows, subscriptions, changes, store, lists, keys, answers, begin, totals):  # type: ignore[no-untyped-def]
+    """Do the rows from ``begin`` on, until ``answers`` have no room for the next.
+
+    ``subscriptions``: (foreign key, primary key, instruction, time, has hash, hash a, hash b, partition, refused, right
+    found, right time); ``changes``: (foreign key, time, valid, refused). ``store``: the slots' columns with (hash a,
+    hash b, partition) behind; ``lists``: (first slot, length, is in order) by foreign key, (following, previous) by
+    slot, and twice room for as many slots; ``keys``: (data, offsets) of the primary keys. ``answers``: (place in
+    ``rows``, primary key, time, valid, has hash, hash a, hash b, partition).
+    """
+    c_key, c_time, c_valid, c_refused = changes
+    lengths, n, room = lists[1], 0, answers[0].shape[0]
+    for at in range(begin, which.shape[0]):
+        row = rows[at]
+        if which[at] == SUBSCRIPTION:
+            if n == room:
+                totals[WRITTEN], totals[NEXT], totals[NEEDED] = n, at, 1
+                return
+            if not subscriptions[REFUSED][row]:
+                n = _subscribe(row, at, subscriptions, store, lists, answers, n)
+            continue
+        if c_refused[row]:
+            continue
+        key = c_key[row]
+        if lengths[key] > room - n:
+            totals[WRITTEN], totals[NEXT], totals[NEEDED] = n, at, lengths[key]
+            return
+        n = _tell(at, key, c_time[row], c_valid[row], store, lists, keys, answers, n)
+    totals[WRITTEN], totals[NEXT], totals[NEEDED] = n, which.shape[0], 0
+
+
+@inner_kernel
+def _subscribe(row, at, subscriptions, store, lists, answers, n):  # type: ignore[no-untyped-def]
+    """Put or remove subscription ``row``, and answer it; the new number of answers."""
+    s_key, s_primary, s_instruction, s_time, s_hashed, s_a, s_b, s_partition, _, r_found, r_time = subscriptions
+    instruction, key, primary, time = s_instruction[row], s_key[row], s_primary[row], s_time[row]
+    subscribes = instruction >= _ANSWERS_ALWAYS
+    if key >= 0:
+        slot = find(store[5], store[0], store[1], store[2], key, primary, 0)
+        if subscribes:
+            if slot == NO_SLOT:
+                slot = _added(store, lists, key, primary)
+            store[3][slot] = time
+            store[8][slot], store[9][slot], store[10][slot] = s_a[row], s_b[row], s_partition[row]
+            store[4][slot] |= CHANGED
+        elif slot != NO_SLOT:
+            _removed(store, lists, slot)
+    if (
+        instruction == _ANSWERS_NULL
+        or instruction == _ANSWERS_ALWAYS
+        or (instruction == _ANSWERS_IF_FOUND and r_found[row])
+    ):
+        a_at, a_primary, a_time, a_valid, a_hashed, a_a, a_b, a_partition = answers
+        a_at[n], a_primary[n], a_partition[n] = at, primary, s_partition[row]
+        a_time[n] = max(time, r_time[row]) if r_found[row] else time
+        a_valid[n] = r_found[row] and instruction != _ANSWERS_NULL
+        a_hashed[n], a_a[n], a_b[n] = s_hashed[row], s_a[row], s_b[row]
+        n += 1
+    return n
+
+
+@inner_kernel
+def _tell(at, key, time, valid, store, lists, keys, answers, n):  # type: ignore[no-untyped-def]
+    """Answer every subscription of ``key``; the new number of answers."""
+    firsts, lengths, in_order, following, _, _, _ = lists
+    if lengths[key] == 0:
+        return n
+    if not in_order[key]:
+        _sort(key, store, lists, keys)
+    a_at, a_primary, a_time, a_valid, a_hashed, a_a, a_b, a_partition = answers
+    slot = firsts[key]
+    while slot != NO_SLOT:
+        a_at[n], a_primary[n], a_time[n], a_valid[n] = at, store[1][slot], time, valid
+        a_hashed[n], a_a[n], a_b[n], a_partition[n] = True, store[8][slot], store[9][slot], store[10][slot]
+        n += 1
+        slot = following[slot]
+    return n
+
+
+@inner_kernel
+def _added(store, lists, key, primary):  # type: ignore[no-untyped-def]
+    """A new slot of (key, primary key)."""
+    s_key, s_start, s_end, _, s_flags, table, free, counts = store[:8]
+    counts[FREE_TOP] -= 1
+    counts[LIVE_COUNT] += 1
+    slot = free[counts[FREE_TOP]]
+    s_key[slot], s_start[slot], s_end[slot], s_flags[slot] = key, primary, 0, LIVE
+    insert(table, s_key, s_start, s_end, slot)
+    _link(lists, key, slot)
+    return slot
+
+
+@inner_kernel
+def _link(lists, key, slot):  # type: ignore[no-untyped-def]
+    firsts, lengths, in_order, following, previous, _, _ = lists
+    following[slot], previous[slot] = NO_SLOT, NO_SLOT
+    if lengths[key]:
+        following[slot] = firsts[key]
+        previous[firsts[key]] = slot
+    firsts[key] = slot
+    lengths[key] += 1
+    in_order[key] = lengths[key] == 1
+
+
+@kernel
+def link_all(slots, slot_keys, lists):  # type: ignore[no-untyped-def]
+    """Enter ``slots``, just read from the durable table, into the lists of their keys."""
+    for slot in slots:
+        _link(lists, slot_keys[slot], slot)
+
+
+@inner_kernel
+def _removed(store, lists, slot):  # type: ignore[no-untyped-def]
+    s_key, s_start, s_end, _, s_flags, table, free, counts = store[:8]
+    firsts, lengths, _, following, previous, _, _ = lists
+    key, before, after = s_key[slot], previous[slot], following[slot]
+    if before == NO_SLOT:
+        firsts[key] = after
+    else:
+        following[before] = after
+    if after != NO_SLOT:
+        previous[after] = before
+    lengths[key] -= 1
+    delete(table, s_key, s_start, s_end, slot)
+    counts[LIVE_COUNT] -= 1
+    if s_flags[slot] & STORED:
+        s_flags[slot] = STORED
+    else:
+        s_flags[slot] = 0
+        free[counts[FREE_TOP]] = slot
+        counts[FREE_TOP] += 1
+
+
+@inner_kernel
+def _sort(key, store, lists, keys):  # type: ignore[no-untyped-def]
+    """Put the list of ``key`` in order of the serialized primary keys: a merge sort of its slots."""
+    firsts, lengths, in_order, following, previous, slots, merged = lists
+    length, primary = lengths[key], store[1]
+    slot = firsts[key]
+    for i in range(length):
+        slots[i] = slot
+        slot = following[slot]
+    width = 1
+    while width < length:
+        for low in range(0, length, 2 * width):
+            _merge(slots, merged, (low, min(low + width, length), min(low + 2 * width, length)), primary, keys)
+        slots, merged = merged, slots
+        width *= 2
+    before = np.int32(NO_SLOT)
+    for i in range(length):
+        previous[slots[i]] = before
+        following[slots[i]] = slots[i + 1] if i + 1 < length else np.int32(NO_SLOT)
+        before = slots[i]
+    firsts[key] = slots[0]
+    in_order[key] = True
+
+
+@inner_kernel
+def _merge(slots, merged, bounds, primary, keys):  # type: ignore[no-untyped-def]
+    """Merge two runs of ``slots``, [low, middle) and [middle, high). Most lists were in order but for their newest."""
+    low, middle, high = bounds
+    data, offsets = keys
+    left, right = low, middle
+    if (
+        middle < high
+        and compare_serialized(data, offsets, primary[slots[middle - 1]], 0, primary[slots[middle]], 0) < 0
+    ):
+        right = high
+        for i in range(middle, high):
+            merged[i] = slots[i]
+        high = middle
+    for i in range(low, high):
+        is_left = left < middle and (
+            right >= high or compare_serialized(data, offsets, primary[slots[left]], 0, primary[slots[right]], 0) < 0
+        )
+        if is_left:
+            merged[i] = slots[left]
+            left += 1
+        else:
+            merged[i] = slots[right]
+            right += 1

@@ -1,0 +1,337 @@
+"""Stream-stream joins: inner, left and outer (KStreamKStreamJoin, KStreamJoinWindow, JoinWindows).
+
+Owns the records of both sides, each for ``before + after + grace`` of its own side's time, and for left and outer joins
+those that wait for a match. The rule stands in jobs/operators/joins/stream_join_kernel.py. The emit interval of
+unmatched records, one second of wall-clock time in Kafka, is 0. A pair's time is the larger of the two, its headers
+those of the record that came later; a record that leaves without a match keeps its time and has the headers of the one
+that let it go.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from jobs.functions.value_joiners import Joiner
+from jobs.operators.forward_order import Meeting, joined_batch, meet
+from jobs.operators.joins import stream_join_kernel as kernel
+from jobs.operators.joins.stream_join_unmatched_kernel import LEFT, NONE, RIGHT, leaves, leaving_order, mark_all, ranked
+from jobs.operators.operator import Clocks, Due, MultiOperator, Place, StatefulOperator, marked
+from jobs.operators.store_segments import segment_ms
+from jobs.topology.nodes import StreamJoinNode
+from state.buffers import only_chunk
+from state.records.batches import Batch, Chunk, Drops, Values
+from state.stores import waiting_records as waiting
+from state.stores.timed_records import PENDING, REFERENCE, SEQUENCE, TIME, TimedRecords
+from state.stores.value_heap import ValueHeap
+from state.stores.waiting_records import WaitingRecords
+from state.times import NO_TIMESTAMP_MS
+
+_KINDS = ("left", "right", "unmatched-left", "unmatched-right")
+_REASONS = ("null-key", "null-value", "expired-in-store")
+_PAIRS_MIN = 65_536
+
+
+class _Rows(NamedTuple):
+    """Durable rows of some kinds: ``kind`` is a place in _KINDS, even for left ones."""
+
+    kind: np.ndarray
+    key: np.ndarray
+    time_ms: np.ndarray
+    sequence: np.ndarray
+    reference: np.ndarray
+
+    def of(self, rows: np.ndarray) -> "_Rows":
+        return _Rows(*(column[rows] for column in self))
+
+    @property
+    def identity(self) -> np.ndarray:
+        return self.sequence * len(_KINDS) + self.kind
+
+
+def build(node: StreamJoinNode, place: Place) -> "StreamJoin":
+    """The operator of a node."""
+    return StreamJoin(
+        place,
+        node.joiner,
+        kind=node.kind,
+        before_ms=node.before_ms,
+        after_ms=node.after_ms,
+        grace_ms=node.grace_ms,
+        is_persistent=node.is_persistent,
+    )
+
+
+class StreamJoin(MultiOperator, StatefulOperator):
+    """``kind``: "inner", "left" or "outer". ``before_ms`` + ``after_ms`` >= 0, ``grace_ms`` >= 0."""
+
+    row_key = ("kind", "key", "record_time_ms", "sequence")
+    due = Due("record_time_ms", None, ("kind", ("unmatched-left", "unmatched-right")))
+    """All that wait: Kafka looks at some that stay, and remembers the time of the last."""
+
+    def __init__(
+        self,
+        place: Place,
+        joiner: Joiner,
+        *,
+        kind: str,
+        before_ms: int,
+        after_ms: int,
+        grace_ms: int,
+        is_persistent: bool,
+    ) -> None:
+        super().__init__(place)
+        self.joiner = joiner
+        retention_ms = before_ms + after_ms + grace_ms
+        self.windows = np.array(
+            [
+                *(before_ms, after_ms),
+                *(after_ms, before_ms),
+                *(after_ms + grace_ms, before_ms + grace_ms),
+                *(kind != "inner", kind == "outer"),
+                retention_ms,
+                segment_ms(retention_ms, is_persistent),
+            ],
+            np.int64,
+        )
+        """As jobs/operators/joins/stream_join_kernel.py has them."""
+        self.store = TimedRecords()
+        self.waiting = WaitingRecords()
+        self.heaps = tuple(ValueHeap(shape.value.arrow_type) for shape in place.shapes)
+        self.totals = kernel.fresh_totals()
+        self.sequence = 0
+        """Number of the next record with key and value."""
+        self._stored = _Rows(*(np.zeros(0, np.int64) for _ in _Rows._fields))
+        self._first_new = 0
+
+    def process_all(self, batches: tuple[Batch, ...], chunk: Chunk) -> Batch:
+        meeting = meet(batches)
+        met = joined_batch(batches, meeting, with_values=False)
+        return self._join(met, self._rows(batches, meeting, met), chunk)
+
+    def advance(self, moment: Batch, chunk: Chunk) -> Batch:
+        rows = np.full((1, 7), NONE, np.int64)
+        rows[:, kernel.SIDE], rows[:, kernel.ROW_TIME], rows[:, kernel.IS_WHOLE] = (
+            LEFT,
+            moment.time_ms,
+            kernel.ONLY_TIME,
+        )
+        return self._join(moment, rows, chunk)
+
+    def passes_on(self, time_ms: int) -> int:
+        return int(self.waiting.rows[self.waiting.order, waiting.TIME].min(initial=time_ms))
+
+    def _join(self, met: Batch, rows: np.ndarray, chunk: Chunk) -> Batch:
+        """Results of ``rows``, which are those of ``met`` as the kernel sees them."""
+        stream_time = self._stream_time(met)
+        unmatched = self._rank(rows, stream_time)
+        pairs, refusals = self._run(rows, unmatched)
+        self.waiting.order = leaving_order(unmatched)
+        row, key, time_ms, left, right = pairs.T
+        self._book(chunk, met, rows[:, kernel.IS_WHOLE] > 0, row, refusals)
+        out = met.forward(
+            row,
+            key=key.astype(np.int32),
+            time_ms=time_ms.copy(),
+            valid=np.ones(len(row), np.bool_),
+            value=Values(pa.nulls(len(row))),
+            stream_time_ms=stream_time[row],
+        )
+        values = [heap.take(of_side) for heap, of_side in zip(self.heaps, (left, right), strict=True)]
+        self._forget_values()
+        return out.with_value(self.joiner.evaluate(out, *values))
+
+    def _stream_time(self, met: Batch) -> np.ndarray:
+        """After every record."""
+        return np.maximum.accumulate(np.append(self.totals[kernel.STREAM_TIME], met.time_ms))[1:]
+
+    def _rows(self, batches: tuple[Batch, ...], meeting: Meeting, met: Batch) -> np.ndarray:
+        """What the kernel sees of the records, without ranks. All values go to the heaps."""
+        bases = np.array([heap.append(b.value.all()) for heap, b in zip(self.heaps, batches, strict=True)], np.int64)
+        is_whole = met.valid & (met.key >= 0)
+        rows = np.empty((len(met), 7), np.int64)
+        rows[:, kernel.SIDE] = meeting.which
+        rows[:, kernel.ROW_KEY] = met.key
+        rows[:, kernel.ROW_TIME] = met.time_ms
+        rows[:, kernel.IS_WHOLE] = is_whole
+        rows[:, kernel.ROW_REFERENCE] = np.where(met.valid, bases[meeting.which] + meeting.row, NONE)
+        rows[:, kernel.ROW_SEQUENCE] = self.sequence + np.cumsum(is_whole) - 1
+        rows[:, kernel.RANK] = NONE
+        self.sequence += int(is_whole.sum())
+        return rows
+
+    def _rank(self, rows: np.ndarray, stream_time: np.ndarray) -> tuple[np.ndarray, ...]:
+        """Write the ranks of what may have to wait into ``rows``; returns what kernels take as ``unmatched``."""
+        side, slots = rows[:, kernel.SIDE], self.waiting.order
+        until = np.maximum(0, rows[:, kernel.ROW_TIME] + self.windows[kernel.LOOK_AHEAD + side])
+        is_outer = self.windows[kernel.IS_OUTER + side] > 0
+        may_wait = np.flatnonzero((rows[:, kernel.IS_WHOLE] == 1) & is_outer & (until >= stream_time))
+        fresh = rows[may_wait]
+        self.waiting.reserve(len(fresh))
+        columns = (waiting.TIME, kernel.ROW_TIME), (waiting.SIDE, kernel.SIDE), (waiting.KEY, kernel.ROW_KEY)
+        time_ms, sides, key = (
+            np.concatenate([self.waiting.rows[slots, column], fresh[:, of_row]]) for column, of_row in columns
+        )
+        order = self._ranked(time_ms, sides, key)
+        rank = np.empty(len(order), np.int64)
+        rank[order] = np.arange(len(order))
+        rows[may_wait, kernel.RANK] = rank[len(slots) :]
+        self.waiting.rows[slots, waiting.RANK] = rank[: len(slots)]
+        slot_of = np.full(len(order), NONE, np.int32)
+        slot_of[rank[: len(slots)]] = slots
+        trees = np.zeros((2, 2 * leaves(len(order))), np.bool_)
+        mark_all(trees, self.waiting.rows, slots)
+        return trees, time_ms[order], slot_of, *self.waiting.columns()
+
+    def _ranked(self, time_ms: np.ndarray, side: np.ndarray, key: np.ndarray) -> np.ndarray:
+        return ranked(time_ms, side, key, (self.place.keys.data, self.place.keys.offsets))
+
+    def _run(self, rows: np.ndarray, unmatched: tuple[np.ndarray, ...]) -> tuple[np.ndarray, np.ndarray]:
+        """All pairs and refusals; the kernel is called until there was room for everything."""
+        self.store.reserve_keys(len(self.place.keys))
+        self.totals[kernel.ROW], self.totals[kernel.PHASE] = 0, kernel.FRESH
+        written, refused, answer = [], [], None
+        while answer != kernel.DONE:
+            if answer == kernel.STORE_IS_FULL:
+                self.store.sweep(self._oldest_ms, len(rows) - int(self.totals[kernel.ROW]))
+            pairs, refusals = kernel.rooms(max(2 * len(rows), _PAIRS_MIN), len(rows))
+            answer = kernel.join_streams(
+                rows, self.windows, self.store.columns(), unmatched, pairs, refusals, self.totals
+            )
+            written.append(pairs[: self.totals[kernel.WRITTEN]])
+            refused.append(refusals[: self.totals[kernel.REFUSED]])
+        return np.concatenate(written), np.concatenate(refused)
+
+    def _book(self, chunk: Chunk, met: Batch, is_applied: np.ndarray, row: np.ndarray, refusals: np.ndarray) -> None:
+        refused, kind, stream_time, limit, is_record = refusals.T
+        for number, reason in enumerate(_REASONS):
+            of = kind == number
+            drops = Drops(reason, refused[of].astype(np.int32), is_record[of] > 0, stream_time[of], limit[of])
+            chunk.drop(self.place.node, met, drops)
+        is_applied[refused[is_record > 0]] = False
+        is_applied[row] = True
+        chunk.applied[met.cause[is_applied]] = True
+
+    # --- room ------------------------------------------------------------------------------------------------
+
+    @property
+    def _oldest_ms(self) -> np.ndarray:
+        """Earliest time that the store of each side shows."""
+        return self.store.observed_ms - self.windows[kernel.RETENTION] + 1
+
+    def _forget_values(self) -> None:
+        """Drop the values that nobody refers to any more, once they outweigh the rest."""
+        if not any(heap.is_wasteful for heap in self.heaps):
+            return
+        block, records = self.store.alive(self._oldest_ms)
+        for side, heap in enumerate(self.heaps):
+            of_side = records[block % 2 == side]
+            slots = self.waiting.order[self.waiting.rows[self.waiting.order, waiting.SIDE] == side]
+            references = np.concatenate(
+                [self.store.pool[of_side, REFERENCE], self.waiting.rows[slots, waiting.REFERENCE]]
+            )
+            heap.keep_only(references)
+            self.store.pool[of_side, REFERENCE] = references[: len(of_side)]
+            self.waiting.rows[slots, waiting.REFERENCE] = references[len(of_side) :]
+
+    # --- state -----------------------------------------------------------------------------------------------
+
+    def resume(self, rows: pa.Table, clocks: Clocks) -> None:
+        self.totals = kernel.fresh_totals()
+        if clocks:
+            self.totals[kernel.STREAM_TIME] = clocks["stream_time_ms"]
+            self.totals[kernel.TRACKED_TIME] = clocks["tracked_time_ms"]
+            self.sequence = self._first_new = clocks["sequence"]
+            self.store.observed_ms[:] = clocks["left_store_time_ms"], clocks["right_store_time_ms"]
+        rows = rows.combine_chunks()
+        kind = pc.index_in(rows["kind"].combine_chunks(), pa.array(_KINDS)).to_numpy(zero_copy_only=False)
+        key = self.place.keys.intern(self.place.shape.key.encode(rows["key"].combine_chunks()))
+        time_ms, sequence = rows["record_time_ms"].to_numpy(), rows["sequence"].to_numpy()
+        reference = np.empty(len(kind), np.int64)
+        for side, heap in enumerate(self.heaps):
+            of_side = np.flatnonzero(kind % 2 == side)
+            values = rows[_KINDS[side]].combine_chunks().take(pa.array(of_side))
+            reference[of_side] = heap.append(values) + np.arange(len(of_side))
+        self._stored = _Rows(kind.astype(np.int64), key.astype(np.int64), time_ms, sequence, reference)
+        self._load(self._stored.of(np.argsort(sequence)))
+
+    def _load(self, stored: _Rows) -> None:
+        """Take in what was stored, given by arrival."""
+        met, waits = stored.of(np.flatnonzero(stored.kind < 2)), stored.of(np.flatnonzero(stored.kind >= 2))
+        self.store.reserve_keys(len(self.place.keys))
+        self.store.load(2 * met.key + met.kind, met.time_ms, met.reference, met.sequence)
+        slots = self.waiting.add(waits.key, waits.sequence, waits.kind - 2, waits.time_ms, waits.reference)
+        self.waiting.order = slots[self._ranked(waits.time_ms, waits.kind - 2, waits.key)]
+        _, records = self.store.alive(self._oldest_ms)
+        numbers = self.store.pool[records, SEQUENCE], waits.sequence
+        _, these, those = np.intersect1d(*numbers, assume_unique=True, return_indices=True)
+        self.store.pool[records[these], PENDING] = slots[those]
+
+    def forgets(self, rows: pa.Table, clocks: Clocks) -> np.ndarray:
+        """Waiting records never, since it is by leaving that they end."""
+        kind = pc.index_in(only_chunk(rows, "kind"), pa.array(_KINDS)).to_numpy(zero_copy_only=False)
+        stored = [clocks.get(name, NO_TIMESTAMP_MS) for name in ("left_store_time_ms", "right_store_time_ms")]
+        oldest = np.array([*(time - self.windows[kernel.RETENTION] + 1 for time in stored), *[NO_TIMESTAMP_MS] * 2])
+        return rows["record_time_ms"].to_numpy() < oldest[kind]
+
+    def clocks(self) -> Clocks:
+        return {
+            "left_ms": self._oldest_waiting_ms - 1,
+            "stream_time_ms": int(self.totals[kernel.STREAM_TIME]),
+            "tracked_time_ms": int(self.totals[kernel.TRACKED_TIME]),
+            "left_store_time_ms": int(self.store.observed_ms[LEFT]),
+            "right_store_time_ms": int(self.store.observed_ms[RIGHT]),
+            "sequence": self.sequence,
+        }
+
+    @property
+    def _oldest_waiting_ms(self) -> int:
+        times = self.waiting.rows[self.waiting.order, waiting.TIME]
+        stream_time = int(self.totals[kernel.STREAM_TIME])
+        return int(times.min()) if len(times) else stream_time - int(self.windows[kernel.RETENTION])
+
+    def changes(self) -> pa.Table:
+        alive = self._alive()
+        gone = np.flatnonzero(~np.isin(self._stored.identity, alive.identity))
+        fresh = alive.of(np.flatnonzero(alive.sequence >= self._first_new))
+        return marked(self._table(fresh), self._table(self._stored.of(gone), with_values=False))
+
+    def rows(self) -> pa.Table:
+        return self._table(self._alive())
+
+    def rows_schema(self) -> pa.Schema:
+        left, right = (shape.value.arrow_type for shape in self.place.shapes)
+        return pa.schema(
+            [
+                pa.field("kind", pa.string()),
+                pa.field("key", self.place.shape.key.arrow_type),
+                pa.field("record_time_ms", pa.int64()),
+                pa.field("sequence", pa.int64()),
+                pa.field("left", left),
+                pa.field("right", right),
+            ]
+        )
+
+    def _alive(self) -> _Rows:
+        """Every record that a later one may meet, and every one that waits."""
+        block, records = self.store.alive(self._oldest_ms)
+        pool = self.store.pool[records]
+        met = block % 2, block // 2, pool[:, TIME], pool[:, SEQUENCE], pool[:, REFERENCE]
+        rows = self.waiting.rows[self.waiting.order]
+        columns = waiting.KEY, waiting.TIME, waiting.SEQUENCE, waiting.REFERENCE
+        waits = rows[:, waiting.SIDE] + 2, *(rows[:, column] for column in columns)
+        return _Rows(*(np.concatenate(pair) for pair in zip(met, waits, strict=True)))
+
+    def _table(self, rows: _Rows, *, with_values: bool = True) -> pa.Table:
+        columns = [
+            pa.array(_KINDS).take(pa.array(rows.kind)),
+            self.place.keys.typed(rows.key),
+            pa.array(rows.time_ms),
+            pa.array(rows.sequence),
+            *(
+                heap.take(np.where((rows.kind % 2 == side) & with_values, rows.reference, NONE))
+                for side, heap in enumerate(self.heaps)
+            ),
+        ]
+        return pa.table(columns, schema=self.rows_schema())

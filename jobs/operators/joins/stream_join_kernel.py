@@ -1,0 +1,240 @@
+"""Which records of two streams meet (KStreamKStreamJoin, KStreamJoinWindow, JoinWindows).
+
+Rule: a left record at t meets right ones in ``[t - before, t + after]``, a right one left ones in ``[t - after, t +
+before]``, bounds no lower than 0, as far as the other side's store shows them. Of one record come, in this order: all
+waiting ones whose windows are closed, if its time is the stream time; its pairs, by time and arrival; itself alone, if
+it has no pair, its side is an outer one and its window, without grace, is over, else it waits. Then it is stored.
+A store shows ``time >= its own newest time - retention + 1``; a put at or before that limit is refused.
+Stream time is that of both sides and moves on before any check. A null key or a null value is refused, except that a
+null key of an outer side goes on alone; a null value moves the time of an in-memory store.
+"""
+
+import numpy as np
+
+from jobs.operators.aggregates.time_windows_kernel import is_expired
+from jobs.operators.joins.stream_join_unmatched_kernel import (
+    LONG_MAX,
+    NONE,
+    begin_waiting,
+    end_waiting,
+    first_closed,
+    is_open,
+    tracked_time,
+)
+from state.compilation.kernel_compilation import inner_kernel, kernel
+from state.stores import waiting_records as waiting
+from state.stores.timed_records import (
+    BEGIN,
+    COUNT,
+    LATE,
+    OBSERVED_MS,
+    PENDING,
+    REFERENCE,
+    SEQUENCE,
+    TIME,
+    first_from,
+    first_late,
+    has_room,
+    insert,
+    is_late_next,
+)
+
+SIDE, ROW_KEY, ROW_TIME, IS_WHOLE, ROW_REFERENCE, ROW_SEQUENCE, RANK = range(7)
+"""Columns of ``rows``: side, key code, time, whether neither key nor value is null, reference of the value (NONE: it
+is null), number of the record, rank among what may wait (NONE: it will not).
+"""
+
+LOOK_BACK, LOOK_AHEAD, WAIT, IS_OUTER, RETENTION, SEGMENT = 0, 2, 4, 6, 8, 9
+"""Places in ``windows``; the first four by side: look-back, look-ahead, look-ahead + grace, whether it is an outer one;
+then the stores' retention and the length of their segments, 0 in memory.
+"""
+
+STREAM_TIME, TRACKED_TIME, ROW, PHASE, AT, HAS_EFFECT, LAST_LEFT, WRITTEN, REFUSED, LATE_AT = range(10)
+"""Places in ``totals``: stream time and the time of unmatched records that Kafka tracks, in and out; where a call goes
+on; pairs and refusals written.
+"""
+
+FRESH, LEAVING, MEETING = 0, 1, 2
+"""Phases of a row."""
+
+DONE, OUT_IS_FULL, STORE_IS_FULL = 0, 1, 2
+"""Answers of ``join_streams``; the last two: make room and call again."""
+
+NULL_KEY, NULL_VALUE, EXPIRED = 0, 1, 2
+"""Kinds of refusals."""
+
+ONLY_TIME = 2
+"""In IS_WHOLE: the row is no record and only moves stream time; every closed record that waits then leaves."""
+
+
+@kernel
+def join_streams(rows, windows, store, unmatched, pairs, refusals, totals):  # type: ignore[no-untyped-def]
+    """Take ``rows`` in order, from ``totals[ROW]`` on.
+
+    All arrays are int64: ``pairs``: (row, key, time, left reference, right reference), NONE for no reference.
+    ``refusals``: (row, kind, stream time, limit, is record).
+    """
+    totals[WRITTEN], totals[REFUSED] = 0, 0
+    for at in range(totals[ROW], rows.shape[0]):
+        row = rows[at]
+        totals[ROW] = at
+        totals[STREAM_TIME] = max(totals[STREAM_TIME], row[ROW_TIME])
+        if row[IS_WHOLE] == ONLY_TIME:
+            if not let_leave(row, windows, unmatched, pairs, totals):
+                return OUT_IS_FULL
+            totals[PHASE] = FRESH
+            continue
+        if not row[IS_WHOLE]:
+            if not pass_by(row, windows, store, pairs, refusals, totals):
+                return OUT_IS_FULL
+            continue
+        if totals[PHASE] == FRESH and not has_room(store, 2 * row[ROW_KEY] + row[SIDE]):
+            return STORE_IS_FULL
+        if not let_leave(row, windows, unmatched, pairs, totals):
+            return OUT_IS_FULL
+        if not meet_others(row, windows, store, unmatched, pairs, totals):
+            return OUT_IS_FULL
+        keep(row, windows, store, refusals, totals)
+        totals[PHASE] = FRESH
+    totals[ROW] = rows.shape[0]
+    return DONE
+
+
+@inner_kernel
+def write(pairs, totals, key, time, side, own, other):  # type: ignore[no-untyped-def]
+    """Write a pair of a record of ``side``; False when there is no room."""
+    n = totals[WRITTEN]
+    if n == pairs.shape[0]:
+        return False
+    pairs[n, 0], pairs[n, 1], pairs[n, 2] = totals[ROW], key, time
+    pairs[n, 3 + side], pairs[n, 4 - side] = own, other
+    totals[WRITTEN] = n + 1
+    return True
+
+
+@inner_kernel
+def refuse(refusals, totals, kind, observed, limit, is_record):  # type: ignore[no-untyped-def]
+    """Write a refusal of the row at hand."""
+    n = totals[REFUSED]
+    refusals[n, 0], refusals[n, 1], refusals[n, 2] = totals[ROW], kind, observed
+    refusals[n, 3], refusals[n, 4] = limit, is_record
+    totals[REFUSED] = n + 1
+
+
+@inner_kernel
+def pass_by(row, windows, store, pairs, refusals, totals):  # type: ignore[no-untyped-def]
+    """A record whose key or value is null."""
+    side, key, time, reference = row[SIDE], row[ROW_KEY], row[ROW_TIME], row[ROW_REFERENCE]
+    if reference != NONE and windows[IS_OUTER + side]:
+        return write(pairs, totals, key, time, side, reference, NONE)
+    refuse(refusals, totals, NULL_KEY if key < 0 else NULL_VALUE, totals[STREAM_TIME], NONE, 1)
+    if key >= 0 and windows[SEGMENT] == 0:
+        limit = advance(store, side, time) - windows[RETENTION]
+        if time <= limit:
+            refuse(refusals, totals, EXPIRED, limit + windows[RETENTION], limit, 1)
+    return True
+
+
+@inner_kernel
+def advance(store, side, time):  # type: ignore[no-untyped-def]
+    """The stream time of one side's store, after it has seen ``time``."""
+    counts = store[2]
+    counts[OBSERVED_MS + side] = max(counts[OBSERVED_MS + side], time)
+    return counts[OBSERVED_MS + side]
+
+
+@inner_kernel
+def let_leave(row, windows, unmatched, pairs, totals):  # type: ignore[no-untyped-def]
+    """Waiting records whose windows are closed leave, if this one is to look."""
+    observed = totals[STREAM_TIME]
+    if totals[PHASE] == FRESH:
+        looks = windows[IS_OUTER] and row[ROW_TIME] == observed
+        if row[IS_WHOLE] == ONLY_TIME or (
+            looks and not is_open(totals[TRACKED_TIME], windows[WAIT + row[SIDE]], observed)
+        ):
+            totals[PHASE], totals[LAST_LEFT] = LEAVING, NONE
+        else:
+            totals[PHASE], totals[AT] = MEETING, NONE
+    if totals[PHASE] == LEAVING:
+        _, times, slot_of, waits, _, _ = unmatched
+        while True:
+            rank = first_closed(unmatched, windows[WAIT], windows[WAIT + 1], observed)
+            if rank == NONE:
+                break
+            slot = slot_of[rank]
+            key, side, own = waits[slot, waiting.KEY], waits[slot, waiting.SIDE], waits[slot, waiting.REFERENCE]
+            if not write(pairs, totals, key, times[rank], side, own, NONE):
+                return False
+            end_waiting(unmatched, slot)
+            totals[LAST_LEFT] = rank
+        totals[TRACKED_TIME] = tracked_time(unmatched, totals[LAST_LEFT])
+        totals[PHASE], totals[AT] = MEETING, NONE
+    return True
+
+
+@inner_kernel
+def meet_others(row, windows, store, unmatched, pairs, totals):  # type: ignore[no-untyped-def]
+    """The record's pairs; without any and of an outer side: itself alone, now or later."""
+    blocks, pool, counts, beside = store
+    side, key, time, reference = row[SIDE], row[ROW_KEY], row[ROW_TIME], row[ROW_REFERENCE]
+    block = 2 * key + 1 - side
+    end, until = blocks[block, BEGIN] + blocks[block, COUNT], max(0, time + windows[LOOK_AHEAD + side])
+    if totals[AT] == NONE:
+        visible = counts[OBSERVED_MS + 1 - side] - windows[RETENTION] + 1
+        oldest = max(0, time - windows[LOOK_BACK + side], visible)
+        totals[AT], totals[HAS_EFFECT] = first_from(pool, blocks[block, BEGIN], end, oldest), 0
+        totals[LATE_AT] = first_late(store, block, oldest) if blocks[block, LATE] != NONE else NONE
+    at, late = totals[AT], totals[LATE_AT]
+    while True:
+        is_late = is_late_next(pool, at, end, late)
+        other = late if is_late else at
+        if (at == end and not is_late) or pool[other, TIME] > until:
+            break
+        if not write(pairs, totals, key, max(time, pool[other, TIME]), side, reference, pool[other, REFERENCE]):
+            totals[AT], totals[LATE_AT] = at, late
+            return False
+        totals[HAS_EFFECT] = 1
+        slot = pool[other, PENDING]
+        if slot != NONE:
+            pool[other, PENDING] = NONE
+            if unmatched[3][slot, waiting.SEQUENCE] == pool[other, SEQUENCE]:  # else it has left
+                end_waiting(unmatched, slot)
+        if is_late:
+            late = beside[1][late]
+        else:
+            at += 1
+    totals[AT] = NONE  # from here on: the slot in which this record waits
+    if windows[IS_OUTER + side] and not totals[HAS_EFFECT]:
+        if until < totals[STREAM_TIME]:
+            if not write(pairs, totals, key, time, side, reference, NONE):
+                totals[AT], totals[LATE_AT] = at, late
+                return False
+        else:
+            totals[TRACKED_TIME] = min(totals[TRACKED_TIME], time)
+            totals[AT] = begin_waiting(unmatched, key, row[ROW_SEQUENCE], side, time, reference, row[RANK])
+        totals[HAS_EFFECT] = 1
+    return True
+
+
+@inner_kernel
+def keep(row, windows, store, refusals, totals):  # type: ignore[no-untyped-def]
+    """Store the record, unless it is expired."""
+    side, time = row[SIDE], row[ROW_TIME]
+    limit = advance(store, side, time) - windows[RETENTION]
+    if is_expired(time, limit, windows[SEGMENT]):
+        refuse(refusals, totals, EXPIRED, limit + windows[RETENTION], limit, 1 - totals[HAS_EFFECT])
+    elif time > limit:  # else it stands in a segment that is alive, never to be seen
+        record = time, row[ROW_REFERENCE], row[ROW_SEQUENCE], totals[AT]
+        insert(store, 2 * row[ROW_KEY] + side, record, limit + 1)
+
+
+def fresh_totals() -> np.ndarray:
+    """``totals`` before the first record."""
+    totals = np.zeros(10, np.int64)
+    totals[STREAM_TIME], totals[TRACKED_TIME] = -1, LONG_MAX
+    return totals
+
+
+def rooms(pairs: int, records: int) -> tuple[np.ndarray, np.ndarray]:
+    """Empty (pairs, refusals) for so many pairs, and for all that ``records`` rows may be refused."""
+    return np.empty((pairs, 5), np.int64), np.empty((2 * records, 5), np.int64)

@@ -1,0 +1,215 @@
+"""Joins of a stream with a table (KStreamKTableJoin, KStreamGlobalKTableJoin; KIP-914, KIP-923, KIP-962).
+
+Rule: only a record of the stream causes a result, which has its key, time and headers. A plain table is looked up as it
+stands when the record is joined, a versioned one as of the record's time (inclusive). No value there: an inner join
+gives nothing, a left join null. A record with a null value is refused, and one with a null key unless the join is left:
+then there is nothing to look up. With a grace a record waits until a record that waits too makes ``stream time -
+grace`` reach its time (inclusive), and is looked up then, so that versions which came meanwhile count. Stream time is
+the largest time of any record that waited. Of those that leave at once the oldest goes first, of equal times by
+serialized key, then as they came. What is older than ``stream time - grace`` when it comes does not wait. What still
+waits when the input ends is not joined.
+"""
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from jobs.functions.expressions import Call, Expression
+from jobs.functions.value_joiners import Joiner
+from jobs.operators.operator import Clocks, Due, Operator, Place, StatefulOperator
+from jobs.operators.record_buffer import WaitingRoom
+from jobs.operators.tables.global_table import GlobalTableView
+from jobs.topology.nodes import StreamGlobalTableJoinNode, StreamTableJoinNode
+from state.errors import NullKey
+from state.records.batches import Batch, Chunk, Drops
+from state.records.keys import NULL_CODE
+from state.times import NO_TIMESTAMP_MS
+
+NULL_KEY, NULL_VALUE = "null-key", "null-value"
+_SEQUENCE_MASK = 0x7FFFFFFF
+
+
+class Lookup:
+    """What the three joins share: which records are refused, and what a looked up value makes of a record."""
+
+    def __init__(self, place: Place, joiner: Joiner, *, is_left: bool) -> None:
+        self.node, self.view, self.joiner, self.is_left = place.node, place.views[0], joiner, is_left
+
+    def accepted(self, batch: Batch, keys: np.ndarray, chunk: Chunk) -> np.ndarray:
+        """Which records are joined by ``keys``; the others are booked as refused."""
+        has_key = (keys != NULL_CODE) | self.is_left
+        for reason, refused in ((NULL_VALUE, ~batch.valid), (NULL_KEY, batch.valid & ~has_key)):
+            rows = np.flatnonzero(refused).astype(np.int32)
+            chunk.drop(self.node, batch, Drops(reason, rows, np.ones(len(rows), np.bool_)))
+        return batch.valid & has_key
+
+    def join(self, batch: Batch, keys: np.ndarray) -> Batch:
+        """Results of the records of ``batch``, each with the table's value of its one of ``keys``."""
+        found = self.view.get(batch, keys, batch.time_ms if self.view.is_versioned else None)
+        if self.is_left or found.valid.all():
+            return batch.with_value(self.joiner.evaluate(batch, batch.value.all(), found.value))
+        joined, value = batch.where(found.valid), found.value.filter(pa.array(found.valid))
+        return joined.with_value(self.joiner.evaluate(joined, joined.value.all(), value))
+
+
+class StreamTableJoin(Operator):
+    """Without a grace."""
+
+    def __init__(self, place: Place, joiner: Joiner, *, is_left: bool) -> None:
+        super().__init__(place)
+        self.lookup = Lookup(place, joiner, is_left=is_left)
+
+    def process(self, batch: Batch, chunk: Chunk) -> Batch:
+        joined = batch.where(self.lookup.accepted(batch, batch.key, chunk))
+        chunk.applied[joined.cause] = True
+        return self.lookup.join(joined, joined.key)
+
+
+class StreamGlobalTableJoin(Operator):
+    """The key that is looked up is ``selector``'s; a null one counts as a null key."""
+
+    def __init__(self, place: Place, selector: Expression | Call, joiner: Joiner, *, is_left: bool) -> None:
+        super().__init__(place)
+        self.selector, self.lookup = selector, Lookup(place, joiner, is_left=is_left)
+        view = self.lookup.view
+        assert isinstance(view, GlobalTableView)
+        self.table_keys = view.keys
+
+    def process(self, batch: Batch, chunk: Chunk) -> Batch:
+        keys = np.full(len(batch), NULL_CODE, np.int32)
+        named = np.flatnonzero(batch.valid)
+        selected = self.selector.result.encode(self.selector.evaluate(batch.take(named)))
+        keys[named] = self.table_keys.intern(selected)
+        accepted = self.lookup.accepted(batch, keys, chunk)
+        joined = batch.where(accepted)
+        chunk.applied[joined.cause] = True
+        return self.lookup.join(joined, keys[accepted])
+
+
+class BufferedStreamTableJoin(StatefulOperator):
+    """With a grace; ``grace_ms`` >= 0, the table is versioned (RocksDBTimeOrderedKeyValueBuffer).
+
+    A null key ends the run at a left join, as in Kafka. ``takes_null_keys`` (semantics "kip"): there is nothing to wait
+    for, so such a record is joined at once, with null, and moves no time (KIP-962).
+    """
+
+    def __init__(
+        self, place: Place, joiner: Joiner, *, is_left: bool, grace_ms: int, takes_null_keys: bool = False
+    ) -> None:
+        super().__init__(place)
+        self.grace_ms, self.lookup = grace_ms, Lookup(place, joiner, is_left=is_left)
+        self.takes_null_keys = takes_null_keys
+        self.room = WaitingRoom(place)
+        self.row_key, self.due = WaitingRoom.row_key, Due("record_time_ms", grace_ms)
+        self.observed_ms, self.sequence = NO_TIMESTAMP_MS, 0
+
+    def process(self, batch: Batch, chunk: Chunk) -> Batch:
+        batch = batch if self.takes_null_keys else self._until_failure(batch, chunk)
+        arrived = batch.where(self.lookup.accepted(batch, batch.key, chunk))
+        chunk.applied[arrived.cause] = True
+        leaves, is_late = self._leaves(arrived)
+        self.room.enter(arrived, chunk, self._numbered(is_late))
+        going = self._in_order(np.flatnonzero(leaves < len(arrived)), leaves)
+        released = self.room.leave(going, arrived, leaves[going], chunk)
+        return self.lookup.join(released, released.key)
+
+    def _until_failure(self, batch: Batch, chunk: Chunk) -> Batch:
+        """Records before the first that Kafka's buffer cannot take: one with a value and no key, in a left join."""
+        broken = np.flatnonzero((batch.key == NULL_CODE) & batch.valid & self.lookup.is_left)
+        if len(broken) == 0:
+            return batch
+        row = int(broken[0])
+        error = NullKey(
+            self.place.node,
+            "a key on every record that waits for its join",
+            "none",
+            "filter such records before the join, or join without a grace",
+        )
+        error.cause_row = int(batch.cause[row])
+        chunk.fail(error)
+        return batch.take(np.arange(row))
+
+    def _leaves(self, arrived: Batch) -> tuple[np.ndarray, np.ndarray]:
+        """Row of ``arrived`` at which each record leaves, first those that wait already (len(arrived): not in this
+        chunk); and which of those that arrived do not wait.
+        """
+        has_key = arrived.key != NULL_CODE
+        times = np.where(has_key, arrived.time_ms, NO_TIMESTAMP_MS)
+        observed = np.maximum.accumulate(np.concatenate([[self.observed_ms], times]))
+        self.observed_ms = int(observed[-1])
+        passed = observed - self.grace_ms
+        self.room.recall(int(passed[-1]))
+        is_late, row = (arrived.time_ms < passed[:-1]) | ~has_key, np.arange(len(arrived))
+        leaves = np.searchsorted(passed[1:], np.concatenate([self.room.time_ms, arrived.time_ms]))
+        leaves[len(self.room) :] = np.where(is_late, row, np.maximum(leaves[len(self.room) :], row))
+        return leaves, is_late
+
+    def _numbered(self, is_late: np.ndarray) -> np.ndarray:
+        """Sequence numbers of arrived records; those that do not wait get none."""
+        numbers = self.sequence + np.cumsum(~is_late)
+        self.sequence = int(numbers[-1]) & _SEQUENCE_MASK if len(numbers) else self.sequence
+        return np.where(is_late, 0, numbers & _SEQUENCE_MASK)
+
+    def _in_order(self, going: np.ndarray, leaves: np.ndarray) -> np.ndarray:
+        """Records ``going`` of the room by the row they leave at, time, then ``key || be32(sequence)``."""
+        going = going[np.lexsort((self.room.sequence[going], self.room.time_ms[going], leaves[going]))]
+        row, time, key = leaves[going], self.room.time_ms[going], self.room.key[going]
+        starts = np.append(True, (row[1:] != row[:-1]) | (time[1:] != time[:-1]))[: len(going)]
+        group = np.cumsum(starts)
+        differs = np.append(False, ~starts[1:] & (key[1:] != key[:-1]))[: len(going)]
+        tied = np.flatnonzero(np.isin(group, group[differs]))
+        if len(tied):
+            number = np.ascontiguousarray(self.room.sequence[going[tied]].astype(">u4")).view("S4")
+            suffix = pa.Array.from_buffers(pa.binary(4), len(tied), [None, pa.py_buffer(number)]).cast(pa.binary())
+            name = pc.binary_join_element_wise(self.place.keys.take(key[tied].astype(np.int32)), suffix, b"")
+            named = pa.table({"group": group[tied], "name": name})
+            by_name = pc.sort_indices(named, [("group", "ascending"), ("name", "ascending")])
+            going[tied] = going[tied[by_name.to_numpy()]]
+        return going
+
+    def advance(self, moment: Batch, chunk: Chunk) -> Batch:
+        self.observed_ms = max(self.observed_ms, int(moment.time_ms[0]))
+        self.room.recall(self.observed_ms - self.grace_ms)
+        leaves = np.zeros(len(self.room), np.int64)
+        going = self._in_order(np.arange(len(self.room)), leaves)
+        released = self.room.leave(going, moment, leaves[going], chunk)
+        return self.lookup.join(released, released.key)
+
+    def passes_on(self, time_ms: int) -> int:
+        return time_ms - self.grace_ms
+
+    # --- state -----------------------------------------------------------------------------------------------
+
+    def resume(self, rows: pa.Table, clocks: Clocks) -> None:
+        self.room.resume(rows)
+        self.observed_ms = clocks.get("buffer_time_ms", NO_TIMESTAMP_MS)
+        self.sequence = clocks.get("sequence", 0)
+
+    def clocks(self) -> Clocks:
+        left = max(self.observed_ms - self.grace_ms, NO_TIMESTAMP_MS)
+        return {"buffer_time_ms": self.observed_ms, "sequence": self.sequence, "left_ms": left}
+
+    def changes(self) -> pa.Table:
+        return self.room.changes()
+
+    def rows(self) -> pa.Table:
+        return self.room.rows()
+
+    def rows_schema(self) -> pa.Schema:
+        return self.room.rows_schema()
+
+
+def build(node: StreamTableJoinNode, place: Place) -> Operator:
+    """The operator of ``node``."""
+    is_left = node.kind == "left"
+    if node.grace_ms is None:
+        return StreamTableJoin(place, node.joiner, is_left=is_left)
+    takes_null_keys = node.semantics == "kip"
+    return BufferedStreamTableJoin(
+        place, node.joiner, is_left=is_left, grace_ms=node.grace_ms, takes_null_keys=takes_null_keys
+    )
+
+
+def build_global(node: StreamGlobalTableJoinNode, place: Place) -> Operator:
+    """The operator of ``node``."""
+    return StreamGlobalTableJoin(place, node.selector, node.joiner, is_left=node.kind == "left")

@@ -1,0 +1,132 @@
+"""Joins of two tables by key (KTableKTableInnerJoin, LeftJoin, RightJoin, OuterJoin, JoinMerger).
+
+Rule: a change of either table is joined with what the other shows at that moment, and takes the larger of both times;
+what one side lacks is null to the joiner.
+
+    join, side      other absent                            other present
+    inner, either   nothing                                 join, or a deletion when the new value is null
+    left, left      join unless new and old are null        join, or a deletion when the new value is null
+    left, right     nothing                                 join, always
+    outer, either   join unless new and old are null        join, always
+
+A join of which both values are null is a deletion. There is no filter of what did not change. A change with a null key,
+or of a versioned table and not its key's newest, is refused (KIP-914).
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from jobs.functions.value_joiners import Joiner
+from jobs.operators.forward_order import joined_batch, meet
+from jobs.operators.operator import MultiOperator, Operator, Place
+from jobs.operators.tables.materialized_table import StoredTable, open_store
+from jobs.operators.tables.table_source import with_keys
+from jobs.operators.tables.table_steps import old_values
+from jobs.operators.tables.table_store import TableStore
+from jobs.topology.nodes import TableJoinNode
+from state.buffers import is_valid
+from state.records.batches import Batch, Chunk, Column, Drops, Values
+
+OUT_OF_ORDER = "out-of-order-version"
+"""Reason for refusing a change of a versioned table that is not its key's newest."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Rule:
+    """Which of a side's changes cause a result, and which of these results have a value."""
+
+    emits: np.ndarray
+    has_new: np.ndarray
+    has_old: np.ndarray
+
+
+def _rule(kind: str, is_left: bool, found: np.ndarray, valid: np.ndarray, old_valid: np.ndarray) -> _Rule:
+    if kind == "left" and not is_left:
+        return _Rule(found, found, found)
+    if kind == "inner":
+        return _Rule(found, found & valid, found & old_valid)
+    emits = found | valid | old_valid
+    return _Rule(emits, valid, old_valid) if kind == "left" else _Rule(emits, found | valid, found | old_valid)
+
+
+class TableJoin(MultiOperator):
+    """``kind``: "inner", "left" or "outer". The result is not materialized."""
+
+    def __init__(self, place: Place, kind: str, joiner: Joiner) -> None:
+        super().__init__(place)
+        self.kind, self.joiner = kind, joiner
+
+    def process_all(self, batches: tuple[Batch, ...], chunk: Chunk) -> Batch:
+        return self._join(batches, chunk)
+
+    def _join(self, batches: tuple[Batch, ...], chunk: Chunk) -> Batch:
+        sides = [self._side(number, batch, chunk) for number, batch in enumerate(batches)]
+        return joined_batch(sides, meet(sides))
+
+    def _side(self, number: int, batch: Batch, chunk: Chunk) -> Batch:
+        """Results of the changes of one side."""
+        batch, is_left = self._newest(number, with_keys(batch, self.place.node, chunk), chunk), number == 0
+        other = self.place.views[1 - number].get(batch, batch.key)
+        old, old_valid = self._old(batch, is_left)
+        rule = _rule(self.kind, is_left, other.valid, batch.valid, old_valid)
+        chunk.applied[batch.cause[~rule.emits]] = True
+        rows = np.flatnonzero(rule.emits)
+
+        def pick(column: np.ndarray | None) -> np.ndarray | None:
+            return None if column is None else column[rows]
+
+        def join(mine: Column, wanted: np.ndarray) -> pa.Array:
+            chosen = np.flatnonzero(wanted)
+            pair = mine.take(chosen), other.value.take(pa.array(chosen))
+            found = self.joiner.evaluate(batch.take(chosen), *(pair if is_left else pair[::-1]))
+            places = np.cumsum(wanted) - 1
+            return found.take(pa.array(places[rows], mask=~wanted[rows]))
+
+        new = join(batch.value, rule.has_new)
+        before = None if old is None or not self.place.wants_old else join(old, rule.has_old)
+        return batch.forward(
+            rows,
+            key=batch.key[rows],
+            time_ms=np.maximum(batch.time_ms, other.time_ms)[rows],
+            valid=is_valid(new),
+            value=Values(new),
+            window_start_ms=pick(batch.window_start_ms),
+            window_end_ms=pick(batch.window_end_ms),
+            old=None if before is None else Values(before),
+            old_valid=None if before is None else is_valid(before),
+            stream_time_ms=pick(batch.stream_time_ms),
+            latest=pick(batch.latest),
+        )
+
+    def _old(self, batch: Batch, is_left: bool) -> tuple[Column | None, np.ndarray]:
+        """Values that the changes replaced, where somebody needs them: one below, or the rule."""
+        decides = self.kind == "outer" or (self.kind == "left" and is_left)
+        return old_values(batch) if decides or self.place.wants_old else (None, np.zeros(len(batch), np.bool_))
+
+    def _newest(self, number: int, batch: Batch, chunk: Chunk) -> Batch:
+        if not self.place.above[number].is_versioned or batch.latest is None:
+            return batch
+        rows = np.flatnonzero(~batch.latest).astype(np.int32)
+        chunk.drop(self.place.node, batch, Drops(OUT_OF_ORDER, rows, np.ones(len(rows), np.bool_)))
+        return batch.where(batch.latest)
+
+
+class StoredTableJoin(TableJoin, StoredTable):
+    """Materialized in ``store``; what a change replaced is what the join says, not what the store had."""
+
+    def __init__(self, place: Place, kind: str, joiner: Joiner, store: TableStore) -> None:
+        StoredTable.__init__(self, place, store)
+        self.kind, self.joiner = kind, joiner
+
+    def process_all(self, batches: tuple[Batch, ...], chunk: Chunk) -> Batch:
+        return self.put(self._join(batches, chunk), chunk, keeps_old=True)
+
+
+def build(node: TableJoinNode, place: Place) -> Operator:
+    """The operator of ``node``, as Kafka joins."""
+    store = open_store(place, node.shape, place.keys)
+    if store is None:
+        return TableJoin(place, node.kind, node.joiner)
+    return StoredTableJoin(place, node.kind, node.joiner, store)

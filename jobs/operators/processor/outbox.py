@@ -1,0 +1,119 @@
+"""What a processor forwards in one chunk, on its way to a batch.
+
+Rule: records go in the order in which they were forwarded; those of a punctuation stand behind everything else of their
+cause, by the time at which their schedule was due. Schedules of two processors that are due at one time go by the
+processors' names.
+"""
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from jobs.functions.processor_api import Headers
+from jobs.topology.nodes import ProcessNode
+from state.buffers import is_valid
+from state.errors import ConfigError, TaskFailed
+from state.records.batches import NO_OFFSET, OF_CAUSE, Batch, Values
+from state.records.keys import Keys
+from state.serdes import Serde
+from state.tables.warehouse import HEADERS
+
+BEHIND = np.iinfo(np.int64).max
+"""First column of the path of what a punctuation forwards: no other record of the cause is behind it."""
+_NO_ROW, _NO_CAUSE, _NO_PLACE, _NO_TOPIC = -1, -1, -1, -1
+
+
+class Outbox:
+    """``node``: whose shape the records must have."""
+
+    def __init__(self, node: ProcessNode, keys: Keys) -> None:
+        self.node, self.keys = node, keys
+        self._places: list[tuple[int, int, int, int]] = []
+        self._keys: list[Any] = []
+        self._values: list[Any] = []
+        self._times: list[int] = []
+        self._headers: list[Headers] = []
+        self._now = _NO_ROW, _NO_CAUSE, 0, 0
+
+    def at_row(self, row: int) -> None:
+        """What comes is caused by that row of the batch."""
+        self._now = row, _NO_CAUSE, 0, 0
+
+    def at_punctuation(self, cause: int, due_ms: int) -> None:
+        """What comes is forwarded by a schedule, after the record ``cause`` of the chunk."""
+        _, before, _, number = self._now
+        self._now = _NO_ROW, cause, due_ms, number + 1 if before == cause else 0
+
+    def put(self, key: Any, value: Any, time_ms: int, headers: Headers) -> None:
+        self._places.append(self._now)
+        self._keys.append(key)
+        self._values.append(value)
+        self._times.append(time_ms)
+        self._headers.append(headers)
+
+    def batch(self, taken: Batch) -> Batch:
+        """All of it. ``taken``: the batch that was processed."""
+        rows, causes, due_ms, numbers = np.array(self._places, np.int64).reshape(-1, 4).T
+        is_due = rows == _NO_ROW
+        own = np.where(is_due, 0, rows)
+        key = self.keys.intern(self.node.shape.key.encode(self._typed(self.node.shape.key, self._keys, "key")))
+        value = self._typed(self.node.shape.value, self._values, "value")
+        context = None
+        if taken.context is not None or is_due.any():
+            sources, offsets = taken.context or (None, None)
+            context = _pick(sources, own, is_due, OF_CAUSE, _NO_TOPIC), _pick(offsets, own, is_due, OF_CAUSE, NO_OFFSET)
+        return Batch(
+            cause=_pick(taken.cause, own, is_due, 0, causes).astype(np.int32),
+            key=key,
+            keys=self.keys,
+            time_ms=np.array(self._times, np.int64),
+            valid=is_valid(value),
+            value=Values(value),
+            headers=self._all_headers(),
+            path=self._path(taken, own, is_due, (due_ms, numbers)),
+            context=context,
+        )
+
+    def _path(
+        self, taken: Batch, own: np.ndarray, is_due: np.ndarray, places: tuple[np.ndarray, np.ndarray]
+    ) -> tuple[np.ndarray, ...]:
+        if not is_due.any():
+            return tuple(column[own] for column in taken.path)
+        due: list[int | np.ndarray] = [
+            BEHIND,
+            *places,
+            int.from_bytes(self.node.name.encode()[-7:], "big"),
+        ]  # names end in their number
+        own_path = [*taken.path, *[None] * (len(due) - len(taken.path))]
+        behind = [*due, *[0] * (len(own_path) - len(due))]
+        return tuple(_pick(column, own, is_due, _NO_PLACE, last) for column, last in zip(own_path, behind, strict=True))
+
+    def _all_headers(self) -> pa.Array | None:
+        if not any(self._headers):
+            return None
+        rows = [[{"key": key, "value": value} for key, value in headers] or None for headers in self._headers]
+        return pa.array(rows, HEADERS)
+
+    def _typed(self, serde: Serde, values: list[Any], what: str) -> pa.Array:
+        try:
+            return serde.from_python(values)
+        except ConfigError:
+            pass  # find whose value it was, and say so
+        for key, value in zip(self._keys, values, strict=True):
+            try:
+                serde.from_python([value])
+            except ConfigError as error:
+                expected, got = f"a forwarded {what} of {serde}", f"{error.got} with key {key!r}"
+                next_step = "correct the processor, or the serdes in returns_key and returns"
+                raise TaskFailed(self.node.name, expected, got, next_step) from error
+        raise AssertionError("a column was refused of which every value is taken")
+
+
+def _pick(
+    column: np.ndarray | None, rows: np.ndarray, is_due: np.ndarray, own: int, due: int | np.ndarray
+) -> np.ndarray:
+    """``column`` of ``rows``, or ``own`` without one; ``due`` where a punctuation forwards."""
+    if column is None or len(column) == 0:
+        return np.where(is_due, due, own)
+    return np.where(is_due, due, column[rows])

@@ -1,0 +1,221 @@
+"""Python processors, record by record, with stores and stream-time punctuation (Kafka Streams' Processor API).
+
+Owns the running processor and its context. Rule: after every record that the task takes, whether it reached this node
+or not, the schedules that are due by the task's stream time are called; what they forward comes after everything else
+that the record caused, and has no topic, no offset and no headers of its own.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from jobs.functions.expressions import python_keys
+from jobs.functions.processor_api import (
+    Cancellable,
+    Headers,
+    KeyValueStore,
+    ProcessorContext,
+    PunctuationType,
+    Record,
+    RecordMetadata,
+)
+from jobs.operators.operator import Clocks, Operator, Place, StatefulOperator, marked
+from jobs.operators.processor.outbox import Outbox
+from jobs.operators.processor.punctuation import Punctuations, Schedule
+from jobs.operators.processor.stores import ROWS, stores_of
+from jobs.topology.nodes import ProcessNode
+from state.buffers import only_chunk
+from state.errors import ConfigError, ReplayError, TaskFailed
+from state.records.batches import NO_OFFSET, Batch, Chunk
+from state.records.keys import Keys
+from state.times import NO_TIMESTAMP_MS, Duration, duration_ms
+
+_Row = tuple[str, bytes, bytes | None]
+"""Store, serialized key and value."""
+
+
+class Process(StatefulOperator):
+    """``keys`` codes the keys of what is forwarded. A failure of the processor ends the run, with the record's key."""
+
+    row_key = ("store", "key")
+    needs_all = True
+
+    def __init__(self, place: Place, node: ProcessNode) -> None:
+        super().__init__(place)
+        self.node, self.keys = node, Keys(node.shape.key)
+        self.stores = stores_of(node.stores, place.shape.key, place.shape.value, node.name)
+        self.schedules = Punctuations()
+        self.stream_time_ms = NO_TIMESTAMP_MS
+        self.context = _Context(self)
+
+    def process(self, batch: Batch, chunk: Chunk) -> Batch:
+        records = _records(self.place, batch)
+        metadata = _metadata(batch, chunk)
+        outbox = self.context.outbox = Outbox(self.node, self.keys)
+        for row, cause in enumerate(batch.cause.tolist()):
+            self._punctuate(chunk, cause)
+            self.stream_time_ms = int(chunk.stream_time_ms[cause])
+            self.context.enter(records[row], metadata[row])
+            outbox.at_row(row)
+            self._call(self.processor.process, records[row], f"key {records[row].key!r}")
+        self._punctuate(chunk, len(chunk.stream_time_ms))
+        self.stream_time_ms = max(self.stream_time_ms, *chunk.stream_time_ms[-1:].tolist(), NO_TIMESTAMP_MS)
+        self.context.leave()
+        chunk.applied[batch.cause] = True
+        return outbox.batch(batch)
+
+    def _punctuate(self, chunk: Chunk, before: int) -> None:
+        """Call what gets due by records of the chunk before that one."""
+        while (due_ms := self.schedules.next_due_ms) is not None:
+            cause = int(np.searchsorted(chunk.stream_time_ms, due_ms))
+            if cause >= before:
+                return
+            self.stream_time_ms = int(chunk.stream_time_ms[cause])
+            self.context.enter(None, None)
+            self.schedules.run(self.stream_time_ms, partial(self._call_due, cause))
+
+    def _call_due(self, cause: int, schedule: Schedule) -> None:
+        self.context.outbox.at_punctuation(cause, schedule.due_ms)
+        self._call(schedule.callback, self.stream_time_ms, f"stream time {self.stream_time_ms}")
+
+    def _call(self, function: Callable[[Any], Any], argument: Any, given: str) -> None:
+        try:
+            function(argument)
+        except Exception as error:
+            got = f"{type(error).__name__}: {error} on {given}"
+            raise TaskFailed(self.node.name, "a processor that does not fail", got, "correct the processor") from error
+
+    # --- state -----------------------------------------------------------------------------------------------
+
+    def resume(self, rows: pa.Table, clocks: Clocks) -> None:
+        names = np.asarray(rows["store"].to_pylist(), object)
+        for name, store in self.stores.items():
+            store.load(rows.take(pa.array(np.flatnonzero(names == name))))
+        self.stream_time_ms = clocks.get("stream_time_ms", NO_TIMESTAMP_MS)
+        self.processor = self.node.supplier()
+        self.context.is_in_init = True
+        self._call(self.processor.init, self.context, "init")
+        self.context.is_in_init = False
+        self.schedules.resume(clocks)
+
+    def found_by(self, rows: pa.Table) -> pa.Array:
+        return only_chunk(rows, "key")
+
+    def clocks(self) -> Clocks:
+        return {"stream_time_ms": self.stream_time_ms} | self.schedules.clocks()
+
+    def changes(self) -> pa.Table:
+        gone: list[_Row] = [(name, key, None) for name, store in self.stores.items() for key in store.gone()]
+        return marked(_table(self._alive(only_changed=True)), _table(gone))
+
+    def rows(self) -> pa.Table:
+        return _table(self._alive(only_changed=False))
+
+    def rows_schema(self) -> pa.Schema:
+        return ROWS
+
+    def _alive(self, *, only_changed: bool) -> list[_Row]:
+        return [
+            (name, key, value)
+            for name, store in self.stores.items()
+            for key, value in store.alive(only_changed=only_changed)
+        ]
+
+
+class _Context(ProcessorContext):
+    """The context of one running processor."""
+
+    outbox: Outbox
+
+    def __init__(self, operator: Process) -> None:
+        self._operator = operator
+        self._record: Record | None = None
+        self._metadata: RecordMetadata | None = None
+        self._can_forward = False
+        self.is_in_init = False
+
+    def enter(self, record: Record | None, metadata: RecordMetadata | None) -> None:
+        """A record is processed next; None: a punctuation."""
+        self._record, self._metadata, self._can_forward = record, metadata, True
+
+    def leave(self) -> None:
+        self._record, self._metadata, self._can_forward = None, None, False
+
+    def forward(self, key: Any, value: Any, timestamp_ms: int | None = None, headers: Headers | None = None) -> None:
+        if not self._can_forward:
+            raise self._refusal("forward in process or in a punctuation", "forward elsewhere", "forward later")
+        record = self._record or Record(None, None, self._operator.stream_time_ms)
+        time_ms = record.timestamp_ms if timestamp_ms is None else timestamp_ms
+        if time_ms < 0:
+            raise self._refusal("a timestamp of 0 ms or more", f"{time_ms} ms", "correct the timestamp")
+        self.outbox.put(key, value, time_ms, record.headers if headers is None else headers)
+
+    def schedule(
+        self,
+        interval: Duration,
+        kind: PunctuationType,
+        callback: Callable[[int], None],
+        *,
+        start_ms: int | None = None,
+    ) -> Cancellable:
+        if not self.is_in_init:
+            next_step = "schedule in init, and let the callback look whether there is something to do"
+            expected = "schedules made in init, to be found again by the next increment"
+            raise self._refusal(expected, "one later", next_step)
+        if kind is not PunctuationType.STREAM_TIME:
+            next_step = "schedule by STREAM_TIME"
+            raise self._refusal("PunctuationType.STREAM_TIME, as a replay has no wall clock", str(kind), next_step)
+        interval_ms = duration_ms(interval, "interval")
+        if interval_ms < 1:
+            raise self._refusal("an interval of 1 ms or more", f"{interval_ms} ms", "correct the interval")
+        if start_ms is not None and start_ms < 0:
+            raise self._refusal("a start of 0 ms or more", f"{start_ms} ms", "correct the start")
+        return self._operator.schedules.add(interval_ms, callback, start_ms, self._operator.stream_time_ms)
+
+    def store(self, name: str) -> KeyValueStore:
+        stores = self._operator.stores
+        if name not in stores:
+            raise self._refusal(f"a store of {sorted(stores)}", repr(name), "name it in process(stores=...)")
+        return stores[name]
+
+    def current_stream_time_ms(self) -> int:
+        return self._operator.stream_time_ms
+
+    @property
+    def record_metadata(self) -> RecordMetadata | None:
+        return self._metadata
+
+    def _refusal(self, expected: str, got: str, next_step: str) -> ReplayError:
+        return ConfigError(self._operator.node.name, expected, got, next_step)
+
+
+def _table(rows: list[_Row]) -> pa.Table:
+    columns = zip(*rows, strict=True) if rows else ([], [], [])
+    arrays = [pa.array(column, field.type) for column, field in zip(columns, ROWS, strict=True)]
+    return pa.table(arrays, schema=ROWS)
+
+
+def build(node: ProcessNode, place: Place) -> Operator:
+    """The operator of ``node``."""
+    return Process(place, node)
+
+
+def _records(place: Place, batch: Batch) -> list[Record]:
+    """Records as the processor sees them."""
+    keys, values = python_keys(place.shape, batch), place.shape.value.to_python(batch.value.all())
+    headers: list[Headers] = [()] * len(batch)
+    if batch.headers is not None:
+        headers = [tuple((one["key"], one["value"]) for one in found or ()) for found in batch.headers.to_pylist()]
+    return list(map(Record, keys, values, batch.time_ms.tolist(), headers))
+
+
+def _metadata(batch: Batch, chunk: Chunk) -> list[RecordMetadata | None]:
+    """Where records are from, None for those of a punctuation."""
+    sources, offsets = batch.coordinates(chunk)
+    return [
+        None if offset == NO_OFFSET else RecordMetadata(chunk.context_topics[source], chunk.partition, offset)
+        for source, offset in zip(sources.tolist(), offsets.tolist(), strict=True)
+    ]

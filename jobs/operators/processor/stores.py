@@ -1,0 +1,186 @@
+"""Key-value stores of Python processors (KeyValueStore of Kafka Streams, in memory).
+
+Owns serialized keys and values. Rule: keys are ordered by their unsigned bytes; what is put is serialized at once, so
+that changing an object afterwards changes nothing.
+"""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+
+from jobs.functions.processor_api import KeyValues, KeyValueStore
+from state.errors import ConfigError
+from state.serdes import Serde
+
+ROWS = pa.schema([("store", pa.string()), ("key", pa.binary()), ("value", pa.binary())])
+"""Durable rows of all stores of one processor."""
+
+_REMEMBERED = 65_536
+_BLOCK = 1_024
+_FROZEN = (str, int, bytes)
+"""Types whose values never change, and are equal only when their bytes are."""
+
+
+class Coder:
+    """Single values of ``serde``, and the bytes of them that were met."""
+
+    def __init__(self, serde: Serde) -> None:
+        self.serde = serde
+        self._bytes: dict[tuple[type, Any], bytes] = {}
+
+    def encode(self, value: Any) -> bytes:
+        """Raises ConfigError for a value that is not of the serde's type."""
+        if type(value) not in _FROZEN:
+            return self._encoded(value)
+        found = self._bytes.get((type(value), value))
+        if found is None:
+            if len(self._bytes) >= _REMEMBERED:
+                self._bytes.clear()
+            found = self._bytes[type(value), value] = self._encoded(value)
+        return found
+
+    def decode(self, data: bytes) -> Any:
+        return self.serde.to_python(self.serde.decode(pa.array([data], pa.binary())).values)[0]
+
+    def _encoded(self, value: Any) -> bytes:
+        data: bytes = self.serde.encode(self.serde.from_python([value]))[0].as_py()
+        return data
+
+
+class OrderedKeys:
+    """Keys in order, in blocks of at most ``_BLOCK``, so that a key that comes or goes moves few others."""
+
+    def __init__(self, keys: list[bytes]) -> None:
+        """``keys``: in order, each once."""
+        half = _BLOCK // 2
+        self._blocks = [keys[first : first + half] for first in range(0, len(keys), half)] or [[]]
+        self._lasts = [block[-1] if block else b"" for block in self._blocks]
+        """Of each block; what is after the last of them goes to the last block."""
+
+    def add(self, key: bytes) -> None:
+        """A key that is not there."""
+        number = self._number(key)
+        block = self._blocks[number]
+        block.insert(bisect_left(block, key), key)
+        if len(block) > _BLOCK:
+            self._blocks[number : number + 1] = [block[: _BLOCK // 2], block[_BLOCK // 2 :]]
+            self._lasts.insert(number, b"")
+            self._lasts[number] = self._blocks[number][-1]
+            number += 1
+        self._lasts[number] = self._blocks[number][-1]
+
+    def remove(self, key: bytes) -> None:
+        """A key that is there."""
+        number = self._number(key)
+        block = self._blocks[number]
+        del block[bisect_left(block, key)]
+        if block:
+            self._lasts[number] = block[-1]
+        elif len(self._blocks) > 1:
+            del self._blocks[number], self._lasts[number]
+
+    def between(self, first: bytes | None, last: bytes | None) -> list[bytes]:
+        """Keys from ``first`` to ``last``, both included; None is no bound."""
+        begin = 0 if first is None else self._number(first)
+        end = len(self._blocks) - 1 if last is None else self._number(last)
+        found = []
+        for number in range(begin, end + 1):
+            block = self._blocks[number]
+            low = bisect_left(block, first) if first is not None and number == begin else 0
+            high = bisect_right(block, last) if last is not None and number == end else len(block)
+            found += block[low:high]
+        return found
+
+    def _number(self, key: bytes) -> int:
+        """Of the block where a key is or would be."""
+        return min(bisect_left(self._lasts, key), len(self._blocks) - 1)
+
+
+class Store(KeyValueStore):
+    """``place``: named in errors."""
+
+    def __init__(self, spec: KeyValues, place: str) -> None:
+        self.name, self.place = spec.name, f"{place}, store {spec.name!r}"
+        self._key, self._value = Coder(spec.key), Coder(spec.value)
+        self._rows: dict[bytes, bytes] = {}
+        self._order = OrderedKeys([])
+        self._durable: set[bytes] = set()
+        self._changed: set[bytes] = set()
+
+    def get(self, key: Any) -> Any:
+        return self._shown(self._rows.get(self._bytes(key)))
+
+    def put(self, key: Any, value: Any) -> None:
+        self._put(self._bytes(key), None if value is None else self._value.encode(value))
+
+    def put_if_absent(self, key: Any, value: Any) -> Any:
+        found = self.get(key)
+        if found is None:
+            self.put(key, value)
+        return found
+
+    def delete(self, key: Any) -> Any:
+        data = self._bytes(key)
+        before = self._shown(self._rows.get(data))
+        self._put(data, None)
+        return before
+
+    def range(self, first: Any = None, last: Any = None) -> Iterator[tuple[Any, Any]]:
+        return self._shown_rows(self._between(first, last))
+
+    def reverse_range(self, first: Any = None, last: Any = None) -> Iterator[tuple[Any, Any]]:
+        return self._shown_rows(self._between(first, last)[::-1])
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def load(self, rows: pa.Table) -> None:
+        """Take back what ``alive`` gave."""
+        self._rows = dict(zip(rows["key"].to_pylist(), rows["value"].to_pylist(), strict=True))
+        self._order, self._durable = OrderedKeys(sorted(self._rows)), set(self._rows)
+
+    def alive(self, *, only_changed: bool) -> list[tuple[bytes, bytes]]:
+        """Serialized (key, value), in order; those that changed since ``load``, or all."""
+        keys = self._order.between(None, None)
+        return [(key, self._rows[key]) for key in keys if not only_changed or key in self._changed]
+
+    def gone(self) -> list[bytes]:
+        """Serialized keys that were there at ``load`` and are not any more, in order."""
+        return sorted(self._durable - self._rows.keys())
+
+    def _bytes(self, key: Any) -> bytes:
+        if key is None:
+            raise ConfigError(self.place, "a key", "None", "leave records without a key alone")
+        return self._key.encode(key)
+
+    def _put(self, key: bytes, value: bytes | None) -> None:
+        self._changed.add(key)
+        if value is not None:
+            if key not in self._rows:
+                self._order.add(key)
+            self._rows[key] = value
+        elif self._rows.pop(key, None) is not None:
+            self._order.remove(key)
+
+    def _between(self, first: Any, last: Any) -> list[bytes]:
+        return self._order.between(*(None if bound is None else self._bytes(bound) for bound in (first, last)))
+
+    def _shown(self, value: bytes | None) -> Any:
+        return None if value is None else self._value.decode(value)
+
+    def _shown_rows(self, keys: list[bytes]) -> Iterator[tuple[Any, Any]]:
+        rows = [(key, self._rows[key]) for key in keys]
+        return ((self._key.decode(key), self._value.decode(value)) for key, value in rows)
+
+
+def stores_of(specs: tuple[KeyValues | str, ...], key: Serde, value: Serde, place: str) -> dict[str, Store]:
+    """Stores by name. Raises ConfigError for a name twice."""
+    stores: dict[str, Store] = {}
+    for spec in specs:
+        full = KeyValues(spec, key, value) if isinstance(spec, str) else spec
+        if full.name in stores:
+            raise ConfigError(place, "stores of different names", f"{full.name!r} twice", "rename one of them")
+        stores[full.name] = Store(full, place)
+    return stores

@@ -1,0 +1,189 @@
+"""Records that wait in an operator and go on later as what they were: with their own time, headers and context.
+
+Owns the columns of the waiting records and their durable rows. Who leaves when, and in which order, is the operator's
+affair (stream-table join with a grace, reorder_within). Rule: at the front, in the order in which they came, are those
+that the operator has to look at; the others stand behind, by time, and nothing is done with them until they are
+recalled.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+
+from jobs.operators.operator import Place, marked
+from state.buffers import is_valid, only_chunk
+from state.records.batches import Batch, Chunk, Values
+from state.tables.warehouse import HEADERS
+
+_NO_TOPIC = -1
+_TIME = "record_time_ms"
+_EVER = 2**63 - 1
+
+
+class _Later:
+    """Records by time, in few pieces, each at least twice as long as the next."""
+
+    def __init__(self) -> None:
+        self._pieces: list[pa.Table] = []
+
+    def push(self, rows: pa.Table) -> None:
+        """Add rows, in any order."""
+        pieces = self._pieces
+        if len(rows):
+            pieces.append(rows.sort_by(_TIME))
+        while len(pieces) > 1 and len(pieces[-2]) < 2 * len(pieces[-1]):
+            last = pieces.pop()
+            pieces[-1] = pa.concat_tables([pieces[-1], last]).sort_by(_TIME)
+
+    def pop(self, time_ms: int) -> list[pa.Table]:
+        """Take out all rows up to ``time_ms``, inclusive."""
+        found, kept = [], []
+        for piece in self._pieces:
+            after = int(np.searchsorted(piece[_TIME].to_numpy(), time_ms, "right"))
+            found.append(piece.slice(0, after))
+            kept.append(piece.slice(after))
+        self._pieces = [piece for piece in kept if len(piece)]
+        return found
+
+
+class WaitingRoom:
+    """Rows: key, [window bounds], record_time_ms, sequence, value (null: a tombstone), headers, topic, offset."""
+
+    row_key = ("record_time_ms", "sequence")
+
+    def __init__(self, place: Place) -> None:
+        self.shape, self.keys = place.shape, place.keys
+        self._bounds = () if self.shape.window is None else ("window_start_ms", "window_end_ms")
+        self._topics: list[str] = []
+        self._numbers = {name: np.zeros(0, np.int64) for name in self._number_names()}
+        self._stored = np.zeros(0, np.bool_)
+        self._value = pa.array([], self.shape.value.arrow_type)
+        self._headers = pa.array([], HEADERS)
+        self._later = _Later()
+        self._gone = self.rows_schema().empty_table()
+
+    def _number_names(self) -> tuple[str, ...]:
+        return ("key", *self._bounds, "record_time_ms", "sequence", "topic", "offset")
+
+    def __len__(self) -> int:
+        """Records at the front."""
+        return len(self._stored)
+
+    @property
+    def key(self) -> np.ndarray:
+        """Codes of the keys, of the records at the front."""
+        return self._numbers["key"]
+
+    @property
+    def time_ms(self) -> np.ndarray:
+        return self._numbers["record_time_ms"]
+
+    @property
+    def sequence(self) -> np.ndarray:
+        return self._numbers["sequence"]
+
+    def recall(self, time_ms: int) -> None:
+        """At the front from now on are those with a time up to ``time_ms``, inclusive."""
+        front = {**self._numbers, "stored": self._stored, "value": self._value, "headers": self._headers}
+        self._later.push(pa.table(front))
+        rows = pa.concat_tables([pa.table(front).slice(0, 0), *self._later.pop(time_ms)]).sort_by("sequence")
+        self._numbers = {name: rows[name].to_numpy() for name in self._numbers}
+        self._stored = only_chunk(rows, "stored").to_numpy(zero_copy_only=False)
+        self._value, self._headers = only_chunk(rows, "value"), only_chunk(rows, "headers")
+
+    def enter(self, batch: Batch, chunk: Chunk, sequence: np.ndarray) -> None:
+        """Records of ``batch`` come in, at the front, behind those that are there already."""
+        source, offset = batch.coordinates(chunk)
+        arrived = {
+            "key": batch.key,
+            "record_time_ms": batch.time_ms,
+            "sequence": sequence,
+            "topic": self._topic_numbers(chunk)[source],
+            "offset": offset,
+            "window_start_ms": batch.window_start_ms,
+            "window_end_ms": batch.window_end_ms,
+        }
+        self._numbers = {name: np.concatenate([old, arrived[name]]) for name, old in self._numbers.items()}
+        self._stored = np.concatenate([self._stored, np.zeros(len(batch), np.bool_)])
+        self._value = pa.concat_arrays([self._value, batch.value.all()])
+        headers = pa.nulls(len(batch), HEADERS) if batch.headers is None else batch.headers.cast(HEADERS)
+        self._headers = pa.concat_arrays([self._headers, headers])
+
+    def _topic_numbers(self, chunk: Chunk) -> np.ndarray:
+        """Our number of each of the chunk's topics; the last is for none."""
+        self._topics += [topic for topic in chunk.context_topics if topic not in self._topics]
+        return np.array([*(self._topics.index(topic) for topic in chunk.context_topics), _NO_TOPIC], np.int64)
+
+    def leave(self, who: np.ndarray, batch: Batch, rows: np.ndarray, chunk: Chunk) -> Batch:
+        """Records ``who`` go out in that order, each because of one of ``rows`` (not falling) of ``batch``."""
+        value, headers = self._value.take(pa.array(who)), self._headers.take(pa.array(who))
+        here = {name: column[who] for name, column in self._numbers.items()}
+        forwarded = batch.forward(
+            rows,
+            key=here["key"].astype(np.int32),
+            time_ms=here["record_time_ms"],
+            valid=is_valid(value),
+            value=Values(value),
+            window_start_ms=here.get("window_start_ms"),
+            window_end_ms=here.get("window_end_ms"),
+            has_headers=False,
+        )
+        place = {topic: number for number, topic in enumerate(chunk.context_topics)}
+        places = [*(place.get(topic, _NO_TOPIC) for topic in self._topics), _NO_TOPIC]
+        source = np.array(places, np.int64)[here["topic"]]
+        self._forget(who)
+        return replace(
+            forwarded,
+            headers=None if headers.null_count == len(headers) else headers,
+            context=(source, here["offset"]),
+        )
+
+    def _forget(self, who: np.ndarray) -> None:
+        self._gone = pa.concat_tables([self._gone, self._table(who[self._stored[who]])])
+        stays = np.ones(len(self), np.bool_)
+        stays[who] = False
+        kept = np.flatnonzero(stays)
+        self._numbers = {name: column[kept] for name, column in self._numbers.items()}
+        self._stored = self._stored[kept]
+        self._value, self._headers = self._value.take(pa.array(kept)), self._headers.take(pa.array(kept))
+
+    # --- state -----------------------------------------------------------------------------------------------
+
+    def resume(self, rows: pa.Table) -> None:
+        rows = rows.sort_by("sequence").combine_chunks()
+        self._topics = [topic for topic in only_chunk(rows, "topic").unique().to_pylist() if topic is not None]
+        topic = [_NO_TOPIC if name is None else self._topics.index(name) for name in rows["topic"].to_pylist()]
+        key = self.keys.intern(self.shape.key.encode(only_chunk(rows, "key"))).astype(np.int64)
+        others = [name for name in self._number_names() if name not in ("key", "topic")]
+        numbers = {name: rows[name].to_numpy().copy() for name in others}
+        numbers |= {"key": key, "topic": np.array(topic, np.int64)}
+        self._numbers = {name: numbers[name] for name in self._number_names()}
+        self._stored = np.ones(len(rows), np.bool_)
+        self._value, self._headers = only_chunk(rows, "value"), only_chunk(rows, "headers")
+
+    def changes(self) -> pa.Table:
+        self.recall(_EVER)
+        return marked(self._table(np.flatnonzero(~self._stored)), self._gone)
+
+    def rows(self) -> pa.Table:
+        self.recall(_EVER)
+        return self._table(np.arange(len(self)))
+
+    def rows_schema(self) -> pa.Schema:
+        times = [(name, pa.int64()) for name in (*self._bounds, "record_time_ms", "sequence")]
+        place = [("headers", HEADERS), ("topic", pa.string()), ("offset", pa.int64())]
+        value = ("value", self.shape.value.arrow_type)
+        return pa.schema([("key", self.shape.key.arrow_type), *times, value, *place])
+
+    def _table(self, at: np.ndarray) -> pa.Table:
+        names = pa.array([*self._topics, None], pa.string())
+        columns = {name: column[at] for name, column in self._numbers.items()}
+        columns |= {
+            "key": self.keys.typed(columns["key"].astype(np.int32)),
+            "value": self._value.take(pa.array(at)),
+            "headers": self._headers.take(pa.array(at)),
+            "topic": names.take(pa.array(np.where(columns["topic"] < 0, len(names) - 1, columns["topic"]))),
+        }
+        schema = self.rows_schema()
+        return pa.table([columns[name] for name in schema.names], schema=schema)

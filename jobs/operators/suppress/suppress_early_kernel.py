@@ -1,0 +1,156 @@
+"""Which changes wait, which leave, in which order, from a buffer that emits early when it is full (KIP-328,
+emitEarlyWhenFull).
+
+Rule: a change is put first; then every entry leaves whose buffer time is ``<= stream time - wait``; then entries leave
+while the buffer holds more records or bytes than it may (strictly more). Always the oldest first, equal ones by
+serialized (windowed) key. So it may be the change just put that leaves.
+
+Here the row at which an entry leaves is not known beforehand, so the entries stand in a binary heap. Only its top ever
+leaves and a buffer time never changes, so an entry need not be found in it.
+"""
+
+import numpy as np
+
+from jobs.operators.aggregates.time_windows_kernel import remove
+from jobs.operators.suppress.suppress_kernel import (
+    BYTES,
+    EMITTED,
+    FULL_ROW,
+    ONLY_TIME,
+    STREAM_TIME,
+    enter,
+    entry_bytes,
+    note,
+)
+from jobs.operators.suppress.suppress_order_kernel import is_before
+from state.compilation.kernel_compilation import inner_kernel, kernel
+from state.stores.slot_index import find
+from state.stores.slots import CHANGED, LIVE_COUNT
+
+NO_VALUE = -1
+
+
+@kernel
+def suppress_eagerly(  # type: ignore[no-untyped-def]
+    rows, sizes, keys, wait, is_session, with_prior, limits, slots, entries, queue, emitted, totals
+):
+    """Take changes in order; all as in ``suppress_strictly``, which gives ``emitted`` back where this fills it.
+    ``queue``: the heap, (buffer time, slot) of every live slot, with room for all rows.
+    """
+    key, start, end, due, time, _ = rows
+    s_key, s_start, s_end, s_time, s_flags, table, _, counts = slots
+    e_due, e_reference, e_prior, _, e_bytes, e_prior_bytes, e_prior_hash = entries
+    with_bytes, size, n = sizes[0].shape[0] > 0, totals[BYTES], 0
+    totals[FULL_ROW] = -1
+    for row in range(key.shape[0]):
+        totals[STREAM_TIME] = max(totals[STREAM_TIME], time[row])
+        if key[row] != ONLY_TIME:
+            slot = find(table, s_key, s_start, s_end, key[row], start[row], end[row])
+            if slot < 0:
+                slot = enter(key[row], start[row], end[row], slots)
+                e_due[slot] = due[row]
+                e_prior[slot] = -(row + 2) if with_prior else NO_VALUE
+                e_bytes[slot] = 0
+                if with_bytes:
+                    e_prior_bytes[slot], e_prior_hash[slot] = sizes[2][row], sizes[3][row]
+                push(queue, counts[LIVE_COUNT] - 1, slot, keys, is_session, s_key, s_start, s_end, e_due)
+            s_time[slot] = time[row]
+            e_reference[slot] = -(row + 2)
+            s_flags[slot] |= CHANGED
+            if with_bytes:
+                size -= e_bytes[slot]
+                e_bytes[slot] = entry_bytes(sizes, row, e_prior_bytes[slot], e_prior_hash[slot])
+                size += e_bytes[slot]
+            note(counts[LIVE_COUNT], size, totals)
+        for is_time_over in (True, False):
+            before = n
+            while counts[LIVE_COUNT]:
+                first = queue[1][0]
+                if is_time_over:
+                    leaves = e_due[first] <= totals[STREAM_TIME] - wait
+                else:
+                    leaves = counts[LIVE_COUNT] > limits[0] or size > limits[1]
+                if not leaves:
+                    break
+                write_out(n, row, first, totals[STREAM_TIME], slots, entries, emitted)
+                n += 1
+                size -= e_bytes[first]
+                pop(queue, counts[LIVE_COUNT], keys, is_session, s_key, s_start, s_end, e_due)
+                remove(slots, first)
+                e_reference[first] = e_prior[first] = NO_VALUE
+            if n > before:
+                note(counts[LIVE_COUNT], size, totals)
+    totals[BYTES], totals[EMITTED] = size, n
+
+
+@inner_kernel
+def write_out(n, row, slot, stream_time, slots, entries, emitted):  # type: ignore[no-untyped-def]
+    """Element ``n`` of ``emitted``: the entry in ``slot``, which ``row`` evicted."""
+    s_key, s_start, s_end, s_time, _, _, _, _ = slots
+    o_row, o_slot, o_key, o_start, o_end, o_due, o_time, o_reference, o_stream_time = emitted
+    o_row[n], o_slot[n], o_key[n], o_start[n], o_end[n] = row, slot, s_key[slot], s_start[slot], s_end[slot]
+    o_due[n] = entries[0][slot]
+    o_time[n], o_reference[n], o_stream_time[n] = s_time[slot], entries[1][slot], stream_time
+
+
+@inner_kernel
+def push(queue, size, slot, keys, is_session, s_key, s_start, s_end, e_due):  # type: ignore[no-untyped-def]
+    """Enter ``slot`` into the heap of ``size`` slots."""
+    dues, slots = queue
+    at, due = size, e_due[slot]
+    while at > 0:
+        above = (at - 1) >> 1
+        if dues[above] < due or (
+            dues[above] == due and not is_before(slot, slots[above], keys, is_session, s_key, s_start, s_end, e_due)
+        ):
+            break
+        dues[at], slots[at] = dues[above], slots[above]
+        at = above
+    dues[at], slots[at] = due, slot
+
+
+@inner_kernel
+def pop(queue, size, keys, is_session, s_key, s_start, s_end, e_due):  # type: ignore[no-untyped-def]
+    """Take the top off the heap of ``size`` slots. Times stand in the heap, so that keys are met for equal ones
+    only.
+    """
+    dues, slots = queue
+    size -= 1
+    due, last, at = dues[size], slots[size], 0
+    while 2 * at + 1 < size:
+        below = 2 * at + 1
+        other = below + 1
+        if other < size and dues[other] <= dues[below]:
+            if dues[other] < dues[below] or is_before(
+                slots[other], slots[below], keys, is_session, s_key, s_start, s_end, e_due
+            ):
+                below = other
+        if due < dues[below] or (
+            due == dues[below] and is_before(last, slots[below], keys, is_session, s_key, s_start, s_end, e_due)
+        ):
+            break
+        dues[at], slots[at] = dues[below], slots[below]
+        at = below
+    dues[at], slots[at] = due, last
+
+
+@kernel
+def refill(queue, slots_alive, keys, is_session, s_key, s_start, s_end, e_due):  # type: ignore[no-untyped-def]
+    """Build the heap anew from the live slots, after a load."""
+    for size in range(slots_alive.shape[0]):
+        push(queue, size, slots_alive[size], keys, is_session, s_key, s_start, s_end, e_due)
+
+
+def grown(queue: tuple[np.ndarray, np.ndarray], capacity: int) -> tuple[np.ndarray, np.ndarray]:
+    """The heap with room for ``capacity`` slots."""
+    dues, slots = queue
+    more = capacity - len(dues)
+    if more <= 0:
+        return queue
+    return np.concatenate([dues, np.empty(more, np.int64)]), np.concatenate([slots, np.empty(more, np.int32)])
+
+
+def room(records: int, buffered: int) -> tuple[np.ndarray, ...]:
+    """Empty ``emitted`` arrays for a call over ``records`` rows and ``buffered`` entries."""
+    most = records + buffered
+    return (*(np.empty(most, np.int32) for _ in range(3)), *(np.empty(most, np.int64) for _ in range(6)))

@@ -1,0 +1,374 @@
+"""Which changes wait, which leave, in which order, from a buffer that never emits early.
+
+KTableSuppressProcessorSupplier, InMemoryTimeOrderedKeyValueChangeBuffer.
+
+Rule: a change is put first, then every entry leaves whose buffer time is ``<= stream time - wait``, oldest first and
+equal ones by serialized (windowed) key. The buffer time is the window's end, or the time of the key's first change that
+waits. A second change of a key keeps the entry's place and replaces its value, so that what leaves is the latest change
+at the place of the first. A tombstone of a final result leaves in silence.
+
+Stream time never goes back and an entry's buffer time never changes, so the row at which an entry will leave is known
+when it is put: no queue is kept, and what leaves is put in order once a call, by counting. Most entries come and leave
+within one call, so the entries of a call stand in its own arrays, in the order in which they came; only those that stay
+take a slot of the buffer.
+"""
+
+import numpy as np
+
+from jobs.kernels.earlier_changes import NONE_HERE
+from jobs.operators.aggregates.time_windows_kernel import vacate
+from jobs.operators.suppress.suppress_order_kernel import in_order
+from state.compilation.kernel_compilation import array_kernel, inner_array_kernel, inner_kernel, kernel
+from state.records.key_interning import hash_bytes
+from state.stores.slot_index import delete, find, insert, rebuild
+from state.stores.slots import CHANGED, FREE_TOP, LIVE, LIVE_COUNT
+
+NO_VALUE = -1
+ONLY_TIME = -2
+"""Key of a row that is no change and only moves stream time."""
+_NO_PUT = -1
+_NOBODY = -1
+"""No change of this call; no slot."""
+
+EMITTED, STREAM_TIME, COUNT_MAX, BYTES, BYTES_MAX, FULL_ROW, FULL_COUNT, FULL_BYTES = 0, 1, 2, 3, 4, 5, 6, 7
+MEASURED, COUNT_SUM, BYTES_SUM = 8, 9, 10
+"""Places in ``totals``; FULL_ROW: row at which the buffer went over its limit, or -1, and what it held then; MEASURED:
+how often the buffer was measured (after each put and after each round of evictions), and the sums of what it held.
+"""
+
+
+@array_kernel
+def suppress_strictly(  # type: ignore[no-untyped-def]
+    rows, earlier, observed, sizes, keys, wait, is_session, keeps, limits, slots, entries, totals
+):
+    """Take changes ``(key, start, end, buffer time, time, valid)`` in order: what leaves, and what comes and stays.
+
+    ``observed``: stream time after each row. ``earlier``: as in earlier_changes. ``sizes``: (fixed, new bytes, old
+    bytes, old hash) a row, or empty arrays when bytes are not counted. ``keys``: (data, offsets) of the interned keys.
+    ``keeps``: (tombstones are forwarded, old values are kept). ``limits``: (records, bytes). ``entries``: (buffer time,
+    reference, prior, number, bytes, prior bytes, prior hash) by slot; the reference of row r of this call is
+    ``-(r + 2)``, and so is that of its old value in ``prior``.
+
+    Returns (row that evicted, slot or -1, key, start, end, buffer time, time, reference, stream time) of what leaves,
+    in order, where what a slot held beside ``entries`` is there until it is taken anew; and of what is to be entered by
+    ``stay``: (its first row, its latest row, (bytes, prior bytes, prior hash)).
+    """
+    n, n_before, with_bytes = rows[0].shape[0], slots[7][LIVE_COUNT], sizes[0].shape[0] > 0
+    if n:
+        totals[STREAM_TIME] = observed[n - 1]
+    limit = totals[STREAM_TIME] - wait
+    most = n + n_before
+    held = np.empty(most, np.int32), np.empty(most, np.int32), np.empty(most, np.int32), np.empty(most, np.int32)
+    weighed = np.empty((most if with_bytes else 0, 3), np.int64)
+    puts, goes = np.zeros(n, np.int8), np.zeros(n, np.int32)
+    bytes_put, bytes_gone = np.zeros(n if with_bytes else 0, np.int64), np.zeros(n if with_bytes else 0, np.int64)
+    schedule(observed, limit, wait, slots, entries, held, weighed)
+    number_of = np.empty(n, np.int32)
+    n_held = put_changes(
+        rows, earlier, sizes, wait, slots, entries, observed, limit, held, weighed, number_of, puts, bytes_put
+    )
+    most_at_once = count_leaving(n_held, held, weighed, goes, bytes_gone)
+    measure(puts, goes, bytes_put, bytes_gone, n_before, totals[BYTES], limits, totals)
+    last_row = n if totals[FULL_ROW] < 0 else totals[FULL_ROW]
+    order = by_row(n_held, held, last_row, goes, rows[5], keeps[0], entries[1])
+    left = written_out(order, held, observed, rows, keeps[0], slots, entries)
+    left = in_order(left, most_at_once, keys, is_session)
+    totals[EMITTED] = order.shape[0]
+    stays = staying(n_before, n_held, n, held, weighed)
+    settle(n_before, n, held, weighed, rows, keeps[0], slots, entries)
+    return left, stays
+
+
+@inner_kernel
+def schedule(observed, limit, wait, slots, entries, held, weighed):  # type: ignore[no-untyped-def]
+    """Number the entries of before, and say at which row each leaves. ``held``: (slot, first change, latest change, row
+    after which it leaves) by number.
+    """
+    s_flags = slots[4]
+    e_due, _, _, e_number, e_bytes, e_prior_bytes, e_prior_hash = entries
+    h_slot, h_first, h_latest, h_leaves = held
+    n, number = observed.shape[0], 0
+    for slot in range(s_flags.shape[0] if h_slot.shape[0] > n else 0):
+        if s_flags[slot] & LIVE:
+            e_number[slot] = number
+            h_slot[number], h_first[number], h_latest[number], h_leaves[number] = slot, _NOBODY, _NOBODY, n
+            if n > 0 and e_due[slot] <= limit:
+                h_leaves[number] = first_reaching(observed, 0, e_due[slot] + wait)
+            if weighed.shape[0]:
+                weighed[number, 0] = e_bytes[slot]
+                weighed[number, 1], weighed[number, 2] = e_prior_bytes[slot], e_prior_hash[slot]
+            number += 1
+
+
+@inner_kernel
+def put_changes(  # type: ignore[no-untyped-def]
+    rows, earlier, sizes, wait, slots, entries, observed, limit, held, weighed, number_of, puts, bytes_put
+):
+    """Enter every change; how many entries there are then. ``number_of``: of each change's entry, filled."""
+    key, start, end, due, _, _ = rows
+    s_key, s_start, s_end, _, _, table, _, counts = slots
+    h_slot, h_first, h_latest, h_leaves = held
+    n, n_held, guess = key.shape[0], counts[LIVE_COUNT], 0
+    for row in range(n):
+        if key[row] == ONLY_TIME:
+            puts[row] = _NO_PUT
+            continue
+        number = _NOBODY
+        if earlier[row] >= 0:
+            number = number_of[earlier[row]]
+        elif earlier[row] == NONE_HERE:
+            slot = find(table, s_key, s_start, s_end, key[row], start[row], end[row])
+            number = _NOBODY if slot < 0 else entries[3][slot]
+        if number < 0 or h_leaves[number] < row:
+            number, n_held, puts[row] = n_held, n_held + 1, 1
+            h_slot[number], h_first[number], h_leaves[number] = _NOBODY, row, n
+            if due[row] <= limit:
+                guess = near_reaching(observed, row, guess, due[row] + wait)
+                h_leaves[number] = guess
+            if weighed.shape[0]:
+                weighed[number, 0], weighed[number, 1], weighed[number, 2] = 0, sizes[2][row], sizes[3][row]
+        number_of[row] = number
+        h_latest[number] = row
+        if weighed.shape[0]:
+            size = entry_bytes(sizes, row, weighed[number, 1], weighed[number, 2])
+            bytes_put[row] = size - weighed[number, 0]
+            weighed[number, 0] = size
+    return n_held
+
+
+@inner_kernel
+def enter(key, start, end, slots):  # type: ignore[no-untyped-def]
+    """A slot for a new entry."""
+    s_key, s_start, s_end, _, s_flags, table, free, counts = slots
+    counts[FREE_TOP] -= 1
+    counts[LIVE_COUNT] += 1
+    slot = free[counts[FREE_TOP]]
+    s_key[slot], s_start[slot], s_end[slot], s_flags[slot] = key, start, end, LIVE
+    insert(table, s_key, s_start, s_end, slot)
+    return slot
+
+
+@inner_kernel
+def count_leaving(n_held, held, weighed, goes, bytes_gone):  # type: ignore[no-untyped-def]
+    """Count the entries, and bytes, that leave at each row; the most that leave at one."""
+    h_leaves, n, most = held[3], goes.shape[0], 0
+    for number in range(n_held):
+        if h_leaves[number] < n:
+            goes[h_leaves[number]] += 1
+            most = max(most, goes[h_leaves[number]])
+            if weighed.shape[0]:
+                bytes_gone[h_leaves[number]] += weighed[number, 0]
+    return most
+
+
+@inner_kernel
+def entry_bytes(sizes, row, prior, prior_hash):  # type: ignore[no-untyped-def]
+    """What Kafka counts for an entry: an old value that equals the prior one is kept once."""
+    fixed, new_bytes, old_bytes, old_hash = sizes[0][row], sizes[1][row], sizes[2][row], sizes[3][row]
+    same = old_bytes == prior and old_hash == prior_hash
+    return fixed + max(prior, 0) + (0 if same or old_bytes < 0 else old_bytes) + new_bytes
+
+
+@inner_kernel
+def first_reaching(observed, begin, time):  # type: ignore[no-untyped-def]
+    """First row from ``begin`` on at which stream time is at least ``time``, by bisection."""
+    end = observed.shape[0]
+    while begin < end:
+        middle = (begin + end) >> 1
+        if observed[middle] < time:
+            begin = middle + 1
+        else:
+            end = middle
+    return begin
+
+
+@inner_kernel
+def near_reaching(observed, begin, guess, time):  # type: ignore[no-untyped-def]
+    """As first_reaching; starts at ``guess``, since neighbours leave near one another."""
+    guess = max(begin, min(guess, observed.shape[0] - 1))
+    for _ in range(8):
+        if observed[guess] < time:
+            guess += 1
+        elif guess > begin and observed[guess - 1] >= time:
+            guess -= 1
+        else:
+            return guess
+    return first_reaching(observed, begin, time)
+
+
+@inner_kernel
+def measure(puts, goes, bytes_put, bytes_gone, count, size, limits, totals):  # type: ignore[no-untyped-def]
+    """Measure the buffer after every put and every round of evictions; find where it is over a limit after them."""
+    totals[FULL_ROW] = -1
+    for row in range(puts.shape[0]):
+        if puts[row] != _NO_PUT:
+            count += puts[row]
+            if bytes_put.shape[0]:
+                size += bytes_put[row]
+            note(count, size, totals)
+        if goes[row]:
+            count -= goes[row]
+            if bytes_put.shape[0]:
+                size -= bytes_gone[row]
+            note(count, size, totals)
+        if count > limits[0] or size > limits[1]:
+            totals[FULL_ROW], totals[FULL_COUNT], totals[FULL_BYTES] = row, count, size
+            break
+    totals[BYTES] = size
+
+
+@inner_kernel
+def note(count, size, totals):  # type: ignore[no-untyped-def]
+    """One measurement of the buffer."""
+    totals[COUNT_MAX], totals[BYTES_MAX] = max(totals[COUNT_MAX], count), max(totals[BYTES_MAX], size)
+    totals[MEASURED] += 1
+    totals[COUNT_SUM] += count
+    totals[BYTES_SUM] += size
+
+
+@inner_kernel
+def reference_of(number, held, valid, with_tombstones, e_reference):  # type: ignore[no-untyped-def]
+    """What entry ``number`` refers to now; NO_VALUE: a tombstone that is not forwarded."""
+    latest = held[2][number]
+    if latest < 0:
+        return e_reference[held[0][number]]
+    return reference_to(latest, valid, with_tombstones)
+
+
+@inner_kernel
+def reference_to(row, valid, with_tombstones):  # type: ignore[no-untyped-def]
+    """Reference of a change of this call; NO_VALUE: a tombstone that is not forwarded."""
+    return -(np.int64(row) + 2) if valid[row] or with_tombstones else np.int64(NO_VALUE)
+
+
+@inner_array_kernel
+def by_row(n_held, held, last_row, goes, valid, with_tombstones, e_reference):  # type: ignore[no-untyped-def]
+    """Numbers of the entries that leave, by the row, up to ``last_row``, at which they do; none that do in silence."""
+    h_leaves, n = held[3], goes.shape[0]
+    told, at = np.empty(n_held, np.bool_), np.zeros(n + 1, np.int64)
+    for number in range(n_held):
+        told[number] = h_leaves[number] < n and h_leaves[number] <= last_row
+        if told[number]:
+            told[number] = reference_of(number, held, valid, with_tombstones, e_reference) != NO_VALUE
+            at[h_leaves[number] + 1] += told[number]
+    for row in range(n):
+        at[row + 1] += at[row]
+    order = np.empty(at[n], np.int32)
+    for number in range(n_held):
+        if told[number]:
+            order[at[h_leaves[number]]] = number
+            at[h_leaves[number]] += 1
+    return order
+
+
+@inner_array_kernel
+def written_out(order, held, observed, rows, with_tombstones, slots, entries):  # type: ignore[no-untyped-def]
+    """What ``suppress_strictly`` returns of the entries ``order``."""
+    n = order.shape[0]
+    left = (
+        np.empty(n, np.int32),
+        np.empty(n, np.int32),
+        np.empty(n, np.int32),
+        np.empty(n, np.int64),
+        np.empty(n, np.int64),
+        np.empty(n, np.int64),
+        np.empty(n, np.int64),
+        np.empty(n, np.int64),
+        np.empty(n, np.int64),
+    )
+    write_out(order, held, observed, rows, with_tombstones, slots, entries, left)
+    return left
+
+
+@inner_kernel
+def write_out(order, held, observed, rows, with_tombstones, slots, entries, left):  # type: ignore[no-untyped-def]
+    """Fill ``left``."""
+    key, start, end, due, time, valid = rows
+    s_key, s_start, s_end, s_time, _, _, _, _ = slots
+    l_row, l_slot, l_key, l_start, l_end, l_due, l_time, l_reference, l_stream_time = left
+    for place in range(order.shape[0]):
+        number = order[place]
+        slot, first, latest, row = held[0][number], held[1][number], held[2][number], held[3][number]
+        l_row[place], l_slot[place], l_stream_time[place] = row, slot, observed[row]
+        l_reference[place] = reference_of(number, held, valid, with_tombstones, entries[1])
+        if slot < 0:
+            l_key[place], l_start[place], l_end[place], l_due[place] = key[first], start[first], end[first], due[first]
+        else:
+            l_key[place], l_start[place], l_end[place] = s_key[slot], s_start[slot], s_end[slot]
+            l_due[place] = entries[0][slot]
+        l_time[place] = s_time[slot] if latest < 0 else time[latest]
+
+
+@inner_array_kernel
+def staying(n_before, n_held, n, held, weighed):  # type: ignore[no-untyped-def]
+    """Of the entries that came in this call and stay: first and latest row, and what is weighed of each."""
+    _, h_first, h_latest, h_leaves = held
+    n_staying = 0
+    for number in range(n_before, n_held):
+        n_staying += h_leaves[number] >= n
+    first, latest = np.empty(n_staying, np.int32), np.empty(n_staying, np.int32)
+    kept = np.empty((n_staying if weighed.shape[0] else 0, 3), np.int64)
+    place = 0
+    for number in range(n_before, n_held):
+        if h_leaves[number] >= n:
+            first[place], latest[place] = h_first[number], h_latest[number]
+            if weighed.shape[0]:
+                for column in range(3):
+                    kept[place, column] = weighed[number, column]
+            place += 1
+    return first, latest, kept
+
+
+@inner_kernel
+def settle(n_before, n, held, weighed, rows, with_tombstones, slots, entries):  # type: ignore[no-untyped-def]
+    """Bring the slots of the entries of before up to date: those that leave are freed, stored ones leave graves."""
+    s_key, s_start, s_end, s_time, s_flags, table, free, counts = slots
+    _, e_reference, e_prior, _, e_bytes, _, _ = entries
+    n_leaving = 0
+    for number in range(n_before):
+        n_leaving += held[3][number] < n
+    few = n_leaving * 8 < n_before
+    for number in range(n_before):
+        slot = held[0][number]
+        if held[3][number] >= n:
+            if held[2][number] >= 0:
+                e_reference[slot] = reference_of(number, held, rows[5], with_tombstones, e_reference)
+                s_time[slot] = rows[4][held[2][number]]
+                s_flags[slot] |= CHANGED
+                if weighed.shape[0]:
+                    e_bytes[slot] = weighed[number, 0]
+            continue
+        if few:
+            delete(table, s_key, s_start, s_end, slot)
+        e_reference[slot] = e_prior[slot] = NO_VALUE
+        vacate(s_flags, free, counts, slot)
+    if not few and n_leaving:
+        rebuild(table, s_key, s_start, s_end, s_flags)
+
+
+@kernel
+def stay(stays, rows, keeps, slots, entries):  # type: ignore[no-untyped-def]
+    """Enter what ``suppress_strictly`` said would stay; there must be room."""
+    first, latest, weighed = stays
+    key, start, end, due, time, valid = rows
+    s_time, s_flags = slots[3], slots[4]
+    e_due, e_reference, e_prior, _, e_bytes, e_prior_bytes, e_prior_hash = entries
+    for place in range(first.shape[0]):
+        began, now = first[place], latest[place]
+        slot = enter(key[began], start[began], end[began], slots)
+        s_flags[slot] |= CHANGED
+        s_time[slot], e_due[slot] = time[now], due[began]
+        e_reference[slot] = reference_to(now, valid, keeps[0])
+        e_prior[slot] = -(np.int64(began) + 2) if keeps[1] else np.int64(NO_VALUE)
+        if weighed.shape[0]:
+            e_bytes[slot] = weighed[place, 0]
+            e_prior_bytes[slot], e_prior_hash[slot] = weighed[place, 1], weighed[place, 2]
+
+
+@array_kernel
+def hashes(data, offsets):  # type: ignore[no-untyped-def]
+    """A 64-bit hash of each value's bytes, ours alone and never stored."""
+    found = np.empty(offsets.shape[0] - 1, np.int64)
+    for row in range(found.shape[0]):
+        found[row] = np.int64(hash_bytes(data, offsets[row], offsets[row + 1]))
+    return found

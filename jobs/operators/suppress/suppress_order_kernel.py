@@ -1,0 +1,196 @@
+"""In which order entries leave a suppress buffer at one row: by buffer time, then by serialized (windowed) key.
+
+InMemoryTimeOrderedKeyValueChangeBuffer (BufferKey). Rule: windows of one end leave together, thousands at a time, so a
+large group is put in order by counting digits: of the buffer time, and of the first eight bytes behind what all their
+keys begin with. Those that are still equal then, and small groups, are compared as a whole. Sessions leave by twos and
+threes, whose buffer times nearly always differ: such a group is sorted as it stands.
+"""
+
+import numpy as np
+
+from state.compilation.kernel_compilation import array_kernel, inner_array_kernel, inner_kernel
+from state.records.key_interning import compare_serialized, compare_serialized_sessions
+
+_VERY_FEW, _FEW = 8, 48
+_DIGIT_BITS = 11
+_DIGITS = 1 << _DIGIT_BITS
+
+
+@inner_array_kernel
+def in_order(left, most, keys, is_session):  # type: ignore[no-untyped-def]
+    """``left`` with what leaves at the same row, at most so many, in order: by buffer time, then serialized key."""
+    if most < 2:
+        return left
+    row, slot, key, start, end, due, time, reference, stream_time = left
+    order, spare, first = np.empty(row.shape[0], np.int32), room_to_sort(most), 0
+    for place in range(order.shape[0]):
+        order[place] = place
+    for place in range(1, order.shape[0] + 1):
+        if place == order.shape[0] or row[place] != row[first]:
+            if place - first > 1:
+                sort_leaving(order[first:place], spare, keys, is_session, key, start, end, due)
+            first = place
+    slot, key, start, end = taken(slot, order), taken(key, order), taken(start, order), taken(end, order)
+    return row, slot, key, start, end, taken(due, order), taken(time, order), taken(reference, order), stream_time
+
+
+@inner_array_kernel
+def taken(column, order):  # type: ignore[no-untyped-def]
+    """Elements of ``column`` in ``order``."""
+    found = np.empty(order.shape[0], column.dtype)
+    for place in range(order.shape[0]):
+        found[place] = column[order[place]]
+    return found
+
+
+@array_kernel
+def room_to_sort(entries):  # type: ignore[no-untyped-def]
+    """What ``sort_leaving`` works in, for groups of at most so many."""
+    slots = np.empty(entries, np.int32), np.empty(entries, np.int32)
+    dues = np.empty(entries, np.int64), np.empty(entries, np.int64)
+    return slots, dues, (np.empty(entries, np.uint64), np.empty(entries, np.uint64)), np.empty(_DIGITS, np.int64)
+
+
+@inner_kernel
+def sort_leaving(group, spare, keys, is_session, s_key, s_start, s_end, e_due):  # type: ignore[no-untyped-def]
+    """Put the slots ``group`` in order, in place. ``spare``: of ``room_to_sort``."""
+    if group.shape[0] <= _VERY_FEW:
+        insert_each(group, keys, is_session, s_key, s_start, s_end, e_due)
+        return
+    slots, dues, words, counts = spare
+    n, suffix = group.shape[0], s_end if is_session else s_start
+    begin = common_bytes(group, keys, s_key)
+    for place in range(n):
+        slot = group[place]
+        slots[0][place], dues[0][place] = slot, e_due[slot]
+        words[0][place] = next_bytes(keys, s_key[slot], suffix[slot], begin)
+    at = 0
+    if n > _FEW:
+        at = sort_by_digits(n, words, words, dues, slots, counts, at)
+        lowest = dues[0][0] if at == 0 else dues[1][0]
+        for place in range(n):
+            lowest = min(lowest, dues[at][place])
+        for place in range(n):
+            dues[at][place] -= lowest
+        at = sort_by_digits(n, dues, words, dues, slots, counts, at)
+        first = 0
+        for place in range(1, n + 1):
+            if place == n or dues[at][place] != dues[at][first] or words[at][place] != words[at][first]:
+                merge_sort(first, place, at, slots, dues, words, keys, is_session, s_key, s_start, s_end, e_due)
+                first = place
+    else:
+        merge_sort(0, n, at, slots, dues, words, keys, is_session, s_key, s_start, s_end, e_due)
+    for place in range(n):
+        group[place] = slots[at][place]
+
+
+@inner_kernel
+def insert_each(group, keys, is_session, s_key, s_start, s_end, e_due):  # type: ignore[no-untyped-def]
+    """Put the slots ``group`` in order by inserting one after the other."""
+    for place in range(1, group.shape[0]):
+        slot = group[place]
+        while place > 0 and is_before(slot, group[place - 1], keys, is_session, s_key, s_start, s_end, e_due):
+            group[place] = group[place - 1]
+            place -= 1
+        group[place] = slot
+
+
+@inner_kernel
+def sort_by_digits(n, numbers, words, dues, slots, counts, at):  # type: ignore[no-untyped-def]
+    """Put (slot, due, word) in order of ``numbers`` (never negative), which is one of them; equal ones stay as they
+    were. Each is there twice; ``at`` says which is full, and the answer says it after.
+    """
+    highest = np.uint64(0)
+    lowest = ~highest
+    for place in range(n):
+        highest, lowest = max(highest, np.uint64(numbers[at][place])), min(lowest, np.uint64(numbers[at][place]))
+    differs = highest ^ lowest
+    for shift in range(0, 64, _DIGIT_BITS):
+        if differs >> np.uint64(shift) == 0:
+            break
+        counts[:] = 0
+        for place in range(n):
+            counts[(np.uint64(numbers[at][place]) >> np.uint64(shift)) & np.uint64(_DIGITS - 1)] += 1
+        total = 0
+        for digit in range(_DIGITS):
+            counts[digit], total = total, total + counts[digit]
+        to = 1 - at
+        for place in range(n):
+            own = (np.uint64(numbers[at][place]) >> np.uint64(shift)) & np.uint64(_DIGITS - 1)
+            new = counts[own]
+            counts[own] += 1
+            slots[to][new], dues[to][new], words[to][new] = slots[at][place], dues[at][place], words[at][place]
+        at = to
+    return at
+
+
+@inner_kernel
+def common_bytes(group, keys, s_key):  # type: ignore[no-untyped-def]
+    """With how many equal bytes the keys of all slots ``group`` begin."""
+    data, offsets = keys
+    first = offsets[s_key[group[0]]]
+    common = offsets[s_key[group[0]] + 1] - first
+    for place in range(1, group.shape[0]):
+        other = offsets[s_key[group[place]]]
+        common = min(common, offsets[s_key[group[place]] + 1] - other)
+        for byte in range(common):
+            if data[first + byte] != data[other + byte]:
+                common = byte
+                break
+    return common
+
+
+@inner_kernel
+def next_bytes(keys, code, suffix, begin):  # type: ignore[no-untyped-def]
+    """Eight bytes of ``key || be64(suffix)`` from byte ``begin`` on, which is in the key or its end, as a number."""
+    data, offsets = keys
+    first, word = offsets[code] + begin, np.uint64(0)
+    length = offsets[code + 1] - first
+    for i in range(8):
+        byte = np.int64(data[first + i]) if i < length else (suffix >> (8 * (7 - i + length))) & 0xFF
+        word = (word << np.uint64(8)) | np.uint64(byte)
+    return word
+
+
+@inner_kernel
+def merge_sort(begin, end, at, slots, dues, words, keys, is_session, s_key, s_start, s_end, e_due):  # type: ignore[no-untyped-def]
+    """Bottom up, of the places ``begin`` to ``end``; the half that is not full is where the merged go."""
+    to, width = 1 - at, 1
+    while width < end - begin:
+        for left in range(begin, end, 2 * width):
+            middle, right = min(left + width, end), min(left + 2 * width, end)
+            a, b = left, middle
+            for place in range(left, right):
+                if a == middle or b == right:
+                    takes_a = a < middle
+                elif dues[at][a] != dues[at][b]:
+                    takes_a = dues[at][a] < dues[at][b]
+                elif words[at][a] != words[at][b]:
+                    takes_a = words[at][a] < words[at][b]
+                else:
+                    one, other = slots[at][b], slots[at][a]
+                    takes_a = not is_before(one, other, keys, is_session, s_key, s_start, s_end, e_due)
+                taken = a if takes_a else b
+                a, b = a + takes_a, b + (not takes_a)
+                slots[to][place], dues[to][place] = slots[at][taken], dues[at][taken]
+                words[to][place] = words[at][taken]
+        for place in range(begin, end):
+            slots[at][place], dues[at][place], words[at][place] = slots[to][place], dues[to][place], words[to][place]
+        width *= 2
+
+
+@inner_kernel
+def is_before(a, b, keys, is_session, s_key, s_start, s_end, e_due):  # type: ignore[no-untyped-def]
+    """Does slot ``a`` leave before ``b``: by buffer time, then serialized (windowed) key. Keys without a window have
+    start and end 0.
+    """
+    if e_due[a] != e_due[b]:
+        return e_due[a] < e_due[b]
+    data, offsets = keys
+    if is_session:
+        order = compare_serialized_sessions(
+            data, offsets, s_key[a], s_end[a], s_start[a], s_key[b], s_end[b], s_start[b]
+        )
+    else:
+        order = compare_serialized(data, offsets, s_key[a], s_start[a], s_key[b], s_start[b])
+    return order < 0

@@ -1,0 +1,120 @@
+"""Aggregates of a grouped table (KTableAggregate, KTableReduce).
+
+Rule: every change of a group takes its old value away, then adds its new one, and forwards the group's aggregate, with
+the larger of its own time and the aggregate's; order and causes are those of the changes. An aggregate that is null is
+a deletion. With a versioned store (KIP-889) a result that is too old is refused, and has no effect.
+"""
+
+import numpy as np
+import pyarrow as pa
+
+from jobs.operators.operator import Clocks, Place, StatefulOperator, marked
+from jobs.operators.table_aggregates.table_aggregate_kernel import PLAIN, PRESENT
+from jobs.operators.table_aggregates.table_totals import GroupSlots, NumberTotals, PythonTotals, Totals
+from jobs.operators.tables.materialized_table import StoredTable
+from jobs.operators.tables.table_store import TableStore
+from jobs.operators.tables.versioned_store import VersionedTableStore
+from jobs.topology.nodes import TableAggregateNode
+from state.buffers import only_chunk
+from state.records.batches import Batch, Chunk, Values
+from state.records.keys import Keys
+from state.stores.slots import STORED
+
+
+class TableAggregate(StatefulOperator):
+    """In a plain store. Rows: key, value, record_time_ms."""
+
+    def __init__(self, place: Place, totals: Totals) -> None:
+        super().__init__(place)
+        self.totals, self.slots = totals, totals.slots
+
+    def process(self, batch: Batch, chunk: Chunk) -> Batch:
+        chunk.applied[batch.cause] = True
+        return aggregated(self.totals, batch)
+
+    def resume(self, rows: pa.Table, clocks: Clocks) -> None:
+        at = _enter(self.slots, self.place, rows)
+        self.slots.time[at] = rows["record_time_ms"].to_numpy()
+        self.slots.reference[at] = PRESENT
+        self.slots.flags[at] |= STORED
+        self.totals.load(at, only_chunk(rows, "value"))
+
+    def clocks(self) -> Clocks:
+        return {}
+
+    def changes(self) -> pa.Table:
+        return marked(self._table(self.slots.changed()), self._table(self.slots.graves()))
+
+    def rows(self) -> pa.Table:
+        return self._table(self.slots.live())
+
+    def rows_schema(self) -> pa.Schema:
+        value = self.totals.save(np.zeros(0, np.int64)).type
+        return pa.schema([("key", self.place.shape.key.arrow_type), ("value", value), ("record_time_ms", pa.int64())])
+
+    def _table(self, at: np.ndarray) -> pa.Table:
+        key = self.place.keys.typed(self.slots.key[at].astype(np.int32))
+        return pa.table([key, self.totals.save(at), self.slots.time[at]], schema=self.rows_schema())
+
+
+class VersionedTableAggregate(StoredTable):
+    """In a versioned store, whose latest versions are the aggregates."""
+
+    def __init__(self, place: Place, totals: Totals, store: TableStore) -> None:
+        super().__init__(place, store)
+        self.totals, self.slots = totals, totals.slots
+
+    def process(self, batch: Batch, chunk: Chunk) -> Batch:
+        return self.put(aggregated(self.totals, batch), chunk, keeps_old=True)
+
+    def resume(self, rows: pa.Table, clocks: Clocks) -> None:
+        super().resume(rows, clocks)
+        self.totals.clock[0] = clocks.get("store_time_ms", -1)
+        at = _enter(self.slots, self.place, rows)
+        ends = only_chunk(rows, "valid_to_ms")
+        is_latest = ends.is_null().to_numpy(zero_copy_only=False)
+        np.maximum.at(self.slots.next, at[~is_latest], ends.drop_null().to_numpy())
+        latest = rows.filter(pa.array(is_latest))
+        self.slots.time[at[is_latest]] = latest["valid_from_ms"].to_numpy()
+        self.slots.reference[at[is_latest]] = PRESENT
+        self.totals.load(at[is_latest], only_chunk(latest, "value"))
+
+
+def aggregated(totals: Totals, batch: Batch) -> Batch:
+    """The result of every change of ``batch``."""
+    at = totals.slots.enter(batch.key, None, None)
+    result = totals.run(at, batch)
+    return batch.forward(
+        np.arange(len(batch)),
+        key=batch.key,
+        time_ms=result.time_ms,
+        valid=result.new_valid,
+        value=Values(result.new),
+        old=Values(result.old),
+        old_valid=result.old_valid,
+        stream_time_ms=batch.stream_time_ms,
+    )
+
+
+def _enter(slots: GroupSlots, place: Place, rows: pa.Table) -> np.ndarray:
+    key: np.ndarray = place.keys.intern(place.shape.key.encode(only_chunk(rows, "key")))
+    return slots.enter(key, None, None)
+
+
+def build(node: TableAggregateNode, place: Place) -> StatefulOperator:
+    """The operator of ``node``, which has a store."""
+    spec = place.table.store
+    retention_ms = PLAIN if spec is None or spec.history_retention_ms is None else spec.history_retention_ms
+    slots = GroupSlots(is_windowed=False)
+    totals: Totals = (
+        PythonTotals(slots, retention_ms, node, place.shape)
+        if node.function is None
+        else NumberTotals(slots, retention_ms, counts=node.function == "count")
+    )
+    if retention_ms == PLAIN:
+        return TableAggregate(place, totals)
+    keys: Keys = place.keys
+    store = VersionedTableStore(
+        node.shape, keys, node=node.name, history_retention_ms=retention_ms, sends_old=place.wants_old
+    )
+    return VersionedTableAggregate(place, totals, store)

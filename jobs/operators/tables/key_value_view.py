@@ -1,0 +1,99 @@
+"""A reader's replica of a plain store: of a materialized table, or of an aggregate, windowed or not.
+
+Rule: fed with what the owner put, it answers every asking row with the newest put of its key before it, else with what
+was there when the chunk began. Windows that the owner's window store has forgotten by then are not shown.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from jobs.functions.expressions import Shape
+from jobs.operators.forward_order import meet
+from jobs.operators.operator import Found, TableView
+from jobs.operators.tables.table_store_kernel import look, put_rows
+from state.records.batches import Batch
+from state.records.keys import Keys
+from state.stores.key_values import NO_REFERENCE, KeyValues
+from state.stores.slots import LIVE_COUNT
+
+FOREVER = 2**62
+OBSERVED = b"observed_ms"
+"""In the metadata of an owner's ``contents``: the largest bound it ever put, which its rows do not always show."""
+_KEPT_SLOTS = 65_536
+"""Below this many windows a replica is not swept."""
+
+
+@dataclass(frozen=True, slots=True)
+class Clamp:
+    """A window is shown while its start (with ``by_end``: its end) ``> largest one put - retention_ms``."""
+
+    retention_ms: int = FOREVER
+    by_end: bool = False
+
+
+class StoreView(TableView):
+    """Of the node ``owner``, whose table has ``shape``; its keys are coded by ``keys``."""
+
+    def __init__(self, owner: str, shape: Shape, keys: Keys, clamp: Clamp = Clamp()) -> None:
+        self.owner, self.keys, self.clamp = owner, keys, clamp
+        self.wants = frozenset({(owner, TableView.PUT)})
+        self.table = KeyValues(shape.key, keys, shape.value.arrow_type, is_windowed=shape.window is not None)
+        self._observed_ms, self._kept = -1, 0
+        self._puts: Batch | None = None
+        self._at = np.zeros(0, np.int64)
+
+    def feed(self, seen: Mapping[tuple[str, str], Batch]) -> None:
+        puts = seen[self.owner, self.PUT].coded_by(self.keys)
+        puts = puts.where(puts.key >= 0)  # a global table's records come as they are
+        self._puts, self._at = puts, self.table.slots.enter(puts.key, puts.window_start_ms, puts.window_end_ms)
+
+    def get(self, asking: Batch, keys: np.ndarray, as_of_ms: np.ndarray | None = None) -> Found:
+        """Whatever ``as_of_ms``: what the table shows now."""
+        assert self._puts is not None, "a view is fed before it is asked"
+        puts, slots = self._puts, self.table.slots
+        found, found_time = np.empty(len(asking), np.int64), np.empty(len(asking), np.int64)
+        look(
+            meet((puts, asking)),
+            (self._at, puts.time_ms, puts.valid),
+            slots.find(keys, asking.window_start_ms, asking.window_end_ms),
+            self._bound(),
+            (self._observed_ms, self.clamp.retention_ms),
+            *(slots.time, slots.reference, slots.newest, found, found_time),
+        )
+        value = self.table.gather(found, puts.value.all())
+        return Found(value, found != NO_REFERENCE, found_time)
+
+    def settle(self) -> None:
+        if self._puts is None:
+            return
+        puts, slots = self._puts, self.table.slots
+        before = np.empty(len(puts), np.int64)
+        put_rows(self._at, puts.time_ms, puts.valid, slots.time, slots.flags, slots.reference, before)
+        self._observed_ms = int(self._bound()[self._at].max(initial=self._observed_ms))
+        self.table.keep(puts.value.all())
+        self._puts = None
+        if self.table.is_windowed and int(slots.counts[LIVE_COUNT]) > 2 * self._kept + _KEPT_SLOTS:
+            self._sweep()
+
+    def _bound(self) -> np.ndarray:
+        return self.table.slots.end if self.clamp.by_end else self.table.slots.start
+
+    def _sweep(self) -> None:
+        """Give up windows that are deleted or not shown any more."""
+        slots = self.table.slots
+        is_over = self._bound() <= self._observed_ms - self.clamp.retention_ms
+        over = np.flatnonzero((slots.flags > 0) & (is_over | (slots.reference == NO_REFERENCE)))
+        slots.reference[over] = NO_REFERENCE
+        slots.release(over)
+        self._kept = int(slots.counts[LIVE_COUNT])
+
+    def resume(self, stores: Mapping[str, pa.Table]) -> None:
+        if self.owner not in stores:
+            return
+        rows = stores[self.owner]
+        at = self.table.load(rows)
+        known = int((rows.schema.metadata or {}).get(OBSERVED, b"-1"))
+        self._observed_ms = int(self._bound()[at].max(initial=known))

@@ -1,0 +1,66 @@
+"""Operators whose result is a materialized table: they put what they forward into a store of its own.
+
+Owns the choice between a plain and a versioned store. Rule: an operator without a store spec has no state at all.
+"""
+
+import numpy as np
+import pyarrow as pa
+
+from jobs.functions.expressions import Shape
+from jobs.operators.operator import Clocks, Place, StatefulOperator
+from jobs.operators.tables.table_store import PlainStore, TableStore
+from jobs.operators.tables.versioned_store import VersionedTableStore
+from state.records.batches import Batch, Chunk
+from state.records.keys import Keys
+
+
+def open_store(place: Place, shape: Shape, keys: Keys) -> TableStore | None:
+    """The store that the table at ``place`` is materialized in, or None. ``shape``: of the table, coded by ``keys``."""
+    spec = place.table.store
+    if spec is None:
+        return None
+    if spec.history_retention_ms is not None:
+        retention_ms = spec.history_retention_ms
+        return VersionedTableStore(
+            shape, keys, node=place.node, history_retention_ms=retention_ms, sends_old=place.wants_old
+        )
+    return PlainStore(shape, keys, sends_old=place.wants_old)
+
+
+class StoredTable(StatefulOperator):
+    """An operator whose whole state is ``store``."""
+
+    def __init__(self, place: Place, store: TableStore) -> None:
+        super().__init__(place)
+        self.store, self.row_key = store, store.row_key
+
+    def put(self, batch: Batch, chunk: Chunk, *, keeps_old: bool = False, skips_nothing: bool = False) -> Batch:
+        """As TableStore.put; what is not refused is applied."""
+        booked = len(chunk.drops)
+        forwarded = self.store.put(batch, chunk, keeps_old=keeps_old, skips_nothing=skips_nothing)
+        taken = np.ones(len(batch), np.bool_)
+        for _, _, drops in chunk.drops[booked:]:
+            taken[drops.row] = False
+        chunk.applied[batch.cause[taken]] = True
+        return forwarded
+
+    def resume(self, rows: pa.Table, clocks: Clocks) -> None:
+        self.store.resume(rows, clocks)
+
+    def clocks(self) -> Clocks:
+        return self.store.clocks()
+
+    def forgets(self, rows: pa.Table, clocks: Clocks) -> np.ndarray:
+        return self.store.forgets(rows, clocks)
+
+    def changes(self) -> pa.Table:
+        return self.store.changes()
+
+    def rows(self) -> pa.Table:
+        return self.store.rows()
+
+    def contents(self) -> pa.Table:
+        return self.store.contents()
+
+    def rows_schema(self) -> pa.Schema:
+        return self.store.rows_schema()

@@ -1,0 +1,109 @@
+"""A reader's look into a suppressed table (KTableSuppressProcessorSupplier's value getter).
+
+Rule: while a key waits in the buffer, a reader sees what the first change that waits replaced, as of no time (-1); else
+it sees the table above. A key waits until all below have got what the buffer emits of it.
+"""
+
+from collections.abc import Mapping
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from jobs.operators.forward_order import meet
+from jobs.operators.operator import Found, TableView
+from jobs.operators.tables.suppressed_table_view_kernel import HELD, NO_WAIT, clear, commit, watch_buffer
+from jobs.operators.tables.table_steps import old_values
+from jobs.topology.nodes import SuppressNode
+from state.buffers import is_valid
+from state.records.batches import Batch, Column
+from state.records.keys import Keys
+from state.stores.key_values import NO_REFERENCE, KeyValues
+
+
+class SuppressView(TableView):
+    """``above``: view of the table that ``node`` suppresses, whose changes must carry what they replaced."""
+
+    def __init__(self, node: SuppressNode, above: TableView, keys: Keys) -> None:
+        self.node, self.above, self.keys = node, above, keys
+        self.wants = {*above.wants, (node.name, self.INPUT), (node.name, self.AFTER)}
+        shape = node.shape
+        self.priors = KeyValues(shape.key, keys, shape.value.arrow_type, is_windowed=shape.window is not None)
+        self._wait_ms = node.wait_ms if node.until == "window-closes" else NO_WAIT
+        self._observed_ms = self._advanced_ms = -1
+        self._fed: tuple[Batch, Batch] | None = None
+        self._at = (np.zeros(0, np.int64), np.zeros(0, np.int64))
+
+    def feed(self, seen: Mapping[tuple[str, str], Batch]) -> None:
+        self.above.feed(seen)
+        changes = seen[self.node.name, self.INPUT].coded_by(self.keys)
+        emitted = seen[self.node.name, self.AFTER].coded_by(self.keys)
+        slots, fed = self.priors.slots, (changes, emitted)
+        at = [slots.enter(batch.key, batch.window_start_ms, batch.window_end_ms) for batch in fed]
+        self._fed, self._at = fed, (at[0], at[1])
+
+    def get(self, asking: Batch, keys: np.ndarray, as_of_ms: np.ndarray | None = None) -> Found:
+        """Whatever ``as_of_ms``: what the table shows now."""
+        shown = self.above.get(asking, keys)
+        asked = self.priors.slots.find(keys, asking.window_start_ms, asking.window_end_ms)
+        reference, is_held, _ = self._watch(asking, asked)
+        clear(*self._at, self.priors.slots.newest)
+        if not is_held.any():
+            return shown
+        prior = self.priors.gather(reference, self._old().all())
+        return Found(
+            pc.if_else(pa.array(is_held), prior, shown.value),
+            np.where(is_held, reference != NO_REFERENCE, shown.valid),
+            np.where(is_held, -1, shown.time_ms),
+        )
+
+    def _watch(self, asking: Batch, asked: np.ndarray) -> tuple[np.ndarray, np.ndarray, int]:
+        """Reference and whether the key waits, of every asking row; stream time of the buffer after all changes."""
+        assert self._fed is not None, "a view is fed before it is asked"
+        changes, emitted = self._fed
+        slots = self.priors.slots
+        found, is_held = np.full(len(asking), NO_REFERENCE, np.int64), np.zeros(len(asking), np.bool_)
+        observed_ms = watch_buffer(
+            meet((changes, emitted, asking)),
+            (self._at[0], changes.time_ms, old_values(changes)[1]),
+            self._at[1],
+            asked,
+            (self._observed_ms, self._wait_ms),
+            *(slots.end, slots.flags, slots.reference, slots.newest, found, is_held),
+        )
+        return found, is_held, int(observed_ms)
+
+    def _old(self) -> Column:
+        assert self._fed is not None
+        return old_values(self._fed[0])[0]
+
+    def advance(self, reached_ms: Mapping[str, int]) -> None:
+        self.above.advance(reached_ms)
+        self._advanced_ms = max(self._advanced_ms, reached_ms.get(self.node.name, -1))
+
+    def settle(self) -> None:
+        self.above.settle()
+        if self._fed is None:
+            return
+        changes, slots = self._fed[0], self.priors.slots
+        nobody = changes.take(np.zeros(0, np.int64))
+        self._observed_ms = max(self._watch(nobody, nobody.key.astype(np.int64))[2], self._advanced_ms)
+        limit = self._observed_ms - self._wait_ms
+        commit(*self._at, old_values(changes)[1], limit, slots.end, slots.flags, slots.reference, slots.newest)
+        self.priors.keep(self._old().all())
+        self._fed = None
+
+    def resume(self, stores: Mapping[str, pa.Table]) -> None:
+        self.above.resume(stores)
+        if self.node.name not in stores:
+            return
+        rows = stores[self.node.name]
+        value = rows["prior"]
+        bounds = [rows[name] for name in self.priors.schema().names if name.startswith("window_")]
+        at = self.priors.load(
+            pa.table([rows["key"], *bounds, value, rows["record_time_ms"]], schema=self.priors.schema())
+        )
+        slots = self.priors.slots
+        slots.flags[at] |= HELD
+        has_prior = is_valid(value.combine_chunks())
+        slots.reference[at[~has_prior]] = NO_REFERENCE

@@ -1,0 +1,87 @@
+"""What a reader sees of a suppressed table (KTableSuppressProcessorSupplier's value getter).
+
+Rule: while a key waits in the buffer it is what the first change that waits replaced, else what the table above shows.
+An entry is there from its first change on, and until all below have got what it emits. Of final results some entries
+leave in silence: those whose window's end is ``<= stream time - wait`` are gone when the next change comes.
+"""
+
+from state.compilation.kernel_compilation import inner_kernel, kernel
+from state.stores.key_values import FIRST_ROW
+from state.stores.value_heap import NO_REFERENCE
+
+HELD = 8
+"""Flag of a slot whose key waits."""
+LEFT = -1
+"""In ``newest``: the entry has left in this chunk."""
+NO_WAIT = 2**62
+"""Of a table whose entries never leave in silence."""
+
+
+@kernel
+def watch_buffer(meeting, changes, leaving, asked, clock, ends, s_flags, reference, newest, found, is_held):  # type: ignore[no-untyped-def]
+    """Walk ``changes`` (slot, time, old valid), emissions ``leaving`` (slots) and rows ``asked`` (slots, -1: nothing)
+    in the order of ``meeting``; the largest time of a change so far.
+
+    ``clock``: (that before the call, wait). ``newest``: 1 + row of the change that began the entry, or LEFT; stays as
+    it is, for ``clear`` or ``commit``. ``found``: reference of what a row sees where ``is_held``.
+    """
+    which, row_of = meeting
+    c_at, c_time, c_old_valid = changes
+    observed, wait = clock
+    last, previous = -1, observed
+    for i in range(which.shape[0]):
+        row = row_of[i]
+        if which[i] == 0:
+            previous, observed, last = observed, max(observed, c_time[row]), row
+            slot = c_at[row]
+            if not is_waiting(slot, -1, previous - wait, ends, s_flags, newest):
+                newest[slot] = row + 1
+        elif which[i] == 1:
+            newest[leaving[row]] = LEFT
+        else:
+            slot = asked[row]
+            is_held[row] = slot >= 0 and is_waiting(slot, last, previous - wait, ends, s_flags, newest)
+            if is_held[row]:
+                begun = newest[slot] - 1
+                found[row] = reference[slot] if begun < 0 else prior_of(begun, c_old_valid)
+    return observed
+
+
+@inner_kernel
+def is_waiting(slot, last, limit, ends, s_flags, newest):  # type: ignore[no-untyped-def]
+    """Is the slot's entry there, after change ``last``, when those that ended by ``limit`` had left before it?"""
+    if newest[slot] == LEFT or (newest[slot] == 0 and not s_flags[slot] & HELD):
+        return False
+    return ends[slot] > limit or (last >= 0 and newest[slot] == last + 1)
+
+
+@inner_kernel
+def prior_of(begun, old_valid):  # type: ignore[no-untyped-def]
+    """Reference of what change ``begun`` replaced."""
+    return FIRST_ROW - begun if old_valid[begun] else NO_REFERENCE
+
+
+@kernel
+def clear(c_at, leaving, newest):  # type: ignore[no-untyped-def]
+    """Forget what ``watch_buffer`` noted."""
+    for row in range(c_at.shape[0]):
+        newest[c_at[row]] = 0
+    for row in range(leaving.shape[0]):
+        newest[leaving[row]] = 0
+
+
+@kernel
+def commit(c_at, leaving, old_valid, limit, ends, s_flags, reference, newest):  # type: ignore[no-untyped-def]
+    """Keep what ``watch_buffer`` noted, as of the end of the chunk, when all that ended by ``limit`` have left."""
+    for slot in range(ends.shape[0]):
+        if s_flags[slot] & HELD and (newest[slot] == LEFT or ends[slot] <= limit):
+            s_flags[slot] ^= HELD
+            reference[slot] = NO_REFERENCE
+    for row in range(c_at.shape[0]):
+        slot = c_at[row]
+        if newest[slot] > 0 and ends[slot] > limit:
+            s_flags[slot] |= HELD
+            reference[slot] = prior_of(newest[slot] - 1, old_valid)
+        newest[slot] = 0
+    for row in range(leaving.shape[0]):
+        newest[leaving[row]] = 0

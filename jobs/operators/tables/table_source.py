@@ -1,0 +1,57 @@
+"""A table that begins: a topic, a stream or a response read as a table (KTableSource).
+
+Rule: a record with a null key is refused; every other one is a change of its key, a null value a deletion. Nothing is
+filtered: an older record replaces a newer one, a deletion of what is not there is forwarded, unless a versioned store
+refuses the put (KIP-914).
+"""
+
+from dataclasses import replace
+
+import numpy as np
+
+from jobs.operators.operator import Operator, Place, TableView
+from jobs.operators.tables.materialized_table import StoredTable, open_store
+from jobs.operators.tables.versioned_store import VersionedTableStore, VersionedView
+from jobs.topology.nodes import TableNode
+from state.records.batches import Batch, Chunk, Drops
+
+NULL_KEY = "null-key"
+
+
+class TableSource(Operator):
+    """Not materialized: what a change replaced is not known."""
+
+    def process(self, batch: Batch, chunk: Chunk) -> Batch:
+        return replace(with_keys(batch, self.place.node, chunk), old=None, old_valid=None, latest=None)
+
+
+class StoredTableSource(StoredTable):
+    """Materialized in ``store``."""
+
+    _lent: VersionedTableStore | None = None
+
+    def lend_to(self, view: TableView) -> None:
+        """Let ``view``, the only one that sees the table, put what comes if the store is versioned, which is then kept
+        once and not twice. Call before ``resume``.
+        """
+        if isinstance(self.store, VersionedTableStore) and isinstance(view, VersionedView):
+            self._lent = self.store
+            view.borrow(self.store)
+
+    def process(self, batch: Batch, chunk: Chunk) -> Batch:
+        batch = with_keys(batch, self.place.node, chunk)
+        return self.put(batch, chunk) if self._lent is None else self._lent.lend(batch, chunk)
+
+
+def with_keys(batch: Batch, node: str, chunk: Chunk) -> Batch:
+    """Records that have a key; the others are refused."""
+    has_key = batch.key >= 0
+    rows = np.flatnonzero(~has_key).astype(np.int32)
+    chunk.drop(node, batch, Drops(NULL_KEY, rows, np.ones(len(rows), np.bool_)))
+    return batch.where(has_key)
+
+
+def build(node: TableNode, place: Place) -> Operator:
+    """The operator of ``node``."""
+    store = open_store(place, node.shape, place.keys)
+    return TableSource(place) if store is None else StoredTableSource(place, store)

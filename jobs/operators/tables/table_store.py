@@ -1,0 +1,94 @@
+"""The store of a materialized table: where its changes are put, and what they replaced.
+
+Rule (KTableSource, KTableMaterializedValueGetterSupplier): a put replaces whatever its time, and the change that is
+forwarded carries the value before it. A versioned store (jobs/operators/tables/versioned_store.py) may refuse a put,
+and says of each whether it is the newest of its key.
+"""
+
+from abc import ABC, abstractmethod
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+
+from jobs.functions.expressions import Shape
+from jobs.operators.operator import Clocks, marked
+from jobs.operators.tables.table_store_kernel import put_rows
+from state.records.batches import Batch, Chunk, Values
+from state.records.keys import Keys
+from state.stores.key_values import NO_REFERENCE, KeyValues
+
+
+class TableStore(ABC):
+    """``put`` once a chunk; the rest as of StatefulOperator, whose durable side this is."""
+
+    row_key: tuple[str, ...] = ("key", "window_start_ms", "window_end_ms")
+
+    @abstractmethod
+    def put(self, batch: Batch, chunk: Chunk, *, keeps_old: bool = False, skips_nothing: bool = False) -> Batch:
+        """Put every change of ``batch`` (keys not null) in order; what is forwarded of it.
+
+        ``old`` of the result is the store's value before each put, where the table sends old values, or with
+        ``keeps_old`` that of ``batch``. ``skips_nothing``: deletions of what has no value are neither put nor
+        forwarded (KTableFilter). A refused put is booked in ``chunk`` and not forwarded.
+        """
+
+    @abstractmethod
+    def resume(self, rows: pa.Table, clocks: Clocks) -> None: ...
+
+    @abstractmethod
+    def clocks(self) -> Clocks: ...
+
+    def forgets(self, rows: pa.Table, clocks: Clocks) -> np.ndarray:
+        return np.zeros(len(rows), np.bool_)
+
+    @abstractmethod
+    def changes(self) -> pa.Table: ...
+
+    @abstractmethod
+    def rows(self) -> pa.Table: ...
+
+    @abstractmethod
+    def contents(self) -> pa.Table: ...
+
+    @abstractmethod
+    def rows_schema(self) -> pa.Schema: ...
+
+
+class PlainStore(TableStore):
+    """A key-value store. ``shape``: of the table; rows: key, [window bounds], value, record_time_ms."""
+
+    def __init__(self, shape: Shape, keys: Keys, *, sends_old: bool) -> None:
+        self.sends_old = sends_old
+        self.table = KeyValues(shape.key, keys, shape.value.arrow_type, is_windowed=shape.window is not None)
+
+    def put(self, batch: Batch, chunk: Chunk, *, keeps_old: bool = False, skips_nothing: bool = False) -> Batch:
+        slots, values = self.table.slots, batch.value.all()
+        at = slots.enter(batch.key, batch.window_start_ms, batch.window_end_ms)
+        before = np.empty(len(batch), np.int64)
+        put_rows(at, batch.time_ms, batch.valid, slots.time, slots.flags, slots.reference, before)
+        forwarded = replace(batch, latest=None)
+        if not keeps_old:
+            old = Values(self.table.gather(before, values)) if self.sends_old else None
+            old_valid = before != NO_REFERENCE if self.sends_old else None
+            forwarded = replace(forwarded, old=old, old_valid=old_valid)
+        self.table.keep(values)
+        return forwarded.where(batch.valid | (before != NO_REFERENCE)) if skips_nothing else forwarded
+
+    def resume(self, rows: pa.Table, clocks: Clocks) -> None:
+        self.table.load(rows)
+
+    def clocks(self) -> Clocks:
+        return {}
+
+    def changes(self) -> pa.Table:
+        return marked(self.table.table(self.table.slots.changed()), self.table.table(self.table.slots.graves()))
+
+    def rows(self) -> pa.Table:
+        return self.table.table(self.table.slots.live())
+
+    def contents(self) -> pa.Table:
+        return self.rows()
+
+    def rows_schema(self) -> pa.Schema:
+        return self.table.schema()

@@ -1,0 +1,53 @@
+"""Puts into a plain table, and what a reader sees of them as of its own row (KTableValueGetter).
+
+Rule: a put replaces, whatever its time; a reader sees the puts before it and none after. Windows that a window store
+would have forgotten by then are not seen: those whose start (a session's end) is ``<= newest one put - retention``.
+"""
+
+from state.compilation.kernel_compilation import kernel
+from state.stores.key_values import FIRST_ROW
+from state.stores.slots import CHANGED
+from state.stores.value_heap import NO_REFERENCE
+
+NO_TIME = -1
+
+
+@kernel
+def put_rows(at, time, valid, s_time, s_flags, reference, before):  # type: ignore[no-untyped-def]
+    """Put row after row; ``before``: reference of what each of them replaced, NO_REFERENCE for nothing."""
+    for row in range(at.shape[0]):
+        slot = at[row]
+        before[row] = reference[slot]
+        reference[slot] = FIRST_ROW - row if valid[row] else NO_REFERENCE
+        s_time[slot] = time[row]
+        s_flags[slot] |= CHANGED
+
+
+@kernel
+def look(meeting, puts, asked, bound, clock, s_time, reference, newest, found, found_time):  # type: ignore[no-untyped-def]
+    """Answer rows ``asked`` (slots, -1: nothing), which meet ``puts`` (slots, time, valid) as ``meeting`` says.
+
+    ``newest``: zeros, one a slot, and zeros again on return. ``bound``: of every slot, what retention counts by;
+    ``clock``: (largest bound put so far, retention). ``found``: references.
+    """
+    which, row_of = meeting
+    p_at, p_time, p_valid = puts
+    observed, retention = clock
+    for i in range(which.shape[0]):
+        row = row_of[i]
+        if which[i] == 0:
+            newest[p_at[row]] = row + 1
+            observed = max(observed, bound[p_at[row]])
+            continue
+        slot = asked[row]
+        found[row], found_time[row] = NO_REFERENCE, NO_TIME
+        if slot < 0 or bound[slot] <= observed - retention:
+            continue
+        put = newest[slot] - 1
+        if put < 0:
+            if reference[slot] != NO_REFERENCE:
+                found[row], found_time[row] = reference[slot], s_time[slot]
+        elif p_valid[put]:
+            found[row], found_time[row] = FIRST_ROW - put, p_time[put]
+    for row in range(p_at.shape[0]):
+        newest[p_at[row]] = 0

@@ -1,0 +1,140 @@
+"""What a reader sees of a table (KTableValueGetter), found by walking up to the stores that it stands on.
+
+Rule: a materialized table and an aggregate show their store; a filter or map_values without a store does its step on
+what the table above shows; a join without one joins what both of its tables show; a suppressed table shows what it has
+not emitted yet as it was before.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+
+from jobs.operators.operator import Found, TableView
+from jobs.operators.tables.global_table import GlobalTableView
+from jobs.operators.tables.key_value_view import Clamp, StoreView
+from jobs.operators.tables.suppressed_table_view import SuppressView
+from jobs.operators.tables.table_steps import Step, step_of
+from jobs.operators.tables.versioned_store import VersionedView
+from jobs.topology.graph import Graph
+from jobs.topology.nodes import (
+    AggregateNode,
+    CogroupNode,
+    GlobalTableNode,
+    Node,
+    SuppressNode,
+    TableFilterNode,
+    TableJoinNode,
+    TableMapValuesNode,
+)
+from jobs.topology.windows import SessionWindows
+from state.buffers import is_valid
+from state.records.batches import Batch, Values
+from state.records.keys import Keys
+
+
+class StepView(TableView):
+    """``step`` on what ``above`` shows; it is not done where nothing is shown."""
+
+    def __init__(self, step: Step, above: TableView, keys: Keys) -> None:
+        self.step, self.above, self.keys = step, above, keys
+        self.wants, self.is_versioned = above.wants, above.is_versioned
+
+    def feed(self, seen: Mapping[tuple[str, str], Batch]) -> None:
+        self.above.feed(seen)
+
+    def get(self, asking: Batch, keys: np.ndarray, as_of_ms: np.ndarray | None = None) -> Found:
+        found = self.above.get(asking, keys, as_of_ms)
+        asked = _asked(asking, keys, self.keys)
+        done = self.step(replace(asked, value=Values(found.value), valid=found.valid, time_ms=found.time_ms))
+        return Found(done.value.all(), done.valid, np.where(done.valid, found.time_ms, -1))
+
+    def advance(self, reached_ms: Mapping[str, int]) -> None:
+        self.above.advance(reached_ms)
+
+    def settle(self) -> None:
+        self.above.settle()
+
+    def resume(self, stores: Mapping[str, pa.Table]) -> None:
+        self.above.resume(stores)
+
+
+class JoinView(TableView):
+    """What ``left`` and ``right`` show, joined; its time is the larger of theirs. With a complete history (KIP-914) it
+    can be asked as of a time.
+    """
+
+    def __init__(self, node: TableJoinNode, left: TableView, right: TableView, keys: Keys) -> None:
+        self.kind, self.joiner, self.left, self.right, self.keys = node.kind, node.joiner, left, right, keys
+        self.is_versioned = node.history == "complete"
+        self.wants = {*left.wants, *right.wants}
+
+    def feed(self, seen: Mapping[tuple[str, str], Batch]) -> None:
+        self.left.feed(seen)
+        self.right.feed(seen)
+
+    def get(self, asking: Batch, keys: np.ndarray, as_of_ms: np.ndarray | None = None) -> Found:
+        """Without a complete history, whatever ``as_of_ms``: the join of what both show now."""
+        as_of_ms = as_of_ms if self.is_versioned else None
+        left, right = self.left.get(asking, keys, as_of_ms), self.right.get(asking, keys, as_of_ms)
+        is_there = _is_shown(self.kind, left, right)
+        rows = np.flatnonzero(is_there)
+        values = (found.value.take(pa.array(rows)) for found in (left, right))
+        joined = self.joiner.evaluate(_asked(asking, keys, self.keys).take(rows), *values)
+        value = joined.take(pa.array(np.cumsum(is_there) - 1, mask=~is_there))
+        valid = is_valid(value)
+        return Found(value, valid, np.where(valid, np.maximum(left.time_ms, right.time_ms), -1))
+
+    def advance(self, reached_ms: Mapping[str, int]) -> None:
+        self.left.advance(reached_ms)
+        self.right.advance(reached_ms)
+
+    def settle(self) -> None:
+        self.left.settle()
+        self.right.settle()
+
+    def resume(self, stores: Mapping[str, pa.Table]) -> None:
+        self.left.resume(stores)
+        self.right.resume(stores)
+
+
+def _is_shown(kind: str, left: Found, right: Found) -> np.ndarray:
+    """For which rows an unmaterialized join has a value, when its tables answer so."""
+    if kind == "inner":
+        return left.valid & right.valid
+    return left.valid if kind == "left" else left.valid | right.valid
+
+
+def _asked(asking: Batch, codes: np.ndarray, keys: Keys) -> Batch:
+    """The asking rows under the keys that they ask for."""
+    nothing = Values(pa.nulls(len(asking)))
+    return replace(asking, key=codes.astype(np.int32, copy=False), keys=keys, value=nothing, old=None, old_valid=None)
+
+
+def build_view(graph: Graph, table: str, keys: Keys) -> TableView:
+    """A reader's view of the table of node ``table``, for keys coded by ``keys``."""
+    node, traits = graph.nodes[table], graph.tables.get(table)
+    spec = None if traits is None else traits.store
+    if spec is not None and spec.history_retention_ms is not None:
+        return VersionedView(table, node.shape, keys, history_retention_ms=spec.history_retention_ms)
+    if spec is None and isinstance(node, TableFilterNode | TableMapValuesNode):
+        return StepView(step_of(node), build_view(graph, node.inputs[0], keys), keys)
+    if spec is None and isinstance(node, TableJoinNode):
+        left, right = (build_view(graph, name, keys) for name in node.inputs)
+        return JoinView(node, left, right, keys)
+    if isinstance(node, GlobalTableNode):
+        return GlobalTableView(table, node.shape, keys)
+    if isinstance(node, SuppressNode):
+        return SuppressView(node, build_view(graph, node.inputs[0], keys), keys)
+    return StoreView(table, node.shape, keys, _clamp(node))
+
+
+def _clamp(node: Node) -> Clamp:
+    """How long a window store shows its windows."""
+    if not isinstance(node, AggregateNode | CogroupNode) or node.windows is None:
+        return Clamp()
+    if isinstance(node.windows, SessionWindows):
+        return Clamp(node.retention_ms, by_end=True)
+    is_by_time = node.is_persistent and getattr(node, "emit", "on_update") == "on_close"
+    return Clamp(node.retention_ms + is_by_time)  # RocksDB ordered by time looks one millisecond further back

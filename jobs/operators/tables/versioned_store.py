@@ -1,0 +1,249 @@
+"""The versioned store of a materialized table (KIP-889, KIP-914; RocksDBVersionedStore), and a reader's look into one.
+
+Rule: a change is put at its own time. It is forwarded with the key's latest value of before as old value, whatever its
+time, and says whether it is the key's latest now; a change older than ``stream time - history retention`` is refused
+("expired-version"), where stream time is the largest time of any change put here. What a put and a lookup do exactly
+stands in jobs/operators/tables/versioned_store_kernel.py.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from jobs.functions.expressions import Shape
+from jobs.operators.forward_order import meet
+from jobs.operators.operator import Clocks, Found, TableView, marked
+from jobs.operators.tables import versioned_store_kernel
+from jobs.operators.tables.key_value_view import OBSERVED
+from jobs.operators.tables.table_store import TableStore
+from state.buffers import is_valid, only_chunk
+from state.records.batches import Batch, Chunk, Drops, Values
+from state.records.keys import Keys
+from state.stores.slots import FREE_TOP
+from state.stores.versions import LATEST, TOMBSTONE, Versions
+
+
+class VersionedTableStore(TableStore):
+    """``shape``: of the table, keys not windowed; ``node``: whose refusals are booked; ``history_retention_ms`` >= 0.
+
+    Rows: key, valid_from_ms, valid_to_ms (null: the latest; of history that is not yet past the retention), value
+    (null: deleted), is_mark (a deletion of nothing, valid for no time; jobs/operators/tables/versioned_store_kernel.py
+    says what it is for).
+    """
+
+    row_key = ("key", "valid_from_ms", "is_mark")
+
+    def __init__(self, shape: Shape, keys: Keys, *, node: str, history_retention_ms: int, sends_old: bool) -> None:
+        self.shape, self.keys, self.node, self.sends_old = shape, keys, node, sends_old
+        self.versions = Versions(keys, shape.value, history_retention_ms)
+        self._lent: tuple[Batch, Chunk, int, int] | None = None
+
+    def put(self, batch: Batch, chunk: Chunk, *, keeps_old: bool = False, skips_nothing: bool = False) -> Batch:
+        store, before = self.versions, self.versions.observed_ms
+        store.reserve(len(batch))
+        answers, old = np.empty(len(batch), np.int64), np.empty(len(batch), np.int64)
+        rows = batch.key, batch.time_ms, store.append(batch.value.all(), batch.valid)
+        versioned_store_kernel.put_all(
+            rows, skips_nothing, store.retention_ms, store.columns(), versioned_store_kernel.NO_JOURNAL, answers, old
+        )
+        self._refuse(batch, answers, before, chunk)
+        forwarded = replace(batch, latest=answers == versioned_store_kernel.IS_LATEST)
+        if not keeps_old:
+            values = Values(store.heap.take(old)) if self.sends_old else None
+            forwarded = replace(forwarded, old=values, old_valid=old != TOMBSTONE if self.sends_old else None)
+        store.tidy()
+        return forwarded.where(
+            (answers != versioned_store_kernel.NOT_PUT) & (answers != versioned_store_kernel.SKIPPED)
+        )
+
+    def _refuse(self, batch: Batch, answers: np.ndarray, before: int, chunk: Chunk) -> None:
+        rows = np.flatnonzero(answers == versioned_store_kernel.NOT_PUT).astype(np.int32)
+        if len(rows) == 0:
+            return
+        put = (answers != versioned_store_kernel.NOT_PUT) & (answers != versioned_store_kernel.SKIPPED)
+        observed = np.maximum.accumulate(np.where(put, np.maximum(batch.time_ms, before), before))[rows]
+        limit = observed - self.versions.retention_ms
+        chunk.drop(self.node, batch, Drops("expired-version", rows, np.ones(len(rows), np.bool_), observed, limit))
+
+    def lend(self, batch: Batch, chunk: Chunk) -> Batch:
+        """As ``put`` of changes that nobody but the view sees that has borrowed the store: it puts them."""
+        self._lent = batch, chunk, len(chunk.drops), self.versions.observed_ms
+        return batch
+
+    def book(self, answers: np.ndarray) -> None:
+        """What became of the changes that were lent: as if they had been put when they came."""
+        assert self._lent is not None, "only lent changes are booked"
+        batch, chunk, drops, before = self._lent
+        later, chunk.drops[drops:] = chunk.drops[drops:], []
+        self._refuse(batch, answers, before, chunk)
+        chunk.drops += later
+        chunk.applied[batch.cause[answers != versioned_store_kernel.NOT_PUT]] = True
+        self._lent = None
+
+    def get(self, key: Any, as_of_ms: int | None = None) -> tuple[int, Any] | None:
+        """(valid from, value) of the version of a Python ``key`` as of a time, by default its latest; None if there is
+        none (VersionedKeyValueStore.get). Before ``stream time - history retention`` only a latest version is found.
+        """
+        encoded = self.shape.key.encode(self.shape.key.from_python([key]))[0].as_py()
+        code, store = self.keys.lookup(encoded), self.versions
+        store.cover()
+        at = versioned_store_kernel.lookup(
+            code, LATEST if as_of_ms is None else as_of_ms, store.retention_ms, store.columns()
+        )
+        if at < 0:
+            return None
+        value = self.shape.value.to_python(store.heap.take(store.slots.reference[at : at + 1]))[0]
+        return int(store.slots.start[at]), value
+
+    # --- state -----------------------------------------------------------------------------------------------
+
+    def resume(self, rows: pa.Table, clocks: Clocks) -> None:
+        _load(self.versions, self.shape, rows, clocks.get("store_time_ms", -1), is_durable=True)
+
+    def clocks(self) -> Clocks:
+        return {"store_time_ms": self.versions.observed_ms}
+
+    def forgets(self, rows: pa.Table, clocks: Clocks) -> np.ndarray:
+        ends = only_chunk(rows, "valid_to_ms").fill_null(LATEST).to_numpy()
+        return ends <= clocks.get("store_time_ms", -1) - self.versions.retention_ms
+
+    def changes(self) -> pa.Table:
+        self.versions.expire()
+        slots = self.versions.slots
+        return marked(self._table(slots.changed()), self._table(slots.graves()))
+
+    def rows(self) -> pa.Table:
+        self.versions.expire()
+        return self._table(self.versions.slots.live())
+
+    def contents(self) -> pa.Table:
+        """Every version that can still be asked for, by ``rows_schema`` and record_time_ms."""
+        rows = self.rows()
+        shown = rows.append_column("record_time_ms", rows["valid_from_ms"])
+        return shown.replace_schema_metadata({OBSERVED: str(self.versions.observed_ms).encode()})
+
+    def rows_schema(self) -> pa.Schema:
+        times = [pa.field(name, pa.int64()) for name in ("valid_from_ms", "valid_to_ms")]
+        value = pa.field("value", self.shape.value.arrow_type)
+        return pa.schema([pa.field("key", self.shape.key.arrow_type), *times, value, pa.field("is_mark", pa.bool_())])
+
+    def _table(self, at: np.ndarray) -> pa.Table:
+        slots = self.versions.slots
+        start, end = slots.start[at], slots.end[at]
+        value = self.versions.heap.take(slots.reference[at])
+        key = self.keys.typed(slots.key[at].astype(np.int32))
+        columns = [key, start, pa.array(end, mask=end == LATEST), value, pa.array(start == end)]
+        return pa.table(columns, schema=self.rows_schema())
+
+
+class VersionedView(TableView):
+    """A reader's replica of the versioned store of node ``owner``, fed with what it put.
+
+    It answers the latest version, or with ``as_of_ms`` the version as of that time (inclusive). One chunk may be asked
+    about several times: each time the puts are run again from the chunk's beginning. A view that has borrowed the
+    owner's store has no replica: who asks a second time is shown what is there after all puts.
+    """
+
+    is_versioned = True
+
+    def __init__(self, owner: str, shape: Shape, keys: Keys, *, history_retention_ms: int) -> None:
+        self.owner, self.shape, self.keys = owner, shape, keys
+        self.wants = frozenset({(owner, TableView.PUT)})
+        self.versions = Versions(keys, shape.value, history_retention_ms)
+        self._puts: Batch | None = None
+        self._references = np.zeros(0, np.int64)
+        self._is_put = False
+        self._counts = self.versions.slots.counts.copy()
+        self._journal = versioned_store_kernel.journal_of(0)
+        self._answers = np.zeros(0, np.int64)
+        self._lender: VersionedTableStore | None = None
+
+    def borrow(self, store: VersionedTableStore) -> None:
+        """Put into ``store`` itself what its owner lends from now on. Call before ``resume``."""
+        assert store.keys is self.keys, "codes of one store's keys are those of its readers"
+        self._lender, self.versions = store, store.versions
+        self.is_replica = False
+
+    def feed(self, seen: Mapping[tuple[str, str], Batch]) -> None:
+        puts = seen[self.owner, self.PUT].coded_by(self.keys)
+        self.versions.reserve(len(puts))
+        self._references = self.versions.append(puts.value.all(), puts.valid)
+        self._puts, self._is_put = puts, False
+        self._answers = np.empty(len(puts), np.int64)
+        self._counts = self.versions.slots.counts.copy()
+        self._journal = (
+            versioned_store_kernel.journal_of(len(puts)) if self.is_replica else versioned_store_kernel.NO_JOURNAL
+        )
+
+    def get(self, asking: Batch, keys: np.ndarray, as_of_ms: np.ndarray | None = None) -> Found:
+        as_of = np.full(len(keys), LATEST, np.int64) if as_of_ms is None else as_of_ms
+        reference, time_ms = self._run(asking, keys, as_of)
+        return Found(self.versions.heap.take(reference), reference != TOMBSTONE, time_ms)
+
+    def take_puts(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """(key, time, reference) of the chunk's puts, for a reader that puts all of them itself, in their order."""
+        assert self._puts is not None, "a view is fed before it is asked"
+        self._is_put = True
+        return self._puts.key, self._puts.time_ms, self._references
+
+    def _run(self, asking: Batch, keys: np.ndarray, as_of: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        assert self._puts is not None, "a view is fed before it is asked"
+        if self._is_put and self.is_replica:
+            self._rewind()
+        elif self._is_put:
+            self._puts = _none_of(self._puts)
+        store, puts = self.versions, self._puts
+        store.cover()
+        found = np.empty(len(asking), np.int64), np.empty(len(asking), np.int64)
+        versioned_store_kernel.put_and_find(
+            meet((puts, asking)),
+            (puts.key, puts.time_ms, self._references),
+            (keys.astype(np.int32, copy=False), as_of),
+            store.retention_ms,
+            store.columns(),
+            self._journal,
+            self._answers,
+            found,
+        )
+        self._is_put = True
+        return found
+
+    def _rewind(self) -> None:
+        """Back to the beginning of the chunk."""
+        slots = self.versions.slots
+        versioned_store_kernel.take_back(self.versions.columns(), self._journal)
+        self.versions.lanes.clear()
+        slots.flags[slots.free[slots.counts[FREE_TOP] : self._counts[FREE_TOP]]] = 0
+        slots.counts[:] = self._counts
+
+    def settle(self) -> None:
+        if self._puts is None:
+            return
+        if not self._is_put:
+            nobody = _none_of(self._puts)
+            self._run(nobody, nobody.key, nobody.time_ms)
+        if self._lender is not None:
+            self._lender.book(self._answers)
+        self._puts = None
+        self.versions.tidy()
+
+    def resume(self, stores: Mapping[str, pa.Table]) -> None:
+        if self.is_replica and self.owner in stores:
+            rows = stores[self.owner]
+            observed_ms = int((rows.schema.metadata or {}).get(OBSERVED, b"-1"))
+            _load(self.versions, self.shape, rows, observed_ms, is_durable=False)
+
+
+def _none_of(batch: Batch) -> Batch:
+    return batch.take(np.zeros(0, np.int64))
+
+
+def _load(versions: Versions, shape: Shape, rows: pa.Table, observed_ms: int, *, is_durable: bool) -> None:
+    key = versions.keys.intern(shape.key.encode(only_chunk(rows, "key")))
+    value = only_chunk(rows, "value")
+    end = only_chunk(rows, "valid_to_ms").fill_null(LATEST).to_numpy()
+    start = only_chunk(rows, "valid_from_ms").to_numpy()
+    versions.load(key, start, end, value, is_valid(value), observed_ms, is_durable=is_durable)

@@ -1,0 +1,247 @@
+"""Versions of a key: what a put changes and what a lookup finds (RocksDBVersionedStore and its segment formatter,
+KIP-889).
+
+Rule: the newest version of a key by time is its *latest* when it is no tombstone; versions before it are its *history*,
+which has no gaps up to the end of its newest version. A put older than ``stream time - history retention`` is refused.
+Of equal times the later put replaces the earlier. A lookup as of a time before ``stream time - history retention``
+finds only a latest version that is old enough. Kafka's store keeps no trace of a tombstone at the very time of the
+latest version unless history ends there, and of a tombstone on an empty key keeps a *mark* ``[t, t)``, which goes when
+a version joins it; both are kept here.
+"""
+
+import numpy as np
+
+from state.compilation.kernel_compilation import inner_kernel, kernel
+from state.stores.skip_lists import enter, last_above, leave
+from state.stores.slots import CHANGED, FREE_TOP, LIVE, LIVE_COUNT, OBSERVED_MS, STORED
+from state.stores.versions import LATEST, NO_SLOT, TOMBSTONE
+
+IS_LATEST, NOT_PUT = -1, -(2**63)
+"""Answers of a put beside the end of the version that was put (VersionedKeyValueStore.PUT_RETURN_CODE_*)."""
+SKIPPED = NOT_PUT + 1
+"""Answer for a tombstone that was not put since there was nothing to delete."""
+
+HEAD, OLDER, END, REFERENCE = 0, 1, 2, 3
+"""What a journal's entry is about."""
+
+
+@kernel
+def put_all(rows, skips_nothing, retention, versions, journal, answers, old):  # type: ignore[no-untyped-def]
+    """Put ``(key, time, reference)`` in order. ``answers``: of each put; ``old``: reference of the latest before it."""
+    key, time, reference = rows
+    for row in range(key.shape[0]):
+        latest = find(key[row], LATEST, retention, versions)
+        old[row] = TOMBSTONE if latest < 0 else versions[3][latest]
+        if skips_nothing and latest < 0 and reference[row] == TOMBSTONE:
+            answers[row] = SKIPPED
+        else:
+            answers[row] = put(key[row], time[row], reference[row], retention, versions, journal)
+
+
+@kernel
+def put_and_find(meeting, puts, asked, retention, versions, journal, answers, found):  # type: ignore[no-untyped-def]
+    """Run puts ``(key, time, reference)`` and lookups ``(key, as of)`` in the order of ``meeting``: (which, row), 0 for
+    a put. ``answers``: of each put. ``found``: (reference, time) of each lookup; TOMBSTONE and -1 if there is nothing.
+    """
+    which, row = meeting
+    for i in range(which.shape[0]):
+        r = row[i]
+        if which[i] == 0:
+            answers[r] = put(puts[0][r], puts[1][r], puts[2][r], retention, versions, journal)
+        else:
+            slot = find(asked[0][r], asked[1][r], retention, versions)
+            found[0][r] = TOMBSTONE if slot < 0 else versions[3][slot]
+            found[1][r] = -1 if slot < 0 else versions[1][slot]
+
+
+@kernel
+def lookup(key, as_of, retention, versions):  # type: ignore[no-untyped-def]
+    """As ``find``, for Python."""
+    return find(key, as_of, retention, versions)
+
+
+@inner_kernel
+def find(key, as_of, retention, versions):  # type: ignore[no-untyped-def]
+    """Slot of the version of ``key`` as of a time (LATEST: of its latest), or -1 when there is none or a tombstone."""
+    _, start, end, reference, _, _, _, counts, heads, _ = versions
+    slot = heads[key] if key >= 0 else NO_SLOT
+    if slot >= 0 and end[slot] == LATEST:
+        if start[slot] <= as_of:
+            return slot
+    if slot < 0 or as_of < counts[OBSERVED_MS] - retention:
+        return NO_SLOT
+    slot = first_from(key, as_of, versions)
+    return slot if slot >= 0 and as_of < end[slot] and reference[slot] != TOMBSTONE else NO_SLOT
+
+
+@inner_kernel
+def last_after(key, time, versions):  # type: ignore[no-untyped-def]
+    """Slot of the oldest version of ``key`` that begins after ``time``, or NO_SLOT."""
+    _, start, _, _, older, _, _, _, heads, lanes = versions
+    return last_above(heads, older, lanes, key, start, time)
+
+
+@inner_kernel
+def first_from(key, time, versions):  # type: ignore[no-untyped-def]
+    """Slot of the newest version of ``key`` that begins at ``time`` or before, or NO_SLOT."""
+    newer = last_after(key, time, versions)
+    return versions[8][key] if newer < 0 else versions[4][newer]
+
+
+@inner_kernel
+def put(key, time, reference, retention, versions, journal):  # type: ignore[no-untyped-def]
+    """Put one version; IS_LATEST, NOT_PUT, or the end of the version."""
+    _, start, end, references, older, _, _, counts, heads, _ = versions
+    if time < counts[OBSERVED_MS] - retention:
+        return NOT_PUT
+    counts[OBSERVED_MS] = max(counts[OBSERVED_MS], time)
+    head = heads[key]
+    if head < 0 or end[head] != LATEST:
+        return put_before(key, time, reference, NO_SLOT, versions, journal)
+    if time < start[head]:
+        return put_before(key, time, reference, head, versions, journal)
+    if time > start[head]:
+        write(older, head, join(older[head], start[head], versions, journal), OLDER, journal)
+        change(end, head, time, END, versions, journal)
+        if reference != TOMBSTONE:
+            write(heads, key, add(key, time, LATEST, reference, head, versions), HEAD, journal)
+    elif reference != TOMBSTONE:
+        change(references, head, reference, REFERENCE, versions, journal)
+    else:
+        write(heads, key, older[head], HEAD, journal)
+        remove(head, versions, journal)
+    return IS_LATEST
+
+
+@inner_kernel
+def put_before(key, time, reference, latest, versions, journal):  # type: ignore[no-untyped-def]
+    """Put what is older than slot ``latest``, or anything when there is none (NO_SLOT)."""
+    _, start, end, _, older, _, _, _, heads, _ = versions
+    past = heads[key] if latest < 0 else older[latest]
+    if past >= 0 and end[past] > time:
+        return put_into_history(key, time, reference, latest, past, versions, journal)
+    if latest >= 0:
+        before = join(past, time, versions, journal)
+        fresh = add(key, time, start[latest], reference, before, versions)
+        write(older, latest, fresh, OLDER, journal)
+        return start[latest]
+    if reference != TOMBSTONE:
+        write(heads, key, add(key, time, LATEST, reference, past, versions), HEAD, journal)
+    elif past < 0:
+        write(heads, key, add(key, time, time, TOMBSTONE, NO_SLOT, versions), HEAD, journal)
+    elif end[past] < time:
+        write(heads, key, join(past, time, versions, journal), HEAD, journal)
+    return IS_LATEST
+
+
+@inner_kernel
+def put_into_history(key, time, reference, latest, past, versions, journal):  # type: ignore[no-untyped-def]
+    """Put what is older than the end of the history, whose newest version is slot ``past``."""
+    _, start, end, references, older, _, _, _, heads, _ = versions
+    newer = latest
+    if start[past] == end[past]:  # a mark: the new version ends where it stands, and takes its place
+        fresh = add(key, time, end[past], reference, NO_SLOT, versions)
+        remove(past, versions, journal)
+    else:
+        newer = last_after(key, time, versions)
+        slot = past if newer < 0 else older[newer]
+        if slot >= 0 and start[slot] == time:
+            change(references, slot, reference, REFERENCE, versions, journal)
+            return end[slot]
+        until = start[newer] if slot < 0 else end[slot]
+        fresh = add(key, time, until, reference, slot, versions)
+        if slot >= 0:
+            change(end, slot, time, END, versions, journal)
+    if newer < 0:
+        write(heads, key, fresh, HEAD, journal)
+    else:
+        write(older, newer, fresh, OLDER, journal)
+    return end[fresh]
+
+
+@inner_kernel
+def join(past, time, versions, journal):  # type: ignore[no-untyped-def]
+    """Let the history whose newest version is ``past`` reach up to ``time``; its newest version now."""
+    key, start, end, _, _, _, _, _, _, _ = versions
+    if past < 0 or (end[past] == time and start[past] < time):
+        return past
+    first, before = end[past], past
+    if start[past] == first:
+        before = NO_SLOT
+        remove(past, versions, journal)
+    return add(key[past], first, time, TOMBSTONE, before, versions) if first < time else before
+
+
+@inner_kernel
+def add(key, start, end, reference, older, versions):  # type: ignore[no-untyped-def]
+    """Slot of a new version."""
+    v_key, v_start, v_end, v_reference, v_older, flags, free, counts, _, lanes = versions
+    counts[FREE_TOP] -= 1
+    counts[LIVE_COUNT] += 1
+    slot = np.int64(free[counts[FREE_TOP]])
+    v_key[slot], v_start[slot], v_end[slot] = key, start, end
+    v_reference[slot], v_older[slot], flags[slot] = reference, older, LIVE | CHANGED
+    enter(lanes, key, v_start, slot)
+    return slot
+
+
+@inner_kernel
+def remove(slot, versions, journal):  # type: ignore[no-untyped-def]
+    """Take a version that nothing leads to any more out of the store; with a journal it stays until it expires."""
+    key, start, end, reference, _, flags, free, counts, _, lanes = versions
+    leave(lanes, key[slot], start, slot)
+    if journal[0].shape[0]:
+        write(end, slot, start[slot], END, journal)
+        return
+    reference[slot] = TOMBSTONE
+    counts[LIVE_COUNT] -= 1
+    if flags[slot] & STORED:
+        flags[slot] = STORED
+    else:
+        flags[slot] = 0
+        free[counts[FREE_TOP]] = slot
+        counts[FREE_TOP] += 1
+
+
+@inner_kernel
+def change(column, slot, number, what, versions, journal):  # type: ignore[no-untyped-def]
+    """As write, of what the durable row shows too."""
+    versions[5][slot] |= CHANGED
+    write(column, slot, number, what, journal)
+
+
+@inner_kernel
+def write(column, at, number, what, journal):  # type: ignore[no-untyped-def]
+    """Set ``column[at]``, and note what stood there when there is a journal."""
+    entries, length = journal
+    if entries.shape[0]:
+        entries[length[0], 0], entries[length[0], 1], entries[length[0], 2] = what, at, column[at]
+        length[0] += 1
+    column[at] = number
+
+
+@kernel
+def take_back(versions, journal):  # type: ignore[no-untyped-def]
+    """Undo everything that the journal has noted, the last first; lanes are to be cleared."""
+    _, _, end, reference, older, _, _, _, heads, _ = versions
+    entries, length = journal
+    for i in range(length[0] - 1, -1, -1):
+        what, at, number = entries[i, 0], entries[i, 1], entries[i, 2]
+        if what == HEAD:
+            heads[at] = number
+        elif what == OLDER:
+            older[at] = number
+        elif what == END:
+            end[at] = number
+        else:
+            reference[at] = number
+    length[0] = 0
+
+
+WRITES_PER_PUT = 4
+NO_JOURNAL = np.zeros((0, 3), np.int64), np.zeros(1, np.int64)
+
+
+def journal_of(puts: int) -> tuple[np.ndarray, np.ndarray]:
+    """Room for what ``puts`` may change."""
+    return np.empty((WRITES_PER_PUT * max(puts, 1), 3), np.int64), np.zeros(1, np.int64)

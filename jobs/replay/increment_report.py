@@ -1,0 +1,126 @@
+"""The report of an increment: its books, and numbers summed over its tasks."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from jobs.execution.task_run import TaskReport
+from jobs.replay.planner import Cut
+
+
+@dataclass(frozen=True)
+class Books:
+    """Verdicts on the records read: ``read = applied + dropped + undecodable``; ``dropped_by_reason`` sums to
+    ``dropped``.
+    """
+
+    read: int
+    applied: int
+    dropped: int
+    undecodable: int
+    dropped_by_reason: dict[str, int]
+    windows_refused: int = 0
+    """Windows that refused a record which other windows took."""
+
+    @property
+    def balance(self) -> bool:
+        return self.read == self.applied + self.dropped + self.undecodable
+
+
+@dataclass(frozen=True)
+class IncrementReport:
+    """One committed increment. ``books``: of the records read from landed topics; ``outputs``: records written by name.
+
+    ``lateness``: avg and max in ms over all records taken; ``seconds`` by part; ``versions``: Delta version by table.
+    """
+
+    increment: int
+    books: Books
+    books_by_sub_topology: dict[str, Books]
+    outputs: dict[str, int]
+    versions: dict[str, int]
+    lateness: dict[str, float | int | None]
+    operators: dict[str, dict[str, float | None]]
+    seconds: dict[str, float]
+    rss_bytes_max: int
+    cut_from: Cut
+    cut_to: Cut
+    waiting: int
+    done: dict[str, Any]
+
+
+def add_books(counts: list[dict[str, Any]]) -> dict[str, Any]:
+    """Sums; ``read`` is what tasks counted. The increment's own ``read`` is put in by the plan, which counted
+    tables.
+    """
+    total: dict[str, Any] = {
+        name: sum(count[name] for count in counts)
+        for name in ("read", "applied", "dropped", "undecodable", "windows_refused")
+    }
+    reasons: dict[str, int] = {}
+    for count in counts:
+        for reason, number in count["dropped_by_reason"].items():
+            reasons[reason] = reasons.get(reason, 0) + number
+    return total | {"dropped_by_reason": reasons}
+
+
+def total_lateness(reports: list[TaskReport]) -> dict[str, float | int | None]:
+    """``avg`` and ``max`` in ms over all records that tasks took; None when there were none."""
+    records = sum(report.lateness["records"] for report in reports)
+    if not records:
+        return {"avg": None, "max": None}
+    total = sum(report.lateness["total_ms"] for report in reports)
+    return {"avg": total / records, "max": max(report.lateness["max_ms"] for report in reports)}
+
+
+def total_numbers(reports: list[TaskReport]) -> dict[str, dict[str, float | None]]:
+    """Numbers of operators over all tasks, by node: sums, which is what is buffered and emitted in all (maxima and
+    averages are sums of the tasks' own); of ``overtime`` the least, and the average over what was emitted.
+    """
+    by_node: dict[str, list[dict[str, Any]]] = {}
+    for report in reports:
+        for node, numbers in report.operators.items():
+            by_node.setdefault(node, []).append(numbers)
+    return {node: {name: _total(name, tasks) for name in tasks[0]} for node, tasks in by_node.items()}
+
+
+def _total(name: str, tasks: list[dict[str, Any]]) -> float | None:
+    known = [numbers for numbers in tasks if numbers[name] is not None]
+    if name == "overtime_min_ms":
+        return min((numbers[name] for numbers in known), default=None)
+    if name == "overtime_avg_ms":
+        emitted = sum(numbers["emitted"] for numbers in known)
+        return sum(numbers[name] * numbers["emitted"] for numbers in known) / emitted if emitted else None
+    return float(sum(numbers[name] for numbers in known)) if name.endswith("_avg") else sum(n[name] for n in known)
+
+
+def task_seconds(reports: list[TaskReport]) -> dict[str, float]:
+    """Seconds that tasks spent by part, summed over tasks (they run side by side)."""
+    total: dict[str, float] = {}
+    for report in reports:
+        for part, seconds in report.seconds.items():
+            total[f"task_{part}"] = total.get(f"task_{part}", 0.0) + seconds
+    return total
+
+
+def _books(content: dict[str, Any]) -> Books:
+    names = ("read", "applied", "dropped", "undecodable", "dropped_by_reason", "windows_refused")
+    return Books(**{name: content[name] for name in names})
+
+
+def report_of(increment: int, planned: dict[str, Any], done: dict[str, Any]) -> IncrementReport:
+    """The report of an increment from its two ledger rows."""
+    return IncrementReport(
+        increment=increment,
+        books=_books(done["books"]),
+        books_by_sub_topology={sub: _books(books) for sub, books in done["books"]["by_sub_topology"].items()},
+        outputs=done["outputs"],
+        versions=done["versions"],
+        lateness=done["lateness"],
+        operators=done["operators"],
+        seconds=done["seconds"],
+        rss_bytes_max=done["rss_bytes_max"],
+        cut_from=planned["cut_from"],
+        cut_to=planned["cut_to"],
+        waiting=planned["waiting"],
+        done=done,
+    )

@@ -1,0 +1,396 @@
+"""Replays landed topics through a topology, increment by increment.
+
+Owns the order of steps: plan row, tasks, one Delta transaction a table, done row. Rule: an increment that dies anywhere
+is run again as planned and leaves every table as if it had run once; the done row is the commit point, and readers stop
+there.
+"""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from typing import Any
+
+from pyarrow import fs
+
+from jobs.branches.restatement import now_ms, refuse_pending
+from jobs.code_changes.state_migration import CodeChange, Wanted, check_pending, migrated_files, take_over
+from jobs.execution.table_schemas import table_schema
+from jobs.execution.task_run import Runner, TaskDescription, TaskReport, exchange_folder
+from jobs.execution.task_stores import ImportedStore
+from jobs.kernels.partition_group import NO_MORE
+from jobs.replay.done_row import done_content
+from jobs.replay.increment_report import IncrementReport, report_of
+from jobs.replay.planner import Landed, Plan, Planner
+from jobs.replay.progress import Meter, OnProgress
+from jobs.replay.stage_exchange import Exchange
+from jobs.tape.input_queues import Queue
+from jobs.tape.landed_slice import Slice
+from jobs.task.task import call_kernels, wirings
+from jobs.topology.nodes import SourceNode
+from jobs.topology.topology import SubTopology, Topology
+from state.compilation.kernel_tiers import tiers
+from state.errors import LedgerError
+from state.runs.local_copies import StateFile
+from state.tables.branch_files import table_files
+from state.tables.commit import commit_files
+from state.tables.compaction import compact
+from state.tables.data_files import DataFile, OpenTables, oldest_first
+from state.tables.ledger import Ledger, LedgerRow
+from state.tables.warehouse import Warehouse, open_filesystem
+
+OnStep = Callable[[str], None]
+"""Told of every step: "planned 3", "computed 3", "committed outputs/x 3", "done 3". What it raises stops the run
+there.
+"""
+
+
+def replay(
+    warehouse: Warehouse,
+    topology: Topology,
+    *,
+    pipeline: str,
+    runner: Runner,
+    max_records: int | None = None,
+    increments: int | None = None,
+    idle: str = "wait",
+    order: str = "time",
+    flush_at_end: bool = False,
+    on_step: OnStep = lambda step: None,
+    wanted: Wanted | None = None,
+    progress: OnProgress | None = None,
+) -> Iterator[IncrementReport]:
+    """Run what has landed and was not read yet; yields a report as each increment is committed.
+
+    ``max_records``: cut into increments of at most so many records; ``increments``: stop after so many. An increment
+    that a run before this one planned and did not finish is run first. Nothing new: nothing is written.
+    ``order``: "time" (Kafka's PartitionGroup over whole topics) or "arrival" (landed records carry their arrival).
+    ``flush_at_end``: history is closed. Nothing waits (``idle`` is "proceed"), and one more increment advances every
+    task to the end of time, so that all windows close; the pipeline takes no records after that.
+    ``wanted``: what to do with the state of changed code (migrations, stores with another name). A migration is an
+    increment that reads no records, before all others. ``progress``: told how far it is, from within an increment too.
+    Raises CodeChanged when the topology is another one than that of
+    the state and cannot go on with it, LedgerError when there are records after a flush, LedgerConflict when another
+    runner is quicker.
+    """
+    pipeline_run = Pipeline(warehouse, topology, pipeline, runner, order, on_step, wanted, progress)
+    left = increments
+    for plan in pipeline_run.plans(max_records, idle, flush_at_end):
+        if left is not None and left == 0:
+            return
+        yield pipeline_run.run(plan)
+        left = None if left is None else left - 1
+
+
+class Pipeline:
+    """A pipeline at work, from its last done increment on."""
+
+    def __init__(
+        self,
+        warehouse: Warehouse,
+        topology: Topology,
+        pipeline: str,
+        runner: Runner,
+        order: str,
+        on_step: OnStep,
+        wanted: Wanted | None = None,
+        progress: OnProgress | None = None,
+    ) -> None:
+        self.warehouse, self.topology, self.name, self.runner, self.order = (
+            warehouse, topology, pipeline, runner, order,
+        )  # fmt: skip
+        self.meter = Meter(progress)
+        self.on_step = self.meter.after(on_step)
+        self.tables = warehouse.pipeline(pipeline)
+        self.ledger = Ledger(self.tables.ledger, warehouse.storage_options)
+        last = self.ledger.last_done()
+        self.code: CodeChange = take_over(pipeline, last, topology, wanted)
+        self.previous: dict[str, Any] = self.code.previous
+        self.increment, self.epoch = (0, 0) if last is None else (last.increment, last.epoch)
+        self._opened: OpenTables = {}
+
+    def plans(self, max_records: int | None, idle: str, flush_at_end: bool) -> Iterator[Plan]:
+        """The unfinished increment, then new ones, then the flush."""
+        idle = "proceed" if flush_at_end else idle
+        pending = self.ledger.pending()
+        self.planner = self._planner(idle)
+        if pending is not None:
+            refuse_pending(self.name, pending)
+            self.epoch = pending.epoch
+            check_pending(pending, self.topology, self.code, self.name)
+            yield Plan(pending.increment, **pending.content, is_rerun=True)
+        elif self.code.rewrites:
+            yield self._migration()
+        if pending is not None or self.code.rewrites:
+            self.planner = self._planner(idle)
+        for number, plan in enumerate(self.planner.plans(max_records)):
+            self._refuse_after_flush()
+            is_first = number == 0 and self.previous is self.code.previous
+            yield replace(plan, changes=self.code.changes()) if is_first else plan
+        if flush_at_end and not self.previous.get("flushed"):
+            self.planner = self._planner(idle)
+            yield self.planner.flush()
+
+    def _refuse_after_flush(self) -> None:
+        if self.previous.get("flushed"):
+            raise LedgerError(
+                f"pipeline {self.name!r}", "no records after its history was flushed", "records that landed since",
+                "they would all be late: replay the topics under another pipeline name",
+            )  # fmt: skip
+
+    def _migration(self) -> Plan:
+        """An increment that reads nothing and rewrites stores."""
+        code = self.code
+        begin, counts = self.planner.begin, self.planner.partitions()
+        fingerprint, number = self.topology.fingerprint, self.planner.increment
+        return Plan(number, begin, begin, 0, 0, counts, fingerprint, changes=code.changes(), migrate=code.migrate())
+
+    def _planner(self, idle: str) -> Planner:
+        return Planner(
+            self.warehouse, self.topology, increment=self.increment + 1, previous=self.previous, idle=idle,
+            order=self.order,
+        )  # fmt: skip
+
+    def run(self, plan: Plan) -> IncrementReport:
+        started = time.perf_counter()
+        if not plan.is_rerun:
+            self.epoch = self.ledger.plan(plan.increment, plan.content(), written_at_ms=now_ms()).epoch
+        self.meter.begin(plan, self.planner, self.topology)
+        planned = time.perf_counter()
+        tiers.expect(plan.records, lambda: call_kernels(self.topology), self.meter.count)
+        self.on_step(f"planned {plan.increment}")
+        ready = time.perf_counter()
+        rewritten: dict[str, list[DataFile]] = {}
+        with self._unless_overtaken(plan):
+            if plan.migrate is not None:
+                rewritten = migrated_files(self.warehouse, self.name, plan.increment, self.topology, self.code)
+            reports = self._compute(plan) if plan.migrate is None else []
+            self.on_step(f"computed {plan.increment}")
+            computed = time.perf_counter()
+            versions = self._commit(plan, reports, rewritten)
+        committed = time.perf_counter()
+        seconds = {"plan": planned - started, "compute": computed - ready, "commit": committed - computed}
+        tape_times = self.planner.tape_times(plan)
+        content = done_content(
+            self.topology, self.code.record, self.previous, plan, reports, versions, tape_times, seconds
+        )
+        self.ledger.done(plan.increment, content, written_at_ms=now_ms())
+        self._clear_exchange(plan.increment)
+        self.previous, self.increment = content, plan.increment
+        self.planner.previous = content
+        self.on_step(f"done {plan.increment}")
+        return report_of(plan.increment, plan.content(), content)
+
+    @contextmanager
+    def _unless_overtaken(self, plan: Plan) -> Iterator[None]:
+        """Whatever fails while another runner finishes the increment (it clears what both work on) fails because of it.
+
+        Raises LedgerConflict then.
+        """
+        try:
+            yield
+        except Exception:
+            self.ledger.refuse_done(plan.increment)
+            raise
+
+    # --- tasks -----------------------------------------------------------------------------------------------
+
+    def compute_again(self, plan: Plan, before: LedgerRow | None) -> list[TaskReport]:
+        """Run the tasks of a plan from where the increment ``before`` it (None: nothing) ended. Commits nothing; the
+        runner decides what is written.
+        """
+        self.previous = {} if before is None else before.content
+        self.increment = plan.increment - 1
+        self.planner = self._planner("proceed")
+        return self._compute(plan)
+
+    def _compute(self, plan: Plan) -> list[TaskReport]:
+        """Stage after stage: a sub-topology runs when all that write its repartition tables have run. By arrival again,
+        as long as what a stage sent shows that an earlier one took its records in another order than Kafka.
+        """
+        state, exchange = self._state_files(), Exchange(self.order, self.topology, plan.partitions)
+        reports = self._run_stages(plan, exchange, state)
+        while not exchange.is_settled:
+            self._discard(reports)
+            exchange.again()
+            reports = self._run_stages(plan, exchange, state)
+        return reports
+
+    def _discard(self, reports: list[TaskReport]) -> None:
+        """Delete what tasks wrote that run again; what cannot be deleted is left to vacuum."""
+        for table, path in self._tables().items():
+            filesystem, root = open_filesystem(path)
+            for file in (file for report in reports for file in report.files.get(table, ())):
+                with suppress(OSError):
+                    filesystem.delete_file(f"{root}/{file['path']}")
+
+    def _run_stages(self, plan: Plan, exchange: Exchange, state: dict[str, list[StateFile]]) -> list[TaskReport]:
+        reports: list[TaskReport] = []
+        landed = self.planner.landed
+        for sub in self.topology.sub_topologies:
+            descriptions = [
+                description
+                for partition in range(plan.partitions[str(sub.id)])
+                if (description := self._describe(plan, sub, partition, exchange, state, landed)) is not None
+            ]
+            stage: list[TaskReport] = []
+            if descriptions:
+                with self.meter.stage(sub, descriptions, exchange_folder(self.tables, plan.increment)) as tasks:
+                    stage = self.runner.run(self.topology, tasks)
+            exchange.add(sub, stage)
+            reports += stage
+        return reports
+
+    def _describe(
+        self,
+        plan: Plan,
+        sub: SubTopology,
+        partition: int,
+        exchange: Exchange,
+        state: dict[str, list[StateFile]],
+        landed: dict[str, Landed],
+    ) -> TaskDescription | None:
+        """The task, or None when it has nothing to read."""
+        wiring = wirings(self.topology)[sub.id]
+        queues, task = list[Queue](), f"{sub.id}_{partition}"
+        for source in sub.sources:
+            if isinstance(source, SourceNode):
+                queues.append(self._landed_queue(plan, len(queues), landed[source.topic], partition))
+            else:
+                queues.append(exchange.queue(len(queues), source.topic, partition, task))
+        for imported in wiring.imports:
+            queues.append(exchange.queue(len(queues), imported.name, partition, task))
+        number = len(queues)
+        for place, table in enumerate(sub.globals):
+            queues += [
+                self._landed_queue(plan, number + place, landed[table.topic], p, is_global=True)
+                for p in range(len(landed[table.topic].ends))
+            ]
+        if not any(queue.has_rows for queue in queues):
+            return None
+        return TaskDescription(
+            warehouse=self.warehouse,
+            pipeline=self.name,
+            increment=plan.increment,
+            sub_topology=sub.id,
+            partition=partition,
+            queues=tuple(queues),
+            order=self.order,
+            state={store: _of_partition(state[store], partition) for store in sub.stores},
+            imported=self._imported(sub, partition, state),
+            globals={table.name: self._read_before(plan, landed[table.topic]) for table in sub.globals},
+            repartitions={node.topic: plan.partitions[f"repartition/{node.topic}"] for node in sub.repartitions},
+            before=self._before(sub.id, partition),
+        )
+
+    def _before(self, sub_topology: int, partition: int) -> dict[str, Any]:
+        found: dict[str, Any] = self.previous.get("tasks", {}).get(f"{sub_topology}_{partition}", {})
+        return found
+
+    @staticmethod
+    def _read_before(plan: Plan, landed: Landed) -> tuple[Slice, ...]:
+        """All that the increments before have read of a topic."""
+        cut = plan.cut_from.get(landed.topic, {})
+        return tuple(landed.slice(p, 0, cut.get(p, 0)) for p in landed.ends)
+
+    def _landed_queue(
+        self, plan: Plan, source: int, landed: Landed, partition: int, *, is_global: bool = False
+    ) -> Queue:
+        p = str(partition)
+        begin, end = (cut.get(landed.topic, {}).get(p, 0) for cut in (plan.cut_from, plan.cut_to))
+        if p not in landed.ends:  # topics that are not joined may have fewer partitions than there are tasks
+            return Queue(source, landed.slice(p, 0, 0), is_global=is_global)
+        beyond, is_moment = NO_MORE, False
+        if len(self.topology.source_topics()) > 1 and self.order == "time":
+            beyond, is_moment = plan.beyond(landed, p, landed.slice(p, end, landed.ends[p]).first())
+        queue = Queue(source, landed.slice(p, begin, end), beyond_ms=beyond, is_global=is_global)
+        if is_global:
+            return queue
+        return replace(
+            queue,
+            recorded=plan.recorded(landed, p),
+            beyond_is_moment=is_moment,
+            before=self.planner.reached(plan, landed.topic, p),
+        )
+
+    def _imported(
+        self, sub: SubTopology, partition: int, state: dict[str, list[StateFile]]
+    ) -> dict[str, ImportedStore]:
+        """Stores of earlier parts of the sub-topology that nodes of this one look into."""
+        found = {}
+        for name in {imported.node for imported in wirings(self.topology)[sub.id].imports if imported.when}:
+            store = self.topology.graph.store_of(self.topology.graph.nodes[name])
+            earlier = None if store is None else self.topology.sub_topology_of(store)
+            if store is None or earlier is None:
+                continue
+            clocks = self._before(earlier.id, partition).get("clocks", {}).get(store)
+            if clocks is not None:
+                found[name] = ImportedStore(earlier.id, store, _of_partition(state[store], partition), clocks)
+        return found
+
+    def _state_files(self) -> dict[str, list[StateFile]]:
+        """Files of every store as of the increment before, whatever was half written since, oldest first."""
+        found = {}
+        for store in self.topology.stores():
+            path = self.tables.state(store)
+            files = table_files(self.warehouse, self.name, self.previous, f"state/{store}", self._opened)
+            found[store] = [StateFile(file.root or path, file) for file in oldest_first(files)]
+        return found
+
+    # --- commit ----------------------------------------------------------------------------------------------
+
+    def _tables(self) -> dict[str, str]:
+        """Path of every table that an increment commits, by name; state first, so that outputs never outrun it."""
+        tables = {f"state/{store}": self.tables.state(store) for store in self.topology.stores()}
+        for sub in self.topology.sub_topologies:
+            for node in sub.repartitions:
+                tables[f"repartition/{node.topic}"] = self.tables.repartition(node.topic)
+        tables |= {"dropped": self.tables.dropped, "dead_letter": self.tables.dead_letter}
+        return tables | {f"outputs/{sink.topic}": self.tables.output(sink.topic) for sink in self.topology.sinks()}
+
+    def _commit(self, plan: Plan, reports: list[TaskReport], rewritten: dict[str, list[DataFile]]) -> dict[str, int]:
+        """Versions of all tables, those that the topology has no more included. One that is there and gets nothing is
+        left alone.
+        """
+        versions: dict[str, int] = dict(self.previous.get("versions", {}))
+        options = self.warehouse.storage_options
+        for table, path in self._tables().items():
+            app_id = f"{self.name}/{table}/{self.epoch}"
+            files = [DataFile.from_dict(file) for report in reports for file in report.files.get(table, [])]
+            removed = [DataFile.from_dict(file) for report in reports for file in report.removed.get(table, [])]
+            if files or removed or table in rewritten or table not in versions:
+                versions[table] = commit_files(
+                    path,
+                    table_schema(self.topology, table),
+                    rewritten.get(table, []) + files,
+                    app_id=app_id,
+                    increment=plan.increment,
+                    removed=removed,
+                    storage_options=options,
+                    may_grow=True,
+                    replaces=table in rewritten,
+                    opened=self._opened,
+                )
+            if not table.startswith("state/"):
+                merged = compact(
+                    path, app_id=app_id, increment=plan.increment, storage_options=options, opened=self._opened
+                )
+                versions[table] = versions[table] if merged is None else merged
+            self.on_step(f"committed {table} {plan.increment}")
+        self.ledger.compact(plan.increment)
+        return versions
+
+    def _clear_exchange(self, increment: int) -> None:
+        """Delete what this increment, and any killed one before it, handed from stage to stage. Where a runner that has
+        lost still writes, the rest goes with the next increment.
+        """
+        filesystem, root = open_filesystem(exchange_folder(self.tables, increment))
+        above, _, newest = root.rpartition("/")
+        for entry in filesystem.get_file_info(fs.FileSelector(above, allow_not_found=True)):
+            if entry.base_name <= newest:
+                with suppress(OSError):
+                    filesystem.delete_dir(entry.path)
+
+
+def _of_partition(files: list[StateFile], partition: int) -> tuple[StateFile, ...]:
+    return tuple(state_file for state_file in files if state_file.file.partition == partition)

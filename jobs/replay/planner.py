@@ -1,0 +1,339 @@
+"""Plans increments: how far each source topic is read (a cut), before anything runs.
+
+Owns the choice of cuts, a function of what has landed and the ledger. Rule: a plan is written down before it is run,
+and run again as written. Where several partitions meet in one repartition table, ``idle="wait"`` leaves records unread
+until every partition with records has got past their time, so that a later cut changes nothing (ARCHITECTURE.md, Order
+across partitions).
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from jobs.kernels.partition_group import NO_MORE
+from jobs.landing.recorded_time import Recorded, RecordedTimes, recorded_times
+from jobs.replay.unread_records import Unread, UnreadQueue, by_arrival, by_time
+from jobs.tape.landed_slice import Slice, slice_of
+from jobs.tape.stream_time import Reached
+from jobs.topology.copartitioning import partitions_of
+from jobs.topology.nodes import RepartitionNode, SourceNode
+from jobs.topology.topology import Topology
+from state.errors import ConfigError, LandingError
+from state.tables.data_files import DataFile, read_files
+from state.tables.ledger import Ledger
+from state.tables.warehouse import Warehouse
+from state.times import END_OF_TIME_MS, NO_TIMESTAMP_MS
+
+Cut = dict[str, dict[str, int]]
+"""topic → partition (as text, since it is JSON) → next offset to read."""
+
+LAST_ARRIVAL = 2**62
+"""Of the end of time: behind every landed record."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """One increment. ``records`` in ``[cut_from, cut_to)``; ``waiting``: landed, but held back by ``idle="wait"``.
+
+    ``partitions``: sub-topology (as text) → number of its tasks, "repartition/<name>" → number of its partitions.
+    ``changes``: of the code since the increment before; ``migrate``: stores that this increment rewrites, reading no
+    records (jobs/code_changes/state_migration.py); both None mostly.
+    """
+
+    increment: int
+    cut_from: Cut
+    cut_to: Cut
+    records: int
+    waiting: int
+    partitions: dict[str, int]
+    topology: str
+    recorded_from: Cut = field(default_factory=dict)
+    recorded_to: Cut = field(default_factory=dict)
+    """How many of the recorded times of each partition were taken before, and are with this increment."""
+    flushes: bool = False
+    """At the end of history: every task is advanced to the end of time."""
+    is_rerun: bool = False
+    changes: list[dict[str, Any]] | None = None
+    migrate: dict[str, Any] | None = None
+
+    def recorded(self, landed: "Landed", partition: str) -> tuple[Recorded, ...]:
+        """Recorded times of a partition that the increment takes."""
+        first, after = (cut.get(landed.topic, {}).get(partition, 0) for cut in (self.recorded_from, self.recorded_to))
+        found = landed.recorded.get(partition, ())[first:after]
+        end = self.cut_to[landed.topic].get(partition, 0)
+        return (*found, Recorded(end, END_OF_TIME_MS, LAST_ARRIVAL)) if self.flushes else found
+
+    def beyond(self, landed: "Landed", partition: str, record: tuple[int, int] | None) -> tuple[int, bool]:
+        """Time of what comes after the increment, and whether that is a recorded time (then plus one); NO_MORE when
+        nothing does. ``record``: offset and time of the next record, if there is one.
+        """
+        later = landed.recorded.get(partition, ())[self.recorded_to.get(landed.topic, {}).get(partition, 0) :]
+        if later and not self.flushes and (record is None or later[0].before_offset <= record[0]):
+            return later[0].time_ms + 1, True
+        return (NO_MORE, False) if record is None else (record[1], False)
+
+    def content(self) -> dict[str, Any]:
+        """What the ledger keeps."""
+        code = {name: part for name in ("changes", "migrate") if (part := getattr(self, name)) is not None}
+        return code | {
+            "topology": self.topology,
+            "cut_from": self.cut_from,
+            "cut_to": self.cut_to,
+            "records": self.records,
+            "waiting": self.waiting,
+            "partitions": self.partitions,
+            **({"recorded_from": self.recorded_from, "recorded_to": self.recorded_to} if self.recorded_to else {}),
+            **({"flushes": True} if self.flushes else {}),
+        }
+
+
+@dataclass(frozen=True)
+class Landed:
+    """A landed topic: its files, and the next offset that landing will write, by partition."""
+
+    topic: str
+    path: str
+    files: list[DataFile]
+    ends: dict[str, int]
+    recorded: RecordedTimes = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, warehouse: Warehouse, topic: str, begin: Mapping[str, int] | None = None) -> "Landed":
+        """``begin``: next offset to read, by partition; files before all of them are left out. Raises ConfigError for a
+        topic that was never landed.
+        """
+        last = Ledger(warehouse.landing_ledger(topic), warehouse.storage_options).last_done()
+        if last is None:
+            raise ConfigError(
+                f"topic {topic!r}", "a landed topic", f"landed topics {warehouse.topics()}", "land it before replaying"
+            )
+        path = warehouse.landed(topic)
+        ends = dict.fromkeys(map(str, range(last.content["partitions"])), 0) | last.content["cut_to"]
+        first = min(((begin or {}).get(partition, 0) for partition in ends), default=0)
+        files = read_files(path, within=("offset", first, 2**63 - 1), storage_options=warehouse.storage_options)
+        return cls(topic, path, files, ends, recorded_times(warehouse, topic, increment=last.increment))
+
+    def arrival(self, recorded: Recorded) -> int:
+        """Raises LandingError when a recorded time does not have it."""
+        if recorded.arrival is None:
+            expected, got = "an arrival with every recorded time", f"none with {recorded.time_ms} ms"
+            raise LandingError(self.path, expected, got, 'record times with arrival, or replay with order="time"')
+        return recorded.arrival
+
+    def slice(self, partition: str, begin: int, end: int) -> Slice:
+        return slice_of(self.path, self.files, int(partition), begin, end)
+
+
+class Planner:
+    """``previous``: content of the last done row, or {}; whoever does an increment sets it anew."""
+
+    def __init__(
+        self,
+        warehouse: Warehouse,
+        topology: Topology,
+        *,
+        increment: int,
+        previous: dict[str, Any],
+        idle: str,
+        order: str = "time",
+    ) -> None:
+        for name, given, known in (("idle", idle, ("wait", "proceed")), ("order", order, ("time", "arrival"))):
+            if given not in known:
+                raise ConfigError(name, " or ".join(f'"{choice}"' for choice in known), repr(given), "choose one")
+        self.topology, self.increment, self.previous, self.idle, self.order = (
+            topology, increment, previous, idle, order,
+        )  # fmt: skip
+        cut_from: Cut = previous.get("cut_to", {})
+        read_again = {table.topic for sub in topology.sub_topologies for table in sub.globals}
+        self.landed = {
+            topic: Landed.of(warehouse, topic, None if topic in read_again else cut_from.get(topic))
+            for topic in topology.source_topics()
+        }
+        self.begin: Cut = {
+            topic: {p: cut_from.get(topic, {}).get(p, 0) for p in landed.ends} for topic, landed in self.landed.items()
+        }
+        taken: Cut = previous.get("recorded_to", {})
+        self.recorded: Cut = {
+            topic: {p: taken.get(topic, {}).get(p, 0) for p in landed.recorded}
+            for topic, landed in self.landed.items()
+            if landed.recorded
+        }
+
+    def partitions(self) -> dict[str, int]:
+        """Tasks of every sub-topology, by its id, and partitions of every repartition table, as ``repartition/<name>``,
+        which keeps the number it was made with.
+
+        Raises TopologyError when topics that are joined have different numbers of partitions.
+        """
+        before: dict[str, int] = self.previous.get("partitions", {})
+        landed = {topic: len(landed.ends) for topic, landed in self.landed.items()}
+        topics = partitions_of(self.topology.graph, landed)
+        counts: dict[str, int] = {}
+        tasks: dict[int, int] = {}
+        for sub in self.topology.sub_topologies:
+            for node in sub.repartitions:
+                name = f"repartition/{node.topic}"
+                topics[node.topic] = counts[name] = before.get(name, topics[node.topic])
+        for sub in self.topology.sub_topologies:
+            read = [topics[s.topic] for s in sub.sources if isinstance(s, SourceNode) or s.target_of is None]
+            tasks[sub.kafka_id] = max([tasks.get(sub.kafka_id, 1), *read])
+        return counts | {str(sub.id): tasks[sub.kafka_id] for sub in self.topology.sub_topologies}
+
+    def plans(self, max_records: int | None) -> Iterator[Plan]:
+        """Increments to run one after the other; none when there is nothing to read."""
+        if max_records is not None and max_records < 1:
+            raise ConfigError("max_records", "1 or more", str(max_records), "give a larger number")
+        begin, end = self.begin, {topic: dict(landed.ends) for topic, landed in self.landed.items()}
+        increment, waiting, taken = self.increment, 0, self.recorded
+        if max_records is None and not self._waits():
+            everything = {topic: {p: len(self.landed[topic].recorded[p]) for p in ps} for topic, ps in taken.items()}
+            cuts: Iterator[tuple[Cut, Cut, int]] = iter([(end, everything, self.unread())])
+        else:
+            unread = self._unread()
+            waiting = unread.waiting
+            cuts = self._cuts(unread, max_records or max(unread.ready, 1))
+        for cut, recorded, records in cuts:
+            if any(cut[topic] != begin[topic] for topic in cut) or recorded != taken:
+                yield Plan(
+                    increment, begin, cut, records, waiting, self.partitions(), self.topology.fingerprint,
+                    taken, recorded,
+                )  # fmt: skip
+                begin, increment, taken = cut, increment + 1, recorded
+
+    def flush(self) -> Plan:
+        """The increment that advances everything to the end of time; all that has landed has been read."""
+        return Plan(
+            self.increment, self.begin, self.begin, 0, 0, self.partitions(), self.topology.fingerprint,
+            self.recorded, self.recorded, flushes=True,
+        )  # fmt: skip
+
+    def unread(self) -> int:
+        """Landed records that no increment before has read; those that only global tables read are none."""
+        return sum(
+            landed.slice(p, self.begin[topic][p], end).count()
+            for topic, landed in self.landed.items()
+            if self.topology.readers_of(topic)
+            for p, end in landed.ends.items()
+        )
+
+    def _waits(self) -> bool:
+        """Whether records of several queues meet anywhere, whose order waits for the slowest."""
+        if self.idle == "proceed" or self.order == "arrival":
+            return False
+        return any(
+            sub.repartitions or sub.globals or sum(isinstance(source, SourceNode) for source in sub.sources) > 1
+            for sub in self.topology.sub_topologies
+        )
+
+    def _unread(self) -> Unread:
+        """All that was not read, with what is to wait held back."""
+        queues = [self._unread_of(landed, p) for landed in self.landed.values() for p in landed.ends]
+        unread = Unread(queues)
+        if self._waits():
+            self._hold_back(unread)
+        return unread
+
+    def _unread_of(self, landed: Landed, p: str) -> UnreadQueue:
+        begin, taken = self.begin[landed.topic][p], self.recorded.get(landed.topic, {}).get(p, 0)
+        recorded = landed.recorded.get(p, ())[taken:]
+        offset, time_ms = landed.slice(p, begin, landed.ends[p]).offsets_and(
+            "arrival" if self.order == "arrival" else "timestamp"
+        )
+        if self.order == "arrival":
+            rows = by_arrival(offset, time_ms, recorded, [landed.arrival(each) for each in recorded])
+        else:
+            rows = by_time(offset, time_ms, recorded, self._tape_time(landed.topic, p))
+        return UnreadQueue(landed.topic, p, rows, begin, taken)
+
+    def _tape_time(self, topic: str, partition: str) -> int:
+        """Largest time of the topic's partition that an increment before has read."""
+        if topic in self._meeting_topics():
+            found: dict[str, dict[str, int]] = self.previous.get("tape_times", {})
+            return found.get(topic, {}).get(partition, NO_TIMESTAMP_MS)
+        (sub,) = self.topology.readers_of(topic)
+        task: dict[str, Any] = self.previous.get("tasks", {}).get(f"{sub.id}_{partition}", {})
+        return int(task.get("tape_time_ms", NO_TIMESTAMP_MS))
+
+    def _meeting_topics(self) -> set[str]:
+        """Topics that a task reads beside others, so that its own tape time is not theirs; a global table's always."""
+        found: set[str] = set()
+        for sub in self.topology.sub_topologies:
+            topics = [node.topic for node in (*sub.sources, *sub.globals) if not isinstance(node, RepartitionNode)]
+            if len(topics) > 1 or sub.globals:
+                found |= set(topics)
+        return found
+
+    def reached(self, plan: Plan, topic: str, partition: str) -> Reached:
+        """What was recorded of a partition, and the largest time of it, in the increments before ``plan``."""
+        taken = plan.recorded_from.get(topic, {}).get(partition, 0)
+        times = [recorded.time_ms for recorded in self.landed[topic].recorded.get(partition, ())[:taken]]
+        return Reached(max(times, default=NO_TIMESTAMP_MS), self._tape_time(topic, partition))
+
+    def tape_times(self, plan: Plan) -> dict[str, dict[str, int]]:
+        """Largest time of every partition of the meeting topics up to the cut, for the done row."""
+        found = {topic: dict(times) for topic, times in self.previous.get("tape_times", {}).items()}
+        for topic in self._meeting_topics():
+            landed = self.landed[topic]
+            for p, end in plan.cut_to[topic].items():
+                read = landed.slice(p, plan.cut_from[topic].get(p, 0), end)
+                recorded = [each.time_ms + 1 for each in plan.recorded(landed, p)]
+                latest_ms = max([found.get(topic, {}).get(p, NO_TIMESTAMP_MS), read.latest_ms(), *recorded])
+                if latest_ms != NO_TIMESTAMP_MS:
+                    found.setdefault(topic, {})[p] = latest_ms
+        return found
+
+    def _hold_back(self, unread: Unread) -> None:
+        """What cannot be placed for good yet: all from the time that the slowest queue which it meets has reached."""
+        for meeting in self._meetings():
+            mine, reached = [], []
+            for number, queue in enumerate(unread.queues):
+                if (queue.topic, queue.partition) in meeting:
+                    mine.append(number)
+                    last = (
+                        int(queue.rows.place[-1]) if len(queue) else 2 * self._tape_time(queue.topic, queue.partition)
+                    )
+                    if last != 2 * NO_TIMESTAMP_MS:
+                        reached.append(last + last % 2)  # nothing comes behind a recorded time at its own place
+            if len(reached) > 1:
+                for number in mine:
+                    unread.hold_back(number, min(reached))
+
+    def _meetings(self) -> list[set[tuple[str, str]]]:
+        """Queues (topic, partition) whose records meet, in a task or through a repartition table."""
+        groups: list[set[tuple[str, str]]] = []
+        of_sub: dict[int, set[tuple[str, str]]] = {}
+        for sub in self.topology.sub_topologies:
+            landed = [(s.topic, p) for s in sub.sources if isinstance(s, SourceNode) for p in self.landed[s.topic].ends]
+            everything = {(t.topic, p) for t in sub.globals for p in self.landed[t.topic].ends} | set(landed)
+            above = [of_sub[o.id] for o in self.topology.sub_topologies if o.id in of_sub
+                     and (set(o.repartitions) & set(sub.sources) or o.kafka_id == sub.kafka_id)]  # fmt: skip
+            of_sub[sub.id] = everything.union(*above)
+            if sub.globals or sub.repartitions or above:
+                groups.append(of_sub[sub.id])
+            else:
+                groups += [{queue for queue in landed if queue[1] == p} for p in {p for _, p in landed}]
+        merged: list[set[tuple[str, str]]] = []
+        for group in groups:
+            touching = [other for other in merged if other & group]
+            merged = [other for other in merged if not other & group] + [group.union(*touching)]
+        return merged
+
+    def _cuts(self, unread: Unread, max_records: int) -> Iterator[tuple[Cut, Cut, int]]:
+        """Cuts, how many recorded times are taken with each, and how many records lie between it and the one before."""
+        # records of one time meet in the order of their queues, which a cut must not part
+        with_equal = bool(self._meeting_topics()) and self.order == "time"
+        before, ready = [0] * len(unread.queues), unread.ready
+        while sum(before) < ready:
+            after = unread.first(min(sum(before) + max_records, ready), with_equal=with_equal)
+            cut, recorded = (
+                {topic: dict(found) for topic, found in old.items()} for old in (self.begin, self.recorded)
+            )
+            records = 0
+            for queue, first, last in zip(unread.queues, before, after, strict=True):
+                cut[queue.topic][queue.partition], taken = queue.cut(last)
+                if taken:
+                    recorded[queue.topic][queue.partition] = taken
+                if self.topology.readers_of(queue.topic):
+                    records += queue.records(last) - queue.records(first)
+            yield cut, recorded, records
+            before = after

@@ -1,0 +1,167 @@
+"""How far a replay is, told while it works: at every step, and from within a stage by what its tasks note.
+
+Owns the sums. Rule: only numbers that people look at; what is told never goes back, and what cannot be told while tasks
+run is left out, so that no run fails because of it.
+"""
+
+import logging
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+from jobs.execution.progress_notes import Notes
+from jobs.execution.task_run import TaskDescription
+from jobs.replay.planner import Plan, Planner
+from jobs.topology.nodes import SourceNode
+from jobs.topology.topology import SubTopology, Topology
+from state.times import NO_TIMESTAMP_MS
+
+NOTE_SECONDS = 2.0
+"""A task notes at most every so many seconds."""
+
+LOOK_SECONDS = 1.0
+"""The driver looks so often while a stage runs."""
+
+_LOG = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far this replay is.
+
+    ``records_done`` of ``records_to_do``: landed records, of those that were unread when it began, which it has read;
+    one that goes on through repartitions counts by the part of the way that it has gone. ``records_per_second``: since
+    the replay began. ``stream_time_ms``: the highest of all tasks, -1 before the first record. ``step``: "planned",
+    "compiling kernels 12 of 40", "sub-topology 0", "computed", "committed outputs/x", "done".
+    """
+
+    increment: int
+    records_done: int
+    records_to_do: int
+    records_per_second: float
+    stream_time_ms: int
+    step: str
+
+
+OnProgress = Callable[[Progress], None]
+"""Told at every step, in the thread of the replay; while tasks run also every LOOK_SECONDS, in another thread, but
+never by two at once. What it raises at a step stops the run there; what it raises in between is logged.
+"""
+
+
+class Meter:
+    """Counts for one replay. ``tell`` None: nobody looks, and nothing is counted or noted."""
+
+    def __init__(self, tell: OnProgress | None, *, seconds: Callable[[], float] = time.monotonic) -> None:
+        self._tell, self._seconds = tell, seconds
+        self._started, self._run = seconds(), uuid.uuid4().hex[:16]
+        self._planner: Planner | None = None
+        self._done = self._to_do = self._records = 0
+        self._work: dict[int, int] = {}
+        self._worked = 0.0
+        self._last = Progress(0, 0, 0, 0.0, NO_TIMESTAMP_MS, "")
+
+    def after(self, on_step: Callable[[str], None]) -> Callable[[str], None]:
+        """A listener to steps that tells ``on_step`` first."""
+
+        def on_each(step: str) -> None:
+            on_step(step)
+            self._on_step(step.rpartition(" ")[0])
+
+        return on_step if self._tell is None else on_each
+
+    def begin(self, plan: Plan, planner: Planner, topology: Topology) -> None:
+        """An increment begins. Records to do are counted with every new planner, which knows what has landed."""
+        if self._tell is None:
+            return
+        if planner is not self._planner:
+            self._planner, self._to_do = planner, self._done + planner.unread()
+        self._records, self._work, self._worked = plan.records, _work(plan, topology), 0.0
+        self._last = replace(self._last, increment=plan.increment)
+
+    def count(self, words: str, done: int, of: int) -> None:
+        """What the replay waits for, and how far it is."""
+        if self._tell is not None:
+            self._on_step(f"{words} {done} of {of}")
+
+    @contextmanager
+    def stage(self, sub: SubTopology, tasks: list[TaskDescription], folder: str) -> Iterator[list[TaskDescription]]:
+        """While the stage runs; its tasks, which write their notes below ``folder``."""
+        if self._tell is None:
+            yield tasks
+            return
+        notes = Notes(f"{folder}/progress-{self._run}", NOTE_SECONDS, time.time())
+        sizes = {task.id: task.size for task in tasks}
+        self._on_step(f"sub-topology {sub.id}")
+        with _every(LOOK_SECONDS, lambda: self._look(sub, sizes, notes)):
+            yield [replace(task, notes=notes) for task in tasks]
+        self._worked += self._work.get(sub.id, 0)
+
+    def _look(self, sub: SubTopology, sizes: dict[str, int], notes: Notes) -> None:
+        """Tell what the tasks of a stage have noted by now."""
+        noted = {task: note for task, note in notes.read().items() if task in sizes}
+        if noted:
+            share = sum(sizes[task] * share for task, (share, _) in noted.items()) / max(sum(sizes.values()), 1)
+            stream_time_ms = max(stream_time_ms for _, stream_time_ms in noted.values())
+            self._report(self._worked + share * self._work.get(sub.id, 0), stream_time_ms, self._last.step)
+
+    def _on_step(self, step: str) -> None:
+        stream_time_ms = self._last.stream_time_ms
+        if step == "done" and self._planner is not None:
+            self._done, self._records = self._done + self._records, 0
+            tasks = self._planner.previous.get("tasks", {}).values()
+            stream_time_ms = max((task["stream_time_ms"] for task in tasks), default=NO_TIMESTAMP_MS)
+        self._report(self._worked, stream_time_ms, step)
+
+    def _report(self, worked: float, stream_time_ms: int, step: str) -> None:
+        assert self._tell is not None, "somebody looks"
+        work = max(sum(self._work.values()), 1)
+        done = self._done + int(self._records * min(worked, work) / work)
+        done = max(done, self._last.records_done)
+        self._last = Progress(
+            increment=self._last.increment,
+            records_done=done,
+            records_to_do=max(self._to_do, done),
+            records_per_second=done / max(self._seconds() - self._started, 1e-9),
+            stream_time_ms=max(stream_time_ms, self._last.stream_time_ms),
+            step=step,
+        )
+        self._tell(self._last)
+
+
+def _work(plan: Plan, topology: Topology) -> dict[int, int]:
+    """Rows that every sub-topology will read, if each of them sends one on for one that it gets."""
+    work: dict[int, int] = {}
+    for sub in topology.sub_topologies:
+        topics = [source.topic for source in sub.sources if isinstance(source, SourceNode)]
+        landed = sum(
+            end - plan.cut_from.get(topic, {}).get(p, 0) for topic in topics for p, end in plan.cut_to[topic].items()
+        )
+        above = [other for other in topology.sub_topologies if set(other.repartitions) & set(sub.sources)]
+        work[sub.id] = landed + sum(work.get(other.id, 0) for other in above)
+    return work
+
+
+@contextmanager
+def _every(seconds: float, look: Callable[[], None]) -> Iterator[None]:
+    """Call ``look`` in a thread of its own every so many seconds; it has ended when the block has."""
+    is_over = threading.Event()
+
+    def watch() -> None:
+        while not is_over.wait(seconds):
+            try:
+                look()
+            except Exception:
+                _LOG.warning("progress is not told until the stage ends", exc_info=True)
+                return
+
+    thread = threading.Thread(target=watch, name="replay-progress", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        is_over.set()
+        thread.join()

@@ -1,0 +1,98 @@
+"""What the stages of one increment hand to each other: files nobody else sees, and the tree of causes."""
+
+import numpy as np
+import pyarrow as pa
+
+from jobs.execution.task_run import TaskReport
+from jobs.tape.causal_order import Causes, are_in_order, is_known_late
+from jobs.tape.exchange_files import read_exchange_file
+from jobs.tape.input_queues import Pieces, Queue
+from jobs.tape.stream_time import Told
+from jobs.task.task import wirings
+from jobs.topology.topology import SubTopology, Topology
+
+
+class Exchange:
+    """``order`` "arrival": every piece's rows are numbered in the tree of causes. ``partitions``: of the plan."""
+
+    def __init__(self, order: str, topology: Topology, partitions: dict[str, int]) -> None:
+        self.order, self.topology, self.partitions = order, topology, partitions
+        self._paths: dict[tuple[str, int], list[tuple[int, str]]] = {}
+        self._told: dict[str, list[Told]] = {}
+        self._causes = Causes()
+        self._numbers: dict[str, tuple[np.ndarray, np.ndarray]] = {}
+        """Arrivals and numbers of a piece's rows, by path."""
+        self._taken: dict[str, list[tuple[np.ndarray, np.ndarray, np.ndarray]]] = {}
+        """Arrivals, numbers and places of the rows that a task reads, by its id, where these may turn out wrong."""
+        self._may_be_wrong = order == "arrival" and is_known_late(topology)
+
+    def add(self, sub: SubTopology, reports: list[TaskReport]) -> None:
+        """Enter the pieces that a stage wrote."""
+        written = wirings(self.topology)[sub.id].written
+        for report in reports:
+            for name, by_target in report.pieces.items():
+                for target, path in by_target.items():
+                    self._paths.setdefault((name, int(target)), []).append((report.partition, path))
+                if self.order == "arrival":
+                    self._number(name, list(by_target.values()), is_inlined=written[name])
+            for name, told in report.told:
+                self._told.setdefault(name, []).append(Told(*told))
+        self._causes.end(written)
+
+    def _number(self, name: str, paths: list[str], *, is_inlined: bool) -> None:
+        """Number what one task wrote: all that a row sends to a topic is in these files."""
+        tables = [read_exchange_file(path, ["cause_time_ms", "cause_number", "send", "timestamp"]) for path in paths]
+        rows = pa.concat_tables(tables)
+        arrival, parent, send, time_ms = (rows[name].to_numpy() for name in rows.column_names)
+        numbers = self._causes.add(name, arrival, parent, send, None if is_inlined else time_ms)
+        cuts = np.cumsum([len(table) for table in tables])[:-1]
+        for path, of_piece, its_numbers in zip(paths, np.split(arrival, cuts), np.split(numbers, cuts), strict=True):
+            self._numbers[path] = of_piece, its_numbers
+
+    def queue(self, source: int, name: str, partition: int, task: str) -> Queue:
+        """What was written for one source of ``task``."""
+        written = self._paths.get((name, partition), [])
+        writers, paths = self._writers(name, partition), tuple(path for _, path in written)
+        numbered = [self._numbers[path] for path in paths if path in self._numbers]
+        places = [self._causes.sequence(numbers) for _, numbers in numbered]
+        if self._may_be_wrong:
+            taken = ((*found, place) for found, place in zip(numbered, places, strict=True))
+            self._taken.setdefault(task, []).extend(taken)
+        pieces = Pieces(
+            paths,
+            tuple(numbers for _, numbers in numbered),
+            tuple(places),
+            tuple(sender for sender, _ in written),
+            tuple(told for told in self._told.get(name, ()) if told.writer in writers),
+            writers,
+        )
+        return Queue(source, None, pieces)
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether every task took its rows in the order of causes, now that all are known."""
+        for taken in self._taken.values():
+            if taken:
+                arrival, number, place = (np.concatenate(columns) for columns in zip(*taken, strict=True))
+                order = np.lexsort((place, arrival))
+                if not are_in_order(arrival[order], self._causes.sequence(number[order])):
+                    return False
+        return True
+
+    def again(self) -> None:
+        """Begin with the first stage once more. What was sent in this run tells the next one what is still to come.
+
+        Raises TaskFailed when that is endless.
+        """
+        self._causes.refuse_endless()
+        self._paths, self._told, self._numbers, self._taken = {}, {}, {}, {}
+        self._causes.again()
+
+    def _writers(self, name: str, partition: int) -> tuple[int, ...]:
+        """Partitions of the tasks that write what a task of ``partition`` reads as ``name``: of a topic all, and of an
+        earlier part of the same task that part.
+        """
+        for sub in self.topology.sub_topologies:
+            if name in {node.topic for node in sub.repartitions}:
+                return tuple(range(self.partitions[str(sub.id)]))
+        return (partition,)

@@ -1,0 +1,217 @@
+"""Order of causes: every landed record has its place, and all that it causes, in every sub-topology, comes before the
+next one (order="arrival", the order of Kafka's TopologyTestDriver).
+
+Owns the tree of causes. Rule: a row's place is (arrival, sequence): the number of the landed record, and its number
+among the rows that this one caused, 0 for itself. What goes to another task through no topic of Kafka's (*inlined*) is
+taken in the middle of the record that sent it, depth first.
+"""
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import numpy as np
+
+from jobs.kernels.causal_order import INLINED, number_caused
+from jobs.topology.topology import Topology
+from state.errors import TaskFailed
+
+LANDED = -1
+"""``parent`` of what a landed record sent itself; one less for each task between that handed a recorded time on."""
+MOMENT_SEQUENCES = 2**40
+"""What a recorded time causes is numbered from here on for every task that it was handed on by."""
+RUNS_MAX = 100
+"""So often at most the same records are run until their order is settled; two or three times are usual."""
+_NEW = -1
+"""Number of a row that was not sent before."""
+
+
+class _Sent(NamedTuple):
+    arrival: np.ndarray
+    parent: np.ndarray
+    send: np.ndarray
+    time: np.ndarray
+    topic: np.ndarray
+
+
+class Causes:
+    """Rows that some landed records cause and that go from task to task, numbered from 0 as they are added.
+
+    What a record does to the order of others may be known only after they were taken: then everything runs once more
+    (``again``), and what was sent the last time stands in for what is not sent yet. Every time at least one record more
+    has its place for good, so that this ends. A row keeps its number: it is known by its parent, its topic and which of
+    the rows it is that the parent sends there.
+    """
+
+    def __init__(self) -> None:
+        none = np.zeros(0, np.int64)
+        self._sent = [_Sent(none, none, none, none, none)]
+        self._run, self._runs = 0, [none]
+        """Of every row the last run in which it was sent, as ``_sent`` has them."""
+        self._count = 0
+        self._topics: dict[str, int] = {}
+        self._is_inlined: list[bool] = []
+        """By topic."""
+        self._ended: set[int] = set()
+        self._sequence: np.ndarray | None = None
+
+    def add(
+        self, topic: str, arrival: np.ndarray, parent: np.ndarray, send: np.ndarray, time: np.ndarray | None
+    ) -> np.ndarray:
+        """Enter rows sent to ``topic``, the next that their parents send there; returns their numbers.
+
+        ``arrival`` of the landed record that caused each; ``parent``: number of the row whose processing sent it, or
+        LANDED or below; ``send``: which of its parent's rows was sent first, over all topics; ``time`` in ms, None:
+        these are inlined.
+        """
+        if not len(arrival):
+            return np.zeros(0, np.int64)
+        number = self._topics.setdefault(topic, len(self._topics))
+        if number == len(self._is_inlined):
+            self._is_inlined.append(time is None)
+        time = np.zeros(len(arrival), np.int64) if time is None else time
+        sent = _Sent(arrival, parent, send, time, np.full(len(arrival), number))
+        numbers = np.full(len(arrival), _NEW) if self._run == 0 else self._known(sent, number)
+        is_new = numbers == _NEW
+        numbers[is_new] = self._count + np.arange(np.count_nonzero(is_new))
+        self._count += int(np.count_nonzero(is_new))
+        self._sent.append(_Sent(*(column[is_new] for column in sent)))
+        self._runs.append(np.full(np.count_nonzero(is_new), self._run))
+        self._sequence = None
+        if not is_new.all():
+            self._renew(numbers[~is_new], _Sent(*(column[~is_new] for column in sent)))
+        return numbers
+
+    def end(self, topics: Iterable[str]) -> None:
+        """No more is sent to ``topics`` in this run."""
+        self._ended |= {self._topics[topic] for topic in topics if topic in self._topics}
+        if self._run:  # in the first run nothing stands in for what is not sent yet
+            self._sequence = None
+
+    def refuse_endless(self) -> None:
+        """Raises TaskFailed where records were run RUNS_MAX times and their order is still not settled."""
+        if self._run + 1 >= RUNS_MAX:
+            raise TaskFailed(
+                "order of causes",
+                f"to be settled after {RUNS_MAX} runs of the same records",
+                "tasks that send something else every time",
+                "look for a callable that answers differently each time; else take fewer records an increment",
+            )
+
+    def again(self) -> None:
+        """Begin another run over the same landed records."""
+        self._run, self._ended, self._sequence = self._run + 1, set(), None
+
+    def sequence(self, numbers: np.ndarray) -> np.ndarray:
+        """Place of rows among what their landed record caused, by what is known so far; 0 for LANDED."""
+        if self._sequence is None:
+            self._sequence = self._numbered()
+        known = self._sequence[np.maximum(numbers, 0)] if self._count else 0
+        found: np.ndarray = np.where(numbers < 0, (LANDED - numbers) * MOMENT_SEQUENCES, known)
+        return found
+
+    def end_of(self, arrival: int, number: int) -> int:
+        """The highest place that belongs to the record taken last at or before row ``number``: its own, or of what is
+        inlined in it.
+        """
+        if not self._count:
+            return 0
+        sent, _ = self._all()
+        places = self.sequence(np.flatnonzero((sent.arrival == arrival) & ~self._inlined(sent)))
+        later = places[places > self.sequence(np.array([number]))[0]]
+        return int(later.min(initial=np.iinfo(np.int64).max)) - 1
+
+    def _inlined(self, sent: _Sent) -> np.ndarray:
+        found: np.ndarray = np.array(self._is_inlined, np.bool_)[sent.topic]
+        return found
+
+    def _known(self, sent: _Sent, topic: int) -> np.ndarray:
+        """Numbers of the rows that were sent in an earlier run, and _NEW."""
+        known, runs = self._all()
+        before = np.flatnonzero((known.topic == topic) & (runs < self._run))
+        both = [
+            np.concatenate([column[before], own]) for column, own in zip(known[:3], sent[:3], strict=True)
+        ]  # arrival, parent, send
+        n = len(before)
+        is_own = np.arange(len(both[0])) >= n
+        arrival, parent = both[:2]
+        ordinal = np.empty(len(is_own), np.int64)
+        for mine in (~is_own, is_own):
+            rows = np.flatnonzero(mine)
+            order = rows[np.lexsort([column[rows] for column in reversed(both)])]
+            ordinal[order] = _within(_changes(arrival[order], parent[order]))
+        order = np.lexsort((is_own, ordinal, parent, arrival))
+        twice = np.flatnonzero(~_changes(arrival[order], parent[order], ordinal[order]))
+        numbers = np.full(len(sent.arrival), _NEW)
+        numbers[order[twice] - n] = before[order[twice - 1]]
+        return numbers
+
+    def _renew(self, numbers: np.ndarray, sent: _Sent) -> None:
+        """Rows were sent once more, perhaps at another time."""
+        known, runs = self._all()
+        for column, new in zip(known, sent, strict=True):
+            column[numbers] = new
+        runs[numbers] = self._run
+
+    def _all(self) -> tuple[_Sent, np.ndarray]:
+        """All rows by number, and in which run they were sent last."""
+        if len(self._sent) != 1:
+            self._sent = [_Sent(*(np.concatenate(columns) for columns in zip(*self._sent, strict=True)))]
+            self._runs = [np.concatenate(self._runs)]
+        return self._sent[0], self._runs[0]
+
+    def _numbered(self) -> np.ndarray:
+        """By number the place among what the landed record caused; 0 for a row that is not there."""
+        if not self._count:
+            return np.zeros(0, np.int64)
+        sent, runs = self._all()
+        is_open = ~np.isin(sent.topic, list(self._ended))
+        there = np.flatnonzero((runs == self._run) | (is_open & (runs == self._run - 1)))
+        order = there[np.lexsort((sent.send[there], sent.parent[there], sent.arrival[there]))]
+        parent, n = sent.parent[order], len(order)
+        place = np.full(self._count, _NEW)
+        place[order] = np.arange(n)
+        starts = np.flatnonzero(_changes(sent.arrival[order], parent))
+        ends = np.append(starts[1:], n)
+        begin, end = np.zeros(n, np.int64), np.zeros(n, np.int64)
+        is_first = parent[starts] <= LANDED
+        above = place[parent[starts]]
+        has_parent = ~is_first & (above != _NEW)
+        begin[above[has_parent]], end[above[has_parent]] = starts[has_parent], ends[has_parent]
+        queue = np.where(self._inlined(sent), INLINED, sent.topic)[order]
+        sequence, rest = np.zeros(n, np.int64), (queue, sent.time[order], len(self._topics))
+        for level in np.unique(parent[starts[is_first]]).tolist():
+            roots, found = is_first & (parent[starts] == level), np.zeros(n, np.int64)
+            number_caused(starts[roots], ends[roots], begin, end, *rest, found)
+            sequence += np.where(found > 0, found + (LANDED - level) * MOMENT_SEQUENCES, 0)
+        numbered = np.zeros(self._count, np.int64)
+        numbered[order] = sequence
+        return numbered
+
+
+def _changes(*columns: np.ndarray) -> np.ndarray:
+    """Of sorted rows, those that differ from the one before."""
+    found = np.ones(len(columns[0]), np.bool_)
+    found[1:] = np.logical_or.reduce([np.diff(column) != 0 for column in columns])
+    return found
+
+
+def _within(is_first: np.ndarray) -> np.ndarray:
+    """Number of every row within its group, from 0."""
+    rows = np.arange(len(is_first))
+    begun: np.ndarray = rows - np.maximum.accumulate(np.where(is_first, rows, 0))
+    return begun
+
+
+def are_in_order(arrival: np.ndarray, sequence: np.ndarray) -> bool:
+    """Whether the rows of a task, as it took them, are in the order of causes."""
+    later = np.diff(arrival)
+    return bool(np.all((later > 0) | ((later == 0) & (np.diff(sequence) >= 0))))
+
+
+def is_known_late(topology: Topology) -> bool:
+    """Whether the order of records that a task takes may depend on what is sent after it ran.
+
+    Two queues of a heap keep their order whatever is in them; a third may change it, where times are equal.
+    """
+    topics = [node for sub in topology.sub_topologies for node in sub.repartitions if not node.is_ours]
+    return len(topics) > 2

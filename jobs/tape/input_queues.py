@@ -1,0 +1,112 @@
+"""What a task reads, queue by queue: slices of landed tables, and what earlier stages of the increment wrote.
+
+Owns the places of rows. Rule: a place is PLACE_COLUMNS: the landed record that a row goes back to, and how far behind
+it in the chain of causes.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from jobs.kernels.partition_group import NO_MORE
+from jobs.landing.recorded_time import Recorded
+from jobs.tape.exchange_files import read_exchange_file, rows_in
+from jobs.tape.landed_slice import Slice
+from jobs.tape.recorded_time_order import with_moments
+from jobs.tape.stream_time import NOWHERE, Reached, Told
+from state.times import NO_TIMESTAMP_MS
+
+PLACE_COLUMNS = ("cause_time_ms", "cause_sub", "cause_partition", "cause_offset", "cause_depth", "cause_number")
+"""Time of the tape (or arrival), sub-topology, partition and position of the landed record; how many repartitions lie
+between (or the place among what it caused); number of the row in the tree of causes (arrival only, else LANDED)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pieces:
+    """Rows that earlier stages of this increment wrote for one source of one task.
+
+    ``numbers``: by path, of every row the number in the tree of causes; ``sequences``: by path, of every row the place
+    among what its landed record caused (both for arrivals only).
+    """
+
+    paths: tuple[str, ...]
+    numbers: tuple[np.ndarray, ...] = ()
+    sequences: tuple[np.ndarray, ...] = ()
+    senders: tuple[int, ...] = ()
+    """By path, partition of the task that wrote it."""
+    told: tuple[Told, ...] = ()
+    """Recorded times that the writers passed on."""
+    writers: tuple[int, ...] = ()
+    """Partitions of all tasks that write for the source, whether they ran or not."""
+
+    def read(self, order: str, nothing: pa.Table) -> pa.Table:
+        """Rows in the order of causes, with PLACE_COLUMNS, what writers passed on among them. ``nothing``: no rows."""
+        tables = [nothing] if self.told else []
+        for place, path in enumerate(self.paths):
+            table = read_exchange_file(path)
+            if order == "arrival" and self.numbers:
+                own = {"cause_number": self.numbers[place], "cause_depth": self.sequences[place]}
+                for name, column in own.items():
+                    table = table.set_column(table.column_names.index(name), name, pa.array(column))
+            tables.append(table)
+        rows = pa.concat_tables(tables, promote_options="default").combine_chunks()
+        sender = np.repeat(np.array(self.senders, np.int64), [len(table) for table in tables[-len(self.paths) :]])
+        if self.told:
+            sender = np.concatenate([sender, [told.writer for told in self.told]])
+            places = zip(*(told.place for told in self.told), strict=True)
+            given = dict(zip(PLACE_COLUMNS, places, strict=True)) | {"send": [told.send for told in self.told]}
+            rows = with_moments(rows, np.full(len(self.told), len(rows)), given)
+        keys = [rows["send"].to_numpy(), *([sender] if order == "time" else [])]
+        keys += [rows[name].to_numpy() for name in reversed(PLACE_COLUMNS[:5])]
+        return rows.take(pa.array(np.lexsort(keys))).combine_chunks()
+
+
+@dataclass(frozen=True, slots=True)
+class Queue:
+    """One partition of one source: a slice of a landed table, or pieces. ``source``: place in the task's sources."""
+
+    source: int
+    slice: Slice | None = None
+    pieces: Pieces | None = None
+    beyond_ms: int = NO_MORE
+    """Time of the next landed record after the slice, or of a recorded time plus one."""
+    beyond_is_moment: bool = False
+    recorded: tuple[Recorded, ...] = ()
+    """Recorded times that are taken with the slice, in order."""
+    is_global: bool = False
+    """Of a global table, which recorded times do not reach."""
+    before: Reached = NOWHERE
+    """What was recorded of the partition, and what its tape had reached, in the increments before."""
+
+    @property
+    def size(self) -> int:
+        """Offsets or files to read."""
+        if self.slice is not None:
+            return self.slice.end - self.slice.begin
+        return 0 if self.pieces is None else len(self.pieces.paths)
+
+    @property
+    def length(self) -> int:
+        """Rows to read, at most."""
+        if self.slice is not None:
+            return min(self.slice.end - self.slice.begin, sum(file.records for file in self.slice.files))
+        return sum(map(rows_in, self.pieces.paths)) if self.pieces is not None else 0
+
+    @property
+    def has_rows(self) -> bool:
+        """Whether there may be anything to read."""
+        if self.slice is not None:
+            return bool(self.slice.files or self.recorded)
+        return self.pieces is not None and bool(self.pieces.paths or self.pieces.told)
+
+    @property
+    def lowest(self) -> int:
+        """Place behind all that was recorded before (jobs/tape/recorded_time_order.py)."""
+        return 2 * (self.before.recorded_ms + 1) if self.before.recorded_ms >= 0 else 2 * NO_TIMESTAMP_MS
+
+    @property
+    def has_moments(self) -> bool:
+        """Whether the order of its rows depends on recorded times."""
+        told = self.pieces is not None and bool(self.pieces.told)
+        return told or bool(self.recorded) or self.beyond_is_moment or self.before.recorded_ms >= 0

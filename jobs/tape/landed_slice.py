@@ -1,0 +1,233 @@
+"""Slices of landed tables: what an increment reads of one partition of one topic, in offset order."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from itertools import chain
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from jobs.tape.task_input import INPUT_COLUMNS
+from state.errors import LandingError
+from state.tables.data_files import DataFile
+from state.tables.warehouse import open_filesystem
+from state.times import NO_TIMESTAMP_MS
+
+OPTIONAL_COLUMNS = ("headers", "context_offset", "arrival")
+"""Of landed tables: headers, the offset that operators see, and the record's number among all topics' records."""
+
+
+_FIRST_ROWS = 1 << 16
+"""Rows of two columns, read at once to find one."""
+_DICTIONARY_ROWS, _DICTIONARY_KEY_BYTES = 1 << 17, 6
+"""Keys are read as dictionary arrays where row groups have so many rows, of no more bytes a key: then the file has them
+so, and a key is read and interned once. Else Arrow would make the dictionary, at four times the cost of plain keys.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """Offsets ``[begin, end)`` of one partition of the table at ``path``, and the files that hold them in offset
+    order.
+    """
+
+    path: str
+    files: tuple[DataFile, ...]
+    begin: int
+    end: int
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self) | {"files": [file.to_dict() for file in self.files]}
+
+    @classmethod
+    def from_dict(cls, fields: dict[str, Any]) -> "Slice":
+        return cls(**{**fields, "files": tuple(DataFile.from_dict(file) for file in fields["files"])})
+
+    def part(self, begin: int, end: int) -> "Slice":
+        """What of it is in ``[begin, end)``."""
+        begin, end = max(begin, self.begin), min(end, self.end)
+        return slice_of(self.path, self.files, self.files[0].partition if self.files else 0, begin, end)
+
+    def chunks(self, records: int, *, dictionary_keys: bool = False) -> Iterator[pa.Table]:
+        """Chunks of about ``records`` rows with the columns a task reads, and those of OPTIONAL_COLUMNS that the table
+        has. ``dictionary_keys``: keys may be a dictionary array, of one dictionary a chunk. Raises LandingError when
+        offsets do not rise.
+        """
+        waiting: list[pa.Table] = []
+        size, last = 0, self.begin - 1
+        for piece in self._read((*INPUT_COLUMNS, *OPTIONAL_COLUMNS), records, dictionary_keys=dictionary_keys):
+            offsets = piece["offset"].to_numpy()
+            if offsets[0] <= last or (np.diff(offsets) <= 0).any():
+                raise LandingError(
+                    self.path, f"offsets that rise after {last}", f"{int(offsets.min())} to {int(offsets.max())}",
+                    "land the topic again into an empty table; a landed table must be in offset order",
+                )  # fmt: skip
+            last = int(offsets[-1])
+            if waiting and not _has_same_dictionary(waiting[-1], piece):
+                yield pa.concat_tables(waiting, promote_options="default")
+                waiting, size = [], 0
+            waiting.append(piece)
+            size += len(piece)
+            if size >= records:
+                yield pa.concat_tables(waiting, promote_options="default")
+                waiting, size = [], 0
+        if waiting:
+            yield pa.concat_tables(waiting, promote_options="default")
+
+    def _read(
+        self, columns: Sequence[str], records: int = 1 << 20, *, dictionary_keys: bool = False
+    ) -> Iterator[pa.Table]:
+        """Pieces of at most ``records`` rows with those of ``columns`` that there are; offset must be one of them. Row
+        groups outside the slice are not read. ``dictionary_keys``: as of ``chunks``.
+        """
+        filesystem, root = open_filesystem(self.path)
+        for file in self.files:
+            with filesystem.open_input_file(f"{root}/{file.path}") as source:
+                parquet = pq.ParquetFile(source)
+                groups = [_row_groups(parquet, self.begin, self.end)]
+                known = [name for name in columns if _is_there(parquet, groups[0], name)]
+                if dictionary_keys and _has_dictionaries(parquet, groups[0]):
+                    parquet = pq.ParquetFile(source, metadata=parquet.metadata, read_dictionary=["key"])
+                    groups = [[group] for group in groups[0]]
+                for batch in chain(*(parquet.iter_batches(records, row_groups=part, columns=known) for part in groups)):
+                    offsets = batch.column("offset").to_numpy()
+                    first, after = np.searchsorted(offsets, [self.begin, self.end])
+                    if after > first:
+                        yield pa.Table.from_batches([batch.slice(first, after - first)])
+
+    def times(self, *, arrival: bool = False) -> pa.Table:
+        """offset and timestamp (and arrival, null where the file has none) of every record, in offset order."""
+        columns = ["offset", "timestamp", *(["arrival"] if arrival else [])]
+        nothing = pa.table({name: pa.array([], pa.int64()) for name in columns})
+        return pa.concat_tables([nothing, *self._read(columns)], promote_options="default").combine_chunks()
+
+    def offsets_and(self, name: str) -> tuple[np.ndarray, np.ndarray]:
+        """Offsets of all records and an int64 column, in offset order; nothing else of them is ever in memory."""
+        most, rows = sum(file.records for file in self.files), 0
+        offset, column = np.empty(most, np.int64), np.empty(most, np.int64)  # what is not filled takes no memory
+        for piece in self._read(("offset", name)):
+            offset[rows : rows + len(piece)], column[rows : rows + len(piece)] = piece["offset"], piece[name]
+            rows += len(piece)
+        return offset[:rows], column[:rows]
+
+    def first(self) -> tuple[int, int] | None:
+        """Offset and timestamp of the first record; None when there is none. What is before it in its row group is
+        read too, so by many rows at a time; it reads no further than the piece with the record.
+        """
+        piece = next(self._read(("offset", "timestamp"), _FIRST_ROWS), None)
+        return None if piece is None else (int(piece["offset"][0].as_py()), int(piece["timestamp"][0].as_py()))
+
+    def keys_and_times(self) -> Iterator[tuple[pa.Array, np.ndarray]]:
+        """Keys and timestamps, piece by piece."""
+        for piece in self._read(("offset", "timestamp", "key")):
+            yield piece["key"].chunk(0), piece["timestamp"].to_numpy()
+
+    def count(self) -> int:
+        """Records in the slice; only files that are cut are opened."""
+        whole, cut = self._whole_and_cut()
+        return sum(file.records for file in whole) + len(cut.times())
+
+    def latest_ms(self) -> int:
+        """Largest timestamp, NO_TIMESTAMP_MS without records; files that are not cut and say it are not opened."""
+        whole, cut = self._whole_and_cut(("timestamp",))
+        known = [file.bounds["timestamp"][1] for file in whole]
+        return max([*known, int(cut.times()["timestamp"].to_numpy().max(initial=NO_TIMESTAMP_MS))])
+
+    def _whole_and_cut(self, bounded: Sequence[str] = ()) -> tuple[list[DataFile], "Slice"]:
+        """Files that are wholly in the slice and whose bounds of all columns ``bounded`` are known, and the rest."""
+        whole = [
+            file
+            for file in self.files
+            if self.begin <= (file.min_offset or 0)
+            and (file.max_offset or 0) < self.end
+            and all(column in file.bounds for column in bounded)
+        ]
+        cut = tuple(file for file in self.files if file not in whole)
+        return whole, Slice(self.path, cut, self.begin, self.end)
+
+
+def together(tables: list[pa.Table]) -> pa.Table:
+    """Rows of slices as one table; where keys are a dictionary in some and binary in others, they are in all what they
+    are in most rows.
+    """
+    kinds = {table.schema.field("key").type for table in tables}
+    if len(kinds) > 1:
+        words = sum(len(table) for table in tables if _has_dictionary(table))
+        are_words = 2 * words > sum(len(table) for table in tables)
+        tables = [_with_keys(table, as_dictionary=are_words) for table in tables]
+    return pa.concat_tables(tables, promote_options="default")
+
+
+def _has_dictionary(table: pa.Table) -> bool:
+    return bool(pa.types.is_dictionary(table.schema.field("key").type))
+
+
+def _with_keys(table: pa.Table, *, as_dictionary: bool) -> pa.Table:
+    if _has_dictionary(table) == as_dictionary:
+        return table
+    keys = table["key"].dictionary_encode() if as_dictionary else table["key"].cast(pa.binary())
+    return table.set_column(table.column_names.index("key"), "key", keys)
+
+
+def _has_dictionaries(parquet: pq.ParquetFile, groups: list[int]) -> bool:
+    """Whether the keys of all ``groups`` are many and stand in the file as a dictionary."""
+    for number in groups:
+        group = parquet.metadata.row_group(number)
+        key = next(group.column(n) for n in range(group.num_columns) if group.column(n).path_in_schema == "key")
+        if group.num_rows < _DICTIONARY_ROWS or key.total_uncompressed_size > _DICTIONARY_KEY_BYTES * group.num_rows:
+            return False
+    return True
+
+
+def _is_there(parquet: pq.ParquetFile, groups: list[int], name: str) -> bool:
+    """Whether a file has a column; ``headers`` only where ``groups`` have any, since a column of nulls takes half as
+    long to read as keys do.
+    """
+    if name != "headers" or name not in parquet.schema_arrow.names:
+        return name in parquet.schema_arrow.names
+    row_groups = [parquet.metadata.row_group(number) for number in groups]
+    leaves = [group.column(n) for group in row_groups for n in range(group.num_columns)]
+    return any(_has_values(leaf) for leaf in leaves if leaf.path_in_schema.startswith(f"{name}."))
+
+
+def _has_values(leaf: pq.ColumnChunkMetaData) -> bool:
+    known = leaf.statistics
+    return known is None or not known.has_null_count or known.null_count < leaf.num_values
+
+
+def _has_same_dictionary(one: pa.Table, other: pa.Table) -> bool:
+    """Whether keys of both tables, pieces of one slice, are plain or have the same dictionary."""
+    kinds = one.schema.field("key").type, other.schema.field("key").type
+    if kinds[0] != kinds[1] or not pa.types.is_dictionary(kinds[0]):
+        return bool(kinds[0] == kinds[1])
+    words, other_words = (table["key"].chunk(0).dictionary for table in (one, other))
+    return bool(words.equals(other_words))
+
+
+def _row_groups(parquet: pq.ParquetFile, begin: int, end: int) -> list[int]:
+    """Row groups that may hold an offset in ``[begin, end)``."""
+    metadata = parquet.metadata
+    column = parquet.schema_arrow.names.index("offset")
+    found = []
+    for number in range(metadata.num_row_groups):
+        bounds = metadata.row_group(number).column(column).statistics
+        if bounds is None or not bounds.has_min_max or (bounds.min < end and bounds.max >= begin):
+            found.append(number)
+    return found
+
+
+def slice_of(path: str, files: Sequence[DataFile], partition: int, begin: int, end: int) -> Slice:
+    """The slice ``[begin, end)`` of ``partition`` out of a table's live files."""
+    chosen = [
+        file
+        for file in files
+        if file.partition == partition
+        and file.records
+        and file.min_offset is not None
+        and file.max_offset is not None
+        and file.min_offset < end
+        and file.max_offset >= begin
+    ]
+    return Slice(path, tuple(sorted(chosen, key=lambda file: file.min_offset or 0)), begin, end)

@@ -1,0 +1,81 @@
+"""Where recorded times stand among records: behind all of their time, before all that are later.
+
+Owns the arithmetic of that order, which planner and tapes share. Rule: in doubled milliseconds a record of time t is at
+2 t and a recorded time T at 2 T + 1; what its partition has after it is at 2 T + 2 at least, whatever its own time. So
+partitions that have all been advanced to T have all got past it, and a record that comes later is behind it in every
+cut. On a tape of causes the same is a row of time T + 1 whose sub-topology is BEFORE_ALL.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from jobs.landing.recorded_time import Recorded
+
+BEFORE_ALL = -1
+"""``cause_sub`` of a recorded time: before the records of its millisecond."""
+MOMENT = "moment"
+"""Column of a queue's rows: number of the moment that a row is, null for a record."""
+
+
+def doubled(time_ms: np.ndarray, is_moment: np.ndarray, lowest: int) -> np.ndarray:
+    """Places of the rows of one queue, in its order. ``time_ms``: of a moment the recorded time plus one; ``lowest``:
+    no row is before it.
+    """
+    places: np.ndarray
+    if is_moment.any():
+        floors = np.maximum.accumulate(np.concatenate([[lowest], np.where(is_moment, 2 * time_ms, lowest)]))
+        places = np.maximum(2 * time_ms - is_moment, floors[:-1])
+    else:
+        places = np.maximum(2 * time_ms, lowest)
+    return places
+
+
+def in_heap(places: np.ndarray, own: np.ndarray, queue: int, queues: int) -> np.ndarray:
+    """Numbers by which heads of ``queues`` queues are compared: as ``places``, but recorded times of one place, and the
+    records that one holds back (whose ``own`` place is before it), go by their queues, so that no tie depends on what
+    was in the heap before.
+    """
+    behind = np.where(places % 2 == 1, queue - queues, np.where(own < places, queue - 2 * queues, 0))
+    return 2 * queues * places + behind
+
+
+def numbered(offset: np.ndarray, recorded: Sequence[Recorded]) -> tuple[np.ndarray, np.ndarray]:
+    """Records at ``offset`` and ``recorded`` in one order: of each row its number among the records, or among
+    ``recorded``; and which are recorded times.
+    """
+    at = np.searchsorted(offset, np.array([each.before_offset for each in recorded], np.int64))
+    is_moment = np.insert(np.zeros(len(offset), np.bool_), at, True)
+    number = np.insert(np.arange(len(offset)), at, np.arange(len(recorded)))
+    return number, is_moment
+
+
+def with_moments(table: pa.Table, at: np.ndarray, given: Mapping[str, Any]) -> pa.Table:
+    """Rows that are moments inserted before the rows ``at`` of a queue's table, null but for the columns ``given``."""
+    n, schema = len(at), table.schema
+    columns = [pa.array(given[f.name], f.type) if f.name in given else pa.nulls(n, f.type) for f in schema]
+    moments = pa.table(columns, schema=schema).append_column(MOMENT, pa.array(np.arange(n)))
+    whole = pa.concat_tables([table.append_column(MOMENT, pa.nulls(len(table), pa.int64())), moments])
+    order = np.insert(np.arange(len(table)), at, len(table) + np.arange(n))
+    return whole.take(pa.array(order)).combine_chunks()
+
+
+def moment_numbers(table: pa.Table) -> np.ndarray:
+    """Number of the moment that each row is, -1 for records."""
+    if MOMENT not in table.column_names:
+        return np.full(len(table), -1, np.int64)
+    numbers: np.ndarray = table[MOMENT].fill_null(-1).to_numpy()
+    return numbers
+
+
+def parts(is_moment: np.ndarray, records: int) -> list[tuple[int, int]]:
+    """Rows ``[begin, end)`` of the chunks of a tape: every moment is one of its own, others have ``records`` rows."""
+    found, begin = [], 0
+    for at in [*np.flatnonzero(is_moment).tolist(), len(is_moment)]:
+        found += [(first, min(first + records, at)) for first in range(begin, at, records)]
+        if at < len(is_moment):
+            found.append((at, at + 1))
+        begin = at + 1
+    return found

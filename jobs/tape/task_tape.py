@@ -1,0 +1,372 @@
+"""The tape of one task in one increment: rows of all its sources in the order in which the task takes them.
+
+Owns the order between a task's inputs and the places of records. Rule: inside a partition offset order, always. A place
+is PLACE_COLUMNS: the landed record that a row goes back to, and how far behind it in the chain of causes. order="time":
+landed queues meet as in Kafka's PartitionGroup, by the time of their heads; repartition rows come by the tape time of
+their cause. order="arrival": by the arrival of the landed record, then as one thread would have taken what it caused.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+
+from jobs.kernels.partition_group import NO_MORE, QueueOrder, merge_queues
+from jobs.tape.causal_order import LANDED
+from jobs.tape.input_queues import PLACE_COLUMNS, Queue
+from jobs.tape.landed_reader import LandedRows
+from jobs.tape.landed_slice import Slice, together
+from jobs.tape.recorded_time_order import BEFORE_ALL, MOMENT, doubled, in_heap, moment_numbers, parts, with_moments
+from jobs.tape.source_progress import SourceClock
+from jobs.tape.stream_time import Moment
+from jobs.tape.task_input import Input, integers
+from state.buffers import only_chunk
+from state.errors import LandingError
+
+
+@dataclass
+class Places:
+    """PLACE_COLUMNS of a chunk's rows; empty where nobody asks for them."""
+
+    columns: dict[str, np.ndarray]
+
+    def of(self, cause: np.ndarray, *, deeper: int) -> dict[str, np.ndarray]:
+        """Places of rows that the task sends on because of rows ``cause``; cause_number is the sender's.
+
+        ``deeper`` 1: they are taken after the record that sent them, 0: as part of it.
+        """
+        found = {name: column[cause] for name, column in self.columns.items()}
+        return found | {"cause_depth": found["cause_depth"] + deeper}
+
+    def part(self, begin: int, end: int) -> "Places":
+        """Of the chunk's rows ``begin`` to ``end``."""
+        return Places({name: column[begin:end] for name, column in self.columns.items()})
+
+
+NO_PLACES = Places({})
+"""Where nobody asks for them."""
+
+
+@dataclass
+class TaskTape:
+    """``heap``: queue numbers as the increment before left them, or None; written when all chunks were taken."""
+
+    queues: Sequence[Queue]
+    names: Sequence[str]
+    """Of the task's sources."""
+    order: str
+    sub_topology: int
+    partition: int
+    position: int
+    tape_time_ms: int
+    """Of the rows before; kept up where places are asked for."""
+    heap: list[int] | None = None
+    empty: tuple[pa.Table, ...] = ()
+    """No rows, by source."""
+    next_offset: dict[int, int] = field(default_factory=dict)
+    """By source that is a repartition table: the offset of its next row."""
+    fixed: dict[int, pa.Table] = field(default_factory=dict)
+    """Rows of repartition tables with their offsets, by source: an order written down once, for ever."""
+    told: dict[str, dict[str, int]] = field(default_factory=dict)
+    """By source that other tasks write, and partition of the task: the time that it passed on last."""
+    is_placed: bool = True
+    """Whether anybody asks for places."""
+
+    def __post_init__(self) -> None:
+        self._clock = SourceClock(self.queues, self.names, self.order, self.told)
+
+    def chunks(self, records: int) -> Iterator[tuple[Input | Moment, Places]]:
+        """Chunks of about ``records`` rows, and moments at which stream time moves on, each with one place."""
+        if self._only is not None:
+            yield from self._single(self.queues[0], self._only, records)
+        elif self.order == "time" and all(queue.slice is not None and not queue.has_moments for queue in self.queues):
+            yield from self._landed_chunks(records)
+        else:
+            yield from self._merged(records)
+
+    def keys_and_times(self) -> Iterator[tuple[pa.Array, np.ndarray]]:
+        """Keys and timestamps of all rows, in any order."""
+        for place, queue in enumerate(self.queues):
+            if queue.slice is not None:
+                yield from queue.slice.keys_and_times()
+            else:
+                yield only_chunk(self._tables[place], "key"), integers(self._tables[place], "timestamp", -1)
+
+    @property
+    def has_moments(self) -> bool:
+        """Whether stream time moves on without a record anywhere on it."""
+        return any(queue.recorded or (queue.pieces is not None and queue.pieces.told) for queue in self.queues)
+
+    @property
+    def _only(self) -> Slice | None:
+        """The one slice of a tape that goes chunk by chunk."""
+        (first, *more) = self.queues
+        is_single = not more and self.order == "time" and len(self.names) == 1
+        return first.slice if is_single else None
+
+    @cached_property
+    def _tables(self) -> list[pa.Table]:
+        """Of every queue what its order depends on, recorded times among it: all of what other tasks wrote, and of
+        landed records their offsets and times (or arrivals).
+        """
+        return [self._table(queue) for queue in self.queues]
+
+    def _single(self, queue: Queue, slice_: Slice, records: int) -> Iterator[tuple[Input | Moment, Places]]:
+        for number, recorded in enumerate(queue.recorded):
+            yield from self._records(slice_.part(slice_.begin, recorded.before_offset), records)
+            before_ms, self.tape_time_ms = self.tape_time_ms, max(self.tape_time_ms, recorded.time_ms + 1)
+            places = NO_PLACES
+            if self.is_placed:
+                places = self._landed(np.array([self.tape_time_ms]), np.array([recorded.before_offset]))
+                if self.tape_time_ms > before_ms:
+                    places.columns["cause_sub"] = np.full(1, BEFORE_ALL, np.int64)
+            yield self._clock.move(0, number, np.zeros(0, np.int64), ()), places
+            slice_ = slice_.part(recorded.before_offset, slice_.end)
+        yield from self._records(slice_, records)
+
+    def _records(self, slice_: Slice, records: int) -> Iterator[tuple[Input, Places]]:
+        for table in slice_.chunks(records, dictionary_keys=True):
+            chunk, places = Input.of(table.combine_chunks()), NO_PLACES
+            if self.is_placed:
+                places = self._landed(self._times_up_to(chunk), chunk.spread("offset", -1))
+            yield chunk, places
+
+    def _times_up_to(self, chunk: Input) -> np.ndarray:
+        """Time of the tape at every row of its next chunk of landed records; its own moves on."""
+        times = np.maximum.accumulate(np.append(self.tape_time_ms, chunk.spread("timestamp", -1)))
+        self.tape_time_ms = int(times[-1])
+        return times[1:]
+
+    def _landed(self, times: np.ndarray, offset: np.ndarray) -> Places:
+        n = len(times)
+        constant = {
+            "cause_sub": self.sub_topology,
+            "cause_partition": self.partition,
+            "cause_depth": 0,
+            "cause_number": LANDED,
+        }
+        columns = {"cause_time_ms": times, "cause_offset": offset}
+        return Places(
+            {name: columns[name] if name in columns else np.full(n, constant[name], np.int64) for name in PLACE_COLUMNS}
+        )
+
+    def _landed_chunks(self, records: int) -> Iterator[tuple[Input, Places]]:
+        """Landed records alone, which are read as they are taken."""
+        readers = [reader for reader in self._readers() if reader is not None]
+        beyond = np.array([queue.beyond_ms for queue in self.queues], np.int64)
+        order = QueueOrder([reader.times() for reader in readers], beyond, self.heap or [])
+        while len(which := order.take(records)):
+            counts = np.bincount(which, minlength=len(readers)).tolist()
+            found = [reader.take(count) for reader, count in zip(readers, counts, strict=True)]
+            chunk, places = self._input(which, found), NO_PLACES
+            if self.is_placed:
+                places = self._landed(self._times_up_to(chunk), self.position + np.arange(len(which)))
+            self.position += len(which)
+            yield chunk, places
+        self.heap = order.heap
+
+    def _merged(self, records: int) -> Iterator[tuple[Input | Moment, Places]]:
+        tables = self._tables
+        which, row = self._by_arrival(tables) if self.order == "arrival" else self._by_time(tables)
+        places, moment = self._places(tables, which, row), moments_of(tables, which, row)
+        readers = self._readers()
+        for begin, end in parts(moment >= 0, records):
+            part = slice(begin, end)
+            queue, here = which[part], Places({name: column[part] for name, column in places.items()})
+            if moment[begin] >= 0:
+                yield self._clock.move(int(which[begin]), int(moment[begin]), which[:begin], tables), here
+                continue
+            found = []
+            for place, (reader, table) in enumerate(zip(readers, tables, strict=True)):
+                rows = row[part][queue == place]
+                found.append(_rows(table, rows) if reader is None else reader.take(len(rows)))
+            yield self._input(queue, found), here
+
+    def _readers(self) -> list[LandedRows | None]:
+        """Of every queue that is landed."""
+        return [
+            None if queue.slice is None else LandedRows(queue.slice, self.empty[queue.source]) for queue in self.queues
+        ]
+
+    def _input(self, which: np.ndarray, found: list[pa.Table]) -> Input:
+        """Rows of queues ``which``, which of every queue are ``found``."""
+        source_of = np.array([queue.source for queue in self.queues], np.int16)
+        tables = []
+        for number in range(len(self.names)):
+            mine = [place for place, queue in enumerate(self.queues) if queue.source == number]
+            table = found[mine[0]] if mine else self.empty[number]
+            if len(mine) > 1:
+                order = np.argsort(np.concatenate([np.flatnonzero(which == place) for place in mine]))
+                table = together([found[place] for place in mine]).take(pa.array(order)).combine_chunks()
+            tables.append(table)
+        return Input(source_of[which], tuple(tables))
+
+    def _table(self, queue: Queue) -> pa.Table:
+        """What the order of a queue depends on, moments among it."""
+        if not queue.has_rows:
+            return self._nothing(queue)
+        if queue.pieces is not None:
+            nothing = self._nothing(queue)
+            nothing = nothing.drop_columns(["offset"]) if queue.source in self.next_offset else nothing
+            return self._offset(queue, queue.pieces.read(self.order, nothing))
+        assert queue.slice is not None
+        table = queue.slice.times(arrival=self.order == "arrival")
+        if self.order == "arrival":
+            table = _with_rising_arrivals(queue, table)
+        if not queue.recorded:
+            return table
+        at = np.searchsorted(table["offset"].to_numpy(), [recorded.before_offset for recorded in queue.recorded])
+        times, arrivals = zip(*((each.time_ms + 1, each.arrival) for each in queue.recorded), strict=True)
+        return with_moments(table, at, {"timestamp": times, "arrival": arrivals})
+
+    def _offset(self, queue: Queue, rows: pa.Table) -> pa.Table:
+        """Rows of a repartition table with their offsets; what is passed on has none."""
+        if queue.source not in self.next_offset:
+            return rows
+        is_record = moment_numbers(rows) < 0
+        first = self.next_offset[queue.source]
+        self.next_offset[queue.source] = first + int(is_record.sum())
+        rows = rows.append_column("offset", pa.array(first + np.cumsum(is_record) - 1))
+        if is_record.any():
+            self.fixed[queue.source] = rows.filter(pa.array(is_record))
+        return rows
+
+    def _nothing(self, queue: Queue) -> pa.Table:
+        none = pa.array([], pa.int64())
+        missing = ["arrival"] if queue.slice is not None else [*PLACE_COLUMNS, "send"]
+        table = self.empty[queue.source]
+        for name in missing:
+            table = table.append_column(name, none)
+        return table
+
+    def _by_arrival(self, tables: list[pa.Table]) -> tuple[np.ndarray, np.ndarray]:
+        which, row = rows_of(tables)
+        arrival = np.concatenate(
+            [
+                integers(table, "arrival" if queue.slice is not None else "cause_time_ms", -1)
+                for queue, table in zip(self.queues, tables, strict=True)
+            ]
+        )
+        depth = np.concatenate(
+            [
+                np.zeros(len(table), np.int64) if queue.slice is not None else integers(table, "cause_depth", 0)
+                for queue, table in zip(self.queues, tables, strict=True)
+            ]
+        )
+        order = np.lexsort((row, which, depth, arrival))
+        return which[order], row[order]
+
+    def _by_time(self, tables: list[pa.Table]) -> tuple[np.ndarray, np.ndarray]:
+        if all(queue.pieces is not None for queue in self.queues):
+            return self._by_cause(tables)
+        times = [
+            integers(table, "timestamp" if queue.slice is not None else "cause_time_ms", -1)
+            for queue, table in zip(self.queues, tables, strict=True)
+        ]
+        beyond = np.array([queue.beyond_ms for queue in self.queues], np.int64)
+        if any(queue.has_moments for queue in self.queues):
+            heads = [self._heads(number, times[number], table) for number, table in enumerate(tables)]
+            times, beyond = [head[:-1] for head in heads], np.array([head[-1] for head in heads])
+        which, row, self.heap = merge_queues(times, beyond, self.heap or [])
+        return which, row
+
+    def _heads(self, number: int, times: np.ndarray, table: pa.Table) -> np.ndarray:
+        """Of a queue's rows, and of the one behind them, the numbers by which heads are compared."""
+        queue, queues = self.queues[number], len(self.queues)
+        if queue.slice is None:
+            places = 2 * times - (integers(table, "cause_sub", 0) == BEFORE_ALL)
+            return np.append(in_heap(places, 2 * times, number, queues), NO_MORE)
+        has_beyond = queue.beyond_ms != NO_MORE
+        times = np.append(times, queue.beyond_ms if has_beyond else 0)
+        places = doubled(times, np.append(moment_numbers(table) >= 0, queue.beyond_is_moment), queue.lowest)
+        heads = in_heap(places, 2 * times, number, queues)
+        heads[-1] = heads[-1] if has_beyond else NO_MORE
+        return heads
+
+    def _by_cause(self, tables: list[pa.Table]) -> tuple[np.ndarray, np.ndarray]:
+        which, row = rows_of(tables)
+        keys = [np.concatenate([integers(table, name, -1) for table in tables]) for name in PLACE_COLUMNS[:5]]
+        order = np.lexsort((row, which, *keys[::-1]))
+        return which[order], row[order]
+
+    def _places(self, tables: list[pa.Table], which: np.ndarray, row: np.ndarray) -> dict[str, np.ndarray]:
+        """Landed rows have their own place on this tape, others that of what caused them."""
+        n, first = len(which), self.position
+        self.position += n
+        if not self.is_placed:
+            return {}
+        places = {name: np.full(n, -1, np.int64) for name in PLACE_COLUMNS}
+        landed, doubled_ms = np.zeros(n, np.bool_), np.zeros(n, np.int64)
+        for place, (queue, table) in enumerate(zip(self.queues, tables, strict=True)):
+            rows = np.flatnonzero(which == place)
+            if queue.slice is not None:
+                landed[rows] = True
+                name = "arrival" if self.order == "arrival" else "timestamp"
+                places["cause_time_ms"][rows] = integers(table, name, -1)[row[rows]]
+            else:
+                for name in PLACE_COLUMNS:
+                    places[name][rows] = integers(table, name, -1)[row[rows]]
+            if self.order == "time":
+                doubled_ms[rows] = self._doubled(queue, table)[row[rows]]
+        if self.order == "arrival":
+            for name in PLACE_COLUMNS[1:]:
+                places[name][landed] = {"cause_number": LANDED}.get(name, 0)
+            return places
+        running = np.maximum.accumulate(np.concatenate([[2 * self.tape_time_ms], doubled_ms]))[1:]
+        times = (running + 1) // 2
+        self.tape_time_ms = int(times[-1]) if n else self.tape_time_ms
+        own = {"cause_time_ms": times, "cause_offset": np.arange(first, first + n), "cause_number": np.full(n, LANDED),
+               "cause_sub": np.where(running % 2, BEFORE_ALL, self.sub_topology),
+               "cause_partition": np.full(n, self.partition), "cause_depth": np.zeros(n, np.int64)}  # fmt: skip
+        for name in PLACE_COLUMNS:
+            places[name][landed] = own[name][landed]
+        return places
+
+    def _doubled(self, queue: Queue, table: pa.Table) -> np.ndarray:
+        """Places by time, twice what they are, of the rows of a queue in its order
+        (jobs/tape/recorded_time_order.py).
+        """
+        if queue.slice is not None:
+            return doubled(integers(table, "timestamp", -1), moment_numbers(table) >= 0, queue.lowest)
+        found: np.ndarray = 2 * integers(table, "cause_time_ms", -1) - (integers(table, "cause_sub", -1) == BEFORE_ALL)
+        return found
+
+
+def _rows(table: pa.Table, rows: np.ndarray) -> pa.Table:
+    """``rows`` of ``table``; those that lie side by side need no copy."""
+    is_run = len(rows) > 0 and bool((np.diff(rows) == 1).all())
+    return table.slice(int(rows[0]), len(rows)) if is_run else table.take(pa.array(rows))
+
+
+def _with_rising_arrivals(queue: Queue, table: pa.Table) -> pa.Table:
+    """A queue's rows with arrivals that never fall, as the planner cuts them. Raises LandingError without arrivals."""
+    assert queue.slice is not None
+    arrival = only_chunk(table, "arrival")
+    if arrival.null_count or any(recorded.arrival is None for recorded in queue.recorded):
+        raise LandingError(
+            queue.slice.path, 'a column "arrival" with a number for every record', "none",
+            'land the records with their arrival, or replay with order="time"',
+        )  # fmt: skip
+    rising = np.maximum.accumulate(arrival.to_numpy())
+    return table.set_column(table.column_names.index("arrival"), "arrival", pa.array(rising))
+
+
+def moments_of(tables: list[pa.Table], which: np.ndarray, row: np.ndarray) -> np.ndarray:
+    """``moment_numbers`` of rows of several tables."""
+    if not any(MOMENT in table.column_names for table in tables):
+        return np.broadcast_to(np.int64(-1), len(which))
+    found: np.ndarray = np.concatenate([moment_numbers(table) for table in tables])[starts_of(tables)[which] + row]
+    return found
+
+
+def rows_of(tables: list[pa.Table]) -> tuple[np.ndarray, np.ndarray]:
+    """(table, row) of all rows, table after table."""
+    which = np.repeat(np.arange(len(tables), dtype=np.int16), [len(table) for table in tables])
+    return which, np.concatenate([np.arange(len(table)) for table in tables])
+
+
+def starts_of(tables: list[pa.Table]) -> np.ndarray:
+    """Where the rows of each table begin, table after table."""
+    return np.cumsum([0, *(len(table) for table in tables[:-1])])

@@ -1,0 +1,148 @@
+"""One chunk on its way through a task's nodes.
+
+Rule: nodes run one after the other in the order of the graph, each over the whole of what the ones before it forwarded;
+the places of rows (jobs/operators/forward_order.py) keep the order in which Kafka would have run them.
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from jobs.operators import MultiOperator, Operator, TableView
+from jobs.operators.forward_order import meet
+from jobs.tape.task_input import export_table, output_table, repartition_table
+from jobs.task.dataflow import Edge, Import, Wiring
+from jobs.topology.nodes import Node, RepartitionNode, SinkNode, SourceNode
+from state.records.batches import Batch, Chunk
+
+
+class Observer(Protocol):
+    """Told of every node of a chunk right after it ran, a source with no inputs; it may look and change nothing."""
+
+    def saw(self, node: Node, inputs: Sequence[Batch], forwarded: Batch, chunk: Chunk) -> None: ...
+
+
+class Running:
+    """What each node forwarded because of one chunk, and what leaves the task.
+
+    ``partitions``: of repartition topics. ``observer``: who is told, or None.
+    """
+
+    def __init__(
+        self,
+        wiring: Wiring,
+        operators: Mapping[str, Operator],
+        chunk: Chunk,
+        partitions: Mapping[str, int],
+        observer: Observer | None = None,
+    ) -> None:
+        self.wiring, self.operators, self.chunk = wiring, operators, chunk
+        self.partitions, self.observer = partitions, observer
+        self.outputs: dict[str, pa.Table] = {}
+        self._forwarded: dict[str, Batch] = {}
+        self._sent: dict[str, Batch] = {}
+        self._tables: dict[str, pa.Table] = {}
+        self._viewed: dict[tuple[str, str], Batch] = {}
+        """What an earlier part handed on for views, by node and when."""
+        self._left = Counter(self.wiring.origin(edge) for edges in self.wiring.children.values() for edge in edges)
+
+    def run(self, batches: dict[str, Batch]) -> None:
+        """``batches``: records by source."""
+        for imported in self.wiring.imports:
+            if imported.when:
+                self._viewed[imported.node, imported.when] = batches.pop(imported.name)
+        for source, batch in batches.items():
+            self._forward(source, batch)
+            if self.observer is not None:
+                self.observer.saw(self.wiring.graph.nodes[self.wiring.node_of(source)], (), batch, self.chunk)
+        for node in self.wiring.sub_topology.nodes:
+            if isinstance(node, SourceNode | RepartitionNode):
+                continue
+            inputs = self._inputs(node)
+            if isinstance(node, SinkNode):
+                (batch,) = inputs
+                self.chunk.applied[batch.cause] = True
+                self.outputs[node.topic] = output_table(batch, self.chunk)
+            else:
+                batch = self._process(node, inputs)
+                self._forward(node.name, batch)
+            if self.observer is not None:
+                self.observer.saw(node, inputs, batch, self.chunk)
+
+    def _process(self, node: Node, inputs: Sequence[Batch]) -> Batch:
+        operator = self.operators.get(node.name)
+        if operator is None:
+            return inputs[0]
+        for view in operator.place.views:
+            view.feed({(name, when): self._seen(name, when) for name, when in view.wants})
+        if isinstance(operator, MultiOperator):
+            return operator.process_all(tuple(batch.coded_by(operator.place.keys) for batch in inputs), self.chunk)
+        return operator.process(inputs[0], self.chunk)
+
+    def _seen(self, name: str, when: str) -> Batch:
+        if (name, when) in self._viewed:
+            return self._viewed[name, when]
+        operator = self.operators.get(name)
+        if when == TableView.PUT and operator is not None and operator.puts is not None:
+            return self.wiring.put(operator.puts, name)
+        if when == TableView.INPUT:
+            (above,) = self.wiring.graph.nodes[name].inputs
+            edge = Edge(above, name, 0)
+            return self.wiring.entering(self._forwarded[self.wiring.origin(edge)], edge)
+        return self.wiring.seen(self._forwarded[name], name, when)
+
+    def _inputs(self, node: Node) -> list[Batch]:
+        found = []
+        for slot, name in enumerate(node.inputs):
+            edge = Edge(name, node.name, slot)
+            above = self.wiring.origin(edge)
+            found.append(self.wiring.below(self._forwarded[above], edge))
+            self._left[above] -= 1
+            if not self._left[above] and not self.wiring.readers.get(name):
+                del self._forwarded[above]
+        return found
+
+    def _forward(self, name: str, batch: Batch) -> None:
+        edges = self.wiring.edges_from(name)
+        if not edges and not self.wiring.readers.get(name):
+            self.chunk.applied[batch.cause] = True
+        for edge in edges:
+            child = self.wiring.graph.nodes[edge.child]
+            if isinstance(child, RepartitionNode):
+                self._send(child, self.wiring.below(batch, edge))
+                self._left[name] -= 1
+        if self._left[name] or self.wiring.readers.get(name) or any(e.node == name for e in self.wiring.exports):
+            self._forwarded[name] = batch
+        for export in self.wiring.exports:
+            if export.node == name:
+                self._export(export, batch)
+
+    def _export(self, export: Import, batch: Batch) -> None:
+        batch = self._seen(export.node, export.when) if export.when else self.wiring.exported(batch, export)
+        self._sent[export.name] = batch
+        self._tables[export.name] = export_table(batch, self.chunk)
+        self.chunk.applied[batch.cause] = True
+
+    def _send(self, node: RepartitionNode, batch: Batch) -> None:
+        self.chunk.applied[batch.cause] = True
+        kept = batch if node.keeps_null_keys else batch.where(batch.key >= 0)
+        partitions = self.partitions.get(node.topic, 1)
+        self._sent[node.topic] = kept
+        self._tables[node.topic] = repartition_table(node, kept, self.chunk, partitions)
+
+    def exchanged(self) -> tuple[dict[str, pa.Table], dict[str, pa.Table]]:
+        """Repartition tables by topic and exports by node, with the order in which their rows were sent."""
+        names, exported = list(self._sent), {export.name for export in self.wiring.exports}
+        which, row = meet([self._sent[name] for name in names])
+        repartitions: dict[str, pa.Table] = {}
+        exports: dict[str, pa.Table] = {}
+        for number, name in enumerate(names):
+            send = np.empty(len(self._sent[name]), np.int64)
+            mine = which == number
+            send[row[mine]] = np.flatnonzero(mine)
+            table = self._tables[name].append_column("send", pa.array(send))
+            (exports if name in exported else repartitions)[name] = table
+        return repartitions, exports

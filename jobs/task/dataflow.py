@@ -1,0 +1,219 @@
+"""How the nodes of one sub-topology hang together in a running task: who hands records to whom, and in which order.
+
+Owns nothing that runs. Rule: an edge leads from a node to a child (in the order in which Kafka added them) or to a
+reader that looks into its table. Where two edges of a node meet again below it, the node is *marked*: it writes its
+output row and the edge into the path of what it forwards, so that jobs/operators/forward_order.py can tell what
+happened first.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from jobs.operators.operator import TableView
+from jobs.topology.graph import Graph
+from jobs.topology.nodes import Node, RepartitionNode, SuppressNode
+from jobs.topology.topology import SubTopology, Topology
+from state.records.batches import Batch
+
+EXCHANGE = "(exchange)"
+"""Where all repartition tables of a sub-topology meet: what is sent first is taken first."""
+
+
+_FIRST = -2
+"""In a path, before every row and before the end of a shorter path (-1)."""
+
+
+@dataclass(frozen=True)
+class Edge:
+    """From ``parent`` to ``child``, whose input number ``slot`` it is."""
+
+    parent: str
+    child: str
+    slot: int
+
+
+Wants = Mapping[str, Sequence[Iterable[tuple[str, str]]]]
+"""``TableView.wants`` of the views of every node that looks into tables."""
+
+
+@dataclass(frozen=True)
+class Import:
+    """What a later part of a sub-topology is handed of ``node``: records for its children there, from ``child`` up to
+    the next one that is elsewhere, or what views see of it (``when``: TableView.PUT, INPUT or AFTER).
+    """
+
+    node: str
+    when: str = ""
+    child: str = ""
+
+    @property
+    def name(self) -> str:
+        return f"{self.node}.{self.when}" if self.when else f"{self.node}.to.{self.child}"
+
+
+class Wiring:
+    """``exports``: what later parts of the same sub-topology are handed (see ``imports``)."""
+
+    def __init__(self, graph: Graph, sub_topology: SubTopology, wants: Wants, exports: tuple[Import, ...] = ()) -> None:
+        self.graph, self.sub_topology = graph, sub_topology
+        here = {node.name for node in sub_topology.nodes}
+        self.children: dict[str, list[Edge]] = {}
+        self.readers: dict[str, set[str]] = {}
+        self.ways: dict[str, list[Edge]] = {}
+        """All edges down from a node, those to a later part of the sub-topology included."""
+        for node in graph.nodes.values():
+            for slot, above in enumerate(node.inputs):
+                edge = Edge(above, node.name, slot)
+                self.ways.setdefault(above, []).append(edge)
+                if above in here if isinstance(node, RepartitionNode) else node.name in here:
+                    self.children.setdefault(above, []).append(edge)
+        looks: set[tuple[str, str]] = set()
+        for reader in here & set(wants):
+            mine = {look for wanted in wants[reader] for look in wanted}
+            looks |= mine
+            for look in mine:
+                self.readers.setdefault(self._looked_at(*look), set()).add(reader)
+        globals_ = [table.name for table in sub_topology.globals]
+        elsewhere = [name for name in graph.nodes if name not in here and name not in globals_]
+        handed = {Import(name, child=edges[0].child): edges for name in elsewhere for edges in self._side_by_side(name)}
+        self.imports = (
+            *handed,
+            *(Import(name, when) for name in elsewhere for other, when in sorted(looks) if other == name),
+        )
+        """What earlier parts of the same sub-topology hand on to this one."""
+        self._led = {imported.name: edges for imported, edges in handed.items()}
+        self._origins = {edge: name for name, edges in self._led.items() for edge in edges}
+        self.exports = exports
+        self.written = {node.topic: node.is_ours for node in sub_topology.repartitions}
+        self.written |= {export.name: True for export in exports}
+        """What goes to other tasks, by name: whether it is inlined there (jobs/tape/causal_order.py)."""
+        for export in exports:
+            if export.when == TableView.INPUT:
+                self.readers.setdefault(self._looked_at(export.node, export.when), set()).add(EXCHANGE)
+        below = self._reached()
+        self.marked = {name for name in graph.nodes if self._meets_again(name, below)}
+
+    def _side_by_side(self, name: str) -> list[list[Edge]]:
+        """Edges from ``name`` into this sub-topology; between two lists a child elsewhere has its turn."""
+        found: list[list[Edge]] = []
+        here, before = self.children.get(name, ()), None
+        for edge in self.ways.get(name, ()):
+            if edge in here:
+                if before not in here:
+                    found.append([])
+                found[-1].append(edge)
+            before = edge
+        return found
+
+    def edges_from(self, source: str) -> list[Edge]:
+        """Edges that a node's records, or those of an import, go down here."""
+        return self._led[source] if source in self._led else self.children.get(source, [])
+
+    def node_of(self, source: str) -> str:
+        """Node whose records a source of this sub-topology has: those of an import are another node's."""
+        return self._led[source][0].parent if source in self._led else source
+
+    def origin(self, edge: Edge) -> str:
+        """Node or import whose records ``edge`` leads down."""
+        return self._origins.get(edge, edge.parent)
+
+    def _looked_at(self, name: str, when: str) -> str:
+        """The node whose forwarded records a view then sees."""
+        return self.graph.nodes[name].inputs[0] if when == TableView.INPUT else name
+
+    def _reached(self) -> dict[str, set[str]]:
+        """Nodes below each node, itself included."""
+        below: dict[str, set[str]] = {}
+        for name in reversed(self.graph.nodes):
+            reached = {name}
+            if isinstance(self.graph.nodes[name], RepartitionNode) and name not in self._heads():
+                reached.add(EXCHANGE)
+            for below_it in self._next(name):
+                reached |= below.get(below_it, {below_it})
+            below[name] = reached
+        return below
+
+    def _heads(self) -> set[str]:
+        """Repartition tables that begin this sub-topology."""
+        return {node.name for node in self.sub_topology.sources}
+
+    def _next(self, name: str) -> list[str]:
+        sent = [EXCHANGE for export in self.exports if export.node == name]
+        return [*(edge.child for edge in self.children.get(name, ())), *sorted(self.readers.get(name, ())), *sent]
+
+    def _meets_again(self, name: str, below: dict[str, set[str]]) -> bool:
+        seen: set[str] = set()
+        for child in self._next(name):
+            reached = below.get(child, {child})
+            if seen & reached:
+                return True
+            seen |= reached
+        return False
+
+    def only_reader(self, name: str) -> Node | None:
+        """The node that alone sees what ``name`` forwards, by looking into its table; None when there are others."""
+        (reader, *more) = self.readers.get(name) or (EXCHANGE,)
+        is_sent = name in self.ways or any(export.node == name for export in self.exports)
+        return None if is_sent or more else self.graph.nodes.get(reader)
+
+    def below(self, batch: Batch, edge: Edge) -> Batch:
+        """What ``edge`` leads down of the batch that its parent forwards."""
+        if edge.parent not in self.marked:
+            return batch
+        return self._at(batch, edge.parent, 1 + self.ways[edge.parent].index(edge))
+
+    def entering(self, batch: Batch, edge: Edge) -> Batch:
+        """What a view sees of what comes into the child of ``edge``: before all that the child makes of it."""
+        batch = self.below(batch, edge)
+        return replace(batch, path=(*batch.path, np.full(len(batch), _FIRST, np.int64)))
+
+    def seen(self, batch: Batch, name: str, when: str) -> Batch:
+        """What a view sees of the batch that ``name`` forwards: before all children have it, or after."""
+        if name not in self.marked:
+            return batch
+        return self._at(batch, name, 0 if when == TableView.PUT else len(self.ways.get(name, ())) + 1)
+
+    def exported(self, batch: Batch, export: Import) -> Batch:
+        """What a later part is handed of the batch that the node forwards: when the child there would have it."""
+        return self.below(batch, next(edge for edge in self.ways[export.node] if edge.child == export.child))
+
+    def put(self, batch: Batch, name: str) -> Batch:
+        """What a view sees of puts that are not forwarded: each before all that its record makes the node forward."""
+        if name not in self.marked:
+            return batch
+        return replace(batch, path=(*batch.path, np.full(len(batch), -1, np.int64)))
+
+    def _at(self, batch: Batch, name: str, way: int) -> Batch:
+        ways = len(self.ways.get(name, ())) + 2
+        rows = np.arange(len(batch), dtype=np.int64) * ways + way
+        return replace(batch, path=(*batch.path, rows))
+
+    def needs_old(self, name: str, suppress_needs: Callable[[SuppressNode], bool]) -> bool:
+        """Whether somebody below reads the value that a change of ``name`` replaced."""
+        traits = self.graph.tables.get(name)
+        if traits is None:
+            return False
+        suppresses = [node for node in self._nodes_below(name) if isinstance(node, SuppressNode)]
+        for node in suppresses:  # who looks into a suppressed table sees what the changes that wait replaced
+            if suppress_needs(node) or self.readers.get(node.name) or self.needs_old(node.name, suppress_needs):
+                return True
+        return traits.sends_old and any(not isinstance(node, SuppressNode) for node in self._nodes_below(name))
+
+    def _nodes_below(self, name: str) -> Iterable[Node]:
+        return (node for node in self.graph.nodes.values() if name in node.inputs)
+
+
+def wire(topology: Topology, wants: Wants) -> dict[int, Wiring]:
+    """Wiring of every sub-topology, by id."""
+    wired: dict[int, Wiring] = {}
+    for sub in reversed(topology.sub_topologies):
+        later = [
+            wired[other.id] for other in topology.sub_topologies if other.kafka_id == sub.kafka_id and other.id in wired
+        ]
+        here = {node.name for node in sub.nodes}
+        imported = (found for wiring in later for found in wiring.imports)
+        exports = dict.fromkeys(found for found in imported if found.node in here)
+        wired[sub.id] = Wiring(topology.graph, sub, wants, tuple(exports))
+    return wired

@@ -1,0 +1,382 @@
+"""A task: one sub-topology × one partition, run over its tape chunk by chunk (Kafka's StreamTask, PartitionGroup's
+clock).
+
+Owns the running operators, the task's stream time and the verdict on every record. Rule: a record is undecodable (dead
+letter), dropped (every operator that got it refused it) or applied; stream time is the largest time of the decodable
+records taken so far. Pure: chunks of Arrow columns in, Arrow tables out; where they come from and go to is the caller's
+affair.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from jobs.kernels import stream_time as task_clocks
+from jobs.operators import Clocks, Operator, Place, StatefulOperator, TableView, build
+from jobs.operators.tables.table_source import StoredTableSource
+from jobs.operators.tables.table_views import build_view
+from jobs.tape.stream_time import Moment, MomentRun, Reached, moment_chunk, together
+from jobs.tape.task_input import INPUT_COLUMNS, Input, contexts, dead_letter_table, dropped_table, import_batch
+from jobs.task.chunk_run import Observer, Running
+from jobs.task.dataflow import Wiring, wire
+from jobs.task.decoding import Decoder
+from jobs.task.record_counts import Counts, Lateness
+from jobs.topology.nodes import (
+    GlobalTableNode,
+    Node,
+    RepartitionNode,
+    SourceNode,
+    StreamTableJoinNode,
+    SuppressNode,
+    TableTraits,
+)
+from jobs.topology.topology import SubTopology, Topology
+from state.compilation.kernel_compilation import interpreted
+from state.records.batches import Batch, Chunk, Drops
+from state.records.keys import Keys
+from state.runs.sorted_runs import key_hashes
+from state.serdes import Serde
+from state.times import NO_TIMESTAMP_MS
+
+CHUNK_RECORDS = 131_072
+"""Measured: a chunk's rows and slots then fit the cache; twice or half as many cost 5 to 8 % more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What one chunk caused. Tables in order; ``cause``: row of the chunk (jobs/tape/task_input.py has their columns).
+
+    ``outputs`` by sink topic; ``repartitions`` by topic and ``exports`` by name, all with ``send`` int64: which of them
+    was sent first; ``tape_time_ms``: the largest time of the tape up to each row of the chunk.
+    """
+
+    outputs: dict[str, pa.Table]
+    repartitions: dict[str, pa.Table]
+    exports: dict[str, pa.Table]
+    dropped: pa.Table
+    dead_letters: pa.Table
+    tape_time_ms: np.ndarray
+    taken: np.ndarray
+    """Rows of the chunk that are records which the task took: not imported, decodable, with a time."""
+
+
+class Task:
+    """``counts_bytes``: suppress buffers measure their bytes even without a byte limit (slower). ``is_observed``: an
+    observer will look at stores while a chunk runs.
+    """
+
+    def __init__(
+        self,
+        topology: Topology,
+        sub_topology: SubTopology,
+        partition: int = 0,
+        *,
+        repartition_counts: dict[str, int] | None = None,
+        counts_bytes: bool = False,
+        is_observed: bool = False,
+    ) -> None:
+        self.graph, self.sub_topology, self.partition = topology.graph, sub_topology, partition
+        self.repartition_counts = repartition_counts or {}
+        self.counts_bytes = counts_bytes
+        self.stream_time_ms = NO_TIMESTAMP_MS
+        self.tape_time_ms = NO_TIMESTAMP_MS
+        self.lateness, self.counts = Lateness(), Counts()
+        self.landed = Counts()
+        """Verdicts on the records of landed topics alone."""
+        self.observer: Observer | None = None
+        self.moments = 0
+        """Recorded times taken; they are no records."""
+        self.unfinished: Result | None = None
+        """What the chunk caused on which the task failed, right up to the record that filled a buffer."""
+        self.wiring = wirings(topology)[sub_topology.id]
+        self.sources: tuple[Node, ...] = (
+            *sub_topology.sources,
+            *(self.graph.nodes[imported.node] for imported in self.wiring.imports),
+            *sub_topology.globals,
+        )
+        """What a chunk's rows may be from: topics, then imports, then global tables."""
+        self.source_names: tuple[str, ...] = (
+            *(source.name for source in sub_topology.sources),
+            *(imported.name for imported in self.wiring.imports),
+            *(table.name for table in sub_topology.globals),
+        )
+        self.written_as: tuple[str, ...] = (
+            *(source.topic if isinstance(source, RepartitionNode) else "" for source in sub_topology.sources),
+            *(imported.name for imported in self.wiring.imports),
+            *("" for _ in sub_topology.globals),
+        )
+        """Name under which other tasks write what a source reads (``Wiring.written``); empty where none does."""
+        self.operators: dict[str, Operator] = {}
+        self.views: list[TableView] = []
+        self._decoder = Decoder()
+        self._keys = {source.name: self._decoder.keys_of(source.shape.key) for source in self.sources}
+        with interpreted():  # stores are empty; who wants to know what rows look like loads no kernels for it
+            for node in sub_topology.nodes:
+                if not isinstance(node, SourceNode | RepartitionNode):
+                    self._build(node)
+        if not is_observed:
+            self._lend_stores()
+        self.chunk_records = max(1, CHUNK_RECORDS // self._amplification())
+
+    def _build(self, node: Node) -> None:
+        above = [self.graph.nodes[name] for name in node.inputs]
+        self._keys[node.name] = self._keys[above[0].name]
+        operator = build(node, self._place(node, above))
+        if operator is None:
+            return
+        self._keys[node.name] = getattr(operator, "keys", self._keys[node.name])
+        self.operators[node.name] = operator
+
+    def _lend_stores(self) -> None:
+        """A versioned table that a stream-table join alone looks into is put by the join's view."""
+        for name, operator in self.operators.items():
+            reader = self.wiring.only_reader(name)
+            if isinstance(operator, StoredTableSource) and isinstance(reader, StreamTableJoinNode):
+                operator.lend_to(*self.operators[reader.name].place.views)
+
+    def _place(self, node: Node, above: list[Node]) -> Place:
+        children = [self.graph.nodes[edge.child] for edge in self.wiring.children.get(node.name, ())]
+        is_lazy = (
+            len(children) == 1 and isinstance(children[0], SuppressNode) and not self.wiring.readers.get(node.name)
+        )
+        keys = self._keys[above[0].name]
+        views = tuple(build_view(self.graph, name, keys) for name in getattr(node, "reads", ()))
+        self.views += views
+        return Place(
+            node.name,
+            above[0].shape,
+            keys,
+            wants_old=self.wiring.needs_old(node.name, lambda below: self.counts_bytes or below.max_bytes is not None),
+            is_lazy=is_lazy,
+            counts_bytes=self.counts_bytes,
+            is_viewed=bool(self.wiring.readers.get(node.name)),
+            table=self.graph.tables.get(node.name, TableTraits()),
+            above=tuple(self.graph.tables[name] for name in node.inputs if name in self.graph.tables),
+            shapes=tuple(input_.shape for input_ in above),
+            views=views,
+        )
+
+    def _amplification(self) -> int:
+        return max([1, *(getattr(operator, "updates_per_record", 1) for operator in self.operators.values())])
+
+    # --- state -----------------------------------------------------------------------------------------------
+
+    @property
+    def stores(self) -> dict[str, StatefulOperator]:
+        """Stateful operators by the name of their store."""
+        found = {}
+        for store, node in self.sub_topology.stores.items():
+            operator = self.operators[node.name]
+            assert isinstance(operator, StatefulOperator), f"{node.name} has a store and no state"
+            found[store] = operator
+        return found
+
+    def resume(
+        self,
+        rows: dict[str, pa.Table],
+        clocks: dict[str, Clocks],
+        *,
+        imported: dict[str, pa.Table] | None = None,
+        stream_time_ms: int = NO_TIMESTAMP_MS,
+        tape_time_ms: int = NO_TIMESTAMP_MS,
+    ) -> None:
+        """Go on where the increment before ended: live rows and clocks by store. Call once, before ``process``.
+
+        ``imported``: ``contents`` of stores that belong to an earlier part of this sub-topology, by node.
+        """
+        self.stream_time_ms, self.tape_time_ms = stream_time_ms, tape_time_ms
+        shown = dict(imported or {})
+        wanted = {name for view in self.views if view.is_replica for name, _ in view.wants}
+        for store, operator in self.stores.items():
+            table = rows.get(store)
+            operator.resume(operator.rows_schema().empty_table() if table is None else table, clocks.get(store, {}))
+            node = self.sub_topology.stores[store].name
+            if node in wanted:
+                shown[node] = operator.contents()
+        for view in self.views:
+            view.resume({name: shown[name] for name, _ in view.wants if name in shown})
+
+    def clocks(self) -> dict[str, Clocks]:
+        return {store: operator.clocks() for store, operator in self.stores.items()}
+
+    def metrics(self) -> dict[str, dict[str, int]]:
+        """Numbers of the operators that have any, by node."""
+        return {operator.place.node: found for operator in self.stores.values() if (found := operator.metrics())}
+
+    # --- records ---------------------------------------------------------------------------------------------
+
+    def process(self, records: pa.Table | Input) -> Result:
+        """Run one chunk, in order: a table of INPUT_COLUMNS, or rows of several sources.
+
+        Raises the failure of the first record that ended the run (BufferFull: a strict suppress buffer is full);
+        ``unfinished`` then has what came before.
+        """
+        input_ = records if isinstance(records, Input) else Input.of(records.combine_chunks())
+        batches, chunk, takes, reasons = self._take(input_)
+        running = Running(self.wiring, self.operators, chunk, self.repartition_counts, self.observer)
+        running.run(batches)
+        for view in self.views:
+            view.settle()
+        unread = np.zeros(len(input_), np.bool_)
+        for number, found in reasons.items():
+            unread[input_.rows(number)[list(found)]] = True
+        self._count(chunk, unread)
+        return self._result(running, chunk, input_, takes, reasons)
+
+    def advance(self, moment: Moment) -> tuple[Result, dict[str, int]]:
+        """Stream time moves on without a record: a chunk of one row that is none. Also the time to pass on, by
+        repartition topic and export. Raises as ``process``.
+        """
+        nothing = empty_input(self)
+        batches, _, _, reasons = self._take(nothing)
+        self.tape_time_ms = max(self.tape_time_ms, moment.tape_time_ms)
+        self.stream_time_ms = max(self.stream_time_ms, moment.time_ms)
+        self.moments += 1
+        chunk = moment_chunk(self._topics(), self.partition, moment, self.stream_time_ms)
+        sources: dict[str, Reached] = {}
+        for number, reached in moment.sources.items():
+            name = self.wiring.node_of(self.source_names[number])
+            sources[name] = together([reached, sources.get(name, reached)])
+        running = MomentRun(self.wiring, self.operators, chunk, self.repartition_counts, sources=sources)
+        running.run(batches)
+        for view in self.views:
+            view.advance(running.advanced)
+            view.settle()
+        return self._result(running, chunk, nothing, np.zeros(1, np.bool_), reasons), running.told
+
+    def _result(
+        self,
+        running: Running,
+        chunk: Chunk,
+        input_: Input,
+        takes: np.ndarray,
+        reasons: dict[int, dict[int, str]],
+    ) -> Result:
+        letters = [
+            dead_letter_table(input_.tables[number], input_.rows(number), self.sub_topology.sources[number], found)
+            for number, found in reasons.items()
+        ]
+        result = Result(
+            running.outputs,
+            *running.exchanged(),
+            dropped_table(chunk),
+            pa.concat_tables(letters),
+            chunk.tape_time_ms,
+            takes,
+        )
+        if chunk.failure is not None:
+            self.unfinished = result
+            raise chunk.failure
+        return result
+
+    def _take(self, input_: Input) -> tuple[dict[str, Batch], Chunk, np.ndarray, dict[int, dict[int, str]]]:
+        """Decoded records by source, the chunk, which rows are records taken, and why others cannot be read."""
+        n, topics = len(input_), len(self.sub_topology.sources)
+        time_ms = input_.spread("timestamp", NO_TIMESTAMP_MS)
+        is_record = np.ones(n, np.bool_) if len(self.sources) == topics else input_.source < topics
+        readable = np.ones(n, np.bool_)
+        reasons: dict[int, dict[int, str]] = {}
+        batches: dict[str, Batch] = {}
+        for number, (name, source) in enumerate(zip(self.source_names, self.sources, strict=True)):
+            rows = input_.rows(number)
+            if number < topics or isinstance(source, GlobalTableNode):
+                batch, bad, why = self._decoder.decode(source, input_.tables[number], rows)
+                readable[rows] = ~bad
+                batches[name] = batch.where(~bad & (batch.time_ms >= 0))
+                if number < topics:
+                    reasons[number] = why
+            else:
+                batches[name] = import_batch(input_.tables[number], rows, self._keys[source.name])
+        takes = readable & (time_ms >= 0) & is_record & self._is_topic(input_)
+        offset = input_.spread("offset", -1)
+        names = self._topics()
+        chunk = Chunk(
+            names,
+            self.partition,
+            input_.source,
+            offset,
+            *contexts(input_, names, offset),
+            time_ms,
+            *self._advance(time_ms, takes, is_record),
+            *(np.zeros(n, np.bool_), np.zeros(n, np.bool_)),
+            is_record=is_record,
+        )
+        self._refuse_negative(chunk, readable & is_record & (time_ms < 0))
+        return batches, chunk, takes, reasons
+
+    def _topics(self) -> tuple[str, ...]:
+        return tuple(getattr(source, "topic", source.name) for source in self.sources)
+
+    def _is_topic(self, input_: Input) -> np.ndarray:
+        """Rows that Kafka would have taken from a topic."""
+        inlined = [n for n, source in enumerate(self.sources) if isinstance(source, RepartitionNode) and source.is_ours]
+        return np.isin(input_.source, inlined, invert=True) if inlined else np.ones(len(input_), np.bool_)
+
+    def _advance(self, time_ms: np.ndarray, takes: np.ndarray, is_record: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Stream time and tape time after every row; the task's own move on."""
+        clocks = np.array([self.stream_time_ms, self.tape_time_ms, 0, 0, 0], np.int64)
+        stream_time, tape_time = np.empty(len(time_ms), np.int64), np.empty(len(time_ms), np.int64)
+        task_clocks.advance_clocks(time_ms, takes, is_record, clocks, stream_time, tape_time)
+        self.stream_time_ms, self.tape_time_ms, late_ms, latest_ms, taken = clocks.tolist()
+        self.lateness.add(late_ms, latest_ms, taken)
+        return stream_time, tape_time
+
+    def _refuse_negative(self, chunk: Chunk, negative: np.ndarray) -> None:
+        for number, source in enumerate(self.sub_topology.sources):
+            rows = np.flatnonzero(negative & (chunk.source == number)).astype(np.int32)
+            if len(rows):
+                chunk.refused[rows] = True
+                drops = Drops("negative-timestamp", rows, np.ones(len(rows), np.bool_), chunk.stream_time_ms[rows])
+                chunk.drops.append((source.name, rows, drops))
+
+    def _count(self, chunk: Chunk, unread: np.ndarray) -> None:
+        self.counts.add(chunk, unread, chunk.is_record)
+        is_landed = np.array(
+            [source in self.sub_topology.sources and isinstance(source, SourceNode) for source in self.sources]
+        )
+        if is_landed.all():
+            self.landed = self.counts
+        else:
+            self.landed.add(chunk, unread, is_landed[chunk.source])
+
+
+def wirings(topology: Topology) -> dict[int, Wiring]:
+    """Wiring of every sub-topology, worked out once."""
+    if topology.wirings is None:
+        wants = {
+            node.name: [build_view(topology.graph, name, Keys(node.shape.key)).wants for name in node.reads]
+            for node in topology.graph.nodes.values()
+            if hasattr(node, "reads")
+        }
+        topology.wirings = wire(topology, wants)
+    return topology.wirings
+
+
+def empty_input(task: Task) -> Input:
+    """A chunk of no records."""
+    nothing = pa.table({name: pa.array([], kind) for name, kind in INPUT_COLUMNS.items()})
+    tables = [nothing for _ in task.sources]
+    for number, source in enumerate(task.sources):
+        if isinstance(source, RepartitionNode) and source.carries_change:
+            tables[number] = nothing.append_column("old", pa.array([], pa.binary()))
+        if task.source_names[number] in {imported.name for imported in task.wiring.imports}:
+            none = pa.array([], source.shape.value.arrow_type)
+            tables[number] = nothing.set_column(3, "value", none).append_column("old", none)
+            for name in () if source.shape.window is None else ("window_start_ms", "window_end_ms"):
+                tables[number] = tables[number].append_column(name, pa.array([], pa.int64()))
+    return Input(np.zeros(0, np.int16), tuple(tables))
+
+
+def call_kernels(topology: Topology) -> None:
+    """Call every kernel that ``topology`` runs, by running it over no records. Where kernels run compiled, that
+    compiles them, or loads them from Numba's cache on disk.
+    """
+    Keys(Serde.string()).intern(pa.array([b"key"]))
+    key_hashes(pa.array([b"key"]))
+    for sub_topology in topology.sub_topologies:
+        task = Task(topology, sub_topology)
+        task.resume({}, {})
+        task.process(empty_input(task))
+        for operator in task.stores.values():
+            operator.changes()

@@ -1,0 +1,195 @@
+"""All tasks of a test driver: one a sub-topology, partition 0, and what goes from one to another.
+
+Owns the order in which one thread would take what was piped. Rule: a batch is played by every task in turn; whether
+each took its records in the order of causes is known when the last has run (``Played.is_settled``).
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+import numpy as np
+import pyarrow as pa
+
+from jobs.tape.causal_order import LANDED, MOMENT_SEQUENCES, Causes, are_in_order
+from jobs.tape.stream_time import Moment
+from jobs.tape.task_input import Input
+from jobs.task.task import Result, Task, empty_input
+from jobs.testing.driver_records import Tape
+from jobs.testing.driver_time import DrivenTime, Waiting
+from jobs.topology.nodes import GlobalTableNode, SourceNode
+from jobs.topology.topology import SubTopology, Topology
+from state.compilation.kernel_tiers import tiers
+from state.errors import TaskFailed
+from state.times import NO_TIMESTAMP_MS
+
+Landed = Mapping[str, tuple[pa.Table, np.ndarray]]
+"""By topic: rows of records, and the arrival of each."""
+
+
+@dataclass(frozen=True)
+class Batch:
+    """What is played at once: ``landed`` records, or one recorded time.
+
+    ``recorded``: topic, time in ms and arrival. ``causes``: kept from run to run.
+    """
+
+    landed: Landed
+    recorded: tuple[str, int, int] | None = None
+    causes: Causes = field(default_factory=Causes)
+
+
+@dataclass
+class Played:
+    """What a batch caused, task by task.
+
+    ``outputs``: (sub-topology, arrival of a chunk's rows, tables by topic); ``refused``: (arrival of a chunk's rows,
+    dropped, dead letters); ``taken``: (arrival, number, time in ms) of records taken from topics.
+    """
+
+    outputs: list[tuple[SubTopology, np.ndarray, dict[str, pa.Table]]] = field(default_factory=list)
+    refused: list[tuple[np.ndarray, pa.Table, pa.Table]] = field(default_factory=list)
+    taken: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = field(default_factory=list)
+    failure: TaskFailed | None = None
+    """Of the record that ended the run, with its ``arrival``."""
+    is_settled: bool = True
+    """Whether every task took its records in the order of causes; else the batch is to be played again."""
+
+
+class DrivenTasks:
+    """``counts_bytes``, ``chunk_records``: as of TopologyTestDriver."""
+
+    def __init__(self, topology: Topology, *, counts_bytes: bool, chunk_records: int | None) -> None:
+        self.tasks = [Task(topology, sub, counts_bytes=counts_bytes) for sub in topology.sub_topologies]
+        self._tapes = {(task.sub_topology.id, source): Tape() for task in self.tasks for source in task.source_names}
+        self._time = DrivenTime(self.tasks)
+        self._batch, self._played = Batch({}), Played()
+        self._orders: list[tuple[np.ndarray, np.ndarray]] = []
+        """(arrival, number) of every task's records, as it took them."""
+        self._sent = 0
+        """Rows sent in this batch."""
+        self._failed = LANDED
+        """Number of the row on which a task failed."""
+        for task in self.tasks:
+            task.resume({}, {})
+            task.chunk_records = chunk_records or task.chunk_records
+
+    def play(self, batch: Batch) -> Played:
+        """Every task in turn. To play the batch again the tasks must be as they were before it."""
+        self._batch, self._played, self._orders, self._sent = batch, Played(), [], 0
+        for topic, (rows, arrival) in batch.landed.items():
+            self._land(topic, rows, arrival)
+        if batch.recorded is not None:
+            self._time.record(*batch.recorded[:2])
+        for task in self.tasks:
+            self._run_task(task)
+            batch.causes.end(task.wiring.written)
+        self._played.is_settled = all(self._is_settled(*order) for order in self._orders)
+        return self._played
+
+    def _is_settled(self, arrival: np.ndarray, number: np.ndarray) -> bool:
+        if self._played.failure is not None:  # what it would have caused is not known
+            before = arrival < self._played.failure.arrival
+            arrival, number = arrival[before], number[before]
+        return are_in_order(arrival, self._batch.causes.sequence(number))
+
+    def _land(self, topic: str, rows: pa.Table, arrival: np.ndarray) -> None:
+        self._time.pipe(topic, int(rows["timestamp"].to_numpy().max(initial=NO_TIMESTAMP_MS)))
+        for task in self.tasks:
+            for node in (*task.sub_topology.sources, *task.sub_topology.globals):
+                if isinstance(node, SourceNode | GlobalTableNode) and node.topic == topic:
+                    tape = self._tapes[task.sub_topology.id, node.name]
+                    tape.add(rows, arrival, np.full(len(rows), LANDED))
+
+    def _run_task(self, task: Task) -> None:
+        """Everything that waits for one task, in the order of causes."""
+        causes, failure = self._batch.causes, self._played.failure
+        waiting = [self._tapes[task.sub_topology.id, source].take() for source in task.source_names]
+        empty = empty_input(task)
+        tables = [empty.tables[n] if table is None else table for n, (table, *_) in enumerate(waiting)]
+        arrival, number = (np.concatenate([columns[n] for columns in waiting]) for n in (1, 2))
+        source = np.repeat(np.arange(len(waiting), dtype=np.int16), [len(columns[1]) for columns in waiting])
+        if len(waiting) > 1:
+            order = np.lexsort((causes.sequence(number), arrival))
+            arrival, number, source = arrival[order], number[order], source[order]
+            self._orders.append((arrival, number))
+        if failure is not None:
+            last, end = failure.arrival, causes.end_of(failure.arrival, self._failed)
+            happens = (arrival < last) | ((arrival == last) & (causes.sequence(number) <= end))
+            arrival, number, source = (column[happens] for column in (arrival, number, source))
+            tables = [table.slice(0, int((source == place).sum())) for place, table in enumerate(tables)]
+        used = np.zeros(len(tables), np.int64)
+        moments = self._time.next_of(task)
+        places = np.searchsorted(causes.sequence(number), [each.level * MOMENT_SEQUENCES for each in moments])
+        for first, after in pairwise([0, *places.tolist(), len(source)]):
+            for begin, end in tiers.chunks(after - first, task.chunk_records) if after > first else ():
+                part = slice(first + begin, first + end)
+                counts = np.bincount(source[part], minlength=len(tables))
+                pieces = tuple(
+                    table.slice(start, count).combine_chunks()
+                    for table, start, count in zip(tables, used.tolist(), counts.tolist(), strict=True)
+                )
+                used += counts
+                if not self._run_chunk(task, Input(source[part], pieces), arrival[part], number[part]):
+                    return
+            if moments and not self._advance(task, moments.pop(0)):
+                return
+
+    def _advance(self, task: Task, waiting: Waiting) -> bool:
+        """False when that ended the run."""
+        assert self._batch.recorded is not None, "moments come of a recorded time"
+        place = (np.full(1, number, np.int64) for number in (self._batch.recorded[2], LANDED - waiting.level))
+        return self._run_chunk(task, self._time.moment(task, waiting), *place)
+
+    def _run_chunk(self, task: Task, chunk: Input | Moment, arrival: np.ndarray, number: np.ndarray) -> bool:
+        """False when a record ended the run."""
+        failed = None
+        told: dict[str, int] = {}
+        played = self._played
+        try:
+            if isinstance(chunk, Moment):
+                result, told = task.advance(chunk)
+            else:
+                result = task.process(chunk)
+        except TaskFailed as error:
+            if task.unfinished is None:
+                raise
+            failed, result = error, task.unfinished
+            failed.arrival = int(arrival[failed.cause_row])
+            if played.failure is None or failed.arrival < played.failure.arrival:
+                played.failure = failed
+                self._failed = int(number[failed.cause_row])
+        played.outputs.append((task.sub_topology, arrival, result.outputs))
+        self._exchange(task, arrival, number, result)
+        played.refused.append((arrival, result.dropped, result.dead_letters))
+        if isinstance(chunk, Input):
+            kept = result.taken.copy()
+            if failed is not None:
+                kept[failed.cause_row + 1 :] = False
+            played.taken.append((arrival[kept], number[kept], chunk.spread("timestamp", NO_TIMESTAMP_MS)[kept]))
+        self._time.tell(told, int(LANDED - number[0]) + 1 if told else 0)
+        return failed is None
+
+    def _exchange(self, task: Task, arrival: np.ndarray, number: np.ndarray, result: Result) -> None:
+        """Hand on what goes to other tasks."""
+        for name, table in (result.repartitions | result.exports).items():
+            cause, send = table["cause"].to_numpy(), table["send"].to_numpy() + self._sent
+            time_ms = None if task.wiring.written[name] else table["timestamp"].to_numpy()
+            numbers = self._batch.causes.add(name, arrival[cause], number[cause], send, time_ms)
+            for tape in self._readers(name):
+                rows = table.drop_columns(["cause", "send"])
+                if name in result.repartitions:
+                    offset = pa.array(tape.next_offset + np.arange(len(table)))
+                    rows = rows.drop_columns(["target"]).append_column("offset", offset)
+                    tape.next_offset += len(table)
+                tape.add(rows, arrival[cause], numbers)
+        self._sent += sum(map(len, [*result.repartitions.values(), *result.exports.values()]))
+
+    def _readers(self, name: str) -> list[Tape]:
+        """Tapes of the tasks that read what is written as ``name``."""
+        return [
+            self._tapes[task.sub_topology.id, source]
+            for task in self.tasks
+            for source, written_as in zip(task.source_names, task.written_as, strict=True)
+            if written_as == name
+        ]

@@ -1,0 +1,91 @@
+"""A read-only look into a running task's store."""
+
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from jobs.operators.tables.key_value_view import OBSERVED
+from jobs.operators.tables.versioned_store import VersionedTableStore
+from jobs.task.task import Task
+from state.records.keys import Keys
+
+
+class StoreView:
+    """Read-only look into a store: ``all``, ``get``, ``fetch``."""
+
+    def __init__(self, task: Task, name: str, table: pa.Table) -> None:
+        """``table``: rows of the store ``name``."""
+        node = task.sub_topology.stores[name]
+        values = table["value"].combine_chunks()
+        keys = node.shape.key.to_python(table["key"].combine_chunks())
+        windows: list[tuple[int, int] | None] = [None] * len(keys)
+        if node.shape.window is not None:
+            bounds = (table[column].to_pylist() for column in ("window_start_ms", "window_end_ms"))
+            windows = list(zip(*bounds, strict=True))
+        rows = zip(keys, windows, node.shape.value.to_python(values), strict=True)
+        self._rows = sorted(rows, key=lambda row: (repr(row[0]) if isinstance(row[0], dict) else row[0], row[1]))
+
+    def all(self) -> list[tuple[Any, tuple[int, int] | None, Any]]:
+        """(key, window or None, value) of every row, by key and window."""
+        return self._rows
+
+    def get(self, key: Any) -> Any:
+        """The value of ``key`` in a store without windows, or None."""
+        return next((value for found, window, value in self._rows if found == key and window is None), None)
+
+    def fetch(self, key: Any, from_ms: int = 0, to_ms: int = 2**63 - 1) -> list[tuple[tuple[int, int], Any]]:
+        """(window, value) of ``key``'s windows that start in ``[from_ms, to_ms]``, by start."""
+        return [
+            (window, value)
+            for found, window, value in self._rows
+            if found == key and window is not None and from_ms <= window[0] <= to_ms
+        ]
+
+
+class Version(NamedTuple):
+    """Valid in ``[valid_from_ms, valid_to_ms)``. ``valid_to_ms`` None: the latest. ``value`` None: deleted."""
+
+    valid_from_ms: int
+    valid_to_ms: int | None
+    value: Any
+
+
+class VersionedStoreView(StoreView):
+    """Of a versioned store (KIP-889): ``all`` and ``get`` show the latest versions, ``get`` others as of a time."""
+
+    def __init__(self, task: Task, name: str, table: pa.Table) -> None:
+        super().__init__(task, name, table.filter(pc.is_null(table["valid_to_ms"])))
+        node = task.sub_topology.stores[name]
+        spec = task.graph.tables[node.name].store
+        assert spec is not None
+        assert spec.history_retention_ms is not None
+        shape, retention_ms = node.shape, spec.history_retention_ms
+        self._store = VersionedTableStore(
+            shape, Keys(shape.key), node=name, history_retention_ms=retention_ms, sends_old=False
+        )
+        self._store.resume(table, {"store_time_ms": int(table.schema.metadata[OBSERVED])})
+        self._versions: dict[Any, list[Version]] = {}
+        table = table.filter(pc.invert(table["is_mark"])).sort_by("valid_from_ms")
+        keys = node.shape.key.to_python(table["key"].combine_chunks())
+        bounds = (table[column].to_pylist() for column in ("valid_from_ms", "valid_to_ms"))
+        values = node.shape.value.to_python(table["value"].combine_chunks())
+        for key, *version in zip(keys, *bounds, values, strict=True):
+            self._versions.setdefault(key, []).append(Version(*version))
+
+    def get(self, key: Any, as_of_ms: int | None = None) -> Any:
+        """The latest value of ``key``, or that as of a time, inclusive; None when there was none, or when the history
+        retention has passed the time and the latest is newer.
+        """
+        found = self._store.get(key, as_of_ms)
+        return None if found is None else found[1]
+
+    def versions(self, key: Any) -> list[Version]:
+        """What is left of ``key``'s history and its latest version, by time; deletions are versions of value None."""
+        return self._versions.get(key, [])
+
+
+def store_view(task: Task, name: str) -> StoreView:
+    """A look into the store ``name`` of ``task``."""
+    table = task.stores[name].contents()
+    return (VersionedStoreView if "valid_from_ms" in table.column_names else StoreView)(task, name, table)

@@ -1,0 +1,83 @@
+"""One aggregate of several grouped streams (CogroupedKStream; KIP-150)."""
+
+from collections.abc import Callable
+from typing import Any
+
+from jobs.folds.python import Aggregator
+from jobs.functions.expressions import Shape
+from jobs.topology.copartitioning import copartition
+from jobs.topology.dsl import grouped, ktable
+from jobs.topology.dsl.materialized import Materialized
+from jobs.topology.dsl.rekeying import by_key
+from jobs.topology.dsl.step_arguments import check_callable, check_initializer, same_keys
+from jobs.topology.nodes import CogroupNode, Windows
+from jobs.topology.table_traits import add_table
+from state.errors import TopologyError
+from state.serdes import Serde
+
+_PREFIX = "COGROUPKSTREAM-AGGREGATE-"
+
+
+class CogroupedKStream:
+    """Grouped streams with an aggregator each; every stream has a stream time of its own, as in Kafka."""
+
+    def __init__(
+        self,
+        members: "tuple[tuple[grouped.KGroupedStream, Aggregator], ...]" = (),
+        windows: Windows | None = None,
+    ) -> None:
+        self._members, self._windows = members, windows
+
+    def cogroup(self, stream: "grouped.KGroupedStream", aggregator: Aggregator) -> "CogroupedKStream":
+        """One more stream, with ``aggregator(key, value, aggregate)`` of its records. TopologyError for keys of another
+        serde, and for a stream that has windows already.
+        """
+        check_callable(aggregator, "cogroup")
+        if stream.windows is not None:
+            raise TopologyError("cogroup", "a stream without windows", "a windowed one", "use windowed_by() after it")
+        for first, _ in self._members[:1]:
+            same_keys(first.shape, stream.shape, "cogroup")
+        return CogroupedKStream((*self._members, (stream, aggregator)), self._windows)
+
+    def windowed_by(self, windows: Windows) -> "CogroupedKStream":
+        """Aggregate by windows. TopologyError for anything else."""
+        grouped.check_windows(windows)
+        return CogroupedKStream(self._members, windows)
+
+    def aggregate(
+        self,
+        initializer: Callable[[], Any],
+        *,
+        merger: Aggregator | None = None,
+        returns: Serde,
+        materialized: Materialized | None = None,
+        name: str | None = None,
+    ) -> "ktable.KTable":
+        """The aggregate, of ``returns``; sessions need a ``merger(key, one, other)``. A result of None deletes it."""
+        materialized, windows = materialized or Materialized(), self._windows
+        first, _ = self._members[0]
+        graph = first.graph
+        store = materialized.name or graph.next_name(f"{_PREFIX}STATE-STORE-")
+        place = name or "cogroup"
+        grouped.check_merger(windows, merger, place)
+        check_initializer(initializer, returns, place)
+        above = [by_key(member.stream, member.topic or store) for member, _ in self._members]
+        copartition(graph, *(node.name for node in above))
+        parts = tuple(graph.name(name, _PREFIX, f"-cogroup-agg-{number}") for number in range(len(above)))
+        node = CogroupNode(
+            name=graph.name(name, "COGROUPKSTREAM-MERGE-", "-cogroup-merge"),
+            inputs=tuple(node.name for node in above),
+            shape=Shape(first.shape.key, returns, None if windows is None else windows.kind),
+            is_table=True,
+            store=store,
+            initializer=initializer,
+            aggregators=tuple(aggregator for _, aggregator in self._members),
+            merger=merger,
+            windows=windows,
+            retention_ms=0 if windows is None else materialized.retention_ms(windows, place),
+            is_persistent=materialized.store == "persistent",
+            semantics=graph.semantics,
+        )
+        graph.parts[node.name] = parts
+        add_table(graph, node, store=materialized.spec(store), is_versioned=materialized.is_versioned)
+        return ktable.KTable(graph, node)

@@ -1,0 +1,128 @@
+"""Deduplication of streams (KIP-655) and putting them back in order, which Kafka Streams does not have.
+
+Rule: a null key or id is no reason to lose a record, so repartition tables keep them, and nothing else shows that they
+are there; a stream whose key changed is repartitioned below as if it had not been deduplicated (in a table that may be
+named after the node, so these have names of their own). Deduplication by id works over all partitions: each record, key
+and value, goes through a repartition table by its id and is unpacked.
+"""
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import polars as pl
+import pyarrow as pa
+
+from jobs.functions.expressions import Call, Expression, Shape, Struct, bind
+from jobs.topology.dsl import rekeying
+from jobs.topology.dsl.rekeying import followed
+from jobs.topology.dsl.step_arguments import Step, bind_step, not_negative, plain_key
+from jobs.topology.graph import Graph
+from jobs.topology.nodes import DeduplicateNode, MapNode, Node, ReorderNode
+from jobs.topology.repartition import repartitioned
+from state.records.batches import Batch
+from state.serdes import Serde
+from state.serdes.packed import packed
+from state.times import Duration
+
+if TYPE_CHECKING:
+    from jobs.topology.dsl.kstream import KStream
+
+_PREFIX = "KSTREAM-DEDUPLICATE-"
+
+
+def by_key(stream: "KStream", interval: Duration, name: str | None) -> "KStream":
+    """ConfigError for a negative interval; TopologyError for a windowed key."""
+    node_name, store = _names(stream, name)
+    above = _by_key(stream, name or node_name)
+    return followed(stream, _node(stream.graph, above, node_name, store, "key", interval, None))
+
+
+def by_key_value(
+    stream: "KStream", id_selector: Step, interval: Duration, returns: Serde | None, name: str | None
+) -> "KStream":
+    """As ``by_key``."""
+    node_name, store = _names(stream, name)
+    selector = bind_step(id_selector, stream.shape, returns, node_name)
+    above = _by_key(stream, name or node_name)
+    return followed(stream, _node(stream.graph, above, node_name, store, "key-value", interval, selector))
+
+
+def by_id(
+    stream: "KStream", id_selector: Step, interval: Duration, returns: Serde | None, name: str | None
+) -> "KStream":
+    """The result is where its ids are, so that what needs equal keys comes after one more repartition."""
+    graph = stream.graph
+    node_name, store = _names(stream, name)
+    plain_key(stream.shape, node_name, "deduplicate")
+    selector = bind_step(id_selector, stream.shape, returns, node_name)
+    whole = WholeRecord({}, packed(key=stream.shape.key, value=stream.shape.value))
+    pack = MapNode(
+        name=f"{node_name}-pack",
+        inputs=(stream.node.name,),
+        shape=Shape(selector.result, whole.result),
+        selector=selector,
+        mapper=whole,
+    )
+    table = repartitioned(graph, graph.add(pack), f"{name or node_name}-by-id", is_ours=True)
+    by_its_key = bind("record_key", table.shape, node_name)
+    unique = _node(graph, table, node_name, store, "id", interval, by_its_key)
+    key, value = (bind(pl.col("value").struct.field(field), unique.shape, node_name) for field in ("key", "value"))
+    unpack = MapNode(
+        name=f"{node_name}-unpack",
+        inputs=(graph.add(unique).name,),
+        shape=stream.shape,
+        selector=replace(key, result=stream.shape.key),
+        mapper=replace(value, result=stream.shape.value),
+    )
+    graph.add(unpack)
+    return type(stream)(graph, unpack, is_rekeyed=stream.is_rekeyed, is_scattered=True)
+
+
+def reorder_within(stream: "KStream", grace: Duration, name: str | None) -> "KStream":
+    """ConfigError for a negative grace."""
+    node_name = stream.graph.name(name, "KSTREAM-REORDER-")
+    store = f"{name}-store" if name else stream.graph.next_name("KSTREAM-REORDER-STATE-STORE-")
+    return followed(
+        stream,
+        ReorderNode(
+            name=node_name,
+            inputs=(stream.node.name,),
+            shape=stream.shape,
+            store=store,
+            grace_ms=not_negative(grace, f"{node_name} grace"),
+        ),
+    )
+
+
+def _names(stream: "KStream", name: str | None) -> tuple[str, str]:
+    node_name = stream.graph.name(name, _PREFIX)
+    return node_name, f"{name}-store" if name else stream.graph.next_name(f"{_PREFIX}STATE-STORE-")
+
+
+def _by_key(stream: "KStream", base: str) -> Node:
+    plain_key(stream.shape, base, "deduplicate by")
+    return rekeying.by_key(stream, f"{base}-by-key", shows=False)
+
+
+def _node(
+    graph: Graph, above: Node, name: str, store: str, by: str, interval: Duration, selector: Expression | Call | None
+) -> DeduplicateNode:
+    return DeduplicateNode(
+        name=name,
+        inputs=(above.name,),
+        shape=above.shape,
+        store=store,
+        by=by,
+        interval_ms=not_negative(interval, f"{name} interval"),
+        id_selector=selector,
+        semantics=graph.semantics,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class WholeRecord(Struct):
+    """Key and value of a record as one struct, there for a tombstone too."""
+
+    def evaluate(self, batch: Batch) -> pa.Array:
+        columns = [batch.keys.typed(batch.key), batch.value.all()]
+        return pa.StructArray.from_arrays(columns, fields=list(self.result.arrow_type))

@@ -1,0 +1,16 @@
+"""A table that every task has all of (GlobalKTable): only streams join it."""
+
+from jobs.functions.expressions import Shape
+from jobs.topology.graph import Graph
+from jobs.topology.nodes import Node
+
+
+class GlobalKTable:
+    """What ``StreamsBuilder.global_table`` gives."""
+
+    def __init__(self, graph: Graph, node: Node) -> None:
+        self.graph, self.node = graph, node
+
+    @property
+    def shape(self) -> Shape:
+        return self.node.shape

@@ -1,0 +1,194 @@
+"""Records grouped by key, to be aggregated as they are or by windows (KGroupedStream, TimeWindowedKStream)."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from jobs.folds.aggregation import Aggregation
+from jobs.folds.fold import Fold
+from jobs.folds.numbers import count
+from jobs.folds.python import Aggregator, PythonFold, reducer
+from jobs.functions.expressions import Shape
+from jobs.topology.dsl import cogrouped, kstream, ktable
+from jobs.topology.dsl.materialized import Materialized
+from jobs.topology.dsl.rekeying import by_key
+from jobs.topology.dsl.step_arguments import Step, bind_step, check_callable, check_initializer
+from jobs.topology.nodes import AggregateNode, DistinctNode, Windows
+from jobs.topology.table_traits import add_table
+from jobs.topology.windows import SessionWindows, SlidingWindows, TimeWindows, UnlimitedWindows
+from state.errors import ConfigError, TopologyError
+from state.serdes import Serde
+
+ON_WINDOW_UPDATE, ON_WINDOW_CLOSE = "on_window_update", "on_window_close"
+_EMIT = {ON_WINDOW_UPDATE: "on_update", ON_WINDOW_CLOSE: "on_close"}
+
+
+class KGroupedStream:
+    """Records grouped by key. ``topic``: what the repartition table is named after, if it has a name of its own."""
+
+    def __init__(
+        self,
+        stream: "kstream.KStream",
+        *,
+        topic: str | None,
+        windows: Windows | None = None,
+        emit: str = ON_WINDOW_UPDATE,
+    ) -> None:
+        self.graph, self.stream, self.topic = stream.graph, stream, topic
+        self.windows, self.emit = windows, emit
+
+    @property
+    def shape(self) -> Shape:
+        return self.stream.shape
+
+    def windowed_by(self, windows: Windows) -> "KGroupedStream":
+        """Aggregate by windows. TopologyError for anything else, and when there are windows already."""
+        check_windows(windows)
+        if self.windows is not None:
+            next_step = "begin again from the grouped stream"
+            raise TopologyError("windowed_by", "a stream without windows", f"{self.windows}", next_step)
+        return self._with(windows, ON_WINDOW_UPDATE)
+
+    def emit_strategy(self, strategy: str) -> "KGroupedStream":
+        """Every change of a window goes on ("on_window_update"), or one when it closes ("on_window_close"; KIP-825).
+
+        TopologyError without windows; ConfigError for another strategy, and for unlimited windows, which never close.
+        """
+        if self.windows is None:
+            raise TopologyError("emit_strategy", "a windowed stream", "no windows", "use windowed_by() first")
+        if strategy not in _EMIT:
+            raise ConfigError("emit_strategy", " or ".join(map(repr, _EMIT)), repr(strategy), "choose one")
+        if strategy == ON_WINDOW_CLOSE and isinstance(self.windows, UnlimitedWindows):
+            next_step = 'use "on_window_update"'
+            raise ConfigError("emit_strategy", "windows that close", "unlimited windows", next_step)
+        return self._with(self.windows, strategy)
+
+    def _with(self, windows: Windows, emit: str) -> "KGroupedStream":
+        return KGroupedStream(self.stream, topic=self.topic, windows=windows, emit=emit)
+
+    def count(self, materialized: Materialized | None = None, *, name: str | None = None) -> "ktable.KTable":
+        """Number of records, as a long."""
+        if materialized is not None and materialized.name is None and self.windows is None:
+            self.graph.next_name("KSTREAM-AGGREGATE-STATE-STORE-")  # a number that Kafka takes and never uses
+        return self._aggregate({"": count()}, materialized, name, "AGGREGATE")
+
+    def reduce(
+        self,
+        function: Callable[[Any, Any], Any],
+        *,
+        materialized: Materialized | None = None,
+        name: str | None = None,
+    ) -> "ktable.KTable":
+        """``function(aggregate, value)`` in Python; the first value is the aggregate as it is."""
+        check_callable(function, name or "reduce")
+        return self._aggregate({"": reducer(function, self.shape.value)}, materialized, name, "REDUCE")
+
+    def aggregate(
+        self,
+        fold: Fold | None = None,
+        *,
+        initializer: Callable[[], Any] | None = None,
+        aggregator: Aggregator | None = None,
+        merger: Aggregator | None = None,
+        returns: Serde | None = None,
+        materialized: Materialized | None = None,
+        name: str | None = None,
+        **folds: Fold,
+    ) -> "ktable.KTable":
+        """One fold (a plain value), named folds (a struct), or Python functions.
+
+        Python: ``initializer()``, ``aggregator(key, value, aggregate)``, for sessions ``merger(key, one, other)``, and
+        ``returns``, the aggregate's serde. A result of None deletes the aggregate.
+        """
+        place = name or "aggregate"
+        if aggregator is not None:
+            chosen: dict[str, Fold] = {"": self._python(initializer, aggregator, merger, returns, place)}
+        else:
+            chosen = folds if fold is None else {"": fold}
+        if (fold is not None) + bool(folds) + (aggregator is not None) > 1:
+            raise TopologyError(place, "a fold, named folds, or an aggregator", "more than one of them", "choose one")
+        return self._aggregate(chosen, materialized, name, "AGGREGATE")
+
+    def distinct(
+        self, id_selector: Step | None = None, *, returns: Serde | None = None, name: str | None = None
+    ) -> "kstream.KStream":
+        """The first record of every key, or of every id of a key, in each window (KIP-655's older proposal).
+
+        TopologyError without windows, or with others than time and session windows.
+        """
+        node_name = self.graph.name(name, "KSTREAM-DISTINCT-")
+        if self.windows is None:
+            raise TopologyError(node_name, "a windowed stream", "no windows", "use windowed_by() first")
+        if not isinstance(self.windows, TimeWindows | SessionWindows):
+            got, next_step = type(self.windows).__name__, "use TimeWindows or SessionWindows"
+            raise TopologyError(node_name, "time or session windows", got, next_step)
+        store = f"{name}-store" if name else self.graph.next_name("KSTREAM-DISTINCT-STATE-STORE-")
+        above = by_key(self.stream, self.topic or store)
+        selector = None if id_selector is None else bind_step(id_selector, self.shape, returns, node_name)
+        node = DistinctNode(
+            name=node_name,
+            inputs=(above.name,),
+            shape=replace(self.shape, window=self.windows.kind),
+            store=store,
+            windows=self.windows,
+            id_selector=selector,
+        )
+        return kstream.KStream(self.graph, self.graph.add(node))
+
+    def cogroup(self, aggregator: Aggregator) -> "cogrouped.CogroupedKStream":
+        """Begin one aggregate of several grouped streams with ``aggregator(key, value, aggregate)`` of this one's."""
+        return cogrouped.CogroupedKStream().cogroup(self, aggregator)
+
+    def _python(
+        self,
+        initializer: Callable[[], Any] | None,
+        aggregator: Aggregator,
+        merger: Aggregator | None,
+        returns: Serde | None,
+        place: str,
+    ) -> PythonFold:
+        if initializer is None or returns is None:
+            raise TopologyError(place, "initializer and returns beside the aggregator", "none", "give both")
+        check_callable(aggregator, place)
+        check_merger(self.windows, merger, place)
+        check_initializer(initializer, returns, place)
+        fold = PythonFold(initializer, aggregator, returns)
+        return fold if merger is None else replace(fold, merger=merger)
+
+    def _aggregate(
+        self, folds: dict[str, Fold], materialized: Materialized | None, name: str | None, prefix: str
+    ) -> "ktable.KTable":
+        materialized, graph, windows = materialized or Materialized(), self.graph, self.windows
+        store = materialized.name or graph.next_name(f"KSTREAM-{prefix}-STATE-STORE-")
+        name = graph.name(name, f"KSTREAM-{prefix}-")
+        aggregation = Aggregation(folds, self.shape, name)
+        retention_ms = 0 if windows is None else materialized.retention_ms(windows, name)
+        node = AggregateNode(
+            name=name,
+            inputs=(by_key(self.stream, self.topic or store).name,),
+            shape=Shape(self.shape.key, aggregation.serde(), None if windows is None else windows.kind),
+            is_table=True,
+            store=store,
+            aggregation=aggregation,
+            windows=windows,
+            retention_ms=retention_ms,
+            is_persistent=materialized.store == "persistent",
+            emit=_EMIT[self.emit],
+            semantics=graph.semantics,
+        )
+        add_table(graph, node, store=materialized.spec(store), is_versioned=materialized.is_versioned)
+        return ktable.KTable(graph, node)
+
+
+def check_windows(windows: Any) -> None:
+    """Raises TopologyError for anything but windows of records."""
+    if not isinstance(windows, TimeWindows | SessionWindows | SlidingWindows | UnlimitedWindows):
+        expected = "TimeWindows, SlidingWindows, SessionWindows or UnlimitedWindows"
+        raise TopologyError("windowed_by", expected, repr(windows), 'use for example TimeWindows.of_size("1h")')
+
+
+def check_merger(windows: Windows | None, merger: Aggregator | None, place: str) -> None:
+    """Raises TopologyError when sessions have none."""
+    if isinstance(windows, SessionWindows) and merger is None:
+        next_step = "give merger=(key, one, other) -> aggregate"
+        raise TopologyError(place, "a merger, since sessions merge", "none", next_step)

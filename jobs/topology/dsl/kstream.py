@@ -1,0 +1,345 @@
+"""A stream of records (KStream): steps without state, and where the stateful ones begin.
+
+Rule: every call checks itself and raises TopologyError or ConfigError at once; nothing runs.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import polars as pl
+
+from jobs.functions.expressions import Expressible, Shape
+from jobs.functions.processor_api import KeyValues
+from jobs.functions.value_joiners import JoinerStep
+from jobs.topology.dsl import branched, grouped, ktable, stream_joins
+from jobs.topology.dsl import deduplicate as deduplication
+from jobs.topology.dsl.global_table import GlobalKTable
+from jobs.topology.dsl.materialized import Materialized
+from jobs.topology.dsl.rekeying import by_key, followed
+from jobs.topology.dsl.step_arguments import Step, bind_condition, bind_mapper, bind_step, check_callable, plain_key
+from jobs.topology.graph import Graph
+from jobs.topology.nodes import (
+    FilterNode,
+    FlatMapNode,
+    MapNode,
+    MapValuesNode,
+    MergeNode,
+    Node,
+    PeekNode,
+    ProcessNode,
+    SelectKeyNode,
+    SinkNode,
+    TableNode,
+)
+from jobs.topology.repartition import repartitioned
+from jobs.topology.table_traits import add_table
+from jobs.topology.windows import JoinWindows
+from state.errors import TopologyError
+from state.serdes import Serde
+from state.times import Duration
+
+
+class KStream:
+    """A stream of records.
+
+    ``is_rekeyed``: its key changed, so what needs equal keys in one partition comes after a repartition.
+    ``is_scattered``: likewise, but Kafka Streams would not know it. ``name``: of Kafka's processor, after which
+    repartition tables are named.
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        node: Node,
+        *,
+        is_rekeyed: bool = False,
+        is_scattered: bool = False,
+        name: str | None = None,
+    ) -> None:
+        self.graph, self.node, self.is_rekeyed, self.is_scattered = graph, node, is_rekeyed, is_scattered
+        self.name = name or node.name
+        self.repartition_for_joins: Node | None = None
+
+    @property
+    def shape(self) -> Shape:
+        return self.node.shape
+
+    # --- steps without state ---------------------------------------------------------------------------------
+
+    def filter(self, predicate: Step, *, name: str | None = None) -> "KStream":
+        """Records for which ``predicate`` is true; null is not true."""
+        return self._filter(predicate, keeps=True, name=name)
+
+    def filter_not(self, predicate: Step, *, name: str | None = None) -> "KStream":
+        """Records for which ``predicate`` is not true."""
+        return self._filter(predicate, keeps=False, name=name)
+
+    def _filter(self, predicate: Step, *, keeps: bool, name: str | None) -> "KStream":
+        name = self.graph.name(name, "KSTREAM-FILTER-")
+        bound = bind_condition(predicate, self.shape, name)
+        return followed(
+            self, FilterNode(name=name, inputs=(self.node.name,), shape=self.shape, predicate=bound, keeps=keeps)
+        )
+
+    def map_values(
+        self, *steps: Step, returns: Serde | None = None, name: str | None = None, **columns: Expressible
+    ) -> "KStream":
+        """New values. One step gives a plain value; several, or named ones, the fields of a struct.
+
+        Expressions map a tombstone to a tombstone; a callable is called with the value None.
+        """
+        name = self.graph.name(name, "KSTREAM-MAPVALUES-")
+        mapper = bind_mapper(steps, columns, returns, self.shape, name)
+        shape = Shape(self.shape.key, mapper.result, self.shape.window)
+        return followed(self, MapValuesNode(name=name, inputs=(self.node.name,), shape=shape, mapper=mapper))
+
+    def map(
+        self,
+        function: Step,
+        mapper: Step | None = None,
+        *,
+        returns_key: Serde | None = None,
+        returns: Serde | None = None,
+        name: str | None = None,
+    ) -> "KStream":
+        """New keys and values: a step for each, or one callable of (key, value) that gives a (key, value)."""
+        name = self.graph.name(name, "KSTREAM-MAP-")
+        if mapper is None:
+            if isinstance(function, str | pl.Expr):
+                raise TopologyError(name, "a step for the key and one for the value", "one", "give both")
+            check_callable(function, name)
+            return self._flat_map(_One(function), returns_key, returns, name)
+        key = bind_step(function, self.shape, returns_key, name)
+        value = bind_step(mapper, self.shape, returns, name)
+        shape = Shape(key.result, value.result)
+        return followed(
+            self, MapNode(name=name, inputs=(self.node.name,), shape=shape, selector=key, mapper=value), is_rekeyed=True
+        )
+
+    def select_key(self, selector: Step, *, returns: Serde | None = None, name: str | None = None) -> "KStream":
+        """New keys; a grouping after it goes through a repartition table."""
+        name = self.graph.name(name, "KSTREAM-KEY-SELECT-")
+        bound = bind_step(selector, self.shape, returns, name)
+        shape = Shape(bound.result, self.shape.value)
+        node = SelectKeyNode(name=name, inputs=(self.node.name,), shape=shape, selector=bound)
+        return followed(self, node, is_rekeyed=True)
+
+    def flat_map(
+        self,
+        function: Callable[[Any, Any], Iterable[tuple[Any, Any]]],
+        *,
+        returns_key: Serde | None = None,
+        returns: Serde | None = None,
+        name: str | None = None,
+    ) -> "KStream":
+        """Any number of (key, value) for each record, forwarded in their order."""
+        return self._flat_map(function, returns_key, returns, self.graph.name(name, "KSTREAM-FLATMAP-"))
+
+    def _flat_map(
+        self, function: Callable[[Any, Any], Any], returns_key: Serde | None, returns: Serde | None, name: str
+    ) -> "KStream":
+        check_callable(function, name)
+        if returns_key is None or returns is None:
+            raise TopologyError(name, "returns_key= and returns= beside a Python callable", "none", "give both serdes")
+        shape = Shape(returns_key, returns)
+        node = FlatMapNode(name=name, inputs=(self.node.name,), shape=shape, function=function, keeps_key=False)
+        return followed(self, node, is_rekeyed=True)
+
+    def flat_map_values(
+        self,
+        function: Callable[[Any, Any], Iterable[Any]],
+        *,
+        returns: Serde | None = None,
+        name: str | None = None,
+    ) -> "KStream":
+        """Any number of values for each record, forwarded in their order under its key."""
+        name = self.graph.name(name, "KSTREAM-FLATMAPVALUES-")
+        check_callable(function, name)
+        if returns is None:
+            raise TopologyError(name, "returns= beside a Python callable", "none", "give the serde of the result")
+        shape = Shape(self.shape.key, returns, self.shape.window)
+        return followed(
+            self, FlatMapNode(name=name, inputs=(self.node.name,), shape=shape, function=function, keeps_key=True)
+        )
+
+    def peek(self, function: Callable[[Any, Any], None], *, name: str | None = None) -> "KStream":
+        """``function(key, value)`` is called for every record, which goes on unchanged.
+
+        An increment that dies is run again, and then so are these calls.
+        """
+        return self._peek(function, self.graph.name(name, "KSTREAM-PEEK-"))
+
+    def foreach(self, function: Callable[[Any, Any], None], *, name: str | None = None) -> None:
+        """``function(key, value)`` is called for every record, which ends here."""
+        self._peek(function, self.graph.name(name, "KSTREAM-FOREACH-"))
+
+    def _peek(self, function: Callable[[Any, Any], None], name: str) -> "KStream":
+        check_callable(function, name)
+        return followed(self, PeekNode(name=name, inputs=(self.node.name,), shape=self.shape, function=function))
+
+    def merge(self, other: "KStream", *, name: str | None = None) -> "KStream":
+        """Records of both streams, each as it comes. TopologyError when their serdes differ."""
+        name = self.graph.name(name, "KSTREAM-MERGE-")
+        if other.shape != self.shape:
+            next_step = "map them to the same"
+            raise TopologyError(name, f"records of {_said(self.shape)}", _said(other.shape), next_step)
+        inputs = tuple(dict.fromkeys((self.node.name, other.node.name)))  # a stream merged with itself is itself
+        node = MergeNode(name=name, inputs=inputs, shape=self.shape)
+        self.graph.add(node)
+        is_rekeyed, is_scattered = self.is_rekeyed or other.is_rekeyed, self.is_scattered or other.is_scattered
+        return KStream(self.graph, node, is_rekeyed=is_rekeyed, is_scattered=is_scattered)
+
+    def split(self, *, name: str | None = None) -> "branched.BranchedKStream":
+        """Branches, each with the records that its predicate is the first to say yes to."""
+        return branched.BranchedKStream(self, name)
+
+    def process(
+        self,
+        supplier: Callable[[], Any],
+        stores: Iterable[KeyValues | str] = (),
+        *,
+        returns_key: Serde | None = None,
+        returns: Serde | None = None,
+        name: str | None = None,
+    ) -> "KStream":
+        """A Python processor, record by record (jobs/functions/processor_api.py). ``stores``: its key-value stores; a
+        mere name means one of this stream's key and value types.
+
+        ``returns_key`` and ``returns``: serdes of what it forwards, those of its input if not given.
+        """
+        name = self.graph.name(name, "KSTREAM-PROCESSOR-")
+        check_callable(supplier, name)
+        shape = Shape(returns_key or self.shape.key, returns or self.shape.value)
+        node = ProcessNode(
+            name=name,
+            inputs=(self.node.name,),
+            shape=shape,
+            supplier=supplier,
+            store=f"{name}-stores",
+            stores=tuple(stores),
+        )
+        return followed(self, node, is_rekeyed=True)
+
+    def repartition(self, *, name: str | None = None, partitions: int | None = None) -> "KStream":
+        """The same records through a repartition table. TopologyError for a windowed key and fewer than 1 partition."""
+        name = name or self.graph.next_name("KSTREAM-REPARTITION-")
+        plain_key(self.shape, self.node.name, "repartition by")
+        if partitions is not None and partitions < 1:
+            raise TopologyError(name, "1 partition or more", str(partitions), "correct the number")
+        return KStream(self.graph, repartitioned(self.graph, self.node, name, partitions=partitions))
+
+    # --- grouping, tables and outputs ------------------------------------------------------------------------
+
+    def group_by_key(self, *, name: str | None = None) -> "grouped.KGroupedStream":
+        """Group by the key as it is; ``name``: of the repartition table. TopologyError for a windowed key: select a
+        plain one first.
+        """
+        plain_key(self.shape, self.node.name, "group by")
+        return grouped.KGroupedStream(self, topic=name)
+
+    def group_by(
+        self, selector: Step, *, returns: Serde | None = None, name: str | None = None
+    ) -> "grouped.KGroupedStream":
+        """``select_key`` and ``group_by_key``; both get the ``name``."""
+        return self.select_key(selector, returns=returns, name=name).group_by_key(name=name)
+
+    def to_table(self, *, materialized: Materialized | None = None, name: str | None = None) -> "ktable.KTable":
+        """The stream as a table: a null value deletes its key, a null key is dropped."""
+        name = self.graph.name(name, "KSTREAM-TOTABLE-")
+        plain_key(self.shape, name, "make a table of")
+        materialized = materialized or Materialized()
+        store = materialized.name or self.graph.next_name("KSTREAM-TOTABLE-STATE-STORE-")
+        above = by_key(self, name)
+        spec = materialized.spec(store)
+        node = TableNode(name=name, inputs=(above.name,), shape=self.shape, is_table=True)
+        add_table(
+            self.graph,
+            node,
+            store=None if materialized.name is None else spec,
+            on_demand=spec,
+            is_versioned=materialized.is_versioned,
+        )
+        return ktable.KTable(self.graph, node)
+
+    def to(self, topic: str, *, name: str | None = None) -> None:
+        """Write to the output ``topic``."""
+        name = self.graph.name(name, "KSTREAM-SINK-")
+        self.graph.add(SinkNode(name=name, inputs=(self.node.name,), shape=self.shape, topic=topic))
+
+    # --- joins -----------------------------------------------------------------------------------------------
+
+    def join(
+        self,
+        other: "KStream | ktable.KTable | GlobalKTable",
+        joiner: JoinerStep | None = None,
+        windows: JoinWindows | None = None,
+        **options: Any,
+    ) -> "KStream":
+        """Records with equal keys. ``joiner``: a step over the columns ``left`` and ``right``, or a callable of (left,
+        right) with ``returns``; named columns instead of it give a struct.
+
+        With a KStream: records within ``windows``; ``materialized`` names the stores and says their kind. With a
+        KTable: its value when the record comes, or as of the record's time once ``grace`` has passed. With a
+        GlobalKTable: its value of the key that ``selector`` gives (a callable needs ``selector_returns``).
+        """
+        return stream_joins.join(self, other, "inner", joiner, windows, **options)
+
+    def left_join(
+        self,
+        other: "KStream | ktable.KTable | GlobalKTable",
+        joiner: JoinerStep | None = None,
+        windows: JoinWindows | None = None,
+        **options: Any,
+    ) -> "KStream":
+        """As ``join``, and every record of this stream goes on, with null where there is nothing to join."""
+        return stream_joins.join(self, other, "left", joiner, windows, **options)
+
+    def outer_join(
+        self,
+        other: "KStream",
+        joiner: JoinerStep | None = None,
+        windows: JoinWindows | None = None,
+        **options: Any,
+    ) -> "KStream":
+        """As ``left_join`` of two streams, for both sides."""
+        return stream_joins.join(self, other, "outer", joiner, windows, **options)
+
+    # --- deduplication ---------------------------------------------------------------------------------------
+
+    def deduplicate_by_key(self, interval: Duration, *, name: str | None = None) -> "KStream":
+        """The first record of every key within ``interval``, closed on both sides; null keys go on (KIP-655)."""
+        return deduplication.by_key(self, interval, name)
+
+    def deduplicate_by_key_value(
+        self, id_selector: Step, interval: Duration, *, returns: Serde | None = None, name: str | None = None
+    ) -> "KStream":
+        """The first record of every key and id within ``interval``; records without either go on (KIP-655)."""
+        return deduplication.by_key_value(self, id_selector, interval, returns, name)
+
+    def deduplicate(
+        self, id_selector: Step, interval: Duration, *, returns: Serde | None = None, name: str | None = None
+    ) -> "KStream":
+        """The first record of every id within ``interval``, whatever its key; records without an id go on (KIP-655).
+
+        The records go through a repartition table by id and keep their keys.
+        """
+        return deduplication.by_id(self, id_selector, interval, returns, name)
+
+    def reorder_within(self, grace: Duration, *, name: str | None = None) -> "KStream":
+        """Records wait until stream time has passed them by ``grace``, then go on by time."""
+        return deduplication.reorder_within(self, grace, name)
+
+
+class _One:
+    """A function that gives one pair, as one that gives a list of them."""
+
+    def __init__(self, function: Callable[[Any, Any], Any]) -> None:
+        self.function = function
+
+    def __call__(self, key: Any, value: Any) -> list[Any]:
+        return [self.function(key, value)]
+
+
+def _said(shape: Shape) -> str:
+    windowed = "" if shape.window is None else f", windowed ({shape.window})"
+    return f"{shape.key} and {shape.value}{windowed}"

@@ -1,0 +1,280 @@
+"""A table: the newest value of every key, forwarded as changes (KTable).
+
+Rule: whether a table has a store, sends the values that its changes replaced and is versioned is decided as Kafka does
+(jobs/topology/table_traits.py).
+"""
+
+from typing import Any
+
+from jobs.functions.expressions import Expressible, Shape
+from jobs.functions.value_joiners import JoinerStep, bind_joiner
+from jobs.topology.copartitioning import copartition
+from jobs.topology.dsl import foreign_key_joins, grouped_table, kstream
+from jobs.topology.dsl.materialized import Materialized
+from jobs.topology.dsl.step_arguments import Step, bind_condition, bind_mapper, bind_step, same_keys, whole_value
+from jobs.topology.dsl.suppressed import Suppressed
+from jobs.topology.graph import Graph
+from jobs.topology.nodes import (
+    AggregateNode,
+    CogroupNode,
+    Node,
+    SuppressNode,
+    TableFilterNode,
+    TableGroupByNode,
+    TableJoinNode,
+    TableMapValuesNode,
+    ToStreamNode,
+    Windows,
+)
+from jobs.topology.table_traits import add_table, check_complete, look_into, send_old
+from jobs.topology.windows import SessionWindows, SlidingWindows
+from state.errors import ConfigError, TopologyError
+from state.serdes import Serde
+
+HISTORIES = ("kafka", "complete")
+
+
+class KTable:
+    """A table: the newest value of every key, forwarded as changes."""
+
+    def __init__(self, graph: Graph, node: Node) -> None:
+        self.graph, self.node = graph, node
+
+    @property
+    def shape(self) -> Shape:
+        return self.node.shape
+
+    # --- steps -----------------------------------------------------------------------------------------------
+
+    def filter(self, predicate: Step, *, materialized: Materialized | None = None, name: str | None = None) -> "KTable":
+        """Keys whose value ``predicate`` is true of; the others are deleted."""
+        return self._filter(predicate, True, materialized, name)
+
+    def filter_not(
+        self, predicate: Step, *, materialized: Materialized | None = None, name: str | None = None
+    ) -> "KTable":
+        """Keys whose value ``predicate`` is not true of; the others are deleted."""
+        return self._filter(predicate, False, materialized, name)
+
+    def _filter(self, predicate: Step, keeps: bool, materialized: Materialized | None, name: str | None) -> "KTable":
+        self._take_a_number(materialized, "KTABLE-FILTER-")
+        name = self.graph.name(name, "KTABLE-FILTER-")
+        bound = bind_condition(predicate, self.shape, name)
+        node = TableFilterNode(
+            name=name, inputs=(self.node.name,), shape=self.shape, is_table=True, predicate=bound, keeps=keeps
+        )
+        table = self._step(node, materialized)
+        if send_old(self.graph, self.node.name, force=False):  # so that what was not there is not deleted
+            self.graph.tables[name].sends_old = True
+        return table
+
+    def map_values(
+        self,
+        *steps: Step,
+        returns: Serde | None = None,
+        materialized: Materialized | None = None,
+        name: str | None = None,
+        **columns: Expressible,
+    ) -> "KTable":
+        """New values, as ``KStream.map_values``; a deletion stays one, and no callable sees it."""
+        self._take_a_number(materialized, "KTABLE-MAPVALUES-")
+        name = self.graph.name(name, "KTABLE-MAPVALUES-")
+        mapper = bind_mapper(steps, columns, returns, self.shape, name)
+        shape = Shape(self.shape.key, mapper.result, self.shape.window)
+        node = TableMapValuesNode(name=name, inputs=(self.node.name,), shape=shape, is_table=True, mapper=mapper)
+        return self._step(node, materialized)
+
+    def _take_a_number(self, materialized: Materialized | None, prefix: str) -> None:
+        if materialized is not None and materialized.name is None:
+            self.graph.next_name(f"{prefix}STATE-STORE-")
+
+    def _step(self, node: Node, materialized: Materialized | None) -> "KTable":
+        """Any Materialized says whether the step is versioned; only one with a name gives it a store."""
+        versioned = None if materialized is None else materialized.is_versioned
+        store = None
+        if materialized is not None and materialized.name is not None:
+            plain_store(self.shape, node.name)
+            store = materialized.spec(materialized.name)
+        add_table(self.graph, node, store=store, is_versioned=versioned)
+        return KTable(self.graph, node)
+
+    def to_stream(
+        self, selector: Step | None = None, *, returns: Serde | None = None, name: str | None = None
+    ) -> "kstream.KStream":
+        """The table's changes as a stream; a deletion is a tombstone. With a ``selector``: under new keys."""
+        name = self.graph.name(name, "KTABLE-TOSTREAM-")
+        node = ToStreamNode(name=name, inputs=(self.node.name,), shape=self.shape)
+        changes = kstream.KStream(self.graph, self.graph.add(node))
+        return changes if selector is None else changes.select_key(selector, returns=returns)
+
+    def to(self, topic: str) -> None:
+        """``to_stream().to(topic)``."""
+        self.to_stream().to(topic)
+
+    def group_by(
+        self,
+        selector: Step,
+        mapper: Step | None = None,
+        *,
+        returns_key: Serde | None = None,
+        returns: Serde | None = None,
+        name: str | None = None,
+    ) -> "grouped_table.KGroupedTable":
+        """Group by new keys; ``mapper`` gives new values, the values themselves if there is none.
+
+        A key whose new key or value is null is in no group. ``name``: of the step and of the repartition table.
+        """
+        graph = self.graph
+        node_name = graph.name(name, "KTABLE-SELECT-")
+        key = bind_step(selector, self.shape, returns_key, node_name)
+        value = (
+            whole_value(self.shape, node_name) if mapper is None else bind_step(mapper, self.shape, returns, node_name)
+        )
+        shape = Shape(key.result, self.shape.value if mapper is None else value.result)
+        node = TableGroupByNode(name=node_name, inputs=(self.node.name,), shape=shape, selector=key, mapper=value)
+        graph.add(node)
+        send_old(graph, self.node.name, force=True)
+        return grouped_table.KGroupedTable(graph, node, topic=name)
+
+    def suppress(self, suppressed: Suppressed) -> "KTable":
+        """Hold changes back until their window closes, or for a time.
+
+        Raises TopologyError on a versioned table, and when it waits for windows on a table without them.
+        """
+        graph = self.graph
+        if graph.tables[self.node.name].is_versioned:
+            expected = "a table without versions to suppress (they may come from a table above)"
+            next_step = "suppress before to_table(), or use a plain store"
+            raise TopologyError(self.node.name, expected, "a versioned one", next_step)
+        windows = None
+        wait_ms = suppressed.wait_ms
+        if suppressed.until == "window-closes":
+            windows, wait_ms = self._windows_and_wait()
+        name = suppressed.name or graph.next_name("KTABLE-SUPPRESS-")
+        store = f"{suppressed.name}-store" if suppressed.name else graph.next_name("KTABLE-SUPPRESS-STATE-STORE-")
+        node = SuppressNode(
+            name=name,
+            inputs=(self.node.name,),
+            shape=self.shape,
+            is_table=True,
+            store=store,
+            until=suppressed.until,
+            wait_ms=wait_ms,
+            windows=windows,
+            max_records=suppressed.buffer.records_max,
+            max_bytes=suppressed.buffer.bytes_max,
+            when_full=suppressed.buffer.when_full,
+        )
+        send_old(graph, self.node.name, force=True)
+        add_table(graph, node, is_versioned=False)
+        return KTable(graph, node)
+
+    def _windows_and_wait(self) -> tuple[Windows, int]:
+        """Windows of the aggregate above; the longest wait of all (GraphGraceSearchUtil).
+
+        The aggregates take records of sessions and sliding windows, whose ends are inclusive, up to ``end + wait``, at
+        which Kafka's suppress lets them go: with semantics "kip" it waits until they are past.
+        """
+        found = [] if self.shape.window is None else _windows_above(self.graph, self.node)
+        if not found:
+            raise TopologyError(
+                self.node.name,
+                "a windowed table (window close time is only defined for windowed computations)",
+                "a table without windows",
+                "use windowed_by() before the aggregation",
+            )
+        is_kip = self.graph.semantics == "kip"
+        inclusive = SessionWindows | SlidingWindows
+        return found[0], max(windows.wait_ms + (is_kip and isinstance(windows, inclusive)) for windows in found)
+
+    # --- joins -----------------------------------------------------------------------------------------------
+
+    def join(self, other: "KTable", joiner: JoinerStep | None = None, **options: Any) -> "KTable":
+        """Keys that are in both tables; or, with ``foreign_key``, a step that gives the other table's key, the keys of
+        this table that point to one of the other.
+
+        Options: ``returns``, ``materialized``, ``name``, named columns; without a foreign key ``history``: "kafka", or
+        "complete" for results of all versions of versioned tables (KIP-914's second attempt).
+        """
+        return self._joined(other, "inner", joiner, **options)
+
+    def left_join(self, other: "KTable", joiner: JoinerStep | None = None, **options: Any) -> "KTable":
+        """As ``join``, and every key of this table, with null where there is nothing to join."""
+        return self._joined(other, "left", joiner, **options)
+
+    def outer_join(self, other: "KTable", joiner: JoinerStep | None = None, **options: Any) -> "KTable":
+        """Keys of both tables, with null where one has nothing. There is none by foreign key."""
+        return self._joined(other, "outer", joiner, **options)
+
+    def _joined(
+        self,
+        other: "KTable",
+        kind: str,
+        joiner: JoinerStep | None,
+        *,
+        foreign_key: Step | None = None,
+        foreign_key_returns: Serde | None = None,
+        returns: Serde | None = None,
+        materialized: Materialized | None = None,
+        name: str | None = None,
+        history: str = "kafka",
+        **columns: Expressible,
+    ) -> "KTable":
+        graph, place = self.graph, name or f"{kind} join of {self.node.name}"
+        if not isinstance(other, KTable):
+            raise TopologyError(place, "a table", type(other).__name__, "join a table")
+        if history not in HISTORIES:
+            raise ConfigError(f"{place} history", " or ".join(map(repr, HISTORIES)), repr(history), "choose one")
+        bound = bind_joiner(joiner, columns, self.shape, other.shape.value, returns, place)
+        if foreign_key is not None:
+            if kind == "outer" or history != "kafka":
+                got = "outer_join" if kind == "outer" else f"history={history!r}"
+                raise TopologyError(place, "join or left_join by a foreign key", got, "use one of them")
+            selector = bind_step(foreign_key, self.shape, foreign_key_returns, place)
+            node = foreign_key_joins.join(graph, self.node, other.node, kind, selector, bound, materialized, name)
+            return KTable(graph, node)
+        same_keys(self.shape, other.shape, place)
+        store = None
+        if materialized is not None:
+            plain_store(self.shape, place)
+            store = materialized.spec(materialized.name or graph.next_name("KTABLE-MERGE-STATE-STORE-"))
+        node = TableJoinNode(
+            name=graph.name(name, "KTABLE-MERGE-"),
+            inputs=(self.node.name, other.node.name),
+            reads=(self.node.name, other.node.name),
+            shape=Shape(self.shape.key, bound.result, self.shape.window),
+            is_table=True,
+            kind=kind,
+            joiner=bound,
+            history=history,
+        )
+        copartition(graph, *node.inputs)
+        if kind != "inner":
+            send_old(graph, self.node.name, force=True)
+        if kind == "outer":
+            send_old(graph, other.node.name, force=True)
+        graph.parts[node.name] = (
+            graph.name(name, "KTABLE-JOINTHIS-", "-join-this"),
+            graph.name(name, "KTABLE-JOINOTHER-", "-join-other"),
+        )
+        for side in node.inputs:
+            look_into(graph, side)
+        if history == "complete":
+            check_complete(graph, node.inputs, store, place)
+        is_versioned = history == "complete" or (store is not None and store.is_versioned)
+        add_table(graph, node, store=store, is_versioned=is_versioned)
+        return KTable(graph, node)
+
+
+def plain_store(shape: Shape, place: str) -> None:
+    """Raises TopologyError for a table of windowed keys, which has no key-value store of its own."""
+    if shape.window is not None:
+        next_step = "leave materialized out"
+        raise TopologyError(place, "a table of plain keys to materialize", "windowed keys", next_step)
+
+
+def _windows_above(graph: Graph, node: Node) -> list[Windows]:
+    """Windows of the nearest windowed aggregates on every way up."""
+    if isinstance(node, AggregateNode | CogroupNode) and node.windows is not None:
+        return [node.windows]
+    return [windows for name in node.inputs for windows in _windows_above(graph, graph.nodes[name])]

@@ -1,0 +1,74 @@
+"""Name, kind and retention of an operator's store (Materialized; KIP-889 for versioned ones)."""
+
+from dataclasses import dataclass
+
+from jobs.topology.name_rules import check_name
+from jobs.topology.nodes import StoreSpec, Windows
+from state.errors import ConfigError
+from state.times import Duration, duration_ms
+
+
+@dataclass(frozen=True, slots=True)
+class Materialized:
+    """Name, kind and retention of an operator's store.
+
+    ``store``: "persistent" (as Kafka's default RocksDB) or "in_memory"; the two count expired records differently
+    (by segments of at least a minute, or to the millisecond). ``retention``: at least size + grace, or gap + grace.
+    ``history_retention``: of a versioned table, how far back it answers as of a time; 0 or more, else ConfigError.
+    ``segment_interval`` more than 0: how Kafka lays out the history on disk, which no result shows.
+    """
+
+    name: str | None = None
+    store: str = "persistent"
+    retention: Duration | None = None
+    history_retention: Duration | None = None
+    segment_interval: Duration | None = None
+
+    def __post_init__(self) -> None:
+        if self.store not in ("persistent", "in_memory"):
+            raise ConfigError("Materialized store", '"persistent" or "in_memory"', repr(self.store), "choose one")
+        if self.name is not None:
+            check_name(self.name)
+        history_ms = self.history_retention_ms
+        if history_ms is not None and history_ms < 0:
+            raise ConfigError("Materialized history_retention", "0 ms or more", f"{history_ms} ms", "correct it")
+        if self.segment_interval is not None:
+            interval_ms = duration_ms(self.segment_interval, "segment_interval")
+            if interval_ms < 1:
+                raise ConfigError("Materialized segment_interval", "1 ms or more", f"{interval_ms} ms", "correct it")
+
+    @classmethod
+    def as_(cls, name: str, *, store: str = "persistent", retention: Duration | None = None) -> "Materialized":
+        return cls(name, store, retention)
+
+    @classmethod
+    def versioned(
+        cls, name: str, history_retention: Duration, *, segment_interval: Duration | None = None
+    ) -> "Materialized":
+        """A store that keeps every key's history (Stores.persistentVersionedKeyValueStore)."""
+        return cls(name, history_retention=history_retention, segment_interval=segment_interval)
+
+    @property
+    def history_retention_ms(self) -> int | None:
+        return None if self.history_retention is None else duration_ms(self.history_retention, "history_retention")
+
+    @property
+    def is_versioned(self) -> bool:
+        return self.history_retention is not None
+
+    def spec(self, name: str) -> StoreSpec:
+        """The key-value store called ``name``."""
+        return StoreSpec(name, self.store == "persistent", self.history_retention_ms)
+
+    def retention_ms(self, windows: Windows, place: str) -> int:
+        """The retention asked for, or the windows' own. Raises ConfigError when it is shorter than windows live."""
+        if self.is_versioned:
+            next_step = "leave history_retention to tables without windows"
+            raise ConfigError(f"{place} store", "a window store", "a versioned store", next_step)
+        if self.retention is None:
+            return windows.retention_ms
+        retention_ms = duration_ms(self.retention, "retention")
+        if retention_ms < windows.retention_ms:
+            expected = f"at least {windows.retention_ms} ms (the windows and their grace)"
+            raise ConfigError(f"{place} retention", expected, f"{retention_ms} ms", "give a longer retention")
+        return retention_ms

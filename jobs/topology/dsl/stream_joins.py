@@ -1,0 +1,183 @@
+"""Joins of a stream: with a stream, a table, or a global table (KStreamImpl.join, KStreamImplJoin).
+
+Rule: both sides have keys of one serde, and where a side's key changed before, it goes through a repartition table.
+"""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from jobs.functions.expressions import Expressible, Shape
+from jobs.functions.value_joiners import Joiner, JoinerStep, bind_joiner
+from jobs.topology.copartitioning import copartition
+from jobs.topology.dsl import ktable
+from jobs.topology.dsl.global_table import GlobalKTable
+from jobs.topology.dsl.materialized import Materialized
+from jobs.topology.dsl.rekeying import by_key_for_join, followed
+from jobs.topology.dsl.step_arguments import Step, bind_step, not_negative, plain_key, same_keys
+from jobs.topology.nodes import Node, StreamGlobalTableJoinNode, StreamJoinNode, StreamTableJoinNode
+from jobs.topology.table_traits import check_history, look_into
+from jobs.topology.windows import JoinWindows
+from state.errors import ConfigError, TopologyError
+from state.serdes import Serde
+from state.times import Duration
+
+if TYPE_CHECKING:
+    from jobs.topology.dsl.kstream import KStream
+
+
+def join(
+    left: "KStream",
+    other: Any,
+    kind: str,
+    joiner: JoinerStep | None,
+    windows: JoinWindows | None = None,
+    *,
+    returns: Serde | None = None,
+    materialized: Materialized | None = None,
+    grace: Duration | None = None,
+    selector: Step | None = None,
+    selector_returns: Serde | None = None,
+    name: str | None = None,
+    **columns: Expressible,
+) -> "KStream":
+    """``windows`` (and ``materialized``, the kind and name of the two stores) are for streams, ``grace`` for tables,
+    ``selector`` for global tables; ``returns``: serde of a callable joiner's result. TopologyError for another mixture.
+    """
+    asked = _Join(left, kind, joiner, columns, returns, name)
+    options = {"windows": windows, "materialized": materialized, "grace": grace, "selector": selector}
+    if isinstance(other, ktable.KTable) and kind != "outer":
+        asked.check_options(options, "a table", allowed={"grace"})
+        return asked.with_table(other, grace)
+    if isinstance(other, GlobalKTable) and kind != "outer":
+        asked.check_options(options, "a global table", allowed={"selector"}, needed="selector")
+        assert selector is not None
+        return asked.with_global_table(other, selector, selector_returns)
+    if not isinstance(other, type(left)):
+        expected = "a stream" if kind == "outer" else "a stream, a table or a global table"
+        raise TopologyError(asked.place, expected, type(other).__name__, "join one of these")
+    asked.check_options(options, "a stream", allowed={"windows", "materialized"}, needed="windows")
+    if not isinstance(windows, JoinWindows):
+        next_step = 'use JoinWindows.of_time_difference_with_no_grace("5m")'
+        raise TopologyError(asked.place, "JoinWindows", repr(windows), next_step)
+    return asked.with_stream(other, windows, materialized or Materialized())
+
+
+@dataclass(frozen=True)
+class _Join:
+    """What all joins of a stream have."""
+
+    left: "KStream"
+    kind: str
+    joiner: JoinerStep | None
+    columns: dict[str, Expressible]
+    returns: Serde | None
+    name: str | None
+
+    @property
+    def place(self) -> str:
+        return self.name or f"{self.kind} join of {self.left.name}"
+
+    def check_options(self, given: dict[str, Any], other: str, allowed: set[str], needed: str | None = None) -> None:
+        wrong = [option for option, value in given.items() if value is not None and option not in allowed]
+        if wrong:
+            expected = f"a join with {other}, without {wrong[0]}"
+            raise TopologyError(self.place, expected, f"{wrong[0]}={given[wrong[0]]!r}", "leave it out")
+        if needed is not None and given[needed] is None:
+            raise TopologyError(self.place, f"{needed} for a join with {other}", "none", f"give {needed}=")
+
+    def with_stream(self, right: "KStream", windows: JoinWindows, materialized: Materialized) -> "KStream":
+        left, graph, name = self.left, self.left.graph, self.name
+        if materialized.retention is not None or materialized.is_versioned:
+            next_step = "leave the retention to the windows"
+            raise ConfigError(self.place, "a store's name and kind", repr(materialized), next_step)
+        for side in (left, right):
+            plain_key(side.shape, side.name, "join by")
+        same_keys(left.shape, right.shape, self.place)
+        joiner = self._joiner(right.shape)
+        this, that = self._repartitioned(left, "-left"), self._repartitioned(right, "-right")
+        sides = _SIDES[self.kind]
+        windowed = [graph.name(name, "KSTREAM-WINDOWED-", f"-{side}-windowed") for side in ("this", "other")]
+        generated = [graph.next_name(f"KSTREAM-{_PREFIX[side]}-") for side in sides]
+        joins = generated if name is None else [f"{name}{side}-join" for side in sides]
+        base = materialized.name
+        stores = [
+            f"{made if base is None else base + side + '-join'}-store"
+            for made, side in zip(generated, sides, strict=True)
+        ]
+        node = StreamJoinNode(
+            name=graph.name(name, "KSTREAM-MERGE-", "-merge"),
+            inputs=(this.name, that.name),
+            shape=Shape(left.shape.key, joiner.result),
+            store=stores[0],
+            kind=self.kind,
+            before_ms=windows.before_ms,
+            after_ms=windows.after_ms,
+            grace_ms=windows.grace_ms,
+            joiner=joiner,
+            is_persistent=materialized.store == "persistent",
+        )
+        if self.kind != "inner":
+            number = f"KSTREAM-OUTERSHARED-{generated[0][-10:]}"
+            stores.append(f"{number if base is None else base + _SHARED[self.kind]}-store")
+        graph.parts[node.name] = (*windowed, *joins, *stores)
+        copartition(graph, this.name, that.name)
+        return followed(left, node, is_rekeyed=False)
+
+    def with_table(self, table: "ktable.KTable", grace: Duration | None) -> "KStream":
+        left, graph = self.left, self.left.graph
+        plain_key(left.shape, left.name, "join by")
+        same_keys(left.shape, table.shape, self.place)
+        joiner = self._joiner(table.shape)
+        above = self._repartitioned(left, "")
+        copartition(graph, above.name, table.node.name)
+        name = graph.name(self.name, "KSTREAM-JOIN-" if self.kind == "inner" else "KSTREAM-LEFTJOIN-")
+        grace_ms = None if grace is None else not_negative(grace, f"{name} grace")
+        if grace_ms is not None:
+            check_history(graph, table.node.name, grace_ms, name)
+        look_into(graph, table.node.name)
+        node = StreamTableJoinNode(
+            name=name,
+            inputs=(above.name,),
+            reads=(table.node.name,),
+            shape=Shape(left.shape.key, joiner.result),
+            kind=self.kind,
+            joiner=joiner,
+            store=None if grace_ms is None else f"{name}-Buffer",
+            grace_ms=grace_ms,
+            semantics=graph.semantics,
+        )
+        return followed(left, node, is_rekeyed=False)
+
+    def with_global_table(self, table: GlobalKTable, selector: Step, returns: Serde | None) -> "KStream":
+        left = self.left
+        name = left.graph.name(self.name, "KSTREAM-LEFTJOIN-")
+        bound = bind_step(selector, left.shape, returns, name)
+        if bound.result != table.shape.key:
+            next_step = "select keys of the table's type"
+            raise TopologyError(name, f"keys of {table.shape.key}", f"{bound.result}", next_step)
+        joiner = self._joiner(table.shape)
+        node = StreamGlobalTableJoinNode(
+            name=name,
+            inputs=(left.node.name,),
+            reads=(table.node.name,),
+            shape=Shape(left.shape.key, joiner.result, left.shape.window),
+            kind=self.kind,
+            selector=bound,
+            joiner=joiner,
+        )
+        return followed(left, node)
+
+    def _joiner(self, right: Shape) -> Joiner:
+        return bind_joiner(self.joiner, self.columns, self.left.shape, right.value, self.returns, self.place)
+
+    def _repartitioned(self, side: "KStream", suffix: str) -> Node:
+        return by_key_for_join(side, None if self.name is None else self.name + suffix)
+
+
+_SIDES = {
+    "inner": ("-this", "-other"),
+    "left": ("-this", "-outer-other"),
+    "outer": ("-outer-this", "-outer-other"),
+}
+_SHARED = {"left": "-left-shared-join", "outer": "-outer-shared-join"}
+_PREFIX = {"-this": "JOINTHIS", "-other": "JOINOTHER", "-outer-this": "OUTERTHIS", "-outer-other": "OUTEROTHER"}

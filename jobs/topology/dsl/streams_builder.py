@@ -1,0 +1,124 @@
+"""Where a topology begins: topics read as streams, tables and global tables (StreamsBuilder)."""
+
+from dataclasses import dataclass
+
+from jobs.functions.expressions import Shape
+from jobs.topology.dsl.global_table import GlobalKTable
+from jobs.topology.dsl.kstream import KStream
+from jobs.topology.dsl.ktable import KTable
+from jobs.topology.dsl.materialized import Materialized
+from jobs.topology.graph import Graph
+from jobs.topology.nodes import GlobalTableNode, Node, SourceNode, TableNode
+from jobs.topology.repartition import keep_null_keys
+from jobs.topology.table_traits import add_table
+from jobs.topology.topology import Topology
+from state.errors import ConfigError, TopologyError
+from state.serdes import Serde
+
+SEMANTICS = ("kafka", "kip")
+
+
+@dataclass(frozen=True)
+class Consumed:
+    """Serdes of a topic's key and value."""
+
+    key: Serde
+    value: Serde
+
+
+class StreamsBuilder:
+    """Where a topology begins.
+
+    ``semantics``: where a KIP promises something else than Kafka Streams does, "kafka" does what the live application
+    does and "kip" keeps the promise (jobs/SEMANTICS.md has every such place). ConfigError for anything else.
+    """
+
+    def __init__(self, semantics: str = "kafka") -> None:
+        if semantics not in SEMANTICS:
+            expected = " or ".join(map(repr, SEMANTICS))
+            raise ConfigError("StreamsBuilder semantics", expected, repr(semantics), "choose one")
+        self._graph = Graph(semantics)
+        self._streams: dict[str, Node] = {}
+
+    def stream(self, topic: str, consumed: Consumed, *, name: str | None = None) -> KStream:
+        """Records of ``topic``. Undecodable ones go to the dead letters.
+
+        A topic that is read twice is one source, as in Kafka; TopologyError when the serdes differ.
+        """
+        name = self._graph.name(name, "KSTREAM-SOURCE-")
+        shape = Shape(consumed.key, consumed.value)
+        if topic not in self._streams:
+            self._check_unread(topic)
+            node = SourceNode(name=name, inputs=(), shape=shape, topic=topic)
+            self._streams[topic] = self._graph.add(node)
+        elif self._streams[topic].shape != shape:
+            next_step = "use the same Consumed in both places"
+            raise TopologyError(f"topic {topic!r}", "the serdes of the other stream()", "others", next_step)
+        return KStream(self._graph, self._streams[topic], name=name)
+
+    def table(
+        self,
+        topic: str,
+        consumed: Consumed,
+        *,
+        materialized: Materialized | None = None,
+        name: str | None = None,
+    ) -> KTable:
+        """``topic`` as a table: a record with a null value deletes its key, one with a null key is dropped.
+
+        The table has a store when ``materialized`` names one or when something below needs it. TopologyError for a
+        topic that is read already.
+        """
+        self._check_unread(topic)
+        materialized = materialized or Materialized()
+        store = materialized.name or self._graph.next_name(f"{topic}-STATE-STORE-")
+        source = self._graph.name(name, "KSTREAM-SOURCE-", "-source")
+        name = self._graph.name(name, "KTABLE-SOURCE-")
+        shape = Shape(consumed.key, consumed.value)
+        self._graph.add(SourceNode(name=source, inputs=(), shape=shape, topic=topic))
+        node = TableNode(name=name, inputs=(source,), shape=shape, is_table=True)
+        spec = materialized.spec(store)
+        add_table(
+            self._graph,
+            node,
+            store=None if materialized.name is None else spec,
+            on_demand=spec,
+            is_versioned=materialized.is_versioned,
+        )
+        return KTable(self._graph, node)
+
+    def global_table(
+        self,
+        topic: str,
+        consumed: Consumed,
+        *,
+        materialized: Materialized | None = None,
+        name: str | None = None,
+    ) -> GlobalKTable:
+        """``topic`` as a table that every task has all of. TopologyError for a versioned store and a topic that is read
+        already.
+        """
+        materialized = materialized or Materialized()
+        if materialized.is_versioned:
+            next_step = "use table(), or a store without versions"
+            raise TopologyError(f"global table {topic!r}", "a plain store", "a versioned one", next_step)
+        self._check_unread(topic)
+        store = materialized.name or self._graph.next_name(f"{topic}-STATE-STORE-")
+        source = self._graph.name(name, "KSTREAM-SOURCE-", "-source")
+        name = self._graph.name(name, "KTABLE-SOURCE-")
+        shape = Shape(consumed.key, consumed.value)
+        node = GlobalTableNode(name=name, inputs=(), shape=shape, is_table=True, topic=topic, store=store)
+        self._graph.parts[name] = (source,)
+        add_table(self._graph, node, store=materialized.spec(store), is_versioned=False)
+        return GlobalKTable(self._graph, node)
+
+    def build(self) -> Topology:
+        """Raises TopologyError when there is nothing to run."""
+        keep_null_keys(self._graph)
+        return Topology(self._graph)
+
+    def _check_unread(self, topic: str) -> None:
+        for node in self._graph.nodes.values():
+            if isinstance(node, SourceNode | GlobalTableNode) and node.topic == topic:
+                next_step = "read it once and use what that gives in both places"
+                raise TopologyError(f"topic {topic!r}", "one source", "two", next_step)

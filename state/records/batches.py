@@ -1,0 +1,242 @@
+"""Records in flight: a batch of them as columns, and the chunk of input that caused them.
+
+Owns the shapes that pass between operators. Rule: rows of a batch stand in the order in which Kafka Streams would
+have forwarded them; ``cause`` names, for every row, the input record of the chunk that caused it.
+"""
+
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from state.buffers import is_valid
+from state.errors import TaskFailed
+from state.records.keys import Keys
+
+
+class Column(Protocol):
+    """Values of a batch's rows, perhaps not computed yet."""
+
+    def take(self, rows: np.ndarray) -> pa.Array:
+        """Values of ``rows`` (indices into the batch), in that order."""
+        ...
+
+    def all(self) -> pa.Array:
+        """Values of every row."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Values:
+    """A column that is already there."""
+
+    array: pa.Array
+
+    def take(self, rows: np.ndarray) -> pa.Array:
+        return self.array.take(pa.array(rows))
+
+    def all(self) -> pa.Array:
+        return self.array
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Records between two operators. All arrays have one element a record.
+
+    ``cause`` int32: row of the chunk that caused the record, never falling.
+    ``key`` int32: code in ``keys``, ``state.records.keys.NULL_CODE`` for null. ``time_ms`` int64: record time.
+    ``valid`` bool: false for a tombstone. ``value``: the values, null where not valid.
+    ``window_start_ms``/``window_end_ms`` int64 or None: of a windowed key; the end is exclusive for time windows and
+    inclusive for sessions. ``old``/``old_valid``: the value that the change replaced, where an operator below asks.
+    ``stream_time_ms`` int64 or None: the forwarding operator's stream time; None means that of the task.
+    ``latest`` bool or None: of a table's change, whether it is the newest of its key by time (KIP-914); None: all are.
+    ``earlier`` int32 or None: of a table's change, the row that has the change before it of the same key and window, or
+    what else jobs/kernels/earlier_changes.py says; None: not known.
+    ``headers``: list of (key, value) a record, null where it has none, or None when no record has any.
+    ``path``: further columns of a record's place, where branches of the topology meet again
+    (jobs/operators/forward_order.py). ``context``: place in the chunk's topics (-1: none) and offset of every record's
+    context, where a buffer kept them; OF_CAUSE where they are those of the causing record; None when they all are.
+    """
+
+    cause: np.ndarray
+    key: np.ndarray
+    keys: Keys
+    time_ms: np.ndarray
+    valid: np.ndarray
+    value: Column
+    window_start_ms: np.ndarray | None = None
+    window_end_ms: np.ndarray | None = None
+    old: Column | None = None
+    old_valid: np.ndarray | None = None
+    stream_time_ms: np.ndarray | None = None
+    latest: np.ndarray | None = None
+    earlier: np.ndarray | None = None
+    headers: pa.Array | None = None
+    path: tuple[np.ndarray, ...] = ()
+    context: tuple[np.ndarray, np.ndarray] | None = None
+
+    def __len__(self) -> int:
+        return len(self.cause)
+
+    def where(self, mask: np.ndarray) -> "Batch":
+        """The records for which ``mask`` is true."""
+        return self if mask.all() else self.take(np.flatnonzero(mask))
+
+    def take(self, rows: np.ndarray) -> "Batch":
+        """The records ``rows``, in that order."""
+
+        def pick(column: np.ndarray | None) -> np.ndarray | None:
+            return None if column is None else column[rows]
+
+        return self.forward(
+            rows,
+            key=self.key[rows],
+            time_ms=self.time_ms[rows],
+            valid=self.valid[rows],
+            value=Values(self.value.take(rows)),
+            window_start_ms=pick(self.window_start_ms),
+            window_end_ms=pick(self.window_end_ms),
+            old=None if self.old is None else Values(self.old.take(rows)),
+            old_valid=pick(self.old_valid),
+            stream_time_ms=pick(self.stream_time_ms),
+            latest=pick(self.latest),
+        )
+
+    def forward(
+        self,
+        rows: np.ndarray,
+        *,
+        key: np.ndarray,
+        time_ms: np.ndarray,
+        valid: np.ndarray,
+        value: Column,
+        keys: Keys | None = None,
+        window_start_ms: np.ndarray | None = None,
+        window_end_ms: np.ndarray | None = None,
+        old: Column | None = None,
+        old_valid: np.ndarray | None = None,
+        stream_time_ms: np.ndarray | None = None,
+        latest: np.ndarray | None = None,
+        earlier: np.ndarray | None = None,
+        has_headers: bool = True,
+    ) -> "Batch":
+        """What an operator forwards because of ``rows`` of this batch (not falling), one element each.
+
+        Place and headers are those of the causing row; ``has_headers`` False: the records have none.
+        """
+        headers = None if self.headers is None or not has_headers else self.headers.take(pa.array(rows))
+        return Batch(
+            cause=self.cause[rows],
+            key=key,
+            keys=self.keys if keys is None else keys,
+            time_ms=time_ms,
+            valid=valid,
+            value=value,
+            window_start_ms=window_start_ms,
+            window_end_ms=window_end_ms,
+            old=old,
+            old_valid=old_valid,
+            stream_time_ms=stream_time_ms,
+            latest=latest,
+            earlier=earlier,
+            headers=headers,
+            path=tuple(column[rows] for column in self.path),
+            context=None if self.context is None else (self.context[0][rows], self.context[1][rows]),
+        )
+
+    def coordinates(self, chunk: "Chunk", rows: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
+        """Place in ``chunk.context_topics`` (-1: none) and offset (NO_OFFSET: none) of the context of ``rows``, or of
+        every record.
+        """
+        chosen = slice(None) if rows is None else rows
+        cause = self.cause[chosen]
+        source, offset = chunk.context_source[cause], chunk.context_offset[cause]
+        if self.context is None:
+            return np.where(offset == NO_OFFSET, -1, source) if chunk.lacks_offsets else source, offset
+        kept_source, kept_offset = (column[chosen] for column in self.context)
+        is_own = kept_offset == OF_CAUSE
+        source, offset = np.where(is_own, source, kept_source), np.where(is_own, offset, kept_offset)
+        return np.where(offset == NO_OFFSET, -1, source), offset
+
+    def with_value(self, array: pa.Array) -> "Batch":
+        return replace(self, value=Values(array), valid=is_valid(array), old=None, old_valid=None)
+
+    def coded_by(self, keys: Keys) -> "Batch":
+        """The records with their keys coded by ``keys``."""
+        return self if self.keys is keys else replace(self, key=keys.intern(self.keys.take(self.key)), keys=keys)
+
+    def with_key(self, codes: np.ndarray, keys: Keys) -> "Batch":
+        return replace(self, key=codes, keys=keys, window_start_ms=None, window_end_ms=None, earlier=None)
+
+
+@dataclass(frozen=True, slots=True)
+class Drops:
+    """Refused records of one node in one chunk, one element a refusal, in order.
+
+    ``row`` int32: row of the node's input batch. ``is_record`` bool: the whole record had no effect at the node; else
+    only the window ``[window_start_ms, window_end_ms]`` refused it. ``limit_ms``: the number that decided.
+    """
+
+    reason: str
+    row: np.ndarray
+    is_record: np.ndarray
+    stream_time_ms: np.ndarray | None = None
+    limit_ms: np.ndarray | None = None
+    window_start_ms: np.ndarray | None = None
+    window_end_ms: np.ndarray | None = None
+
+
+NO_OFFSET, OF_CAUSE = -1, -2
+"""``context_offset`` of a record that is from no topic; in ``Batch.context``: that of the causing record."""
+
+
+@dataclass(slots=True)
+class Chunk:
+    """A slice of a task's tape: where its records are from, and what became of each.
+
+    ``source`` int16: place in ``topics`` of the topic that the record is from. ``offset``/``time_ms``/
+    ``stream_time_ms`` int64: position, record time, and the task's stream time after the record was taken.
+    ``tape_time_ms``: the largest time on the tape so far, undecodable records included. ``context_offset`` int64: the
+    offset that operators see, NO_OFFSET for a record that a punctuator made; ``context_source`` into
+    ``context_topics``: the topic that they see. ``applied``/``refused`` bool: set by operators; a record may be both,
+    when one branch took it and another did not.
+    """
+
+    topics: tuple[str, ...]
+    partition: int
+    source: np.ndarray
+    offset: np.ndarray
+    context_offset: np.ndarray
+    context_topics: tuple[str, ...]
+    context_source: np.ndarray
+    time_ms: np.ndarray
+    stream_time_ms: np.ndarray
+    tape_time_ms: np.ndarray
+    applied: np.ndarray
+    refused: np.ndarray
+    drops: list[tuple[str, np.ndarray, Drops]] = field(default_factory=list)
+    """(node, cause of each dropped record, the refusals)."""
+    failure: TaskFailed | None = None
+    is_record: np.ndarray = field(default_factory=lambda: np.zeros(0, np.bool_))
+    """Which rows are records of the task's topics, and not imported from elsewhere."""
+    lacks_offsets: bool = field(init=False)
+    """Whether any record is from no topic."""
+
+    def __post_init__(self) -> None:
+        self.lacks_offsets = bool((self.context_offset == NO_OFFSET).any())
+
+    def fail(self, error: TaskFailed) -> None:
+        """A record ended the run; of several such records the first counts. The task raises it when the chunk is
+        done.
+        """
+        if self.failure is None or error.cause_row < self.failure.cause_row:
+            self.failure = error
+
+    def drop(self, node: str, batch: Batch, drops: Drops) -> None:
+        """Book refusals of rows of ``batch`` at ``node``."""
+        if len(drops.row) == 0:
+            return
+        cause = batch.cause[drops.row]
+        self.refused[cause[drops.is_record]] = True
+        self.drops.append((node, cause, drops))

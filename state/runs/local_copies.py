@@ -1,0 +1,246 @@
+"""Warm copies of state files on a worker's disk, as memory-mapped Arrow.
+
+Owns a directory of copies, one folder a state file. Rule: a copy is made of one committed file, which never changes,
+and is used only if its seal names that file, this form of rows and the very files that were written; else it is made
+anew from Delta. So it may be deleted, damaged or belong to another warehouse: that costs time and nothing else.
+"""
+
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+import uuid
+import zlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from state.runs.sorted_runs import RowForm, Run, due_index, run_of
+from state.tables.data_files import DataFile, conformed
+from state.tables.warehouse import open_filesystem
+
+CACHE_VARIABLE = "REPLAY_CACHE"
+"""Environment variable that names the directory of warm copies."""
+
+_FORMAT = 1
+_READ_ROWS = 65_536
+_UNFINISHED = "unfinished"
+_ROWS, _HASHES, _DUE_TIMES, _DUE_ROWS, _SEAL = "rows.arrow", "hashes", "due_times", "due_rows", "seal.json"
+_PARTS = (_ROWS, _HASHES, _DUE_TIMES, _DUE_ROWS)
+
+
+def default_cache() -> str:
+    """$REPLAY_CACHE, or a folder of this user's among the temporary files."""
+    return os.environ.get(CACHE_VARIABLE) or f"{tempfile.gettempdir()}/replay-cache-{os.getuid()}"
+
+
+@dataclass(frozen=True)
+class StateFile:
+    """A committed file and the path of its table."""
+
+    table: str
+    file: DataFile
+
+
+def open_run(state_file: StateFile, form: RowForm, cache: str | None) -> Run:
+    """The rows of ``state_file``: from its warm copy, which is made if need be, or with no ``cache`` into memory."""
+    if cache is None:
+        return run_of(_whole(state_file, form), form)
+    folder = _folder(cache, state_file)
+    found = _sealed(folder, state_file, form)
+    if found is None:
+        shutil.rmtree(folder, ignore_errors=True)
+        writer = RunWriter(cache, state_file.table, form)
+        for rows in _sorted(state_file, form):
+            writer.write(rows)
+        writer.close(state_file.file)
+        found = _sealed(folder, state_file, form)
+    return run_of(_whole(state_file, form), form) if found is None else found
+
+
+def forget_others(cache: str, table: str, partition: int, files: Sequence[DataFile]) -> None:
+    """Delete the copies of a table's partition that are not of ``files``, and what killed processes left unfinished."""
+    unfinished = Path(cache) / _UNFINISHED
+    for entry in unfinished.iterdir() if unfinished.is_dir() else ():
+        if not _is_alive(int(entry.name.partition("-")[0])):
+            shutil.rmtree(entry, ignore_errors=True)
+    kept = {_folder(cache, StateFile(table, file)).name for file in files}
+    folder = _table_folder(cache, table) / str(partition)
+    for entry in folder.iterdir() if folder.is_dir() else ():
+        if entry.name not in kept:
+            shutil.rmtree(entry, ignore_errors=True)
+
+
+class RunWriter:
+    """Writes the copy of a file whose rows come piece by piece, by rising hash. Nobody sees it before ``close``."""
+
+    def __init__(self, cache: str, table: str, form: RowForm) -> None:
+        self.cache, self.table, self.form = cache, table, form
+        self._folder = Path(cache) / _UNFINISHED / f"{os.getpid()}-{uuid.uuid4().hex}"
+        self._folder.mkdir(parents=True)
+        self._file = pa.OSFile(str(self._folder / _ROWS), "wb")
+        self._rows = pa.ipc.new_file(self._file, form.schema)
+        self._hashes = (self._folder / _HASHES).open("wb")
+        self._due: list[tuple[np.ndarray, np.ndarray]] = []
+        self._starts: list[int] = []
+        self._length = 0
+
+    def write(self, rows: pa.Table) -> None:
+        """Append rows of the form's schema."""
+        for batch in rows.select(self.form.schema.names).combine_chunks().to_batches(_READ_ROWS):
+            self._rows.write_batch(batch)
+            self._starts.append(self._length)
+            piece = pa.Table.from_batches([batch])
+            self._hashes.write(self.form.hashes(piece).tobytes())
+            self._due.append(due_index(self.form.due(piece), self._length))
+            self._length += len(batch)
+
+    def close(self, file: DataFile | None) -> None:
+        """The copy is that of ``file``, which is written now; None: there is no such file."""
+        self._rows.close()
+        self._file.close()
+        self._hashes.close()
+        nothing = np.zeros(0, np.int64)
+        if file is None:
+            shutil.rmtree(self._folder, ignore_errors=True)
+            return
+        times = np.concatenate([nothing, *(times for times, _ in self._due)])
+        rows = np.concatenate([nothing, *(rows for _, rows in self._due)])
+        order = np.argsort(times, kind="stable")
+        times[order].tofile(self._folder / _DUE_TIMES)
+        rows[order].tofile(self._folder / _DUE_ROWS)
+        state_file = StateFile(self.table, file)
+        parts = {name: _part(self._folder / name) for name in _PARTS}
+        content = {"source": _source(state_file, self.form), "starts": self._starts, "parts": parts}
+        (self._folder / _SEAL).write_text(_signed(content))
+        target = _folder(self.cache, state_file)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            self._folder.rename(target)
+        except OSError:  # another process made the same copy
+            shutil.rmtree(self._folder, ignore_errors=True)
+
+
+# --- one copy -----------------------------------------------------------------------------------------------------
+
+
+def _sealed(folder: Path, state_file: StateFile, form: RowForm) -> Run | None:
+    """The copy in ``folder``, or None when it is not there, not of this file and form, or damaged."""
+    try:
+        content = _checked((folder / _SEAL).read_text())
+        if content is None or content["source"] != _source(state_file, form):
+            return None
+        found = {name: _part(folder / name, content["parts"][name]) for name in _PARTS}
+        if any(found[name]["crc"] != content["parts"][name]["crc"] for name in _PARTS):
+            return None
+        if found != content["parts"]:  # moved or copied, and whole
+            (folder / _SEAL).write_text(_signed(content | {"parts": found}))
+        reader = pa.ipc.open_file(pa.memory_map(str(folder / _ROWS)))
+        batches = [reader.get_batch(number) for number in range(reader.num_record_batches)]
+        starts = np.array(content["starts"], np.int64)
+        return Run(batches, starts, _mapped(folder / _HASHES, np.uint64), *(
+            _mapped(folder / name, np.int64) for name in (_DUE_TIMES, _DUE_ROWS)
+        ))  # fmt: skip
+    except (OSError, ValueError, KeyError, TypeError, pa.ArrowInvalid):
+        return None
+
+
+def _part(path: Path, known: dict[str, int] | None = None) -> dict[str, int]:
+    """Size, identity and checksum of a file. What was not written to since ``known`` is not read again: nothing but a
+    write, or a copy, changes the time at which the file system says its inode was changed.
+    """
+    stat = path.stat()
+    found = {"bytes": stat.st_size, "changed_ns": stat.st_ctime_ns, "inode": stat.st_ino}
+    if known is not None and found == {name: known[name] for name in found}:
+        return dict(known)
+    crc = 0
+    with path.open("rb") as source:
+        while block := source.read(1 << 22):
+            crc = zlib.crc32(block, crc)
+    return found | {"crc": crc}
+
+
+def _mapped(path: Path, kind: type) -> np.ndarray:
+    if path.stat().st_size == 0:
+        return np.zeros(0, kind)
+    return np.memmap(path, kind, "r").view(np.ndarray)
+
+
+def _source(state_file: StateFile, form: RowForm) -> dict[str, Any]:
+    """What a copy was made of."""
+    return {
+        "format": _FORMAT,
+        "table": state_file.table,
+        "file": state_file.file.path,
+        "bytes": state_file.file.bytes,
+        "form": form.name,
+        "schema": str(form.schema),
+    }
+
+
+def _signed(content: dict[str, Any]) -> str:
+    text = json.dumps(content, sort_keys=True)
+    return json.dumps({"content": text, "crc": zlib.crc32(text.encode())})
+
+
+def _checked(text: str) -> dict[str, Any] | None:
+    signed = json.loads(text)
+    if zlib.crc32(signed["content"].encode()) != signed["crc"]:
+        return None
+    content: dict[str, Any] = json.loads(signed["content"])
+    return content
+
+
+def _is_alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
+def _table_folder(cache: str, table: str) -> Path:
+    return Path(cache) / hashlib.sha256(os.path.abspath(table).encode()).hexdigest()[:16]
+
+
+def _folder(cache: str, state_file: StateFile) -> Path:
+    file = state_file.file
+    return _table_folder(cache, state_file.table) / str(file.partition) / Path(file.path).stem
+
+
+# --- from Delta ---------------------------------------------------------------------------------------------------
+
+
+def _whole(state_file: StateFile, form: RowForm) -> pa.Table:
+    pieces = list(_pieces(state_file, form))
+    return pa.concat_tables(pieces) if pieces else form.schema.empty_table()
+
+
+def _pieces(state_file: StateFile, form: RowForm) -> Iterator[pa.Table]:
+    filesystem, root = open_filesystem(state_file.table)
+    with filesystem.open_input_file(f"{root}/{state_file.file.path}") as source:
+        for batch in pq.ParquetFile(source).iter_batches(_READ_ROWS, columns=form.schema.names):
+            yield conformed(pa.Table.from_batches([batch]), form.schema)
+
+
+def _sorted(state_file: StateFile, form: RowForm) -> Iterator[pa.Table]:
+    """Rows by rising hash: as they stand in the file, unless it was written in another order."""
+    last = 0
+    for piece in _pieces(state_file, form):
+        hashes = form.hashes(piece)
+        if len(hashes) and (int(hashes[0]) < last or (hashes[1:] < hashes[:-1]).any()):
+            break
+        last = int(hashes[-1]) if len(hashes) else last
+    else:
+        yield from _pieces(state_file, form)
+        return
+    run = run_of(_whole(state_file, form), form)
+    yield run.part(0, len(run), form.schema)

@@ -1,0 +1,340 @@
+"""The one place that commits files to Delta, besides Spark's landing writer.
+
+Owns the Delta transaction of an increment. Rule: one table, one increment, one transaction, marked with
+(app id, increment) and read back. Delta's marks alone are not enough: this library writes a lower mark without a word,
+Spark skips it without a word, and RESTORE brings old files back but keeps the newer mark. So each of these is looked
+for before writing, and answered with CommitLost. A restored table goes on under a new epoch (part of the app id).
+"""
+
+import json
+import time
+from collections.abc import Sequence
+from typing import Literal
+
+import pyarrow as pa
+from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, Schema, Transaction
+from deltalake.exceptions import CommitFailedError, DeltaError
+from deltalake.transaction import AddAction, RemoveAction
+from pyarrow import fs
+
+from state.errors import CommitLost
+from state.tables.data_files import (
+    DataFile,
+    OpenTables,
+    StorageOptions,
+    live_files,
+    open_table,
+    read_files,
+    read_rows,
+    table_version,
+)
+from state.tables.formats import description, raise_format
+from state.tables.parquet_writer import write_task_file
+from state.tables.schema_evolution import grow, has_columns, refuse_other_columns
+from state.tables.warehouse import open_filesystem
+
+__all__ = [
+    "DataFile",
+    "append_row",
+    "commit_files",
+    "create_table",
+    "live_files",
+    "open_table",
+    "read_files",
+    "read_rows",
+    "replace_files",
+    "swap_files",
+    "table_version",
+    "transaction_version",
+    "write_mark",
+    "write_task_file",
+]
+
+# Kept as long as history may be asked for (law 6): the log must outlive the files that it names. Version 2 checkpoints,
+# auto compaction and the change feed stay off: the first is not written by this library, the second adds commits of
+# its own, and rows carry their increment, so a change feed would only repeat them.
+PROPERTIES = {
+    "delta.checkpointInterval": "10",
+    "delta.logRetentionDuration": "interval 3650 days",
+    "delta.deletedFileRetentionDuration": "interval 3650 days",
+    "delta.enableExpiredLogCleanup": "false",
+}
+
+# Looking for an expired log lists all of it, which costs more than the commit once there are a thousand.
+_HOOKS = PostCommitHookProperties(create_checkpoint=True, cleanup_expired_logs=False)
+
+
+def commit_files(
+    path: str,
+    schema: pa.Schema,
+    files: Sequence[DataFile],
+    *,
+    app_id: str,
+    increment: int,
+    removed: Sequence[DataFile] = (),
+    storage_options: StorageOptions = None,
+    may_grow: bool = False,
+    replaces: bool = False,
+    opened: OpenTables | None = None,
+) -> int:
+    """Add ``files`` to the table and take ``removed`` out of it, in one Delta transaction; return a version that holds
+    the increment.
+
+    Creates the table, partitioned by `partition`, when it is missing. An empty list still marks the increment. A table
+    that already has ``increment`` is left as it is. ``may_grow``: columns and fields of structs that the table lacks
+    are added to it, null in what it holds, by a commit of their own before (state/tables/schema_evolution.py); it may
+    have more than ``schema``, too. ``replaces``: the files take the place of all there are, and ``schema`` that of the
+    table's. ``opened``: as of ``open_table``.
+    Raises CommitLost when it has a later one, was restored since, lost a file, or does not have the increment when read
+    back; ConfigError when the table has other columns.
+    """
+    table = create_table(path, schema, partition_by=["partition"], storage_options=storage_options, opened=opened)
+    if not (may_grow or replaces):
+        refuse_other_columns(table, path, schema)
+    if _has_increment(table, path, app_id, increment):
+        return table.version()
+    actions = [*_add_actions(path, files), *(_remove_action(file, time.time_ns() // 1_000_000) for file in removed)]
+    mark = _mark(app_id, increment)
+    try:
+        if may_grow and not replaces:
+            table = grow(table, path, schema, storage_options=storage_options, opened=opened)
+        _commit(table, actions, "overwrite" if replaces else "append", schema, ["partition"], mark)
+    except CommitFailedError as error:
+        return _after_conflict(path, app_id, increment, storage_options, error)
+    return _read_back(table, path, app_id, increment)
+
+
+def replace_files(
+    path: str,
+    schema: pa.Schema,
+    files: Sequence[DataFile],
+    *,
+    app_id: str,
+    fenced: str,
+    increment: int,
+    written_at_ms: int,
+    storage_options: StorageOptions = None,
+) -> int:
+    """Make ``files`` all that the table has, in one Delta transaction; return a version that holds the increment.
+
+    Files that are live stay untouched, the others come and go; a table that already has ``increment`` is left as it is.
+    ``fenced``: the app id of the epoch before, which gets the mark too, so that a runner who is still at work under it
+    is refused. Other columns are taken over where no live file stays. Raises as ``commit_files``.
+    """
+    table = create_table(path, schema, partition_by=["partition"], storage_options=storage_options)
+    if _has_increment(table, path, app_id, increment):
+        return table.version()
+    wanted, live = {file.path for file in files}, live_files(table)
+    stay = {file.path for file in live} & wanted
+    actions: list[AddAction | RemoveAction] = list(_add_actions(path, [f for f in files if f.path not in stay]))
+    mode: Literal["append", "overwrite"] = "append"
+    if not stay and not has_columns(table, schema):
+        mode = "overwrite"  # removes what is live by itself, and takes the columns over
+    else:
+        refuse_other_columns(table, path, schema)
+        actions += [_remove_action(file, written_at_ms) for file in live if file.path not in wanted]
+    marks = [Transaction(app_id, increment), Transaction(fenced, increment)]
+    mark = CommitProperties(app_transactions=marks, custom_metadata=_metadata(app_id, increment))
+    try:
+        _commit(table, actions, mode, schema, ["partition"], mark)
+    except CommitFailedError as error:
+        return _after_conflict(path, app_id, increment, storage_options, error)
+    version = _read_back(table, path, app_id, increment)
+    found = {file.path for file in read_files(path, version=version, storage_options=storage_options)}
+    if found != wanted:
+        raise CommitLost(
+            f"{path}, {app_id}", f"{len(wanted)} files when read back", f"{len(found)}", "run the restatement again"
+        )
+    return version
+
+
+def swap_files(
+    table: DeltaTable,
+    path: str,
+    files: Sequence[DataFile],
+    removed: Sequence[DataFile],
+    *,
+    app_id: str,
+    increment: int,
+) -> None:
+    """Put ``files`` in the place of those ``removed``, which have the same rows: a transaction that changes no data.
+
+    Raises CommitFailedError when somebody else committed under ``app_id`` since ``table`` was opened.
+    """
+    now_ms = time.time_ns() // 1_000_000
+    actions = [
+        *_add_actions(path, files, changes_data=False),
+        *(_remove_action(file, now_ms, changes_data=False) for file in removed),
+    ]
+    schema = pa.schema(table.schema().to_arrow())
+    _commit(table, actions, "append", schema, table.metadata().partition_columns, _mark(app_id, increment))
+
+
+def write_mark(path: str, app_id: str, increment: int, *, storage_options: StorageOptions = None) -> None:
+    """Mark a table that is there, without a row, and read the mark back."""
+    table = open_table(path, storage_options=storage_options)
+    assert table is not None, f"{path}: no table to mark"
+    schema = pa.schema(table.schema().to_arrow())
+    partitions = table.metadata().partition_columns
+    _commit(table, [], "append", schema, partitions, _mark(app_id, increment))
+    _read_back(table, path, app_id, increment)
+
+
+def create_table(
+    path: str,
+    schema: pa.Schema,
+    *,
+    partition_by: Sequence[str] = (),
+    storage_options: StorageOptions = None,
+    opened: OpenTables | None = None,
+) -> DeltaTable:
+    """Create the empty table, or open it when it is there already (two runners may create at once), to write to it: one
+    of an older format gets the number of now (state/tables/formats.py). ``opened``: as of ``open_table``.
+    """
+    table = open_table(path, storage_options=storage_options, opened=opened)
+    if table is not None:
+        raise_format(table)
+        return table
+    options = None if storage_options is None else dict(storage_options)
+    try:
+        DeltaTable.create(
+            path,
+            Schema.from_arrow(schema),
+            mode="ignore",
+            partition_by=list(partition_by),
+            description=description(),
+            configuration=dict(PROPERTIES),
+            storage_options=options,
+        )
+    except DeltaError:
+        if not DeltaTable.is_deltatable(path, storage_options=options):
+            raise
+    made = open_table(path, storage_options=storage_options, opened=opened)
+    assert made is not None, f"{path}: made, yet not there"
+    return made
+
+
+def append_row(table: DeltaTable, path: str, row: pa.Table, *, app_id: str, increment: int) -> None:
+    """Add ``row`` to an unpartitioned table that was opened *before* the caller decided to write.
+
+    Raises CommitFailedError when somebody else committed under ``app_id`` since then.
+    """
+    file = write_task_file(path, row, partition=-1, name=f"{increment:08d}")
+    _commit(table, _add_actions(path, [file]), "append", row.schema, [], _mark(app_id, increment))
+
+
+def transaction_version(path: str, app_id: str, *, storage_options: StorageOptions = None) -> int | None:
+    """The last increment committed under ``app_id``; None when there is none, or no table."""
+    table = open_table(path, storage_options=storage_options)
+    return None if table is None else table.transaction_version(app_id)
+
+
+def _commit(
+    table: DeltaTable,
+    actions: list[AddAction | RemoveAction],
+    mode: Literal["append", "overwrite"],
+    schema: pa.Schema,
+    partition_by: list[str],
+    mark: CommitProperties,
+) -> None:
+    table.create_write_transaction(
+        actions, mode, schema, partition_by, commit_properties=mark, post_commithook_properties=_HOOKS
+    )
+
+
+def _mark(app_id: str, increment: int) -> CommitProperties:
+    return CommitProperties(
+        app_transactions=[Transaction(app_id, increment)], custom_metadata=_metadata(app_id, increment)
+    )
+
+
+def _metadata(app_id: str, increment: int) -> dict[str, str]:
+    return {"replayApp": app_id, "replayIncrement": str(increment)}
+
+
+def _has_increment(table: DeltaTable, path: str, app_id: str, increment: int) -> bool:
+    """True when the increment is in the table, false when it may be written; else CommitLost."""
+    committed = table.transaction_version(app_id)
+    if committed is None:
+        return False
+    if committed > increment:
+        raise CommitLost(
+            f"{path}, {app_id}",
+            f"no increment after {increment}",
+            f"increment {committed}",
+            "fork under a new epoch to replay from an earlier increment (`replay restore`, `replay fork`)",
+        )
+    if _was_restored(table, app_id):
+        raise CommitLost(
+            f"{path}, {app_id}",
+            f"the files of increment {committed}",
+            "a table that was restored since",
+            "go on under a new epoch (`replay restore`): a restored table keeps the marks of what it no longer has",
+        )
+    return committed == increment
+
+
+def _was_restored(table: DeltaTable, app_id: str) -> bool:
+    """Has a RESTORE come after the newest commit of ``app_id``? Looks back no further than that commit."""
+    for limit in (1, 16, None):
+        for entry in table.history(limit):
+            if entry.get("operation") == "RESTORE":
+                return True
+            if entry.get("replayApp") == app_id:
+                return False
+    return False
+
+
+def _after_conflict(
+    path: str, app_id: str, increment: int, storage_options: StorageOptions, error: CommitFailedError
+) -> int:
+    """Another runner committed meanwhile: the same increment is as good as ours, anything else is lost."""
+    table = open_table(path, storage_options=storage_options)
+    if table is not None and _has_increment(table, path, app_id, increment):
+        return table.version()
+    raise CommitLost(
+        f"{path}, {app_id}", f"increment {increment} committed", str(error), "run the increment again"
+    ) from error
+
+
+def _read_back(table: DeltaTable, path: str, app_id: str, increment: int) -> int:
+    table.update_incremental()
+    got = table.transaction_version(app_id)
+    if got != increment:
+        raise CommitLost(
+            f"{path}, {app_id}",
+            f"increment {increment} when read back",
+            f"increment {got}",
+            "stop the other writer of this table, then run the increment again",
+        )
+    return table.version()
+
+
+def _add_actions(path: str, files: Sequence[DataFile], *, changes_data: bool = True) -> list[AddAction | RemoveAction]:
+    """Delta's add actions; every file must be there in full size."""
+    filesystem, root = open_filesystem(path)
+    entries = filesystem.get_file_info([f"{root}/{file.path}" for file in files])
+    actions: list[AddAction | RemoveAction] = []
+    for file, entry in zip(files, entries, strict=True):
+        if entry.type != fs.FileType.File or entry.size != file.bytes:
+            got = "no file" if entry.type != fs.FileType.File else f"{entry.size} bytes"
+            raise CommitLost(f"{path}/{file.path}", f"{file.bytes} bytes", got, "run the increment again")
+        values: dict[str, str | None] = {} if file.partition < 0 else {"partition": str(file.partition)}
+        modified_ms = 0 if entry.mtime_ns is None else entry.mtime_ns // 1_000_000
+        actions.append(AddAction(file.path, file.bytes, values, modified_ms, changes_data, _stats(file)))
+    return actions
+
+
+def _remove_action(file: DataFile, removed_at_ms: int, *, changes_data: bool = True) -> RemoveAction:
+    values: dict[str, str | None] = {} if file.partition < 0 else {"partition": str(file.partition)}
+    return RemoveAction(file.path, changes_data, removed_at_ms, file.bytes, values)
+
+
+def _stats(file: DataFile) -> str:
+    return json.dumps(
+        {
+            "numRecords": file.records,
+            "minValues": {column: pair[0] for column, pair in file.bounds.items()},
+            "maxValues": {column: pair[1] for column, pair in file.bounds.items()},
+        }
+    )

@@ -1,0 +1,251 @@
+"""Data files of a Delta table: list them and read them.
+
+Owns what is known of a file, and how rows of several become one table. Rule: a file is visible only once
+``state.tables.commit`` has committed it; state/tables/parquet_writer.py writes it.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from deltalake import DeltaTable
+from deltalake.exceptions import TableNotFoundError
+
+from state.errors import ConfigError
+from state.tables.formats import refuse_newer
+from state.tables.warehouse import open_filesystem
+
+StorageOptions = Mapping[str, str] | None
+
+
+BOUNDED = ("offset", "increment", "timestamp", "window_end_ms")
+"""Columns whose bounds every file carries, so that a reader opens only files that can hold what it looks for."""
+
+NO_BOUNDS = (None, None)
+"""Of a column without a value."""
+
+
+@dataclass(frozen=True)
+class DataFile:
+    """One Parquet file of a table. ``path`` is relative to the table; ``bytes`` its size.
+
+    ``min_offset``/``max_offset`` and ``bounds`` (column to lowest and highest) are closed on both sides; None or left
+    out when there is no such column or no value. ``root``: folder of its table, where that is another one than the
+    reader's (what a branch has from its parent).
+    """
+
+    path: str
+    bytes: int
+    records: int
+    partition: int
+    min_offset: int | None
+    max_offset: int | None
+    bounds: Mapping[str, tuple[int, int]] = field(default_factory=dict, hash=False)
+    root: str | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON values."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, fields: Mapping[str, Any]) -> "DataFile":
+        """The reverse of ``to_dict``."""
+        bounds = {column: (pair[0], pair[1]) for column, pair in fields.get("bounds", {}).items()}
+        return cls(**{**fields, "bounds": bounds})
+
+    def may_hold(self, column: str, lowest: int, highest: int) -> bool:
+        """False only when no row can have ``lowest <= column <= highest``."""
+        if self.records == 0:
+            return False
+        if column not in self.bounds:
+            return True
+        least, most = self.bounds[column]
+        return least <= highest and lowest <= most
+
+
+def column_bounds(table: pa.Table, column: str) -> tuple[int, int] | None:
+    """Lowest and highest of a column of integers; None when there is no such column or no value."""
+    if column not in table.column_names or not pa.types.is_integer(table.schema.field(column).type):
+        return None
+    bounds = pc.min_max(table.column(column)).as_py()
+    return None if bounds["min"] is None else (bounds["min"], bounds["max"])
+
+
+def oldest_first(files: Iterable[DataFile]) -> list[DataFile]:
+    """``files`` of a store by the increment that wrote them, with which their names begin."""
+    return sorted(files, key=lambda file: file.path.rpartition("/")[2])
+
+
+def table_version(path: str, *, storage_options: StorageOptions = None) -> int | None:
+    """Newest version of the table; None when there is no table."""
+    table = open_table(path, storage_options=storage_options)
+    return None if table is None else table.version()
+
+
+OpenTables = dict[str, DeltaTable]
+"""Tables that one run opens time and again, by path. To bring one up to date costs a quarter of opening it."""
+
+
+def open_table(
+    path: str,
+    *,
+    version: int | None = None,
+    storage_options: StorageOptions = None,
+    opened: OpenTables | None = None,
+) -> DeltaTable | None:
+    """The table at ``version`` (None: newest). None when there is no table and no version was named.
+
+    ``opened``: what is there is brought up to date, what is not is put there. Raises ConfigError when a version was
+    named that is not there, NewerFormat when a later version of this package must read the table.
+    """
+    options = None if storage_options is None else dict(storage_options)
+    try:
+        table = _newest(path, options, {} if opened is None else opened)
+    except TableNotFoundError:
+        if version is None:
+            return None
+        raise ConfigError(
+            path, f"a Delta table with version {version}", "no table", "run the increment that writes it"
+        ) from None
+    if version is None or version == table.version():
+        return table
+    if version > table.version():
+        raise ConfigError(
+            path, f"version {version}", f"newest version {table.version()}", "name a version that is there"
+        )
+    return DeltaTable(path, version=version, storage_options=options)
+
+
+def _newest(path: str, options: dict[str, str] | None, opened: OpenTables) -> DeltaTable:
+    if path in opened:
+        opened[path].update_incremental()
+    else:
+        opened[path] = DeltaTable(path, storage_options=options)
+    refuse_newer(opened[path], path)
+    return opened[path]
+
+
+Within = tuple[str, int, int]
+"""A column of BOUNDED and the values, both included, among which a file must have one."""
+
+
+def read_files(
+    path: str,
+    *,
+    version: int | None = None,
+    within: Within | None = None,
+    storage_options: StorageOptions = None,
+    opened: OpenTables | None = None,
+) -> list[DataFile]:
+    """Live files of the table at ``version`` (None: newest), in order of (partition, first offset, path).
+
+    [] when there is no table and no version was named; ConfigError when a version was named that is not there.
+    """
+    table = open_table(path, version=version, storage_options=storage_options, opened=opened)
+    return [] if table is None else live_files(table, within)
+
+
+def highest(table: DeltaTable, column: str) -> int | None:
+    """The highest value of a column of BOUNDED in an open table; None when it has none."""
+    actions = pa.table(table.get_add_actions(flatten=True))
+    name = f"max.{column}"
+    found: int | None = pc.max(actions[name]).as_py() if name in actions.column_names else None
+    return found
+
+
+def live_files(table: DeltaTable, within: Within | None = None) -> list[DataFile]:
+    """Live files of an open table, in order of (partition, first offset, first increment, path); those that may hold
+    what is ``within``, so that few of many cost little.
+    """
+    actions = pa.table(table.get_add_actions(flatten=True))
+    if within is not None and f"max.{within[0]}" in actions.column_names:
+        name, lowest, most = within
+        outside = pc.or_kleene(pc.less(actions[f"max.{name}"], lowest), pc.greater(actions[f"min.{name}"], most))
+        actions = actions.filter(pc.invert(pc.fill_null(outside, False)))
+    length = actions.num_rows
+
+    def column(name: str) -> Sequence[Any]:
+        if name in actions.column_names:
+            values: list[Any] = actions.column(name).to_pylist()
+            return values
+        return [None] * length
+
+    bounds: list[dict[str, tuple[int, int]]] = [{} for _ in range(length)]
+    for name in BOUNDED:
+        for file, least, most in zip(bounds, column(f"min.{name}"), column(f"max.{name}"), strict=True):
+            if isinstance(least, int) and isinstance(most, int):
+                file[name] = (least, most)
+    partitions = [-1 if partition is None else int(partition) for partition in column("partition.partition")]
+    described = zip(column("path"), column("size_bytes"), column("num_records"), partitions, bounds, strict=True)
+    files = []
+    for path, size, records, partition, known in described:
+        offsets = known.get("offset", NO_BOUNDS)
+        files.append(DataFile(path, size, records, partition, offsets[0], offsets[1], known))
+    return sorted(files, key=_place)
+
+
+def _place(file: DataFile) -> tuple[int, int, int, str]:
+    """By what files stand in order; a merged one stands where the first that it took in stood."""
+    firsts = [file.bounds[name][0] if name in file.bounds else -1 for name in ("offset", "increment")]
+    return file.partition, firsts[0], firsts[1], file.path
+
+
+def read_rows(path: str, files: Sequence[DataFile], schema: pa.Schema) -> pa.Table:
+    """Rows of ``files`` with the columns of ``schema``, file after file, `partition` put back where asked for.
+
+    ``schema`` may be a part of the table's columns; values are cast to its types. A column, or a field of a struct,
+    that a file does not have is null: it was added to the table later.
+    """
+    stored = [name for name in schema.names if name != "partition"]
+    opened = {folder: open_filesystem(folder) for folder in {file.root or path for file in files}}
+    parts = []
+    for file in files:
+        filesystem, root = opened[file.root or path]
+        with filesystem.open_input_file(f"{root}/{file.path}") as source:
+            part = pq.ParquetFile(source).read(columns=stored)
+        if "partition" in schema.names:
+            part = part.append_column("partition", pa.array([file.partition] * part.num_rows, pa.int32()))
+        parts.append(conformed(part, schema))
+    return pa.concat_tables(parts) if parts else schema.empty_table()
+
+
+def without_partition(schema: pa.Schema) -> pa.Schema:
+    """Columns that a file has: Delta keeps the partition in its path."""
+    return pa.schema([column for column in schema if column.name != "partition"])
+
+
+def conformed(table: pa.Table, schema: pa.Schema) -> pa.Table:
+    """``table`` with the columns of ``schema`` and no others; what it lacks, down to the fields of structs, is null."""
+    if table.schema.names == schema.names and table.schema.types == schema.types:
+        return table.cast(schema)
+    return pa.table([_column(table, column) for column in schema], schema=schema)
+
+
+def _column(table: pa.Table, column: pa.Field) -> pa.ChunkedArray:
+    if column.name not in table.column_names:
+        return pa.chunked_array([pa.nulls(len(table), column.type)])
+    found = table[column.name]
+    return pa.chunked_array([_conformed(chunk, column.type) for chunk in found.chunks], column.type)
+
+
+def _conformed(array: pa.Array, kind: pa.DataType) -> pa.Array:
+    if array.type == kind:
+        return array
+    if pa.types.is_struct(kind) and pa.types.is_struct(array.type):
+        parts = dict(zip([field.name for field in array.type], array.flatten(), strict=True))
+        nothing = len(array)
+        columns = [
+            _conformed(parts[field.name], field.type) if field.name in parts else pa.nulls(nothing, field.type)
+            for field in kind
+        ]
+        return pa.StructArray.from_arrays(columns, fields=list(kind), mask=array.is_null())
+    if pa.types.is_list(kind) and pa.types.is_list(array.type):
+        values = _conformed(array.flatten(), kind.value_type)
+        lengths = pc.fill_null(pc.list_value_length(array), 0).to_numpy(zero_copy_only=False)
+        offsets = pa.array(np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32))
+        return pa.ListArray.from_arrays(offsets, values, type=kind, mask=array.is_null())
+    return array.cast(kind)

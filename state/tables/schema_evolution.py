@@ -1,0 +1,89 @@
+"""Columns of a Delta table against those that an increment writes.
+
+Owns what counts as the same columns, and the adding of nullable ones. Rule: a table may gain columns, and fields of
+structs, which are null in every row of before; it never loses one and none changes its type. Adding is a metadata
+commit of its own before the increment's transaction: a crash between the two leaves a column that nobody has filled,
+and adding it again changes nothing.
+"""
+
+import pyarrow as pa
+from deltalake import CommitProperties, DeltaTable, Schema
+
+from state.errors import ConfigError
+from state.tables.data_files import OpenTables, StorageOptions, open_table
+
+
+def has_columns(table: DeltaTable, schema: pa.Schema) -> bool:
+    """Whether the table has the columns of ``schema`` and no others."""
+    return _delta_types(Schema.from_arrow(schema)) == _delta_types(table.schema())
+
+
+def refuse_other_columns(table: DeltaTable, path: str, schema: pa.Schema) -> None:
+    """Raises ConfigError unless the table has the columns of ``schema`` and no others."""
+    want, have = _delta_types(Schema.from_arrow(schema)), _delta_types(table.schema())
+    if want != have:
+        wanted = ", ".join(f"{name} {kind}" for name, kind in want.items() if have.get(name) != kind)
+        found = ", ".join(f"{name} {kind}" for name, kind in have.items() if want.get(name) != kind)
+        raise ConfigError(
+            path,
+            f"columns {wanted or '(no more)'}",
+            found or "a table without them",
+            "write to another pipeline or output",
+        )
+
+
+def grow(
+    table: DeltaTable,
+    path: str,
+    schema: pa.Schema,
+    *,
+    storage_options: StorageOptions = None,
+    opened: OpenTables | None = None,
+) -> DeltaTable:
+    """The table with every column and field of ``schema``, added where they were missing. ``opened``: as of
+    ``open_table``.
+
+    Raises ConfigError when one that it has is of another type; CommitFailedError when somebody else changed it.
+    """
+    have = dict(zip(*_columns(pa.schema(table.schema().to_arrow())), strict=True))
+    want = dict(zip(*_columns(pa.schema(Schema.from_arrow(schema).to_arrow())), strict=True))
+    wrong = [name for name, kind in want.items() if name in have and not _fits(have[name], kind)]
+    if wrong:
+        name = wrong[0]
+        next_step = "write to another pipeline or output, or migrate the store"
+        raise ConfigError(path, f"column {name} {want[name]}", f"{name} {have[name]}", next_step)
+    missing = [name for name, kind in want.items() if name not in have or _lacks(have[name], kind)]
+    if not missing:
+        return table
+    fields = [field for field in Schema.from_arrow(schema).fields if field.name in missing]
+    added = CommitProperties(custom_metadata={"replayColumns": ", ".join(missing)})
+    table.alter.add_columns(fields, commit_properties=added)
+    grown = open_table(path, storage_options=storage_options, opened=opened)
+    assert grown is not None, f"{path}: grown, yet not there"
+    return grown
+
+
+def _delta_types(schema: Schema) -> dict[str, str]:
+    return {field.name: str(field.type) for field in schema.fields}
+
+
+def _columns(schema: pa.Schema) -> tuple[list[str], list[pa.DataType]]:
+    return schema.names, schema.types
+
+
+def _fits(have: pa.DataType, want: pa.DataType) -> bool:
+    """Whether rows of ``want`` can stand in a column of ``have``, perhaps with more fields."""
+    if pa.types.is_struct(have) and pa.types.is_struct(want):
+        known = {field.name: field.type for field in have}
+        return all(_fits(known[field.name], field.type) for field in want if field.name in known)
+    if pa.types.is_list(have) and pa.types.is_list(want):
+        return _fits(have.value_type, want.value_type)
+    return bool(have == want)
+
+
+def _lacks(have: pa.DataType, want: pa.DataType) -> bool:
+    """Whether ``want`` has a field that ``have`` does not."""
+    if pa.types.is_struct(have) and pa.types.is_struct(want):
+        known = {field.name: field.type for field in have}
+        return any(field.name not in known or _lacks(known[field.name], field.type) for field in want)
+    return bool(pa.types.is_list(want) and _lacks(have.value_type, want.value_type))

@@ -1,0 +1,314 @@
+"""Vacuum takes what nobody can ask for, and nothing else; at any time."""
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+from deltalake import DeltaTable
+
+from jobs.branches import vacuum as maintenance
+from jobs.branches.branches import drop, fork
+from jobs.branches.promotion import promote
+from jobs.branches.restatement import now_ms, restore
+from jobs.branches.vacuum import DAY_MS, LOG, NOT_RETAINED, UNCOMMITTED, vacuum
+from jobs.history.committed_tables import done_row, read_changelog
+from state.errors import ConfigError, LedgerError
+from state.tables.ledger import Ledger
+from state.tables.log_cleanup import trim_log
+from state.tables.warehouse import Warehouse
+from tests.laws.restated import CHANGED, OUTPUTS, Killed, contents, copy_of, forked, run
+from tests.laws.topologies import PARTITIONS, tape
+from tests.planted import plant
+
+
+@pytest.fixture(scope="module")
+def begun(tmp_path_factory) -> Path:
+    """Pipeline p: six increments; branch b from 3, promoted as 7, so files of 4 to 6 are not live any more."""
+    folder = tmp_path_factory.mktemp("begun")
+    promote(forked(folder), "b")
+    return folder
+
+
+@pytest.fixture
+def warehouse(begun, tmp_path) -> Warehouse:
+    return copy_of(begun, tmp_path)
+
+
+def files(warehouse: Warehouse) -> set[str]:
+    root = Path(warehouse.root)
+    return {str(path.relative_to(root)) for path in root.rglob("*") if path.is_file()}
+
+
+def data(warehouse: Warehouse) -> set[str]:
+    """Without the log, in which vacuum leaves its mark."""
+    return {path for path in files(warehouse) if "_delta_log" not in path}
+
+
+def names(warehouse: Warehouse, waste) -> set[str]:
+    return {each.path.removeprefix(f"{warehouse.root}/") for each in waste}
+
+
+def live_at(warehouse: Warehouse, table: str, increments) -> set[str]:
+    """Files of p's table at the versions of these increments, by Delta's own account."""
+    found = set()
+    for increment in increments:
+        version = done_row(warehouse, "p", increment).content["versions"][table]
+        uris = DeltaTable(warehouse.pipeline("p").table(table), version=version).file_uris()
+        found |= {uri.removeprefix(f"{warehouse.root}/") for uri in uris}
+    return found
+
+
+def litter(warehouse: Warehouse, path: str, *, days_old: float = 0) -> str:
+    file = Path(warehouse.root, path)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_bytes(b"never committed")
+    then = now_ms() / 1000 - days_old * 86_400
+    os.utime(file, (then, then))
+    return path
+
+
+def test_nothing_goes_by_default_but_what_was_never_committed(warehouse):
+    want = {
+        litter(warehouse, "p/outputs/counts/partition=0/00000002-0_0-dead.parquet"),
+        litter(warehouse, "p/state/counts-store/partition=1/00000007-0_1-dead.parquet"),
+        litter(warehouse, "p/ledger/00000003-dead.parquet"),
+        litter(warehouse, "p/_exchange/00000005/x-0.arrow"),
+        litter(warehouse, "p/_exchange/00000005/progress-dead/0_1.json"),
+        litter(warehouse, "landed/clicks/partition=0/00000001-dead.parquet"),
+        litter(warehouse, "landing/clicks/ledger/00000001-dead.parquet"),
+        litter(warehouse, "p/dropped/_delta_log/_commit_dead.json.tmp", days_old=2),
+    }
+
+    found = vacuum(warehouse, "p")
+
+    assert names(warehouse, found.waste) == want
+    assert {each.reason for each in found.waste} == {UNCOMMITTED}
+    assert (found.oldest, found.is_deleted) == (0, False)
+
+
+def test_nothing_is_deleted_unless_asked_for(warehouse):
+    litter(warehouse, "p/outputs/counts/partition=0/00000002-0_0-dead.parquet")
+    before = files(warehouse)
+
+    dry = vacuum(warehouse, "p", keep_increments=1)
+    assert files(warehouse) == before
+
+    done = vacuum(warehouse, "p", keep_increments=1, delete=True)
+    assert names(warehouse, done.waste) == names(warehouse, dry.waste)
+    assert before - files(warehouse) == names(warehouse, dry.waste)
+
+
+def test_what_a_running_increment_has_written_stays(warehouse):
+    """
+    The last done increment is 7, so whatever begins with 8 may be at work; a log's temporary file is young.
+    """
+    litter(warehouse, "p/outputs/counts/partition=0/00000008-0_0-running.parquet")
+    litter(warehouse, "p/ledger/00000008-running.parquet")
+    litter(warehouse, "p/_exchange/00000008/x-0.arrow")
+    litter(warehouse, "landed/clicks/partition=0/00000002-running.parquet")
+    litter(warehouse, "landed/clicks/partition=0/part-00000-spark.snappy.parquet")
+    litter(warehouse, "p/dropped/_delta_log/_commit_running.json.tmp")
+
+    assert vacuum(warehouse, "p").waste == []
+
+
+def test_sparks_files_say_no_increment_and_go_by_their_age(warehouse):
+    old = litter(warehouse, "landed/clicks/partition=0/part-00000-spark.snappy.parquet", days_old=2)
+    ledger = Ledger(warehouse.landing_ledger("clicks"))
+    assert names(warehouse, vacuum(warehouse, "p").waste) == set()  # tests land at wall clock 0
+
+    ledger.plan(2, ledger.last_done().content, written_at_ms=now_ms())
+    ledger.done(2, ledger.last_done().content, written_at_ms=now_ms())
+
+    assert names(warehouse, vacuum(warehouse, "p").waste) == {old}
+
+
+def test_an_increment_that_is_retained_can_be_read_and_one_that_is_not_is_refused_by_name(warehouse):
+    drop(warehouse, "b")
+    before = {n: contents(warehouse, "p", CHANGED, increment=n) for n in (5, 6, 7)}
+
+    done = vacuum(warehouse, "p", keep_increments=3, delete=True)
+
+    assert done.oldest == 5
+    assert {n: contents(warehouse, "p", CHANGED, increment=n) for n in (5, 6, 7)} == before
+    with pytest.raises(LedgerError, match=r"increment 4, which was vacuumed; the oldest that can be asked for is 5"):
+        read_changelog(warehouse, "p", "counts", increment=4)
+    with pytest.raises(LedgerError, match="which was vacuumed"):
+        fork(warehouse, "p", 4, "c")
+    with pytest.raises(LedgerError, match="which was vacuumed"):
+        restore(warehouse, "p", 4)
+
+
+def test_files_of_increments_that_are_not_retained_go(warehouse):
+    drop(warehouse, "b")
+    tables = ("outputs/counts", "outputs/pages", "state/counts-store", "state/pages-store", "dropped")
+    gone = set().union(*(live_at(warehouse, t, range(1, 7)) - live_at(warehouse, t, [7]) for t in tables))
+    assert len(gone) > 10
+
+    waste = vacuum(warehouse, "p", keep_increments=1, delete=True).waste
+
+    assert gone <= names(warehouse, waste)
+    assert {each.reason for each in waste if "_delta_log" not in each.path} == {NOT_RETAINED}
+    assert data(warehouse) & gone == set()
+
+
+def test_what_a_branch_reads_stays_whatever_is_retained(warehouse):
+    restore(warehouse, "p", 1)
+    run(warehouse, "p", increments=2)
+    before = contents(warehouse, "b", CHANGED, increment=3)
+    vacuum(warehouse, "p", keep_increments=1, delete=True)
+
+    assert contents(warehouse, "b", CHANGED, increment=3) == before
+    drop(warehouse, "b")
+    assert vacuum(warehouse, "p", keep_increments=1, delete=True).waste != []
+
+
+def test_a_branch_can_be_promoted_after_its_fork_was_vacuumed(warehouse):
+    plant(warehouse, "clicks", tape(2, 30), partitions=PARTITIONS)
+    run(warehouse, "b", CHANGED)
+    vacuum(warehouse, "p", keep_increments=1, delete=True)
+    vacuum(warehouse, "b", keep_increments=1, delete=True)
+
+    promote(warehouse, "b")
+
+    assert contents(warehouse, "p", CHANGED) == contents(warehouse, "b", CHANGED)
+
+
+@pytest.mark.rotated
+@pytest.mark.parametrize("last_step", ["planned 8", "committed state/counts-store 8", "committed outputs/counts 8"])
+def test_a_restore_that_died_can_be_finished_after_a_vacuum(warehouse, last_step):
+    def die(step: str) -> None:
+        if step == last_step:
+            raise Killed(step)
+
+    want = contents(warehouse, "p", increment=4)
+    with pytest.raises(Killed):
+        restore(warehouse, "p", 4, on_step=die)
+    vacuum(warehouse, "p", keep_increments=1, delete=True)
+
+    restore(warehouse, "p", 4)
+
+    assert contents(warehouse, "p") == want
+
+
+def test_a_vacuum_at_every_step_of_a_run_changes_nothing(warehouse):
+    plant(warehouse, "clicks", tape(2, 30), partitions=PARTITIONS)
+    alone = Warehouse(shutil.copytree(warehouse.root, f"{warehouse.root}-alone"))
+    taken = []
+
+    def clean(step: str) -> None:
+        taken.extend(vacuum(warehouse, "p", keep_increments=1, delete=True).waste)
+
+    run(warehouse, "p", CHANGED, on_step=clean)
+    run(alone, "p", CHANGED)
+
+    assert contents(warehouse, "p", CHANGED) == contents(alone, "p", CHANGED)
+    assert taken != []
+
+
+def test_a_run_goes_on_after_everything_but_the_last_increment_is_gone(warehouse):
+    plant(warehouse, "clicks", tape(2, 30), partitions=PARTITIONS)
+    vacuum(warehouse, "p", keep_increments=1, delete=True)
+    run(warehouse, "p", CHANGED)
+
+    run(warehouse, "b", CHANGED)
+    assert contents(warehouse, "p", CHANGED) == contents(warehouse, "b", CHANGED)
+
+
+def test_the_log_of_versions_that_nobody_asks_for_goes_up_to_a_checkpoint(warehouse):
+    """
+    Delta writes a checkpoint every tenth version; before a reader could still be at the one before, nothing goes.
+    """
+    drop(warehouse, "b")
+    plant(warehouse, "clicks", tape(3, 60), partitions=PARTITIONS)
+    run(warehouse, "p", CHANGED, max_records=2)
+    table = warehouse.pipeline("p").output("counts")
+    last = done_row(warehouse, "p").increment
+    oldest = done_row(warehouse, "p", last - 2).content["versions"]["outputs/counts"]
+    assert oldest > 20
+    want = [contents(warehouse, "p", CHANGED, increment=n) for n in (last - 2, last - 1, last)]
+
+    young = vacuum(warehouse, "p", keep_increments=3)
+    assert [each for each in young.waste if each.reason == LOG] == []
+    vacuum(warehouse, "p", keep_increments=3, delete=True, clock_ms=lambda: now_ms() + 2 * DAY_MS)
+
+    logs = sorted(int(path.name[:20]) for path in Path(table, "_delta_log").glob("*.json"))
+    assert logs[0] == (oldest - 9) // 10 * 10 + 9  # checkpoints are 9, 19, 29
+    assert [contents(warehouse, "p", CHANGED, increment=n) for n in (last - 2, last - 1, last)] == want
+    plant(warehouse, "clicks", tape(4, 10), partitions=PARTITIONS)
+    assert run(warehouse, "p", CHANGED) == [last + 1]
+
+
+@pytest.mark.parametrize("step", ["_listed", "_added"])
+def test_a_ledgers_log_may_be_trimmed_while_a_vacuum_reads_it(warehouse, monkeypatch, step):
+    """
+    As a merge does (Ledger.compact), between two steps of the vacuum; what it found in the log is gone then.
+    """
+    want, log = names(warehouse, vacuum(warehouse, "p").waste), f"{warehouse.pipeline('p').ledger}/_delta_log"
+    done, trimmed = getattr(maintenance, step), list[str]()
+
+    def trim_behind(path, *others):
+        found = done(path, *others)
+        if path.removesuffix("/_delta_log") == warehouse.pipeline("p").ledger and not trimmed:
+            before = set(os.listdir(log))
+            trim_log(warehouse.pipeline("p").ledger, DeltaTable(warehouse.pipeline("p").ledger).version())
+            trimmed.extend(before - set(os.listdir(log)))
+        return found
+
+    monkeypatch.setattr(maintenance, step, trim_behind)
+
+    assert names(warehouse, vacuum(warehouse, "p").waste) == want
+    assert trimmed
+
+
+@pytest.mark.rotated
+@pytest.mark.parametrize("files_left", [0, 1, 20])
+def test_a_vacuum_that_died_is_finished_by_the_next(warehouse, monkeypatch, files_left):
+    drop(warehouse, "b")
+    want = contents(warehouse, "p", CHANGED)
+    due = names(warehouse, vacuum(warehouse, "p", keep_increments=1).waste)
+    deleted = maintenance.delete_files
+
+    def die(waste):
+        deleted(waste[files_left:])
+        raise Killed
+
+    monkeypatch.setattr("jobs.branches.vacuum.delete_files", die)
+    with pytest.raises(Killed):
+        vacuum(warehouse, "p", keep_increments=1, delete=True)
+    monkeypatch.undo()
+    assert len(due & files(warehouse)) == files_left
+
+    vacuum(warehouse, "p", keep_increments=1, delete=True)
+
+    assert due & files(warehouse) == set()
+    assert contents(warehouse, "p", CHANGED) == want
+
+
+def test_days_are_counted_from_the_done_rows(warehouse):
+    at_ms = done_row(warehouse, "p", 5).written_at_ms
+
+    found = vacuum(warehouse, "p", keep_days=1, clock_ms=lambda: at_ms + DAY_MS)
+
+    assert found.oldest == 5
+    assert vacuum(warehouse, "p", keep_days=0, clock_ms=lambda: now_ms() + DAY_MS).oldest == 7  # the last always
+
+
+def test_what_was_given_up_does_not_come_back(warehouse):
+    vacuum(warehouse, "p", keep_increments=2, delete=True)
+
+    assert vacuum(warehouse, "p", keep_increments=5, delete=True).oldest == 6
+    assert vacuum(warehouse, "p").oldest == 6
+
+
+def test_an_unknown_pipeline_and_a_number_out_of_bounds_are_refused(warehouse):
+    with pytest.raises(ConfigError, match="pipeline 'q': expected a pipeline that was run"):
+        vacuum(warehouse, "q")
+    with pytest.raises(ConfigError, match="keep_increments: expected 1 or more"):
+        vacuum(warehouse, "p", keep_increments=0)
+    with pytest.raises(ConfigError, match="keep_days: expected 0 or more"):
+        vacuum(warehouse, "p", keep_days=-1)
+    assert {output: len(read_changelog(warehouse, "p", output, increment=2)) > 0 for output in OUTPUTS} == {
+        "counts": True, "pages": True,
+    }  # fmt: skip

@@ -1,0 +1,246 @@
+"""The rule of changed code: which differences leave state meaningful, and what is said of those that do not."""
+
+from typing import Any
+
+import pytest
+
+from jobs.code_changes.code_snapshot import code_record
+from jobs.code_changes.compatibility import Wishes, compare
+from jobs.functions.processor_api import KeyValues
+from jobs.topology import (
+    Consumed,
+    JoinWindows,
+    Materialized,
+    Serde,
+    SessionWindows,
+    SlidingWindows,
+    StreamsBuilder,
+    Suppressed,
+    TimeWindows,
+    Topology,
+    UnlimitedWindows,
+    fold,
+)
+from tests.code_changes.changes import (
+    GOES_ON,
+    LONG,
+    NAMED,
+    PAGES,
+    SIZE,
+    STRING,
+    clicks,
+    folded,
+    joined,
+    processed,
+    said,
+    suppressed,
+    verdict,
+    windowed,
+)
+from tests.every_store import every_store
+
+
+def test_the_same_code_has_no_differences():
+    assert verdict(every_store(), every_store()).changes == ()
+
+
+@pytest.mark.parametrize("change", GOES_ON)
+def test_what_acts_from_now_on_goes_on_and_is_named(change):
+    before, now, settings = GOES_ON[change]
+
+    found = verdict(clicks(before), clicks(now))
+
+    assert found.goes_on
+    assert {one.what for one in found.changes} == settings
+
+
+REFUSED = {
+    "another size": (windowed(SIZE), windowed(TimeWindows.of_size(20)), {"size_ms", "advance_ms"}),
+    "windows of another size above a buffer": (
+        suppressed(Suppressed.until_window_closes(name="held")),
+        suppressed(Suppressed.until_window_closes(name="held"), 20),
+        {"size_ms", "advance_ms", "key_windows"},
+    ),
+    "another advance": (windowed(SIZE), windowed(TimeWindows.of_size(10).advance_by(5)), {"advance_ms"}),
+    "another gap": (
+        windowed(SessionWindows.with_inactivity_gap(5)), windowed(SessionWindows.with_inactivity_gap(6)), {"gap_ms"},
+    ),
+    "another difference": (
+        windowed(SlidingWindows.of_time_difference(5)), windowed(SlidingWindows.of_time_difference(6)),
+        {"difference_ms"},
+    ),
+    "another start": (windowed(UnlimitedWindows.of(5)), windowed(UnlimitedWindows.of(6)), {"start_ms"}),
+    "windows of another kind": (
+        windowed(SIZE), windowed(SessionWindows.with_inactivity_gap(5)), {"advance_ms", "size_ms", "gap_ms", "windows"},
+    ),
+    "no windows any more": (
+        windowed(SIZE), folded(n=fold.count()), {"row_key"},
+    ),
+    "another fold of the same name": (folded(n=fold.min("ms")), folded(n=fold.max("ms")), {"fold 'n'"}),
+    "a fold of something else": (folded(n=fold.sum("ms")), folded(n=fold.sum("ms * 2")), {"fold 'n'"}),
+    "another value type": (folded(n=fold.last("ms")), folded(n=fold.last("page")), {"column aggregate", "fold 'n'"}),
+    "another key": (
+        lambda stream: stream.group_by("page").count(NAMED), lambda stream: stream.group_by("page || 'x'").count(NAMED),
+        {"keys"},
+    ),
+    "another key type": (
+        lambda stream: stream.group_by("page").count(NAMED), lambda stream: stream.group_by("ms").count(NAMED),
+        {"keys", "column key"},
+    ),
+    "a repartition before it": (
+        lambda stream: stream.group_by_key().count(NAMED), lambda stream: stream.group_by("page").count(NAMED),
+        {"keys", "spread"},
+    ),
+    "another join window": (
+        joined(JoinWindows.of_time_difference_and_grace(5, 1)), joined(JoinWindows.of_time_difference_and_grace(6, 1)),
+        {"after_ms", "before_ms"},
+    ),
+    "another kind of join": (
+        joined(JoinWindows.of_time_difference_and_grace(5, 1), "join"),
+        joined(JoinWindows.of_time_difference_and_grace(5, 1), "left_join"),
+        {"kind"},
+    ),
+    "another identity": (
+        lambda stream: stream.deduplicate_by_key(5, name="once"),
+        lambda stream: stream.deduplicate_by_key_value("page", 5, name="once"),
+        {"row_key"},
+    ),
+    "another operator": (
+        lambda stream: stream.group_by_key().count(NAMED), lambda stream: stream.to_table(materialized=NAMED),
+        {"operator"},
+    ),
+    "a history": (
+        lambda stream: stream.to_table(materialized=NAMED),
+        lambda stream: stream.to_table(materialized=Materialized.versioned("store", 50)),
+        {"row_key"},
+    ),
+    "another key of a processor's store": (
+        processed(KeyValues("a", STRING, LONG)), processed(KeyValues("a", LONG, LONG)), {"store 'a' key"},
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("change", REFUSED)
+def test_what_makes_rows_mean_something_else_is_refused_by_name(change):
+    before, now, settings = REFUSED[change]
+
+    found = verdict(clicks(before), clicks(now))
+
+    assert {one.what for one in found.refused} == settings
+
+
+def test_a_refusal_says_store_setting_before_and_now():
+    found = verdict(clicks(windowed(SIZE)), clicks(windowed(TimeWindows.of_size(20, grace=0).advance_by(10))))
+
+    assert [change.sentence() for change in found.refused] == [
+        "store 'store': size_ms was 10, is 20: its rows were made under the other setting"
+    ]
+
+
+def test_steps_of_a_table_whose_changes_take_something_back_must_stay():
+    """
+    With another filter the group would lose what it never got.
+    """
+
+    def groups(condition: str) -> Topology:
+        builder = StreamsBuilder()
+        items = builder.table("items", Consumed(STRING, PAGES), materialized=Materialized.as_("items"))
+        items.filter(condition).group_by("page", "ms", name="by").count(NAMED)
+        return builder.build()
+
+    found = verdict(groups("ms > 3"), groups("ms > 4"))
+
+    assert [(change.store, change.what) for change in found.refused] == [("store", "values")]
+
+
+def test_a_foreign_key_joins_left_values_cannot_gain_fields_since_their_bytes_are_compared():
+    def joining(schema: str) -> Topology:
+        builder = StreamsBuilder()
+        left = builder.table("left", Consumed(STRING, Serde.json(schema)), materialized=Materialized.as_("left"))
+        right = builder.table("right", Consumed(STRING, STRING), materialized=Materialized.as_("right"))
+        left.join(right, lambda *both: "", foreign_key="item", returns=STRING, name="fk")
+        return builder.build()
+
+    found = verdict(joining("item string"), joining("item string, amount long"))
+
+    assert [(change.store, change.what) for change in found.refused] == [("fk-subscription-store", "left_value")]
+
+
+def test_an_explicit_number_of_partitions_must_be_that_of_the_table_that_is_there():
+    def spread(partitions: int) -> Topology:
+        return clicks(lambda stream: stream.repartition(partitions=partitions, name="by-page").to("out"))
+
+    counts = {"repartition/by-page-repartition": 2}
+    before, same, more = code_record(spread(2)), code_record(spread(2)), code_record(spread(3))
+
+    assert compare(before, same, counts).goes_on
+    assert said(compare(before, more, counts)) == [("repartition 'by-page-repartition'", "partitions", False)]
+
+
+def test_semantics_are_never_mixed():
+    found = verdict(clicks(windowed(SIZE)), clicks(windowed(SIZE), semantics="kip"))
+
+    assert said(found) == [("topology", "semantics", False)]
+
+
+# --- what comes, goes and comes back -----------------------------------------------------------------------------
+
+
+def test_new_and_removed_outputs_and_stores_go_on():
+    before = clicks(lambda stream: stream.group_by_key().count(NAMED).to_stream().to("counts"))
+    now = clicks(lambda stream: stream.deduplicate_by_key(5, name="once").to("once"))
+
+    assert said(verdict(before, now)) == [
+        ("store 'once-store'", "new", True),
+        ("store 'store'", "removed", True),
+        ("output 'once'", "new", True),
+        ("output 'counts'", "removed", True),
+    ]
+
+
+def test_a_store_that_comes_back_would_miss_what_came_between():
+    before, now = code_record(clicks(lambda stream: stream.to("out"))), clicks(windowed(SIZE))
+    before["removed"] = {"stores": {"store": code_record(now)["stores"]["store"] | {"increment": 7}}, "outputs": {}}
+
+    refused = compare(before, code_record(now), {})
+    migrated = compare(before, code_record(now), {}, Wishes(migrated=["store"]))
+
+    (change,) = refused.refused
+    assert change.sentence() == (
+        "store 'store': is back: its rows end with increment 7 and miss what came since; use another name, "
+        "or migrate it"
+    )
+    assert migrated.goes_on
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "goes_on"),
+    [
+        ("page string", "page string, ms long", True),
+        ("page string, ms long", "page string", True),
+        ("page string", "page long", False),
+        ("page string", "ms long", False),
+        ("at struct<x long>", "at struct<x long, y double>", True),
+        ("at struct<x long>", "at struct<x double>", False),
+        ("tags array<struct<a string>>", "tags array<struct<a string, b string>>", True),
+        ("tags array<string>", "tags array<long>", False),
+    ],
+)
+def test_values_may_gain_and_lose_fields_in_stores_and_outputs_alike(before, now, goes_on):
+    def table(schema: str) -> Topology:
+        value = Serde.json(schema)
+        return clicks(lambda stream: stream.to_table(materialized=NAMED).to_stream().to("out"), value=value)
+
+    found = verdict(table(before), table(now))
+
+    assert said(found) == [("store 'store'", "column value", goes_on), ("output 'out'", "value", goes_on)]
+
+
+def test_texts_of_expressions_are_not_compared_between_versions_of_polars():
+    def sums(key: str, of: str) -> dict[str, Any]:
+        return code_record(clicks(lambda stream: stream.group_by(key).aggregate(n=fold.sum(of), materialized=NAMED)))
+
+    before, now = sums("page", "ms"), sums("page || ''", "ms + 0")
+
+    assert not compare(before, now, {}).goes_on
+    assert compare(before | {"made_with": "polars 0"}, now, {}).changes == ()

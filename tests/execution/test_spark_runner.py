@@ -1,0 +1,94 @@
+"""How tasks are shared out over Spark's slots, and that they tell how far they are."""
+
+import time
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from jobs.execution.spark_runner import SparkRunner, share_out
+from jobs.replay import progress
+from jobs.replay.pipeline_run import replay
+from jobs.topology import Consumed, Serde, StreamsBuilder
+from orchestration.engines import start_spark, wait_for
+from state.errors import MachineError
+from tests.planted import Landed, plant
+
+
+@pytest.mark.parametrize(
+    ("sizes", "slots", "shares"),
+    [
+        ([5, 9, 4, 8], 2, [[1, 2], [3, 0]]),  # 9 + 4 and 8 + 5
+        ([3, 3], 8, [[0], [1]]),  # no more shares than tasks
+        ([1, 0, 0], 1, [[0, 1, 2]]),
+        ([], 4, []),
+    ],
+)
+def test_the_longest_task_goes_first_and_to_the_slot_with_least_to_do(sizes, slots, shares):
+    assert share_out(sizes, slots) == shares
+
+
+@pytest.mark.parametrize(("master", "slots"), [("local[2]", 2), ("spark://127.0.0.1:7077", 5)])
+def test_on_a_cluster_every_task_is_one_for_spark_to_place(master, slots):
+    """Executors may still be on their way when the first stage begins."""
+    session = SimpleNamespace(sparkContext=SimpleNamespace(master=master, defaultParallelism=2))
+
+    assert SparkRunner(session)._slots(5) == slots
+
+
+def test_a_session_that_is_still_starting_is_waited_for_once_and_when_it_is_needed():
+    asked = []
+
+    def session():
+        asked.append(1)
+        return SimpleNamespace(sparkContext=SimpleNamespace(master="local[2]", defaultParallelism=2))
+
+    runner = SparkRunner(session)
+    assert asked == []
+    assert runner._slots(5) == runner._slots(3) == 2
+    assert asked == [1]
+
+
+def test_what_starting_a_session_raises_is_raised_to_whoever_waits(monkeypatch):
+    def refuse(master):
+        raise MachineError("Java", "version 17 or newer", f"no java command for {master}", "install a JDK")
+
+    monkeypatch.setattr("jobs.execution.spark_session.open_spark", refuse)
+    spark = start_spark("local[3]")
+
+    wait_for(spark, "computed 1")
+    with pytest.raises(MachineError, match=r"no java command for local\[3\]"):
+        wait_for(spark, "planned 1")
+
+
+@pytest.mark.jvm
+def test_tasks_on_spark_tell_how_far_they_are_while_they_run(spark, warehouse, tmp_path, monkeypatch):
+    """Three tasks on two cores: the one that begins last does not go on before the driver has told of another."""
+    monkeypatch.setattr(progress, "NOTE_SECONDS", 0.0)
+    monkeypatch.setattr(progress, "LOOK_SECONDS", 0.01)
+    was_told, told = tmp_path / "told", []
+
+    def on_progress(each: progress.Progress) -> None:
+        told.append(each)
+        if 0 < each.records_done < 12:
+            was_told.touch()
+
+    def slow(key: str, value: str) -> str:
+        deadline = time.monotonic() + 60
+        while key == "2" and not Path(was_told).exists():
+            assert time.monotonic() < deadline, "the driver never told while tasks ran"
+            time.sleep(0.01)
+        return value
+
+    builder = StreamsBuilder()
+    lines = builder.stream("in", Consumed(Serde.string(), Serde.string()))
+    lines.map_values(slow, returns=Serde.string()).to("out")
+    sizes = {0: 5, 1: 4, 2: 3}
+    records = [Landed(p, b"%d" % p, b"v", 10 * p + n) for p, size in sizes.items() for n in range(size)]
+    plant(warehouse, "in", records, partitions=3)
+
+    list(replay(warehouse, builder.build(), pipeline="p", runner=SparkRunner(spark), progress=on_progress))
+
+    within = {each.step for each in told if 0 < each.records_done < 12}
+    assert within == {"sub-topology 0"}
+    assert (told[-1].records_done, told[-1].stream_time_ms) == (12, 22)

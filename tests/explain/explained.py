@@ -1,0 +1,56 @@
+"""Small pipelines over tapes that can be checked by hand, and what is told of their records."""
+
+from pathlib import Path
+
+from jobs.execution.task_run import LocalRunner
+from jobs.explain.explanation import Explanation, explain
+from jobs.replay.pipeline_run import replay
+from jobs.topology import Consumed, KStream, Serde, StreamsBuilder, Topology
+from state.tables.warehouse import Warehouse
+from tests.planted import Landed, plant
+
+STRING = Serde.string()
+Tape = list[tuple[str | None, str | None, int]]
+"""(key, value, time) of the one partition."""
+
+
+def stream(builder: StreamsBuilder, topic: str = "in") -> KStream:
+    return builder.stream(topic, Consumed(STRING, STRING))
+
+
+def landed(tape: Tape) -> list[Landed]:
+    def code(text: str | None) -> bytes | None:
+        return None if text is None else text.encode()
+
+    return [Landed(0, code(key), code(value), time_ms) for key, value, time_ms in tape]
+
+
+def played(tmp_path: Path, topology: Topology, tapes: dict[str, Tape], **options: object) -> Warehouse:
+    """The tapes, landed and replayed whole."""
+    warehouse = Warehouse(tmp_path)
+    for topic, tape in tapes.items():
+        plant(warehouse, topic, landed(tape), partitions=1)
+    run(warehouse, topology, **options)
+    return warehouse
+
+
+def run(warehouse: Warehouse, topology: Topology, **options: object) -> None:
+    options = {"idle": "proceed", **options}
+    assert list(replay(warehouse, topology, pipeline="p", runner=LocalRunner(), **options))
+
+
+def said(explanation: Explanation) -> list[tuple[str, str]]:
+    """(kind of node, sentence), in order; nodes by their kind, since their names are numbers."""
+    return [
+        (step.node if step.moment is None else type(step.moment.node).__name__, sentence)
+        for step in explanation.steps
+        for sentence in step.sentences
+    ]
+
+
+def told(warehouse: Warehouse, topology: Topology, record: str) -> list[tuple[str, str]]:
+    return said(explain(warehouse, "p", topology, record))
+
+
+def by(kind: str, sentences: list[tuple[str, str]]) -> list[str]:
+    return [sentence for node, sentence in sentences if node == kind]

@@ -1,0 +1,201 @@
+"""Expressions: checked when the topology is built, one value a record, whatever stands beside it."""
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+import pytest
+
+from jobs.functions.expressions import RESERVED, Shape, bind, bind_predicate
+from state.errors import TaskFailed, TopologyError
+from state.records.batches import Batch, Values
+from state.records.keys import Keys
+from state.serdes import Serde
+
+FLIGHT = Serde.json("dest string, minutes long, miles double, stops array<string>, late boolean")
+SHAPE = Shape(Serde.string(), FLIGHT)
+COLUMNS = "dest, minutes, miles, stops, late, record_key, record_time_ms"
+
+
+def batch_of(values: list, serde: Serde) -> Batch:
+    n, keys = len(values), Keys(Serde.string())
+    codes = keys.intern(pa.array([b"k"] * n, pa.binary()))
+    valid = np.array([value is not None for value in values], np.bool_)
+    times = np.arange(n, dtype=np.int64)
+    return Batch(np.arange(n, dtype=np.int32), codes, keys, times, valid, Values(serde.from_python(values)))
+
+
+def answers(expressible, values: list, serde: Serde | None = None) -> list:
+    serde = serde or Serde.long()
+    return bind(expressible, Shape(Serde.string(), serde), "step").evaluate(batch_of(values, serde)).to_pylist()
+
+
+@pytest.mark.parametrize(
+    ("expressible", "result"),
+    [
+        ("minutes / 60 AS hours", Serde.double()),
+        ("CASE WHEN minutes > 60 THEN 'long' ELSE 'short' END", Serde.string()),
+        ("minutes IN (1, 2)", Serde.boolean()),
+        ("COALESCE(minutes, 0)", Serde.long()),
+        ("UPPER(dest)", Serde.string()),
+        ("dest LIKE '%X'", Serde.boolean()),
+        (pl.col("minutes").cast(pl.Int8), Serde.int()),
+        (pl.col("dest").str.len_bytes(), Serde.long()),
+        (pl.col("miles").cast(pl.Float32), Serde.double()),
+        (pl.col("stops").list.len(), Serde.long()),
+        (pl.struct("dest", "stops"), Serde.json("dest string, stops array<string>")),
+        (pl.lit("x"), Serde.string()),
+        (pl.col("record_time_ms") - 1, Serde.long()),
+        (pl.col("record_key").cast(pl.Binary), Serde.bytes()),
+    ],
+    ids=str,
+)
+def test_an_expression_has_the_serde_of_its_result(expressible, result):
+    assert bind(expressible, SHAPE, "step").result == result
+
+
+@pytest.mark.parametrize(
+    ("expressible", "message"),
+    [
+        (
+            "minuets + 1",
+            f'step: expected columns of {COLUMNS}, got minuets + 1: unable to find column "minuets"; '
+            "correct the name or the declared serde",
+        ),
+        (
+            pl.col("minuets") + 1,
+            f'step: expected columns of {COLUMNS}, got [(col("minuets")) + (dyn int: 1)]: '
+            'unable to find column "minuets"; correct the name or the declared serde',
+        ),
+        (pl.col("window_start_ms"), f"step: expected columns of {COLUMNS}, got col("),
+        ("minutes +", "step: expected an expression that polars can compute, got minutes + ("),
+        ("minutes, miles", "step: expected an expression that polars can compute, got minutes, miles ("),
+        ("", "step: expected an expression that polars can compute, got  ("),
+        (pl.col("dest") + pl.col("minutes"), "step: expected an expression that polars can compute, got [(col("),
+        (5, "step: expected a polars expression or SQL text, got 5; use pl.col(...), or text"),
+        (None, "step: expected a polars expression or SQL text, got None; use pl.col(...), or text"),
+        (pl.all(), f"step: expected an expression of one column, named, got cs.all(), which gives {COLUMNS}; "),
+        (pl.col("dest", "minutes"), "step: expected an expression of one column, named, got cs.by_name("),
+        (
+            pl.col("^d.*$"),
+            'step: expected an expression of one column, named, got cs.matches("^d.*$"), which gives dest; ',
+        ),
+        (
+            pl.date(2024, 1, 1),
+            "step: expected a result of type string, binary, bool, int32, int64, double, got 2024-01-01",
+        ),
+    ],
+    ids=str,
+)
+def test_an_expression_that_cannot_work_is_refused_at_once(expressible, message):
+    with pytest.raises(TopologyError) as caught:
+        bind(expressible, SHAPE, "step")
+
+    assert str(caught.value).startswith(message)
+
+
+@pytest.mark.parametrize(
+    "expressible",
+    [
+        "SUM(minutes)",
+        "COUNT(*)",
+        "ROW_NUMBER() OVER (ORDER BY minutes)",
+        pl.len(),
+        pl.col("minutes").sum(),
+        (pl.col("minutes") - pl.col("record_time_ms")).sum(),
+        pl.col("minutes").cum_sum(),
+        pl.col("minutes").shift(1),
+        pl.col("minutes").diff(),
+        pl.col("minutes").rank(),
+        pl.col("minutes").sort(),
+        pl.col("minutes").reverse(),
+        pl.col("minutes").head(2),
+        pl.col("minutes").filter(pl.col("minutes") > 1),
+        pl.col("minutes").sum().over("dest"),
+        pl.col("minutes").fill_null(strategy="forward"),
+        pl.col("minutes").fill_null(strategy="backward"),
+        pl.col("minutes").fill_null(pl.col("minutes").mean()),
+        pl.col("minutes").is_first_distinct(),
+        pl.col("dest").is_duplicated(),
+        pl.col("stops").explode(),
+        pl.int_range(pl.len()),
+        pl.lit(pl.Series([1, 2])),
+    ],
+    ids=str,
+)
+def test_an_expression_that_looks_at_other_records_is_refused(expressible):
+    """
+    Batches begin and end anywhere, so a sum over one would be a sum over an accident.
+    """
+    with pytest.raises(TopologyError, match=r"one value for each record, from that record alone, got .*; use an agg"):
+        bind(expressible, SHAPE, "step")
+
+
+@pytest.mark.parametrize(
+    "expressible",
+    [
+        pl.col("stops").list.first(),
+        pl.max_horizontal("minutes", "record_time_ms"),
+        pl.col("dest").str.to_date("%d.%m.%Y").dt.year(),  # fails on made-up text: the benefit of the doubt
+        pl.when(pl.col("late")).then(pl.col("minutes")),
+        pl.format("{}-{}", pl.col("dest"), pl.col("minutes")),
+    ],
+    ids=str,
+)
+def test_an_expression_of_one_record_is_taken(expressible):
+    bind(expressible, SHAPE, "step")
+
+
+@pytest.mark.parametrize(
+    ("expressible", "message"),
+    [
+        ("minutes", "step: expected a condition, got minutes, which gives Serde.long(); compare with =="),
+        (pl.lit("x"), "step: expected a condition, got String(x), which gives Serde.string(); compare with =="),
+    ],
+    ids=str,
+)
+def test_a_predicate_that_is_no_condition_is_refused(expressible, message):
+    with pytest.raises(TopologyError) as caught:
+        bind_predicate(expressible, SHAPE, "step")
+
+    assert str(caught.value).split(", got")[0] == message.split(", got")[0]
+
+
+@pytest.mark.parametrize("name", RESERVED)
+def test_a_value_field_may_not_have_a_reserved_name(name):
+    with pytest.raises(TopologyError, match=f"value fields: expected names other than .*, got {name}; rename"):
+        Shape(Serde.string(), Serde.json(f"{name} long, other long"))
+
+
+@pytest.mark.parametrize("values", [[], [5], [5, None, 7]], ids=len)
+def test_a_constant_is_as_long_as_the_batch(values):
+    assert answers(pl.lit(1), values) == [1] * len(values)
+    assert answers("'x'", values) == ["x"] * len(values)
+
+
+@pytest.mark.parametrize("values", [[], [5], [5, None, 7]], ids=len)
+def test_an_expression_of_a_column_is_as_long_as_the_batch(values):
+    assert answers("value * 2", values) == [None if value is None else value * 2 for value in values]
+
+
+def test_the_remainder_has_the_sign_of_the_divisor_in_polars_and_of_the_dividend_in_sql():
+    assert answers(pl.col("value") % 3, [-7, -1, 0, 1, 7]) == [2, 2, 0, 1, 1]
+    assert answers("value % 3", [-7, -1, 0, 1, 7]) == [-1, -1, 0, 1, 1]
+
+
+def test_a_variant_stays_one_through_an_expression():
+    values = [5, "x", None]
+
+    got = bind(pl.col("value"), Shape(Serde.string(), Serde.variant()), "step")
+
+    assert got.result == Serde.variant()
+    assert got.result.to_python(got.evaluate(batch_of(values, Serde.variant()))) == values
+
+
+def test_a_number_that_does_not_fit_the_declared_type_fails_with_the_node():
+    with pytest.raises(TaskFailed, match=r"step: expected values that fit Serde.long\(\), got "):
+        answers(pl.col("value").cast(pl.UInt64) + pl.lit(2**63, pl.UInt64), [5])
+
+
+def test_an_expression_that_fails_on_a_value_fails_with_the_node():
+    with pytest.raises(TaskFailed, match=r"step: expected values that the expression can compute, got .*; correct"):
+        answers(pl.col("value").cast(pl.Int8), [5, 300])

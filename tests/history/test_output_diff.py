@@ -1,0 +1,80 @@
+"""Two outputs side by side: what differs, by key and window."""
+
+import polars as pl
+import pytest
+
+from jobs.execution.task_run import LocalRunner
+from jobs.history.output_diff import diff_output, outputs_of
+from jobs.replay.pipeline_run import replay
+from jobs.topology import Consumed, Serde, StreamsBuilder, TimeWindows, Topology, fold
+from state.errors import ConfigError
+from state.tables.warehouse import Warehouse
+from tests.planted import Landed, plant
+
+
+def totals(least: int = 0, *, mean: bool = False) -> Topology:
+    """Sums a window, of values from ``least`` on."""
+    builder = StreamsBuilder()
+    values = builder.stream("in", Consumed(Serde.string(), Serde.json("n long"))).filter(f"n >= {least}")
+    windows = values.group_by_key().windowed_by(TimeWindows.of_size(10))
+    more = {"mean": fold.mean("n")} if mean else {}
+    windows.aggregate(total=fold.sum("n"), **more).to("totals")
+    return builder.build()
+
+
+def record(key: bytes, time_ms: int, n: int) -> Landed:
+    return Landed(0, key, b'{"n": %d}' % n, time_ms)
+
+
+@pytest.fixture
+def compared(warehouse) -> Warehouse:
+    """
+    a sums everything; b what is 5 or more, so window [10, 20) of x is another, and y has only one window.
+    """
+    records = [record(b"x", 1, 7), record(b"x", 11, 5), record(b"x", 12, 2), record(b"y", 13, 1), record(b"y", 21, 9)]
+    plant(warehouse, "in", records, partitions=1)
+    for pipeline, topology in (("a", totals()), ("b", totals(5)), ("c", totals(5, mean=True))):
+        list(replay(warehouse, topology, pipeline=pipeline, runner=LocalRunner()))
+    return warehouse
+
+
+def test_rows_that_differ_stand_by_key_and_window_with_both_sides(compared):
+    diff = diff_output(compared, "a", "b", "totals")
+
+    assert diff.rows.to_dicts() == [
+        {
+            "difference": "differs", "key": "x", "window_start_ms": 10, "window_end_ms": 20,
+            "A.total": 7, "B.total": 5, "A.record_time_ms": 12, "B.record_time_ms": 11,
+        },
+        {
+            "difference": "only in A", "key": "y", "window_start_ms": 10, "window_end_ms": 20,
+            "A.total": 1, "B.total": None, "A.record_time_ms": 13, "B.record_time_ms": None,
+        },
+    ]  # fmt: skip
+    assert (diff.equal, diff.records, diff.is_empty) == (2, (5, 3), False)
+
+
+def test_the_other_way_round_the_sides_change_places(compared):
+    assert diff_output(compared, "b", "a", "totals").rows["difference"].to_list() == ["differs", "only in B"]
+
+
+def test_a_pipeline_does_not_differ_from_itself_and_does_from_what_it_was(compared):
+    assert diff_output(compared, "a", "a", "totals").is_empty
+    plant(compared, "in", [record(b"z", 30, 6)], partitions=1)
+    list(replay(compared, totals(), pipeline="a", runner=LocalRunner()))
+
+    diff = diff_output(compared, "a", "a", "totals", increment_a=1)
+    assert diff.rows.select("difference", "key").rows() == [("only in B", "z")]
+
+
+def test_a_field_that_only_one_side_has_differs_everywhere(compared):
+    diff = diff_output(compared, "b", "c", "totals")
+
+    assert diff.rows.select("A.mean", "B.mean").rows() == [(None, 7.0), (None, 5.0), (None, 9.0)]
+    assert diff.rows.schema["B.mean"] == pl.Float64
+
+
+def test_outputs_are_those_of_the_ledger_and_others_are_refused(compared):
+    assert outputs_of(compared, "a") == ["totals"]
+    with pytest.raises(ConfigError, match=r"expected one of .*outputs/totals.*, got 'outputs/none'"):
+        diff_output(compared, "a", "b", "none")

@@ -1,0 +1,17 @@
+"""Reading a landed table back in tests."""
+
+from typing import Any
+
+from state.tables.data_files import read_files, read_rows
+from state.tables.warehouse import LANDED_SCHEMA, Warehouse
+
+
+class KilledError(Exception):
+    """Stands for the death of the process."""
+
+
+def landed(warehouse: Warehouse, topic: str, *columns: str) -> list[tuple[Any, ...]]:
+    """Rows of the landed table in the order in which they lie in its files, files by partition and first offset."""
+    path = warehouse.landed(topic)
+    rows = read_rows(path, read_files(path), LANDED_SCHEMA).to_pylist()
+    return [tuple(row[column] for column in columns) for row in rows]

@@ -1,0 +1,160 @@
+"""Running an aggregate's operator by itself over a tape that is cut anywhere, saved and resumed at every cut or not."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from hypothesis import strategies as st
+
+from jobs.folds.aggregation import Aggregation
+from jobs.folds.lists import collect
+from jobs.folds.python import PythonFold
+from jobs.functions.expressions import Shape
+from jobs.operators.aggregate_parts.aggregate import Aggregate
+from jobs.operators.aggregates.build import aggregate
+from jobs.operators.operator import Clocks, Place
+from jobs.topology.nodes import AggregateNode, Windows
+from state.records.batches import Batch, Chunk, Values
+from state.records.keys import Keys
+from state.serdes import Serde
+from tests.operators.aggregates.window_models import Record, Result
+
+KEY, VALUE = Serde.string(), Serde.long()
+TEXT = Serde.string()
+
+KEYS = st.sampled_from(["a", "b", "aa", "", None])
+VALUES = st.one_of(st.none(), st.integers(0, 9))
+STEPS = st.tuples(KEYS, VALUES, st.integers(-12, 9), st.sampled_from([0, 0, 0, 0, 0, 40, 200, 130_000]))
+"""(key, value, step of time or back, jump): mostly out of order by a little, now and then far ahead."""
+
+
+@st.composite
+def tapes(draw: st.DrawFn) -> list[Record]:
+    time, tape = draw(st.integers(0, 30)), []
+    for key, value, step, jump in draw(st.lists(STEPS, max_size=40)):
+        tape.append((key, value, max(0, time + step)))
+        time += max(step, 0) // 2 + jump
+    return tape
+
+
+@dataclass(frozen=True)
+class Run:
+    """An aggregate of all values of a window: compiled as a list, or in Python as text."""
+
+    windows: Windows
+    retention_ms: int
+    is_persistent: bool = True
+    emits_final: bool = False
+    in_python: bool = False
+    wants_old: bool = False
+    is_viewed: bool = False
+
+    def start(self) -> Aggregate:
+        shape = Shape(KEY, VALUE)
+        add = PythonFold(
+            str, lambda key, value, text: f"{text}{value},", TEXT, merger=lambda key, one, other: one + other
+        )
+        aggregation = Aggregation({"": add} if self.in_python else {"all": collect("value")}, shape, "all")
+        node = AggregateNode(
+            name="all",
+            inputs=("in",),
+            shape=Shape(KEY, aggregation.serde(), self.windows.kind),
+            store="all",
+            aggregation=aggregation,
+            windows=self.windows,
+            retention_ms=self.retention_ms,
+            is_persistent=self.is_persistent,
+        )
+        place = Place("all", shape, Keys(KEY), wants_old=self.wants_old, is_viewed=self.is_viewed)
+        return aggregate(node, place, aggregation, emits_final=self.emits_final)
+
+
+@dataclass
+class Played:
+    """What came of a tape: results and puts as the models give them, steps of refusals, old values, the last state."""
+
+    results: list[Result] = field(default_factory=list)
+    drops: list[int] = field(default_factory=list)
+    old: list[Any] = field(default_factory=list)
+    puts: list[Result] = field(default_factory=list)
+    rows: list[dict[str, Any]] = field(default_factory=list)
+    clocks: Clocks = field(default_factory=dict)
+
+
+def batch_of(records: Sequence[Record], keys: Keys) -> tuple[Batch, Chunk]:
+    """Records (key, value, time) as a batch of a chunk of their own."""
+    n = len(records)
+    values = VALUE.from_python([value for _, value, _ in records])
+    codes = keys.intern(KEY.encode(pa.array([key for key, _, _ in records], pa.string())))
+    time_ms = np.array([time for _, _, time in records], np.int64)
+    valid = np.array([value is not None for _, value, _ in records], np.bool_)
+    chunk = Chunk(
+        topics=("in",),
+        partition=0,
+        source=np.zeros(n, np.int16),
+        offset=np.arange(n),
+        context_offset=np.arange(n),
+        context_topics=("in",),
+        context_source=np.zeros(n, np.int16),
+        time_ms=time_ms,
+        stream_time_ms=np.maximum.accumulate(time_ms),
+        tape_time_ms=np.maximum.accumulate(time_ms),
+        applied=np.zeros(n, np.bool_),
+        refused=np.zeros(n, np.bool_),
+    )
+    return Batch(np.arange(n, dtype=np.int32), codes, keys, time_ms, valid, Values(values)), chunk
+
+
+def values_of(value: Any) -> tuple | None:
+    """The list of a compiled aggregate, or the text of one in Python, as the tuple of a model."""
+    if value is None:
+        return None
+    if isinstance(value, str):
+        return tuple(None if part == "None" else int(part) for part in value.split(",")[:-1])
+    return tuple(value["all"])
+
+
+def play(run: Run, tape: Sequence[Record], cuts: Sequence[int] = (), *, resumes: bool = False) -> Played:
+    """``cuts``: steps before which a batch ends; with ``resumes`` the operator is saved and made anew there."""
+    operator, played = run.start(), Played()
+    operator.resume(operator.rows_schema().empty_table(), {})
+    durable: dict[tuple, dict[str, Any]] = {}
+    bounds = [0, *sorted(min(cut, len(tape)) for cut in cuts), len(tape)]
+    for begin, end in pairwise(bounds):
+        if resumes and begin:
+            operator = _again(run, operator, durable)
+        batch, chunk = batch_of(tape[begin:end], operator.place.keys)
+        out = operator.process(batch, chunk)
+        played.results += results_of(out, begin)
+        played.puts += [] if operator.puts is None else results_of(operator.puts, begin)
+        played.drops += sorted(int(step) + begin for _, cause, _ in chunk.drops for step in cause)
+        played.old += [] if out.old is None else [values_of(value) for value in out.old.all().to_pylist()]
+    rows, played.clocks = operator.rows(), operator.clocks()
+    played.rows = sorted(rows.to_pylist(), key=repr)
+    return played
+
+
+def _again(run: Run, operator: Aggregate, durable: dict[tuple, dict[str, Any]]) -> Aggregate:
+    """A new operator that resumes from the changes of all before it."""
+    for row in operator.changes().to_pylist():
+        identity = tuple(row.get(name) for name in operator.row_key)
+        if row.pop("deleted"):
+            durable.pop(identity, None)
+        else:
+            durable[identity] = row
+    fresh = run.start()
+    fresh.resume(pa.Table.from_pylist(list(durable.values()), schema=fresh.rows_schema()), operator.clocks())
+    return fresh
+
+
+def results_of(out: Batch, begin: int) -> list[Result]:
+    """Rows of a batch as the models give them; its first record was the tape's number ``begin``."""
+    assert np.all(np.diff(out.cause) >= 0)
+    keys = out.keys.typed(out.key).to_pylist()
+    windows = zip(out.window_start_ms.tolist(), out.window_end_ms.tolist(), strict=True)
+    values = [values_of(value) for value in out.value.all().to_pylist()]
+    assert [value is not None for value in values] == out.valid.tolist()
+    return list(zip((out.cause + begin).tolist(), keys, windows, values, out.time_ms.tolist(), strict=True))

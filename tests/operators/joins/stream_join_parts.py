@@ -1,0 +1,191 @@
+"""A stream-stream join on its own: tapes of two streams through the operator, cut into chunks and increments."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+import numpy as np
+import pyarrow as pa
+
+from jobs.functions.expressions import Shape
+from jobs.functions.value_joiners import Joiner
+from jobs.operators.joins.stream_join import StreamJoin
+from jobs.operators.operator import Place
+from state.buffers import is_valid
+from state.records.batches import Batch, Chunk, Values
+from state.records.keys import Keys
+from state.serdes import Serde
+from tests.operators.tapes import parse, render, value_of
+
+STRING, LONG = Serde.string(), Serde.long()
+SIDES = ("left", "right")
+HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
+
+Record = tuple[str, str | None, int | None, int]
+"""Side, key, value, time."""
+Joined = tuple[int, str | None, int | None, int | None, int]
+"""Step, key, left and right value, time."""
+
+
+class Both(Joiner):
+    """Left and right value side by side."""
+
+    result = STRING
+
+    def evaluate(self, batch: Batch, left: pa.Array, right: pa.Array) -> pa.Array:
+        return pa.StructArray.from_arrays([left, right], names=list(SIDES))
+
+
+@dataclass(frozen=True)
+class Join:
+    """``kind``: "inner", "left" or "outer"; times in ms."""
+
+    kind: str
+    before: int
+    after: int
+    grace: int = 0
+    is_persistent: bool = False
+
+    def start(self) -> StreamJoin:
+        shapes = Shape(STRING, STRING), Shape(STRING, LONG)
+        return StreamJoin(
+            Place("join", shapes[0], Keys(STRING), shapes=shapes),
+            Both(),
+            kind=self.kind,
+            before_ms=self.before,
+            after_ms=self.after,
+            grace_ms=self.grace,
+            is_persistent=self.is_persistent,
+        )
+
+
+@dataclass
+class Played:
+    """What a tape caused. Steps count from 0."""
+
+    joined: list[Joined]
+    drops: list[tuple[int, str, bool]]
+    """(step, reason, whether the whole record had no effect)."""
+    applied: list[int]
+    operator: StreamJoin
+
+
+def batch_of(keys: Keys, side: str, tape: Sequence[Record], steps: Iterable[int]) -> Batch:
+    """Records of ``side`` among ``steps``; the left side's values are texts. Every record has its step as a header."""
+    mine = [step for step in steps if tape[step][0] == side]
+    _, key, value, time_ms = zip(*(tape[step] for step in mine), strict=True) if mine else ([], [], [], [])
+    values = pa.array(value, pa.int64())
+    values = values.cast(pa.string()) if side == "left" else values
+    return Batch(
+        cause=np.array(mine, np.int32),
+        key=keys.intern(STRING.encode(pa.array(key, pa.string()))),
+        keys=keys,
+        time_ms=np.array(time_ms, np.int64),
+        valid=is_valid(values),
+        value=Values(values),
+        headers=pa.array([[{"key": "step", "value": b"%d" % step}] for step in mine], HEADERS),
+    )
+
+
+def chunk_of(records: int) -> Chunk:
+    """A chunk of that many records of one topic."""
+    numbers = {
+        name: np.zeros(records, np.int64)
+        for name in (
+            "source",
+            "offset",
+            "context_offset",
+            "context_source",
+            "time_ms",
+            "stream_time_ms",
+            "tape_time_ms",
+        )
+    }
+    flags = {name: np.zeros(records, np.bool_) for name in ("applied", "refused")}
+    return Chunk(topics=("in",), partition=0, context_topics=("in",), **numbers, **flags)
+
+
+def resumed(join: Join, operator: StreamJoin, durable: dict[tuple, dict]) -> StreamJoin:
+    """A new operator from the durable rows of ``operator``, which ``durable`` becomes, and its clocks."""
+    for row in operator.changes().to_pylist():
+        identity = tuple(row[name] for name in operator.row_key)
+        if row.pop("deleted"):
+            del durable[identity]
+        else:
+            durable[identity] = row
+    fresh = join.start()
+    fresh.place.keys.intern(STRING.encode(pa.array(["zz", "y"])))  # codes are others than before
+    fresh.resume(pa.Table.from_pylist(list(durable.values())[::-1], schema=fresh.rows_schema()), operator.clocks())
+    return fresh
+
+
+def play(join: Join, tape: Sequence[Record], *, chunks: Sequence[int] = (), increments: Sequence[int] = ()) -> Played:
+    """Run ``tape``, cut before the steps ``chunks``, and at ``increments`` with a save and a resume between."""
+    operator, chunk, durable = join.start(), chunk_of(len(tape)), {}
+    joined: list[Joined] = []
+    cuts = sorted({0, len(tape), *chunks, *increments})
+    for begin, end in pairwise(cuts):
+        if begin in increments:
+            operator = resumed(join, operator, durable)
+        steps = range(begin, end)
+        batches = tuple(batch_of(operator.place.keys, side, tape, steps) for side in SIDES)
+        joined += _rows(operator.process_all(batches, chunk))
+    drops = [
+        (int(step), drops.reason, bool(whole))
+        for _, cause, drops in chunk.drops
+        for step, whole in zip(cause, drops.is_record, strict=True)
+    ]
+    return Played(joined, sorted(drops), np.flatnonzero(chunk.applied).tolist(), operator)
+
+
+def _rows(out: Batch) -> list[Joined]:
+    values = out.value.all().to_pylist()
+    assert out.headers is None or [int(h[0]["value"]) for h in out.headers.to_pylist()] == out.cause.tolist()
+    assert len(out) == 0 or out.valid.all()
+    left = [None if value["left"] is None else int(value["left"]) for value in values]
+    right = [value["right"] for value in values]
+    keys = out.keys.typed(out.key).to_pylist()
+    return list(zip(out.cause.tolist(), keys, left, right, out.time_ms.tolist(), strict=True))
+
+
+def self_joined(join: Join, tape: Sequence[Record]) -> list[Joined]:
+    """A stream joined with itself: every record is on both sides, on the left one first."""
+    operator, chunk = join.start(), chunk_of(len(tape))
+    sides = [[(side, *record[1:]) for record in tape] for side in SIDES]
+    batches = tuple(
+        replace(
+            batch_of(operator.place.keys, side, of_side, range(len(tape))), path=(np.arange(len(tape)) * 4 + number,)
+        )
+        for number, (side, of_side) in enumerate(zip(SIDES, sides, strict=True))
+    )
+    return _rows(operator.process_all(batches, chunk))
+
+
+def tape_of(text: str) -> list[Record]:
+    """Columns side, key, time_ms, perhaps value (else it is the step)."""
+    return [
+        (row["side"], value_of(row["key"]), value_of(row.get("value", row["step"])), int(row["time_ms"]))
+        for row in parse(text)
+    ]
+
+
+def joined(join: Join, text: str) -> str:
+    """What came of a tape whose steps count from 1, be it in one piece or cut at every step."""
+    columns, tape = ["step", "key", "left", "right", "time_ms"], tape_of(text)
+    whole = play(join, tape).joined
+    assert play(join, tape, increments=range(len(tape))).joined == whole
+    return render([dict(zip(columns, (row[0] + 1, *row[1:]), strict=True)) for row in whole], columns)
+
+
+def many(keys, side: str, *, key: list[str], time_ms: list[int]) -> Batch:
+    """Records of ``side`` whose value is their row."""
+    values = pa.array(np.arange(len(key)))
+    values = values.cast(pa.string()) if side == "left" else values
+    return Batch(
+        cause=np.arange(len(key), dtype=np.int32),
+        key=keys.intern(pa.array(key, pa.string()).cast(pa.binary())),
+        keys=keys,
+        time_ms=np.array(time_ms, np.int64),
+        valid=is_valid(values),
+        value=Values(values),
+    )

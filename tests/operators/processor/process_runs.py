@@ -1,0 +1,123 @@
+"""Processors on their own: a tape of records in, what is forwarded out, and increments in between."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pyarrow as pa
+
+from jobs.functions.expressions import Shape
+from jobs.functions.processor_api import Processor, PunctuationType, Record
+from jobs.operators.operator import Place
+from jobs.operators.processor.process import Process
+from jobs.topology.nodes import ProcessNode
+from state.records.batches import Batch
+from state.records.keys import Keys
+from state.serdes import Serde
+from tests.operators.joins.foreign_key_parts import batch_of, chunk_of, rows_of
+
+STRING, LONG = Serde.string(), Serde.long()
+STREAM_TIME = PunctuationType.STREAM_TIME
+SHAPE = Shape(STRING, STRING)
+
+
+class Run:
+    """One processor over a tape of (key, value, time), perhaps from what another left."""
+
+    def __init__(
+        self, supplier: Callable[[], Processor], stores=(), *, before: "Run | None" = None, value=STRING
+    ) -> None:
+        self.supplier, self.stores, self.value = supplier, stores, value
+        self.keys = Keys(STRING)
+        node = ProcessNode(
+            name="KSTREAM-PROCESSOR-0000000001",
+            inputs=("in",),
+            shape=Shape(STRING, value),
+            supplier=supplier,
+            store="stores",
+            stores=tuple(stores),
+        )
+        self.operator = Process(Place("KSTREAM-PROCESSOR-0000000001", SHAPE, self.keys), node)
+        if before is None:
+            self.durable: dict[tuple, dict] = {}
+            self.taken, clocks = 0, {}
+        else:
+            self.durable, self.taken, clocks = dict(before.durable), before.taken, before.operator.clocks()
+        schema = self.operator.rows_schema()
+        self.operator.resume(pa.Table.from_pylist(list(self.durable.values()), schema=schema), clocks)
+        self.stream_time_ms = -1 if before is None else before.stream_time_ms
+
+    def play(self, tape: list[tuple[str | None, str | None, int]], *, reaches=lambda key: True) -> list[tuple]:
+        """(number of the record, key, value, time) of what is forwarded. ``reaches``: which records get to the node."""
+        return [
+            (self.taken - len(tape) + one["cause"], *show(one))
+            for one in rows_of(self.batch(tape, reaches), self.value)
+        ]
+
+    def batch(self, tape: list[tuple[str | None, str | None, int]], reaches=lambda key: True) -> Batch:
+        chunk = chunk_of(len(tape))
+        times = np.array([time for _, _, time in tape], np.int64)
+        chunk.time_ms = times
+        chunk.offset = chunk.context_offset = np.arange(self.taken, self.taken + len(tape))
+        chunk.stream_time_ms = np.maximum.accumulate(np.maximum(times, self.stream_time_ms))
+        rows = [
+            {"cause": cause, "key": key, "value": value, "time": time}
+            for cause, (key, value, time) in enumerate(tape)
+            if reaches(key)
+        ]
+        forwarded = self.operator.process(batch_of(self.keys, rows), chunk)
+        self.stream_time_ms = max(self.stream_time_ms, *times.tolist(), -1)
+        self.taken += len(tape)
+        return forwarded
+
+    def saved(self) -> "Run":
+        """The same in a new increment."""
+        for row in self.operator.changes().to_pylist():
+            identity = row["store"], row["key"]
+            if row.pop("deleted"):
+                del self.durable[identity]
+            else:
+                self.durable[identity] = row
+        return Run(self.supplier, self.stores, before=self, value=self.value)
+
+
+def show(row: dict) -> tuple:
+    return row["key"], row["value"], row["time"]
+
+
+def each(function: Callable[[Processor, Record], None]) -> Callable[[], Processor]:
+    """A supplier of processors that do ``function`` to every record."""
+
+    class Each(Processor):
+        def process(self, record: Record) -> None:
+            function(self, record)
+
+    return Each
+
+
+def scheduled(*schedules: tuple, on_record: Callable | None = None) -> Callable[[], Processor]:
+    """A supplier of processors that forward the stream time at every punctuation, under the schedule's name.
+
+    ``schedules``: (name, interval) or (name, interval, start).
+    """
+
+    class Scheduled(Processor):
+        def init(self, context) -> None:
+            super().init(context)
+            self.made = {}
+            for name, interval, *start in schedules:
+                callback = self.callback(name)
+                start_ms = start[0] if start else None
+                self.made[name] = context.schedule(interval, STREAM_TIME, callback, start_ms=start_ms)
+
+        def callback(self, name: str) -> Callable[[int], None]:
+            return lambda time_ms: self.context.forward(name, f"@{time_ms}")
+
+        def process(self, record: Record) -> None:
+            if on_record is not None:
+                on_record(self, record)
+
+    return Scheduled
+
+
+def at(*times: int) -> list[tuple]:
+    return [("k", "v", time) for time in times]

@@ -1,0 +1,95 @@
+"""What a reader sees of a table: windows that are forgotten, suppressed keys, whatever the cuts (KTableValueGetter)."""
+
+import pytest
+
+from jobs.topology import Consumed, KTable, Materialized, Serde, SessionWindows, StreamsBuilder, Suppressed, TimeWindows
+from tests.operators.tables.table_runs import Output, Record, play
+
+TEXT, LONG = Serde.string(), Serde.long()
+
+
+def counts(
+    builder: StreamsBuilder, topic: str, windows, retention: int | None = None, store: str = "persistent"
+) -> KTable:
+    grouped = builder.stream(topic, Consumed(TEXT, LONG)).group_by_key().windowed_by(windows)
+    return grouped.count(Materialized(f"{topic}-counts", retention=retention, store=store))
+
+
+def both(left: KTable, right: KTable) -> KTable:
+    return left.join(right, lambda one, other: f"{one},{other}", returns=TEXT)
+
+
+@pytest.mark.parametrize("store", ["persistent", "in_memory"])
+@pytest.mark.parametrize(
+    ("newest", "is_shown"),
+    [
+        (19, True),  # newest start 10: 0 > 10 - 11
+        (20, False),  # newest start 20: 0 <= 20 - 11
+    ],
+)
+def test_a_reader_does_not_see_a_window_that_its_store_has_forgotten(newest, is_shown, store):
+    def build(builder: StreamsBuilder) -> KTable:
+        windows = TimeWindows.of_size(10)
+        return both(counts(builder, "a", windows, 11, store), counts(builder, "b", windows))
+
+    tape = [Record("a", "k", 1, 5), Record("a", "l", 1, newest), Record("b", "k", 1, 7)]
+    want = [Output(2, ("k", 0, 10), "1,1", 7)] if is_shown else []
+    for cuts in ((), (1,), (2,), (1, 2)):
+        for breaks in ((), (1, 2)):
+            assert play(build, tape, cuts, breaks).outputs == want
+
+
+@pytest.mark.parametrize(
+    ("newest", "is_shown"),
+    [
+        (24, True),  # 5 > 24 - 20
+        (25, False),
+    ],
+)
+def test_sessions_are_forgotten_by_their_end(newest, is_shown):
+    def build(builder: StreamsBuilder) -> KTable:
+        windows = SessionWindows.with_inactivity_gap(5)
+        return both(counts(builder, "a", windows, 20), counts(builder, "b", windows))
+
+    tape = [Record("a", "k", 1, 3), Record("a", "k", 1, 5), Record("a", "l", 1, newest)]
+    tape += [Record("b", "k", 1, 3), Record("b", "k", 1, 5)]
+    shown = [output for output in play(build, tape, (3,)).outputs if output.value is not None]
+
+    assert shown == ([Output(4, ("k", 3, 5), "2,2", 5)] if is_shown else [])
+
+
+def test_a_window_that_was_put_again_is_seen_as_it_is_now():
+    def build(builder: StreamsBuilder) -> KTable:
+        windows = TimeWindows.of_size(10)
+        return both(counts(builder, "a", windows), counts(builder, "b", windows))
+
+    tape = [Record("a", "k", 1, 1), Record("b", "k", 1, 2), Record("a", "k", 1, 3), Record("b", "k", 1, 4)]
+    want = [
+        Output(1, ("k", 0, 10), "1,1", 2),
+        Output(2, ("k", 0, 10), "2,1", 3),
+        Output(3, ("k", 0, 10), "2,2", 4),
+    ]
+    for cuts in ((), (1,), (2,), (3,), (1, 2, 3)):
+        assert play(build, tape, cuts).outputs == want
+
+
+def test_a_window_that_waits_is_seen_as_before_it_began_to_wait():
+    """
+    What the first change replaced is the initial value, 0, and has no time. A window that was closed is seen as it is.
+    """
+
+    def build(builder: StreamsBuilder) -> KTable:
+        windows = TimeWindows.of_size(10)
+        final = counts(builder, "a", windows, 100).suppress(Suppressed.until_window_closes())
+        return both(counts(builder, "b", windows), final)
+
+    tape = [Record("a", "k", 1, 1), Record("b", "k", 1, 2), Record("a", "k", 1, 3), Record("b", "k", 1, 4)]
+    tape += [Record("a", "k", 1, 10), Record("b", "k", 1, 6)]
+    want = [
+        Output(1, ("k", 0, 10), "1,0", 2),
+        Output(3, ("k", 0, 10), "2,0", 4),
+        Output(4, ("k", 0, 10), "2,2", 4),
+        Output(5, ("k", 0, 10), "3,2", 6),
+    ]
+    for cuts in ((), (1,), (2,), (3,), (4,), (5,), (1, 2, 3, 4, 5)):
+        assert play(build, tape, cuts).outputs == want

@@ -1,0 +1,110 @@
+"""Tapes: input records and wanted outcomes as small text tables.
+
+A table's first line names the columns; ``#`` begins a remark; ``-`` is null; what looks like an integer is one.
+``play`` runs a tape through TopologyTestDriver as one batch; its answers are rendered like the wanted table, so that a
+failing test shows the row.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from jobs.testing.test_driver import TopologyTestDriver
+from jobs.topology import Consumed, KStream, KTable, Serde, StreamsBuilder, Topology
+
+Row = dict[str, Any]
+Build = Callable[[KStream], KStream | KTable]
+NULL = "-"
+
+
+def parse(text: str) -> list[Row]:
+    """Rows of a table as dicts of text."""
+    lines = [line.partition("#")[0].strip() for line in text.splitlines()]
+    header, *rows = [[cell.strip() for cell in line.split("|")] for line in lines if line]
+    for row in rows:
+        assert len(row) == len(header), f"{row} has not the columns {header}"
+    return [dict(zip(header, row, strict=True)) for row in rows]
+
+
+def render(rows: list[Row], columns: list[str]) -> str:
+    """Rows as an aligned table."""
+    cells = [columns, *([_text(row[column]) for column in columns] for row in rows)]
+    widths = [max(len(line[place]) for line in cells) for place in range(len(columns))]
+    lines = [" | ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in cells]
+    return "\n".join(lines)
+
+
+def table(text: str) -> str:
+    """A wanted table as ``render`` writes it."""
+    rows = parse(text)
+    header = [
+        cell.strip() for cell in next(line for line in text.splitlines() if line.strip()).partition("#")[0].split("|")
+    ]
+    return render(rows, header)
+
+
+def value_of(cell: str) -> Any:
+    """None, an int, or text."""
+    if cell == NULL:
+        return None
+    return int(cell) if cell.lstrip("-").isdigit() else cell
+
+
+def _text(value: Any) -> str:
+    return NULL if value is None else str(value)
+
+
+def window_text(window: tuple[int, int] | None, kind: str | None) -> str | None:
+    """``[0, 10)`` of a time window, whose end is exclusive, ``[0, 10]`` of a session."""
+    if window is None:
+        return None
+    return f"[{window[0]}, {window[1]}{')' if kind == 'time' else ']'}"
+
+
+@dataclass
+class Played:
+    """What a tape caused. Steps count from 1, as in a tape's first column."""
+
+    driver: TopologyTestDriver
+    window: str | None
+
+    def outputs(self, *columns: str) -> str:
+        """Default columns: step, key, window (if there is one), value, time_ms."""
+        rows = [
+            {
+                "step": record.arrival + 1,
+                "key": record.key,
+                "window": window_text(record.window, self.window),
+                "value": record.value,
+                "time_ms": record.timestamp_ms,
+            }
+            for record in self.driver.read_outputs("out")
+        ]
+        default = ["step", "key", *(["window"] if self.window else []), "value", "time_ms"]
+        return render(rows, list(columns) or default)
+
+    def dropped(self, *columns: str, window: str | None = "time") -> str:
+        """Default columns: step, reason, window, stream_time_ms, limit_ms."""
+        self.driver.run()
+        rows = [
+            row._asdict() | {"step": row.arrival + 1, "window": window_text(row.window, window)}
+            for row in self.driver.dropped
+        ]
+        return render(rows, list(columns) or ["step", "reason", "window", "stream_time_ms", "limit_ms"])
+
+
+def topology_of(build: Build, *, key: Serde | None = None, value: Serde | None = None) -> tuple[Topology, str | None]:
+    """One stream from topic ``in`` through ``build`` to topic ``out``; and the kind of window of its result."""
+    builder = StreamsBuilder()
+    result = build(builder.stream("in", Consumed(key or Serde.string(), value or Serde.long())))
+    result.to("out")
+    return builder.build(), result.shape.window
+
+
+def play(build: Build, tape: str, *, key: Serde | None = None, value: Serde | None = None, **options: Any) -> Played:
+    """Run ``tape`` (columns key, value, time_ms) through ``build``; ``options`` are the driver's."""
+    topology, window = topology_of(build, key=key, value=value)
+    driver = TopologyTestDriver(topology, **options)
+    for row in parse(tape):
+        driver.pipe_input("in", value_of(row["key"]), value_of(row["value"]), int(row["time_ms"]))
+    return Played(driver, window)

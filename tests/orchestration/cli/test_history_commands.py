@@ -1,0 +1,89 @@
+"""The commands that ask history, in process: what they print, and with which exit code."""
+
+from tests.orchestration.cli.test_main import SHOP, place, run
+
+__all__ = ["run"]
+
+
+def test_sql_answers_as_of_an_increment(run, replayed):
+    code, out, _ = run("sql", "SELECT key, value.clicks AS clicks FROM sessions ORDER BY key", *place(replayed),
+                       "--increment", 1)  # fmt: skip
+
+    assert code == 0
+    assert out == "key  clicks\n---  ------\nann       2\nbob       1\n"
+
+
+def test_sql_says_what_it_left_out_and_the_names_of_the_tables(run, replayed):
+    code, out, _ = run("sql", 'SELECT "offset" FROM "outputs/sessions"', *place(replayed), "--limit", 1)
+    assert (code, out.splitlines()[-1]) == (0, "1 of 4 rows; --limit shows more")
+
+    code, _, err = run("sql", "SELECT * FROM nope", *place(replayed))
+    assert code == 2
+    assert "got relation 'nope' was not found; tables are dead_letter, dropped, " in err
+
+
+def test_inspect_shows_the_windows_of_a_key_and_the_clocks(run, replayed):
+    code, out, _ = run("inspect", "open-pages", "--key", "help", *place(replayed), "--topology", SHOP, "--raw")
+
+    assert code == 0
+    assert out == (
+        "partition  key   window_start_ms  window_end_ms  value  record_time_ms\n"
+        "---------  ----  ---------------  -------------  -----  --------------\n"
+        "        0  help              390            420      1             400\n"
+        "\n"
+        "clocks after increment 2\n"
+        "task  store_time_ms  stream_time_ms\n"
+        "----  -------------  --------------\n"
+        "1_0             390             400\n"
+    )
+
+
+def test_inspect_of_a_buffer_says_what_waits_and_until_when(run, replayed):
+    code, out, _ = run("inspect", "held-pages-store", *place(replayed), "--topology", SHOP, "--raw")
+
+    names, _, row = (line.split() for line in out.splitlines()[:3])
+    assert code == 0
+    assert dict(zip(names, row, strict=True))["waits_until_ms"] == "430"  # [390, 420), grace 10
+
+
+def test_inspect_without_a_store_shows_positions(run, replayed):
+    code, out, _ = run("inspect", *place(replayed), "--raw")
+
+    assert code == 0
+    assert out.split("\n\n")[0] == (
+        "offsets of the topics after increment 2\n"
+        "topic   partition  read  landed  waiting\n"
+        "------  ---------  ----  ------  -------\n"
+        "clicks          0     8       8        0"
+    )
+
+
+def test_explain_prints_a_line_a_sentence_beside_the_nodes_of_each_task(run, replayed):
+    code, out, _ = run("explain", "--record", "clicks:0:4", *place(replayed), "--topology", SHOP, "--raw")
+
+    assert code == 0
+    assert (
+        out
+        == """\
+clicks:0:4 was read by increment 1
+
+task 0_0 takes clicks:0:4
+  KSTREAM-SOURCE-0000000000           read: 'bob' = {'page': 'cart', 'ms': 101}, time 101, 99 ms behind stream time 200
+  KSTREAM-AGGREGATE-0000000001        refused (expired-window) by the window from 101 to 101: its window has closed;
+                                      stream time is 200, the limit 35 ms before it is 165, the record is 99 ms late
+  KSTREAM-KEY-SELECT-0000000004       becomes 'cart' = {'page': 'cart', 'ms': 101}
+  repartition/open-pages-repartition  sent on under 'cart', to partition 0
+
+task 1_0 takes open-pages-repartition:0:4
+  open-pages-repartition-source       read: 'cart' = {'page': 'cart', 'ms': 101}, time 101, 99 ms behind stream time 200
+  KSTREAM-AGGREGATE-0000000005        refused (expired-window) by the window from 90 to 120: its window has closed;
+                                      stream time is 200, the limit 10 ms before it is 190, the record is 99 ms late
+"""
+    )
+
+
+def test_explain_refuses_a_record_that_is_not_there(run, replayed):
+    code, out, err = run("explain", "--record", "clicks:0:99", *place(replayed), "--topology", SHOP)
+
+    assert (code, out) == (2, "")
+    assert err.startswith("replay: record clicks:0:99: expected an offset below 8, the next one to land, got 99;")

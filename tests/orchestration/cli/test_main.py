@@ -1,0 +1,263 @@
+"""The command line, in process: what is printed, where, and with which exit code."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from jobs.landing.landing import land_files
+from jobs.replay.pipeline_run import replay
+from orchestration.cli.main import main
+from state.tables.warehouse import Warehouse
+from tests.dagster import shop
+from tests.dagster.duplicates import DuplicatingRunner
+
+SHOP = f"{Path(shop.__file__)}:topology"
+
+
+@pytest.fixture
+def run(capsys):
+    """Runs a command; returns exit code, stdout and stderr, each line without spaces at its end."""
+
+    def run_command(*arguments: object) -> tuple[int, str, str]:
+        code = main([str(argument) for argument in arguments])
+        said = capsys.readouterr()
+        return code, said.out, said.err
+
+    return run_command
+
+
+def place(warehouse) -> list[str]:
+    return ["--warehouse", warehouse.root, "--pipeline", "shop"]
+
+
+def test_land_run_check_and_show_work_one_after_the_other_without_java(run, tmp_path, clicks):
+    where = ["--warehouse", tmp_path / "w", "--pipeline", "shop"]
+    land = ["land", "clicks", "--warehouse", tmp_path / "w", "--files", clicks, "--timestamp", "ms", "--key", "user"]
+
+    code, out, _ = run(*land, "--local")
+    assert code == 0
+    assert re.sub(r"\d\.\d s", "0.0 s", out) == (
+        "clicks: 6 records landed in 0.0 s (increment 1)\n"
+        "partition  from  to\n"
+        "---------  ----  --\n"
+        "        0     0   6\n"
+    )
+
+    code, out, err = run("run", SHOP, *where, "--local", "--max-records", 4)
+    assert code == 0
+    lines = [line for line in re.sub(r"[\d.,]+/s", "0/s", err).splitlines() if not line.endswith("planned")]
+    assert lines == [  # kernels that are compiled first take their time
+        "increment 1 · 4 of 6 records · 0/s · stream time 1970-01-01 00:00:00.200",
+        "increment 2 · 6 of 6 records · 0/s · stream time 1970-01-01 00:00:00.210",
+    ]
+    assert out.splitlines()[0].split() == [
+        "increment", "read", "applied", "dropped", "undecodable", "emitted", "late_max_ms", "seconds",
+    ]  # fmt: skip
+    assert f"tables: {tmp_path}/w/shop" in out
+
+    code, out, _ = run("check", SHOP, *where, "--engine", "plain", "--all")
+    assert code == 0
+    assert [line[:10] for line in out.splitlines()] == ["holds   G1", "holds   G2"] * 2 + ["holds   G3"] + [
+        "holds   G1",
+        "holds   G2",
+    ] * 2 + ["holds   G3"]
+
+    code, out, _ = run("show", "sessions", *where)
+    assert code == 0
+    assert out == (
+        "key  window_start             window_end               clicks  last_page  record_time\n"
+        "---  -----------------------  -----------------------  ------  ---------  -----------------------\n"
+        "ann  1970-01-01 00:00:00.100  1970-01-01 00:00:00.110       2  cart       1970-01-01 00:00:00.110\n"
+        "bob  1970-01-01 00:00:00.105  1970-01-01 00:00:00.105       1  home       1970-01-01 00:00:00.105\n"
+    )
+
+
+def test_nothing_new_is_said_and_is_no_error(run, tmp_path, clicks):
+    land = ["land", "clicks", "--warehouse", tmp_path / "w", "--files", clicks, "--timestamp", "ms", "--local"]
+    replay = ["run", SHOP, "--warehouse", tmp_path / "w", "--pipeline", "shop", "--local"]
+    run(*land)
+    run(*replay)
+
+    assert run(*land)[:2] == (0, "clicks: nothing new\n")
+    assert run(*replay)[:2] == (0, "nothing new to replay for shop\n")
+
+
+def test_books_have_a_line_for_every_increment_and_one_for_all(run, replayed):
+    code, out, _ = run("books", *place(replayed))
+
+    lines = [line.split()[:6] for line in out.splitlines()]
+    assert code == 0
+    assert lines[0] == ["increment", "read", "applied", "dropped", "undecodable", "emitted"]
+    assert lines[2:] == [
+        ["1", "6", "6", "0", "0", "4"],
+        ["2", "2", "2", "0", "0", "5"],
+        ["all", "8", "8", "0", "0", "9"],
+    ]
+
+
+def test_show_changelog_is_every_record_in_order_with_times_as_they_are(run, replayed):
+    code, out, _ = run("show", "pages", *place(replayed), "--changelog", "--raw", "--limit", 2)
+
+    assert code == 0
+    columns, _, *records, rest = [line.split() for line in out.splitlines()]
+    assert columns == [
+        *("partition", "offset", "increment", "cause_offset", "key", "window_start_ms", "window_end_ms", "value"),
+        *("record_time_ms", "stream_time_ms", "headers", "arrival"),
+    ]
+    assert records == [
+        ["0", "3", "2", "6", "home", "210", "240", "1", "210", "300"],
+        ["0", "4", "2", "7", "home", "300", "330", "1", "300", "400"],
+    ]
+    assert " ".join(rest) == "… 2 of 5 rows; --limit shows more"
+
+
+def test_show_stops_at_the_limit_and_says_how_many_there_are(run, replayed):
+    _, out, _ = run("show", "pages", *place(replayed), "--limit", 1)
+
+    assert out.splitlines()[-1] == "… 1 of 5 rows; --limit shows more"
+
+
+def test_show_as_of_an_increment_is_the_table_of_then(run, replayed):
+    _, out, _ = run("show", "sessions", *place(replayed), "--increment", 1)
+
+    assert [line.split()[0] for line in out.splitlines()[2:]] == ["ann", "bob"]
+
+
+@pytest.mark.parametrize(
+    "table", ["dropped", "dead_letter", "state/open-sessions", "repartition/open-pages-repartition"]
+)
+def test_show_knows_every_table_of_the_pipeline(run, replayed, table):
+    code, out, _ = run("show", table, *place(replayed))
+
+    assert code == 0
+    assert "key" in out.splitlines()[0] or "reason" in out.splitlines()[0]
+
+
+def test_show_of_a_store_with_its_topology_is_what_readers_see(run, replayed):
+    code, out, _ = run("show", "state/open-sessions", *place(replayed), "--topology", SHOP, "--raw")
+
+    assert code == 0
+    columns, _, *rows = [line.split() for line in out.splitlines()]
+    assert columns[:6] == ["partition", "key", "window_start_ms", "window_end_ms", "clicks", "last_page"]
+    assert [row[:6] for row in rows] == [["0", "bob", "400", "400", "1", "help"]]
+
+
+def test_describe_prints_what_kafka_streams_would(run):
+    code, out, _ = run("describe", SHOP)
+
+    assert code == 0
+    assert out == shop.topology().describe() + "\n"
+
+
+@pytest.mark.parametrize(
+    ("command", "sentence"),
+    [
+        (["show", "nope"], "replay: pipeline 'shop': expected one of dead_letter, dropped, outputs/pages, "),
+        (["show", "pages", "--increment", "9"], "expected a done increment 9, got none; run the replay first"),
+        (
+            ["run", "nothing.py"],
+            "replay: nothing.py: expected a module or a file, got no file nothing.py; check the path",
+        ),
+        (["run", SHOP, "--local", "--max-records", "0"], "max_records: expected 1 or more, got 0"),
+    ],
+)
+def test_an_error_is_one_sentence_on_stderr_and_exit_code_2(run, replayed, command, sentence):
+    code, out, err = run(*command, *place(replayed))
+
+    assert (code, out) == (2, "")
+    assert sentence in err
+    assert len(err.splitlines()) == 1
+
+
+def test_kafka_without_spark_and_files_without_a_time_are_refused(run, tmp_path):
+    land = ["land", "clicks", "--warehouse", tmp_path, "--local"]
+
+    kafka = "replay: topic 'clicks': expected Spark, whose connector reads Kafka, got --local; leave it out\n"
+    assert run(*land, "--kafka", "localhost:9092") == (2, "", kafka)
+    files = (
+        "replay: topic 'clicks': expected the column of the record time, got none; name it with --timestamp COLUMN\n"
+    )
+    assert run(*land, "--files", tmp_path) == (2, "", files)
+
+
+def test_warming_up_says_how_many_versions_of_kernels_are_cached(run):
+    first, again = run("warm-up", SHOP), run("warm-up", SHOP)
+
+    assert first[0] == again[0] == 0
+    assert re.fullmatch(r"\d+ versions of kernels cached, 0 of them new, in \d+\.\d s\n", again[1])
+
+
+def test_a_topic_that_was_never_landed_is_named(run, tmp_path):
+    code, _, err = run("run", SHOP, "--warehouse", tmp_path, "--pipeline", "shop", "--local")
+
+    assert code == 2
+    assert err == ("replay: topic 'clicks': expected a landed topic, got landed topics []; land it before replaying\n")
+
+
+def test_the_stack_trace_is_shown_to_those_who_ask(run, tmp_path):
+    code, _, err = run("run", SHOP, "--warehouse", tmp_path, "--pipeline", "shop", "--local", "--traceback")
+
+    assert code == 2
+    assert err.startswith("replay: topic 'clicks'")
+    assert "Traceback (most recent call last)" in err
+
+
+def test_a_bug_is_told_as_one_and_has_its_own_exit_code(run, replayed, monkeypatch):
+    monkeypatch.setattr("orchestration.cli.describe_commands.done_row", lambda *_: 1 / 0)
+
+    code, _, err = run("books", *place(replayed))
+
+    assert code == 3
+    assert err == "replay: ZeroDivisionError: division by zero; this is a bug, --traceback shows where\n"
+
+
+def test_a_broken_guarantee_is_shown_with_its_witnesses_and_exit_code_1(run, tmp_path, clicks):
+    warehouse = Warehouse(tmp_path / "w")
+    land_files(None, warehouse, "clicks", shop.source(clicks))
+    assert list(replay(warehouse, shop.topology(), pipeline="shop", runner=DuplicatingRunner()))
+
+    code, out, _ = run("check", SHOP, *place(warehouse), "--engine", "plain")
+
+    assert code == 1
+    assert out.startswith(
+        "BROKEN  G1 outputs/sessions, increment 1: One final result per key and window. (finals 3, repeated 1)\n"
+    )
+    assert out.splitlines()[3].split()[:3] == ["bob", "105", "105"]
+
+
+def test_a_recorded_time_and_the_end_of_history_close_windows(run, tmp_path, clicks):
+    where = ["--warehouse", tmp_path / "w"]
+    run("land", "clicks", *where, "--files", clicks, "--timestamp", "ms", "--key", "user", "--local")
+
+    code, out, _ = run("advance", "clicks", *where, "--to", "1970-01-01T00:00:01")
+    assert (code, out) == (
+        0,
+        "clicks: stream time recorded; the next run of each pipeline takes it\n"
+        "partition  reached\n"
+        "---------  -------------------\n"
+        "        0  1970-01-01 00:00:01\n",
+    )
+    assert run("advance", "clicks", *where, "--to", 999)[1] == (
+        "clicks: no time to record that is not recorded already\n"
+    )
+
+    assert run("run", SHOP, *where, "--pipeline", "shop", "--local", "--flush-at-end")[0] == 0
+    lines = [line.split()[:2] for line in run("books", *where, "--pipeline", "shop")[1].splitlines()[2:]]
+    assert lines == [["1", "6"], ["2", "0"], ["all", "6"]]
+    assert run("check", SHOP, *where, "--pipeline", "shop", "--engine", "plain", "--all")[0] == 0
+
+
+def test_landing_records_the_time_of_partitions_that_lag_behind(run, tmp_path):
+    (tmp_path / "files").mkdir()
+    rows = [{"ms": 900_000, "p": 0}, {"ms": 100_000, "p": 1}]
+    (tmp_path / "files" / "1.jsonl").write_text("\n".join(map(json.dumps, rows)) + "\n")
+    land = ["land", "clicks", "--warehouse", tmp_path / "w", "--files", tmp_path / "files", "--timestamp", "ms"]
+
+    _, out, _ = run(*land, "--partition", "p", "--partitions", 2, "--idle-after", "5m", "--local")
+
+    assert [line.split() for line in out.splitlines()[-2:]] == [
+        ["0", "1970-01-01", "00:10:00"],
+        ["1", "1970-01-01", "00:10:00"],
+    ]

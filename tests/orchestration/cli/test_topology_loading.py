@@ -1,0 +1,89 @@
+"""Finding the topology that a command names; whatever is wrong with the file is one sentence."""
+
+import sys
+from pathlib import Path
+
+import cloudpickle
+import pytest
+
+from orchestration.cli.topology_loading import load_topology
+from state.errors import ConfigError, TopologyError
+from tests.dagster import shop
+
+FILE = """
+from jobs.topology import Consumed, Serde, StreamsBuilder
+
+def build():
+    builder = StreamsBuilder()
+    stream = builder.stream("clicks", Consumed(Serde.string(), Serde.long()))
+    stream.filter(is_even).to("even")
+    return builder.build()
+
+def is_even(key, value):
+    return value % 2 == 0
+
+number = 7
+broken = lambda: 1 / 0
+refused = lambda: StreamsBuilder().build()
+"""
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "counts.py"
+    path.write_text(FILE)
+    return path
+
+
+def test_a_file_or_a_module_gives_a_topology_or_a_function_that_builds_one(file):
+    assert load_topology(f"{file}:build").source_topics() == ["clicks"]
+    assert load_topology(str(file)).source_topics() == ["clicks"]
+    assert load_topology("tests.dagster.shop:topology").fingerprint == shop.topology().fingerprint
+
+
+def test_functions_of_a_file_travel_to_workers_that_have_not_got_it(file, monkeypatch):
+    pickled = cloudpickle.dumps(load_topology(f"{file}:build"))
+    monkeypatch.delitem(sys.modules, "replay_topology_counts")
+    file.unlink()
+
+    assert cloudpickle.loads(pickled).source_topics() == ["clicks"]
+
+
+@pytest.mark.parametrize(
+    ("attribute", "sentence"),
+    [
+        (":number", "expected a Topology, or a function that builds one, got int; name another attribute"),
+        (":nothing", "expected an attribute nothing, got a file with Consumed, Serde, StreamsBuilder, build, "),
+        (":broken", "expected a file that runs, got ZeroDivisionError: division by zero ("),
+    ],
+)
+def test_a_wrong_attribute_is_one_sentence(file, attribute, sentence):
+    with pytest.raises(ConfigError) as refused:
+        load_topology(f"{file}{attribute}")
+
+    assert sentence in str(refused.value)
+
+
+def test_an_error_of_the_dsl_comes_as_it_is(file):
+    with pytest.raises(TopologyError, match="expected at least one stream"):
+        load_topology(f"{file}:refused")
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("x = (", "got SyntaxError: '(' was never closed ("),
+        ("x = 1\ny = z\n", "got NameError: name 'z' is not defined ("),
+        ("import nowhere_at_all\n", "got No module named 'nowhere_at_all'"),
+        ("", "expected an attribute topology or build, got an empty file; name it after a colon"),
+    ],
+)
+def test_a_file_that_does_not_run_is_one_sentence_with_its_line(tmp_path, text, sentence):
+    path = tmp_path / "wrong.py"
+    path.write_text(text)
+
+    with pytest.raises(ConfigError) as refused:
+        load_topology(str(path))
+
+    assert sentence in str(refused.value)
+    assert ("line" in str(refused.value)) == ("Error:" in sentence)

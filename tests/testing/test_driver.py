@@ -1,0 +1,146 @@
+"""TopologyTestDriver: pipe in, read out, look into stores; records are run when something is read."""
+
+import pytest
+
+from jobs.testing.driver_records import DeadLetter, DroppedRecord, OutputRecord
+from jobs.testing.test_driver import TopologyTestDriver
+from jobs.topology import Consumed, Materialized, Serde, StreamsBuilder, TimeWindows, Topology, fold
+from state.errors import ConfigError
+
+
+def hourly() -> Topology:
+    builder = StreamsBuilder()
+    stream = builder.stream("clicks", Consumed(Serde.string(), Serde.long()))
+    counted = stream.group_by_key().windowed_by(TimeWindows.of_size(10)).count(Materialized.as_("counts"))
+    counted.to("counts")
+    stream.to("copies")
+    return builder.build()
+
+
+def test_outputs_are_read_one_by_one_or_all_at_once_and_are_then_gone():
+    driver = TopologyTestDriver(hourly())
+    for time_ms in (1, 2, 3):
+        driver.pipe_input("clicks", "a", 7, time_ms)
+
+    assert driver.read_output("counts") == OutputRecord("a", 1, 1, (0, 10), 0)
+    assert driver.read_outputs("counts") == [
+        OutputRecord("a", 2, 2, (0, 10), 1),
+        OutputRecord("a", 3, 3, (0, 10), 2),
+    ]
+    assert (driver.read_output("counts"), driver.read_outputs("counts")) == (None, [])
+    assert [record.arrival for record in driver.read_outputs("copies")] == [0, 1, 2]
+
+
+def test_what_was_piped_after_a_reading_goes_on_from_there():
+    driver = TopologyTestDriver(hourly())
+    driver.pipe_input("clicks", "a", 7, 1)
+    driver.read_outputs("counts")
+    driver.pipe_input("clicks", "a", 7, 2)
+
+    assert driver.read_outputs("counts") == [OutputRecord("a", 2, 2, (0, 10), 1)]
+
+
+def test_refusals_and_dead_letters_name_the_record_that_was_piped():
+    driver = TopologyTestDriver(hourly())
+    driver.pipe_input("clicks", "a", 7, 10)
+    driver.pipe_input("clicks", "a", 7, 9)
+    driver.pipe_bytes("clicks", b"a", b"short", 11)
+    driver.run()
+
+    assert driver.dropped == [
+        DroppedRecord(
+            "KSTREAM-AGGREGATE-0000000001", "expired-window", "clicks", 1, 9, 10, 10, window=(0, 10), arrival=1
+        )
+    ]
+    assert driver.dead_letters == [
+        DeadLetter("clicks", 2, "value: expected 8 bytes of a long, got 5", b"a", b"short", arrival=2)
+    ]
+
+
+def test_arrivals_count_over_all_topics_and_through_repartition_tables():
+    builder = StreamsBuilder()
+    for topic in ("left", "right"):
+        stream = builder.stream(topic, Consumed(Serde.string(), Serde.long()))
+        stream.group_by("value").count().to(f"{topic}-counts")
+    driver = TopologyTestDriver(builder.build())
+    for arrival, topic in enumerate(["left", "right", "right", "left"]):
+        driver.pipe_input(topic, "k", 7, arrival)
+
+    assert [(r.arrival, r.value) for r in driver.read_outputs("left-counts")] == [(0, 1), (3, 2)]
+    assert [(r.arrival, r.value) for r in driver.read_outputs("right-counts")] == [(1, 1), (2, 2)]
+
+
+def test_lateness_follows_the_one_clock_of_all_topics():
+    builder = StreamsBuilder()
+    for topic in ("left", "right"):
+        builder.stream(topic, Consumed(Serde.string(), Serde.long())).to(f"{topic}-out")
+    driver = TopologyTestDriver(builder.build())
+    driver.pipe_input("left", "k", 1, 10)
+    driver.pipe_input("right", "k", 1, 4)
+    driver.pipe_bytes("left", b"k", b"bad", 99)
+    driver.pipe_input("left", "k", 1, 9)
+
+    assert driver.metrics() == {
+        "dropped-records-total": 0,
+        "record-lateness-avg": (0 + 6 + 1) / 3,
+        "record-lateness-max": 6,
+        "suppress": {},
+        "deduplicate": {},
+    }
+
+
+def test_metrics_of_a_driver_that_took_nothing_are_null():
+    metrics = TopologyTestDriver(hourly()).metrics()
+
+    assert (metrics["record-lateness-avg"], metrics["record-lateness-max"]) == (None, None)
+
+
+def test_a_store_of_json_keys_can_be_listed():
+    builder = StreamsBuilder()
+    key = Serde.json("origin string, gate int")
+    stream = builder.stream("in", Consumed(key, Serde.long()))
+    stream.group_by_key().aggregate(fold.sum("value"), materialized=Materialized.as_("sums")).to("out")
+    driver = TopologyTestDriver(builder.build())
+    for gate in (2, 1, 2):
+        driver.pipe_input("in", {"origin": "JFK", "gate": gate}, 5, 0)
+
+    assert driver.store("sums").all() == [
+        ({"origin": "JFK", "gate": 1}, None, 5),
+        ({"origin": "JFK", "gate": 2}, None, 10),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("use", "message"),
+    [
+        (
+            lambda driver: driver.pipe_input("counts", "a", 1, 0),
+            "pipe_input: expected a topic of ['clicks'], got 'counts'; pipe into a source topic",
+        ),
+        (
+            lambda driver: driver.read_outputs("clicks"),
+            "read_output: expected one of ['copies', 'counts'], got 'clicks'; read an output of to()",
+        ),
+        (
+            lambda driver: driver.read_output("clicks"),
+            "read_output: expected one of ['copies', 'counts'], got 'clicks'; read an output of to()",
+        ),
+        (
+            lambda driver: driver.store("count"),
+            "store: expected one of ['counts'], got 'count'; name a store of the topology",
+        ),
+        (
+            lambda driver: driver.pipe_input("clicks", 5, 1, 0),
+            "Serde.string(), row 0: expected a str, got 5 (int); give a value of that type",
+        ),
+        (
+            lambda driver: driver.pipe_input("clicks", "a", "1", 0),
+            "Serde.long(), row 0: expected a long, got '1' (str); give a value of that type",
+        ),
+    ],
+)
+def test_a_wrong_name_or_value_is_refused_with_what_would_be_right(use, message):
+    with pytest.raises(ConfigError) as caught:
+        use(TopologyTestDriver(hourly()))
+
+    assert str(caught.value) == message
