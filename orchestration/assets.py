@@ -21,11 +21,11 @@ from typing import Any
 
 import dagster as dg
 
+from jobs.graph.graph import Node
 from jobs.landing.landing import KafkaSource
 from jobs.replay.increment_report import IncrementReport
 from jobs.replay.pipeline_run import replay
 from jobs.topology import SubTopology
-from jobs.topology.nodes import Node
 from orchestration.metadata import (
     Metadata,
     data_version,
@@ -200,7 +200,7 @@ def _landed_spec(pipeline: Pipeline, topic: str) -> dg.AssetSpec:
 
 def _settings(node: Node | None) -> str:
     """What decides in a store's operator: its windows."""
-    windows = getattr(node, "windows", None)
+    windows = None if node is None else node.windows_of_rows
     return "" if node is None or windows is None else f" Operator `{node.name}`, `{windows}`."
 
 

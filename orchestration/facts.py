@@ -8,9 +8,9 @@ from collections.abc import Iterable
 from typing import Literal, cast
 
 from expectations.facts import FinalOutput, ReplayFacts, Source, SubTopology
+from jobs.graph.nodes import RepartitionNode, SinkNode
 from jobs.topology import SubTopology as Part
 from jobs.topology import Topology
-from jobs.topology.nodes import RepartitionNode, SinkNode
 
 
 def replay_facts(topology: Topology) -> ReplayFacts:
@@ -49,7 +49,7 @@ def _sub_topology(part: Part) -> SubTopology:
 
 def _final_output(topology: Topology, part: Part, sink: SinkNode) -> FinalOutput | None:
     suppress = topology.suppress_above(sink)
-    if suppress is None or suppress.until != "window-closes" or suppress.windows is None or sink.shape.window is None:
+    if suppress is None or not suppress.is_final or suppress.windows is None or sink.shape.window is None:
         return None
     kind = cast(Literal["time", "sliding", "session"], suppress.windows.kind)
     return FinalOutput(sink.topic, part.id, kind, suppress.wait_ms)

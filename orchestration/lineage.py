@@ -7,8 +7,8 @@ sub-topology whose records it holds, as Kafka's description puts its sink there.
 
 from dataclasses import dataclass
 
+from jobs.graph.graph import Node
 from jobs.topology import SubTopology, Topology
-from jobs.topology.nodes import GlobalTableNode, Node, RepartitionNode, SinkNode, SourceNode
 
 
 @dataclass(frozen=True)
@@ -31,35 +31,19 @@ class Table:
 
 def tables_of(topology: Topology, sub: SubTopology) -> list[Table]:
     """Tables of a sub-topology, each after those it is made from."""
-    written = {node.name for node in sub.nodes if not isinstance(node, SourceNode | RepartitionNode)}
+    written = {node.name for node in sub.nodes if not node.is_source}
     own = written | {node.name for node in sub.repartitions}  # its sources are written by others
     return [
-        Table(_table(topology, node), node, _upstream(topology, node))
+        Table(table, node, _upstream(topology, node))
         for node in topology.graph.nodes.values()
-        if node.name in own and _is_table(topology, node)
+        if node.name in own and (table := node.table(topology.graph)) is not None
     ]
 
 
 def _upstream(topology: Topology, node: Node) -> tuple[str, ...]:
     found: list[str] = []
-    for name in (*node.inputs, *getattr(node, "reads", ())):
+    for name in (*node.inputs, *node.reads):
         above = topology.graph.nodes[name]
-        found += [_table(topology, above)] if _is_table(topology, above) else _upstream(topology, above)
+        table = above.table(topology.graph)
+        found += _upstream(topology, above) if table is None else [table]
     return tuple(dict.fromkeys(found))
-
-
-def _is_table(topology: Topology, node: Node) -> bool:
-    ends = isinstance(node, SourceNode | GlobalTableNode | RepartitionNode | SinkNode)
-    return ends or topology.graph.store_of(node) is not None
-
-
-def _table(topology: Topology, node: Node) -> str:
-    if isinstance(node, SourceNode | GlobalTableNode):
-        return f"landed/{node.topic}"
-    if isinstance(node, RepartitionNode):
-        return f"repartition/{node.topic}"
-    if isinstance(node, SinkNode):
-        return f"outputs/{node.topic}"
-    store = topology.graph.store_of(node)
-    assert store is not None, f"{node.name} has no table"
-    return f"state/{store}"

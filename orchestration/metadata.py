@@ -12,10 +12,10 @@ import dagster as dg
 import pyarrow as pa
 
 from jobs.execution.table_schemas import table_schema
+from jobs.graph.nodes import SinkNode
 from jobs.replay.increment_report import IncrementReport, report_of
 from jobs.replay.planner import Cut
 from jobs.topology import SubTopology
-from jobs.topology.nodes import SinkNode, SuppressNode
 from orchestration.lineage import Table
 from orchestration.pipeline import Pipeline
 from orchestration.reported_increments import INCREMENT, NOTHING_NEW
@@ -119,7 +119,7 @@ def _emitted(report: IncrementReport, table: Table) -> Metadata:
     if isinstance(table.node, SinkNode):
         return {"records_emitted": report.outputs[table.node.topic]}
     numbers = report.operators.get(table.node.name, {}) if table.kind == "state" else {}
-    kind = "buffer" if isinstance(table.node, SuppressNode) else "records"
+    kind = table.node.metric_prefix
     names = {"emitted": "results_emitted", "count_current": "buffer_count"}
     return {names.get(name, f"{kind}_{name}"): number for name, number in numbers.items() if number is not None}
 

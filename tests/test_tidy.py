@@ -5,6 +5,7 @@ Rule: a limit is never raised and a file never excepted; what breaks a rule is s
 
 import ast
 
+from tests.node_type_tests import type_tests
 from tests.source_tree import Function, files, matches, modules, package_modules, refuse, text_of
 
 MODULE_LINES_MAX = 400
@@ -13,6 +14,9 @@ RATCHET = {
     "jobs/operators/aggregates/time_windows_kernel.py: aggregate_time_windows": 66,
 }
 """Compiled loops over rows that keep their counters in locals, which parts could only hand round. They may shrink."""
+
+NODE_TYPE_TESTS_MAX = 36
+"""Of sources, sinks and repartition tables, most of them, which a task runs in its own way. It may shrink."""
 
 EMPTY_WORDS = frozenset({"util", "utils", "helper", "helpers", "common", "manager", "managers", "info", "misc"})
 UNFINISHED = r"pytest\.skip|mark\.skip|skipif|importorskip|xfail|NotImplementedError|\b(?:TODO|FIXME|XXX)\b"
@@ -58,6 +62,15 @@ def test_the_ratchet_lists_only_functions_that_need_it():
     refuse(
         [name for name in RATCHET if lines.get(name, 0) <= FUNCTION_LINES_MAX],
         "These are short enough now, or gone: take them off RATCHET in tests/test_tidy.py:",
+    )
+
+
+def test_generic_code_asks_a_node_and_not_what_kind_it_is():
+    found = type_tests()
+    excess = found if len(found) > NODE_TYPE_TESTS_MAX else []
+    refuse(
+        [f"{path}:{line}: {what}" for path, line, what in excess],
+        f"Give the node a method (jobs/graph/graph.py); {len(found)} such tests, at most {NODE_TYPE_TESTS_MAX} may be:",
     )
 
 

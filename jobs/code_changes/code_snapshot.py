@@ -5,6 +5,7 @@ store means stands here by a name of its own, so that a refusal can say what was
 says how fast it comes about.
 """
 
+from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
 
@@ -12,21 +13,12 @@ import pyarrow as pa
 
 from jobs.code_changes.step_text import fold_words, functions_of, made_with, operator_words, words
 from jobs.code_changes.upstream_lineage import lineage, nodes_above
+from jobs.folds.fold import Fold
+from jobs.functions.expressions import Call, Expression
 from jobs.functions.processor_api import KeyValues
+from jobs.graph.graph import Graph, Node
+from jobs.graph.nodes import SinkNode
 from jobs.task.task import Task, wirings
-from jobs.topology.graph import Graph
-from jobs.topology.nodes import (
-    AggregateNode,
-    CogroupNode,
-    DeduplicateNode,
-    DistinctNode,
-    ForeignKeyJoinNode,
-    Node,
-    ProcessNode,
-    SinkNode,
-    SourceNode,
-    SuppressNode,
-)
 from jobs.topology.topology import SubTopology, Topology
 from state.tables.warehouse import output_schema
 
@@ -71,7 +63,7 @@ def _sub_topology(topology: Topology, sub: SubTopology) -> dict[str, Any]:
     ``reads``: topics and repartition tables.
     """
     imports = wirings(topology)[sub.id].imports
-    queues = [source.topic if isinstance(source, SourceNode) else None for source in sub.sources]
+    queues = [source.landed_topic for source in sub.sources]
     return {
         "queues": queues + [None] * len(imports),
         "globals": [table.topic for table in sub.globals],
@@ -119,8 +111,8 @@ def _settings(topology: Topology, sub: SubTopology, node: Node) -> dict[str, Any
     """Numbers and names of the node, each under its own name."""
     found = {name: value for name, value in vars(node).items() if name not in _NOT_SETTINGS}
     found = {name: value for name, value in found.items() if isinstance(value, int | str | bool | None)}
-    windows = getattr(node, "windows", None)
-    if windows is not None and not isinstance(node, SuppressNode):  # whose windows are those of its keys
+    windows = node.windowed_by
+    if windows is not None:
         found["windows"] = type(windows).__name__
         found |= {field.name: getattr(windows, field.name) for field in fields(windows)}
     traits = topology.graph.tables.get(node.name)
@@ -137,35 +129,25 @@ def _without_nothing(settings: dict[str, Any]) -> dict[str, Any]:
 
 
 def _own(topology: Topology, sub: SubTopology, node: Node) -> dict[str, Any]:
-    """What only one kind of node has."""
-    graph = topology.graph
-    if isinstance(node, AggregateNode):
-        folds = node.aggregation.folds
-        functions = [text for fold in folds.values() for text in functions_of(fold)]
-        return {"folds": {name: fold_words(fold) for name, fold in folds.items()}, "functions": functions}
-    if isinstance(node, CogroupNode):
-        return {"streams": len(node.inputs)}
-    if isinstance(node, SuppressNode):
-        wiring = wirings(topology)[sub.id]
-        return {"knows_old": wiring.needs_old(node.inputs[0], lambda below: below.max_bytes is not None)}
-    if isinstance(node, DeduplicateNode | DistinctNode):
-        selector = node.id_selector
-        return {"id": None if selector is None else words(selector, shows_functions=False)}
-    if isinstance(node, ForeignKeyJoinNode):
-        send = graph.nodes[graph.nodes[node.inputs[0]].inputs[0]]
-        return {"left_value": repr(send.left_value)}  # type: ignore[attr-defined]
-    if isinstance(node, ProcessNode):
-        return {"stores": {store.name: _key_values(store) for store in _specs(node, graph)}}
-    return {}
+    """What the node names beside its numbers and texts."""
+    found: dict[str, Any] = {}
+    for name, setting in node.store_settings(topology.graph).items():
+        found[name] = _said(setting)
+        if name == "folds":
+            found["functions"] = [text for fold in setting.values() for text in functions_of(fold)]
+    if node.holds_back:
+        found["knows_old"] = wirings(topology)[sub.id].needs_old(node.inputs[0], counts_bytes=False)
+    return found
 
 
-def _specs(node: ProcessNode, graph: Graph) -> list[KeyValues]:
-    shape = graph.parent(node).shape
-    return [KeyValues(store, shape.key, shape.value) if isinstance(store, str) else store for store in node.stores]
-
-
-def _key_values(store: KeyValues) -> dict[str, Any]:
-    return {
-        "key": type_record(store.key.arrow_type),
-        "value": type_record(store.value.arrow_type),
-    }
+def _said(setting: Any) -> Any:
+    """A setting as JSON: a fold or a step in words, a store with its types, numbers and texts as they are."""
+    if isinstance(setting, Mapping):
+        return {name: _said(one) for name, one in setting.items()}
+    if isinstance(setting, Fold):
+        return fold_words(setting)
+    if isinstance(setting, Expression | Call):
+        return words(setting, shows_functions=False)
+    if isinstance(setting, KeyValues):
+        return {"key": type_record(setting.key.arrow_type), "value": type_record(setting.value.arrow_type)}
+    return setting

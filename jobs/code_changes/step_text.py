@@ -20,7 +20,7 @@ from jobs.folds.python import PythonFold
 from jobs.folds.references import ReferenceFold
 from jobs.functions.expressions import Call, Expression, Struct
 from jobs.functions.value_joiners import CallJoiner, ExpressionJoiner
-from jobs.topology.nodes import Node
+from jobs.graph.graph import Node
 
 STEPS = (
     "predicate", "mapper", "selector", "id_selector", "foreign_key", "joiner", "function", "supplier", "initializer",

@@ -9,33 +9,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, fields
 
 from jobs.code_changes.step_text import STEPS, node_words, operator_words, words
-from jobs.topology.graph import Graph
-from jobs.topology.nodes import (
-    FlatMapNode,
-    ForeignKeyJoinNode,
-    ForeignKeyResponseNode,
-    ForeignKeySendNode,
-    MapNode,
-    Node,
-    ProcessNode,
-    RepartitionNode,
-    SelectKeyNode,
-    SourceNode,
-    SuppressNode,
-    TableAggregateNode,
-    TableFilterNode,
-    TableGroupByNode,
-    TableJoinNode,
-    TableMapValuesNode,
-)
-
-TABLE_STEPS = (
-    TableAggregateNode, TableFilterNode, TableMapValuesNode, TableGroupByNode, TableJoinNode, ForeignKeySendNode,
-    ForeignKeyJoinNode, ForeignKeyResponseNode,
-)  # fmt: skip
-"""Nodes that compute what a change takes back."""
-
-_REKEYS = SelectKeyNode | MapNode | TableGroupByNode | ProcessNode
+from jobs.graph.graph import Graph, Node
+from jobs.graph.nodes import RepartitionNode
 
 
 @dataclass
@@ -68,7 +43,7 @@ def lineage(graph: Graph, node: Node) -> Lineage:
     for name in node.inputs:
         if graph.nodes[name].shape.window is not None:
             _windows(graph, graph.nodes[name], found)
-    if isinstance(node, TABLE_STEPS):
+    if node.takes_back:
         _values(graph, node, found, set())
     return found
 
@@ -83,14 +58,14 @@ def nodes_above(graph: Graph, node: Node) -> list[str]:
 
 def _above(graph: Graph, node: Node) -> Iterator[Node]:
     seen: set[str] = set()
-    waiting = [*node.inputs, *getattr(node, "reads", ())]
+    waiting = [*node.inputs, *node.reads]
     while waiting:
         name = waiting.pop()
         if name not in seen:
             seen.add(name)
             other = graph.nodes[name]
             yield other
-            waiting += [*other.inputs, *getattr(other, "reads", ())]
+            waiting += [*other.inputs, *other.reads]
 
 
 def _keys(graph: Graph, node: Node, found: Lineage, seen: set[str]) -> None:
@@ -99,28 +74,28 @@ def _keys(graph: Graph, node: Node, found: Lineage, seen: set[str]) -> None:
         if name in seen:
             continue
         seen.add(name)
-        if isinstance(above, SourceNode):
-            found.topics.add(above.topic)
-        if isinstance(above, _REKEYS):
-            step = above.supplier if isinstance(above, ProcessNode) else above.selector
-            found.keys.add(f"{operator_words(above)} {words(step, shows_functions=False)}")
-        elif isinstance(above, FlatMapNode) and not above.keeps_key:
-            found.keys.add(node_words(above, shows_functions=False))
-        else:
+        if above.is_source and above.landed_topic is not None:
+            found.topics.add(above.landed_topic)
+        step = above.key_step
+        if step is None:
             _keys(graph, above, found, seen)
             continue
+        if step is above:
+            found.keys.add(node_words(above, shows_functions=False))
+        else:
+            found.keys.add(f"{operator_words(above)} {words(step, shows_functions=False)}")
         _topics(graph, above, found)
 
 
 def _topics(graph: Graph, node: Node, found: Lineage) -> None:
     for above in _above(graph, node):
-        if isinstance(above, SourceNode):
-            found.topics.add(above.topic)
+        if above.is_source and above.landed_topic is not None:
+            found.topics.add(above.landed_topic)
 
 
 def _windows(graph: Graph, node: Node, found: Lineage) -> None:
-    windows = getattr(node, "windows", None)
-    if windows is None or isinstance(node, SuppressNode):
+    windows = node.windowed_by
+    if windows is None:
         for name in node.inputs:
             _windows(graph, graph.nodes[name], found)
         return
@@ -137,7 +112,7 @@ def _spread(graph: Graph, node: Node, found: Lineage, seen: set[str]) -> None:
         if isinstance(above, RepartitionNode):
             found.spread.add("by key")
             found.repartition = found.repartition or above.topic
-        elif isinstance(above, SourceNode):
+        elif above.is_source:
             found.spread.add("by topic")
         else:
             _spread(graph, above, found, seen)
@@ -145,10 +120,10 @@ def _spread(graph: Graph, node: Node, found: Lineage, seen: set[str]) -> None:
 
 def _values(graph: Graph, node: Node, found: Lineage, seen: set[str]) -> None:
     found.values.add(node_words(node, shows_functions=False))
-    for name in (*node.inputs, *getattr(node, "reads", ())):
+    for name in (*node.inputs, *node.reads):
         above = graph.nodes[name]
         above = graph.nodes[above.inputs[0]] if isinstance(above, RepartitionNode) else above
-        is_step = isinstance(above, TABLE_STEPS) and graph.store_of(above) is None
+        is_step = above.takes_back and graph.store_of(above) is None
         if is_step and above.name not in seen:
             seen.add(above.name)
             _values(graph, above, found, seen)

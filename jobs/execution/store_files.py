@@ -13,10 +13,10 @@ import polars as pl
 import pyarrow as pa
 
 from jobs.functions.expressions import Shape
-from jobs.operators import Clocks, StatefulOperator
+from jobs.graph.graph import Graph, Node
+from jobs.graph.nodes import RepartitionNode
+from jobs.operators.operator import Clocks, StatefulOperator
 from jobs.tape.landed_slice import Slice
-from jobs.topology.graph import Graph
-from jobs.topology.nodes import FlatMapNode, MapNode, Node, ProcessNode, RepartitionNode, SelectKeyNode
 from jobs.topology.topology import SubTopology
 from state.buffers import only_chunk
 from state.runs.local_copies import RunWriter, StateFile, open_run
@@ -96,7 +96,7 @@ def may_ask_for_any(graph: Graph, sub: SubTopology) -> set[str]:
     that looks into a table of ``sub``.
     """
     stores = set(sub.stores)
-    if any(getattr(node, "reads", ()) and not _keeps_keys(graph, node) for node in sub.nodes):
+    if any(node.reads and not _keeps_keys(graph, node) for node in sub.nodes):
         return stores
     return {store for store, node in sub.stores.items() if not _keeps_keys(graph, node)}
 
@@ -106,8 +106,7 @@ def _keeps_keys(graph: Graph, node: Node) -> bool:
     if isinstance(node, RepartitionNode):
         return True
     above = [graph.nodes[name] for name in node.inputs]
-    changes = SelectKeyNode | MapNode | FlatMapNode | ProcessNode
-    return not any(isinstance(one, changes) or not _keeps_keys(graph, one) for one in above)
+    return not any(one.changes_keys or not _keeps_keys(graph, one) for one in above)
 
 
 def global_contents(shape: Shape, slices: Sequence[Slice], order: str) -> pa.Table:

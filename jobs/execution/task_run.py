@@ -25,7 +25,6 @@ from jobs.tape.stream_time import Moment, Told
 from jobs.tape.task_input import Input
 from jobs.tape.task_tape import Places, TaskTape
 from jobs.task.task import Result, Task, call_kernels, empty_input, wirings
-from jobs.topology.nodes import RepartitionNode
 from jobs.topology.topology import SubTopology, Topology
 from state.compilation.kernel_tiers import tiers
 from state.errors import ReplayError, TaskFailed
@@ -244,7 +243,7 @@ class TaskRun:
             {
                 number: self.next_offsets.get(f"repartition/{source.topic}", 0)
                 for number, source in enumerate(self.sub.sources)
-                if isinstance(source, RepartitionNode)
+                if source.landed_topic is None
             },
             told={name: dict(times) for name, times in d.before.get("told", {}).items()},
             is_placed=self._asks_for_places(),

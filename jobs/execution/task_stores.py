@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from jobs.execution.store_files import Hashes, StoreRows, may_ask_for_any
-from jobs.operators import StatefulOperator
+from jobs.operators.operator import StatefulOperator
 from jobs.tape.task_tape import TaskTape
 from jobs.task.task import Task
 from jobs.topology.topology import Topology

@@ -15,15 +15,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from jobs.execution.table_schemas import table_schema
-from jobs.explain.observations import Left, Moment, Place, Taken, Wait
+from jobs.explain.observations import Left, Moment, Place, Taken
 from jobs.explain.observed_run import ObservedRun
 from jobs.explain.rerun import retell
-from jobs.explain.sentences import Teller, waits_of
+from jobs.explain.sentences import Teller
+from jobs.graph.nodes import SinkNode
+from jobs.graph.observations import Wait
 from jobs.history.committed_tables import WINDOW
 from jobs.history.history import History, cut_of
+from jobs.operators.stateless_nodes import FlatMapNode, MapNode, SelectKeyNode
 from jobs.replay.planner import Landed, Plan
 from jobs.task.decoding import Decoder
-from jobs.topology.nodes import FlatMapNode, GlobalTableNode, MapNode, SelectKeyNode, SinkNode
 from jobs.topology.topology import Topology
 from state.buffers import only_chunk
 from state.errors import ConfigError, LedgerError
@@ -157,7 +159,7 @@ def _global_steps(topology: Topology, landed: Landed, place: Place) -> list[Step
     topic, partition, offset = place
     steps = []
     for node in topology.graph.nodes.values():
-        if isinstance(node, GlobalTableNode) and node.topic == topic:
+        if node.is_global and node.landed_topic == topic:
             (rows,) = landed.slice(str(partition), offset, offset + 1).chunks(1)
             batch, bad, reasons = Decoder().decode(node, rows.combine_chunks(), np.arange(1))
             if bad[0]:
@@ -181,7 +183,7 @@ def _steps(run: ObservedRun, taken: Taken, teller: Teller, later: Later) -> list
     ]
     left, still = {left.wait: teller.left(left) for left in run.left}, run.still()
     for moment in taken.moments:
-        for wait in waits_of(moment):
+        for wait in moment.node.waits(moment):
             if wait in left:
                 moment.outcomes[wait] = left[wait]
             elif wait in still:

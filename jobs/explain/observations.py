@@ -7,80 +7,17 @@ outputs.
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from jobs.operators import Clocks
-from jobs.topology.nodes import Node, SuppressNode
+from jobs.graph.graph import Node
+from jobs.graph.observations import Change, Observation, Row, Wait
 from state.buffers import only_chunk
 from state.records.batches import Batch, Chunk
 from state.serdes import Serde
 
 Place = tuple[str, int, int]
 """Topic, partition and offset."""
-
-
-@dataclass(frozen=True)
-class Row:
-    """One record between two nodes. ``value`` None: a tombstone; ``old``: what the change replaced, where that is
-    sent; ``window``: None without windows; ``coordinates``: topic and offset that operators see, None for none.
-    """
-
-    key: Any
-    value: Any
-    record_time_ms: int
-    window: tuple[int, int] | None = None
-    old: Any = None
-    coordinates: tuple[str, int] | None = None
-
-
-class Change(NamedTuple):
-    """A row of a store as its operator shows it, by column; None: it was not, or is not, there."""
-
-    before: dict[str, Any] | None
-    after: dict[str, Any] | None
-
-
-class Wait(NamedTuple):
-    """Something that waits in ``node`` until the operator's stream time reaches ``until_ms``; ``key``: as it is said.
-    What is not None names it when it leaves: window, record time, coordinates.
-    """
-
-    node: str
-    key: str
-    key_bytes: bytes | None
-    until_ms: int
-    window: tuple[int, int] | None = None
-    record_time_ms: int | None = None
-    coordinates: tuple[str, int] | None = None
-
-    def matches(self, batch: Batch, chunk: Chunk | None) -> np.ndarray:
-        """Rows of what the node forwards, or of what a sink below it gets (``chunk`` None), that are this."""
-        if len(batch) == 0:
-            return np.zeros(0, np.bool_)
-        found = np.asarray(pc.equal(batch.keys.take(batch.key), self.key_bytes).fill_null(self.key_bytes is None))
-        if self.window is not None and batch.window_start_ms is not None and batch.window_end_ms is not None:
-            found = found & (batch.window_start_ms == self.window[0]) & (batch.window_end_ms == self.window[1])
-        if self.record_time_ms is not None:
-            found = found & (batch.time_ms == self.record_time_ms)
-        if self.coordinates is not None and chunk is not None:
-            topic, offset = batch.coordinates(chunk)
-            known = [number for number, name in enumerate(chunk.context_topics) if name == self.coordinates[0]]
-            found = found & np.isin(topic, known) & (offset == self.coordinates[1])
-        return found
-
-    def is_in(self, store: pa.Table, node: Node) -> bool:
-        """Whether it waits among the rows of ``node``'s store."""
-        moment = Moment(node, [], [], key_bytes=[self.key_bytes])
-        rows = moment.mine(store, node)
-        if self.window is not None:
-            rows = [row for row in rows if (row["window_start_ms"], row["window_end_ms"]) == self.window]
-        if self.record_time_ms is not None:
-            rows = [row for row in rows if row["record_time_ms"] == self.record_time_ms]
-        if "kind" in store.column_names:
-            rows = [row for row in rows if row["kind"].startswith("unmatched")]
-        return any(is_held(node, row) for row in rows)
 
 
 class Left(NamedTuple):
@@ -103,36 +40,10 @@ class Sent(NamedTuple):
 
 
 @dataclass
-class Moment:
-    """What one node did. ``received``: by input, none at a source. ``first_offset``: of a sink, the offset of the first
-    row of ``forwarded``. ``refusals``: rows as of the table `dropped`. ``clocks``: of a stateful operator, afterwards.
-    """
+class Moment(Observation):
+    """What ``node`` did."""
 
-    node: Node
-    received: list[list[Row]]
-    forwarded: list[Row]
-    changes: list[Change] = field(default_factory=list)
-    shown: list[dict[str, Any]] = field(default_factory=list)
-    """Rows of its store beforehand, of the keys that came in or went out."""
-    shows: list[dict[str, Any]] = field(default_factory=list)
-    """The same, afterwards."""
-    looked: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
-    """Rows of the tables that it looks into, of those keys, by the table's store."""
-    clocks: Clocks = field(default_factory=dict)
-    first_offset: int = 0
-    refusals: list[dict[str, Any]] = field(default_factory=list)
-    key_bytes: list[bytes | None] = field(default_factory=list)
-    """Serialized keys that came in or went out."""
-    ids: list[Any] = field(default_factory=list)
-    """Of a deduplication by id: the id of each row that came in."""
-
-    outcomes: dict[Wait, str] = field(default_factory=dict)
-    """What became of those that wait, in words."""
-
-    @property
-    def rows(self) -> list[Row]:
-        """All that came in."""
-        return [row for rows in self.received for row in rows]
+    node: Node = field(kw_only=True)
 
     def compare(self, before: pa.Table, after: pa.Table, row_key: tuple[str, ...]) -> None:
         """Note which rows of the store differ, of the keys that came in or went out."""
@@ -179,9 +90,17 @@ class Taken:
     sent: list[Sent]
 
 
-def is_held(node: Node, entry: dict[str, Any]) -> bool:
-    """Whether a row that waits will go on: a deletion before its window closed leaves a suppress in silence."""
-    return not isinstance(node, SuppressNode) or node.until != "window-closes" or entry["value"] is not None
+def is_in(wait: Wait, store: pa.Table, node: Node) -> bool:
+    """Whether something waits among the rows of ``node``'s store."""
+    moment = Moment([], [], node=node, key_bytes=[wait.key_bytes])
+    rows = moment.mine(store, node)
+    if wait.window is not None:
+        rows = [row for row in rows if (row["window_start_ms"], row["window_end_ms"]) == wait.window]
+    if wait.record_time_ms is not None:
+        rows = [row for row in rows if row["record_time_ms"] == wait.record_time_ms]
+    if "kind" in store.column_names:
+        rows = [row for row in rows if row["kind"].startswith("unmatched")]
+    return any(node.is_held(row) for row in rows)
 
 
 def rows_of(batch: Batch, chunk: Chunk) -> list[Row]:

@@ -13,12 +13,14 @@ import numpy as np
 import pyarrow as pa
 
 from jobs.execution.task_run import TaskDescription, TaskRun
-from jobs.explain.observations import Left, Moment, Sent, Taken, Wait, rows_of
-from jobs.operators import StatefulOperator
+from jobs.explain.observations import Left, Moment, Sent, Taken, is_in, rows_of
+from jobs.graph.graph import Node
+from jobs.graph.nodes import RepartitionNode, SinkNode
+from jobs.graph.observations import Wait
+from jobs.operators.operator import StatefulOperator
 from jobs.tape.task_input import Input
 from jobs.tape.task_tape import Places
 from jobs.task.task import Result, Task
-from jobs.topology.nodes import DeduplicateNode, Node, RepartitionNode, SinkNode
 from jobs.topology.topology import Topology
 from state.buffers import only_chunk
 from state.records.batches import Batch, Chunk
@@ -29,8 +31,8 @@ Find = Callable[[Task, Input, Places], np.ndarray]
 
 
 class ObservedRun(TaskRun):
-    """``waits``: what waits in a node after a row of the record; what leaves because of a later row of the same task
-    and increment is then among ``left``. ``folder``: for rows on their way to other tasks.
+    """What waits in a node after a row of the record, and leaves because of a later row of the same task and increment,
+    is among ``left``. ``folder``: for rows on their way to other tasks.
     """
 
     is_observed = True
@@ -41,10 +43,9 @@ class ObservedRun(TaskRun):
         description: TaskDescription,
         folder: str,
         find: Find,
-        waits: Callable[[Moment], list[Wait]],
     ) -> None:
         super().__init__(topology, description, None)
-        self.exchange, self._find, self._waits = folder, find, waits
+        self.exchange, self._find = folder, find
         self.task: Task | None = None
         self.taken: list[Taken] = []
         self.left: list[Left] = []
@@ -88,7 +89,7 @@ class ObservedRun(TaskRun):
         self.taken.append(
             Taken(
                 self.description.id,
-                (getattr(source, "topic", source.name), self.description.partition, int(part.spread("offset", -1)[0])),
+                (source.topic_of_records, self.description.partition, int(part.spread("offset", -1)[0])),
                 task.stream_time_ms,
                 moments,
                 result.dead_letters.to_pylist(),
@@ -99,7 +100,7 @@ class ObservedRun(TaskRun):
         for moment in moments:
             self._watched[moment.node.name] = [
                 *self._watched.get(moment.node.name, ()),
-                *(wait for wait in self._waits(moment) if wait not in self._watched.get(moment.node.name, ())),
+                *(wait for wait in moment.node.waits(moment) if wait not in self._watched.get(moment.node.name, ())),
             ]
         self._write(result, places)
 
@@ -110,7 +111,7 @@ class ObservedRun(TaskRun):
             if moment.node is owner:
                 moment.compare(before, after, operator.row_key)
                 moment.clocks = operator.clocks()
-            elif owner.name in getattr(moment.node, "reads", ()):
+            elif owner.name in moment.node.reads:
                 moment.looked[store] = moment.mine(after, owner)
 
     def _sent(self, result: Result) -> list[Sent]:
@@ -133,10 +134,10 @@ class ObservedRun(TaskRun):
         received = [rows_of(batch, chunk) for batch in inputs]
         if not any(received) and len(forwarded) == 0:
             return
-        moment = Moment(node, received, rows_of(forwarded, chunk))
+        moment = Moment(received, rows_of(forwarded, chunk), node=node)
         moment.key_bytes = [key for batch in (*inputs, forwarded) for key in batch.keys.take(batch.key).to_pylist()]
-        if isinstance(node, DeduplicateNode) and node.id_selector is not None:
-            moment.ids = node.id_selector.evaluate(inputs[0]).to_pylist()
+        if node.identity is not None:
+            moment.ids = node.identity.evaluate(inputs[0]).to_pylist()
         if isinstance(node, SinkNode):
             moment.first_offset = self.next_offsets.get(f"outputs/{node.topic}", 0)
         self._moments.append(moment)
@@ -149,7 +150,7 @@ class ObservedRun(TaskRun):
         for store, node in self.sub.stores.items():
             if self._watched.get(node.name):
                 held = self.task.stores[store].contents()
-                found += [wait for wait in self._watched[node.name] if wait.is_in(held, node)]
+                found += [wait for wait in self._watched[node.name] if is_in(wait, held, node)]
         return found
 
     def _below(self, name: str) -> set[str]:

@@ -12,7 +12,6 @@ import numpy as np
 from jobs.execution.task_run import TaskDescription, TaskReport
 from jobs.explain.observations import Place
 from jobs.explain.observed_run import ObservedRun
-from jobs.explain.sentences import waits_of
 from jobs.replay.pipeline_run import Pipeline
 from jobs.replay.planner import Plan
 from jobs.tape.causal_order import is_known_late
@@ -83,7 +82,7 @@ class _Chosen:
     def _run(self, description: TaskDescription, is_reached: bool) -> TaskReport:
         if self.runs_all or description.id not in self.runs:
             find = self._find if is_reached else _nothing
-            run = ObservedRun(self.topology, description, self.folder, find, waits_of)
+            run = ObservedRun(self.topology, description, self.folder, find)
             self.runs[description.id] = run, run.run()
             for sent in (sent for taken in run.taken for sent in taken.sent):
                 self._reached.add((sent.name, description.partition if sent.partition is None else sent.partition))

@@ -13,7 +13,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from jobs.operators import StatefulOperator
+from jobs.operators.operator import StatefulOperator
 from state.errors import ConfigError, LedgerError
 from state.runs.sorted_runs import live_rows
 from state.tables.branch_files import table_files, table_names, table_parts

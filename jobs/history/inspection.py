@@ -13,7 +13,6 @@ import pyarrow.compute as pc
 
 from jobs.history.history import AsOf
 from jobs.replay.planner import Landed
-from jobs.topology.nodes import Node, ReorderNode, StreamJoinNode, StreamTableJoinNode, SuppressNode
 from state.errors import ConfigError
 from state.serdes import Serde
 
@@ -37,8 +36,7 @@ def inspect_store(as_of: AsOf, store: str, key: str | None = None) -> pa.Table:
         name = "key" if "key" in rows.column_names else "id"
         wanted = parse_key(rows.schema.field(name).type, key)
         rows = rows.filter(_equals(rows[name], wanted))
-    node = topology.stores()[store]
-    until = waits_until(node, rows)
+    until = topology.stores()[store].waits_until(rows)
     return rows if until is None else rows.append_column(WAITS_UNTIL, until)
 
 
@@ -75,24 +73,6 @@ def _equals(column: pa.ChunkedArray, wanted: pa.Scalar) -> pa.Array:
     serde = Serde.of(column.type)
     codes = serde.encode(column.combine_chunks().cast(serde.arrow_type))
     return pc.equal(codes, serde.encode(pa.array([wanted.as_py()], serde.arrow_type))[0])
-
-
-def waits_until(node: Node, rows: pa.Table) -> pa.Array | None:
-    """The stream time that lets each row of ``node``'s store go, null for rows that do not wait; None for a store in
-    which nothing ever waits.
-    """
-    if isinstance(node, SuppressNode):
-        return pc.add(rows["buffer_time_ms"], node.wait_ms)
-    if isinstance(node, ReorderNode | StreamTableJoinNode) and node.grace_ms is not None:
-        return pc.add(rows["record_time_ms"], node.grace_ms)
-    if not isinstance(node, StreamJoinNode):
-        return None
-    waits = {"unmatched-left": node.after_ms, "unmatched-right": node.before_ms}
-    times = zip(rows["kind"].to_pylist(), rows["record_time_ms"].to_pylist(), strict=True)
-    # the first that is past the window's close: it is open while time + wait >= stream time
-    return pa.array(
-        [time + waits[kind] + node.grace_ms + 1 if kind in waits else None for kind, time in times], "int64"
-    )
 
 
 def read_positions(as_of: AsOf) -> list[dict[str, Any]]:

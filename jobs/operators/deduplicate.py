@@ -15,8 +15,8 @@ import pyarrow as pa
 
 from jobs.functions.expressions import Call, Expression
 from jobs.operators import deduplicate_kernel
+from jobs.operators.deduplicate_node import DeduplicateNode
 from jobs.operators.operator import Clocks, Place, StatefulOperator, marked
-from jobs.topology.nodes import DeduplicateNode
 from state.buffers import only_chunk
 from state.records.batches import Batch, Chunk
 from state.records.keys import Keys

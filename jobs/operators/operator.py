@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from jobs.functions.expressions import Shape
-from jobs.topology.nodes import TableTraits
+from jobs.graph.graph import TableTraits
 from state.buffers import only_chunk
 from state.records.batches import Batch, Chunk
 from state.records.keys import Keys

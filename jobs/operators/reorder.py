@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from jobs.operators.operator import Clocks, Due, Place, StatefulOperator
 from jobs.operators.record_buffer import WaitingRoom
-from jobs.topology.nodes import ReorderNode
+from jobs.operators.reorder_node import ReorderNode
 from state.records.batches import Batch, Chunk, Drops
 from state.times import NO_TIMESTAMP_MS
 

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from jobs.functions.expressions import Call, Expression, Struct, python_keys
 from jobs.operators.forward_order import joined_batch, meet
 from jobs.operators.operator import MultiOperator, Operator, Place
-from jobs.topology.nodes import (
+from jobs.operators.stateless_nodes import (
     FilterNode,
     FlatMapNode,
     MapNode,

@@ -27,7 +27,6 @@ from jobs.replay.stage_exchange import Exchange
 from jobs.tape.input_queues import Queue
 from jobs.tape.landed_slice import Slice
 from jobs.task.task import call_kernels, wirings
-from jobs.topology.nodes import SourceNode
 from jobs.topology.topology import SubTopology, Topology
 from state.compilation.kernel_tiers import tiers
 from state.errors import LedgerError
@@ -254,7 +253,7 @@ class Pipeline:
         wiring = wirings(self.topology)[sub.id]
         queues, task = list[Queue](), f"{sub.id}_{partition}"
         for source in sub.sources:
-            if isinstance(source, SourceNode):
+            if source.landed_topic is not None:
                 queues.append(self._landed_queue(plan, len(queues), landed[source.topic], partition))
             else:
                 queues.append(exchange.queue(len(queues), source.topic, partition, task))

@@ -10,13 +10,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from jobs.graph.copartitioning import partitions_of
 from jobs.kernels.partition_group import NO_MORE
 from jobs.landing.recorded_time import Recorded, RecordedTimes, recorded_times
 from jobs.replay.unread_records import Unread, UnreadQueue, by_arrival, by_time
 from jobs.tape.landed_slice import Slice, slice_of
 from jobs.tape.stream_time import Reached
-from jobs.topology.copartitioning import partitions_of
-from jobs.topology.nodes import RepartitionNode, SourceNode
 from jobs.topology.topology import Topology
 from state.errors import ConfigError, LandingError
 from state.tables.data_files import DataFile, read_files
@@ -175,7 +174,7 @@ class Planner:
                 name = f"repartition/{node.topic}"
                 topics[node.topic] = counts[name] = before.get(name, topics[node.topic])
         for sub in self.topology.sub_topologies:
-            read = [topics[s.topic] for s in sub.sources if isinstance(s, SourceNode) or s.target_of is None]
+            read = [topics[s.topic] for s in sub.sources if s.target_of is None]
             tasks[sub.kafka_id] = max([tasks.get(sub.kafka_id, 1), *read])
         return counts | {str(sub.id): tasks[sub.kafka_id] for sub in self.topology.sub_topologies}
 
@@ -221,7 +220,7 @@ class Planner:
         if self.idle == "proceed" or self.order == "arrival":
             return False
         return any(
-            sub.repartitions or sub.globals or sum(isinstance(source, SourceNode) for source in sub.sources) > 1
+            sub.repartitions or sub.globals or sum(source.landed_topic is not None for source in sub.sources) > 1
             for sub in self.topology.sub_topologies
         )
 
@@ -258,7 +257,7 @@ class Planner:
         """Topics that a task reads beside others, so that its own tape time is not theirs; a global table's always."""
         found: set[str] = set()
         for sub in self.topology.sub_topologies:
-            topics = [node.topic for node in (*sub.sources, *sub.globals) if not isinstance(node, RepartitionNode)]
+            topics = [node.topic for node in (*sub.sources, *sub.globals) if node.landed_topic is not None]
             if len(topics) > 1 or sub.globals:
                 found |= set(topics)
         return found
@@ -303,7 +302,8 @@ class Planner:
         groups: list[set[tuple[str, str]]] = []
         of_sub: dict[int, set[tuple[str, str]]] = {}
         for sub in self.topology.sub_topologies:
-            landed = [(s.topic, p) for s in sub.sources if isinstance(s, SourceNode) for p in self.landed[s.topic].ends]
+            topics = [source.landed_topic for source in sub.sources if source.landed_topic is not None]
+            landed = [(topic, p) for topic in topics for p in self.landed[topic].ends]
             everything = {(t.topic, p) for t in sub.globals for p in self.landed[t.topic].ends} | set(landed)
             above = [of_sub[o.id] for o in self.topology.sub_topologies if o.id in of_sub
                      and (set(o.repartitions) & set(sub.sources) or o.kafka_id == sub.kafka_id)]  # fmt: skip

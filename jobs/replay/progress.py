@@ -15,7 +15,6 @@ from dataclasses import dataclass, replace
 from jobs.execution.progress_notes import Notes
 from jobs.execution.task_run import TaskDescription
 from jobs.replay.planner import Plan, Planner
-from jobs.topology.nodes import SourceNode
 from jobs.topology.topology import SubTopology, Topology
 from state.times import NO_TIMESTAMP_MS
 
@@ -136,7 +135,7 @@ def _work(plan: Plan, topology: Topology) -> dict[int, int]:
     """Rows that every sub-topology will read, if each of them sends one on for one that it gets."""
     work: dict[int, int] = {}
     for sub in topology.sub_topologies:
-        topics = [source.topic for source in sub.sources if isinstance(source, SourceNode)]
+        topics = [source.topic for source in sub.sources if source.landed_topic is not None]
         landed = sum(
             end - plan.cut_from.get(topic, {}).get(p, 0) for topic in topics for p, end in plan.cut_to[topic].items()
         )

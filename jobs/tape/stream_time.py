@@ -15,10 +15,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from jobs.operators import Operator, Place
+from jobs.graph.graph import Node
 from jobs.operators.forward_order import joined_batch, meet
+from jobs.operators.operator import Operator, Place
 from jobs.task.chunk_run import Running
-from jobs.topology.nodes import Node
 from state.records.batches import NO_OFFSET, Batch, Chunk, Values
 from state.records.keys import NULL_CODE
 from state.times import NO_TIMESTAMP_MS
@@ -96,7 +96,7 @@ class MomentRun(Running):
 
     def _above(self, node: Node) -> Reached:
         """Of what the node takes records from and looks into; who is not of this task holds nobody back."""
-        above = [*node.inputs, *getattr(node, "reads", ())]
+        above = [*node.inputs, *node.reads]
         return together(self.reached[name] for name in dict.fromkeys(above) if name in self.reached)
 
     def _advance(self, node: Node, operator: Operator, time_ms: int, forwarded: Batch) -> Batch:

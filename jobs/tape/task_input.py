@@ -11,8 +11,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from jobs.graph.nodes import RepartitionNode, SourceNode
 from jobs.kernels.murmur2 import murmur2_partitions
-from jobs.topology.nodes import RepartitionNode, SourceNode
 from state.buffers import is_valid, only_chunk
 from state.records.batches import NO_OFFSET, Batch, Chunk, Values
 from state.records.keys import Keys

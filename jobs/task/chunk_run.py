@@ -11,11 +11,12 @@ from typing import Protocol
 import numpy as np
 import pyarrow as pa
 
-from jobs.operators import MultiOperator, Operator, TableView
+from jobs.graph.graph import Node
+from jobs.graph.nodes import RepartitionNode, SinkNode
 from jobs.operators.forward_order import meet
+from jobs.operators.operator import MultiOperator, Operator, TableView
 from jobs.tape.task_input import export_table, output_table, repartition_table
 from jobs.task.dataflow import Edge, Import, Wiring
-from jobs.topology.nodes import Node, RepartitionNode, SinkNode, SourceNode
 from state.records.batches import Batch, Chunk
 
 
@@ -59,7 +60,7 @@ class Running:
             if self.observer is not None:
                 self.observer.saw(self.wiring.graph.nodes[self.wiring.node_of(source)], (), batch, self.chunk)
         for node in self.wiring.sub_topology.nodes:
-            if isinstance(node, SourceNode | RepartitionNode):
+            if node.is_source:
                 continue
             inputs = self._inputs(node)
             if isinstance(node, SinkNode):

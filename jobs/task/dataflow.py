@@ -6,14 +6,14 @@ output row and the edge into the path of what it forwards, so that jobs/operator
 happened first.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
+from jobs.graph.graph import Graph, Node
+from jobs.graph.nodes import RepartitionNode
 from jobs.operators.operator import TableView
-from jobs.topology.graph import Graph
-from jobs.topology.nodes import Node, RepartitionNode, SuppressNode
 from jobs.topology.topology import SubTopology, Topology
 from state.records.batches import Batch
 
@@ -190,16 +190,23 @@ class Wiring:
         rows = np.arange(len(batch), dtype=np.int64) * ways + way
         return replace(batch, path=(*batch.path, rows))
 
-    def needs_old(self, name: str, suppress_needs: Callable[[SuppressNode], bool]) -> bool:
-        """Whether somebody below reads the value that a change of ``name`` replaced."""
+    def needs_old(self, name: str, *, counts_bytes: bool) -> bool:
+        """Whether somebody below reads the value that a change of ``name`` replaced. ``counts_bytes``: every buffer
+        counts its bytes.
+        """
         traits = self.graph.tables.get(name)
         if traits is None:
             return False
-        suppresses = [node for node in self._nodes_below(name) if isinstance(node, SuppressNode)]
-        for node in suppresses:  # who looks into a suppressed table sees what the changes that wait replaced
-            if suppress_needs(node) or self.readers.get(node.name) or self.needs_old(node.name, suppress_needs):
-                return True
-        return traits.sends_old and any(not isinstance(node, SuppressNode) for node in self._nodes_below(name))
+        return any(
+            self._needs_old(node, counts_bytes=counts_bytes) if node.holds_back else traits.sends_old
+            for node in self._nodes_below(name)
+        )
+
+    def _needs_old(self, node: Node, *, counts_bytes: bool) -> bool:
+        """Of a node in which changes wait: a look into its table shows what they replaced."""
+        if node.wants_old(counts_bytes=counts_bytes) or self.readers.get(node.name):
+            return True
+        return self.needs_old(node.name, counts_bytes=counts_bytes)
 
     def _nodes_below(self, name: str) -> Iterable[Node]:
         return (node for node in self.graph.nodes.values() if name in node.inputs)

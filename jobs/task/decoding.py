@@ -7,8 +7,8 @@ a reason; nothing else does.
 import numpy as np
 import pyarrow as pa
 
+from jobs.graph.graph import Node
 from jobs.tape.task_input import headers_of, integers, old_of
-from jobs.topology.nodes import Node
 from state.buffers import is_valid, only_chunk
 from state.records.batches import Batch, Values
 from state.records.keys import Keys

@@ -12,8 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from jobs.graph.graph import Node, TableTraits
+from jobs.graph.nodes import RepartitionNode
 from jobs.kernels import stream_time as task_clocks
-from jobs.operators import Clocks, Operator, Place, StatefulOperator, TableView, build
+from jobs.operators.operator import Clocks, Operator, Place, StatefulOperator, TableView
 from jobs.operators.tables.table_source import StoredTableSource
 from jobs.operators.tables.table_views import build_view
 from jobs.tape.stream_time import Moment, MomentRun, Reached, moment_chunk, together
@@ -22,15 +24,6 @@ from jobs.task.chunk_run import Observer, Running
 from jobs.task.dataflow import Wiring, wire
 from jobs.task.decoding import Decoder
 from jobs.task.record_counts import Counts, Lateness
-from jobs.topology.nodes import (
-    GlobalTableNode,
-    Node,
-    RepartitionNode,
-    SourceNode,
-    StreamTableJoinNode,
-    SuppressNode,
-    TableTraits,
-)
 from jobs.topology.topology import SubTopology, Topology
 from state.compilation.kernel_compilation import interpreted
 from state.records.batches import Batch, Chunk, Drops
@@ -113,7 +106,7 @@ class Task:
         self._keys = {source.name: self._decoder.keys_of(source.shape.key) for source in self.sources}
         with interpreted():  # stores are empty; who wants to know what rows look like loads no kernels for it
             for node in sub_topology.nodes:
-                if not isinstance(node, SourceNode | RepartitionNode):
+                if not node.is_source:
                     self._build(node)
         if not is_observed:
             self._lend_stores()
@@ -122,7 +115,7 @@ class Task:
     def _build(self, node: Node) -> None:
         above = [self.graph.nodes[name] for name in node.inputs]
         self._keys[node.name] = self._keys[above[0].name]
-        operator = build(node, self._place(node, above))
+        operator: Operator | None = node.build(self._place(node, above))
         if operator is None:
             return
         self._keys[node.name] = getattr(operator, "keys", self._keys[node.name])
@@ -132,22 +125,20 @@ class Task:
         """A versioned table that a stream-table join alone looks into is put by the join's view."""
         for name, operator in self.operators.items():
             reader = self.wiring.only_reader(name)
-            if isinstance(operator, StoredTableSource) and isinstance(reader, StreamTableJoinNode):
+            if isinstance(operator, StoredTableSource) and reader is not None and reader.puts_for_table:
                 operator.lend_to(*self.operators[reader.name].place.views)
 
     def _place(self, node: Node, above: list[Node]) -> Place:
         children = [self.graph.nodes[edge.child] for edge in self.wiring.children.get(node.name, ())]
-        is_lazy = (
-            len(children) == 1 and isinstance(children[0], SuppressNode) and not self.wiring.readers.get(node.name)
-        )
+        is_lazy = len(children) == 1 and children[0].reads_values_late and not self.wiring.readers.get(node.name)
         keys = self._keys[above[0].name]
-        views = tuple(build_view(self.graph, name, keys) for name in getattr(node, "reads", ()))
+        views = tuple(build_view(self.graph, name, keys) for name in node.reads)
         self.views += views
         return Place(
             node.name,
             above[0].shape,
             keys,
-            wants_old=self.wiring.needs_old(node.name, lambda below: self.counts_bytes or below.max_bytes is not None),
+            wants_old=self.wiring.needs_old(node.name, counts_bytes=self.counts_bytes),
             is_lazy=is_lazy,
             counts_bytes=self.counts_bytes,
             is_viewed=bool(self.wiring.readers.get(node.name)),
@@ -280,7 +271,7 @@ class Task:
         batches: dict[str, Batch] = {}
         for number, (name, source) in enumerate(zip(self.source_names, self.sources, strict=True)):
             rows = input_.rows(number)
-            if number < topics or isinstance(source, GlobalTableNode):
+            if number < topics or source.is_global:
                 batch, bad, why = self._decoder.decode(source, input_.tables[number], rows)
                 readable[rows] = ~bad
                 batches[name] = batch.where(~bad & (batch.time_ms >= 0))
@@ -306,7 +297,7 @@ class Task:
         return batches, chunk, takes, reasons
 
     def _topics(self) -> tuple[str, ...]:
-        return tuple(getattr(source, "topic", source.name) for source in self.sources)
+        return tuple(source.topic_of_records for source in self.sources)
 
     def _is_topic(self, input_: Input) -> np.ndarray:
         """Rows that Kafka would have taken from a topic."""
@@ -333,7 +324,7 @@ class Task:
     def _count(self, chunk: Chunk, unread: np.ndarray) -> None:
         self.counts.add(chunk, unread, chunk.is_record)
         is_landed = np.array(
-            [source in self.sub_topology.sources and isinstance(source, SourceNode) for source in self.sources]
+            [source in self.sub_topology.sources and source.landed_topic is not None for source in self.sources]
         )
         if is_landed.all():
             self.landed = self.counts
@@ -347,7 +338,7 @@ def wirings(topology: Topology) -> dict[int, Wiring]:
         wants = {
             node.name: [build_view(topology.graph, name, Keys(node.shape.key)).wants for name in node.reads]
             for node in topology.graph.nodes.values()
-            if hasattr(node, "reads")
+            if node.reads
         }
         topology.wirings = wire(topology, wants)
     return topology.wirings

@@ -17,7 +17,6 @@ from jobs.tape.task_input import Input
 from jobs.task.task import Result, Task, empty_input
 from jobs.testing.driver_records import Tape
 from jobs.testing.driver_time import DrivenTime, Waiting
-from jobs.topology.nodes import GlobalTableNode, SourceNode
 from jobs.topology.topology import SubTopology, Topology
 from state.compilation.kernel_tiers import tiers
 from state.errors import TaskFailed
@@ -97,7 +96,7 @@ class DrivenTasks:
         self._time.pipe(topic, int(rows["timestamp"].to_numpy().max(initial=NO_TIMESTAMP_MS)))
         for task in self.tasks:
             for node in (*task.sub_topology.sources, *task.sub_topology.globals):
-                if isinstance(node, SourceNode | GlobalTableNode) and node.topic == topic:
+                if node.landed_topic == topic:
                     tape = self._tapes[task.sub_topology.id, node.name]
                     tape.add(rows, arrival, np.full(len(rows), LANDED))
 

@@ -9,7 +9,6 @@ from typing import NamedTuple
 
 from jobs.tape.stream_time import UNBOUND_MS, Moment, Reached
 from jobs.task.task import Task
-from jobs.topology.nodes import GlobalTableNode, SourceNode
 from state.times import NO_TIMESTAMP_MS
 
 
@@ -42,7 +41,7 @@ class DrivenTime:
         """Stream time of ``topic`` has reached ``time_ms``."""
         for task in self._tasks:
             for number, source in enumerate(task.sub_topology.sources):
-                if isinstance(source, SourceNode) and source.topic == topic:
+                if source.landed_topic == topic:
                     self._waiting.setdefault(task.sub_topology.id, []).append(Waiting(0, number, time_ms))
 
     def tell(self, told: Mapping[str, int], level: int) -> None:
@@ -65,8 +64,8 @@ class DrivenTime:
         for number, source in enumerate(task.sources):
             recorded_ms = self._recorded.get((task.sub_topology.id, number), NO_TIMESTAMP_MS)
             reached_ms = recorded_ms
-            if isinstance(source, SourceNode):
-                reached_ms = self._reached.get(source.topic, UNBOUND_MS)
-            if not isinstance(source, GlobalTableNode):
+            if source.landed_topic is not None:
+                reached_ms = self._reached.get(source.landed_topic, UNBOUND_MS)
+            if not source.is_global:
                 sources[number] = Reached(recorded_ms, max(recorded_ms, reached_ms))
         return Moment(waiting.source, sources, waiting.time_ms + 1)

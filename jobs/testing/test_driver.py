@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from jobs.graph.graph import Node
 from jobs.tape.causal_order import is_known_late
 from jobs.task.task import Task, call_kernels
 from jobs.testing.driver_records import (
@@ -24,7 +25,6 @@ from jobs.testing.driver_records import (
 )
 from jobs.testing.driver_tasks import Batch, DrivenTasks, Played
 from jobs.testing.store_view import StoreView, store_view
-from jobs.topology.nodes import GlobalTableNode, SourceNode, SuppressNode
 from jobs.topology.topology import SubTopology, Topology
 from state.compilation.kernel_tiers import tiers
 from state.errors import ConfigError, TaskFailed
@@ -52,7 +52,7 @@ class TopologyTestDriver:
         self.dropped: list[DroppedRecord] = []
         self.dead_letters: list[DeadLetter] = []
         self._sources = {
-            node.topic: node for node in topology.graph.nodes.values() if isinstance(node, SourceNode | GlobalTableNode)
+            node.landed_topic: node for node in topology.graph.nodes.values() if node.landed_topic is not None
         }
         self._piped: dict[str, list[Piped]] = {topic: [] for topic in self._sources}
         self._next_offset = dict.fromkeys(self._sources, 0)
@@ -113,7 +113,7 @@ class TopologyTestDriver:
         arrival, self._arrivals = self._arrivals, self._arrivals + 1
         self._play(Batch({}, (topic, time_ms, arrival)))
 
-    def _source(self, topic: str) -> SourceNode | GlobalTableNode:
+    def _source(self, topic: str) -> Node:
         if topic not in self._sources:
             expected = f"a topic of {self.topology.source_topics()}"
             raise ConfigError("pipe_input", expected, repr(topic), "pipe into a source topic")
@@ -155,7 +155,7 @@ class TopologyTestDriver:
         self.run()
         lateness = self._lateness()
         numbers = {node: found for task in self._tasks for node, found in task.metrics().items()}
-        is_suppress = {node.name for node in self.topology.graph.nodes.values() if isinstance(node, SuppressNode)}
+        is_suppress = {node.name for node in self.topology.graph.nodes.values() if node.holds_back}
         return {
             "dropped-records-total": len(self.dropped),
             "record-lateness-avg": float(lateness.mean()) if len(lateness) else None,

@@ -3,6 +3,7 @@ KIP-655 proposes. Everything a topology file needs is here.
 """
 
 from jobs import folds as fold
+from jobs.graph.windows import JoinWindows, SessionWindows, SlidingWindows, TimeWindows, UnlimitedWindows
 from jobs.topology.dsl.branched import BranchedKStream
 from jobs.topology.dsl.cogrouped import CogroupedKStream
 from jobs.topology.dsl.global_table import GlobalKTable
@@ -14,7 +15,6 @@ from jobs.topology.dsl.materialized import Materialized
 from jobs.topology.dsl.streams_builder import Consumed, StreamsBuilder
 from jobs.topology.dsl.suppressed import BufferConfig, Suppressed
 from jobs.topology.topology import SubTopology, Topology
-from jobs.topology.windows import JoinWindows, SessionWindows, SlidingWindows, TimeWindows, UnlimitedWindows
 from state.serdes import Serde
 
 __all__ = [

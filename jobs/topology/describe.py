@@ -7,9 +7,9 @@ of a Java HashMap: both are reproduced (InternalTopologyBuilder.describeSubtopol
 
 from dataclasses import dataclass, field
 
-from jobs.topology.graph import Graph
+from jobs.graph.graph import Graph
+from jobs.graph.kafka_processors import PROCESSOR, SINK, SOURCE, KafkaNode
 from jobs.topology.java_collections import TreeSet, in_hash_order
-from jobs.topology.kafka_processors import PROCESSOR, SINK, SOURCE, KafkaNode, kafka_nodes
 
 
 def _rank(node: "_Described") -> tuple[int, str]:
@@ -52,7 +52,8 @@ def _names(nodes: TreeSet[_Described]) -> str:
 def describe(graph: Graph) -> str:
     """What Kafka prints for the same topology."""
     parts = []
-    for number, group in enumerate(_groups(kafka_nodes(graph))):
+    made = [kafka for node in graph.nodes.values() for kafka in node.kafka_processors(graph)]
+    for number, group in enumerate(_groups(made)):
         nodes = _connected(group)
         if not group[0].is_global:
             nodes.sort(key=_rank)

@@ -5,17 +5,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from jobs.graph.graph import Graph, Node
+from jobs.graph.nodes import GlobalTableNode, RepartitionNode, SinkNode, SourceNode
+from jobs.operators.aggregates.aggregate_nodes import AggregateNode
+from jobs.operators.suppress.suppress_node import SuppressNode
 from jobs.topology.describe import describe
-from jobs.topology.graph import Graph
-from jobs.topology.nodes import (
-    AggregateNode,
-    GlobalTableNode,
-    Node,
-    RepartitionNode,
-    SinkNode,
-    SourceNode,
-    SuppressNode,
-)
 from state.errors import TopologyError
 
 
@@ -76,7 +70,7 @@ class Topology:
 
     def source_topics(self) -> list[str]:
         """Topics to land, global tables' included."""
-        found = (node.topic for node in self.graph.nodes.values() if isinstance(node, SourceNode | GlobalTableNode))
+        found = (node.landed_topic for node in self.graph.nodes.values() if node.landed_topic is not None)
         return list(dict.fromkeys(found))
 
     def sinks(self) -> list[SinkNode]:
@@ -140,7 +134,7 @@ def _part(graph: Graph, nodes: list[Node], number: int, kafka_id: int, level: in
         child for node in nodes for child in graph.children(node.name) if isinstance(child, RepartitionNode)
     )
     stores = {store: node for node in nodes if (store := graph.store_of(node)) is not None}
-    read = {name: graph.nodes[name] for node in nodes for name in getattr(node, "reads", ())}
+    read = {name: graph.nodes[name] for node in nodes for name in node.reads}
     tables = tuple(node for node in read.values() if isinstance(node, GlobalTableNode))
     return SubTopology(number, tuple(nodes), written, stores, tables, kafka_id, level)
 
@@ -154,7 +148,7 @@ def _levels(graph: Graph, group_of: dict[str, int]) -> dict[str, int]:
     fed: dict[tuple[int, int], set[tuple[int, int]]] = {}  # (group, level) → those that read what it writes
     for name, node in graph.nodes.items():
         above: dict[int, int] = {}
-        for other in (*node.inputs, *getattr(node, "reads", ())):
+        for other in (*node.inputs, *node.reads):
             for group, level in seen[other].items():
                 above[group] = max(above.get(group, 0), level)
         own = group_of.get(name, -1)

@@ -9,9 +9,10 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
+from jobs.operators.deduplicate_node import DeduplicateNode
+from jobs.operators.suppress.suppress_node import SuppressNode
 from jobs.testing.test_driver import TopologyTestDriver
 from jobs.topology import Serde, Topology
-from jobs.topology.nodes import DeduplicateNode, SuppressNode
 from state.errors import BufferFull, ConfigError, NullKey, TaskFailed, TopologyError
 from tests.conformance.comparison import NOT_KNOWN
 from tests.conformance.scenarios import Record, Scenario

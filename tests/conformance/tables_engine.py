@@ -22,10 +22,10 @@ from jobs.execution.spark_session import open_spark
 from jobs.execution.task_run import LocalRunner, Runner
 from jobs.history.committed_tables import read_table
 from jobs.landing.landing import land_records
+from jobs.operators.suppress.suppress_node import SuppressNode
 from jobs.replay.increment_report import IncrementReport
 from jobs.replay.pipeline_run import replay
 from jobs.topology import Topology
-from jobs.topology.nodes import SuppressNode
 from state.errors import ConfigError, TaskFailed
 from state.tables.warehouse import Warehouse
 from tests.conformance.comparison import NOT_KNOWN

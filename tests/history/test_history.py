@@ -9,6 +9,7 @@ import pytest
 from jobs.execution.task_run import LocalRunner
 from jobs.history.history import History
 from jobs.history.inspection import all_clocks, clocks_of, inspect_store, parse_key, read_positions, task_positions
+from jobs.operators.joins.stream_join_node import StreamJoinNode
 from jobs.replay.pipeline_run import replay
 from jobs.topology import (
     Consumed,
@@ -21,7 +22,6 @@ from jobs.topology import (
     Topology,
     fold,
 )
-from jobs.topology.nodes import StreamJoinNode
 from state.errors import ConfigError, LedgerError
 from state.serdes import Serde as AnySerde
 from state.tables.warehouse import Warehouse

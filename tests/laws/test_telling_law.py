@@ -5,11 +5,11 @@ import pytest
 from jobs.execution import task_stores
 from jobs.execution.task_run import LocalRunner
 from jobs.explain.explanation import Explanation, explain
+from jobs.graph.nodes import SinkNode
 from jobs.history.committed_tables import read_table
 from jobs.landing.landing import land_records
 from jobs.replay.pipeline_run import replay
 from jobs.topology import Topology
-from jobs.topology.nodes import SinkNode
 from state.tables.warehouse import Warehouse
 from tests.landing.landed_records import records
 from tests.laws import joined, topologies

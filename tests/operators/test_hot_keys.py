@@ -6,9 +6,9 @@ import random
 
 import pytest
 
+from jobs.graph.windows import SessionWindows, SlidingWindows
 from jobs.operators.joins import stream_join_kernel
 from jobs.operators.tables.versioned_store import VersionedView
-from jobs.topology.windows import SessionWindows, SlidingWindows
 from state.records.keys import Keys
 from state.stores.versions import Versions
 from tests.operators.aggregates.test_windows_against_models import assert_as_the_model

@@ -2,8 +2,8 @@
 
 import pytest
 
+from jobs.graph.copartitioning import partitions_of
 from jobs.topology import JoinWindows, StreamsBuilder
-from jobs.topology.copartitioning import partitions_of
 from state.errors import TopologyError
 from tests.topology.streams import LONG, LONGS, stream, table
 

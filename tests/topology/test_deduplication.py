@@ -2,8 +2,11 @@
 
 import pytest
 
+from jobs.graph.graph import Node
+from jobs.graph.nodes import RepartitionNode
+from jobs.operators.aggregates.aggregate_nodes import DistinctNode
+from jobs.operators.deduplicate_node import DeduplicateNode
 from jobs.topology import SlidingWindows, StreamsBuilder, TimeWindows
-from jobs.topology.nodes import DeduplicateNode, DistinctNode, Node, RepartitionNode
 from state.errors import ConfigError
 from tests.topology.streams import LONG, STRING, refused, stream, table
 

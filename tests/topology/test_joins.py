@@ -2,8 +2,8 @@
 
 import pytest
 
+from jobs.graph.nodes import RepartitionNode
 from jobs.topology import Consumed, JoinWindows, Materialized, Serde, StreamsBuilder, TimeWindows
-from jobs.topology.nodes import RepartitionNode
 from state.errors import ConfigError
 from tests.topology.streams import LONG, LONGS, STRING, refused, stream, table, versioned
 

@@ -2,8 +2,9 @@
 
 import pytest
 
+from jobs.graph.nodes import RepartitionNode
+from jobs.operators.stateless_nodes import FilterNode, FlatMapNode, MergeNode
 from jobs.topology import Consumed, JoinWindows, Serde, StreamsBuilder, TimeWindows
-from jobs.topology.nodes import FilterNode, FlatMapNode, MergeNode, RepartitionNode
 from tests.topology.streams import LONG, STRING, refused, stream, table
 
 

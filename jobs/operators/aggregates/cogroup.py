@@ -16,10 +16,10 @@ from jobs.folds.aggregation import Aggregation
 from jobs.folds.python import PythonFold, PythonState
 from jobs.functions.expressions import python_keys
 from jobs.operators.aggregate_parts.aggregate import Aggregate
+from jobs.operators.aggregates.aggregate_nodes import CogroupNode
 from jobs.operators.aggregates.build import aggregate
 from jobs.operators.forward_order import joined_batch, meet
 from jobs.operators.operator import Clocks, MultiOperator, Place, StatefulOperator
-from jobs.topology.nodes import CogroupNode
 from state.records.batches import Batch, Chunk
 
 

@@ -19,12 +19,12 @@ import pyarrow.compute as pc
 from jobs.folds.aggregation import Aggregation
 from jobs.folds.numbers import count
 from jobs.functions.expressions import Call, Expression, Shape
+from jobs.graph.windows import SessionWindows, TimeWindows, Windows
 from jobs.operators.aggregate_parts.aggregate import Aggregate
+from jobs.operators.aggregates.aggregate_nodes import DistinctNode
 from jobs.operators.aggregates.session_windows import SessionAggregate
 from jobs.operators.aggregates.time_windows import TimeWindowAggregate
 from jobs.operators.operator import Clocks, Place, StatefulOperator
-from jobs.topology.nodes import DistinctNode, Windows
-from jobs.topology.windows import SessionWindows, TimeWindows
 from state.buffers import fixed_view, is_valid, only_chunk
 from state.errors import TopologyError
 from state.records.batches import Batch, Chunk, Values

@@ -21,13 +21,13 @@ import pyarrow.compute as pc
 from jobs.functions.value_joiners import Joiner
 from jobs.operators.forward_order import Meeting, joined_batch, meet
 from jobs.operators.joins import complete_history_join_kernel, table_join
+from jobs.operators.joins.table_join_node import TableJoinNode
 from jobs.operators.operator import MultiOperator, Operator, Place, TableView
 from jobs.operators.tables import versioned_store_kernel
 from jobs.operators.tables.materialized_table import StoredTable, open_store
 from jobs.operators.tables.table_store import TableStore
 from jobs.operators.tables.table_views import StepView
 from jobs.operators.tables.versioned_store import VersionedView
-from jobs.topology.nodes import TableJoinNode
 from state.buffers import is_valid
 from state.errors import TopologyError
 from state.records.batches import Batch, Chunk, Values

@@ -10,13 +10,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
+from jobs.graph.foreign_key_messages import Instruction
 from jobs.kernels.murmur3 import murmur3_128
+from jobs.operators.joins.foreign_key_nodes import ForeignKeyResponseNode, ForeignKeySendNode
 from jobs.operators.operator import Operator, Place
 from jobs.operators.tables.materialized_table import StoredTable, open_store
 from jobs.operators.tables.table_steps import evaluate_present, old_values
 from jobs.operators.tables.table_store import TableStore
-from jobs.topology.foreign_key_messages import Instruction
-from jobs.topology.nodes import ForeignKeyResponseNode, ForeignKeySendNode
 from state.buffers import fixed_array, is_valid
 from state.records.batches import Batch, Chunk, Drops, Values
 from state.records.keys import Keys

@@ -12,12 +12,12 @@ from typing import ClassVar
 import numpy as np
 import pyarrow as pa
 
+from jobs.graph.foreign_key_messages import Instruction, without_empty
 from jobs.operators.forward_order import joined_batch, meet
 from jobs.operators.joins import foreign_key_join_kernel
 from jobs.operators.joins.foreign_key_join_kernel import NEEDED, NEXT, NO_SLOT, WRITTEN
+from jobs.operators.joins.foreign_key_nodes import ForeignKeyJoinNode
 from jobs.operators.operator import Clocks, Found, MultiOperator, Operator, Place, StatefulOperator, marked
-from jobs.topology.foreign_key_messages import Instruction, without_empty
-from jobs.topology.nodes import ForeignKeyJoinNode
 from state.buffers import fixed_array, is_valid
 from state.records.batches import Batch, Chunk, Drops, Values
 from state.records.keys import Keys

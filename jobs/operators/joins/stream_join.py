@@ -16,10 +16,10 @@ import pyarrow.compute as pc
 from jobs.functions.value_joiners import Joiner
 from jobs.operators.forward_order import Meeting, joined_batch, meet
 from jobs.operators.joins import stream_join_kernel as kernel
+from jobs.operators.joins.stream_join_node import StreamJoinNode
 from jobs.operators.joins.stream_join_unmatched_kernel import LEFT, NONE, RIGHT, leaves, leaving_order, mark_all, ranked
 from jobs.operators.operator import Clocks, Due, MultiOperator, Place, StatefulOperator, marked
 from jobs.operators.store_segments import segment_ms
-from jobs.topology.nodes import StreamJoinNode
 from state.buffers import only_chunk
 from state.records.batches import Batch, Chunk, Drops, Values
 from state.stores import waiting_records as waiting

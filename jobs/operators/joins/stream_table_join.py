@@ -16,10 +16,10 @@ import pyarrow.compute as pc
 
 from jobs.functions.expressions import Call, Expression
 from jobs.functions.value_joiners import Joiner
+from jobs.operators.joins.stream_table_join_nodes import StreamGlobalTableJoinNode, StreamTableJoinNode
 from jobs.operators.operator import Clocks, Due, Operator, Place, StatefulOperator
 from jobs.operators.record_buffer import WaitingRoom
 from jobs.operators.tables.global_table import GlobalTableView
-from jobs.topology.nodes import StreamGlobalTableJoinNode, StreamTableJoinNode
 from state.errors import NullKey
 from state.records.batches import Batch, Chunk, Drops
 from state.records.keys import NULL_CODE

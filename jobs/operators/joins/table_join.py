@@ -20,12 +20,12 @@ import pyarrow as pa
 
 from jobs.functions.value_joiners import Joiner
 from jobs.operators.forward_order import joined_batch, meet
+from jobs.operators.joins.table_join_node import TableJoinNode
 from jobs.operators.operator import MultiOperator, Operator, Place
 from jobs.operators.tables.materialized_table import StoredTable, open_store
 from jobs.operators.tables.table_source import with_keys
 from jobs.operators.tables.table_steps import old_values
 from jobs.operators.tables.table_store import TableStore
-from jobs.topology.nodes import TableJoinNode
 from state.buffers import is_valid
 from state.records.batches import Batch, Chunk, Column, Drops, Values
 

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from jobs.functions.processor_api import Headers
-from jobs.topology.nodes import ProcessNode
+from jobs.operators.processor.process_node import ProcessNode
 from state.buffers import is_valid
 from state.errors import ConfigError, TaskFailed
 from state.records.batches import NO_OFFSET, OF_CAUSE, Batch, Values

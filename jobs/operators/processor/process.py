@@ -24,9 +24,9 @@ from jobs.functions.processor_api import (
 )
 from jobs.operators.operator import Clocks, Operator, Place, StatefulOperator, marked
 from jobs.operators.processor.outbox import Outbox
+from jobs.operators.processor.process_node import ProcessNode
 from jobs.operators.processor.punctuation import Punctuations, Schedule
 from jobs.operators.processor.stores import ROWS, stores_of
-from jobs.topology.nodes import ProcessNode
 from state.buffers import only_chunk
 from state.errors import ConfigError, ReplayError, TaskFailed
 from state.records.batches import NO_OFFSET, Batch, Chunk

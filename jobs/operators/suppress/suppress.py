@@ -19,7 +19,7 @@ from jobs.kernels.earlier_changes import earlier_by_key
 from jobs.operators.operator import Clocks, Due, Place, StatefulOperator, marked
 from jobs.operators.suppress import suppress_early_kernel, suppress_kernel
 from jobs.operators.suppress.buffer_entries import Entries
-from jobs.topology.nodes import SuppressNode
+from jobs.operators.suppress.suppress_node import SuppressNode
 from state.buffers import is_valid
 from state.errors import BufferFull
 from state.records.batches import Batch, Chunk, Values

@@ -10,11 +10,11 @@ import pyarrow as pa
 
 from jobs.operators.operator import Clocks, Place, StatefulOperator, marked
 from jobs.operators.table_aggregates.table_aggregate_kernel import PLAIN, PRESENT
+from jobs.operators.table_aggregates.table_aggregate_node import TableAggregateNode
 from jobs.operators.table_aggregates.table_totals import GroupSlots, NumberTotals, PythonTotals, Totals
 from jobs.operators.tables.materialized_table import StoredTable
 from jobs.operators.tables.table_store import TableStore
 from jobs.operators.tables.versioned_store import VersionedTableStore
-from jobs.topology.nodes import TableAggregateNode
 from state.buffers import only_chunk
 from state.records.batches import Batch, Chunk, Values
 from state.records.keys import Keys

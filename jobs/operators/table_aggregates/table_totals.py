@@ -14,8 +14,8 @@ import pyarrow.compute as pc
 
 from jobs.functions.expressions import Shape, python_keys
 from jobs.operators.table_aggregates import table_aggregate_kernel
+from jobs.operators.table_aggregates.table_aggregate_node import TableAggregateNode
 from jobs.operators.tables.table_steps import old_values
-from jobs.topology.nodes import TableAggregateNode
 from state.buffers import fixed_array, is_valid
 from state.errors import ConfigError, TaskFailed
 from state.records.batches import Batch

@@ -12,9 +12,9 @@ import pyarrow.compute as pc
 
 from jobs.operators.forward_order import meet
 from jobs.operators.operator import Found, TableView
+from jobs.operators.suppress.suppress_node import SuppressNode
 from jobs.operators.tables.suppressed_table_view_kernel import HELD, NO_WAIT, clear, commit, watch_buffer
 from jobs.operators.tables.table_steps import old_values
-from jobs.topology.nodes import SuppressNode
 from state.buffers import is_valid
 from state.records.batches import Batch, Column
 from state.records.keys import Keys

@@ -12,8 +12,8 @@ import pyarrow as pa
 
 from jobs.functions.expressions import Call, Expression, Struct
 from jobs.operators.operator import Operator, Place
+from jobs.operators.tables.table_nodes import TableGroupByNode
 from jobs.operators.tables.table_steps import evaluate_present, old_values
-from jobs.topology.nodes import TableGroupByNode
 from state.buffers import is_valid, masked
 from state.records.batches import Batch, Chunk, Values
 from state.records.keys import NULL_CODE, Keys

@@ -11,8 +11,8 @@ import numpy as np
 
 from jobs.operators.operator import Operator, Place, TableView
 from jobs.operators.tables.materialized_table import StoredTable, open_store
+from jobs.operators.tables.table_nodes import TableNode
 from jobs.operators.tables.versioned_store import VersionedTableStore, VersionedView
-from jobs.topology.nodes import TableNode
 from state.records.batches import Batch, Chunk, Drops
 
 NULL_KEY = "null-key"

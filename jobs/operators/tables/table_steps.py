@@ -15,8 +15,8 @@ import pyarrow.compute as pc
 from jobs.functions.expressions import Call, Expression, Struct
 from jobs.operators.operator import Operator, Place
 from jobs.operators.tables.materialized_table import StoredTable, open_store
+from jobs.operators.tables.table_nodes import TableFilterNode, TableMapValuesNode
 from jobs.operators.tables.table_store import TableStore
-from jobs.topology.nodes import TableFilterNode, TableMapValuesNode
 from state.buffers import is_valid, masked
 from state.records.batches import Batch, Chunk, Column, Values
 

@@ -11,24 +11,18 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
+from jobs.graph.graph import Graph, Node
+from jobs.graph.windows import SessionWindows
+from jobs.operators.aggregates.aggregate_nodes import AggregateNode, CogroupNode
+from jobs.operators.joins.table_join_node import TableJoinNode
 from jobs.operators.operator import Found, TableView
+from jobs.operators.suppress.suppress_node import SuppressNode
 from jobs.operators.tables.global_table import GlobalTableView
 from jobs.operators.tables.key_value_view import Clamp, StoreView
 from jobs.operators.tables.suppressed_table_view import SuppressView
+from jobs.operators.tables.table_nodes import TableFilterNode, TableMapValuesNode
 from jobs.operators.tables.table_steps import Step, step_of
 from jobs.operators.tables.versioned_store import VersionedView
-from jobs.topology.graph import Graph
-from jobs.topology.nodes import (
-    AggregateNode,
-    CogroupNode,
-    GlobalTableNode,
-    Node,
-    SuppressNode,
-    TableFilterNode,
-    TableJoinNode,
-    TableMapValuesNode,
-)
-from jobs.topology.windows import SessionWindows
 from state.buffers import is_valid
 from state.records.batches import Batch, Values
 from state.records.keys import Keys
@@ -118,16 +112,28 @@ def build_view(graph: Graph, table: str, keys: Keys) -> TableView:
     spec = None if traits is None else traits.store
     if spec is not None and spec.history_retention_ms is not None:
         return VersionedView(table, node.shape, keys, history_retention_ms=spec.history_retention_ms)
-    if spec is None and isinstance(node, TableFilterNode | TableMapValuesNode):
-        return StepView(step_of(node), build_view(graph, node.inputs[0], keys), keys)
-    if spec is None and isinstance(node, TableJoinNode):
-        left, right = (build_view(graph, name, keys) for name in node.inputs)
-        return JoinView(node, left, right, keys)
-    if isinstance(node, GlobalTableNode):
+    if spec is None and node.view:
+        made: TableView = node.found_at(node.view)(node, graph, keys)
+        return made
+    if node.is_global:
         return GlobalTableView(table, node.shape, keys)
-    if isinstance(node, SuppressNode):
-        return SuppressView(node, build_view(graph, node.inputs[0], keys), keys)
     return StoreView(table, node.shape, keys, _clamp(node))
+
+
+def step_view(node: TableFilterNode | TableMapValuesNode, graph: Graph, keys: Keys) -> TableView:
+    """Of a step without a store: it is done on what the table above shows."""
+    return StepView(step_of(node), build_view(graph, node.inputs[0], keys), keys)
+
+
+def join_view(node: TableJoinNode, graph: Graph, keys: Keys) -> TableView:
+    """Of a join without a store: what both of its tables show, joined."""
+    left, right = (build_view(graph, name, keys) for name in node.inputs)
+    return JoinView(node, left, right, keys)
+
+
+def suppress_view(node: SuppressNode, graph: Graph, keys: Keys) -> TableView:
+    """Of a suppressed table: what it has not emitted yet is as it was before."""
+    return SuppressView(node, build_view(graph, node.inputs[0], keys), keys)
 
 
 def _clamp(node: Node) -> Clamp:

@@ -6,8 +6,9 @@ which is the same records in the same order.
 
 from typing import TYPE_CHECKING
 
+from jobs.graph.graph import Node
+from jobs.operators.stateless_nodes import FilterNode
 from jobs.topology.dsl.step_arguments import Step, bind_condition
-from jobs.topology.nodes import FilterNode, Node
 
 if TYPE_CHECKING:
     from jobs.topology.dsl.kstream import KStream

@@ -5,13 +5,14 @@ from typing import Any
 
 from jobs.folds.python import Aggregator
 from jobs.functions.expressions import Shape
-from jobs.topology.copartitioning import copartition
+from jobs.graph.copartitioning import copartition
+from jobs.graph.table_traits import add_table
+from jobs.graph.windows import Windows
+from jobs.operators.aggregates.aggregate_nodes import CogroupNode
 from jobs.topology.dsl import grouped, ktable
 from jobs.topology.dsl.materialized import Materialized
 from jobs.topology.dsl.rekeying import by_key
 from jobs.topology.dsl.step_arguments import check_callable, check_initializer, same_keys
-from jobs.topology.nodes import CogroupNode, Windows
-from jobs.topology.table_traits import add_table
 from state.errors import TopologyError
 from state.serdes import Serde
 

@@ -13,12 +13,14 @@ import polars as pl
 import pyarrow as pa
 
 from jobs.functions.expressions import Call, Expression, Shape, Struct, bind
+from jobs.graph.graph import Graph, Node
+from jobs.graph.repartition import repartitioned
+from jobs.operators.deduplicate_node import DeduplicateNode
+from jobs.operators.reorder_node import ReorderNode
+from jobs.operators.stateless_nodes import MapNode
 from jobs.topology.dsl import rekeying
 from jobs.topology.dsl.rekeying import followed
 from jobs.topology.dsl.step_arguments import Step, bind_step, not_negative, plain_key
-from jobs.topology.graph import Graph
-from jobs.topology.nodes import DeduplicateNode, MapNode, Node, ReorderNode
-from jobs.topology.repartition import repartitioned
 from state.records.batches import Batch
 from state.serdes import Serde
 from state.serdes.packed import packed

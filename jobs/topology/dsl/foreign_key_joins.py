@@ -6,18 +6,13 @@ to the partition of the left record.
 
 from jobs.functions.expressions import Call, Expression, Shape
 from jobs.functions.value_joiners import Joiner
-from jobs.topology.copartitioning import copartition
+from jobs.graph.copartitioning import copartition
+from jobs.graph.foreign_key_messages import response_shape, subscription_shape
+from jobs.graph.graph import Graph, Node
+from jobs.graph.nodes import RepartitionNode
+from jobs.graph.table_traits import add_table, look_into, send_old
+from jobs.operators.joins.foreign_key_nodes import ForeignKeyJoinNode, ForeignKeyResponseNode, ForeignKeySendNode
 from jobs.topology.dsl.materialized import Materialized
-from jobs.topology.foreign_key_messages import response_shape, subscription_shape
-from jobs.topology.graph import Graph
-from jobs.topology.nodes import (
-    ForeignKeyJoinNode,
-    ForeignKeyResponseNode,
-    ForeignKeySendNode,
-    Node,
-    RepartitionNode,
-)
-from jobs.topology.table_traits import add_table, look_into, send_old
 from state.errors import TopologyError
 
 _PREFIX = "KTABLE-FK-JOIN-"

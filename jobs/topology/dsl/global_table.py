@@ -1,8 +1,7 @@
 """A table that every task has all of (GlobalKTable): only streams join it."""
 
 from jobs.functions.expressions import Shape
-from jobs.topology.graph import Graph
-from jobs.topology.nodes import Node
+from jobs.graph.graph import Graph, Node
 
 
 class GlobalKTable:

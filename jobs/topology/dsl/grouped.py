@@ -9,13 +9,13 @@ from jobs.folds.fold import Fold
 from jobs.folds.numbers import count
 from jobs.folds.python import Aggregator, PythonFold, reducer
 from jobs.functions.expressions import Shape
+from jobs.graph.table_traits import add_table
+from jobs.graph.windows import SessionWindows, SlidingWindows, TimeWindows, UnlimitedWindows, Windows
+from jobs.operators.aggregates.aggregate_nodes import AggregateNode, DistinctNode
 from jobs.topology.dsl import cogrouped, kstream, ktable
 from jobs.topology.dsl.materialized import Materialized
 from jobs.topology.dsl.rekeying import by_key
 from jobs.topology.dsl.step_arguments import Step, bind_step, check_callable, check_initializer
-from jobs.topology.nodes import AggregateNode, DistinctNode, Windows
-from jobs.topology.table_traits import add_table
-from jobs.topology.windows import SessionWindows, SlidingWindows, TimeWindows, UnlimitedWindows
 from state.errors import ConfigError, TopologyError
 from state.serdes import Serde
 

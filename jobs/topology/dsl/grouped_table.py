@@ -5,12 +5,13 @@ from typing import Any
 
 from jobs.folds.python import Aggregator
 from jobs.functions.expressions import Shape
+from jobs.graph.graph import Graph, Node
+from jobs.graph.nodes import RepartitionNode
+from jobs.graph.table_traits import add_table
+from jobs.operators.table_aggregates.table_aggregate_node import TableAggregateNode
 from jobs.topology.dsl import ktable
 from jobs.topology.dsl.materialized import Materialized
 from jobs.topology.dsl.step_arguments import check_callable, check_initializer
-from jobs.topology.graph import Graph
-from jobs.topology.nodes import Node, RepartitionNode, TableAggregateNode
-from jobs.topology.table_traits import add_table
 from state.errors import TopologyError
 from state.serdes import Serde
 

@@ -11,29 +11,28 @@ import polars as pl
 from jobs.functions.expressions import Expressible, Shape
 from jobs.functions.processor_api import KeyValues
 from jobs.functions.value_joiners import JoinerStep
+from jobs.graph.graph import Graph, Node
+from jobs.graph.nodes import SinkNode
+from jobs.graph.repartition import repartitioned
+from jobs.graph.table_traits import add_table
+from jobs.graph.windows import JoinWindows
+from jobs.operators.processor.process_node import ProcessNode
+from jobs.operators.stateless_nodes import (
+    FilterNode,
+    FlatMapNode,
+    MapNode,
+    MapValuesNode,
+    MergeNode,
+    PeekNode,
+    SelectKeyNode,
+)
+from jobs.operators.tables.table_nodes import TableNode
 from jobs.topology.dsl import branched, grouped, ktable, stream_joins
 from jobs.topology.dsl import deduplicate as deduplication
 from jobs.topology.dsl.global_table import GlobalKTable
 from jobs.topology.dsl.materialized import Materialized
 from jobs.topology.dsl.rekeying import by_key, followed
 from jobs.topology.dsl.step_arguments import Step, bind_condition, bind_mapper, bind_step, check_callable, plain_key
-from jobs.topology.graph import Graph
-from jobs.topology.nodes import (
-    FilterNode,
-    FlatMapNode,
-    MapNode,
-    MapValuesNode,
-    MergeNode,
-    Node,
-    PeekNode,
-    ProcessNode,
-    SelectKeyNode,
-    SinkNode,
-    TableNode,
-)
-from jobs.topology.repartition import repartitioned
-from jobs.topology.table_traits import add_table
-from jobs.topology.windows import JoinWindows
 from state.errors import TopologyError
 from state.serdes import Serde
 from state.times import Duration

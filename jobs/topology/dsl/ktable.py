@@ -1,33 +1,25 @@
 """A table: the newest value of every key, forwarded as changes (KTable).
 
 Rule: whether a table has a store, sends the values that its changes replaced and is versioned is decided as Kafka does
-(jobs/topology/table_traits.py).
+(jobs/graph/table_traits.py).
 """
 
 from typing import Any
 
 from jobs.functions.expressions import Expressible, Shape
 from jobs.functions.value_joiners import JoinerStep, bind_joiner
-from jobs.topology.copartitioning import copartition
+from jobs.graph.copartitioning import copartition
+from jobs.graph.graph import Graph, Node
+from jobs.graph.nodes import ToStreamNode
+from jobs.graph.table_traits import add_table, check_complete, look_into, send_old
+from jobs.graph.windows import SessionWindows, SlidingWindows, Windows
+from jobs.operators.joins.table_join_node import TableJoinNode
+from jobs.operators.suppress.suppress_node import SuppressNode
+from jobs.operators.tables.table_nodes import TableFilterNode, TableGroupByNode, TableMapValuesNode
 from jobs.topology.dsl import foreign_key_joins, grouped_table, kstream
 from jobs.topology.dsl.materialized import Materialized
 from jobs.topology.dsl.step_arguments import Step, bind_condition, bind_mapper, bind_step, same_keys, whole_value
 from jobs.topology.dsl.suppressed import Suppressed
-from jobs.topology.graph import Graph
-from jobs.topology.nodes import (
-    AggregateNode,
-    CogroupNode,
-    Node,
-    SuppressNode,
-    TableFilterNode,
-    TableGroupByNode,
-    TableJoinNode,
-    TableMapValuesNode,
-    ToStreamNode,
-    Windows,
-)
-from jobs.topology.table_traits import add_table, check_complete, look_into, send_old
-from jobs.topology.windows import SessionWindows, SlidingWindows
 from state.errors import ConfigError, TopologyError
 from state.serdes import Serde
 
@@ -275,6 +267,6 @@ def plain_store(shape: Shape, place: str) -> None:
 
 def _windows_above(graph: Graph, node: Node) -> list[Windows]:
     """Windows of the nearest windowed aggregates on every way up."""
-    if isinstance(node, AggregateNode | CogroupNode) and node.windows is not None:
-        return [node.windows]
+    if node.windowed_by is not None:
+        return [node.windowed_by]
     return [windows for name in node.inputs for windows in _windows_above(graph, graph.nodes[name])]

@@ -2,8 +2,9 @@
 
 from dataclasses import dataclass
 
-from jobs.topology.name_rules import check_name
-from jobs.topology.nodes import StoreSpec, Windows
+from jobs.graph.graph import StoreSpec
+from jobs.graph.name_rules import check_name
+from jobs.graph.windows import Windows
 from state.errors import ConfigError
 from state.times import Duration, duration_ms
 

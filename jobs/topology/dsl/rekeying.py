@@ -5,8 +5,8 @@ Rule: what needs equal keys together comes after a repartition table if they are
 
 from typing import TYPE_CHECKING
 
-from jobs.topology.nodes import Node
-from jobs.topology.repartition import repartitioned
+from jobs.graph.graph import Node
+from jobs.graph.repartition import repartitioned
 
 if TYPE_CHECKING:
     from jobs.topology.dsl.kstream import KStream

@@ -8,15 +8,17 @@ from typing import TYPE_CHECKING, Any
 
 from jobs.functions.expressions import Expressible, Shape
 from jobs.functions.value_joiners import Joiner, JoinerStep, bind_joiner
-from jobs.topology.copartitioning import copartition
+from jobs.graph.copartitioning import copartition
+from jobs.graph.graph import Node
+from jobs.graph.table_traits import check_history, look_into
+from jobs.graph.windows import JoinWindows
+from jobs.operators.joins.stream_join_node import StreamJoinNode
+from jobs.operators.joins.stream_table_join_nodes import StreamGlobalTableJoinNode, StreamTableJoinNode
 from jobs.topology.dsl import ktable
 from jobs.topology.dsl.global_table import GlobalKTable
 from jobs.topology.dsl.materialized import Materialized
 from jobs.topology.dsl.rekeying import by_key_for_join, followed
 from jobs.topology.dsl.step_arguments import Step, bind_step, not_negative, plain_key, same_keys
-from jobs.topology.nodes import Node, StreamGlobalTableJoinNode, StreamJoinNode, StreamTableJoinNode
-from jobs.topology.table_traits import check_history, look_into
-from jobs.topology.windows import JoinWindows
 from state.errors import ConfigError, TopologyError
 from state.serdes import Serde
 from state.times import Duration

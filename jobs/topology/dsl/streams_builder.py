@@ -3,14 +3,15 @@
 from dataclasses import dataclass
 
 from jobs.functions.expressions import Shape
+from jobs.graph.graph import Graph, Node
+from jobs.graph.nodes import GlobalTableNode, SourceNode
+from jobs.graph.repartition import keep_null_keys
+from jobs.graph.table_traits import add_table
+from jobs.operators.tables.table_nodes import TableNode
 from jobs.topology.dsl.global_table import GlobalKTable
 from jobs.topology.dsl.kstream import KStream
 from jobs.topology.dsl.ktable import KTable
 from jobs.topology.dsl.materialized import Materialized
-from jobs.topology.graph import Graph
-from jobs.topology.nodes import GlobalTableNode, Node, SourceNode, TableNode
-from jobs.topology.repartition import keep_null_keys
-from jobs.topology.table_traits import add_table
 from jobs.topology.topology import Topology
 from state.errors import ConfigError, TopologyError
 from state.serdes import Serde
@@ -119,6 +120,6 @@ class StreamsBuilder:
 
     def _check_unread(self, topic: str) -> None:
         for node in self._graph.nodes.values():
-            if isinstance(node, SourceNode | GlobalTableNode) and node.topic == topic:
+            if node.landed_topic == topic:
                 next_step = "read it once and use what that gives in both places"
                 raise TopologyError(f"topic {topic!r}", "one source", "two", next_step)

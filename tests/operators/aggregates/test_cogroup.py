@@ -9,6 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jobs.functions.expressions import Shape
+from jobs.graph.windows import Windows
+from jobs.operators.aggregates.aggregate_nodes import CogroupNode
 from jobs.operators.aggregates.cogroup import Cogroup, build
 from jobs.operators.operator import Place
 from jobs.testing.test_driver import TopologyTestDriver
@@ -22,7 +24,6 @@ from jobs.topology import (
     TimeWindows,
     Topology,
 )
-from jobs.topology.nodes import CogroupNode, Windows
 from state.records.batches import Batch
 from state.records.keys import Keys
 from tests.operators.aggregates.window_models import HoppingModel, Model, Record, Result, SessionModel, SlidingModel

@@ -5,9 +5,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jobs.functions.expressions import bind
+from jobs.graph.windows import UnlimitedWindows
 from jobs.operators.aggregates.distinct import Distinct
 from jobs.topology import KStream, SessionWindows, SlidingWindows, TimeWindows
-from jobs.topology.windows import UnlimitedWindows
 from state.errors import TopologyError
 from tests.operators.aggregates.operator_runs import place_of, run_chunks, run_increments
 from tests.operators.suppress.suppress_model import Change

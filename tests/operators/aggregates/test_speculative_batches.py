@@ -13,13 +13,13 @@ import pytest
 from jobs.folds.aggregation import Aggregation
 from jobs.folds.python import PythonFold, PythonState
 from jobs.functions.expressions import Shape
+from jobs.graph.windows import SessionWindows, SlidingWindows, TimeWindows, Windows
 from jobs.operators.aggregate_parts import aggregate as aggregate_module
 from jobs.operators.aggregate_parts.aggregate import Aggregate
 from jobs.operators.aggregates import session_windows_kernel
+from jobs.operators.aggregates.aggregate_nodes import AggregateNode
 from jobs.operators.aggregates.build import aggregate
 from jobs.operators.operator import Place
-from jobs.topology.nodes import AggregateNode, Windows
-from jobs.topology.windows import SessionWindows, SlidingWindows, TimeWindows
 from state.errors import TaskFailed
 from state.records.batches import Batch
 from state.records.keys import Keys

@@ -13,10 +13,11 @@ from jobs.folds.aggregation import Aggregation
 from jobs.folds.lists import collect
 from jobs.folds.python import PythonFold
 from jobs.functions.expressions import Shape
+from jobs.graph.windows import Windows
 from jobs.operators.aggregate_parts.aggregate import Aggregate
+from jobs.operators.aggregates.aggregate_nodes import AggregateNode
 from jobs.operators.aggregates.build import aggregate
 from jobs.operators.operator import Clocks, Place
-from jobs.topology.nodes import AggregateNode, Windows
 from state.records.batches import Batch, Chunk, Values
 from state.records.keys import Keys
 from state.serdes import Serde

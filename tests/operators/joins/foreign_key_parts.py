@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from jobs.graph.foreign_key_messages import response_shape, subscription_shape
 from jobs.operators.operator import Found, TableView
-from jobs.topology.foreign_key_messages import response_shape, subscription_shape
 from state.buffers import is_valid
 from state.records.batches import Batch, Chunk, Values
 from state.records.keys import Keys

@@ -5,11 +5,12 @@ import pytest
 
 from jobs.functions.expressions import Call, Shape
 from jobs.functions.value_joiners import Joiner
+from jobs.graph.foreign_key_messages import Instruction, response_shape, subscription_shape
+from jobs.graph.graph import TableTraits
 from jobs.kernels.murmur3 import murmur3_128
 from jobs.operators.joins.foreign_key_ends import ForeignKeyResponse, ForeignKeySend
+from jobs.operators.joins.foreign_key_nodes import ForeignKeyResponseNode, ForeignKeySendNode
 from jobs.operators.operator import Place
-from jobs.topology.foreign_key_messages import Instruction, response_shape, subscription_shape
-from jobs.topology.nodes import ForeignKeyResponseNode, ForeignKeySendNode, TableTraits
 from state.records.batches import Batch
 from state.records.keys import Keys
 from state.serdes import Serde

@@ -9,10 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jobs.functions.expressions import Shape
+from jobs.graph.foreign_key_messages import Instruction
+from jobs.graph.graph import TableTraits
 from jobs.operators.joins.foreign_key_join import ForeignKeyJoin
+from jobs.operators.joins.foreign_key_nodes import ForeignKeyJoinNode
 from jobs.operators.operator import Place
-from jobs.topology.foreign_key_messages import Instruction
-from jobs.topology.nodes import ForeignKeyJoinNode, TableTraits
 from state.records.keys import Keys
 from tests.operators.joins.foreign_key_parts import (
     RESPONSE,

@@ -9,7 +9,7 @@ from jobs.functions.expressions import Shape
 from jobs.functions.processor_api import Processor, PunctuationType, Record
 from jobs.operators.operator import Place
 from jobs.operators.processor.process import Process
-from jobs.topology.nodes import ProcessNode
+from jobs.operators.processor.process_node import ProcessNode
 from state.records.batches import Batch
 from state.records.keys import Keys
 from state.serdes import Serde

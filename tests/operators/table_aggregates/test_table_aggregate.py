@@ -9,9 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jobs.functions.expressions import Shape
+from jobs.graph.graph import StoreSpec, TableTraits
 from jobs.operators.operator import Place
 from jobs.operators.table_aggregates.table_aggregate import build
-from jobs.topology.nodes import StoreSpec, TableAggregateNode, TableTraits
+from jobs.operators.table_aggregates.table_aggregate_node import TableAggregateNode
 from state.errors import TaskFailed
 from state.records.keys import Keys
 from state.serdes import Serde

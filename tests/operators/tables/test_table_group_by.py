@@ -3,9 +3,10 @@
 import pytest
 
 from jobs.functions.expressions import Call, Shape
+from jobs.graph.graph import TableTraits
 from jobs.operators.operator import Place
 from jobs.operators.tables.table_group_by import build
-from jobs.topology.nodes import TableGroupByNode, TableTraits
+from jobs.operators.tables.table_nodes import TableGroupByNode
 from state.records.keys import Keys
 from state.serdes import Serde
 from tests.operators.tables.changes import Change, Forwarded, batch_of, chunk_of, forwarded_of

@@ -178,3 +178,6 @@ class JoinWindows:
 def _check_not_negative(place: str, duration: int) -> None:
     if duration < 0:
         raise ConfigError(place, "0 ms or more", f"{duration} ms", "correct the duration")
+
+
+Windows = TimeWindows | SessionWindows | SlidingWindows | UnlimitedWindows

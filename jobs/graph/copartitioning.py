@@ -6,8 +6,8 @@ known when it is landed, so ``partitions_of`` is asked then.
 
 from collections.abc import Mapping
 
-from jobs.topology.graph import Graph
-from jobs.topology.nodes import RepartitionNode, SourceNode
+from jobs.graph.graph import Graph
+from jobs.graph.nodes import RepartitionNode
 from state.errors import TopologyError
 
 
@@ -19,9 +19,9 @@ def copartition(graph: Graph, *names: str) -> None:
 def sources_of(graph: Graph, name: str) -> frozenset[str]:
     """Sources and repartition tables nearest above a node, itself if it is one."""
     node = graph.nodes[name]
-    if isinstance(node, SourceNode | RepartitionNode):
+    if node.is_source:
         return frozenset([name])
-    return frozenset().union(*(sources_of(graph, above) for above in (*node.inputs, *getattr(node, "reads", ()))))
+    return frozenset().union(*(sources_of(graph, above) for above in (*node.inputs, *node.reads)))
 
 
 def partitions_of(graph: Graph, counts: Mapping[str, int]) -> dict[str, int]:
@@ -32,16 +32,16 @@ def partitions_of(graph: Graph, counts: Mapping[str, int]) -> dict[str, int]:
     """
     found: dict[str, int] = {}
     for node in graph.nodes.values():
-        if isinstance(node, SourceNode) and node.topic in counts:
-            found[node.name] = counts[node.topic]
+        topic = node.landed_topic
+        if node.is_source and topic is not None and topic in counts:
+            found[node.name] = counts[topic]
         elif isinstance(node, RepartitionNode):
             found[node.name] = node.partitions or max(
                 found.get(above, 1) for name in node.inputs for above in sources_of(graph, name)
             )
     for group in _joined(graph.copartitioned):
         _settle(graph, group, found)
-    topics = {node.name: node.topic for node in graph.nodes.values() if isinstance(node, SourceNode | RepartitionNode)}
-    return {topics[name]: number for name, number in found.items()}
+    return {graph.nodes[name].topic_of_records: number for name, number in found.items()}
 
 
 def _settle(graph: Graph, group: frozenset[str], found: dict[str, int]) -> None:
@@ -49,7 +49,7 @@ def _settle(graph: Graph, group: frozenset[str], found: dict[str, int]) -> None:
     nodes = [node for name, node in graph.nodes.items() if name in group and name in found]
     fixed = {node.name: found[node.name] for node in nodes if not _is_free(node)}
     if len(set(fixed.values())) > 1:
-        got = ", ".join(f"{_topic(graph, name)} has {number}" for name, number in sorted(fixed.items()))
+        got = ", ".join(f"{graph.nodes[name].topic_of_records} has {number}" for name, number in sorted(fixed.items()))
         next_step = "put repartition() before the join, or land topics of as many partitions"
         raise TopologyError("joined topics", "as many partitions on both sides", got, next_step)
     number = next(iter(fixed.values()), max((found[node.name] for node in nodes), default=1))
@@ -58,12 +58,6 @@ def _settle(graph: Graph, group: frozenset[str], found: dict[str, int]) -> None:
 
 def _is_free(node: object) -> bool:
     return isinstance(node, RepartitionNode) and node.partitions is None
-
-
-def _topic(graph: Graph, name: str) -> str:
-    node = graph.nodes[name]
-    assert isinstance(node, SourceNode | RepartitionNode)
-    return node.topic
 
 
 def _joined(groups: list[frozenset[str]]) -> list[frozenset[str]]:

@@ -3,14 +3,8 @@
 import re
 from dataclasses import replace
 
-from jobs.topology.graph import Graph
-from jobs.topology.nodes import (
-    Node,
-    RepartitionNode,
-    StreamGlobalTableJoinNode,
-    StreamJoinNode,
-    StreamTableJoinNode,
-)
+from jobs.graph.graph import Graph, Node
+from jobs.graph.nodes import RepartitionNode
 
 _GENERATED = re.compile("KSTREAM.*-[0-9]{10}")
 
@@ -61,11 +55,7 @@ def keep_null_keys(graph: Graph) -> None:
     """
     relaxed: set[str] = set()
     for node in reversed(graph.nodes.values()):
-        if _is_relaxed_join(node) or node.name in relaxed:
+        if node.wants_null_keys or node.name in relaxed:
             relaxed.update(node.inputs)
         if isinstance(node, RepartitionNode) and node.name in relaxed:
             graph.nodes[node.name] = replace(node, keeps_null_keys=True)
-
-
-def _is_relaxed_join(node: Node) -> bool:
-    return isinstance(node, StreamJoinNode | StreamTableJoinNode | StreamGlobalTableJoinNode) and node.kind != "inner"

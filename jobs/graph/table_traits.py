@@ -4,11 +4,8 @@ Rule: a source table gets its store when something looks into it or needs the va
 aggregate always has one; a filter or map_values has one only when it was asked for, and else shows what is above it.
 """
 
-from jobs.topology.graph import Graph
-from jobs.topology.nodes import Node, StoreSpec, SuppressNode, TableFilterNode, TableJoinNode, TableMapValuesNode
+from jobs.graph.graph import Graph, Node, StoreSpec
 from state.errors import ConfigError, TopologyError
-
-_SHOWS_ITS_INPUT = TableFilterNode | TableMapValuesNode | SuppressNode
 
 
 def add_table(
@@ -43,7 +40,7 @@ def look_into(graph: Graph, name: str) -> None:
     if name in graph.on_demand:
         traits.store = graph.on_demand[name]
         graph.check_stores()
-    elif isinstance(node, _SHOWS_ITS_INPUT | TableJoinNode):
+    elif node.shows_inputs:
         for above in node.inputs:
             look_into(graph, above)
 
@@ -52,27 +49,23 @@ def send_old(graph: Graph, name: str, *, force: bool) -> bool:
     """Changes of the table shall carry what they replaced; false when that would need a store and ``force`` is false
     (KTableImpl.enableSendingOldValues).
     """
-    traits, node = graph.tables[name], graph.nodes[name]
+    traits = graph.tables[name]
     if traits.sends_old:
         return True
     if traits.store is None and name in graph.on_demand:
         if not force:
             return False
         look_into(graph, name)
-    elif isinstance(node, TableJoinNode):
-        for above in node.inputs:
-            send_old(graph, above, force=True)
-    elif traits.store is None and isinstance(node, _SHOWS_ITS_INPUT):
-        traits.sends_old = send_old(graph, node.inputs[0], force=force)
-        return traits.sends_old
-    traits.sends_old = True
-    return True
+        traits.sends_old = True
+    else:
+        traits.sends_old = graph.nodes[name].can_send_old(graph, force=force)
+    return traits.sends_old
 
 
 def history_shown(graph: Graph, name: str) -> int | None:
     """History retention of the versioned store that a look into the table ends in; None when there is none."""
     node, store = graph.nodes[name], graph.tables[name].store
-    while store is None and isinstance(node, TableFilterNode | TableMapValuesNode):
+    while store is None and node.keeps_versions:
         node = graph.parent(node)
         store = graph.tables[node.name].store
     return None if store is None or not graph.tables[name].is_versioned else store.history_retention_ms

@@ -1,0 +1,305 @@
+"""The graph that the DSL builds: nodes in the order they were added, with Kafka's names; and what every node answers.
+
+Rule: every node and store takes the next number, in the order in which Kafka's InternalStreamsBuilder would give it, so
+that ``describe`` reads as Kafka's and an unnamed store keeps its name while nothing before it changes.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+import pyarrow as pa
+
+from jobs.functions.expressions import Call, Expression, Shape
+from jobs.graph.kafka_processors import KafkaNode, kafka_processor
+from jobs.graph.name_rules import check_name
+from jobs.graph.observations import Observation, Wait
+from jobs.graph.windows import Windows
+from jobs.graph.wording import Wording
+from state.errors import TopologyError
+
+
+@dataclass(frozen=True)
+class StoreSpec:
+    """A table's key-value store. ``history_retention_ms``: of a versioned store (KIP-889), None for a plain one."""
+
+    name: str
+    is_persistent: bool = True
+    history_retention_ms: int | None = None
+
+    @property
+    def is_versioned(self) -> bool:
+        return self.history_retention_ms is not None
+
+
+@dataclass
+class TableTraits:
+    """What the graph decides about a table, after Kafka's rules, while the DSL is used and when it is built.
+
+    ``store``: None while the table is not materialized. ``sends_old``: its changes carry the value they replaced
+    (KTable.enableSendingOldValues). ``is_versioned``: the graph rule of KIP-914.
+    """
+
+    store: StoreSpec | None = None
+    sends_old: bool = False
+    is_versioned: bool = False
+
+
+_NO_TABLES: tuple[str, ...] = ()
+_NO_STORE: str | None = None
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Node:
+    """What an operator is: how it is configured, and what it answers for itself. ``shape``: of the records that it
+    forwards.
+
+    A node reads the records of its ``inputs`` in the order in which Kafka Streams would forward them. Fields are
+    configuration, and in the topology's fingerprint; all else stands in the class, beside the operator's rule. What is
+    said here holds for a node that keeps nothing, waits for nothing and changes no keys.
+    """
+
+    name: str
+    inputs: tuple[str, ...]
+    shape: Shape
+    is_table: bool = False
+
+    operator = ""
+    """Where its running operator is built: ".module:function", beside the node's own module. Empty for a node that
+    hands on what it gets.
+    """
+    reads = _NO_TABLES
+    """Tables that it looks into."""
+    store = _NO_STORE
+    """Name of the store that it keeps, be it a table or not."""
+
+    def build(self, context: Any) -> Any:
+        """Its running operator where ``context`` says (jobs/operators/operator.py has both), or None."""
+        return self.found_at(self.operator)(self, context) if self.operator else None
+
+    def found_at(self, place: str) -> Callable[..., Any]:
+        """The function at ".module:function", imported when it is asked for: running things are heavy."""
+        module, _, function = place.partition(":")
+        found: Callable[..., Any] = getattr(import_module(module, type(self).__module__.rpartition(".")[0]), function)
+        return found
+
+    # --- in the graph ----------------------------------------------------------------------------------------
+
+    is_source = False
+    """It begins a sub-topology: a task has a queue of its records."""
+    is_global = False
+    """Every task has all of it."""
+
+    @property
+    def topic_of_records(self) -> str:
+        """Of what a task's queue of it holds: a topic, or the node itself."""
+        return self.name
+
+    @property
+    def landed_topic(self) -> str | None:
+        """The landed topic that it reads."""
+        return None
+
+    def check_beside(self, other: "Node") -> None:
+        """Raises TopologyError when both cannot be in one graph."""
+
+    def table(self, graph: "Graph") -> str | None:
+        """The table that has its records or its state, as the ledger calls it: "state/x", "outputs/y"; or None."""
+        store = graph.store_of(self)
+        return None if store is None else f"state/{store}"
+
+    def kafka_processors(self, graph: "Graph") -> Iterable[KafkaNode]:
+        """What Kafka Streams makes of it, in the order in which it adds them."""
+        store = graph.store_of(self)
+        return [kafka_processor(self.name, self.inputs, () if store is None else (store,))]
+
+    def forwarding_processors(self, graph: "Graph") -> tuple[str, ...]:
+        """Those of them that forward what it forwards."""
+        return (self.name,)
+
+    def stores_shown(self, graph: "Graph") -> tuple[str, ...]:
+        """Stores that a look into its table ends in (KTableValueGetterSupplier.storeNames)."""
+        store = graph.tables[self.name].store
+        if store is not None:
+            return (store.name,)
+        return tuple(dict.fromkeys(one for above in self.inputs for one in graph.nodes[above].stores_shown(graph)))
+
+    @property
+    def wants_null_keys(self) -> bool:
+        """Records with null keys must come to it through repartition tables (rewriteRepartitionNodes)."""
+        return False
+
+    # --- as a table ------------------------------------------------------------------------------------------
+
+    shows_inputs = False
+    """Without a store, its table is computed from what the tables above show."""
+    keeps_versions = False
+    """Without a store, it shows the versions of the table above."""
+    view = ""
+    """Where its table's view is built, as ``operator``; empty for one that shows the rows of a store."""
+
+    def can_send_old(self, graph: "Graph", *, force: bool) -> bool:
+        """Whether its changes can carry what they replaced; the tables above are asked for what it needs of theirs."""
+        return True
+
+    # --- in a running task -----------------------------------------------------------------------------------
+
+    changes_keys = False
+    """Records may leave it with other keys than they came with."""
+    holds_back = False
+    """Changes wait in it, so that what they replaced is asked for on behalf of who is below."""
+    reads_values_late = False
+    """It asks for values once and in part, so that they need not be computed before."""
+    puts_for_table = False
+    """A versioned table that it alone looks into may be put by its own view."""
+    metric_prefix = "records"
+    """What its operator's counts are of."""
+
+    def wants_old(self, *, counts_bytes: bool) -> bool:
+        """Of a node that holds back: whether it reads what a change replaced. ``counts_bytes``: as all buffers."""
+        return False
+
+    # --- when code changed -----------------------------------------------------------------------------------
+
+    takes_back = False
+    """A table's operator: what a change takes back is computed by it, not read from a store."""
+
+    @property
+    def key_step(self) -> Any:
+        """The step that gives its records their keys, None when they keep those they had; itself for one that gives
+        keys and values at once.
+        """
+        return None
+
+    @property
+    def windowed_by(self) -> Windows | None:
+        """Windows into which it puts records."""
+        return None
+
+    @property
+    def windows_of_rows(self) -> Windows | None:
+        """Windows of its store's rows."""
+        return self.windowed_by
+
+    def store_settings(self, graph: "Graph") -> Mapping[str, Any]:
+        """What decides the meaning of its store's rows beside its own numbers and texts: folds, steps, stores, by the
+        name that a refusal calls it.
+        """
+        return {}
+
+    # --- what it says ----------------------------------------------------------------------------------------
+
+    def waits_until(self, rows: pa.Table) -> pa.Array | None:
+        """The stream time that lets each row of its store go, null for rows that do not wait; None when none ever
+        does.
+        """
+        return None
+
+    def waits(self, seen: Observation) -> list[Wait]:
+        """What of the rows that came in waits here afterwards."""
+        return []
+
+    def is_held(self, entry: Mapping[str, Any]) -> bool:
+        """Whether a row of its store that waits will go on."""
+        return True
+
+    @property
+    def identity(self) -> Expression | Call | None:
+        """The step that gives what names a row of its store beside the key, None when it has none."""
+        return None
+
+    def explain(self, seen: Observation, say: Wording) -> list[str]:
+        """What it did, a sentence a fact. Refusals are told before."""
+        return say.store_and_forwarded(seen, self.shape.window)
+
+    def wait(self, key: Any, until_ms: int, **names: Any) -> Wait:
+        """Something under ``key`` that waits here."""
+        (code,) = self.shape.key.encode(self.shape.key.from_python([key])).to_pylist()
+        return Wait(self.name, repr(key), code, until_ms, **names)
+
+
+class Graph:
+    """Nodes by name; grows while the DSL is used, read-only afterwards. ``semantics``: "kafka" or "kip"."""
+
+    def __init__(self, semantics: str = "kafka") -> None:
+        self.semantics = semantics
+        self.nodes: dict[str, Node] = {}
+        self.tables: dict[str, TableTraits] = {}
+        """Of the nodes that are tables; changed by Kafka's rules until the topology is built."""
+        self.on_demand: dict[str, StoreSpec] = {}
+        """Stores of source tables, should something below need them (jobs/graph/table_traits.py)."""
+        self.parts: dict[str, tuple[str, ...]] = {}
+        """Names of the processors that a node of ours is made of in Kafka (jobs/graph/kafka_processors.py)."""
+        self.copartitioned: list[frozenset[str]] = []
+        """Sources that must have as many partitions as one another (jobs/graph/copartitioning.py)."""
+        self._number = 0
+
+    def next_name(self, prefix: str) -> str:
+        name = f"{prefix}{self._number:010d}"
+        self._number += 1
+        return name
+
+    def name(self, given: str | None, prefix: str, suffix: str = "") -> str:
+        """``given`` and the suffix, or else the next name; a number is taken in both cases (NamedInternal)."""
+        generated = self.next_name(prefix)
+        return generated if given is None else given + suffix
+
+    def add(self, node: Node) -> Node:
+        """Raises TopologyError for a name, a source topic or an output that is taken already."""
+        check_name(node.name)
+        if node.name in self.nodes:
+            raise TopologyError("topology", "names that differ", f"{node.name!r} twice", "rename one of them")
+        for other in self.nodes.values():
+            node.check_beside(other)
+        self.nodes[node.name] = node
+        if node.is_table:
+            self.tables.setdefault(node.name, TableTraits())
+        self.check_stores()
+        return node
+
+    def store_of(self, node: Node) -> str | None:
+        """Name of the table that keeps the node's state, or None."""
+        traits = self.tables.get(node.name)
+        spec = None if traits is None else traits.store
+        return spec.name if node.store is None and spec is not None else node.store
+
+    def check_stores(self) -> None:
+        """Raises TopologyError when two operators share a store's name."""
+        taken: dict[str, Node] = {}
+        for node in self.nodes.values():
+            store = self.store_of(node)
+            if store is not None and taken.setdefault(store, node) is not node:
+                raise TopologyError(f"store {store!r}", "one operator", "two", "give them different names")
+
+    def children(self, name: str) -> list[Node]:
+        """Nodes whose input is ``name``, in the order they were added; twice one that has it as two inputs."""
+        return [node for node in self.nodes.values() for above in node.inputs if above == name]
+
+    def parent(self, node: Node) -> Node:
+        return self.nodes[node.inputs[0]]
+
+    def above(self, node: Node) -> Iterator[Node]:
+        """``node``'s ancestors, nearest first."""
+        while node.inputs:
+            node = self.parent(node)
+            yield node
+
+    def groups(self) -> list[list[Node]]:
+        """Connected nodes, cut where a repartition begins; in order of their first node."""
+        group_of: dict[str, int] = {}
+        for number, node in enumerate(self.nodes.values()):
+            if node.is_global:
+                continue  # every task has all of it
+            group_of[node.name] = number
+            above = () if node.is_source else node.inputs
+            for name in (*above, *node.reads):
+                if name not in group_of:
+                    continue
+                joined, into = group_of[name], group_of[node.name]
+                low, high = min(joined, into), max(joined, into)
+                group_of |= {other: low for other, group in group_of.items() if group == high}
+        groups: dict[int, list[Node]] = {}
+        for name, group in group_of.items():
+            groups.setdefault(group, []).append(self.nodes[name])
+        return list(groups.values())

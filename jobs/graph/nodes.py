@@ -1,0 +1,150 @@
+"""Nodes at which records come in, leave, or change hands: they run in a task's own way, not as operators.
+
+Owns sources, sinks, repartition tables, global tables, and the change of a table into a stream.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from jobs.graph.graph import Graph, Node
+from jobs.graph.kafka_processors import PROCESSOR, SINK, SOURCE, KafkaNode, kafka_processor
+from jobs.graph.observations import Observation
+from jobs.graph.wording import Wording
+from state.errors import TopologyError
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class SourceNode(Node):
+    """Reads the landed ``topic``."""
+
+    topic: str
+
+    is_source = True
+    target_of = None
+    """No field of its values says in which partition a record is."""
+
+    @property
+    def landed_topic(self) -> str:
+        return self.topic
+
+    def check_beside(self, other: Node) -> None:
+        if isinstance(other, SourceNode) and self.topic == other.topic:
+            raise TopologyError(
+                f"topic {self.topic!r}", "one stream()", "two", "keep the first stream and use it in both places"
+            )
+
+    @property
+    def topic_of_records(self) -> str:
+        return self.topic
+
+    def table(self, graph: Graph) -> str:
+        return f"landed/{self.topic}"
+
+    def kafka_processors(self, graph: Graph) -> Iterable[KafkaNode]:
+        return [KafkaNode(SOURCE, self.name, topic=self.topic)]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class SinkNode(Node):
+    """Writes to the output ``topic``."""
+
+    topic: str
+
+    def check_beside(self, other: Node) -> None:
+        if isinstance(other, SinkNode) and self.topic == other.topic:
+            raise TopologyError(f"output {self.topic!r}", "one to()", "two", "write to outputs of different names")
+
+    def table(self, graph: Graph) -> str:
+        return f"outputs/{self.topic}"
+
+    def kafka_processors(self, graph: Graph) -> Iterable[KafkaNode]:
+        return [KafkaNode(SINK, self.name, self.inputs, topic=self.topic)]
+
+    def explain(self, seen: Observation, say: Wording) -> list[str]:
+        """The offset is that of the output's partition, which is the task's."""
+        return [
+            f"writes outputs/{self.topic} offset {seen.first_offset + number}: {say.row(row, self.shape.window)}, "
+            f"time {say.time(row.record_time_ms)}"
+            for number, row in enumerate(seen.rows)
+        ]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class RepartitionNode(Node):
+    """Ends a sub-topology with a repartition table and begins the next.
+
+    ``partitions``: None for as many as the largest source topic has. ``keeps_null_keys``: False filters them in
+    silence, as Kafka does unless a left or outer stream join is below. ``carries_change``: the value is a table's
+    change (new, old), as a grouping of a table writes it. ``target_of``: name of an int32 field of the value that is
+    the target partition, None for murmur2 of the serialized key. ``is_ours``: Kafka has no such topic (deduplication):
+    its records are taken as part of the record that sent them, keep topic and offset of before, and their lateness does
+    not count again.
+    """
+
+    topic: str
+    sink_name: str
+    filter_name: str
+    partitions: int | None = None
+    keeps_null_keys: bool = False
+    carries_change: bool = False
+    target_of: str | None = None
+    is_ours: bool = False
+    has_own_offsets: bool = False
+    """Of a table of ours: operators see its topic and offsets all the same (semantics "kip")."""
+
+    is_source = True
+
+    @property
+    def topic_of_records(self) -> str:
+        return self.topic
+
+    def table(self, graph: Graph) -> str:
+        return f"repartition/{self.topic}"
+
+    def kafka_processors(self, graph: Graph) -> Iterable[KafkaNode]:
+        above = graph.parent(self).forwarding_processors(graph)
+        found = [kafka_processor(self.filter_name, above)] if self.filter_name else []
+        above = (self.filter_name,) if self.filter_name else above
+        return [
+            *found,
+            KafkaNode(SINK, self.sink_name, above, topic=self.topic),
+            KafkaNode(SOURCE, self.name, topic=self.topic),
+        ]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class GlobalTableNode(Node):
+    """A global table: every task has all of ``topic``."""
+
+    topic: str
+    store: str
+
+    is_global = True
+
+    @property
+    def landed_topic(self) -> str:
+        return self.topic
+
+    view = ".nowhere"
+
+    @property
+    def topic_of_records(self) -> str:
+        return self.topic
+
+    def table(self, graph: Graph) -> str:
+        return f"landed/{self.topic}"
+
+    def kafka_processors(self, graph: Graph) -> Iterable[KafkaNode]:
+        (source,) = graph.parts[self.name]
+        return [
+            KafkaNode(SOURCE, source, topic=self.topic, is_global=True),
+            KafkaNode(PROCESSOR, self.name, (source,), (self.store,), is_global=True),
+        ]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ToStreamNode(Node):
+    """A table's changes as a stream of records."""
+
+    def explain(self, seen: Observation, say: Wording) -> list[str]:
+        return ["goes on"]

@@ -1,0 +1,61 @@
+"""How rows, windows, times and changes of stores are said, whatever the operator.
+
+Owns the words that all nodes share. Rule: a sentence has the numbers that decided; windows have their brackets:
+``[start, end)`` for time windows, ``[start, end]`` for sessions and sliding windows.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from jobs.graph.observations import Change, Observation, Row, Wait, bounds_of
+
+
+@dataclass(frozen=True)
+class Wording:
+    """``time``: how a time is said."""
+
+    time: Callable[[int], str] = str
+
+    def row(self, row: Row, kind: str | None = None) -> str:
+        """Key, window, value and what it replaced. ``kind``: of its window."""
+        window = "" if row.window is None else f" {self.window(row.window, kind)}"
+        was = "" if row.old is None else f", was {row.old!r}"
+        return f"{row.key!r}{window} = {row.value!r}{was}"
+
+    def window(self, window: tuple[int, int], kind: str | None) -> str:
+        """In brackets."""
+        start, end = map(self.time, window)
+        return f"[{start}, {end}{')' if kind == 'time' else ']'}"
+
+    def until(self, seen: Observation, wait: Wait) -> str:
+        """Until when something waits, and what became of it."""
+        return f"stream time {self.time(wait.until_ms)}{self.outcome(seen, wait)}"
+
+    def outcome(self, seen: Observation, wait: Wait) -> str:
+        """What became of something that waits, as the end of a sentence; empty when nothing is known."""
+        return f"; {seen.outcomes[wait]}" if wait in seen.outcomes else ""
+
+    def change(self, change: Change, kind: str | None) -> str:
+        """A row of a store, before and after. ``kind``: of its window."""
+        entry = change.after or change.before or {}
+        bounds, name = bounds_of(entry), repr(entry.get("key", entry.get("id")))
+        if bounds is not None:
+            name += f" {self.window(bounds, kind)}"
+        if "valid_from_ms" in entry:
+            name += f" from {self.time(entry['valid_from_ms'])}"
+        if change.before is None:
+            return f"{name}: begins with {entry['value']!r}"
+        if change.after is not None and change.after["value"] == change.before["value"]:
+            return f"{name}: stays {change.after['value']!r}"
+        after = "gone" if change.after is None else repr(change.after["value"])
+        return f"{name}: {change.before['value']!r} -> {after}"
+
+    def store_and_forwarded(self, seen: Observation, kind: str | None) -> list[str]:
+        """What changed in the store and what was forwarded, whatever the operator."""
+        said = [self.change(change, kind) for change in seen.changes if _has_value(change)]
+        said += [f"forwards {self.row(row, kind)}" for row in seen.forwarded]
+        return said or ([] if seen.refusals else ["forwards nothing"])
+
+
+def _has_value(change: Change) -> bool:
+    return "value" in (change.after or change.before or {})

@@ -1,0 +1,53 @@
+"""The node of a deduplication (KIP-655): how it is configured, and what it says of itself."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from jobs.functions.expressions import Call, Expression
+from jobs.graph.graph import Graph, Node
+from jobs.graph.observations import Observation
+from jobs.graph.wording import Wording
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class DeduplicateNode(Node):
+    """KIP-655. ``by``: "key", "key-value" or "id"; ``id_selector`` for the latter two. The interval is inclusive.
+
+    ``semantics``: "kafka", by the letter of the KIP, or "kip": records that one input record caused are not taken for
+    one record that is processed again.
+    """
+
+    store: str
+    by: str
+    interval_ms: int
+    id_selector: Expression | Call | None = None
+    semantics: str = "kafka"
+
+    operator = ".deduplicate:build"
+
+    @property
+    def identity(self) -> Expression | Call | None:
+        return self.id_selector
+
+    def store_settings(self, graph: Graph) -> Mapping[str, Any]:
+        return {"id": self.id_selector}
+
+    def explain(self, seen: Observation, say: Wording) -> list[str]:
+        said, passed = [], {row.coordinates for row in seen.forwarded}
+        for number, row in enumerate(seen.rows):
+            identity: dict[str, Any] = {} if self.by == "id" else {"key": row.key}
+            identity |= {} if self.by == "key" else {"id": seen.ids[number]}
+            named = " and ".join(f"{name} {value!r}" for name, value in identity.items())
+            first = next((e for e in seen.shown if identity.items() <= e.items()), None)
+            if row.coordinates in passed:
+                is_named = all(value is not None for value in identity.values())
+                first_of = f"the first of {named} within {self.interval_ms} ms"
+                said.append(f"passes: {first_of if is_named else f'{named} is never a duplicate'}")
+            elif first is not None:
+                apart = abs(row.record_time_ms - first["record_time_ms"])
+                said.append(
+                    f"duplicate of {first['context_topic']} offset {first['value']}, which has {named} too: "
+                    f"{apart} ms apart, the interval is {self.interval_ms} ms"
+                )
+        return said

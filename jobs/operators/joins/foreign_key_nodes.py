@@ -1,0 +1,72 @@
+"""Nodes that a join of tables by foreign key is made of: how each is configured, and what it says of itself."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from jobs.functions.expressions import Call, Expression
+from jobs.functions.value_joiners import Joiner
+from jobs.graph.graph import Graph, Node
+from jobs.graph.kafka_processors import KafkaNode, kafka_processor
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ForeignKeySendNode(Node):
+    """Subscriptions of the left table's changes (SubscriptionSendProcessorSupplier). A RepartitionNode comes next."""
+
+    kind: str
+    foreign_key: Expression | Call
+    left_value: Any = None
+    """Serde of the left value, whose bytes are hashed."""
+
+    operator = ".foreign_key_ends:build_send"
+    takes_back = True
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ForeignKeyJoinNode(Node):
+    """``inputs``: the subscriptions and the right table; ``reads``: the right table. A RepartitionNode comes next."""
+
+    reads: tuple[str, ...]
+    kind: str
+    store: str
+
+    operator = ".foreign_key_join:build"
+    takes_back = True
+
+    def kafka_processors(self, graph: Graph) -> Iterable[KafkaNode]:
+        receive, foreign_join = graph.parts[self.name]
+        registration, right = self.inputs
+        return [
+            kafka_processor(receive, (registration,), (self.store,)),
+            kafka_processor(self.name, (receive,), graph.nodes[right].stores_shown(graph)),
+            kafka_processor(foreign_join, (right,), (self.store,)),
+        ]
+
+    def forwarding_processors(self, graph: Graph) -> tuple[str, ...]:
+        return self.name, graph.parts[self.name][1]
+
+    def store_settings(self, graph: Graph) -> Mapping[str, Any]:
+        send = graph.parent(graph.parent(self))
+        return {"left_value": repr(send.left_value)}  # type: ignore[attr-defined]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ForeignKeyResponseNode(Node):
+    """``inputs``: the responses; ``reads``: the left table, as of the cause. Forwards a table's changes."""
+
+    reads: tuple[str, ...]
+    kind: str
+    joiner: Joiner
+    left_value: Any = None
+    """Serde of the left value, whose bytes are hashed."""
+
+    operator = ".foreign_key_ends:build_response"
+    takes_back = True
+
+    def kafka_processors(self, graph: Graph) -> Iterable[KafkaNode]:
+        (resolver,), store = graph.parts[self.name], graph.store_of(self)
+        return [
+            kafka_processor(resolver, self.inputs, graph.nodes[self.reads[0]].stores_shown(graph)),
+            kafka_processor(self.name, (resolver,), () if store is None else (store,)),
+        ]

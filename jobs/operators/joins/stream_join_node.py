@@ -1,0 +1,90 @@
+"""The node of a join of two streams: how it is configured, what waits in it, and what it says of itself."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from jobs.functions.value_joiners import Joiner
+from jobs.graph.graph import Graph, Node
+from jobs.graph.kafka_processors import KafkaNode, kafka_processor
+from jobs.graph.observations import Observation, Wait
+from jobs.graph.wording import Wording
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class StreamJoinNode(Node):
+    """``inputs``: left and right. A left record joins right records in ``[ts - before, ts + after]``."""
+
+    store: str
+    kind: str
+    before_ms: int
+    after_ms: int
+    grace_ms: int
+    joiner: Joiner
+    is_persistent: bool
+
+    operator = ".stream_join:build"
+
+    @property
+    def wants_null_keys(self) -> bool:
+        return self.kind != "inner"
+
+    def kafka_processors(self, graph: Graph) -> Iterable[KafkaNode]:
+        this_windowed, other_windowed, this, other, this_store, other_store, *shared = graph.parts[self.name]
+        left, right = self.inputs
+        return [
+            kafka_processor(this_windowed, (left,), (this_store,)),
+            kafka_processor(other_windowed, (right,), (other_store,)),
+            kafka_processor(this, (this_windowed,), (other_store, *shared)),
+            kafka_processor(other, (other_windowed,), (this_store, *shared)),
+            kafka_processor(self.name, (this, other)),
+        ]
+
+    def _until_ms(self, kind: str, time_ms: int) -> int | None:
+        """The first stream time past the close of the window of a record that has met nothing; None for another row."""
+        ahead = {"unmatched-left": self.after_ms, "unmatched-right": self.before_ms}.get(kind)
+        return None if ahead is None else time_ms + ahead + self.grace_ms + 1
+
+    def waits_until(self, rows: pa.Table) -> pa.Array | None:
+        times = zip(rows["kind"].to_pylist(), rows["record_time_ms"].to_pylist(), strict=True)
+        return pa.array([self._until_ms(kind, time) for kind, time in times], "int64")
+
+    def waits(self, seen: Observation) -> list[Wait]:
+        entries = [change.after for change in seen.changes if change.after is not None]
+        return [
+            self.wait(entry["key"], until_ms, record_time_ms=entry["record_time_ms"])
+            for entry in entries
+            if (until_ms := self._until_ms(entry["kind"], entry["record_time_ms"])) is not None
+        ]
+
+    def explain(self, seen: Observation, say: Wording) -> list[str]:
+        said, met_count = [], 0
+        for side, rows in zip(("left", "right"), seen.received, strict=True):
+            back, ahead = (self.before_ms, self.after_ms) if side == "left" else (self.after_ms, self.before_ms)
+            other = "right" if side == "left" else "left"
+            for row in rows:
+                low, high = row.record_time_ms - back, row.record_time_ms + ahead
+                met = [
+                    entry
+                    for entry in seen.shown
+                    if (entry["kind"], entry["key"]) == (other, row.key) and low <= entry["record_time_ms"] <= high
+                ]
+                met_count += len(met)
+                said += [f"meets {other} {entry[other]!r} of time {say.time(entry['record_time_ms'])}" for entry in met]
+                if not met and row.key is not None and row.value is not None:
+                    span = f"[{say.time(max(0, low))}, {say.time(high)}]"
+                    said.append(f"meets no {other} record of {row.key!r} in {span}")
+        return [*said, *self._say_waiting(seen, say, met_count)]
+
+    def _say_waiting(self, seen: Observation, say: Wording, met_count: int) -> list[str]:
+        waits = self.waits(seen)
+        said = [f"waits for one until {say.until(seen, wait)}" for wait in waits]
+        own = {(repr(row.key), row.record_time_ms) for row in seen.rows}
+        for number, row in enumerate(seen.forwarded):
+            is_own = number >= len(seen.forwarded) - met_count or (
+                not waits and (repr(row.key), row.record_time_ms) in own
+            )
+            verb = "forwards" if is_own else "lets go alone"
+            said.append(f"{verb} {say.row(row)}, time {say.time(row.record_time_ms)}")
+        return said

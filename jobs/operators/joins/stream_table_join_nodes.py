@@ -1,0 +1,85 @@
+"""Nodes of joins of a stream with a table: how each is configured, what waits in it, and what it says of itself."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from jobs.functions.expressions import Call, Expression
+from jobs.functions.value_joiners import Joiner
+from jobs.graph.graph import Graph, Node
+from jobs.graph.kafka_processors import KafkaNode, kafka_processor
+from jobs.graph.observations import Observation, Wait
+from jobs.graph.wording import Wording
+from jobs.operators.waiting_records import records_waiting, say_waiting
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class StreamTableJoinNode(Node):
+    """``inputs``: the stream; ``reads``: the table. ``grace_ms`` None: no buffer (KIP-923). ``semantics``: "kafka", or
+    "kip": a left join with a grace takes null keys (KIP-962).
+    """
+
+    reads: tuple[str, ...]
+    kind: str
+    joiner: Joiner
+    store: str | None = None
+    """Of the buffer, when there is a grace."""
+    grace_ms: int | None = None
+    semantics: str = "kafka"
+
+    operator = ".stream_table_join:build"
+    puts_for_table = True
+
+    @property
+    def wants_null_keys(self) -> bool:
+        return self.kind != "inner"
+
+    def kafka_processors(self, graph: Graph) -> Iterable[KafkaNode]:
+        buffer = () if self.store is None else (self.store,)
+        shown = graph.nodes[self.reads[0]].stores_shown(graph)
+        return [kafka_processor(self.name, self.inputs, (*buffer, *shown))]
+
+    def waits_until(self, rows: pa.Table) -> pa.Array | None:
+        return None if self.grace_ms is None else pc.add(rows["record_time_ms"], self.grace_ms)
+
+    def waits(self, seen: Observation) -> list[Wait]:
+        return [] if self.grace_ms is None else records_waiting(self, seen, self.grace_ms)
+
+    def explain(self, seen: Observation, say: Wording) -> list[str]:
+        if self.grace_ms is not None:
+            return say_waiting(self, seen, say)
+        said = []
+        for table, rows in seen.looked.items():
+            for row in seen.rows if not seen.refusals else ():
+                found = [e["value"] for e in rows if e["key"] == row.key and _is_valid_at(e, row.record_time_ms)]
+                what = f"has {found[0]!r}" if found else "has nothing"
+                said.append(f"looks up {row.key!r}: {table} {what}")
+        said += [f"forwards {say.row(row)}" for row in seen.forwarded]
+        return said if seen.forwarded or seen.refusals else [*said, "no match: forwards nothing"]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class StreamGlobalTableJoinNode(Node):
+    """``inputs``: the stream; ``reads``: the global table, looked up by ``selector`` of the record."""
+
+    reads: tuple[str, ...]
+    kind: str
+    selector: Expression | Call
+    joiner: Joiner
+
+    operator = ".stream_table_join:build_global"
+
+    @property
+    def wants_null_keys(self) -> bool:
+        return self.kind != "inner"
+
+
+def _is_valid_at(entry: dict[str, Any], time_ms: int) -> bool:
+    """Whether a table's row is its value as of a time; a plain table has the newest only."""
+    if "valid_from_ms" not in entry:
+        return True
+    until = entry["valid_to_ms"]
+    return entry["valid_from_ms"] <= time_ms and (until is None or time_ms < until) and entry["value"] is not None

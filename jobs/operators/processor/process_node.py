@@ -1,0 +1,37 @@
+"""The node of a processor that a user wrote: how it is configured, and what it says of itself."""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from jobs.functions.processor_api import KeyValues
+from jobs.graph.graph import Graph, Node
+from jobs.graph.kafka_processors import KafkaNode, kafka_processor
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ProcessNode(Node):
+    """A Python processor, record by record (jobs/functions/processor_api.py). ``stores``: its key-value stores, or mere
+    names of such as keep keys and values of its input's types.
+    """
+
+    supplier: Callable[[], Any]
+    store: str
+    """Name of the table that keeps the rows of all its stores."""
+    stores: tuple[KeyValues | str, ...] = ()
+
+    operator = ".process:build"
+    changes_keys = True
+
+    @property
+    def key_step(self) -> Any:
+        return self.supplier
+
+    def kafka_processors(self, graph: Graph) -> Iterable[KafkaNode]:
+        stores = tuple(store if isinstance(store, str) else store.name for store in self.stores)
+        return [kafka_processor(self.name, self.inputs, stores)]
+
+    def store_settings(self, graph: Graph) -> Mapping[str, Any]:
+        shape = graph.parent(self).shape
+        stores = (KeyValues(one, shape.key, shape.value) if isinstance(one, str) else one for one in self.stores)
+        return {"stores": {store.name: store for store in stores}}

@@ -1,0 +1,125 @@
+"""Nodes of the steps of streams that have no store: how each is configured, and what it says of itself."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from jobs.functions.expressions import Call, Expression, Struct
+from jobs.graph.graph import Graph, Node
+from jobs.graph.kafka_processors import KafkaNode, kafka_processor
+from jobs.graph.observations import Observation
+from jobs.graph.wording import Wording
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class FilterNode(Node):
+    """``keeps``: forward what the predicate says yes to (filter), else what it does not (filter_not)."""
+
+    predicate: Expression | Call
+    keeps: bool
+
+    operator = ".stateless:build_filter"
+
+    def kafka_processors(self, graph: Graph) -> Iterable[KafkaNode]:
+        """Branches of a split are children of one processor; what it left for the next branch is none in Kafka."""
+        if self.name not in graph.parts:
+            return [kafka_processor(self.name, self.inputs)]
+        if not graph.parts[self.name]:
+            return []
+        split, above = graph.parts[self.name]
+        first = next(name for name, parts in graph.parts.items() if parts == (split, above))
+        found = [kafka_processor(split, (above,))] if self.name == first else []
+        return [*found, kafka_processor(self.name, (split,))]
+
+    def explain(self, seen: Observation, say: Wording) -> list[str]:
+        passed, came = len(seen.forwarded), len(seen.rows)
+        if came == 1:
+            return ["passes" if passed else "does not pass"]
+        return [f"{passed} of {came} pass"]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class MapValuesNode(Node):
+    """New values; keys, times and order stay."""
+
+    mapper: Expression | Struct | Call
+
+    operator = ".stateless:build_map_values"
+
+    def explain(self, seen: Observation, say: Wording) -> list[str]:
+        return [f"becomes {say.row(row)}" for row in seen.forwarded] or ["becomes nothing"]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class SelectKeyNode(Node):
+    """New keys; what groups by them comes after a repartition."""
+
+    selector: Expression | Call
+
+    operator = ".stateless:build_select_key"
+    changes_keys = True
+
+    @property
+    def key_step(self) -> Any:
+        return self.selector
+
+    def explain(self, seen: Observation, say: Wording) -> list[str]:
+        return [f"becomes {say.row(row)}" for row in seen.forwarded] or ["becomes nothing"]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class MapNode(Node):
+    """New keys and values (KStreamMap); ``selector`` and ``mapper`` both see the record of before."""
+
+    selector: Expression | Call
+    mapper: Expression | Struct | Call
+
+    operator = ".stateless:build_map"
+    changes_keys = True
+
+    @property
+    def key_step(self) -> Any:
+        return self.selector
+
+    def explain(self, seen: Observation, say: Wording) -> list[str]:
+        return [f"becomes {say.row(row)}" for row in seen.forwarded] or ["becomes nothing"]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class FlatMapNode(Node):
+    """``function(key, value)`` gives any number of (key, value), or with ``keeps_key`` of values."""
+
+    function: Callable[[Any, Any], Any]
+    keeps_key: bool
+
+    operator = ".stateless:build_flat_map"
+    changes_keys = True
+
+    @property
+    def key_step(self) -> Any:
+        return None if self.keeps_key else self
+
+    def explain(self, seen: Observation, say: Wording) -> list[str]:
+        return [f"becomes {say.row(row)}" for row in seen.forwarded] or ["becomes nothing"]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class PeekNode(Node):
+    """``function(key, value)`` is called for every record, which goes on unchanged."""
+
+    function: Callable[[Any, Any], None]
+
+    operator = ".stateless:build_peek"
+
+    def explain(self, seen: Observation, say: Wording) -> list[str]:
+        return ["goes on"]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class MergeNode(Node):
+    """Records of all ``inputs``."""
+
+    operator = ".stateless:build_merge"
+
+    def explain(self, seen: Observation, say: Wording) -> list[str]:
+        return ["goes on"]

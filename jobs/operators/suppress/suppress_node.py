@@ -1,0 +1,93 @@
+"""The node of a suppressed table: how it is configured, what waits in it, and what it says of itself."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from jobs.graph.graph import Graph, Node
+from jobs.graph.observations import Observation, Wait, bounds_of, name_of
+from jobs.graph.table_traits import send_old
+from jobs.graph.windows import Windows
+from jobs.graph.wording import Wording
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class SuppressNode(Node):
+    """``until``: "window-closes" (``windows``: of the aggregate above; ``wait_ms``: from a window's end to its close)
+    or "time-limit" (``wait_ms``: how long a key's changes wait).
+
+    ``when_full``: "emit-early", "shut-down" or "spill".
+    """
+
+    store: str
+    until: str
+    wait_ms: int
+    windows: Windows | None
+    max_records: int | None
+    max_bytes: int | None
+    when_full: str
+
+    operator = ".suppress:build"
+    view = "..tables.table_views:suppress_view"
+    shows_inputs = True
+    holds_back = True
+    reads_values_late = True
+    metric_prefix = "buffer"
+
+    @property
+    def is_final(self) -> bool:
+        """It forwards final results of windows alone."""
+        return self.until == "window-closes"
+
+    @property
+    def windows_of_rows(self) -> Windows | None:
+        return self.windows
+
+    def stores_shown(self, graph: Graph) -> tuple[str, ...]:
+        return tuple(dict.fromkeys((self.store, *super().stores_shown(graph))))
+
+    def can_send_old(self, graph: Graph, *, force: bool) -> bool:
+        return send_old(graph, self.inputs[0], force=force)
+
+    def wants_old(self, *, counts_bytes: bool) -> bool:
+        return counts_bytes or self.max_bytes is not None
+
+    def waits_until(self, rows: pa.Table) -> pa.Array | None:
+        return pc.add(rows["buffer_time_ms"], self.wait_ms)
+
+    def waits(self, seen: Observation) -> list[Wait]:
+        came = {row.named for row in seen.rows}
+        return [
+            self.wait(entry["key"], entry["buffer_time_ms"] + self.wait_ms, window=bounds_of(entry))
+            for entry in seen.shows
+            if self.is_held(entry) and name_of(entry) in came
+        ]
+
+    def is_held(self, entry: Mapping[str, Any]) -> bool:
+        """A deletion before its window closed leaves in silence."""
+        return not self.is_final or entry["value"] is not None
+
+    def explain(self, seen: Observation, say: Wording) -> list[str]:
+        window, said, here = self.shape.window, [], {row.named for row in seen.rows}
+        now = say.time(seen.clocks.get("stream_time_ms", -1))
+        waited = {name_of(entry): entry for entry in seen.shown}
+        waits = {(wait.key, wait.window): wait for wait in self.waits(seen)}
+        for row in seen.rows:
+            name = f"{row.key!r}{'' if row.window is None else ' ' + say.window(row.window, window)}"
+            wait = waits.get(row.named)
+            if wait is not None:
+                before = waited.get(row.named)
+                instead = "" if before is None else f", in place of {before['value']!r}"
+                until = f"{say.time(wait.until_ms)} (now {now})"
+                said.append(f"{name} = {row.value!r} waits until stream time {until}{instead}{say.outcome(seen, wait)}")
+            elif row.value is None and row.named not in {out.named for out in seen.forwarded}:
+                said.append(f"{name} is deleted before it was final, so nothing of it goes on")
+        for out in seen.forwarded:
+            due = out.window[1] if out.window is not None and self.is_final else None
+            at = "" if due is None else f" has reached {say.time(due + self.wait_ms)}"
+            verb = "goes on at once" if out.named in here else "lets go"
+            said.append(f"{verb}: {say.row(out, window)}; stream time {now}{at}")
+        return said

@@ -1,0 +1,63 @@
+"""Nodes of tables and of the steps over them: how each is configured, and what it says of itself."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from jobs.functions.expressions import Call, Expression, Struct
+from jobs.graph.graph import Graph, Node
+from jobs.graph.table_traits import send_old
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class TableNode(Node):
+    """A topic, a stream (to_table) or a response of a foreign-key join read as a table (KTableSource)."""
+
+    operator = ".table_source:build"
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class TableFilterNode(Node):
+    """KTableFilter: what does not pass is deleted."""
+
+    predicate: Expression | Call
+    keeps: bool
+
+    operator = ".table_steps:build"
+    shows_inputs = True
+    keeps_versions = True
+    takes_back = True
+    view = ".table_views:step_view"
+
+    def can_send_old(self, graph: Graph, *, force: bool) -> bool:
+        return graph.tables[self.name].store is not None or send_old(graph, self.inputs[0], force=force)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class TableMapValuesNode(Node):
+    """KTableMapValues; a deletion stays one."""
+
+    mapper: Expression | Struct | Call
+
+    operator = ".table_steps:build"
+    shows_inputs = True
+    keeps_versions = True
+    takes_back = True
+    view = ".table_views:step_view"
+
+    def can_send_old(self, graph: Graph, *, force: bool) -> bool:
+        return graph.tables[self.name].store is not None or send_old(graph, self.inputs[0], force=force)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class TableGroupByNode(Node):
+    """KTableRepartitionMap: new keys and values of a table's changes; a RepartitionNode with a change comes next."""
+
+    selector: Expression | Call
+    mapper: Expression | Struct | Call
+
+    operator = ".table_group_by:build"
+    takes_back = True
+
+    @property
+    def key_step(self) -> Any:
+        return self.selector
