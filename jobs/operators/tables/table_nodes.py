@@ -16,36 +16,36 @@ class TableNode(Node):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class TableFilterNode(Node):
-    """KTableFilter: what does not pass is deleted."""
+class TableStepNode(Node):
+    """A step on the values of a table: without a store its table is the step on what the table above shows."""
 
-    predicate: Expression | Call
-    keeps: bool
-
-    operator = ".table_steps:build"
     shows_inputs = True
     keeps_versions = True
     takes_back = True
-    view = ".table_views:step_view"
 
     def can_send_old(self, graph: Graph, *, force: bool) -> bool:
         return graph.tables[self.name].store is not None or send_old(graph, self.inputs[0], force=force)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class TableMapValuesNode(Node):
+class TableFilterNode(TableStepNode):
+    """KTableFilter: what does not pass is deleted."""
+
+    predicate: Expression | Call
+    keeps: bool
+
+    operator = ".table_steps:build"
+    view = ".table_views:step_view"
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class TableMapValuesNode(TableStepNode):
     """KTableMapValues; a deletion stays one."""
 
     mapper: Expression | Struct | Call
 
     operator = ".table_steps:build"
-    shows_inputs = True
-    keeps_versions = True
-    takes_back = True
     view = ".table_views:step_view"
-
-    def can_send_old(self, graph: Graph, *, force: bool) -> bool:
-        return graph.tables[self.name].store is not None or send_old(graph, self.inputs[0], force=force)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
