@@ -1,4 +1,5 @@
-"""What a Python processor sees of the engine (Kafka Streams' Processor API), for ``KStream.process``.
+"""What a Python processor sees of the engine (Kafka Streams' Processor API), for ``KStream.process`` and
+``KTable.transform_values``.
 
 Rule: whatever must outlive an increment is in a store or in a schedule. Attributes of a processor do not: every
 increment begins with a new processor, whose ``init`` finds the stores and the schedules as the one before left them.
@@ -149,3 +150,38 @@ class Processor(ABC):
     @abstractmethod
     def process(self, record: Record) -> None:
         """Called for every record, null keys and tombstones included."""
+
+
+class ValueTransformerContext(ABC):
+    """The engine, as a transformer sees it: what is transformed now. Nothing can be forwarded."""
+
+    @property
+    @abstractmethod
+    def timestamp_ms(self) -> int:
+        """The record's time; of a value that is looked up, the time of that, -1 where there is none. Raises ConfigError
+        in ``init``.
+        """
+
+    @property
+    @abstractmethod
+    def headers(self) -> Headers:
+        """The record's; none of a value that is looked up. Raises ConfigError in ``init``."""
+
+    @property
+    @abstractmethod
+    def record_metadata(self) -> RecordMetadata | None:
+        """None in ``init``, for a record that a punctuation made, and for a value that is looked up."""
+
+
+class ValueTransformerWithKey(ABC):
+    """What ``KTable.transform_values`` is given a supplier of. Nothing of it outlives an increment."""
+
+    context: ValueTransformerContext
+
+    def init(self, context: ValueTransformerContext) -> None:
+        """Called once an increment, before the first value."""
+        self.context = context
+
+    @abstractmethod
+    def transform(self, key: Any, value: Any) -> Any:
+        """The new value; None deletes the key. ``value`` is None for a deletion, and where there is none."""

@@ -5,10 +5,12 @@ an integer its digits, of a string itself. Written ``name`` or ``name:argument``
 """
 
 from collections.abc import Callable
+from typing import Any
 
 import polars as pl
 
-from jobs.functions.expressions import Shape
+from jobs.functions.expressions import Shape, Windowed
+from jobs.functions.processor_api import ValueTransformerWithKey
 from jobs.topology import Serde
 
 _KEY, _VALUE = pl.col("record_key"), pl.col("value")
@@ -132,6 +134,26 @@ def mapper(function: str, shape: Shape) -> pl.Expr:
     if name not in mappers:
         raise NotCovered(f"mapper {function}")
     return mappers[name]()
+
+
+class Transformer(ValueTransformerWithKey):
+    """A value as text, with what the context knows; ``function`` as of mappers, but null is seen, too."""
+
+    def __init__(self, function: str) -> None:
+        self.name, self.argument = split(function)
+        if self.name not in ("tell", "from", "or", "after"):
+            raise NotCovered(f"transformer {function}")
+
+    def transform(self, key: Any, value: Any) -> str | None:
+        text, plain = "null" if value is None else str(value), key.key if isinstance(key, Windowed) else key
+        if self.name == "tell":
+            return f"{plain}={text}@{self.context.timestamp_ms}"
+        if self.name == "from":
+            place = self.context.record_metadata
+            return f"{text} of null:-1" if place is None else f"{text} of {place.topic}:{place.offset}"
+        if self.name == "or":
+            return self.argument if value is None else text
+        return text if self.context.timestamp_ms > int(self.argument) else None
 
 
 def joiner(function: str, left: Serde, right: Serde) -> pl.Expr:

@@ -5,6 +5,7 @@ Rule: one function an operator; what is not here raises NotCovered, so that a sc
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from jobs.topology import (
@@ -121,6 +122,11 @@ def _filter(translation: Translation, node: Node, read: KStream | KTable) -> KSt
 
 def _map_values(translation: Translation, node: Node, read: KStream | KTable) -> KStream | KTable:
     return read.map_values(functions.mapper(node["mapper"], read.shape), **_store(translation, node, read))
+
+
+def _transform_values(translation: Translation, node: Node, table: KTable) -> KTable:
+    supplier = partial(functions.Transformer, node["transformer"])
+    return table.transform_values(supplier, returns=functions.STRING, **_store(translation, node, table))
 
 
 def _store(translation: Translation, node: Node, read: KStream | KTable) -> dict[str, Materialized]:
@@ -288,5 +294,6 @@ OPERATORS: dict[str, Callable[..., Any]] = {
     "table_table_join": _table_table_join,
     "to_stream": _to_stream,
     "to_table": _to_table,
+    "transform_values": _transform_values,
     "window": _window,
 }

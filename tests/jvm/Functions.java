@@ -1,8 +1,10 @@
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import org.apache.kafka.common.serialization.Serdes;
+import org.apache.kafka.streams.kstream.ValueTransformerWithKey;
 import org.apache.kafka.streams.kstream.Window;
 import org.apache.kafka.streams.kstream.Windowed;
+import org.apache.kafka.streams.processor.ProcessorContext;
 
 /** The scenario language's values and named functions, written once more in Java, from its description alone. */
 @SuppressWarnings("rawtypes")
@@ -120,6 +122,36 @@ class Functions {
             case "null_if_odd": return Math.floorMod(num(value), 2L) == 1 ? null : value;
         }
         throw new IllegalStateException("mapper " + function);
+    }
+
+    /** Gives strings; of a value that is looked up it knows neither topic nor offset. */
+    static class Transformer implements ValueTransformerWithKey<Object, Object, Object> {
+        final String function;
+        ProcessorContext context;
+
+        Transformer(String function) {
+            this.function = function;
+        }
+
+        @Override
+        public void init(ProcessorContext context) {
+            this.context = context;
+        }
+
+        @Override
+        public Object transform(Object key, Object value) {
+            switch (name(function)) {
+                case "tell": return plain(key) + "=" + str(value) + "@" + context.timestamp();
+                case "from": return str(value) + " of " + context.topic() + ":" + context.offset();
+                case "or": return value == null ? argument(function) : str(value);
+                case "after": return context.timestamp() > Long.parseLong(argument(function)) ? str(value) : null;
+            }
+            throw new IllegalStateException("transformer " + function);
+        }
+
+        @Override
+        public void close() {
+        }
     }
 
     static Object reduce(String function, Object one, Object other) {

@@ -48,6 +48,7 @@ class Topologies {
             case "global_table":  return globalTable(node);
             case "filter": return filter(node, input);
             case "map_values": return mapValues(node, input);
+            case "transform_values": return transformValues(node, (KTable) input);
             case "select_key": return ((KStream) input).selectKey((k, v) -> select(node, "key", k, v));
             case "merge": return ((KStream) input).merge((KStream) other);
             case "to_stream": return ((KTable) input).toStream();
@@ -142,6 +143,12 @@ class Topologies {
         if (input instanceof KStream) return ((KStream) input).mapValues(mapper);
         Materialized store = named(node);
         return store == null ? ((KTable) input).mapValues(mapper) : ((KTable) input).mapValues(mapper, store);
+    }
+
+    static Object transformValues(JsonNode node, KTable table) {
+        ValueTransformerWithKeySupplier supplier = () -> new Functions.Transformer(text(node, "transformer"));
+        Materialized store = named(node);
+        return store == null ? table.transformValues(supplier) : table.transformValues(supplier, store);
     }
 
     static Object toTable(JsonNode node, KStream stream) {

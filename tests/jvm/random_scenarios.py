@@ -15,6 +15,7 @@ PREDICATES = ["true", "false", "value_not_null", "value_even", "value_odd", "val
 PREDICATES += ["value_contains:|", "value_contains:.", "key_eq:a", "key_ne:a"]
 MAPPERS = ["identity", "add:3", "mul:-2", "mod:3", "length", "to_string", "append:!", "prepend:b|"]
 MAPPERS += ["field:0", "field:1", "null_if_even", "null_if_odd"]
+TRANSFORMERS = ["tell", "or:b|", "after:5"]
 SELECTORS = ["key", "value", "const:a", "field:0", "field:1", "prefix:1", "prefix:2", "mod:2", "mod:3"]
 AGGREGATES = ["count", "sum", "min", "max", "concat", "reduce:first", "reduce:last", "reduce:concat", "reduce:sum"]
 TABLE_AGGREGATES = ["count", "sum", "concat", "reduce:first", "reduce:last", "reduce:concat", "reduce:sum"]
@@ -210,7 +211,13 @@ class _Growth:
         ]
 
     def _table_steps(self, made: Made) -> list[tuple[Any, int]]:
-        steps = [(self._filter, 2), (self._map_values, 2), (self._to_stream, 2), (self._group_table, 3)]
+        steps = [
+            (self._filter, 2),
+            (self._map_values, 2),
+            (self._transform_values, 2),
+            (self._to_stream, 2),
+            (self._group_table, 3),
+        ]
         steps += [(self._suppress, 3 if made.window is None else 6)]
         if made.window is not None:
             return [*steps, (self._windowed_join, 2)]
@@ -221,6 +228,9 @@ class _Growth:
 
     def _map_values(self, made: Made) -> Made:
         return self._same("map_values", made, mapper=self.dice.choice(MAPPERS))
+
+    def _transform_values(self, made: Made) -> Made:
+        return self._same("transform_values", made, transformer=self.dice.choice(TRANSFORMERS))
 
     def _same(self, op: str, made: Made, **parameters: Any) -> Made:
         if made.is_table:

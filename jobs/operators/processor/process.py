@@ -52,8 +52,8 @@ class Process(StatefulOperator):
         self.context = _Context(self)
 
     def process(self, batch: Batch, chunk: Chunk) -> Batch:
-        records = _records(self.place, batch)
-        metadata = _metadata(batch, chunk)
+        records = records_of(self.place, batch)
+        metadata = metadata_of(batch, chunk)
         outbox = self.context.outbox = Outbox(self.node, self.keys)
         for row, cause in enumerate(batch.cause.tolist()):
             self._punctuate(chunk, cause)
@@ -203,7 +203,7 @@ def build(node: ProcessNode, place: Place) -> Operator:
     return Process(place, node)
 
 
-def _records(place: Place, batch: Batch) -> list[Record]:
+def records_of(place: Place, batch: Batch) -> list[Record]:
     """Records as the processor sees them."""
     keys, values = python_keys(place.shape, batch), place.shape.value.to_python(batch.value.all())
     headers: list[Headers] = [()] * len(batch)
@@ -212,7 +212,7 @@ def _records(place: Place, batch: Batch) -> list[Record]:
     return list(map(Record, keys, values, batch.time_ms.tolist(), headers))
 
 
-def _metadata(batch: Batch, chunk: Chunk) -> list[RecordMetadata | None]:
+def metadata_of(batch: Batch, chunk: Chunk) -> list[RecordMetadata | None]:
     """Where records are from, None for those of a punctuation."""
     sources, offsets = batch.coordinates(chunk)
     return [

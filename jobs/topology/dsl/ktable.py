@@ -4,6 +4,7 @@ Rule: whether a table has a store, sends the values that its changes replaced an
 (jobs/graph/table_traits.py).
 """
 
+from collections.abc import Callable
 from typing import Any
 
 from jobs.functions.expressions import Expressible, Shape
@@ -14,11 +15,20 @@ from jobs.graph.nodes import ToStreamNode
 from jobs.graph.table_traits import add_table, check_complete, look_into, send_old
 from jobs.graph.windows import SessionWindows, SlidingWindows, Windows
 from jobs.operators.joins.table_join_node import TableJoinNode
+from jobs.operators.processor.transform_values_node import TransformValuesNode
 from jobs.operators.suppress.suppress_node import SuppressNode
 from jobs.operators.tables.table_nodes import TableFilterNode, TableGroupByNode, TableMapValuesNode
 from jobs.topology.dsl import foreign_key_joins, grouped_table, kstream
 from jobs.topology.dsl.materialized import Materialized
-from jobs.topology.dsl.step_arguments import Step, bind_condition, bind_mapper, bind_step, same_keys, whole_value
+from jobs.topology.dsl.step_arguments import (
+    Step,
+    bind_condition,
+    bind_mapper,
+    bind_step,
+    check_callable,
+    same_keys,
+    whole_value,
+)
 from jobs.topology.dsl.suppressed import Suppressed
 from state.errors import ConfigError, TopologyError
 from state.serdes import Serde
@@ -74,6 +84,23 @@ class KTable:
         mapper = bind_mapper(steps, columns, returns, self.shape, name)
         shape = Shape(self.shape.key, mapper.result, self.shape.window)
         node = TableMapValuesNode(name=name, inputs=(self.node.name,), shape=shape, is_table=True, mapper=mapper)
+        return self._step(node, materialized)
+
+    def transform_values(
+        self,
+        supplier: Callable[[], Any],
+        *,
+        returns: Serde | None = None,
+        materialized: Materialized | None = None,
+        name: str | None = None,
+    ) -> "KTable":
+        """New values by a Python transformer with a context (jobs/functions/processor_api.py), which sees deletions,
+        too. ``returns``: serde of what it gives, that of this table's values if not given.
+        """
+        name = self.graph.name(name, "KTABLE-TRANSFORMVALUES-")
+        check_callable(supplier, name)
+        shape = Shape(self.shape.key, returns or self.shape.value, self.shape.window)
+        node = TransformValuesNode(name=name, inputs=(self.node.name,), shape=shape, is_table=True, supplier=supplier)
         return self._step(node, materialized)
 
     def _take_a_number(self, materialized: Materialized | None, prefix: str) -> None:

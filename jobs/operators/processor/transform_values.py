@@ -1,0 +1,156 @@
+"""Values of a table that a transformer of the user makes (KTableTransformValues).
+
+Owns the running transformer and its context. Rule: it is called for every change, for a deletion with None, and what it
+gives is the new value, None deletes the key. Without a store it is called once more for the value that the change
+replaced, where somebody asks for that, and every change is forwarded; with one the store knows the old value. Whoever
+looks into a table without a store calls a transformer of its own on what the table above shows, also where that shows
+nothing: a value made of nothing is there, with the time -1. It then knows the time of the value that is shown, and
+neither where it is from nor its headers.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from jobs.functions.expressions import Shape, python_keys
+from jobs.functions.processor_api import Headers, RecordMetadata, ValueTransformerContext
+from jobs.graph.graph import Graph
+from jobs.operators.operator import Operator, Place, TableView
+from jobs.operators.processor.process import metadata_of, records_of
+from jobs.operators.processor.transform_values_node import TransformValuesNode
+from jobs.operators.tables import table_views
+from jobs.operators.tables.materialized_table import StoredTable, open_store
+from jobs.operators.tables.table_steps import old_values
+from jobs.operators.tables.table_store import TableStore
+from state.buffers import is_valid
+from state.errors import ConfigError, TaskFailed
+from state.records.batches import Batch, Chunk, Values
+from state.records.keys import Keys
+
+
+class _Context(ValueTransformerContext):
+    """``now``: time, headers and metadata of what is transformed; None in ``init``."""
+
+    def __init__(self, node: str) -> None:
+        self.node = node
+        self.now: tuple[int, Headers, RecordMetadata | None] | None = None
+
+    @property
+    def timestamp_ms(self) -> int:
+        return self._now()[0]
+
+    @property
+    def headers(self) -> Headers:
+        return self._now()[1]
+
+    @property
+    def record_metadata(self) -> RecordMetadata | None:
+        return None if self.now is None else self.now[2]
+
+    def _now(self) -> tuple[int, Headers, RecordMetadata | None]:
+        if self.now is None:
+            next_step = "ask in transform"
+            raise ConfigError(self.node, "time and headers asked for in transform", "asked for in init", next_step)
+        return self.now
+
+
+class Transformer:
+    """A running transformer of ``node``. A failure of it ends the run, with the key."""
+
+    def __init__(self, node: TransformValuesNode) -> None:
+        self.node, self.context = node, _Context(node.name)
+        self.running = node.supplier()
+        self.running.init(self.context)
+
+    def transformed(self, key: Any, value: Any) -> Any:
+        """What it makes of ``value``, in the context as it is."""
+        try:
+            return self.running.transform(key, value)
+        except Exception as error:
+            got = f"{type(error).__name__}: {error} on key {key!r}"
+            next_step = "correct the transformer"
+            raise TaskFailed(self.node.name, "a transformer that does not fail", got, next_step) from error
+
+    def changes(self, place: Place, batch: Batch, chunk: Chunk, old: pa.Array | None) -> tuple[list[Any], list[Any]]:
+        """New values of all changes and, of the values that they replaced, if there are any, old ones."""
+        before = None if old is None else place.shape.value.to_python(old)
+        new: list[Any] = []
+        replaced: list[Any] = []
+        metadata = metadata_of(batch, chunk)
+        for row, (key, value, time_ms, headers) in enumerate(records_of(place, batch)):
+            self.context.now = time_ms, headers, metadata[row]
+            new.append(self.transformed(key, value))
+            if before is not None:
+                replaced.append(self.transformed(key, before[row]))
+        return new, replaced
+
+    def typed(self, values: Sequence[Any]) -> pa.Array:
+        """As a column of the table's values."""
+        serde = self.node.shape.value
+        try:
+            return serde.from_python(list(values))
+        except ConfigError as error:
+            next_step = "correct the transformer, or the serde in returns"
+            raise TaskFailed(self.node.name, f"values of {serde}", error.got, next_step) from error
+
+
+class TransformValues(Operator):
+    """Not materialized: the value that a change replaced is transformed too."""
+
+    def __init__(self, place: Place, node: TransformValuesNode) -> None:
+        super().__init__(place)
+        self.transformer = Transformer(node)
+
+    def process(self, batch: Batch, chunk: Chunk) -> Batch:
+        old = old_values(batch)[0].all() if self.place.wants_old else None
+        new, replaced = self.transformer.changes(self.place, batch, chunk, old)
+        values = self.transformer.typed(new)
+        changed = replace(batch, value=Values(values), valid=is_valid(values), old=None, old_valid=None)
+        if old is None:
+            return changed
+        before = self.transformer.typed(replaced)
+        return replace(changed, old=Values(before), old_valid=is_valid(before))
+
+
+class StoredTransformValues(StoredTable):
+    """Materialized in ``store``, which knows the old value."""
+
+    def __init__(self, place: Place, node: TransformValuesNode, store: TableStore) -> None:
+        super().__init__(place, store)
+        self.transformer = Transformer(node)
+
+    def process(self, batch: Batch, chunk: Chunk) -> Batch:
+        new, _ = self.transformer.changes(self.place, batch, chunk, None)
+        values = self.transformer.typed(new)
+        return self.put(replace(batch, value=Values(values), valid=is_valid(values)), chunk)
+
+
+def build(node: TransformValuesNode, place: Place) -> Operator:
+    """The operator of ``node``."""
+    store = open_store(place, node.shape, place.keys)
+    return TransformValues(place, node) if store is None else StoredTransformValues(place, node, store)
+
+
+def build_view(node: TransformValuesNode, graph: Graph, keys: Keys) -> TableView:
+    """Of a table without a store: a transformer of the reader's own, on what the table above shows."""
+    transformer, shape = Transformer(node), graph.parent(node).shape
+
+    def step(shown: Batch) -> Batch:
+        values = transformer.typed(_looked_up(transformer, shape, shown))
+        return replace(shown, value=Values(values), valid=is_valid(values))
+
+    return table_views.StepView(step, table_views.build_view(graph, node.inputs[0], keys), keys)
+
+
+def _looked_up(transformer: Transformer, shape: Shape, shown: Batch) -> list[Any]:
+    """What is made of every row that is shown, or not there; nobody asks for a null key."""
+    found: list[Any] = []
+    keys, values = python_keys(shape, shown), shape.value.to_python(shown.value.all())
+    times = np.where(shown.valid, shown.time_ms, -1).tolist()
+    for code, key, value, time_ms in zip(shown.key.tolist(), keys, values, times, strict=True):
+        transformer.context.now = time_ms, (), None
+        found.append(transformer.transformed(key, value) if code >= 0 else None)
+    return found
