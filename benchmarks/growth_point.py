@@ -19,7 +19,8 @@ from benchmarks.typed_data import warehouse_of
 from benchmarks.workloads import WORKLOADS
 from jobs.execution.spark_runner import SparkRunner
 from jobs.execution.spark_session import open_spark
-from jobs.execution.task_run import LocalRunner, Runner
+from jobs.execution.task_description import Runner
+from jobs.execution.task_run import LocalRunner
 from jobs.replay.increment_report import IncrementReport
 from jobs.replay.pipeline_run import replay
 

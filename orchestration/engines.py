@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from jobs.execution.task_run import Runner
+    from jobs.execution.task_description import Runner
 
 
 def start_spark(master: str | None) -> "Callable[[], SparkSession]":

@@ -14,7 +14,7 @@ import pyarrow as pa
 from jobs.execution.table_schemas import table_schema
 from jobs.graph.nodes import SinkNode
 from jobs.replay.increment_report import IncrementReport, report_of
-from jobs.replay.planner import Cut
+from jobs.replay.plan import Cut
 from jobs.topology import SubTopology
 from orchestration.lineage import Table
 from orchestration.pipeline import Pipeline

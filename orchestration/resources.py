@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 import dagster as dg
 
-from jobs.execution.task_run import LocalRunner, Runner
+from jobs.execution.task_description import Runner
+from jobs.execution.task_run import LocalRunner
 from jobs.landing.landing import FileSource, KafkaSource, LandingReport, land_files, land_kafka
 from state.errors import ConfigError
 from state.runs.local_copies import default_cache

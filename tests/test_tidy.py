@@ -4,12 +4,14 @@ Rule: a limit is never raised and a file never excepted; what breaks a rule is s
 """
 
 import ast
+from collections import Counter
 
 from tests.node_type_tests import type_tests
 from tests.source_tree import Function, files, matches, modules, package_modules, refuse, text_of
 
 MODULE_LINES_MAX = 400
 FUNCTION_LINES_MAX = 60
+ROOM_MODULES_MAX = 15
 RATCHET = {
     "jobs/operators/aggregates/time_windows_kernel.py: aggregate_time_windows": 66,
 }
@@ -45,6 +47,16 @@ def test_a_module_has_at_most_400_lines():
     refuse(
         [f"{path}: {lines} lines" for path, lines in lengths.items() if lines > MODULE_LINES_MAX],
         f"Split it by the questions that it answers; a module has at most {MODULE_LINES_MAX} lines:",
+    )
+
+
+def test_a_room_has_at_most_15_modules():
+    rooms = Counter(
+        path.rpartition("/")[0] for path in package_modules() if not path.endswith(("__init__.py", "__main__.py"))
+    )
+    refuse(
+        [f"{room}: {count} modules" for room, count in sorted(rooms.items()) if count > ROOM_MODULES_MAX],
+        f"Split it by the questions that it answers; a folder has at most {ROOM_MODULES_MAX} modules:",
     )
 
 
@@ -117,7 +129,7 @@ def test_no_file_names_a_path_of_one_machine():
 
 def test_every_module_begins_with_what_it_owns():
     refuse(
-        [path for path, tree in package_modules().items() if tree.body and ast.get_docstring(tree) is None],
+        [path for path, tree in package_modules().items() if ast.get_docstring(tree) is None],
         "Begin it with a docstring: what it owns, and the rule that it keeps:",
     )
 

@@ -21,7 +21,8 @@ from jobs.execution.spark_runner import SparkRunner
 from jobs.history.committed_tables import read_changelog
 from jobs.history.store_reader import read_store
 from jobs.landing.landing import land_files
-from jobs.replay.increment_report import Books, IncrementReport
+from jobs.replay.books import Books
+from jobs.replay.increment_report import IncrementReport
 from jobs.replay.pipeline_run import replay
 from jobs.replay.progress import Progress
 from jobs.task.task import call_kernels

@@ -20,44 +20,19 @@ import pyarrow as pa
 
 from jobs.branches.restated_output import RestatedOutput, renumbered, rewritten
 from jobs.history.committed_tables import done_row
-from jobs.replay.increment_report import add_books
-from state.errors import LedgerError
+from jobs.replay.books import add_books
+from jobs.replay.unfinished import refuse_pending, unfinished
 from state.tables.branch_files import existing_tables
 from state.tables.commit import commit_files, open_table, replace_files, transaction_version
 from state.tables.data_files import DataFile, read_files, table_version
 from state.tables.ledger import Ledger, LedgerRow
 from state.tables.parquet_writer import TaskFile
-from state.tables.warehouse import Warehouse, open_filesystem
-
-RETRACTED_IN = "retracted_in"
-"""Column of a retraction: the increment that took the row back. The others are the output's."""
+from state.tables.warehouse import RETRACTED_IN, Warehouse, open_filesystem
+from state.wall_clock import now_ms
 
 OnStep = Callable[[str], None]
 _ORDER = ("state", "repartition", "dropped", "dead_letter", "outputs")
 _NOT_RESTATED = ("ledger", "retractions")
-
-
-def now_ms() -> int:
-    """Wall-clock time in milliseconds, for the ledger."""
-    return time.time_ns() // 1_000_000
-
-
-def refuse_pending(pipeline: str, pending: LedgerRow | None) -> None:
-    """Raises LedgerError when the pending plan is a restatement, which only its own command can finish."""
-    if pending is not None and "restates" in pending.content:
-        command = _command(pipeline, pending.content)
-        raise LedgerError(
-            f"pipeline {pipeline!r}",
-            "no unfinished restatement",
-            f"increment {pending.increment}, planned by `{command}`",
-            f"run `{command}` again, which finishes it",
-        )
-
-
-def _command(pipeline: str, content: Mapping[str, Any]) -> str:
-    if content["kind"] == "promote":
-        return f"replay promote {content['branch']}"
-    return f"replay restore --pipeline {pipeline} --to {content['restates']}"
 
 
 def content_at(warehouse: Warehouse, pipeline: str, increment: int) -> dict[str, Any]:
@@ -127,12 +102,6 @@ def _refuse_unless_given_up(warehouse: Warehouse, pipeline: str, pending: Ledger
         refuse_pending(pipeline, pending)
     if not abandon:
         raise unfinished(pipeline, pending, "run it to its end, or give it up with --abandon")
-
-
-def unfinished(pipeline: str, pending: LedgerRow, next_step: str) -> LedgerError:
-    """A plan is pending where none may be."""
-    got = f"increment {pending.increment}, planned and not done"
-    return LedgerError(f"pipeline {pipeline!r}", "no unfinished increment", got, next_step)
 
 
 def plan_restatement(

@@ -18,7 +18,8 @@ from jobs.functions.expressions import Call, Expression
 from jobs.functions.processor_api import KeyValues
 from jobs.graph.graph import Graph, Node
 from jobs.graph.nodes import SinkNode
-from jobs.task.task import Task, wirings
+from jobs.task.dataflow import wirings
+from jobs.task.task import Task
 from jobs.topology.topology import SubTopology, Topology
 from state.tables.warehouse import output_schema
 

@@ -13,7 +13,8 @@ from typing import Any
 import cloudpickle
 from pyspark.sql import SparkSession
 
-from jobs.execution.task_run import TaskDescription, TaskReport, run_task
+from jobs.execution.task_description import TaskDescription, TaskReport
+from jobs.execution.task_run import run_task
 from jobs.topology.topology import Topology
 from state.errors import ReplayError
 

@@ -8,100 +8,31 @@ import resource
 import time
 import traceback
 from dataclasses import asdict, dataclass, field
-from typing import Any, ClassVar, Protocol
+from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
 
-from jobs.execution.progress_notes import Notes, NoteWriter
+from jobs.execution.progress_notes import NoteWriter
 from jobs.execution.store_files import global_contents
 from jobs.execution.table_schemas import table_schema
-from jobs.execution.task_stores import ImportedStore, TaskState
+from jobs.execution.task_description import TaskDescription, TaskReport, exchange_folder
+from jobs.execution.task_stores import TaskState
 from jobs.tape.causal_order import LANDED, MOMENT_SEQUENCES
 from jobs.tape.exchange_files import ExchangeFile
-from jobs.tape.input_queues import PLACE_COLUMNS, Queue
-from jobs.tape.landed_slice import Slice
+from jobs.tape.input_queues import PLACE_COLUMNS
 from jobs.tape.stream_time import Moment, Told
 from jobs.tape.task_input import Input
 from jobs.tape.task_tape import Places, TaskTape
-from jobs.task.task import Result, Task, call_kernels, empty_input, wirings
+from jobs.task.dataflow import wirings
+from jobs.task.task import Result, Task, call_kernels, empty_input
 from jobs.topology.topology import SubTopology, Topology
 from state.compilation.kernel_tiers import tiers
 from state.errors import ReplayError, TaskFailed
-from state.runs.local_copies import StateFile
 from state.tables.data_files import DataFile, without_partition
 from state.tables.parquet_writer import TaskFile, stored_as
-from state.tables.warehouse import PipelineTables, Warehouse
+from state.tables.warehouse import PipelineTables
 from state.times import NO_TIMESTAMP_MS
-
-
-@dataclass(frozen=True, slots=True)
-class TaskDescription:
-    """What a task needs to run anywhere. ``before``: the task's entry of the last done row, or {}.
-
-    ``queues``: what it reads, in the order of the task's sources; ``order``: "time" or "arrival". ``state``: store →
-    committed files of the task's partition, oldest first; ``imported``: node of an earlier part of the sub-topology →
-    its store; ``globals``: global table → what was read of its topic before. ``repartitions``: topic → number of
-    partitions.
-    """
-
-    warehouse: Warehouse
-    pipeline: str
-    increment: int
-    sub_topology: int
-    partition: int
-    queues: tuple[Queue, ...]
-    order: str
-    state: dict[str, tuple[StateFile, ...]]
-    imported: dict[str, "ImportedStore"]
-    globals: dict[str, tuple[Slice, ...]]
-    repartitions: dict[str, int]
-    before: dict[str, Any]
-    notes: Notes | None = None
-    """Where it tells how far it is; None: it does not."""
-
-    @property
-    def id(self) -> str:
-        """As Kafka's TaskId prints."""
-        return f"{self.sub_topology}_{self.partition}"
-
-    @property
-    def size(self) -> int:
-        """Offsets or files to read: how long the task will take, compared with others of its stage."""
-        return sum(queue.size for queue in self.queues)
-
-
-@dataclass(slots=True)
-class TaskReport:
-    """What a task did. ``after``: its entry for the done row; ``files`` by table ("outputs/x", "dropped", ...), and
-    those that are ``removed``, since their rows are in the new ones; JSON throughout.
-
-    ``counts``: verdicts on all records read, ``landed``: on those from landed topics. ``pieces``: repartition topic or
-    exported node → target partition (as text) → path. ``rss_bytes``: the most memory its process ever held.
-    """
-
-    sub_topology: int
-    partition: int
-    after: dict[str, Any]
-    counts: dict[str, Any]
-    landed: dict[str, Any]
-    lateness: dict[str, int]
-    operators: dict[str, dict[str, Any]]
-    files: dict[str, list[dict[str, Any]]]
-    removed: dict[str, list[dict[str, Any]]]
-    pieces: dict[str, dict[str, str]]
-    seconds: dict[str, float]
-    rss_bytes: int = 0
-    told: list[tuple[str, Told]] = field(default_factory=list)
-    """Recorded times that it passes on, by repartition topic or exported node."""
-    moments: int = 0
-    """Recorded times that it took."""
-
-
-class Runner(Protocol):
-    """Runs tasks somewhere and returns their reports in the order of the descriptions."""
-
-    def run(self, topology: Topology, descriptions: list[TaskDescription]) -> list[TaskReport]: ...
 
 
 class LocalRunner:
@@ -368,8 +299,3 @@ class TaskRun:
             seconds=self.watch.seconds,
             rss_bytes=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
         )
-
-
-def exchange_folder(tables: PipelineTables, increment: int) -> str:
-    """Where the rows of an increment wait between two stages; gone when it is done."""
-    return f"{tables.root}/_exchange/{increment:08d}"

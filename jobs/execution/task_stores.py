@@ -135,3 +135,7 @@ class TaskState:
             known = [state_file.file for state_file in stored.files if state_file.table == path]
             forget_others(self.cache, path, self.task.partition, [*known, *([] if file is None else [file])])
         return file, [state_file.file for state_file in absorbed]
+
+
+def _of_partition(files: list[StateFile], partition: int) -> tuple[StateFile, ...]:
+    return tuple(state_file for state_file in files if state_file.file.partition == partition)

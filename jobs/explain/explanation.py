@@ -24,7 +24,8 @@ from jobs.graph.observations import Wait
 from jobs.history.committed_tables import WINDOW
 from jobs.history.history import History, cut_of
 from jobs.operators.stateless_nodes import FlatMapNode, MapNode, SelectKeyNode
-from jobs.replay.planner import Landed, Plan
+from jobs.replay.plan import Plan
+from jobs.tape.landed_topic import Landed
 from jobs.task.decoding import Decoder
 from jobs.topology.topology import Topology
 from state.buffers import only_chunk

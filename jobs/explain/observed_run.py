@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from jobs.execution.task_run import TaskDescription, TaskRun
+from jobs.execution.task_description import TaskDescription
+from jobs.execution.task_run import TaskRun
 from jobs.explain.observations import Left, Moment, Sent, Taken, is_in, rows_of
 from jobs.graph.graph import Node
 from jobs.graph.nodes import RepartitionNode, SinkNode

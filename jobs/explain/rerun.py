@@ -9,16 +9,17 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 
-from jobs.execution.task_run import TaskDescription, TaskReport
+from jobs.execution.task_description import TaskDescription, TaskReport
 from jobs.explain.observations import Place
 from jobs.explain.observed_run import ObservedRun
 from jobs.replay.pipeline_run import Pipeline
-from jobs.replay.planner import Plan
+from jobs.replay.plan import Plan
 from jobs.tape.causal_order import is_known_late
 from jobs.tape.input_queues import PLACE_COLUMNS
 from jobs.tape.task_input import Input
 from jobs.tape.task_tape import Places
-from jobs.task.task import Task, wirings
+from jobs.task.dataflow import wirings
+from jobs.task.task import Task
 from jobs.topology.topology import SubTopology, Topology
 from state.tables.ledger import LedgerRow
 from state.tables.warehouse import Warehouse

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from jobs.history.history import AsOf
-from jobs.replay.planner import Landed
+from jobs.tape.landed_topic import Landed
 from state.errors import ConfigError
 from state.serdes import Serde
 

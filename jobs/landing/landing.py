@@ -27,6 +27,7 @@ from state.tables.compaction import compact
 from state.tables.data_files import live_files, open_table
 from state.tables.ledger import PLANNED, Ledger, LedgerRow
 from state.tables.warehouse import Warehouse
+from state.wall_clock import now_ms
 
 __all__ = ["FileSource", "KafkaSource", "LandingReport", "land_files", "land_kafka", "land_records"]
 
@@ -87,7 +88,7 @@ def land_files(
     ``spark`` None reads them in this process. Raises LandingError for a bad row (file and line), a file that changed
     after it was landed, a topic landed otherwise; LedgerConflict when another runner lands the same increment.
     """
-    return _land(warehouse, topic, FileLander(spark, warehouse, topic, source), clock_ms or _wall_clock_ms)
+    return _land(warehouse, topic, FileLander(spark, warehouse, topic, source), clock_ms or now_ms)
 
 
 def land_kafka(
@@ -105,7 +106,7 @@ def land_kafka(
     does not answer, or its topic is another one; LedgerConflict when another runner lands the same increment.
     """
     lander = KafkaLander(spark, warehouse, topic, source, max_records)
-    return _land(warehouse, topic, lander, clock_ms or _wall_clock_ms)
+    return _land(warehouse, topic, lander, clock_ms or now_ms)
 
 
 def land_records(
@@ -121,7 +122,7 @@ def land_records(
     Raises LandingError when an unfinished landing was of other records, LedgerConflict when another runner lands the
     same increment.
     """
-    return _land(warehouse, topic, RecordLander(warehouse, topic, records, partitions), clock_ms or _wall_clock_ms)
+    return _land(warehouse, topic, RecordLander(warehouse, topic, records, partitions), clock_ms or now_ms)
 
 
 def _land(warehouse: Warehouse, topic: str, lander: Lander, clock_ms: Callable[[], int]) -> LandingReport:
@@ -218,7 +219,3 @@ def _report(topic: str, done: list[LedgerRow], last: LedgerRow, seconds: float) 
         table_version=last.content["table_version"],
         seconds=seconds,
     )
-
-
-def _wall_clock_ms() -> int:
-    return time.time_ns() // 1_000_000

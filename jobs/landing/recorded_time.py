@@ -6,7 +6,6 @@ before the record of ``before_offset``, the next offset of its partition when it
 and is never changed, and since it is a landing increment, nothing can be landed past it unseen.
 """
 
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -20,13 +19,10 @@ from state.tables.ledger import Ledger, LedgerRow
 from state.tables.parquet_writer import write_task_file
 from state.tables.warehouse import RECORDED_TIME_SCHEMA, Warehouse
 from state.times import NO_TIMESTAMP_MS
+from state.wall_clock import now_ms
 
 PLANNED_TIMES = "recorded_time"
 """In the ledger of a landing, the field of an increment that lands no records but recorded times, by partition."""
-
-
-def _wall_clock_ms() -> int:
-    return time.time_ns() // 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +47,7 @@ def record_time(
     *,
     partition: int | None = None,
     arrival: int | None = None,
-    clock_ms: Callable[[], int] = _wall_clock_ms,
+    clock_ms: Callable[[], int] = now_ms,
 ) -> dict[int, int]:
     """Record that stream time of ``partition`` (None: of every one) of a landed topic has reached ``time_ms``.
 
@@ -72,7 +68,7 @@ def record_time(
 
 
 def record_idle(
-    warehouse: Warehouse, topic: str, idle_after_ms: int, *, clock_ms: Callable[[], int] = _wall_clock_ms
+    warehouse: Warehouse, topic: str, idle_after_ms: int, *, clock_ms: Callable[[], int] = now_ms
 ) -> dict[int, int]:
     """Record the time of a topic of which some partitions are quiet, when they are; returns as ``record_time``.
 

@@ -2,9 +2,10 @@
 
 from typing import Any
 
-from jobs.execution.task_run import TaskReport
-from jobs.replay.increment_report import add_books, task_seconds, total_lateness, total_numbers
-from jobs.replay.planner import Plan
+from jobs.execution.task_description import TaskReport
+from jobs.replay.books import add_books
+from jobs.replay.increment_report import task_seconds, total_lateness, total_numbers
+from jobs.replay.plan import Plan
 from jobs.topology.topology import Topology
 
 

@@ -1,29 +1,11 @@
-"""The report of an increment: its books, and numbers summed over its tasks."""
+"""The report of an increment: numbers summed over its tasks, beside its books (jobs/replay/books.py)."""
 
 from dataclasses import dataclass
 from typing import Any
 
-from jobs.execution.task_run import TaskReport
-from jobs.replay.planner import Cut
-
-
-@dataclass(frozen=True)
-class Books:
-    """Verdicts on the records read: ``read = applied + dropped + undecodable``; ``dropped_by_reason`` sums to
-    ``dropped``.
-    """
-
-    read: int
-    applied: int
-    dropped: int
-    undecodable: int
-    dropped_by_reason: dict[str, int]
-    windows_refused: int = 0
-    """Windows that refused a record which other windows took."""
-
-    @property
-    def balance(self) -> bool:
-        return self.read == self.applied + self.dropped + self.undecodable
+from jobs.execution.task_description import TaskReport
+from jobs.replay.books import Books
+from jobs.replay.plan import Cut
 
 
 @dataclass(frozen=True)
@@ -46,21 +28,6 @@ class IncrementReport:
     cut_to: Cut
     waiting: int
     done: dict[str, Any]
-
-
-def add_books(counts: list[dict[str, Any]]) -> dict[str, Any]:
-    """Sums; ``read`` is what tasks counted. The increment's own ``read`` is put in by the plan, which counted
-    tables.
-    """
-    total: dict[str, Any] = {
-        name: sum(count[name] for count in counts)
-        for name in ("read", "applied", "dropped", "undecodable", "windows_refused")
-    }
-    reasons: dict[str, int] = {}
-    for count in counts:
-        for reason, number in count["dropped_by_reason"].items():
-            reasons[reason] = reasons.get(reason, 0) + number
-    return total | {"dropped_by_reason": reasons}
 
 
 def total_lateness(reports: list[TaskReport]) -> dict[str, float | int | None]:

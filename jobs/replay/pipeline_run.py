@@ -13,20 +13,23 @@ from typing import Any
 
 from pyarrow import fs
 
-from jobs.branches.restatement import now_ms, refuse_pending
 from jobs.code_changes.state_migration import CodeChange, Wanted, check_pending, migrated_files, take_over
 from jobs.execution.table_schemas import table_schema
-from jobs.execution.task_run import Runner, TaskDescription, TaskReport, exchange_folder
-from jobs.execution.task_stores import ImportedStore
+from jobs.execution.task_description import Runner, TaskDescription, TaskReport, exchange_folder
+from jobs.execution.task_stores import ImportedStore, _of_partition
 from jobs.kernels.partition_group import NO_MORE
 from jobs.replay.done_row import done_content
 from jobs.replay.increment_report import IncrementReport, report_of
-from jobs.replay.planner import Landed, Plan, Planner
+from jobs.replay.plan import Plan
+from jobs.replay.planner import Planner
 from jobs.replay.progress import Meter, OnProgress
 from jobs.replay.stage_exchange import Exchange
+from jobs.replay.unfinished import refuse_pending
 from jobs.tape.input_queues import Queue
 from jobs.tape.landed_slice import Slice
-from jobs.task.task import call_kernels, wirings
+from jobs.tape.landed_topic import Landed
+from jobs.task.dataflow import wirings
+from jobs.task.task import call_kernels
 from jobs.topology.topology import SubTopology, Topology
 from state.compilation.kernel_tiers import tiers
 from state.errors import LedgerError
@@ -37,6 +40,7 @@ from state.tables.compaction import compact
 from state.tables.data_files import DataFile, OpenTables, oldest_first
 from state.tables.ledger import Ledger, LedgerRow
 from state.tables.warehouse import Warehouse, open_filesystem
+from state.wall_clock import now_ms
 
 OnStep = Callable[[str], None]
 """Told of every step: "planned 3", "computed 3", "committed outputs/x 3", "done 3". What it raises stops the run
@@ -389,7 +393,3 @@ class Pipeline:
             if entry.base_name <= newest:
                 with suppress(OSError):
                     filesystem.delete_dir(entry.path)
-
-
-def _of_partition(files: list[StateFile], partition: int) -> tuple[StateFile, ...]:
-    return tuple(state_file for state_file in files if state_file.file.partition == partition)

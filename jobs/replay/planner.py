@@ -6,121 +6,18 @@ until every partition with records has got past their time, so that a later cut 
 across partitions).
 """
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator
 from typing import Any
 
 from jobs.graph.copartitioning import partitions_of
-from jobs.kernels.partition_group import NO_MORE
-from jobs.landing.recorded_time import Recorded, RecordedTimes, recorded_times
+from jobs.replay.plan import Cut, Plan
 from jobs.replay.unread_records import Unread, UnreadQueue, by_arrival, by_time
-from jobs.tape.landed_slice import Slice, slice_of
+from jobs.tape.landed_topic import Landed
 from jobs.tape.stream_time import Reached
 from jobs.topology.topology import Topology
-from state.errors import ConfigError, LandingError
-from state.tables.data_files import DataFile, read_files
-from state.tables.ledger import Ledger
+from state.errors import ConfigError
 from state.tables.warehouse import Warehouse
-from state.times import END_OF_TIME_MS, NO_TIMESTAMP_MS
-
-Cut = dict[str, dict[str, int]]
-"""topic → partition (as text, since it is JSON) → next offset to read."""
-
-LAST_ARRIVAL = 2**62
-"""Of the end of time: behind every landed record."""
-
-
-@dataclass(frozen=True)
-class Plan:
-    """One increment. ``records`` in ``[cut_from, cut_to)``; ``waiting``: landed, but held back by ``idle="wait"``.
-
-    ``partitions``: sub-topology (as text) → number of its tasks, "repartition/<name>" → number of its partitions.
-    ``changes``: of the code since the increment before; ``migrate``: stores that this increment rewrites, reading no
-    records (jobs/code_changes/state_migration.py); both None mostly.
-    """
-
-    increment: int
-    cut_from: Cut
-    cut_to: Cut
-    records: int
-    waiting: int
-    partitions: dict[str, int]
-    topology: str
-    recorded_from: Cut = field(default_factory=dict)
-    recorded_to: Cut = field(default_factory=dict)
-    """How many of the recorded times of each partition were taken before, and are with this increment."""
-    flushes: bool = False
-    """At the end of history: every task is advanced to the end of time."""
-    is_rerun: bool = False
-    changes: list[dict[str, Any]] | None = None
-    migrate: dict[str, Any] | None = None
-
-    def recorded(self, landed: "Landed", partition: str) -> tuple[Recorded, ...]:
-        """Recorded times of a partition that the increment takes."""
-        first, after = (cut.get(landed.topic, {}).get(partition, 0) for cut in (self.recorded_from, self.recorded_to))
-        found = landed.recorded.get(partition, ())[first:after]
-        end = self.cut_to[landed.topic].get(partition, 0)
-        return (*found, Recorded(end, END_OF_TIME_MS, LAST_ARRIVAL)) if self.flushes else found
-
-    def beyond(self, landed: "Landed", partition: str, record: tuple[int, int] | None) -> tuple[int, bool]:
-        """Time of what comes after the increment, and whether that is a recorded time (then plus one); NO_MORE when
-        nothing does. ``record``: offset and time of the next record, if there is one.
-        """
-        later = landed.recorded.get(partition, ())[self.recorded_to.get(landed.topic, {}).get(partition, 0) :]
-        if later and not self.flushes and (record is None or later[0].before_offset <= record[0]):
-            return later[0].time_ms + 1, True
-        return (NO_MORE, False) if record is None else (record[1], False)
-
-    def content(self) -> dict[str, Any]:
-        """What the ledger keeps."""
-        code = {name: part for name in ("changes", "migrate") if (part := getattr(self, name)) is not None}
-        return code | {
-            "topology": self.topology,
-            "cut_from": self.cut_from,
-            "cut_to": self.cut_to,
-            "records": self.records,
-            "waiting": self.waiting,
-            "partitions": self.partitions,
-            **({"recorded_from": self.recorded_from, "recorded_to": self.recorded_to} if self.recorded_to else {}),
-            **({"flushes": True} if self.flushes else {}),
-        }
-
-
-@dataclass(frozen=True)
-class Landed:
-    """A landed topic: its files, and the next offset that landing will write, by partition."""
-
-    topic: str
-    path: str
-    files: list[DataFile]
-    ends: dict[str, int]
-    recorded: RecordedTimes = field(default_factory=dict)
-
-    @classmethod
-    def of(cls, warehouse: Warehouse, topic: str, begin: Mapping[str, int] | None = None) -> "Landed":
-        """``begin``: next offset to read, by partition; files before all of them are left out. Raises ConfigError for a
-        topic that was never landed.
-        """
-        last = Ledger(warehouse.landing_ledger(topic), warehouse.storage_options).last_done()
-        if last is None:
-            raise ConfigError(
-                f"topic {topic!r}", "a landed topic", f"landed topics {warehouse.topics()}", "land it before replaying"
-            )
-        path = warehouse.landed(topic)
-        ends = dict.fromkeys(map(str, range(last.content["partitions"])), 0) | last.content["cut_to"]
-        first = min(((begin or {}).get(partition, 0) for partition in ends), default=0)
-        files = read_files(path, within=("offset", first, 2**63 - 1), storage_options=warehouse.storage_options)
-        return cls(topic, path, files, ends, recorded_times(warehouse, topic, increment=last.increment))
-
-    def arrival(self, recorded: Recorded) -> int:
-        """Raises LandingError when a recorded time does not have it."""
-        if recorded.arrival is None:
-            expected, got = "an arrival with every recorded time", f"none with {recorded.time_ms} ms"
-            raise LandingError(self.path, expected, got, 'record times with arrival, or replay with order="time"')
-        return recorded.arrival
-
-    def slice(self, partition: str, begin: int, end: int) -> Slice:
-        return slice_of(self.path, self.files, int(partition), begin, end)
+from state.times import NO_TIMESTAMP_MS
 
 
 class Planner:

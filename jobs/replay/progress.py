@@ -13,8 +13,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from jobs.execution.progress_notes import Notes
-from jobs.execution.task_run import TaskDescription
-from jobs.replay.planner import Plan, Planner
+from jobs.execution.task_description import TaskDescription
+from jobs.replay.plan import Plan
+from jobs.replay.planner import Planner
 from jobs.topology.topology import SubTopology, Topology
 from state.times import NO_TIMESTAMP_MS
 

@@ -3,12 +3,12 @@
 import numpy as np
 import pyarrow as pa
 
-from jobs.execution.task_run import TaskReport
+from jobs.execution.task_description import TaskReport
 from jobs.tape.causal_order import Causes, are_in_order, is_known_late
 from jobs.tape.exchange_files import read_exchange_file
 from jobs.tape.input_queues import Pieces, Queue
 from jobs.tape.stream_time import Told
-from jobs.task.task import wirings
+from jobs.task.dataflow import wirings
 from jobs.topology.topology import SubTopology, Topology
 
 

@@ -15,8 +15,8 @@ from jobs.graph.graph import Node
 from jobs.graph.nodes import RepartitionNode, SinkNode
 from jobs.operators.forward_order import meet
 from jobs.operators.operator import MultiOperator, Operator, TableView
-from jobs.tape.task_input import export_table, output_table, repartition_table
 from jobs.task.dataflow import Edge, Import, Wiring
+from jobs.task.output_tables import export_table, output_table, repartition_table
 from state.records.batches import Batch, Chunk
 
 

@@ -3,7 +3,7 @@
 Owns nothing that runs. Rule: an edge leads from a node to a child (in the order in which Kafka added them) or to a
 reader that looks into its table. Where two edges of a node meet again below it, the node is *marked*: it writes its
 output row and the edge into the path of what it forwards, so that jobs/operators/forward_order.py can tell what
-happened first.
+happened first. It is worked out once a topology (``wirings``).
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,8 +14,10 @@ import numpy as np
 from jobs.graph.graph import Graph, Node
 from jobs.graph.nodes import RepartitionNode
 from jobs.operators.operator import TableView
+from jobs.operators.tables.table_views import build_view
 from jobs.topology.topology import SubTopology, Topology
 from state.records.batches import Batch
+from state.records.keys import Keys
 
 EXCHANGE = "(exchange)"
 """Where all repartition tables of a sub-topology meet: what is sent first is taken first."""
@@ -224,3 +226,15 @@ def wire(topology: Topology, wants: Wants) -> dict[int, Wiring]:
         exports = dict.fromkeys(found for found in imported if found.node in here)
         wired[sub.id] = Wiring(topology.graph, sub, wants, tuple(exports))
     return wired
+
+
+def wirings(topology: Topology) -> dict[int, Wiring]:
+    """Wiring of every sub-topology, worked out once."""
+    if topology.wirings is None:
+        wants = {
+            node.name: [build_view(topology.graph, name, Keys(node.shape.key)).wants for name in node.reads]
+            for node in topology.graph.nodes.values()
+            if node.reads
+        }
+        topology.wirings = wire(topology, wants)
+    return topology.wirings

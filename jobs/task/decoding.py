@@ -6,11 +6,12 @@ a reason; nothing else does.
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from jobs.graph.graph import Node
-from jobs.tape.task_input import headers_of, integers, old_of
+from jobs.tape.task_input import Input, integers
 from state.buffers import is_valid, only_chunk
-from state.records.batches import Batch, Values
+from state.records.batches import NO_OFFSET, Batch, Values
 from state.records.keys import Keys
 from state.serdes import Serde
 from state.times import NO_TIMESTAMP_MS
@@ -56,3 +57,65 @@ class Decoder:
             headers=headers_of(table),
         )
         return batch, bad, reasons
+
+
+def headers_of(table: pa.Table) -> pa.Array | None:
+    """Headers of the records, null where one has none, so that it does not show what else is in the chunk; None when
+    none has any.
+    """
+    if "headers" not in table.column_names:
+        return None
+    headers = only_chunk(table, "headers")
+    if len(headers) == headers.null_count or len(headers.flatten()) == 0:
+        return None
+    has_none = pc.list_value_length(headers).fill_null(0).to_numpy(zero_copy_only=False) == 0
+    return headers.take(pa.array(np.arange(len(headers)), mask=has_none)) if has_none.any() else headers
+
+
+def import_batch(table: pa.Table, cause: np.ndarray, keys: Keys) -> Batch:
+    """The batch that ``export_table`` wrote down; ``cause``: its rows' places on the tape."""
+
+    def column(name: str) -> np.ndarray | None:
+        return integers(table, name, -1) if name in table.column_names else None
+
+    old = only_chunk(table, "old") if "old" in table.column_names else None
+    value = only_chunk(table, "value")
+    return Batch(
+        cause=cause.astype(np.int32),
+        key=keys.intern(only_chunk(table, "key")),
+        keys=keys,
+        time_ms=integers(table, "timestamp", -1),
+        valid=is_valid(value),
+        value=Values(value),
+        old=None if old is None else Values(old),
+        old_valid=None if old is None else is_valid(old),
+        window_start_ms=column("window_start_ms"),
+        window_end_ms=column("window_end_ms"),
+        latest=only_chunk(table, "latest").to_numpy(zero_copy_only=False) if "latest" in table.column_names else None,
+        headers=headers_of(table),
+    )
+
+
+def old_of(table: pa.Table, serde: Serde) -> pa.Array | None:
+    """Decoded old values of a repartition table's changes, or None when it carries none."""
+    return serde.decode(only_chunk(table, "old")).values if "old" in table.column_names else None
+
+
+def contexts(
+    input_: Input, topics: tuple[str, ...], offset: np.ndarray
+) -> tuple[np.ndarray, tuple[str, ...], np.ndarray]:
+    """Of every row the offset that operators see, the topics that they see, and which of these each row is from."""
+    seen, names, source = offset, list(topics), input_.source
+    if any("context_offset" in table.column_names for table in input_.tables):
+        seen = offset.copy()
+    for number, table in enumerate(input_.tables):
+        rows = input_.rows(number)
+        if "context_offset" in table.column_names:
+            seen[rows] = integers(table, "context_offset", NO_OFFSET)
+        if "context_topic" in table.column_names:
+            found = only_chunk(table, "context_topic").dictionary_encode()
+            names += [name for name in found.dictionary.to_pylist() if name not in names]
+            numbers = np.array([*(names.index(name) for name in found.dictionary.to_pylist()), -1], np.int16)
+            source = source.copy()
+            source[rows] = numbers[found.indices.fill_null(-1).to_numpy()]
+    return seen, tuple(names), source

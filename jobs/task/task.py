@@ -18,11 +18,13 @@ from jobs.kernels import stream_time as task_clocks
 from jobs.operators.operator import Clocks, Operator, Place, StatefulOperator, TableView
 from jobs.operators.tables.table_source import StoredTableSource
 from jobs.operators.tables.table_views import build_view
-from jobs.tape.stream_time import Moment, MomentRun, Reached, moment_chunk, together
-from jobs.tape.task_input import INPUT_COLUMNS, Input, contexts, dead_letter_table, dropped_table, import_batch
+from jobs.tape.stream_time import Moment, Reached, together
+from jobs.tape.task_input import INPUT_COLUMNS, Input
+from jobs.task.advance_stream_time import MomentRun, moment_chunk
 from jobs.task.chunk_run import Observer, Running
-from jobs.task.dataflow import Wiring, wire
-from jobs.task.decoding import Decoder
+from jobs.task.dataflow import wirings
+from jobs.task.decoding import Decoder, contexts, import_batch
+from jobs.task.output_tables import dead_letter_table, dropped_table
 from jobs.task.record_counts import Counts, Lateness
 from jobs.topology.topology import SubTopology, Topology
 from state.compilation.kernel_compilation import interpreted
@@ -330,18 +332,6 @@ class Task:
             self.landed = self.counts
         else:
             self.landed.add(chunk, unread, is_landed[chunk.source])
-
-
-def wirings(topology: Topology) -> dict[int, Wiring]:
-    """Wiring of every sub-topology, worked out once."""
-    if topology.wirings is None:
-        wants = {
-            node.name: [build_view(topology.graph, name, Keys(node.shape.key)).wants for name in node.reads]
-            for node in topology.graph.nodes.values()
-            if node.reads
-        }
-        topology.wirings = wire(topology, wants)
-    return topology.wirings
 
 
 def empty_input(task: Task) -> Input:

@@ -229,3 +229,7 @@ def _checked(name: str, kind: str) -> str:
     if _NAME.fullmatch(name) is None or name in (".", ".."):
         raise ConfigError(kind, "letters, digits, '.', '_' and '-', at most 249", repr(name), "choose another name")
     return name
+
+
+RETRACTED_IN = "retracted_in"
+"""Column of a retraction: the increment that took the row back. The others are the output's."""

@@ -10,13 +10,14 @@ from deltalake import DeltaTable
 from jobs.branches import vacuum as maintenance
 from jobs.branches.branches import drop, fork
 from jobs.branches.promotion import promote
-from jobs.branches.restatement import now_ms, restore
+from jobs.branches.restatement import restore
 from jobs.branches.vacuum import DAY_MS, LOG, NOT_RETAINED, UNCOMMITTED, vacuum
 from jobs.history.committed_tables import done_row, read_changelog
 from state.errors import ConfigError, LedgerError
 from state.tables.ledger import Ledger
 from state.tables.log_cleanup import trim_log
 from state.tables.warehouse import Warehouse
+from state.wall_clock import now_ms
 from tests.laws.restated import CHANGED, OUTPUTS, Killed, contents, copy_of, forked, run
 from tests.laws.topologies import PARTITIONS, tape
 from tests.planted import plant

@@ -19,7 +19,8 @@ from pyspark.sql import SparkSession
 from jobs.execution import task_stores
 from jobs.execution.spark_runner import SparkRunner
 from jobs.execution.spark_session import open_spark
-from jobs.execution.task_run import LocalRunner, Runner
+from jobs.execution.task_description import Runner
+from jobs.execution.task_run import LocalRunner
 from jobs.history.committed_tables import read_table
 from jobs.landing.landing import land_records
 from jobs.operators.suppress.suppress_node import SuppressNode

@@ -3,7 +3,8 @@
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from jobs.execution.task_run import LocalRunner, TaskDescription, TaskReport
+from jobs.execution.task_description import TaskDescription, TaskReport
+from jobs.execution.task_run import LocalRunner
 from jobs.topology import Topology
 from orchestration.resources import LocalEngine
 from state.tables.data_files import DataFile

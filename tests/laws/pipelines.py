@@ -16,7 +16,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from jobs.execution.task_run import LocalRunner, Runner
+from jobs.execution.task_description import Runner
+from jobs.execution.task_run import LocalRunner
 from jobs.replay.pipeline_run import replay
 from jobs.topology import (
     Consumed,

@@ -5,7 +5,8 @@
 
 import pytest
 
-from jobs.execution.task_run import LocalRunner, TaskDescription, TaskReport
+from jobs.execution.task_description import TaskDescription, TaskReport
+from jobs.execution.task_run import LocalRunner
 from jobs.topology import Topology
 from state.errors import LedgerConflict
 from tests.laws.pipelines import PIPELINES, begun, drive, undisturbed

@@ -7,7 +7,7 @@ import pytest
 from jobs.execution.task_run import LocalRunner
 from jobs.history.committed_tables import read_changelog, read_newest
 from jobs.history.store_reader import read_store
-from jobs.replay.increment_report import Books
+from jobs.replay.books import Books
 from jobs.replay.pipeline_run import replay
 from jobs.topology import Consumed, Materialized, Serde, StreamsBuilder, Suppressed, TimeWindows, Topology, fold
 from state.errors import BufferFull, CodeChanged, ConfigError, TaskFailed

@@ -16,10 +16,10 @@ from jobs.folds.aggregation import Aggregation
 from jobs.folds.fold import Program
 from jobs.folds.python import PythonState
 from jobs.kernels.fold_program import ADD, EMIT
+from jobs.kernels.slot_lifecycle import remove
 from jobs.operators.aggregate_parts.emit_on_close import FinalResults
 from jobs.operators.aggregate_parts.kernel_decisions import Decisions, Updates, joined
 from jobs.operators.aggregate_parts.speculative_batches import DecidingAhead, keeper
-from jobs.operators.aggregates.time_windows_kernel import remove
 from jobs.operators.operator import Clocks, Due, Place, StatefulOperator, marked
 from state.buffers import is_valid
 from state.records.batches import Batch, Chunk, Column, Values

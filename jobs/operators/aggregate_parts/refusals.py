@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from jobs.operators.aggregates.time_windows_kernel import CLOSED, NULL, UNSTORED
+from jobs.kernels.aggregate_buffers import CLOSED, NULL, UNSTORED
 from state.records.batches import Batch, Drops
 
 _REASONS = {CLOSED: "expired-window", UNSTORED: "expired-in-store"}

@@ -5,7 +5,7 @@ list; a long list has lanes (state/stores/skip_lists.py). Windows of one length 
 ``lists``: (head, following, lanes).
 """
 
-from jobs.operators.aggregates.time_windows_kernel import vacate
+from jobs.kernels.slot_lifecycle import vacate
 from state.compilation.kernel_compilation import inlined_kernel, inner_kernel, kernel
 from state.stores.skip_lists import enter, last_above, leave
 from state.stores.slots import CHANGED, LIVE, LIVE_COUNT

@@ -8,11 +8,11 @@ import numpy as np
 
 from jobs.folds.aggregation import Aggregation
 from jobs.folds.fold import Program
+from jobs.kernels.aggregate_buffers import PROGRAM, REFUSALS, UPDATES
 from jobs.operators.aggregate_parts.aggregate import Aggregate
 from jobs.operators.aggregate_parts.kernel_decisions import Decisions
 from jobs.operators.aggregate_parts.refusals import null_drops
 from jobs.operators.aggregates import record_aggregate_kernel as records
-from jobs.operators.aggregates.time_windows_kernel import PROGRAM, REFUSALS, UPDATES
 from jobs.operators.operator import Place
 from state.records.batches import Batch, Drops
 from state.stores.slots import Slots

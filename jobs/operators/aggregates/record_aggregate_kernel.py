@@ -7,8 +7,8 @@ time - retention`` is refused.
 
 import numpy as np
 
+from jobs.kernels.aggregate_buffers import PROGRAM, REFUSALS, UPDATES
 from jobs.kernels.fold_program import ADD, EMIT, OLD, START
-from jobs.operators.aggregates.time_windows_kernel import PROGRAM, REFUSALS, UPDATES
 from state.compilation.kernel_compilation import kernel
 from state.stores.slot_index import find, insert
 from state.stores.slots import CHANGED, FREE_TOP, LIVE, LIVE_COUNT, OBSERVED_MS

@@ -12,12 +12,12 @@ import numpy as np
 
 from jobs.folds.aggregation import Aggregation
 from jobs.folds.fold import Program
+from jobs.kernels.aggregate_buffers import PROGRAM, REFUSALS, STREAM_TIME, UPDATES
 from jobs.operators.aggregate_parts.emit_on_close import FinalResults, key_ranks
 from jobs.operators.aggregate_parts.kernel_decisions import Decisions
 from jobs.operators.aggregate_parts.refusals import drops_of
 from jobs.operators.aggregate_parts.slots_by_key import ListedAggregate, ListedSlots
 from jobs.operators.aggregates import session_windows_kernel
-from jobs.operators.aggregates.time_windows_kernel import PROGRAM, REFUSALS, STREAM_TIME, UPDATES
 from jobs.operators.operator import Place
 from jobs.operators.store_segments import segment_ms
 from state.records.batches import Batch

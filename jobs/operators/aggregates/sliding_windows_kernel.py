@@ -13,19 +13,11 @@ forwarded and not stored.
 
 import numpy as np
 
+from jobs.kernels.aggregate_buffers import CLOSED, NULL, PROGRAM, REFUSALS, STREAM_TIME, UNSTORED, UPDATES
+from jobs.kernels.aggregate_buffers import refuse as write_refusal
 from jobs.kernels.fold_program import ADD, COPY, EMIT, OLD, START
+from jobs.kernels.slot_lifecycle import is_expired
 from jobs.operators.aggregate_parts.slots_by_key_kernel import NO_SLOT, first_from, link
-from jobs.operators.aggregates.time_windows_kernel import (
-    CLOSED,
-    NULL,
-    PROGRAM,
-    REFUSALS,
-    STREAM_TIME,
-    UNSTORED,
-    UPDATES,
-    is_expired,
-)
-from jobs.operators.aggregates.time_windows_kernel import refuse as write_refusal
 from state.compilation.kernel_compilation import inner_kernel, kernel
 from state.stores.slots import CHANGED, FREE_TOP, LIVE, OBSERVED_MS
 

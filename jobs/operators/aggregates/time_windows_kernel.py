@@ -10,15 +10,12 @@ stored. That happens only where another stream with a stream time of its own sha
 
 import numpy as np
 
+from jobs.kernels.aggregate_buffers import CLOSED, NULL, PROGRAM, REFUSALS, STREAM_TIME, UNSTORED, UPDATES, refuse
 from jobs.kernels.fold_program import ADD, EMIT, OLD, START
-from state.compilation.kernel_compilation import inner_kernel, kernel
-from state.stores.slot_index import delete, find, insert
-from state.stores.slots import CHANGED, FREE_TOP, LIVE, LIVE_COUNT, OBSERVED_MS, STORED
-
-UPDATES, PROGRAM, REFUSALS, STREAM_TIME = 0, 1, 2, 3
-"""Places in ``totals``: updates, program entries and refusals written; the operator's stream time in and out."""
-NULL, CLOSED, UNSTORED = 0, 1, 2
-"""Kinds of refusal: a null key or value, a window that is closed, a put that the store refuses."""
+from jobs.kernels.slot_lifecycle import is_expired
+from state.compilation.kernel_compilation import kernel
+from state.stores.slot_index import find, insert
+from state.stores.slots import CHANGED, FREE_TOP, LIVE, LIVE_COUNT, OBSERVED_MS
 
 
 @kernel
@@ -85,45 +82,6 @@ def aggregate_time_windows(rows, windows, kept, asked, slots, updates, program, 
         if not taken:
             refusals[5][first_refusal:n_refusals] = True
     totals[UPDATES], totals[PROGRAM], totals[REFUSALS], totals[STREAM_TIME] = n_updates, n_program, n_refusals, observed
-
-
-@inner_kernel
-def refuse(refusals, n, row, kind, start, stream_time, limit, is_record):  # type: ignore[no-untyped-def]
-    """Refusal ``n``; a null's has no start and no limit."""
-    r_row, r_kind, r_start, r_stream_time, r_limit, r_is_record = refusals
-    r_row[n], r_kind[n], r_start[n], r_stream_time[n], r_limit[n] = row, kind, start, stream_time, limit
-    r_is_record[n] = is_record
-
-
-@inner_kernel
-def is_expired(position, limit, segment):  # type: ignore[no-untyped-def]
-    """Does the store count a put at ``position`` (start, or end of a session) as expired? In memory to the millisecond,
-    persistent by whole segments.
-    """
-    if segment == 0:
-        return position <= limit
-    # Java divides toward zero; a negative limit is in segment 0 or below, where nothing is expired.
-    return limit > 0 and position // segment < limit // segment
-
-
-@kernel
-def remove(slots, slot):  # type: ignore[no-untyped-def]
-    """Take a window whose aggregate became null out of the store."""
-    s_key, s_start, s_end, _, s_flags, table, free, counts = slots
-    delete(table, s_key, s_start, s_end, slot)
-    vacate(s_flags, free, counts, slot)
-
-
-@inner_kernel
-def vacate(s_flags, free, counts, slot):  # type: ignore[no-untyped-def]
-    """Free a live slot that nothing finds any more; a stored one stays behind as a grave."""
-    counts[LIVE_COUNT] -= 1
-    if s_flags[slot] & STORED:
-        s_flags[slot] = STORED
-    else:
-        s_flags[slot] = 0
-        free[counts[FREE_TOP]] = slot
-        counts[FREE_TOP] += 1
 
 
 def updates_per_record(size: int, advance: int) -> int:

@@ -11,7 +11,7 @@ null key of an outer side goes on alone; a null value moves the time of an in-me
 
 import numpy as np
 
-from jobs.operators.aggregates.time_windows_kernel import is_expired
+from jobs.kernels.slot_lifecycle import is_expired
 from jobs.operators.joins.stream_join_unmatched_kernel import (
     LONG_MAX,
     NONE,

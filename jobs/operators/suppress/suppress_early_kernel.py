@@ -11,7 +11,7 @@ leaves and a buffer time never changes, so an entry need not be found in it.
 
 import numpy as np
 
-from jobs.operators.aggregates.time_windows_kernel import remove
+from jobs.kernels.slot_lifecycle import remove
 from jobs.operators.suppress.suppress_kernel import (
     BYTES,
     EMITTED,

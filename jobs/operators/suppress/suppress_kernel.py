@@ -16,7 +16,7 @@ take a slot of the buffer.
 import numpy as np
 
 from jobs.kernels.earlier_changes import NONE_HERE
-from jobs.operators.aggregates.time_windows_kernel import vacate
+from jobs.kernels.slot_lifecycle import vacate
 from jobs.operators.suppress.suppress_order_kernel import in_order
 from state.compilation.kernel_compilation import array_kernel, inner_array_kernel, inner_kernel, kernel
 from state.records.key_interning import hash_bytes

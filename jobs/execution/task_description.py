@@ -1,0 +1,90 @@
+"""What a task needs to run anywhere, and what it reports: values that travel between the driver and Spark's workers.
+
+Rule: everything that a task does is a function of its description, so a task that died is simply run again.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from jobs.execution.progress_notes import Notes
+from jobs.execution.task_stores import ImportedStore
+from jobs.tape.input_queues import Queue
+from jobs.tape.landed_slice import Slice
+from jobs.tape.stream_time import Told
+from jobs.topology.topology import Topology
+from state.runs.local_copies import StateFile
+from state.tables.warehouse import PipelineTables, Warehouse
+
+
+@dataclass(frozen=True, slots=True)
+class TaskDescription:
+    """What a task needs to run anywhere. ``before``: the task's entry of the last done row, or {}.
+
+    ``queues``: what it reads, in the order of the task's sources; ``order``: "time" or "arrival". ``state``: store →
+    committed files of the task's partition, oldest first; ``imported``: node of an earlier part of the sub-topology →
+    its store; ``globals``: global table → what was read of its topic before. ``repartitions``: topic → number of
+    partitions.
+    """
+
+    warehouse: Warehouse
+    pipeline: str
+    increment: int
+    sub_topology: int
+    partition: int
+    queues: tuple[Queue, ...]
+    order: str
+    state: dict[str, tuple[StateFile, ...]]
+    imported: dict[str, "ImportedStore"]
+    globals: dict[str, tuple[Slice, ...]]
+    repartitions: dict[str, int]
+    before: dict[str, Any]
+    notes: Notes | None = None
+    """Where it tells how far it is; None: it does not."""
+
+    @property
+    def id(self) -> str:
+        """As Kafka's TaskId prints."""
+        return f"{self.sub_topology}_{self.partition}"
+
+    @property
+    def size(self) -> int:
+        """Offsets or files to read: how long the task will take, compared with others of its stage."""
+        return sum(queue.size for queue in self.queues)
+
+
+@dataclass(slots=True)
+class TaskReport:
+    """What a task did. ``after``: its entry for the done row; ``files`` by table ("outputs/x", "dropped", ...), and
+    those that are ``removed``, since their rows are in the new ones; JSON throughout.
+
+    ``counts``: verdicts on all records read, ``landed``: on those from landed topics. ``pieces``: repartition topic or
+    exported node → target partition (as text) → path. ``rss_bytes``: the most memory its process ever held.
+    """
+
+    sub_topology: int
+    partition: int
+    after: dict[str, Any]
+    counts: dict[str, Any]
+    landed: dict[str, Any]
+    lateness: dict[str, int]
+    operators: dict[str, dict[str, Any]]
+    files: dict[str, list[dict[str, Any]]]
+    removed: dict[str, list[dict[str, Any]]]
+    pieces: dict[str, dict[str, str]]
+    seconds: dict[str, float]
+    rss_bytes: int = 0
+    told: list[tuple[str, Told]] = field(default_factory=list)
+    """Recorded times that it passes on, by repartition topic or exported node."""
+    moments: int = 0
+    """Recorded times that it took."""
+
+
+class Runner(Protocol):
+    """Runs tasks somewhere and returns their reports in the order of the descriptions."""
+
+    def run(self, topology: Topology, descriptions: list[TaskDescription]) -> list[TaskReport]: ...
+
+
+def exchange_folder(tables: PipelineTables, increment: int) -> str:
+    """Where the rows of an increment wait between two stages; gone when it is done."""
+    return f"{tables.root}/_exchange/{increment:08d}"

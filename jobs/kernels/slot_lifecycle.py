@@ -1,0 +1,36 @@
+"""The end of a slot: when a store counts a put as expired, how a slot is freed, and what stays behind."""
+
+from state.compilation.kernel_compilation import inner_kernel, kernel
+from state.stores.slot_index import delete
+from state.stores.slots import FREE_TOP, LIVE_COUNT, STORED
+
+
+@inner_kernel
+def is_expired(position, limit, segment):  # type: ignore[no-untyped-def]
+    """Does the store count a put at ``position`` (start, or end of a session) as expired? In memory to the millisecond,
+    persistent by whole segments.
+    """
+    if segment == 0:
+        return position <= limit
+    # Java divides toward zero; a negative limit is in segment 0 or below, where nothing is expired.
+    return limit > 0 and position // segment < limit // segment
+
+
+@kernel
+def remove(slots, slot):  # type: ignore[no-untyped-def]
+    """Take a window whose aggregate became null out of the store."""
+    s_key, s_start, s_end, _, s_flags, table, free, counts = slots
+    delete(table, s_key, s_start, s_end, slot)
+    vacate(s_flags, free, counts, slot)
+
+
+@inner_kernel
+def vacate(s_flags, free, counts, slot):  # type: ignore[no-untyped-def]
+    """Free a live slot that nothing finds any more; a stored one stays behind as a grave."""
+    counts[LIVE_COUNT] -= 1
+    if s_flags[slot] & STORED:
+        s_flags[slot] = STORED
+    else:
+        s_flags[slot] = 0
+        free[counts[FREE_TOP]] = slot
+        counts[FREE_TOP] += 1

@@ -1,0 +1,48 @@
+"""One landed topic, as a plan sees it: what has landed, its recorded times, and how far its partitions go."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from jobs.landing.recorded_time import Recorded, RecordedTimes, recorded_times
+from jobs.tape.landed_slice import Slice, slice_of
+from state.errors import ConfigError, LandingError
+from state.tables.data_files import DataFile, read_files
+from state.tables.ledger import Ledger
+from state.tables.warehouse import Warehouse
+
+
+@dataclass(frozen=True)
+class Landed:
+    """A landed topic: its files, and the next offset that landing will write, by partition."""
+
+    topic: str
+    path: str
+    files: list[DataFile]
+    ends: dict[str, int]
+    recorded: RecordedTimes = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, warehouse: Warehouse, topic: str, begin: Mapping[str, int] | None = None) -> "Landed":
+        """``begin``: next offset to read, by partition; files before all of them are left out. Raises ConfigError for a
+        topic that was never landed.
+        """
+        last = Ledger(warehouse.landing_ledger(topic), warehouse.storage_options).last_done()
+        if last is None:
+            raise ConfigError(
+                f"topic {topic!r}", "a landed topic", f"landed topics {warehouse.topics()}", "land it before replaying"
+            )
+        path = warehouse.landed(topic)
+        ends = dict.fromkeys(map(str, range(last.content["partitions"])), 0) | last.content["cut_to"]
+        first = min(((begin or {}).get(partition, 0) for partition in ends), default=0)
+        files = read_files(path, within=("offset", first, 2**63 - 1), storage_options=warehouse.storage_options)
+        return cls(topic, path, files, ends, recorded_times(warehouse, topic, increment=last.increment))
+
+    def arrival(self, recorded: Recorded) -> int:
+        """Raises LandingError when a recorded time does not have it."""
+        if recorded.arrival is None:
+            expected, got = "an arrival with every recorded time", f"none with {recorded.time_ms} ms"
+            raise LandingError(self.path, expected, got, 'record times with arrival, or replay with order="time"')
+        return recorded.arrival
+
+    def slice(self, partition: str, begin: int, end: int) -> Slice:
+        return slice_of(self.path, self.files, int(partition), begin, end)

@@ -1,0 +1,142 @@
+"""Tables that a task hands out: outputs, repartitions, exports, drops and dead letters, as Arrow columns.
+
+Owns their columns. Rule: ``cause`` is the row of the chunk that caused a row; who keeps positions (the task's files,
+the test driver) looks them up there.
+"""
+
+import numpy as np
+import pyarrow as pa
+
+from jobs.graph.nodes import RepartitionNode, SourceNode
+from jobs.kernels.murmur2 import murmur2_partitions
+from state.records.batches import NO_OFFSET, Batch, Chunk
+from state.tables.warehouse import DROPPED_SCHEMA, HEADERS
+
+
+def output_table(batch: Batch, chunk: Chunk) -> pa.Table:
+    """Records for a sink: cause, cause_offset, key (as ``Keys.words``), [window bounds], value, record_time_ms,
+    stream_time_ms, headers.
+    """
+    stream_time = chunk.stream_time_ms[batch.cause] if batch.stream_time_ms is None else batch.stream_time_ms
+    window = {}
+    if batch.window_start_ms is not None:
+        window = {"window_start_ms": batch.window_start_ms, "window_end_ms": batch.window_end_ms}
+    return pa.table(
+        {
+            "cause": batch.cause,
+            "cause_offset": chunk.offset[batch.cause],
+            "key": batch.keys.words(batch.key),
+            **window,
+            "value": batch.value.all(),
+            "record_time_ms": batch.time_ms,
+            "stream_time_ms": stream_time,
+            "headers": _headers(batch),
+        }
+    )
+
+
+def repartition_table(node: RepartitionNode, batch: Batch, chunk: Chunk, partitions: int) -> pa.Table:
+    """Serialized records: cause, target (partition), timestamp, key, value, headers, and ``old`` of a change."""
+    key = batch.keys.take(batch.key)
+    value = batch.value.all()
+    if node.target_of is not None:
+        target = value.flatten()[value.type.get_field_index(node.target_of)].to_numpy().astype(np.int32)
+    else:
+        target = murmur2_partitions(key, partitions)
+        target[batch.key < 0] = chunk.partition % partitions
+    columns = {
+        "cause": batch.cause,
+        "target": target,
+        "timestamp": batch.time_ms,
+        "key": key.cast(pa.binary()),
+        "value": node.shape.value.encode(value),
+        "headers": _headers(batch),
+    }
+    if node.is_ours and not node.has_own_offsets:
+        topic, offset = batch.coordinates(chunk)
+        names = pa.array(chunk.context_topics, pa.string())
+        columns |= {"context_offset": _nullable(offset, offset), "context_topic": names.take(_nullable(topic, offset))}
+    if node.carries_change:
+        columns["old"] = (
+            pa.nulls(len(batch), pa.binary()) if batch.old is None else node.shape.value.encode(batch.old.all())
+        )
+    return pa.table(columns)
+
+
+def export_table(batch: Batch, chunk: Chunk) -> pa.Table:
+    """Records for a later part of the same task: cause, timestamp, key, value and what else the batch has."""
+    topic, offset = batch.coordinates(chunk)
+    columns = {
+        "cause": batch.cause,
+        "timestamp": batch.time_ms,
+        "key": batch.keys.take(batch.key).cast(pa.binary()),
+        "value": batch.value.all(),
+        "headers": _headers(batch),
+        "offset": chunk.offset[batch.cause],
+        "context_offset": _nullable(offset, offset),
+        "context_topic": pa.array(chunk.context_topics, pa.string()).take(_nullable(topic, offset)),
+    }
+    if batch.old is not None:
+        columns["old"] = batch.old.all()
+    for name in ("latest", "window_start_ms", "window_end_ms"):
+        if getattr(batch, name) is not None:
+            columns[name] = getattr(batch, name)
+    return pa.table(columns)
+
+
+def _nullable(numbers: np.ndarray, offset: np.ndarray) -> pa.Array:
+    """``numbers``, null for records that are from no topic."""
+    return pa.array(numbers, mask=offset == NO_OFFSET)
+
+
+def _headers(batch: Batch) -> pa.Array:
+    return pa.nulls(len(batch), HEADERS) if batch.headers is None else batch.headers
+
+
+_DROPPED = pa.schema([c for c in DROPPED_SCHEMA if c.name not in ("partition", "increment", "sub_topology", "arrival")])
+
+
+def dropped_table(chunk: Chunk) -> pa.Table:
+    """Every refusal, as DROPPED_SCHEMA, and its cause."""
+    dropped = chunk.refused & ~chunk.applied
+    schema = _DROPPED.append(pa.field("cause", pa.int32()))
+    pieces = [schema.empty_table()]
+    topics = pa.array([*chunk.topics, *chunk.context_topics], pa.string())
+    source = np.where(chunk.is_record, chunk.source, len(chunk.topics) + chunk.context_source)
+    for node, cause, drops in chunk.drops:
+        n = len(cause)
+        numbers = (drops.limit_ms, drops.window_start_ms, drops.window_end_ms)
+        stream_time = chunk.stream_time_ms[cause] if drops.stream_time_ms is None else drops.stream_time_ms
+        columns = [
+            pa.array([node] * n, pa.string()),
+            pa.array([drops.reason] * n, pa.string()),
+            topics.take(pa.array(source[cause])),
+            pa.array(chunk.offset[cause]),
+            pa.array(chunk.time_ms[cause]),
+            pa.array(stream_time),
+            *(pa.nulls(n, pa.int64()) if column is None else pa.array(column) for column in numbers),
+            pa.array(drops.is_record & dropped[cause] & chunk.is_record[cause]),
+            pa.array(cause.astype(np.int32)),
+        ]
+        pieces.append(pa.table(columns, schema=schema))
+    return pa.concat_tables(pieces)
+
+
+def dead_letter_table(
+    records: pa.Table, cause: np.ndarray, source: SourceNode | RepartitionNode, reasons: dict[int, str]
+) -> pa.Table:
+    """Undecodable records of one source, by row of ``records``."""
+    rows = records.take(pa.array(list(reasons), pa.int64()))
+    n = len(reasons)
+    return pa.table(
+        {
+            "node": pa.array([source.name] * n, pa.string()),
+            "reason": pa.array(list(reasons.values()), pa.string()),
+            "topic": pa.array([source.topic] * n, pa.string()),
+            "offset": rows["offset"],
+            "record_time_ms": rows["timestamp"],
+            "key": rows["key"].cast(pa.binary()),
+            "value": rows["value"].cast(pa.binary()),
+            "cause": pa.array(cause[list(reasons)].astype(np.int32)),
+        }
+    )
