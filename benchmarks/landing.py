@@ -61,7 +61,7 @@ def time(clock: Clock, work: Callable[[Path], int], folder: Path, records: int) 
 
 
 def from_broker(spark: SparkSession, rows: Sequence[pl.DataFrame], runs: int, scratch: Path) -> dict[str, Any]:
-    """Clocks of ours and of Spark's, pair by pair, the first pair cold; which goes first alternates. CPU seconds are
+    """Counters of ours and of Spark's, pair by pair, the first pair cold; which goes first alternates. CPU seconds are
     those of all, the broker too.
     """
     records, ours, theirs = sum(map(len, rows)), Clock(), Clock()
@@ -88,8 +88,8 @@ def _ratios(ours: Sequence[float], theirs: Sequence[float]) -> list[float]:
 
 
 def from_files(spark: SparkSession, rows: Sequence[pl.DataFrame], runs: int, scratch: Path) -> dict[str, Any]:
-    """Clocks by format, the first run cold."""
-    clocks: dict[str, Any] = {}
+    """Counters by format, the first run cold."""
+    counters: dict[str, Any] = {}
     for kind, value in (("parquet", "value"), ("jsonl", None)):
         folder, clock = scratch / kind, Clock()
         folder.mkdir()
@@ -98,9 +98,9 @@ def from_files(spark: SparkSession, rows: Sequence[pl.DataFrame], runs: int, scr
         source = FileSource(str(folder), kind, timestamp="ms", key="key", value=value, partitions=len(rows))
         for _ in range(runs + 1):
             time(clock, partial(land_from, spark, source), scratch / "landed", sum(map(len, rows)))
-        clocks[kind] = vars(clock)
+        counters[kind] = vars(clock)
         shutil.rmtree(folder)
-    return clocks
+    return counters
 
 
 def write_file(kind: str, rows: pl.DataFrame, path: Path) -> None:

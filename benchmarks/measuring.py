@@ -1,4 +1,4 @@
-"""Clocks of the benchmarks, the line of JSON that a program prints, and the memory of a program from outside.
+"""Counters of the benchmarks, the line of JSON that a program prints, and the memory of a program from outside.
 
 Rule: a program times its own work, start-up apart; who starts it watches the memory of all its processes.
 

@@ -111,17 +111,17 @@ def measure(options: Namespace) -> None:
     start_up = time.perf_counter() - started
     source = typed_path(options.folder, WORKLOADS[options.workload].topics[0])
     targets = {mode: options.folder / f"spark_{mode}" for mode in MODES}
-    clocks = {mode: Clock() for mode in MODES}
+    counters = {mode: Clock() for mode in MODES}
     for _ in range(options.runs):
         for mode, run in MODES.items():
             shutil.rmtree(targets[mode], ignore_errors=True)
-            clocks[mode].time(partial(run, spark, options.workload, source, targets[mode]))
+            counters[mode].time(partial(run, spark, options.workload, source, targets[mode]))
     spark.stop()
     for mode, target in targets.items():
         results = without_closing(pl.scan_parquet([f"{target}/{file.path}" for file in read_files(str(target))]))
         tell(
             options,
-            clocks[mode],
+            counters[mode],
             system=f"spark {pyspark.__version__}",
             configuration=CONFIGURATIONS[mode],
             rows_out=results.select(pl.len()).collect().item(),

@@ -11,14 +11,14 @@ from typing import Any
 
 import pyarrow as pa
 
-from jobs.code_changes.step_text import fold_words, functions_of, made_with, operator_words, words
+from jobs.code_changes.step_text import describe_fold, describe_operator, describe_step, functions_of, made_with
 from jobs.code_changes.upstream_lineage import lineage, nodes_above
 from jobs.folds.fold import Fold
 from jobs.functions.expressions import Call, Expression
 from jobs.functions.processor_api import KeyValues
 from jobs.graph.graph import Graph, Node
 from jobs.graph.nodes import SinkNode
-from jobs.task.dataflow import wirings
+from jobs.task.dataflow import dataflows
 from jobs.task.task import Task
 from jobs.topology.topology import SubTopology, Topology
 from state.tables.warehouse import output_schema
@@ -28,7 +28,7 @@ _NOT_SETTINGS = frozenset(
 )
 
 
-def code_record(topology: Topology) -> dict[str, Any]:
+def code_snapshot(topology: Topology) -> dict[str, Any]:
     """``stores``, ``outputs`` and ``repartitions`` by name, ``sub_topologies`` by id as text; JSON throughout.
 
     A setting that is null or an empty list is left out.
@@ -63,7 +63,7 @@ def _sub_topology(topology: Topology, sub: SubTopology) -> dict[str, Any]:
     """``queues``: of a task, in order, the landed topic of each, null for others; global tables' partitions follow.
     ``reads``: topics and repartition tables.
     """
-    imports = wirings(topology)[sub.id].imports
+    imports = dataflows(topology)[sub.id].imports
     queues = [source.landed_topic for source in sub.sources]
     return {
         "queues": queues + [None] * len(imports),
@@ -87,7 +87,7 @@ def _stores(topology: Topology, sub: SubTopology) -> dict[str, Any]:
         operator, above = task.stores[name], lineage(graph, node)
         schema = operator.rows_schema()
         found[name] = {
-            "operator": operator_words(node),
+            "operator": describe_operator(node),
             "node": node.name,
             "sub_topology": sub.id,
             "schema": _schema_record(schema),
@@ -137,7 +137,7 @@ def _own(topology: Topology, sub: SubTopology, node: Node) -> dict[str, Any]:
         if name == "folds":
             found["functions"] = [text for fold in setting.values() for text in functions_of(fold)]
     if node.holds_back:
-        found["knows_old"] = wirings(topology)[sub.id].needs_old(node.inputs[0], counts_bytes=False)
+        found["knows_old"] = dataflows(topology)[sub.id].needs_old(node.inputs[0], counts_bytes=False)
     return found
 
 
@@ -146,9 +146,9 @@ def _said(setting: Any) -> Any:
     if isinstance(setting, Mapping):
         return {name: _said(one) for name, one in setting.items()}
     if isinstance(setting, Fold):
-        return fold_words(setting)
+        return describe_fold(setting)
     if isinstance(setting, Expression | Call):
-        return words(setting, shows_functions=False)
+        return describe_step(setting, shows_functions=False)
     if isinstance(setting, KeyValues):
         return {"key": type_record(setting.key.arrow_type), "value": type_record(setting.value.arrow_type)}
     return setting

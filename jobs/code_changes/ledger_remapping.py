@@ -117,14 +117,14 @@ def _task(
     previous: Content,
     sources: Mapping[str, str],
 ) -> dict[str, Any]:
-    clocks = {store: found for _, entry in entries for store, found in entry.get("clocks", {}).items()}
+    counters = {store: found for _, entry in entries for store, found in entry.get("clocks", {}).items()}
     olds = [entry for _, entry in entries]
 
     def largest(name: str, least: int) -> int:
         return max((entry.get(name, least) for entry in olds), default=least)
 
     return {
-        "clocks": {name: clocks[sources[name]] for name in stores if sources.get(name) in clocks},
+        "clocks": {name: counters[sources[name]] for name in stores if sources.get(name) in counters},
         "row_keys": {name: store["row_key"] for name, store in stores.items()},
         "stream_time_ms": largest("stream_time_ms", NO_TIMESTAMP_MS),
         "tape_time_ms": largest("tape_time_ms", NO_TIMESTAMP_MS),

@@ -14,7 +14,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from jobs.code_changes.code_snapshot import code_record
+from jobs.code_changes.code_snapshot import code_snapshot
 from jobs.code_changes.compatibility import Verdict, Wishes, compare
 from jobs.code_changes.ledger_remapping import carried, forget_rows
 from jobs.execution.table_schemas import state_schema
@@ -84,7 +84,7 @@ def verdict_on(previous: Mapping[str, Any], topology: Topology, wanted: Wanted |
     """The verdict on going on from ``previous``, the content of a done row that has a record of its code."""
     wanted = wanted or Wanted()
     wishes = Wishes(wanted.renamed, frozenset(wanted.migrate))
-    return compare(previous["code"], code_record(topology), previous.get("partitions", {}), wishes)
+    return compare(previous["code"], code_snapshot(topology), previous.get("partitions", {}), wishes)
 
 
 def take_over(pipeline: str, last: LedgerRow | None, topology: Topology, wanted: Wanted | None = None) -> CodeChange:
@@ -94,7 +94,7 @@ def take_over(pipeline: str, last: LedgerRow | None, topology: Topology, wanted:
     if unknown:
         known = ", ".join(topology.stores())
         raise ConfigError("migrate", f"stores of the topology, {known}", ", ".join(unknown), "correct the name")
-    now = code_record(topology)
+    now = code_snapshot(topology)
     if last is None:
         return CodeChange({}, now)
     previous = last.content

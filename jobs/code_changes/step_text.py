@@ -38,14 +38,14 @@ def made_with() -> str:
     return f"polars {pl.__version__}, Python {platform.python_version()}"
 
 
-def operator_words(node: Node) -> str:
+def describe_operator(node: Node) -> str:
     """Kind of a node in plain words: "stream table join"."""
     return " ".join(re.findall("[A-Z][a-z]+", type(node).__name__.removesuffix("Node"))).lower()
 
 
-def node_words(node: Node, *, shows_functions: bool) -> str:
+def describe_node(node: Node, *, shows_functions: bool) -> str:
     """A node with everything that a user wrote in it. ``shows_functions``: tell Python functions apart."""
-    said = [operator_words(node)]
+    said = [describe_operator(node)]
     for name in ("keeps", "keeps_key", "kind"):
         if hasattr(node, name):
             value = getattr(node, name)
@@ -53,11 +53,11 @@ def node_words(node: Node, *, shows_functions: bool) -> str:
     for name in STEPS:
         step = getattr(node, name, None)
         if step is not None and not isinstance(step, str):
-            said.append(words(step, shows_functions=shows_functions))
+            said.append(describe_step(step, shows_functions=shows_functions))
     return " ".join(said)
 
 
-def words(step: Any, *, shows_functions: bool) -> str:
+def describe_step(step: Any, *, shows_functions: bool) -> str:
     """An expression, a struct of some, a joiner, or a Python function."""
     if isinstance(step, Expression):
         return str(step.expression)
@@ -65,12 +65,12 @@ def words(step: Any, *, shows_functions: bool) -> str:
         columns = step.columns if isinstance(step, Struct) else step.expressions
         return ", ".join(f"{column.expression} AS {name}" for name, column in columns.items())
     if isinstance(step, tuple):
-        return ", ".join(words(one, shows_functions=shows_functions) for one in step)
+        return ", ".join(describe_step(one, shows_functions=shows_functions) for one in step)
     function = step.function if isinstance(step, Call | CallJoiner) else step
     return _named(function) if shows_functions else A_FUNCTION
 
 
-def fold_words(fold: Any) -> str:
+def describe_fold(fold: Any) -> str:
     """A fold and what it folds: "sum ms", "max_by page by record_time_ms"."""
     if isinstance(fold, PythonFold):
         return A_FUNCTION

@@ -8,7 +8,7 @@ takes back is computed by the steps of the table on the way from its store.
 from collections.abc import Iterator
 from dataclasses import dataclass, field, fields
 
-from jobs.code_changes.step_text import STEPS, node_words, operator_words, words
+from jobs.code_changes.step_text import STEPS, describe_node, describe_operator, describe_step
 from jobs.graph.graph import Graph, Node
 from jobs.graph.nodes import RepartitionNode
 
@@ -35,9 +35,9 @@ def lineage(graph: Graph, node: Node) -> Lineage:
     found = Lineage()
     for other in _above(graph, node):
         if any(getattr(other, name, None) is not None for name in STEPS):
-            found.steps.add(node_words(other, shows_functions=True))
+            found.steps.add(describe_node(other, shows_functions=True))
     if any(getattr(node, name, None) is not None for name in STEPS):
-        found.steps.add(node_words(node, shows_functions=True))
+        found.steps.add(describe_node(node, shows_functions=True))
     _keys(graph, node, found, set())
     _spread(graph, node, found, set())
     for name in node.inputs:
@@ -52,7 +52,7 @@ def nodes_above(graph: Graph, node: Node) -> list[str]:
     """Texts of all steps above ``node``, sorted."""
     above = _above(graph, node)
     return sorted(
-        node_words(other, shows_functions=True) for other in above if any(hasattr(other, name) for name in STEPS)
+        describe_node(other, shows_functions=True) for other in above if any(hasattr(other, name) for name in STEPS)
     )
 
 
@@ -81,9 +81,9 @@ def _keys(graph: Graph, node: Node, found: Lineage, seen: set[str]) -> None:
             _keys(graph, above, found, seen)
             continue
         if step is above:
-            found.keys.add(node_words(above, shows_functions=False))
+            found.keys.add(describe_node(above, shows_functions=False))
         else:
-            found.keys.add(f"{operator_words(above)} {words(step, shows_functions=False)}")
+            found.keys.add(f"{describe_operator(above)} {describe_step(step, shows_functions=False)}")
         _topics(graph, above, found)
 
 
@@ -119,7 +119,7 @@ def _spread(graph: Graph, node: Node, found: Lineage, seen: set[str]) -> None:
 
 
 def _values(graph: Graph, node: Node, found: Lineage, seen: set[str]) -> None:
-    found.values.add(node_words(node, shows_functions=False))
+    found.values.add(describe_node(node, shows_functions=False))
     for name in (*node.inputs, *node.reads):
         above = graph.nodes[name]
         above = graph.nodes[above.inputs[0]] if isinstance(above, RepartitionNode) else above

@@ -15,7 +15,7 @@ import pyarrow as pa
 from jobs.functions.expressions import Shape
 from jobs.graph.graph import Graph, Node
 from jobs.graph.nodes import RepartitionNode
-from jobs.operators.operator import Clocks, StatefulOperator
+from jobs.operators.operator import Counters, StatefulOperator
 from jobs.tape.landed_slice import Slice
 from jobs.topology.topology import SubTopology
 from state.buffers import only_chunk
@@ -42,24 +42,26 @@ class StoreRows:
     def runs(self) -> list[Run]:
         return [open_run(state_file, self.form, self.cache) for state_file in self.files]
 
-    def due(self, clocks: Clocks, until_ms: int | None) -> np.ndarray:
+    def due(self, counters: Counters, until_ms: int | None) -> np.ndarray:
         """Hashes of the keys that have rows which may act when stream time gets as far as ``until_ms``; None: of all
         that wait.
         """
-        due, above = self.operator.due, clocks.get("left_ms", NO_TIMESTAMP_MS)
+        due, above = self.operator.due, counters.get("left_ms", NO_TIMESTAMP_MS)
         found = [] if due is None else [run.due(above, due.until(until_ms)) for run in self.runs]
         return np.concatenate([np.zeros(0, np.uint64), *found])
 
-    def load(self, clocks: Clocks, hashes: Hashes | None = None) -> pa.Table:
+    def load(self, counters: Counters, hashes: Hashes | None = None) -> pa.Table:
         """Live rows of the keys with ``hashes`` (None: all), in the operator's ``rows_schema``."""
         if hashes is None or not self.files:
             rows = every_row(self.runs, self.form)
         else:
             rows = rows_of(self.runs, self.form, hashes)
-        rows = rows.filter(pa.array(~self.operator.forgets(rows, clocks)))
+        rows = rows.filter(pa.array(~self.operator.forgets(rows, counters)))
         return rows.select(self.operator.rows_schema().names)
 
-    def with_changes(self, changes: pa.Table, table: str, clocks: Clocks) -> tuple[list[StateFile], Iterator[pa.Table]]:
+    def with_changes(
+        self, changes: pa.Table, table: str, counters: Counters
+    ) -> tuple[list[StateFile], Iterator[pa.Table]]:
         """Files of ``table`` that go into one with ``changes``, and its rows, piece by piece, by rising hash."""
         own = [state_file for state_file in self.files if state_file.table == table]
         number = to_merge([state_file.file.records for state_file in own], len(changes))
@@ -70,7 +72,7 @@ class StoreRows:
             [*self.runs[-number:], fresh],
             self.form,
             is_whole=number == len(self.files),
-            is_forgotten=lambda rows: self.operator.forgets(rows, clocks),
+            is_forgotten=lambda rows: self.operator.forgets(rows, counters),
         )
         return own[-number:], pieces
 

@@ -10,7 +10,7 @@ from jobs.execution.progress_notes import Notes
 from jobs.execution.task_stores import ImportedStore
 from jobs.tape.input_queues import Queue
 from jobs.tape.landed_slice import Slice
-from jobs.tape.stream_time import Told
+from jobs.tape.stream_time import TimeSignal
 from jobs.topology.topology import Topology
 from state.runs.local_copies import StateFile
 from state.tables.warehouse import PipelineTables, Warehouse
@@ -73,9 +73,9 @@ class TaskReport:
     pieces: dict[str, dict[str, str]]
     seconds: dict[str, float]
     rss_bytes: int = 0
-    told: list[tuple[str, Told]] = field(default_factory=list)
+    signals: list[tuple[str, TimeSignal]] = field(default_factory=list)
     """Recorded times that it passes on, by repartition topic or exported node."""
-    moments: int = 0
+    advances: int = 0
     """Recorded times that it took."""
 
 

@@ -18,13 +18,13 @@ from jobs.execution.store_files import global_contents
 from jobs.execution.table_schemas import table_schema
 from jobs.execution.task_description import TaskDescription, TaskReport, exchange_folder
 from jobs.execution.task_stores import TaskState
-from jobs.tape.causal_order import LANDED, MOMENT_SEQUENCES
+from jobs.tape.causal_order import ADVANCE_SEQUENCES, LANDED
 from jobs.tape.exchange_files import ExchangeFile
 from jobs.tape.input_queues import PLACE_COLUMNS
-from jobs.tape.stream_time import Moment, Told
+from jobs.tape.stream_time import StreamTimeAdvance, TimeSignal
 from jobs.tape.task_input import Input
-from jobs.tape.task_tape import Places, TaskTape
-from jobs.task.dataflow import wirings
+from jobs.tape.task_tape import CausalOrder, TaskTape
+from jobs.task.dataflow import dataflows
 from jobs.task.task import Result, Task, call_kernels, empty_input
 from jobs.topology.topology import SubTopology, Topology
 from state.compilation.kernel_tiers import tiers
@@ -88,7 +88,7 @@ class TaskRun:
     files: dict[str, TaskFile] = field(default_factory=dict)
     pieces: dict[tuple[str, int], ExchangeFile] = field(default_factory=dict)
     piece_paths: dict[str, dict[str, str]] = field(default_factory=dict)
-    told: list[tuple[str, Told]] = field(default_factory=list)
+    signals: list[tuple[str, TimeSignal]] = field(default_factory=list)
     is_observed: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
@@ -116,7 +116,7 @@ class TaskRun:
         self.watch.lap("resume")
         for chunk, places in tape.chunks(task.chunk_records):
             self.watch.lap("read")
-            if isinstance(chunk, Moment):
+            if isinstance(chunk, StreamTimeAdvance):
                 self._advance(task, chunk, places)
                 continue
             for begin, end in tiers.chunks(len(chunk)):
@@ -127,14 +127,14 @@ class TaskRun:
         self.notes.end()
         return report
 
-    def _advance(self, task: Task, moment: Moment, places: Places) -> None:
-        result, told = task.advance(moment)
+    def _advance(self, task: Task, step: StreamTimeAdvance, places: CausalOrder) -> None:
+        result, signals = task.advance(step)
         self.watch.lap("compute")
         self._write(result, places)
-        self._tell(told, places)
+        self._signal(signals, places)
         self.watch.lap("write")
 
-    def _take(self, task: Task, chunk: Input, places: Places) -> None:
+    def _take(self, task: Task, chunk: Input, places: CausalOrder) -> None:
         result = task.process(chunk)
         self.watch.lap("compute")
         self._write(result, places)
@@ -176,18 +176,18 @@ class TaskRun:
                 for number, source in enumerate(self.sub.sources)
                 if source.landed_topic is None
             },
-            told={name: dict(times) for name, times in d.before.get("told", {}).items()},
+            signals={name: dict(times) for name, times in d.before.get("told", {}).items()},
             is_placed=self._asks_for_places(),
         )
 
     def _asks_for_places(self) -> bool:
         """Whether rows go on to other tasks, or carry their arrival."""
-        exports = wirings(self.topology)[self.sub.id].exports
+        exports = dataflows(self.topology)[self.sub.id].exports
         return self.description.order == "arrival" or bool(self.sub.repartitions or exports)
 
     # --- out -------------------------------------------------------------------------------------------------
 
-    def _write(self, result: Result, places: Places) -> None:
+    def _write(self, result: Result, places: CausalOrder) -> None:
         for name, rows in result.outputs.items():
             table = f"outputs/{name}"
             first = self.next_offsets.get(table, 0)
@@ -205,7 +205,7 @@ class TaskRun:
             sub = pa.array(np.full(len(rows), self.sub.id, np.int32))
             self._write_rows(table, path, self._with_arrival(rows, places).append_column("sub_topology", sub))
 
-    def _with_arrival(self, rows: pa.Table, places: Places) -> pa.Table:
+    def _with_arrival(self, rows: pa.Table, places: CausalOrder) -> pa.Table:
         """Rows with the arrival of the landed record that caused them, null where the order is by time."""
         arrival = pa.nulls(len(rows), pa.int64())
         if self.description.order == "arrival":
@@ -237,7 +237,7 @@ class TaskRun:
                 rows = rows.append_column("old", pa.nulls(len(rows), pa.binary()))
             self._write_rows(table, self.tables.repartition(source.topic), rows)
 
-    def _write_pieces(self, name: str, rows: pa.Table, places: Places) -> None:
+    def _write_pieces(self, name: str, rows: pa.Table, places: CausalOrder) -> None:
         """One file for every target partition, for the later stages of this increment alone."""
         d = self.description
         is_topic = name in [node.topic for node in self.sub.repartitions if not node.is_ours]
@@ -255,16 +255,16 @@ class TaskRun:
                 self.piece_paths.setdefault(name, {})[str(target)] = file.path
             self.pieces[name, target].write(rows.filter(pa.array(targets == target)))
 
-    def _tell(self, told: dict[str, int], places: Places) -> None:
+    def _signal(self, signals: dict[str, int], places: CausalOrder) -> None:
         """Pass a recorded time on, behind all that it caused here."""
         own = [node.topic for node in self.sub.repartitions if not node.is_ours]
-        for name, time_ms in told.items():
+        for name, time_ms in signals.items():
             found = places.of(np.zeros(1, np.int64), deeper=int(name in own))
             if self.description.order == "arrival":
                 found["cause_number"] = found["cause_number"] - 1
-                found["cause_depth"] = (LANDED - found["cause_number"]) * MOMENT_SEQUENCES
+                found["cause_depth"] = (LANDED - found["cause_number"]) * ADVANCE_SEQUENCES
             place = tuple(int(found[column][0]) for column in PLACE_COLUMNS)
-            self.told.append((name, Told(self.description.partition, time_ms, place, self.sent)))
+            self.signals.append((name, TimeSignal(self.description.partition, time_ms, place, self.sent)))
         self.sent += 1
 
     def _report(
@@ -278,13 +278,13 @@ class TaskRun:
             sub_topology=self.sub.id,
             partition=self.description.partition,
             after={
-                "clocks": task.clocks(),
+                "clocks": task.counters(),
                 "stream_time_ms": task.stream_time_ms,
                 "tape_time_ms": task.tape_time_ms,
                 "next_offsets": self.next_offsets,
                 "tape_position": tape.position,
                 "heap": tape.heap,
-                **({"told": tape.told} if tape.told else {}),
+                **({"told": tape.signals} if tape.signals else {}),
                 "row_keys": {store: list(operator.row_key) for store, operator in task.stores.items()},
             },
             counts=asdict(task.counts),
@@ -294,8 +294,8 @@ class TaskRun:
             files={table: [file.to_dict()] for table, file in closed.items() if file is not None},
             removed={table: [file.to_dict() for file in files] for table, files in removed.items()},
             pieces=self.piece_paths,
-            told=self.told,
-            moments=task.moments,
+            signals=self.signals,
+            advances=task.advances,
             seconds=self.watch.seconds,
             rss_bytes=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
         )

@@ -38,7 +38,7 @@ class ImportedStore:
     sub_topology: int
     store: str
     files: tuple[StateFile, ...]
-    clocks: dict[str, int]
+    counters: dict[str, int]
 
 
 class TaskState:
@@ -61,15 +61,15 @@ class TaskState:
     def _touched(self, tape: TaskTape, before: Mapping[str, Any]) -> Hashes:
         """Of the keys on ``tape``, and of those that have rows which act by themselves before its end, in any store,
         since what they cause goes on to the others. A recorded time asks for all that waits, which holds back the time
-        that a node passes on (``Operator.passes_on``). ``before``: the task's entry of the last done row.
+        that a node passes on (``Operator.propagated_time_ms``). ``before``: the task's entry of the last done row.
         """
         until = max(before.get("stream_time_ms", NO_TIMESTAMP_MS), before.get("tape_time_ms", NO_TIMESTAMP_MS))
         hashes = [np.zeros(0, np.uint64)]
         for keys, times in tape.keys_and_times():
             hashes.append(np.unique(key_hashes(keys)))
             until = int(times.max(initial=until))
-        clocks, up_to = before.get("clocks", {}), None if tape.has_moments else until
-        hashes += [rows.due(clocks.get(store, {}), up_to) for store, rows in self._stored.items()]
+        counters, up_to = before.get("clocks", {}), None if tape.has_advances else until
+        hashes += [rows.due(counters.get(store, {}), up_to) for store, rows in self._stored.items()]
         return np.unique(np.concatenate(hashes))
 
     def load(
@@ -78,20 +78,20 @@ class TaskState:
         """Live rows that ``records`` of ``tape`` need, by store, and what ``imported`` stores showed when the increment
         before was done, by node. ``before``: the task's entry of the last done row.
         """
-        clocks = before.get("clocks", {})
+        counters = before.get("clocks", {})
         others = {node: self._earlier(store) for node, store in imported.items()}
         lengths = {store: len(rows) for store, rows in self._stored.items() if self._is_looked_up(store)}
         few = max(ALL_BELOW_ROWS, ALL_BELOW_SHARE * records)
         is_large = max([*lengths.values(), *(len(rows) for rows in others.values())], default=0) > few
         hashes = self._touched(tape, before) if is_large else None
         rows = {
-            store: rows.load(clocks.get(store, {}), hashes if lengths.get(store, 0) > few else None)
+            store: rows.load(counters.get(store, {}), hashes if lengths.get(store, 0) > few else None)
             for store, rows in self._stored.items()
         }
         shown = {}
         for node, other in others.items():
-            found = other.load(imported[node].clocks, hashes if len(other) > few else None)
-            other.operator.resume(found, imported[node].clocks)
+            found = other.load(imported[node].counters, hashes if len(other) > few else None)
+            other.operator.resume(found, imported[node].counters)
             shown[node] = other.operator.contents()
         return rows, shown
 
@@ -123,7 +123,7 @@ class TaskState:
     ) -> tuple[DataFile | None, list[DataFile]]:
         path, stored = self.tables.state(store), self._stored[store]
         columns = [pa.field("increment", pa.int64()), pa.field("deleted", pa.bool_()), *operator.rows_schema()]
-        absorbed, pieces = stored.with_changes(changes, path, operator.clocks())
+        absorbed, pieces = stored.with_changes(changes, path, operator.counters())
         to_delta, to_cache = TaskFile(path, partition=self.task.partition, name=name), stored.writer(path)
         for piece in pieces:
             to_delta.write(piece.select([column.name for column in columns]).cast(pa.schema(columns)))
@@ -137,5 +137,6 @@ class TaskState:
         return file, [state_file.file for state_file in absorbed]
 
 
-def _of_partition(files: list[StateFile], partition: int) -> tuple[StateFile, ...]:
+def of_partition(files: list[StateFile], partition: int) -> tuple[StateFile, ...]:
+    """Those of ``files`` that hold rows of ``partition``."""
     return tuple(state_file for state_file in files if state_file.file.partition == partition)

@@ -1,4 +1,4 @@
-"""What became of one landed record: its increment is replayed, and told node by node.
+"""What became of one landed record: its increment is replayed, and explained node by node.
 
 Rule: the tapes are the same as when the increment ran, so the answer is what happened, offsets included. It reaches
 back as far as the landed topic and the versions of the state tables do. Steps with effects of their own (peek, foreach,
@@ -15,10 +15,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from jobs.execution.table_schemas import table_schema
-from jobs.explain.observations import Left, Moment, Place, Taken
+from jobs.explain.observations import Left, NodeObservation, Position, Taken
 from jobs.explain.observed_run import ObservedRun
-from jobs.explain.rerun import retell
-from jobs.explain.sentences import Teller
+from jobs.explain.rerun import rerun
+from jobs.explain.sentences import SentenceWriter
 from jobs.graph.nodes import SinkNode
 from jobs.graph.observations import Wait
 from jobs.history.committed_tables import WINDOW
@@ -42,14 +42,14 @@ Later = Callable[[Wait, int], str]
 @dataclass(frozen=True)
 class Step:
     """What one node did with one row that goes back to the record. ``place``: topic, partition and offset of the row
-    that the task took; ``moment``: the rows behind the sentences, None where there is only a sentence.
+    that the task took; ``observation``: the rows behind the sentences, None where there is only a sentence.
     """
 
     task: str
-    place: Place
+    place: Position
     node: str
     sentences: list[str]
-    moment: Moment | None = None
+    observation: NodeObservation | None = None
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class Explanation:
     later record.
     """
 
-    place: Place
+    place: Position
     increment: int
     steps: list[Step]
     left: list[Left]
@@ -68,7 +68,7 @@ def explain(
     warehouse: Warehouse,
     pipeline: str,
     topology: Topology,
-    record: str | Place,
+    record: str | Position,
     *,
     order: str = "time",
     say_time: Callable[[int], str] = str,
@@ -94,19 +94,19 @@ def explain(
             f"another one ({topology.fingerprint})",
             "name the topology as it was then",
         )
-    teller = Teller(topology, say_time)
+    writer = SentenceWriter(topology, say_time)
     global_steps = _global_steps(topology, landed, place)
     if not topology.readers_of(place[0]):
         return Explanation(place, increment, global_steps, [])
     before = next((row for row in history.ledger.rows_of(increment - 1) if row.phase == DONE), None)
     plan = Plan(increment, **row.content, is_rerun=True)
-    runs = retell(warehouse, pipeline, topology, plan, before, place, order)
+    runs = rerun(warehouse, pipeline, topology, plan, before, place, order)
     later = partial(_later, history, topology, increment)
-    steps = [step for run in runs for taken in run.taken for step in _steps(run, taken, teller, later)]
+    steps = [step for run in runs for taken in run.taken for step in _steps(run, taken, writer, later)]
     return Explanation(place, increment, steps, [left for run in runs for left in run.left])
 
 
-def parse_place(text: str) -> Place:
+def parse_place(text: str) -> Position:
     """Topic, partition and offset of "topic:partition:offset". Raises ConfigError."""
     topic, *numbers = text.rsplit(":", 2)
     if len(numbers) != 2 or not all(number.isdecimal() for number in numbers):
@@ -114,12 +114,12 @@ def parse_place(text: str) -> Place:
     return topic, int(numbers[0]), int(numbers[1])
 
 
-def say_place(place: Place) -> str:
+def say_place(place: Position) -> str:
     """The reverse of ``parse_place``."""
     return ":".join(map(str, place))
 
 
-def _landed(history: History, topology: Topology, place: Place) -> Landed:
+def _landed(history: History, topology: Topology, place: Position) -> Landed:
     """The landed topic. Raises ConfigError when it does not have the record."""
     topic, partition, offset = place
     name = f"record {say_place(place)}"
@@ -139,7 +139,7 @@ def _landed(history: History, topology: Topology, place: Place) -> Landed:
     return landed
 
 
-def _increment(history: History, landed: Landed, place: Place) -> int:
+def _increment(history: History, landed: Landed, place: Position) -> int:
     """The increment that read the record. Raises LedgerError when none has."""
     topic, partition, offset = place
     increment = history.reading(topic, partition, offset)
@@ -155,7 +155,7 @@ def _increment(history: History, landed: Landed, place: Place) -> int:
     return increment
 
 
-def _global_steps(topology: Topology, landed: Landed, place: Place) -> list[Step]:
+def _global_steps(topology: Topology, landed: Landed, place: Position) -> list[Step]:
     """A record of a global table's topic goes to no node: it replaces what its key had, in every task."""
     topic, partition, offset = place
     steps = []
@@ -175,23 +175,23 @@ def _global_steps(topology: Topology, landed: Landed, place: Place) -> list[Step
     return steps
 
 
-def _steps(run: ObservedRun, taken: Taken, teller: Teller, later: Later) -> list[Step]:
+def _steps(run: ObservedRun, taken: Taken, writer: SentenceWriter, later: Later) -> list[Step]:
     """Steps of one row of a task's tape."""
     task, place = taken.task, taken.place
     steps = [
         *(Step(task, place, row["node"], [f"dead letter: {row['reason']}"]) for row in taken.dead_letters),
-        *(Step(task, place, row["node"], [teller.refusal(row)]) for row in taken.refusals),
+        *(Step(task, place, row["node"], [writer.refusal(row)]) for row in taken.refusals),
     ]
-    left, still = {left.wait: teller.left(left) for left in run.left}, run.still()
-    for moment in taken.moments:
-        for wait in moment.node.waits(moment):
+    left, still = {left.wait: writer.left(left) for left in run.left}, run.still()
+    for observation in taken.observations:
+        for wait in observation.node.waits(observation):
             if wait in left:
-                moment.outcomes[wait] = left[wait]
+                observation.outcomes[wait] = left[wait]
             elif wait in still:
-                moment.outcomes[wait] = later(wait, place[1])
+                observation.outcomes[wait] = later(wait, place[1])
             else:
-                moment.outcomes[wait] = "later records took it back, or it left without a result"
-        steps.append(Step(task, place, moment.node.name, teller.tell(moment, taken), moment))
+                observation.outcomes[wait] = "later records took it back, or it left without a result"
+        steps.append(Step(task, place, observation.node.name, writer.sentences_of(observation, taken), observation))
     for sent in taken.sent:
         if sent.partition is not None:
             said = [f"sent on under {sent.key!r}, to partition {sent.partition}"]

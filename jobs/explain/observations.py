@@ -1,4 +1,4 @@
-"""What one node did with one row of a task's tape, as plain Python, for those who tell of it.
+"""What one node did with one row of a task's tape, as plain Python, for those who explain it.
 
 Owns the shapes. Rule: keys and values are as the node's serdes read them, times in milliseconds, window bounds as in
 outputs.
@@ -16,7 +16,7 @@ from state.buffers import only_chunk
 from state.records.batches import Batch, Chunk
 from state.serdes import Serde
 
-Place = tuple[str, int, int]
+Position = tuple[str, int, int]
 """Topic, partition and offset."""
 
 
@@ -25,7 +25,7 @@ class Left(NamedTuple):
 
     wait: Wait
     row: Row
-    because_of: Place
+    because_of: Position
     stream_time_ms: int
     written: list[tuple[str, int]]
 
@@ -40,7 +40,7 @@ class Sent(NamedTuple):
 
 
 @dataclass
-class Moment(Observation):
+class NodeObservation(Observation):
     """What ``node`` did."""
 
     node: Node = field(kw_only=True)
@@ -78,13 +78,13 @@ class Moment(Observation):
 class Taken:
     """One row of a task's tape that goes back to the record: what every node did with it, in order of the nodes.
 
-    ``refusals``: by no node of ``moments``, so by its source.
+    ``refusals``: by no node of ``observations``, so by its source.
     """
 
     task: str
-    place: Place
+    place: Position
     stream_time_ms: int
-    moments: list[Moment]
+    observations: list[NodeObservation]
     dead_letters: list[dict[str, Any]]
     refusals: list[dict[str, Any]]
     sent: list[Sent]
@@ -92,8 +92,8 @@ class Taken:
 
 def is_in(wait: Wait, store: pa.Table, node: Node) -> bool:
     """Whether something waits among the rows of ``node``'s store."""
-    moment = Moment([], [], node=node, key_bytes=[wait.key_bytes])
-    rows = moment.mine(store, node)
+    observation = NodeObservation([], [], node=node, key_bytes=[wait.key_bytes])
+    rows = observation.mine(store, node)
     if wait.window is not None:
         rows = [row for row in rows if (row["window_start_ms"], row["window_end_ms"]) == wait.window]
     if wait.record_time_ms is not None:

@@ -14,20 +14,20 @@ import pyarrow as pa
 
 from jobs.execution.task_description import TaskDescription
 from jobs.execution.task_run import TaskRun
-from jobs.explain.observations import Left, Moment, Sent, Taken, is_in, rows_of
+from jobs.explain.observations import Left, NodeObservation, Sent, Taken, is_in, rows_of
 from jobs.graph.graph import Node
 from jobs.graph.nodes import RepartitionNode, SinkNode
 from jobs.graph.observations import Wait
 from jobs.operators.operator import StatefulOperator
 from jobs.tape.task_input import Input
-from jobs.tape.task_tape import Places
+from jobs.tape.task_tape import CausalOrder
 from jobs.task.task import Result, Task
 from jobs.topology.topology import Topology
 from state.buffers import only_chunk
 from state.records.batches import Batch, Chunk
 from state.tables.data_files import DataFile
 
-Find = Callable[[Task, Input, Places], np.ndarray]
+Find = Callable[[Task, Input, CausalOrder], np.ndarray]
 """Which rows of a chunk go back to the record (bool)."""
 
 
@@ -50,7 +50,7 @@ class ObservedRun(TaskRun):
         self.task: Task | None = None
         self.taken: list[Taken] = []
         self.left: list[Left] = []
-        self._moments: list[Moment] | None = None
+        self._observations: list[NodeObservation] | None = None
         self._watched: dict[str, list[Wait]] = {}
         self._leaving: list[tuple[int, Left]] = []
 
@@ -64,7 +64,7 @@ class ObservedRun(TaskRun):
     def _asks_for_places(self) -> bool:
         return True
 
-    def _take(self, task: Task, chunk: Input, places: Places) -> None:
+    def _take(self, task: Task, chunk: Input, places: CausalOrder) -> None:
         self.task, task.observer = task, self
         for begin, end, is_found in _runs(self._find(task, chunk, places)):
             part, part_places = _cut(chunk, places, begin, end)
@@ -76,44 +76,50 @@ class ObservedRun(TaskRun):
 
     # --- rows of the record ----------------------------------------------------------------------------------
 
-    def _observe(self, task: Task, part: Input, places: Places) -> None:
+    def _observe(self, task: Task, part: Input, places: CausalOrder) -> None:
         before = {store: operator.contents() for store, operator in task.stores.items()}
-        self._moments = []
+        self._observations = []
         result = task.process(part)
-        moments, self._moments = self._moments, None
+        observations, self._observations = self._observations, None
         for store, operator in task.stores.items():
-            self._compare(moments, store, before[store], operator)
+            self._compare(observations, store, before[store], operator)
         dropped = result.dropped.to_pylist()
-        for moment in moments:
-            moment.refusals = [row for row in dropped if row["node"] == moment.node.name]
+        for observation in observations:
+            observation.refusals = [row for row in dropped if row["node"] == observation.node.name]
         source = task.sources[int(part.source[0])]
         self.taken.append(
             Taken(
                 self.description.id,
                 (source.topic_of_records, self.description.partition, int(part.spread("offset", -1)[0])),
                 task.stream_time_ms,
-                moments,
+                observations,
                 result.dead_letters.to_pylist(),
-                [row for row in dropped if row["node"] not in {moment.node.name for moment in moments}],
+                [row for row in dropped if row["node"] not in {observation.node.name for observation in observations}],
                 self._sent(result),
             )
         )
-        for moment in moments:
-            self._watched[moment.node.name] = [
-                *self._watched.get(moment.node.name, ()),
-                *(wait for wait in moment.node.waits(moment) if wait not in self._watched.get(moment.node.name, ())),
+        for observation in observations:
+            self._watched[observation.node.name] = [
+                *self._watched.get(observation.node.name, ()),
+                *(
+                    wait
+                    for wait in observation.node.waits(observation)
+                    if wait not in self._watched.get(observation.node.name, ())
+                ),
             ]
         self._write(result, places)
 
-    def _compare(self, moments: list[Moment], store: str, before: pa.Table, operator: StatefulOperator) -> None:
+    def _compare(
+        self, observations: list[NodeObservation], store: str, before: pa.Table, operator: StatefulOperator
+    ) -> None:
         """Tell of a store to the node that keeps it and to those that look into it."""
         owner, after = self.sub.stores[store], operator.contents()
-        for moment in moments:
-            if moment.node is owner:
-                moment.compare(before, after, operator.row_key)
-                moment.clocks = operator.clocks()
-            elif owner.name in moment.node.reads:
-                moment.looked[store] = moment.mine(after, owner)
+        for observation in observations:
+            if observation.node is owner:
+                observation.compare(before, after, operator.row_key)
+                observation.counters = operator.counters()
+            elif owner.name in observation.node.reads:
+                observation.looked[store] = observation.mine(after, owner)
 
     def _sent(self, result: Result) -> list[Sent]:
         """What went on to other tasks. Rows that only a later part of the same sub-topology gets have no partition."""
@@ -128,20 +134,22 @@ class ObservedRun(TaskRun):
 
     def saw(self, node: Node, inputs: Sequence[Batch], forwarded: Batch, chunk: Chunk) -> None:
         """As jobs/task/chunk_run.py has it."""
-        if self._moments is None:
+        if self._observations is None:
             if self._watched:
                 self._look_out(node, forwarded, chunk)
             return
         received = [rows_of(batch, chunk) for batch in inputs]
         if not any(received) and len(forwarded) == 0:
             return
-        moment = Moment(received, rows_of(forwarded, chunk), node=node)
-        moment.key_bytes = [key for batch in (*inputs, forwarded) for key in batch.keys.take(batch.key).to_pylist()]
+        observation = NodeObservation(received, rows_of(forwarded, chunk), node=node)
+        observation.key_bytes = [
+            key for batch in (*inputs, forwarded) for key in batch.keys.take(batch.key).to_pylist()
+        ]
         if node.identity is not None:
-            moment.ids = node.identity.evaluate(inputs[0]).to_pylist()
+            observation.ids = node.identity.evaluate(inputs[0]).to_pylist()
         if isinstance(node, SinkNode):
-            moment.first_offset = self.next_offsets.get(f"outputs/{node.topic}", 0)
-        self._moments.append(moment)
+            observation.first_offset = self.next_offsets.get(f"outputs/{node.topic}", 0)
+        self._observations.append(observation)
 
     def still(self) -> list[Wait]:
         """What of the record waits at the end of the task."""
@@ -193,7 +201,7 @@ def _runs(mask: np.ndarray) -> Iterator[tuple[int, int, bool]]:
         yield begin, end, bool(mask[begin])
 
 
-def _cut(chunk: Input, places: Places, begin: int, end: int) -> tuple[Input, Places]:
+def _cut(chunk: Input, places: CausalOrder, begin: int, end: int) -> tuple[Input, CausalOrder]:
     """Rows ``[begin, end)`` of a chunk."""
     if (begin, end) == (0, len(chunk)):
         return chunk, places
@@ -202,4 +210,4 @@ def _cut(chunk: Input, places: Places, begin: int, end: int) -> tuple[Input, Pla
         first, after = np.searchsorted(chunk.rows(number), [begin, end])
         tables.append(table.slice(first, after - first).combine_chunks())
     columns = {name: column[begin:end] for name, column in places.columns.items()}
-    return Input(chunk.source[begin:end], tuple(tables)), Places(columns)
+    return Input(chunk.source[begin:end], tuple(tables)), CausalOrder(columns)

@@ -1,4 +1,4 @@
-"""Which tasks of an increment run again to tell of one landed record.
+"""Which tasks of an increment run again to explain one landed record.
 
 Owns the choice. Rule: the task that read the record, then those that took what it sent on, each with all tasks that
 send to it, since a tape is only right when it is whole; no others, and none twice. But by arrival all tasks run, as
@@ -10,15 +10,15 @@ from tempfile import TemporaryDirectory
 import numpy as np
 
 from jobs.execution.task_description import TaskDescription, TaskReport
-from jobs.explain.observations import Place
+from jobs.explain.observations import Position
 from jobs.explain.observed_run import ObservedRun
 from jobs.replay.pipeline_run import Pipeline
 from jobs.replay.plan import Plan
 from jobs.tape.causal_order import is_known_late
 from jobs.tape.input_queues import PLACE_COLUMNS
 from jobs.tape.task_input import Input
-from jobs.tape.task_tape import Places
-from jobs.task.dataflow import wirings
+from jobs.tape.task_tape import CausalOrder
+from jobs.task.dataflow import dataflows
 from jobs.task.task import Task
 from jobs.topology.topology import SubTopology, Topology
 from state.tables.ledger import LedgerRow
@@ -28,13 +28,13 @@ IDENTITY = PLACE_COLUMNS[:4]
 """Columns of a place that are equal in all that one landed record causes."""
 
 
-def retell(
+def rerun(
     warehouse: Warehouse,
     pipeline: str,
     topology: Topology,
     plan: Plan,
     before: LedgerRow | None,
-    place: Place,
+    place: Position,
     order: str,
 ) -> list[ObservedRun]:
     """Runs of the tasks that the record got to, in the order in which they ran. ``before``: the done row that the
@@ -51,7 +51,7 @@ def retell(
 class _Chosen:
     """A Runner of the tasks that matter."""
 
-    def __init__(self, topology: Topology, place: Place, folder: str, *, runs_all: bool) -> None:
+    def __init__(self, topology: Topology, place: Position, folder: str, *, runs_all: bool) -> None:
         self.topology, self.place, self.folder, self.runs_all = topology, place, folder, runs_all
         self.runs: dict[str, tuple[ObservedRun, TaskReport]] = {}
         self._identity: tuple[int, ...] | None = None
@@ -94,10 +94,10 @@ class _Chosen:
         sources = [source.topic for source in sub.sources]
         if own == partition and topic in sources:
             return True
-        names = [*sources, *(imported.name for imported in wirings(self.topology)[sub.id].imports)]
+        names = [*sources, *(imported.name for imported in dataflows(self.topology)[sub.id].imports)]
         return any((name, partition) in self._reached for name in names)
 
-    def _find(self, task: Task, chunk: Input, places: Places) -> np.ndarray:
+    def _find(self, task: Task, chunk: Input, places: CausalOrder) -> np.ndarray:
         """Rows that go back to the record, which is looked for by its offset first."""
         if self._identity is None:
             topics = [source.topic for source in task.sub_topology.sources]
@@ -111,7 +111,7 @@ class _Chosen:
         return every
 
 
-def _nothing(task: Task, chunk: Input, places: Places) -> np.ndarray:
+def _nothing(task: Task, chunk: Input, places: CausalOrder) -> np.ndarray:
     return np.zeros(len(chunk), np.bool_)
 
 

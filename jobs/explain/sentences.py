@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from jobs.explain.observations import Left, Moment, Taken
+from jobs.explain.observations import Left, NodeObservation, Taken
 from jobs.graph.observations import Row
 from jobs.graph.wording import Wording
 from jobs.topology.topology import Topology
@@ -32,7 +32,7 @@ LIMITED = frozenset({"expired-version", "expired-in-store", "expired-window", "l
 
 
 @dataclass(frozen=True)
-class Teller:
+class SentenceWriter:
     """``say_time``: how a time is said."""
 
     topology: Topology
@@ -43,11 +43,14 @@ class Teller:
         """How nodes say rows, windows and times."""
         return Wording(self.say_time)
 
-    def tell(self, moment: Moment, taken: Taken) -> list[str]:
-        """What ``moment.node`` did, a sentence a fact."""
-        if not moment.received:
-            return [self._read(row, taken) for row in moment.forwarded]
-        return [*(self.refusal(row) for row in moment.refusals), *moment.node.explain(moment, self.wording)]
+    def sentences_of(self, observation: NodeObservation, taken: Taken) -> list[str]:
+        """What ``observation.node`` did, a sentence a fact."""
+        if not observation.received:
+            return [self._read(row, taken) for row in observation.forwarded]
+        return [
+            *(self.refusal(row) for row in observation.refusals),
+            *observation.node.explain(observation, self.wording),
+        ]
 
     def refusal(self, row: dict[str, Any]) -> str:
         """A row of the table `dropped`: the reason, and the numbers that decided."""

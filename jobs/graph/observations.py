@@ -74,7 +74,7 @@ class Wait(NamedTuple):
 @dataclass
 class Observation:
     """``received``: by input, none at a source. ``first_offset``: of a sink, the offset of the first row of
-    ``forwarded``. ``refusals``: rows as of the table `dropped`. ``clocks``: of a stateful operator, afterwards.
+    ``forwarded``. ``refusals``: rows as of the table `dropped`. ``counters``: of a stateful operator, afterwards.
     """
 
     received: list[list[Row]]
@@ -86,7 +86,7 @@ class Observation:
     """The same, afterwards."""
     looked: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
     """Rows of the tables that it looks into, of those keys, by the table's store."""
-    clocks: dict[str, int] = field(default_factory=dict)
+    counters: dict[str, int] = field(default_factory=dict)
     first_offset: int = 0
     refusals: list[dict[str, Any]] = field(default_factory=list)
     key_bytes: list[bytes | None] = field(default_factory=list)

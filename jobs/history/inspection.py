@@ -102,8 +102,8 @@ def all_clocks(as_of: AsOf) -> list[dict[str, Any]]:
     return [
         {"task": row["task"], "store": store, "clock": clock, "value": value}
         for row in _tasks(as_of)
-        for store, clocks in sorted(row["clocks"].items())
-        for clock, value in sorted(clocks.items())
+        for store, counters in sorted(row["clocks"].items())
+        for clock, value in sorted(counters.items())
     ]
 
 

@@ -37,8 +37,8 @@ def read_store(
     for partition in sorted({file.partition for file in files}):
         operator = Task(topology, sub, partition).stores[store]
         mine = [StateFile(file.root or path, file) for file in files if file.partition == partition]
-        clocks = content["tasks"][f"{sub.id}_{partition}"]["clocks"][store]
-        operator.resume(StoreRows(operator, mine, None).load(clocks), clocks)
+        counters = content["tasks"][f"{sub.id}_{partition}"]["clocks"][store]
+        operator.resume(StoreRows(operator, mine, None).load(counters), counters)
         rows = operator.contents()
         pieces.append(rows.add_column(0, "partition", pa.array([partition] * len(rows), pa.int32())))
     return pa.concat_tables(pieces)

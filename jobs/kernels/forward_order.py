@@ -7,7 +7,7 @@ from state.compilation.kernel_compilation import kernel
 
 
 @kernel
-def meet_two(first, second, which, row):  # type: ignore[no-untyped-def]
+def merge_two(first, second, which, row):  # type: ignore[no-untyped-def]
     """``first``/``second``: causes, never falling. Writes the batch (0 or 1) and the row in it of every place."""
     i, j = 0, 0
     for place in range(which.shape[0]):

@@ -16,7 +16,7 @@ import pyarrow as pa
 from jobs.functions.expressions import Call, Expression
 from jobs.operators import deduplicate_kernel
 from jobs.operators.deduplicate_node import DeduplicateNode
-from jobs.operators.operator import Clocks, Place, StatefulOperator, marked
+from jobs.operators.operator import Counters, OperatorContext, StatefulOperator, marked
 from state.buffers import only_chunk
 from state.records.batches import Batch, Chunk
 from state.records.keys import Keys
@@ -47,7 +47,7 @@ class Deduplicate(StatefulOperator):
 
     def __init__(
         self,
-        place: Place,
+        place: OperatorContext,
         *,
         by: str,
         interval_ms: int,
@@ -84,9 +84,9 @@ class Deduplicate(StatefulOperator):
         self._forwarded += int(passes.sum())
         return batch.where(passes)
 
-    def advance(self, moment: Batch, chunk: Chunk) -> None:
+    def advance(self, advance_row: Batch, chunk: Chunk) -> None:
         self.totals[deduplicate_kernel.STREAM_TIME] = max(
-            self.totals[deduplicate_kernel.STREAM_TIME], moment.time_ms[0]
+            self.totals[deduplicate_kernel.STREAM_TIME], advance_row.time_ms[0]
         )
 
     def _identities(self, batch: Batch) -> tuple[np.ndarray, np.ndarray]:
@@ -112,8 +112,8 @@ class Deduplicate(StatefulOperator):
 
     # --- state -----------------------------------------------------------------------------------------------
 
-    def resume(self, rows: pa.Table, clocks: Clocks) -> None:
-        self.totals[deduplicate_kernel.STREAM_TIME] = clocks.get("stream_time_ms", -1)
+    def resume(self, rows: pa.Table, counters: Counters) -> None:
+        self.totals[deduplicate_kernel.STREAM_TIME] = counters.get("stream_time_ms", -1)
         columns = {name: rows[name].combine_chunks() for name in self.row_key}
         codes = {name: keys.intern(serde.encode(columns[name])) for name, (keys, serde) in self._coders().items()}
         first, *second = codes.values()
@@ -138,10 +138,10 @@ class Deduplicate(StatefulOperator):
         name = self.row_key[0]
         return self._coders()[name][1].encode(only_chunk(rows, name))
 
-    def forgets(self, rows: pa.Table, clocks: Clocks) -> np.ndarray:
-        return rows["record_time_ms"].to_numpy() < clocks.get("stream_time_ms", -1) - self.interval_ms
+    def forgets(self, rows: pa.Table, counters: Counters) -> np.ndarray:
+        return rows["record_time_ms"].to_numpy() < counters.get("stream_time_ms", -1) - self.interval_ms
 
-    def clocks(self) -> Clocks:
+    def counters(self) -> Counters:
         return {"stream_time_ms": int(self.totals[deduplicate_kernel.STREAM_TIME])}
 
     def changes(self) -> pa.Table:
@@ -175,7 +175,7 @@ class Deduplicate(StatefulOperator):
         return {"forwarded": self._forwarded, "duplicates": int(self.totals[deduplicate_kernel.DUPLICATES])}
 
 
-def build(node: DeduplicateNode, place: Place) -> Deduplicate:
+def build(node: DeduplicateNode, place: OperatorContext) -> Deduplicate:
     """The operator of a DeduplicateNode."""
     return Deduplicate(
         place, by=node.by, interval_ms=node.interval_ms, id_selector=node.id_selector, semantics=node.semantics

@@ -13,51 +13,51 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from jobs.kernels.forward_order import meet_two
+from jobs.kernels.forward_order import merge_two
 from state.records.batches import OF_CAUSE, Batch, Values
 
 
-class Meeting(NamedTuple):
+class MergedRows(NamedTuple):
     """Rows of several batches in one order: ``which`` batch (int8), and its ``row`` (int64)."""
 
     which: np.ndarray
     row: np.ndarray
 
 
-def meet(batches: Sequence[Batch]) -> Meeting:
+def merge_in_forward_order(batches: Sequence[Batch]) -> MergedRows:
     """The rows of ``batches`` in the order in which they happen."""
     if len(batches) == 2 and not batches[0].path and not batches[1].path:
-        return _meet_two(*batches)
+        return _merge_two(*batches)
     lengths = [len(batch) for batch in batches]
     which = np.repeat(np.arange(len(batches), dtype=np.int8), lengths)
     row = np.concatenate([np.arange(n, dtype=np.int64) for n in lengths]) if batches else np.zeros(0, np.int64)
     occupied = [number for number, n in enumerate(lengths) if n]
     if len(occupied) < 2:
-        return Meeting(which, row)
+        return MergedRows(which, row)
     cause = np.concatenate([batch.cause for batch in batches])
     depth = max(len(batches[number].path) for number in occupied)
     columns = [np.concatenate([_path(batch, level) for batch in batches]) for level in range(depth)]
     order = np.lexsort((row, *columns[::-1], cause)) if columns else np.argsort(cause, kind="stable")
-    return Meeting(which[order], row[order])
+    return MergedRows(which[order], row[order])
 
 
-def _meet_two(first: Batch, second: Batch) -> Meeting:
+def _merge_two(first: Batch, second: Batch) -> MergedRows:
     """Without ways that meet again: most joins are so."""
     places = len(first) + len(second)
-    meeting = Meeting(np.empty(places, np.int8), np.empty(places, np.int64))
-    meet_two(first.cause, second.cause, *meeting)
-    return meeting
+    merged = MergedRows(np.empty(places, np.int8), np.empty(places, np.int64))
+    merge_two(first.cause, second.cause, *merged)
+    return merged
 
 
-def joined_batch(batches: Sequence[Batch], meeting: Meeting, *, with_values: bool = True) -> Batch:
-    """All rows of ``batches`` as one batch, in the order of ``meeting``. Their keys must have the same codes.
+def joined_batch(batches: Sequence[Batch], merged: MergedRows, *, with_values: bool = True) -> Batch:
+    """All rows of ``batches`` as one batch, in the order of ``merged``. Their keys must have the same codes.
 
     ``with_values`` False: no values, neither new nor old, since those of the batches are of different types.
     """
     if len(batches) == 1:
         return batches[0]
     starts = np.cumsum([0, *(len(batch) for batch in batches[:-1])])
-    rows = starts[meeting.which] + meeting.row
+    rows = starts[merged.which] + merged.row
     depth = max(len(batch.path) for batch in batches)
 
     def numbers(name: str, missing: int | bool) -> np.ndarray | None:

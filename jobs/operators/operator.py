@@ -21,12 +21,12 @@ from state.records.batches import Batch, Chunk
 from state.records.keys import Keys
 from state.runs.sorted_runs import NEVER
 
-Clocks = dict[str, int]
+Counters = dict[str, int]
 """Numbers that live with an operator's state: its stream time, its store's, bytes in its buffer."""
 
 
 @dataclass(frozen=True)
-class Place:
+class OperatorContext:
     """Where an operator stands in a running task: its node's name, what it reads, and the keys it codes with."""
 
     node: str
@@ -56,21 +56,21 @@ class Operator(ABC):
     puts: Batch | None = None
     """What the last batch put into the store, where that is not what was forwarded (emit on close)."""
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: OperatorContext) -> None:
         self.place = place
 
     @abstractmethod
     def process(self, batch: Batch, chunk: Chunk) -> Batch:
         """Take ``batch``, forward what it causes, book what is refused in ``chunk``."""
 
-    def advance(self, moment: Batch, chunk: Chunk) -> Batch | None:
-        """Stream time has reached that of ``moment``, one row that is no record: forward what is due now.
+    def advance(self, advance_row: Batch, chunk: Chunk) -> Batch | None:
+        """Stream time has reached that of ``advance_row``, one row that is no record: forward what is due now.
 
-        None: nothing. What came to the node because of the same moment has been processed already.
+        None: nothing. What came to the node because of the same advance has been processed already.
         """
         return None
 
-    def passes_on(self, time_ms: int) -> int:
+    def propagated_time_ms(self, time_ms: int) -> int:
         """The time that the nodes below have reached when this one has: nothing older is held back here."""
         return time_ms
 
@@ -118,7 +118,7 @@ class TableView(ABC):
         """The chunk is done: take its puts in."""
 
     def advance(self, reached_ms: Mapping[str, int]) -> None:  # noqa: B027 (most views have no clock)
-        """The chunk was a moment: stream time of these nodes has been moved on. Called before ``settle``."""
+        """The chunk had no record: stream time of these nodes has been moved on. Called before ``settle``."""
 
     @abstractmethod
     def resume(self, stores: Mapping[str, pa.Table]) -> None:
@@ -178,17 +178,19 @@ class StatefulOperator(Operator):
         """The serialized key of the records that find each of the durable ``rows``."""
         return self.place.shape.key.encode(only_chunk(rows, "key"))
 
-    def forgets(self, rows: pa.Table, clocks: Clocks) -> np.ndarray:
-        """Which of the durable ``rows`` no record will ever see again, by ``clocks`` (as ``clocks()`` gave them)."""
+    def forgets(self, rows: pa.Table, counters: Counters) -> np.ndarray:
+        """Which of the durable ``rows`` no record will ever see again, by ``counters`` (as ``counters()`` gave
+        them).
+        """
         return np.zeros(len(rows), np.bool_)
 
     @abstractmethod
-    def resume(self, rows: pa.Table, clocks: Clocks) -> None:
+    def resume(self, rows: pa.Table, counters: Counters) -> None:
         """Take back the live rows that ``rows_schema`` describes, and the clocks, of the increment before."""
 
     @abstractmethod
-    def clocks(self) -> Clocks:
-        """Clocks to hand to the next increment."""
+    def counters(self) -> Counters:
+        """Counters to hand to the next increment."""
 
     @abstractmethod
     def changes(self) -> pa.Table:

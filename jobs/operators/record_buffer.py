@@ -11,7 +11,7 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
-from jobs.operators.operator import Place, marked
+from jobs.operators.operator import OperatorContext, marked
 from state.buffers import is_valid, only_chunk
 from state.records.batches import Batch, Chunk, Values
 from state.tables.warehouse import HEADERS
@@ -47,12 +47,12 @@ class _Later:
         return found
 
 
-class WaitingRoom:
+class RecordBuffer:
     """Rows: key, [window bounds], record_time_ms, sequence, value (null: a tombstone), headers, topic, offset."""
 
     row_key = ("record_time_ms", "sequence")
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: OperatorContext) -> None:
         self.shape, self.keys = place.shape, place.keys
         self._bounds = () if self.shape.window is None else ("window_start_ms", "window_end_ms")
         self._topics: list[str] = []
@@ -83,7 +83,7 @@ class WaitingRoom:
     def sequence(self) -> np.ndarray:
         return self._numbers["sequence"]
 
-    def recall(self, time_ms: int) -> None:
+    def load_due(self, time_ms: int) -> None:
         """At the front from now on are those with a time up to ``time_ms``, inclusive."""
         front = {**self._numbers, "stored": self._stored, "value": self._value, "headers": self._headers}
         self._later.push(pa.table(front))
@@ -163,11 +163,11 @@ class WaitingRoom:
         self._value, self._headers = only_chunk(rows, "value"), only_chunk(rows, "headers")
 
     def changes(self) -> pa.Table:
-        self.recall(_EVER)
+        self.load_due(_EVER)
         return marked(self._table(np.flatnonzero(~self._stored)), self._gone)
 
     def rows(self) -> pa.Table:
-        self.recall(_EVER)
+        self.load_due(_EVER)
         return self._table(np.arange(len(self)))
 
     def rows_schema(self) -> pa.Schema:

@@ -10,8 +10,8 @@ KIP would reorder key by key; in the order of all records every key is in order 
 import numpy as np
 import pyarrow as pa
 
-from jobs.operators.operator import Clocks, Due, Place, StatefulOperator
-from jobs.operators.record_buffer import WaitingRoom
+from jobs.operators.operator import Counters, Due, OperatorContext, StatefulOperator
+from jobs.operators.record_buffer import RecordBuffer
 from jobs.operators.reorder_node import ReorderNode
 from state.records.batches import Batch, Chunk, Drops
 from state.times import NO_TIMESTAMP_MS
@@ -22,10 +22,10 @@ LATE = "late"
 class Reorder(StatefulOperator):
     """``grace_ms`` >= 0. Keys and values may be null, keys windowed."""
 
-    def __init__(self, place: Place, *, grace_ms: int) -> None:
+    def __init__(self, place: OperatorContext, *, grace_ms: int) -> None:
         super().__init__(place)
-        self.grace_ms, self.room = grace_ms, WaitingRoom(place)
-        self.row_key, self.due = WaitingRoom.row_key, Due("record_time_ms", grace_ms)
+        self.grace_ms, self.buffer = grace_ms, RecordBuffer(place)
+        self.row_key, self.due = RecordBuffer.row_key, Due("record_time_ms", grace_ms)
         self.observed_ms, self.sequence = NO_TIMESTAMP_MS, 0
 
     def process(self, batch: Batch, chunk: Chunk) -> Batch:
@@ -42,46 +42,46 @@ class Reorder(StatefulOperator):
 
     def _release(self, arrived: Batch, passed: np.ndarray, chunk: Chunk) -> Batch:
         if len(arrived):
-            self.room.recall(int(passed[-1]))
-        waited = len(self.room)
-        self.room.enter(arrived, chunk, self.sequence + 1 + np.arange(len(arrived)))
+            self.buffer.load_due(int(passed[-1]))
+        waited = len(self.buffer)
+        self.buffer.enter(arrived, chunk, self.sequence + 1 + np.arange(len(arrived)))
         self.sequence += len(arrived)
-        leaves = np.searchsorted(passed, self.room.time_ms)
+        leaves = np.searchsorted(passed, self.buffer.time_ms)
         leaves[waited:] = np.maximum(leaves[waited:], np.arange(len(arrived)))
         going = np.flatnonzero(leaves < len(arrived))
-        going = going[np.lexsort((self.room.time_ms[going], leaves[going]))]
-        return self.room.leave(going, arrived, leaves[going], chunk)
+        going = going[np.lexsort((self.buffer.time_ms[going], leaves[going]))]
+        return self.buffer.leave(going, arrived, leaves[going], chunk)
 
-    def advance(self, moment: Batch, chunk: Chunk) -> Batch:
-        self.observed_ms = max(self.observed_ms, int(moment.time_ms[0]))
-        self.room.recall(self.observed_ms - self.grace_ms)
-        going = np.argsort(self.room.time_ms, kind="stable")
-        return self.room.leave(going, moment, np.zeros(len(going), np.int64), chunk)
+    def advance(self, advance_row: Batch, chunk: Chunk) -> Batch:
+        self.observed_ms = max(self.observed_ms, int(advance_row.time_ms[0]))
+        self.buffer.load_due(self.observed_ms - self.grace_ms)
+        going = np.argsort(self.buffer.time_ms, kind="stable")
+        return self.buffer.leave(going, advance_row, np.zeros(len(going), np.int64), chunk)
 
-    def passes_on(self, time_ms: int) -> int:
+    def propagated_time_ms(self, time_ms: int) -> int:
         return time_ms - self.grace_ms
 
     # --- state -----------------------------------------------------------------------------------------------
 
-    def resume(self, rows: pa.Table, clocks: Clocks) -> None:
-        self.room.resume(rows)
-        self.observed_ms = clocks.get("stream_time_ms", NO_TIMESTAMP_MS)
-        self.sequence = clocks.get("sequence", 0)
+    def resume(self, rows: pa.Table, counters: Counters) -> None:
+        self.buffer.resume(rows)
+        self.observed_ms = counters.get("stream_time_ms", NO_TIMESTAMP_MS)
+        self.sequence = counters.get("sequence", 0)
 
-    def clocks(self) -> Clocks:
+    def counters(self) -> Counters:
         left = max(self.observed_ms - self.grace_ms, NO_TIMESTAMP_MS)
         return {"stream_time_ms": self.observed_ms, "sequence": self.sequence, "left_ms": left}
 
     def changes(self) -> pa.Table:
-        return self.room.changes()
+        return self.buffer.changes()
 
     def rows(self) -> pa.Table:
-        return self.room.rows()
+        return self.buffer.rows()
 
     def rows_schema(self) -> pa.Schema:
-        return self.room.rows_schema()
+        return self.buffer.rows_schema()
 
 
-def build(node: ReorderNode, place: Place) -> Reorder:
+def build(node: ReorderNode, place: OperatorContext) -> Reorder:
     """The operator of ``node``."""
     return Reorder(place, grace_ms=node.grace_ms)

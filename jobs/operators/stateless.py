@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from jobs.functions.expressions import Call, Expression, Struct, python_keys
-from jobs.operators.forward_order import joined_batch, meet
-from jobs.operators.operator import MultiOperator, Operator, Place
+from jobs.operators.forward_order import joined_batch, merge_in_forward_order
+from jobs.operators.operator import MultiOperator, Operator, OperatorContext
 from jobs.operators.stateless_nodes import (
     FilterNode,
     FlatMapNode,
@@ -35,7 +35,7 @@ Step = Expression | Struct | Call
 class Filter(Operator):
     """KStreamFilter: forward the records for which the predicate is true."""
 
-    def __init__(self, place: Place, node: FilterNode) -> None:
+    def __init__(self, place: OperatorContext, node: FilterNode) -> None:
         super().__init__(place)
         self.node = node
 
@@ -49,7 +49,7 @@ class Filter(Operator):
 class MapValues(Operator):
     """KStreamMapValues."""
 
-    def __init__(self, place: Place, node: MapValuesNode) -> None:
+    def __init__(self, place: OperatorContext, node: MapValuesNode) -> None:
         super().__init__(place)
         self.node = node
 
@@ -60,7 +60,7 @@ class MapValues(Operator):
 class SelectKey(Operator):
     """KStreamMap of keys (select_key, and the first half of group_by). ``keys`` codes the new keys."""
 
-    def __init__(self, place: Place, node: SelectKeyNode) -> None:
+    def __init__(self, place: OperatorContext, node: SelectKeyNode) -> None:
         super().__init__(place)
         self.node, self.keys = node, Keys(node.shape.key)
 
@@ -71,7 +71,7 @@ class SelectKey(Operator):
 class Map(Operator):
     """KStreamMap: ``keys`` codes the new keys. Both steps see the record as it was."""
 
-    def __init__(self, place: Place, node: MapNode) -> None:
+    def __init__(self, place: OperatorContext, node: MapNode) -> None:
         super().__init__(place)
         self.node, self.keys = node, Keys(node.shape.key)
 
@@ -83,7 +83,7 @@ class Map(Operator):
 class FlatMapValues(Operator):
     """KStreamFlatMapValues: what the function gives for a record goes on under its key, in order."""
 
-    def __init__(self, place: Place, node: FlatMapNode) -> None:
+    def __init__(self, place: OperatorContext, node: FlatMapNode) -> None:
         super().__init__(place)
         self.node = node
 
@@ -96,7 +96,7 @@ class FlatMapValues(Operator):
 class FlatMap(Operator):
     """KStreamFlatMap: what the function gives for a record are its new keys and values, in order."""
 
-    def __init__(self, place: Place, node: FlatMapNode) -> None:
+    def __init__(self, place: OperatorContext, node: FlatMapNode) -> None:
         super().__init__(place)
         self.node, self.keys = node, Keys(node.shape.key)
 
@@ -121,7 +121,7 @@ class FlatMap(Operator):
 class Peek(Operator):
     """KStreamPeek, and foreach: the function is called for every record, in order."""
 
-    def __init__(self, place: Place, node: PeekNode) -> None:
+    def __init__(self, place: OperatorContext, node: PeekNode) -> None:
         super().__init__(place)
         self.node = node
 
@@ -134,40 +134,40 @@ class Merge(MultiOperator):
     """KStreamImpl.merge: the records of all inputs, each at its turn."""
 
     def process_all(self, batches: tuple[Batch, ...], chunk: Chunk) -> Batch:
-        return joined_batch(batches, meet(batches))
+        return joined_batch(batches, merge_in_forward_order(batches))
 
 
-def build_filter(node: FilterNode, place: Place) -> Operator:
+def build_filter(node: FilterNode, place: OperatorContext) -> Operator:
     """The operator of ``node``."""
     return Filter(place, node)
 
 
-def build_map_values(node: MapValuesNode, place: Place) -> Operator:
+def build_map_values(node: MapValuesNode, place: OperatorContext) -> Operator:
     """The operator of ``node``."""
     return MapValues(place, node)
 
 
-def build_select_key(node: SelectKeyNode, place: Place) -> Operator:
+def build_select_key(node: SelectKeyNode, place: OperatorContext) -> Operator:
     """The operator of ``node``."""
     return SelectKey(place, node)
 
 
-def build_map(node: MapNode, place: Place) -> Operator:
+def build_map(node: MapNode, place: OperatorContext) -> Operator:
     """The operator of ``node``."""
     return Map(place, node)
 
 
-def build_flat_map(node: FlatMapNode, place: Place) -> Operator:
+def build_flat_map(node: FlatMapNode, place: OperatorContext) -> Operator:
     """The operator of ``node``."""
     return FlatMapValues(place, node) if node.keeps_key else FlatMap(place, node)
 
 
-def build_peek(node: PeekNode, place: Place) -> Operator:
+def build_peek(node: PeekNode, place: OperatorContext) -> Operator:
     """The operator of ``node``."""
     return Peek(place, node)
 
 
-def build_merge(node: MergeNode, place: Place) -> Operator:
+def build_merge(node: MergeNode, place: OperatorContext) -> Operator:
     """The operator of ``node``."""
     return Merge(place)
 
@@ -181,7 +181,7 @@ def _selected(selector: Expression | Call, batch: Batch, keys: Keys) -> np.ndarr
     return keys.intern(selector.result.encode(selector.evaluate(batch)))
 
 
-def _called(function: Callable[[Any, Any], Any], place: Place, batch: Batch) -> list[Any]:
+def _called(function: Callable[[Any, Any], Any], place: OperatorContext, batch: Batch) -> list[Any]:
     """What ``function(key, value)`` gives for every record. Raises TaskFailed that names the record it failed on."""
     values = place.shape.value.to_python(batch.value.all())
     results = []
@@ -195,7 +195,7 @@ def _called(function: Callable[[Any, Any], Any], place: Place, batch: Batch) -> 
 
 
 def _flattened(
-    function: Callable[[Any, Any], Iterable[Any]], place: Place, batch: Batch
+    function: Callable[[Any, Any], Iterable[Any]], place: OperatorContext, batch: Batch
 ) -> tuple[np.ndarray, list[Any]]:
     """Everything that ``function`` gives, and the row that it is of."""
     results = _called(lambda key, value: list(function(key, value)), place, batch)
@@ -203,7 +203,7 @@ def _flattened(
     return rows, [one for found in results for one in found]
 
 
-def _typed(serde: Serde, results: list[Any], place: Place) -> pa.Array:
+def _typed(serde: Serde, results: list[Any], place: OperatorContext) -> pa.Array:
     try:
         return serde.from_python(results)
     except ConfigError as error:

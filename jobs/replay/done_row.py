@@ -60,6 +60,6 @@ def _recorded(previous: dict[str, Any], plan: Plan, reports: list[TaskReport]) -
     found: dict[str, Any] = {}
     if recorded_to := previous.get("recorded_to", {}) | plan.recorded_to:
         found["recorded_to"] = recorded_to
-    if moments := sum(report.moments for report in reports):
-        found["moments"] = moments
+    if advances := sum(report.advances for report in reports):
+        found["moments"] = advances
     return found | ({"flushed": True} if plan.flushes else {})

@@ -16,7 +16,7 @@ from pyarrow import fs
 from jobs.code_changes.state_migration import CodeChange, Wanted, check_pending, migrated_files, take_over
 from jobs.execution.table_schemas import table_schema
 from jobs.execution.task_description import Runner, TaskDescription, TaskReport, exchange_folder
-from jobs.execution.task_stores import ImportedStore, _of_partition
+from jobs.execution.task_stores import ImportedStore, of_partition
 from jobs.kernels.partition_group import NO_MORE
 from jobs.replay.done_row import done_content
 from jobs.replay.increment_report import IncrementReport, report_of
@@ -28,7 +28,7 @@ from jobs.replay.unfinished import refuse_pending
 from jobs.tape.input_queues import Queue
 from jobs.tape.landed_slice import Slice
 from jobs.tape.landed_topic import Landed
-from jobs.task.dataflow import wirings
+from jobs.task.dataflow import dataflows
 from jobs.task.task import call_kernels
 from jobs.topology.topology import SubTopology, Topology
 from state.compilation.kernel_tiers import tiers
@@ -254,14 +254,14 @@ class Pipeline:
         landed: dict[str, Landed],
     ) -> TaskDescription | None:
         """The task, or None when it has nothing to read."""
-        wiring = wirings(self.topology)[sub.id]
+        dataflow = dataflows(self.topology)[sub.id]
         queues, task = list[Queue](), f"{sub.id}_{partition}"
         for source in sub.sources:
             if source.landed_topic is not None:
                 queues.append(self._landed_queue(plan, len(queues), landed[source.topic], partition))
             else:
                 queues.append(exchange.queue(len(queues), source.topic, partition, task))
-        for imported in wiring.imports:
+        for imported in dataflow.imports:
             queues.append(exchange.queue(len(queues), imported.name, partition, task))
         number = len(queues)
         for place, table in enumerate(sub.globals):
@@ -279,7 +279,7 @@ class Pipeline:
             partition=partition,
             queues=tuple(queues),
             order=self.order,
-            state={store: _of_partition(state[store], partition) for store in sub.stores},
+            state={store: of_partition(state[store], partition) for store in sub.stores},
             imported=self._imported(sub, partition, state),
             globals={table.name: self._read_before(plan, landed[table.topic]) for table in sub.globals},
             repartitions={node.topic: plan.partitions[f"repartition/{node.topic}"] for node in sub.repartitions},
@@ -312,7 +312,7 @@ class Pipeline:
         return replace(
             queue,
             recorded=plan.recorded(landed, p),
-            beyond_is_moment=is_moment,
+            beyond_is_advance=is_moment,
             before=self.planner.reached(plan, landed.topic, p),
         )
 
@@ -321,14 +321,14 @@ class Pipeline:
     ) -> dict[str, ImportedStore]:
         """Stores of earlier parts of the sub-topology that nodes of this one look into."""
         found = {}
-        for name in {imported.node for imported in wirings(self.topology)[sub.id].imports if imported.when}:
+        for name in {imported.node for imported in dataflows(self.topology)[sub.id].imports if imported.when}:
             store = self.topology.graph.store_of(self.topology.graph.nodes[name])
             earlier = None if store is None else self.topology.sub_topology_of(store)
             if store is None or earlier is None:
                 continue
-            clocks = self._before(earlier.id, partition).get("clocks", {}).get(store)
-            if clocks is not None:
-                found[name] = ImportedStore(earlier.id, store, _of_partition(state[store], partition), clocks)
+            counters = self._before(earlier.id, partition).get("clocks", {}).get(store)
+            if counters is not None:
+                found[name] = ImportedStore(earlier.id, store, of_partition(state[store], partition), counters)
         return found
 
     def _state_files(self) -> dict[str, list[StateFile]]:

@@ -11,9 +11,9 @@ from typing import Any
 
 from jobs.graph.copartitioning import partitions_of
 from jobs.replay.plan import Cut, Plan
-from jobs.replay.unread_records import Unread, UnreadQueue, by_arrival, by_time
+from jobs.replay.unread_records import PendingQueue, PendingRecords, by_arrival, by_time
 from jobs.tape.landed_topic import Landed
-from jobs.tape.stream_time import Reached
+from jobs.tape.stream_time import SourceProgress
 from jobs.topology.topology import Topology
 from state.errors import ConfigError
 from state.tables.warehouse import Warehouse
@@ -121,15 +121,15 @@ class Planner:
             for sub in self.topology.sub_topologies
         )
 
-    def _unread(self) -> Unread:
+    def _unread(self) -> PendingRecords:
         """All that was not read, with what is to wait held back."""
         queues = [self._unread_of(landed, p) for landed in self.landed.values() for p in landed.ends]
-        unread = Unread(queues)
+        unread = PendingRecords(queues)
         if self._waits():
             self._hold_back(unread)
         return unread
 
-    def _unread_of(self, landed: Landed, p: str) -> UnreadQueue:
+    def _unread_of(self, landed: Landed, p: str) -> PendingQueue:
         begin, taken = self.begin[landed.topic][p], self.recorded.get(landed.topic, {}).get(p, 0)
         recorded = landed.recorded.get(p, ())[taken:]
         offset, time_ms = landed.slice(p, begin, landed.ends[p]).offsets_and(
@@ -139,7 +139,7 @@ class Planner:
             rows = by_arrival(offset, time_ms, recorded, [landed.arrival(each) for each in recorded])
         else:
             rows = by_time(offset, time_ms, recorded, self._tape_time(landed.topic, p))
-        return UnreadQueue(landed.topic, p, rows, begin, taken)
+        return PendingQueue(landed.topic, p, rows, begin, taken)
 
     def _tape_time(self, topic: str, partition: str) -> int:
         """Largest time of the topic's partition that an increment before has read."""
@@ -159,11 +159,11 @@ class Planner:
                 found |= set(topics)
         return found
 
-    def reached(self, plan: Plan, topic: str, partition: str) -> Reached:
+    def reached(self, plan: Plan, topic: str, partition: str) -> SourceProgress:
         """What was recorded of a partition, and the largest time of it, in the increments before ``plan``."""
         taken = plan.recorded_from.get(topic, {}).get(partition, 0)
         times = [recorded.time_ms for recorded in self.landed[topic].recorded.get(partition, ())[:taken]]
-        return Reached(max(times, default=NO_TIMESTAMP_MS), self._tape_time(topic, partition))
+        return SourceProgress(max(times, default=NO_TIMESTAMP_MS), self._tape_time(topic, partition))
 
     def tape_times(self, plan: Plan) -> dict[str, dict[str, int]]:
         """Largest time of every partition of the meeting topics up to the cut, for the done row."""
@@ -178,7 +178,7 @@ class Planner:
                     found.setdefault(topic, {})[p] = latest_ms
         return found
 
-    def _hold_back(self, unread: Unread) -> None:
+    def _hold_back(self, unread: PendingRecords) -> None:
         """What cannot be placed for good yet: all from the time that the slowest queue which it meets has reached."""
         for meeting in self._meetings():
             mine, reached = [], []
@@ -215,7 +215,7 @@ class Planner:
             merged = [other for other in merged if not other & group] + [group.union(*touching)]
         return merged
 
-    def _cuts(self, unread: Unread, max_records: int) -> Iterator[tuple[Cut, Cut, int]]:
+    def _cuts(self, unread: PendingRecords, max_records: int) -> Iterator[tuple[Cut, Cut, int]]:
         """Cuts, how many recorded times are taken with each, and how many records lie between it and the one before."""
         # records of one time meet in the order of their queues, which a cut must not part
         with_equal = bool(self._meeting_topics()) and self.order == "time"

@@ -7,8 +7,8 @@ from jobs.execution.task_description import TaskReport
 from jobs.tape.causal_order import Causes, are_in_order, is_known_late
 from jobs.tape.exchange_files import read_exchange_file
 from jobs.tape.input_queues import Pieces, Queue
-from jobs.tape.stream_time import Told
-from jobs.task.dataflow import wirings
+from jobs.tape.stream_time import TimeSignal
+from jobs.task.dataflow import dataflows
 from jobs.topology.topology import SubTopology, Topology
 
 
@@ -18,7 +18,7 @@ class Exchange:
     def __init__(self, order: str, topology: Topology, partitions: dict[str, int]) -> None:
         self.order, self.topology, self.partitions = order, topology, partitions
         self._paths: dict[tuple[str, int], list[tuple[int, str]]] = {}
-        self._told: dict[str, list[Told]] = {}
+        self._signals: dict[str, list[TimeSignal]] = {}
         self._causes = Causes()
         self._numbers: dict[str, tuple[np.ndarray, np.ndarray]] = {}
         """Arrivals and numbers of a piece's rows, by path."""
@@ -28,15 +28,15 @@ class Exchange:
 
     def add(self, sub: SubTopology, reports: list[TaskReport]) -> None:
         """Enter the pieces that a stage wrote."""
-        written = wirings(self.topology)[sub.id].written
+        written = dataflows(self.topology)[sub.id].written
         for report in reports:
             for name, by_target in report.pieces.items():
                 for target, path in by_target.items():
                     self._paths.setdefault((name, int(target)), []).append((report.partition, path))
                 if self.order == "arrival":
                     self._number(name, list(by_target.values()), is_inlined=written[name])
-            for name, told in report.told:
-                self._told.setdefault(name, []).append(Told(*told))
+            for name, signals in report.signals:
+                self._signals.setdefault(name, []).append(TimeSignal(*signals))
         self._causes.end(written)
 
     def _number(self, name: str, paths: list[str], *, is_inlined: bool) -> None:
@@ -63,7 +63,7 @@ class Exchange:
             tuple(numbers for _, numbers in numbered),
             tuple(places),
             tuple(sender for sender, _ in written),
-            tuple(told for told in self._told.get(name, ()) if told.writer in writers),
+            tuple(signals for signals in self._signals.get(name, ()) if signals.writer in writers),
             writers,
         )
         return Queue(source, None, pieces)
@@ -85,7 +85,7 @@ class Exchange:
         Raises TaskFailed when that is endless.
         """
         self._causes.refuse_endless()
-        self._paths, self._told, self._numbers, self._taken = {}, {}, {}, {}
+        self._paths, self._signals, self._numbers, self._taken = {}, {}, {}, {}
         self._causes.again()
 
     def _writers(self, name: str, partition: int) -> tuple[int, ...]:

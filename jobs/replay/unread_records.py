@@ -19,15 +19,15 @@ _NONE = np.zeros(0, np.int64)
 
 
 class Rows(NamedTuple):
-    """``place`` int64, not falling; ``offset``: of each; ``moments``: which of them are recorded times."""
+    """``place`` int64, not falling; ``offset``: of each; ``advance_rows``: which of them are recorded times."""
 
     place: np.ndarray
     offset: Sequence[int] | np.ndarray
-    moments: np.ndarray
+    advance_rows: np.ndarray
 
 
 @dataclass(frozen=True)
-class UnreadQueue:
+class PendingQueue:
     """Rows of one partition of a topic. ``begin``: next offset to read, and ``taken``: recorded times that were taken,
     before all of these.
     """
@@ -47,15 +47,15 @@ class UnreadQueue:
 
     def records(self, rows: int) -> int:
         """How many of the first rows are records."""
-        return rows - int(np.searchsorted(self.rows.moments, rows))
+        return rows - int(np.searchsorted(self.rows.advance_rows, rows))
 
     def cut(self, rows: int) -> tuple[int, int]:
         """(next offset, recorded times taken) after the first rows."""
-        moments = int(np.searchsorted(self.rows.moments, rows))
-        last, before = rows - 1, moments
-        while before and self.rows.moments[before - 1] == last:
+        advance_rows = int(np.searchsorted(self.rows.advance_rows, rows))
+        last, before = rows - 1, advance_rows
+        while before and self.rows.advance_rows[before - 1] == last:
             last, before = last - 1, before - 1
-        return self.begin if last < 0 else int(self.rows.offset[last]) + 1, self.taken + moments
+        return self.begin if last < 0 else int(self.rows.offset[last]) + 1, self.taken + advance_rows
 
 
 def by_time(offset: np.ndarray, time_ms: np.ndarray, recorded: Sequence[Recorded], tape_time_ms: int) -> Rows:
@@ -98,10 +98,10 @@ def _spared(offset: np.ndarray) -> Sequence[int] | np.ndarray:
     return range(first, last + 1) if last - first == len(offset) - 1 else offset
 
 
-class Unread:
+class PendingRecords:
     """``queues`` in the order in which rows of one place are taken. ``ends``: rows of each that may be read."""
 
-    def __init__(self, queues: Sequence[UnreadQueue]) -> None:
+    def __init__(self, queues: Sequence[PendingQueue]) -> None:
         self.queues = queues
         self.ends = [len(queue) for queue in queues]
 

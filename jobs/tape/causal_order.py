@@ -17,7 +17,7 @@ from state.errors import TaskFailed
 
 LANDED = -1
 """``parent`` of what a landed record sent itself; one less for each task between that handed a recorded time on."""
-MOMENT_SEQUENCES = 2**40
+ADVANCE_SEQUENCES = 2**40
 """What a recorded time causes is numbered from here on for every task that it was handed on by."""
 RUNS_MAX = 100
 """So often at most the same records are run until their order is settled; two or three times are usual."""
@@ -106,7 +106,7 @@ class Causes:
         if self._sequence is None:
             self._sequence = self._numbered()
         known = self._sequence[np.maximum(numbers, 0)] if self._count else 0
-        found: np.ndarray = np.where(numbers < 0, (LANDED - numbers) * MOMENT_SEQUENCES, known)
+        found: np.ndarray = np.where(numbers < 0, (LANDED - numbers) * ADVANCE_SEQUENCES, known)
         return found
 
     def end_of(self, arrival: int, number: int) -> int:
@@ -182,7 +182,7 @@ class Causes:
         for level in np.unique(parent[starts[is_first]]).tolist():
             roots, found = is_first & (parent[starts] == level), np.zeros(n, np.int64)
             number_caused(starts[roots], ends[roots], begin, end, *rest, found)
-            sequence += np.where(found > 0, found + (LANDED - level) * MOMENT_SEQUENCES, 0)
+            sequence += np.where(found > 0, found + (LANDED - level) * ADVANCE_SEQUENCES, 0)
         numbered = np.zeros(self._count, np.int64)
         numbered[order] = sequence
         return numbered

@@ -13,8 +13,8 @@ from jobs.kernels.partition_group import NO_MORE
 from jobs.landing.recorded_time import Recorded
 from jobs.tape.exchange_files import read_exchange_file, rows_in
 from jobs.tape.landed_slice import Slice
-from jobs.tape.recorded_time_order import with_moments
-from jobs.tape.stream_time import NOWHERE, Reached, Told
+from jobs.tape.recorded_time_order import with_advances
+from jobs.tape.stream_time import NO_PROGRESS, SourceProgress, TimeSignal
 from state.times import NO_TIMESTAMP_MS
 
 PLACE_COLUMNS = ("cause_time_ms", "cause_sub", "cause_partition", "cause_offset", "cause_depth", "cause_number")
@@ -35,14 +35,14 @@ class Pieces:
     sequences: tuple[np.ndarray, ...] = ()
     senders: tuple[int, ...] = ()
     """By path, partition of the task that wrote it."""
-    told: tuple[Told, ...] = ()
+    signals: tuple[TimeSignal, ...] = ()
     """Recorded times that the writers passed on."""
     writers: tuple[int, ...] = ()
     """Partitions of all tasks that write for the source, whether they ran or not."""
 
     def read(self, order: str, nothing: pa.Table) -> pa.Table:
         """Rows in the order of causes, with PLACE_COLUMNS, what writers passed on among them. ``nothing``: no rows."""
-        tables = [nothing] if self.told else []
+        tables = [nothing] if self.signals else []
         for place, path in enumerate(self.paths):
             table = read_exchange_file(path)
             if order == "arrival" and self.numbers:
@@ -52,11 +52,11 @@ class Pieces:
             tables.append(table)
         rows = pa.concat_tables(tables, promote_options="default").combine_chunks()
         sender = np.repeat(np.array(self.senders, np.int64), [len(table) for table in tables[-len(self.paths) :]])
-        if self.told:
-            sender = np.concatenate([sender, [told.writer for told in self.told]])
-            places = zip(*(told.place for told in self.told), strict=True)
-            given = dict(zip(PLACE_COLUMNS, places, strict=True)) | {"send": [told.send for told in self.told]}
-            rows = with_moments(rows, np.full(len(self.told), len(rows)), given)
+        if self.signals:
+            sender = np.concatenate([sender, [signals.writer for signals in self.signals]])
+            places = zip(*(signals.place for signals in self.signals), strict=True)
+            given = dict(zip(PLACE_COLUMNS, places, strict=True)) | {"send": [signals.send for signals in self.signals]}
+            rows = with_advances(rows, np.full(len(self.signals), len(rows)), given)
         keys = [rows["send"].to_numpy(), *([sender] if order == "time" else [])]
         keys += [rows[name].to_numpy() for name in reversed(PLACE_COLUMNS[:5])]
         return rows.take(pa.array(np.lexsort(keys))).combine_chunks()
@@ -71,12 +71,12 @@ class Queue:
     pieces: Pieces | None = None
     beyond_ms: int = NO_MORE
     """Time of the next landed record after the slice, or of a recorded time plus one."""
-    beyond_is_moment: bool = False
+    beyond_is_advance: bool = False
     recorded: tuple[Recorded, ...] = ()
     """Recorded times that are taken with the slice, in order."""
     is_global: bool = False
     """Of a global table, which recorded times do not reach."""
-    before: Reached = NOWHERE
+    before: SourceProgress = NO_PROGRESS
     """What was recorded of the partition, and what its tape had reached, in the increments before."""
 
     @property
@@ -98,7 +98,7 @@ class Queue:
         """Whether there may be anything to read."""
         if self.slice is not None:
             return bool(self.slice.files or self.recorded)
-        return self.pieces is not None and bool(self.pieces.paths or self.pieces.told)
+        return self.pieces is not None and bool(self.pieces.paths or self.pieces.signals)
 
     @property
     def lowest(self) -> int:
@@ -106,7 +106,7 @@ class Queue:
         return 2 * (self.before.recorded_ms + 1) if self.before.recorded_ms >= 0 else 2 * NO_TIMESTAMP_MS
 
     @property
-    def has_moments(self) -> bool:
+    def has_advances(self) -> bool:
         """Whether the order of its rows depends on recorded times."""
-        told = self.pieces is not None and bool(self.pieces.told)
-        return told or bool(self.recorded) or self.beyond_is_moment or self.before.recorded_ms >= 0
+        signals = self.pieces is not None and bool(self.pieces.signals)
+        return signals or bool(self.recorded) or self.beyond_is_advance or self.before.recorded_ms >= 0

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import numpy as np
 import pyarrow as pa
 
-from jobs.tape.landed_slice import Slice, together
+from jobs.tape.landed_slice import Slice, concatenated
 
 _PIECE_ROWS = 1 << 19
 """Rows that are read at once: several chunks, since a chunk of two pieces is copied."""
@@ -39,7 +39,7 @@ class LandedRows:
                 self._pieces.appendleft(piece.slice(len(found[-1])))
         if len(found) == 1:
             return found[0]
-        return together(found).combine_chunks() if found else self._nothing
+        return concatenated(found).combine_chunks() if found else self._nothing
 
     def _read_on(self) -> bool:
         """Read the next piece, if there is one."""

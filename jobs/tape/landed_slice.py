@@ -148,7 +148,7 @@ class Slice:
         return whole, Slice(self.path, cut, self.begin, self.end)
 
 
-def together(tables: list[pa.Table]) -> pa.Table:
+def concatenated(tables: list[pa.Table]) -> pa.Table:
     """Rows of slices as one table; where keys are a dictionary in some and binary in others, they are in all what they
     are in most rows.
     """

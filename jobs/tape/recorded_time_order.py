@@ -16,12 +16,12 @@ from jobs.landing.recorded_time import Recorded
 
 BEFORE_ALL = -1
 """``cause_sub`` of a recorded time: before the records of its millisecond."""
-MOMENT = "moment"
-"""Column of a queue's rows: number of the moment that a row is, null for a record."""
+ADVANCE = "moment"
+"""Column of a queue's rows: number of the recorded time that a row is, null for a record."""
 
 
 def doubled(time_ms: np.ndarray, is_moment: np.ndarray, lowest: int) -> np.ndarray:
-    """Places of the rows of one queue, in its order. ``time_ms``: of a moment the recorded time plus one; ``lowest``:
+    """Places of the rows of one queue, in its order. ``time_ms``: of a recorded time that time plus one; ``lowest``:
     no row is before it.
     """
     places: np.ndarray
@@ -52,26 +52,30 @@ def numbered(offset: np.ndarray, recorded: Sequence[Recorded]) -> tuple[np.ndarr
     return number, is_moment
 
 
-def with_moments(table: pa.Table, at: np.ndarray, given: Mapping[str, Any]) -> pa.Table:
-    """Rows that are moments inserted before the rows ``at`` of a queue's table, null but for the columns ``given``."""
+def with_advances(table: pa.Table, at: np.ndarray, given: Mapping[str, Any]) -> pa.Table:
+    """Rows that are recorded times inserted before the rows ``at`` of a queue's table, null but for the columns
+    ``given``.
+    """
     n, schema = len(at), table.schema
     columns = [pa.array(given[f.name], f.type) if f.name in given else pa.nulls(n, f.type) for f in schema]
-    moments = pa.table(columns, schema=schema).append_column(MOMENT, pa.array(np.arange(n)))
-    whole = pa.concat_tables([table.append_column(MOMENT, pa.nulls(len(table), pa.int64())), moments])
+    advances = pa.table(columns, schema=schema).append_column(ADVANCE, pa.array(np.arange(n)))
+    whole = pa.concat_tables([table.append_column(ADVANCE, pa.nulls(len(table), pa.int64())), advances])
     order = np.insert(np.arange(len(table)), at, len(table) + np.arange(n))
     return whole.take(pa.array(order)).combine_chunks()
 
 
-def moment_numbers(table: pa.Table) -> np.ndarray:
-    """Number of the moment that each row is, -1 for records."""
-    if MOMENT not in table.column_names:
+def advance_numbers(table: pa.Table) -> np.ndarray:
+    """Number of the recorded time that each row is, -1 for records."""
+    if ADVANCE not in table.column_names:
         return np.full(len(table), -1, np.int64)
-    numbers: np.ndarray = table[MOMENT].fill_null(-1).to_numpy()
+    numbers: np.ndarray = table[ADVANCE].fill_null(-1).to_numpy()
     return numbers
 
 
 def parts(is_moment: np.ndarray, records: int) -> list[tuple[int, int]]:
-    """Rows ``[begin, end)`` of the chunks of a tape: every moment is one of its own, others have ``records`` rows."""
+    """Rows ``[begin, end)`` of the chunks of a tape: every recorded time is one of its own, others have ``records``
+    rows.
+    """
     found, begin = [], 0
     for at in [*np.flatnonzero(is_moment).tolist(), len(is_moment)]:
         found += [(first, min(first + records, at)) for first in range(begin, at, records)]

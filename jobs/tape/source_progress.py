@@ -1,9 +1,9 @@
-"""How far every source of a task has got when one of them is told of a recorded time.
+"""Progress of every source of a task when a recorded time reaches one of them.
 
 Rule: what is recorded of a landed partition counts at once for the nodes below it. A source that other tasks write has
 reached what all of them have passed on, so that none of them comes late because another one was quicker. A landed
-source beside the one that was told, of which more is to come, is past the time, since the oldest is taken first; one of
-which no more is known has reached its largest time; one that never had anything holds nobody back.
+source beside the one that it reached, of which more is to come, is past the time, since the oldest is taken first; one
+of which no more is known has reached its largest time; one that never had anything holds nobody back.
 """
 
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from jobs.kernels.partition_group import NO_MORE
-from jobs.tape.stream_time import UNBOUND_MS, Moment, Reached
+from jobs.tape.stream_time import UNBOUND_MS, SourceProgress, StreamTimeAdvance
 from state.times import NO_TIMESTAMP_MS
 
 if TYPE_CHECKING:
@@ -21,23 +21,27 @@ if TYPE_CHECKING:
 
 
 class SourceClock:
-    """``told``: by source (its name) and partition of the task that writes it; kept up here."""
+    """``signals``: by source (its name) and partition of the task that writes it; kept up here."""
 
     def __init__(
-        self, queues: "Sequence[Queue]", names: Sequence[str], order: str, told: dict[str, dict[str, int]]
+        self, queues: "Sequence[Queue]", names: Sequence[str], order: str, signals: dict[str, dict[str, int]]
     ) -> None:
-        self.queues, self.names, self.order, self.told = queues, names, order, told
+        self.queues, self.names, self.order, self.signals = queues, names, order, signals
         self._recorded = [queue.before.recorded_ms for queue in queues]
 
-    def move(self, number: int, moment: int, taken: np.ndarray, tables: Sequence[pa.Table]) -> Moment:
-        """Moment ``moment`` of queue ``number``. ``taken``: queues of the rows before, ``tables``: rows of all."""
+    def move(
+        self, number: int, number_of_advance: int, taken: np.ndarray, tables: Sequence[pa.Table]
+    ) -> StreamTimeAdvance:
+        """Moment ``number_of_advance`` of queue ``number``. ``taken``: queues of the rows before, ``tables``: rows of
+        all.
+        """
         queue, tape_time_ms = self.queues[number], NO_TIMESTAMP_MS
         if queue.pieces is not None:
-            passed = queue.pieces.told[moment]
-            of_source = self.told.setdefault(self.names[queue.source], {})
+            passed = queue.pieces.signals[number_of_advance]
+            of_source = self.signals.setdefault(self.names[queue.source], {})
             of_source[str(passed.writer)] = max(of_source.get(str(passed.writer), NO_TIMESTAMP_MS), passed.time_ms)
         else:
-            recorded = queue.recorded[moment]
+            recorded = queue.recorded[number_of_advance]
             self._recorded[number] = max(self._recorded[number], recorded.time_ms)
             tape_time_ms = recorded.time_ms + 1
         counts = np.bincount(taken, minlength=len(self.queues))
@@ -46,15 +50,15 @@ class SourceClock:
             for place, other in enumerate(self.queues)
             if not other.is_global
         }
-        return Moment(queue.source, sources, tape_time_ms)
+        return StreamTimeAdvance(queue.source, sources, tape_time_ms)
 
-    def _passed_on(self, queue: "Queue") -> Reached:
+    def _passed_on(self, queue: "Queue") -> SourceProgress:
         assert queue.pieces is not None
-        told = self.told.get(self.names[queue.source], {})
-        time_ms = min((told.get(str(writer), NO_TIMESTAMP_MS) for writer in queue.pieces.writers), default=-1)
-        return Reached(time_ms, time_ms)
+        signals = self.signals.get(self.names[queue.source], {})
+        time_ms = min((signals.get(str(writer), NO_TIMESTAMP_MS) for writer in queue.pieces.writers), default=-1)
+        return SourceProgress(time_ms, time_ms)
 
-    def _landed(self, place: int, counts: np.ndarray, tables: Sequence[pa.Table]) -> Reached:
+    def _landed(self, place: int, counts: np.ndarray, tables: Sequence[pa.Table]) -> SourceProgress:
         queue, recorded_ms, reached_ms = self.queues[place], self._recorded[place], UNBOUND_MS
         if tables:
             times, n = tables[place]["timestamp"].to_numpy(), int(counts[place])
@@ -62,4 +66,4 @@ class SourceClock:
             known_ms = int(times[:n].max(initial=queue.before.reached_ms))
             if known_ms != NO_TIMESTAMP_MS and not has_more:
                 reached_ms = known_ms
-        return Reached(recorded_ms, max(recorded_ms, reached_ms))
+        return SourceProgress(recorded_ms, max(recorded_ms, reached_ms))

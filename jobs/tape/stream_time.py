@@ -14,7 +14,7 @@ UNBOUND_MS = 2**62
 """Reached by a source that holds nobody back."""
 
 
-class Reached(NamedTuple):
+class SourceProgress(NamedTuple):
     """Of a source or node: the largest time recorded for it, and the time that it has reached by whatever means, in
     ms; NO_TIMESTAMP_MS for none.
     """
@@ -23,34 +23,34 @@ class Reached(NamedTuple):
     reached_ms: int
 
 
-NOWHERE = Reached(NO_TIMESTAMP_MS, NO_TIMESTAMP_MS)
+NO_PROGRESS = SourceProgress(NO_TIMESTAMP_MS, NO_TIMESTAMP_MS)
 
 
-def together(above: Iterable[Reached]) -> Reached:
+def combine(above: Iterable[SourceProgress]) -> SourceProgress:
     """Where several ways meet: what was recorded for one counts as far as all of them have got."""
-    found = list(above) or [NOWHERE]
+    found = list(above) or [NO_PROGRESS]
     reached_ms = min(each.reached_ms for each in found)
-    return Reached(min(reached_ms, max(each.recorded_ms for each in found)), reached_ms)
+    return SourceProgress(min(reached_ms, max(each.recorded_ms for each in found)), reached_ms)
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
-    """What a tape has where stream time moves on. ``source``: place in the task's sources of the one that was told;
-    ``sources``: by place, of every source that a moment can come from.
+class StreamTimeAdvance:
+    """What a tape has where stream time moves on. ``source``: place in the task's sources of the one that received it;
+    ``sources``: by place, of every source that an advance can come from.
     """
 
     source: int
-    sources: Mapping[int, Reached]
+    sources: Mapping[int, SourceProgress]
     tape_time_ms: int
     """The largest time on the tape after it."""
 
     @property
     def time_ms(self) -> int:
         """Stream time of the task as a whole."""
-        return together(self.sources.values()).recorded_ms
+        return combine(self.sources.values()).recorded_ms
 
 
-class Told(NamedTuple):
+class TimeSignal(NamedTuple):
     """A recorded time that a task passes on to those that read what it writes. ``place``: PLACE_COLUMNS of
     jobs/tape/task_tape.py; ``send``: which of the rows of its place comes first.
     """

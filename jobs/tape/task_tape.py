@@ -17,17 +17,17 @@ from jobs.kernels.partition_group import NO_MORE, QueueOrder, merge_queues
 from jobs.tape.causal_order import LANDED
 from jobs.tape.input_queues import PLACE_COLUMNS, Queue
 from jobs.tape.landed_reader import LandedRows
-from jobs.tape.landed_slice import Slice, together
-from jobs.tape.recorded_time_order import BEFORE_ALL, MOMENT, doubled, in_heap, moment_numbers, parts, with_moments
+from jobs.tape.landed_slice import Slice, concatenated
+from jobs.tape.recorded_time_order import ADVANCE, BEFORE_ALL, advance_numbers, doubled, in_heap, parts, with_advances
 from jobs.tape.source_progress import SourceClock
-from jobs.tape.stream_time import Moment
+from jobs.tape.stream_time import StreamTimeAdvance
 from jobs.tape.task_input import Input, integers
 from state.buffers import only_chunk
 from state.errors import LandingError
 
 
 @dataclass
-class Places:
+class CausalOrder:
     """PLACE_COLUMNS of a chunk's rows; empty where nobody asks for them."""
 
     columns: dict[str, np.ndarray]
@@ -40,12 +40,12 @@ class Places:
         found = {name: column[cause] for name, column in self.columns.items()}
         return found | {"cause_depth": found["cause_depth"] + deeper}
 
-    def part(self, begin: int, end: int) -> "Places":
+    def part(self, begin: int, end: int) -> "CausalOrder":
         """Of the chunk's rows ``begin`` to ``end``."""
-        return Places({name: column[begin:end] for name, column in self.columns.items()})
+        return CausalOrder({name: column[begin:end] for name, column in self.columns.items()})
 
 
-NO_PLACES = Places({})
+NO_ORDER = CausalOrder({})
 """Where nobody asks for them."""
 
 
@@ -69,19 +69,19 @@ class TaskTape:
     """By source that is a repartition table: the offset of its next row."""
     fixed: dict[int, pa.Table] = field(default_factory=dict)
     """Rows of repartition tables with their offsets, by source: an order written down once, for ever."""
-    told: dict[str, dict[str, int]] = field(default_factory=dict)
+    signals: dict[str, dict[str, int]] = field(default_factory=dict)
     """By source that other tasks write, and partition of the task: the time that it passed on last."""
     is_placed: bool = True
     """Whether anybody asks for places."""
 
     def __post_init__(self) -> None:
-        self._clock = SourceClock(self.queues, self.names, self.order, self.told)
+        self._clock = SourceClock(self.queues, self.names, self.order, self.signals)
 
-    def chunks(self, records: int) -> Iterator[tuple[Input | Moment, Places]]:
-        """Chunks of about ``records`` rows, and moments at which stream time moves on, each with one place."""
+    def chunks(self, records: int) -> Iterator[tuple[Input | StreamTimeAdvance, CausalOrder]]:
+        """Chunks of about ``records`` rows, and recorded times at which stream time moves on, each with one place."""
         if self._only is not None:
             yield from self._single(self.queues[0], self._only, records)
-        elif self.order == "time" and all(queue.slice is not None and not queue.has_moments for queue in self.queues):
+        elif self.order == "time" and all(queue.slice is not None and not queue.has_advances for queue in self.queues):
             yield from self._landed_chunks(records)
         else:
             yield from self._merged(records)
@@ -95,9 +95,9 @@ class TaskTape:
                 yield only_chunk(self._tables[place], "key"), integers(self._tables[place], "timestamp", -1)
 
     @property
-    def has_moments(self) -> bool:
+    def has_advances(self) -> bool:
         """Whether stream time moves on without a record anywhere on it."""
-        return any(queue.recorded or (queue.pieces is not None and queue.pieces.told) for queue in self.queues)
+        return any(queue.recorded or (queue.pieces is not None and queue.pieces.signals) for queue in self.queues)
 
     @property
     def _only(self) -> Slice | None:
@@ -113,11 +113,13 @@ class TaskTape:
         """
         return [self._table(queue) for queue in self.queues]
 
-    def _single(self, queue: Queue, slice_: Slice, records: int) -> Iterator[tuple[Input | Moment, Places]]:
+    def _single(
+        self, queue: Queue, slice_: Slice, records: int
+    ) -> Iterator[tuple[Input | StreamTimeAdvance, CausalOrder]]:
         for number, recorded in enumerate(queue.recorded):
             yield from self._records(slice_.part(slice_.begin, recorded.before_offset), records)
             before_ms, self.tape_time_ms = self.tape_time_ms, max(self.tape_time_ms, recorded.time_ms + 1)
-            places = NO_PLACES
+            places = NO_ORDER
             if self.is_placed:
                 places = self._landed(np.array([self.tape_time_ms]), np.array([recorded.before_offset]))
                 if self.tape_time_ms > before_ms:
@@ -126,9 +128,9 @@ class TaskTape:
             slice_ = slice_.part(recorded.before_offset, slice_.end)
         yield from self._records(slice_, records)
 
-    def _records(self, slice_: Slice, records: int) -> Iterator[tuple[Input, Places]]:
+    def _records(self, slice_: Slice, records: int) -> Iterator[tuple[Input, CausalOrder]]:
         for table in slice_.chunks(records, dictionary_keys=True):
-            chunk, places = Input.of(table.combine_chunks()), NO_PLACES
+            chunk, places = Input.of(table.combine_chunks()), NO_ORDER
             if self.is_placed:
                 places = self._landed(self._times_up_to(chunk), chunk.spread("offset", -1))
             yield chunk, places
@@ -139,7 +141,7 @@ class TaskTape:
         self.tape_time_ms = int(times[-1])
         return times[1:]
 
-    def _landed(self, times: np.ndarray, offset: np.ndarray) -> Places:
+    def _landed(self, times: np.ndarray, offset: np.ndarray) -> CausalOrder:
         n = len(times)
         constant = {
             "cause_sub": self.sub_topology,
@@ -148,11 +150,11 @@ class TaskTape:
             "cause_number": LANDED,
         }
         columns = {"cause_time_ms": times, "cause_offset": offset}
-        return Places(
+        return CausalOrder(
             {name: columns[name] if name in columns else np.full(n, constant[name], np.int64) for name in PLACE_COLUMNS}
         )
 
-    def _landed_chunks(self, records: int) -> Iterator[tuple[Input, Places]]:
+    def _landed_chunks(self, records: int) -> Iterator[tuple[Input, CausalOrder]]:
         """Landed records alone, which are read as they are taken."""
         readers = [reader for reader in self._readers() if reader is not None]
         beyond = np.array([queue.beyond_ms for queue in self.queues], np.int64)
@@ -160,23 +162,23 @@ class TaskTape:
         while len(which := order.take(records)):
             counts = np.bincount(which, minlength=len(readers)).tolist()
             found = [reader.take(count) for reader, count in zip(readers, counts, strict=True)]
-            chunk, places = self._input(which, found), NO_PLACES
+            chunk, places = self._input(which, found), NO_ORDER
             if self.is_placed:
                 places = self._landed(self._times_up_to(chunk), self.position + np.arange(len(which)))
             self.position += len(which)
             yield chunk, places
         self.heap = order.heap
 
-    def _merged(self, records: int) -> Iterator[tuple[Input | Moment, Places]]:
+    def _merged(self, records: int) -> Iterator[tuple[Input | StreamTimeAdvance, CausalOrder]]:
         tables = self._tables
         which, row = self._by_arrival(tables) if self.order == "arrival" else self._by_time(tables)
-        places, moment = self._places(tables, which, row), moments_of(tables, which, row)
+        places, advance = self._places(tables, which, row), advances_of(tables, which, row)
         readers = self._readers()
-        for begin, end in parts(moment >= 0, records):
+        for begin, end in parts(advance >= 0, records):
             part = slice(begin, end)
-            queue, here = which[part], Places({name: column[part] for name, column in places.items()})
-            if moment[begin] >= 0:
-                yield self._clock.move(int(which[begin]), int(moment[begin]), which[:begin], tables), here
+            queue, here = which[part], CausalOrder({name: column[part] for name, column in places.items()})
+            if advance[begin] >= 0:
+                yield self._clock.move(int(which[begin]), int(advance[begin]), which[:begin], tables), here
                 continue
             found = []
             for place, (reader, table) in enumerate(zip(readers, tables, strict=True)):
@@ -199,12 +201,12 @@ class TaskTape:
             table = found[mine[0]] if mine else self.empty[number]
             if len(mine) > 1:
                 order = np.argsort(np.concatenate([np.flatnonzero(which == place) for place in mine]))
-                table = together([found[place] for place in mine]).take(pa.array(order)).combine_chunks()
+                table = concatenated([found[place] for place in mine]).take(pa.array(order)).combine_chunks()
             tables.append(table)
         return Input(source_of[which], tuple(tables))
 
     def _table(self, queue: Queue) -> pa.Table:
-        """What the order of a queue depends on, moments among it."""
+        """What the order of a queue depends on, recorded times among it."""
         if not queue.has_rows:
             return self._nothing(queue)
         if queue.pieces is not None:
@@ -219,13 +221,13 @@ class TaskTape:
             return table
         at = np.searchsorted(table["offset"].to_numpy(), [recorded.before_offset for recorded in queue.recorded])
         times, arrivals = zip(*((each.time_ms + 1, each.arrival) for each in queue.recorded), strict=True)
-        return with_moments(table, at, {"timestamp": times, "arrival": arrivals})
+        return with_advances(table, at, {"timestamp": times, "arrival": arrivals})
 
     def _offset(self, queue: Queue, rows: pa.Table) -> pa.Table:
         """Rows of a repartition table with their offsets; what is passed on has none."""
         if queue.source not in self.next_offset:
             return rows
-        is_record = moment_numbers(rows) < 0
+        is_record = advance_numbers(rows) < 0
         first = self.next_offset[queue.source]
         self.next_offset[queue.source] = first + int(is_record.sum())
         rows = rows.append_column("offset", pa.array(first + np.cumsum(is_record) - 1))
@@ -266,7 +268,7 @@ class TaskTape:
             for queue, table in zip(self.queues, tables, strict=True)
         ]
         beyond = np.array([queue.beyond_ms for queue in self.queues], np.int64)
-        if any(queue.has_moments for queue in self.queues):
+        if any(queue.has_advances for queue in self.queues):
             heads = [self._heads(number, times[number], table) for number, table in enumerate(tables)]
             times, beyond = [head[:-1] for head in heads], np.array([head[-1] for head in heads])
         which, row, self.heap = merge_queues(times, beyond, self.heap or [])
@@ -280,7 +282,7 @@ class TaskTape:
             return np.append(in_heap(places, 2 * times, number, queues), NO_MORE)
         has_beyond = queue.beyond_ms != NO_MORE
         times = np.append(times, queue.beyond_ms if has_beyond else 0)
-        places = doubled(times, np.append(moment_numbers(table) >= 0, queue.beyond_is_moment), queue.lowest)
+        places = doubled(times, np.append(advance_numbers(table) >= 0, queue.beyond_is_advance), queue.lowest)
         heads = in_heap(places, 2 * times, number, queues)
         heads[-1] = heads[-1] if has_beyond else NO_MORE
         return heads
@@ -329,7 +331,7 @@ class TaskTape:
         (jobs/tape/recorded_time_order.py).
         """
         if queue.slice is not None:
-            return doubled(integers(table, "timestamp", -1), moment_numbers(table) >= 0, queue.lowest)
+            return doubled(integers(table, "timestamp", -1), advance_numbers(table) >= 0, queue.lowest)
         found: np.ndarray = 2 * integers(table, "cause_time_ms", -1) - (integers(table, "cause_sub", -1) == BEFORE_ALL)
         return found
 
@@ -353,11 +355,11 @@ def _with_rising_arrivals(queue: Queue, table: pa.Table) -> pa.Table:
     return table.set_column(table.column_names.index("arrival"), "arrival", pa.array(rising))
 
 
-def moments_of(tables: list[pa.Table], which: np.ndarray, row: np.ndarray) -> np.ndarray:
-    """``moment_numbers`` of rows of several tables."""
-    if not any(MOMENT in table.column_names for table in tables):
+def advances_of(tables: list[pa.Table], which: np.ndarray, row: np.ndarray) -> np.ndarray:
+    """``advance_numbers`` of rows of several tables."""
+    if not any(ADVANCE in table.column_names for table in tables):
         return np.broadcast_to(np.int64(-1), len(which))
-    found: np.ndarray = np.concatenate([moment_numbers(table) for table in tables])[starts_of(tables)[which] + row]
+    found: np.ndarray = np.concatenate([advance_numbers(table) for table in tables])[starts_of(tables)[which] + row]
     return found
 
 

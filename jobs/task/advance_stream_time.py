@@ -4,7 +4,7 @@ Rule: it is a chunk of its own. Nodes run in the order of the graph; each takes 
 of it, then its own stream time is moved on, and what is due then goes through all below before the next node's time
 moves (so a row's place begins with the number of the node that was advanced). A node is told the time that has been
 recorded above it, but no more than every source above it has reached; a node that holds records back passes on less
-(``Operator.passes_on``), so that what it forwards later does not come late below because of it.
+(``Operator.propagated_time_ms``), so that what it forwards later does not come late below because of it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,21 +14,21 @@ import numpy as np
 import pyarrow as pa
 
 from jobs.graph.graph import Node
-from jobs.operators.forward_order import joined_batch, meet
-from jobs.operators.operator import Operator, Place
-from jobs.tape.stream_time import Moment, Reached, together
-from jobs.task.chunk_run import Running
+from jobs.operators.forward_order import joined_batch, merge_in_forward_order
+from jobs.operators.operator import Operator, OperatorContext
+from jobs.tape.stream_time import SourceProgress, StreamTimeAdvance, combine
+from jobs.task.chunk_run import ChunkRun
 from state.records.batches import NO_OFFSET, Batch, Chunk, Values
 from state.records.keys import NULL_CODE
 from state.times import NO_TIMESTAMP_MS
 
 
-class MomentRun(Running):
-    """One moment on its way through a task's nodes. ``sources``: by name."""
+class StreamTimeRun(ChunkRun):
+    """One advance of stream time on its way through a task's nodes. ``sources``: by name."""
 
-    def __init__(self, *running: Any, sources: Mapping[str, Reached]) -> None:
+    def __init__(self, *running: Any, sources: Mapping[str, SourceProgress]) -> None:
         super().__init__(*running)
-        self.reached: dict[str, Reached] = dict(sources)
+        self.reached: dict[str, SourceProgress] = dict(sources)
         self.advanced: dict[str, int] = {}
         """Nodes whose stream time was moved on, each with that time."""
 
@@ -38,35 +38,37 @@ class MomentRun(Running):
         if operator is not None:
             if reached.recorded_ms >= 0:
                 forwarded = self._advance(node, operator, reached.recorded_ms, forwarded)
-            reached = Reached(*(max(operator.passes_on(time_ms), NO_TIMESTAMP_MS) for time_ms in reached))
+            reached = SourceProgress(
+                *(max(operator.propagated_time_ms(time_ms), NO_TIMESTAMP_MS) for time_ms in reached)
+            )
         self.reached[node.name] = reached
         return forwarded
 
-    def _above(self, node: Node) -> Reached:
+    def _above(self, node: Node) -> SourceProgress:
         """Of what the node takes records from and looks into; who is not of this task holds nobody back."""
         above = [*node.inputs, *node.reads]
-        return together(self.reached[name] for name in dict.fromkeys(above) if name in self.reached)
+        return combine(self.reached[name] for name in dict.fromkeys(above) if name in self.reached)
 
     def _advance(self, node: Node, operator: Operator, time_ms: int, forwarded: Batch) -> Batch:
         self.advanced[node.name] = time_ms
-        due = operator.advance(_moment(operator.place, time_ms, self._number(node)), self.chunk)
+        due = operator.advance(_advance_row(operator.place, time_ms, self._number(node)), self.chunk)
         if due is None or not len(due):
             return forwarded
-        return joined_batch([forwarded, due], meet([forwarded, due])) if len(forwarded) else due
+        return joined_batch([forwarded, due], merge_in_forward_order([forwarded, due])) if len(forwarded) else due
 
     def _number(self, node: Node) -> int:
-        return self.wiring.sub_topology.nodes.index(node)
+        return self.dataflow.sub_topology.nodes.index(node)
 
     @property
-    def told(self) -> dict[str, int]:
+    def signals(self) -> dict[str, int]:
         """The time to pass on, by repartition topic that the task writes and by export."""
-        above = {node.topic: self.reached[node.inputs[0]] for node in self.wiring.sub_topology.repartitions}
-        above |= {export.name: self.reached[export.node] for export in self.wiring.exports if not export.when}
+        above = {node.topic: self.reached[node.inputs[0]] for node in self.dataflow.sub_topology.repartitions}
+        above |= {export.name: self.reached[export.node] for export in self.dataflow.exports if not export.when}
         return {name: reached.recorded_ms for name, reached in above.items() if reached.recorded_ms >= 0}
 
 
-def _moment(place: Place, time_ms: int, number: int) -> Batch:
-    """The one row by which an operator is told of a moment, and in front of which place it forwards."""
+def _advance_row(place: OperatorContext, time_ms: int, number: int) -> Batch:
+    """The one row by which an operator's stream time is advanced, and in front of which place it forwards."""
     value = pa.nulls(1, place.shape.value.arrow_type)
     bounds = None if place.shape.window is None else np.full(1, NO_TIMESTAMP_MS, np.int64)
     return Batch(
@@ -82,9 +84,9 @@ def _moment(place: Place, time_ms: int, number: int) -> Batch:
     )
 
 
-def moment_chunk(topics: tuple[str, ...], partition: int, moment: Moment, stream_time_ms: int) -> Chunk:
+def advance_chunk(topics: tuple[str, ...], partition: int, step: StreamTimeAdvance, stream_time_ms: int) -> Chunk:
     """A chunk whose one row is no record: it has no offset, and the topic that it is from."""
-    source, no_offset = np.full(1, moment.source, np.int16), np.full(1, NO_OFFSET, np.int64)
+    source, no_offset = np.full(1, step.source, np.int16), np.full(1, NO_OFFSET, np.int64)
     return Chunk(
         topics,
         partition,
@@ -93,9 +95,9 @@ def moment_chunk(topics: tuple[str, ...], partition: int, moment: Moment, stream
         no_offset,
         topics,
         source,
-        np.full(1, moment.sources[moment.source].recorded_ms, np.int64),
+        np.full(1, step.sources[step.source].recorded_ms, np.int64),
         np.full(1, stream_time_ms, np.int64),
-        np.full(1, moment.tape_time_ms, np.int64),
+        np.full(1, step.tape_time_ms, np.int64),
         *(np.zeros(1, np.bool_), np.zeros(1, np.bool_)),
         is_record=np.zeros(1, np.bool_),
     )

@@ -13,34 +13,34 @@ import pyarrow as pa
 
 from jobs.graph.graph import Node
 from jobs.graph.nodes import RepartitionNode, SinkNode
-from jobs.operators.forward_order import meet
+from jobs.operators.forward_order import merge_in_forward_order
 from jobs.operators.operator import MultiOperator, Operator, TableView
-from jobs.task.dataflow import Edge, Import, Wiring
+from jobs.task.dataflow import Dataflow, Edge, StageInput
 from jobs.task.output_tables import export_table, output_table, repartition_table
 from state.records.batches import Batch, Chunk
 
 
 class Observer(Protocol):
-    """Told of every node of a chunk right after it ran, a source with no inputs; it may look and change nothing."""
+    """Sees every node of a chunk right after it ran, a source with no inputs; it may look and change nothing."""
 
     def saw(self, node: Node, inputs: Sequence[Batch], forwarded: Batch, chunk: Chunk) -> None: ...
 
 
-class Running:
+class ChunkRun:
     """What each node forwarded because of one chunk, and what leaves the task.
 
-    ``partitions``: of repartition topics. ``observer``: who is told, or None.
+    ``partitions``: of repartition topics. ``observer``: who looks on, or None.
     """
 
     def __init__(
         self,
-        wiring: Wiring,
+        dataflow: Dataflow,
         operators: Mapping[str, Operator],
         chunk: Chunk,
         partitions: Mapping[str, int],
         observer: Observer | None = None,
     ) -> None:
-        self.wiring, self.operators, self.chunk = wiring, operators, chunk
+        self.dataflow, self.operators, self.chunk = dataflow, operators, chunk
         self.partitions, self.observer = partitions, observer
         self.outputs: dict[str, pa.Table] = {}
         self._forwarded: dict[str, Batch] = {}
@@ -48,18 +48,18 @@ class Running:
         self._tables: dict[str, pa.Table] = {}
         self._viewed: dict[tuple[str, str], Batch] = {}
         """What an earlier part handed on for views, by node and when."""
-        self._left = Counter(self.wiring.origin(edge) for edges in self.wiring.children.values() for edge in edges)
+        self._left = Counter(self.dataflow.origin(edge) for edges in self.dataflow.children.values() for edge in edges)
 
     def run(self, batches: dict[str, Batch]) -> None:
         """``batches``: records by source."""
-        for imported in self.wiring.imports:
+        for imported in self.dataflow.imports:
             if imported.when:
                 self._viewed[imported.node, imported.when] = batches.pop(imported.name)
         for source, batch in batches.items():
             self._forward(source, batch)
             if self.observer is not None:
-                self.observer.saw(self.wiring.graph.nodes[self.wiring.node_of(source)], (), batch, self.chunk)
-        for node in self.wiring.sub_topology.nodes:
+                self.observer.saw(self.dataflow.graph.nodes[self.dataflow.node_of(source)], (), batch, self.chunk)
+        for node in self.dataflow.sub_topology.nodes:
             if node.is_source:
                 continue
             inputs = self._inputs(node)
@@ -88,41 +88,41 @@ class Running:
             return self._viewed[name, when]
         operator = self.operators.get(name)
         if when == TableView.PUT and operator is not None and operator.puts is not None:
-            return self.wiring.put(operator.puts, name)
+            return self.dataflow.put(operator.puts, name)
         if when == TableView.INPUT:
-            (above,) = self.wiring.graph.nodes[name].inputs
+            (above,) = self.dataflow.graph.nodes[name].inputs
             edge = Edge(above, name, 0)
-            return self.wiring.entering(self._forwarded[self.wiring.origin(edge)], edge)
-        return self.wiring.seen(self._forwarded[name], name, when)
+            return self.dataflow.entering(self._forwarded[self.dataflow.origin(edge)], edge)
+        return self.dataflow.seen(self._forwarded[name], name, when)
 
     def _inputs(self, node: Node) -> list[Batch]:
         found = []
         for slot, name in enumerate(node.inputs):
             edge = Edge(name, node.name, slot)
-            above = self.wiring.origin(edge)
-            found.append(self.wiring.below(self._forwarded[above], edge))
+            above = self.dataflow.origin(edge)
+            found.append(self.dataflow.below(self._forwarded[above], edge))
             self._left[above] -= 1
-            if not self._left[above] and not self.wiring.readers.get(name):
+            if not self._left[above] and not self.dataflow.readers.get(name):
                 del self._forwarded[above]
         return found
 
     def _forward(self, name: str, batch: Batch) -> None:
-        edges = self.wiring.edges_from(name)
-        if not edges and not self.wiring.readers.get(name):
+        edges = self.dataflow.edges_from(name)
+        if not edges and not self.dataflow.readers.get(name):
             self.chunk.applied[batch.cause] = True
         for edge in edges:
-            child = self.wiring.graph.nodes[edge.child]
+            child = self.dataflow.graph.nodes[edge.child]
             if isinstance(child, RepartitionNode):
-                self._send(child, self.wiring.below(batch, edge))
+                self._send(child, self.dataflow.below(batch, edge))
                 self._left[name] -= 1
-        if self._left[name] or self.wiring.readers.get(name) or any(e.node == name for e in self.wiring.exports):
+        if self._left[name] or self.dataflow.readers.get(name) or any(e.node == name for e in self.dataflow.exports):
             self._forwarded[name] = batch
-        for export in self.wiring.exports:
+        for export in self.dataflow.exports:
             if export.node == name:
                 self._export(export, batch)
 
-    def _export(self, export: Import, batch: Batch) -> None:
-        batch = self._seen(export.node, export.when) if export.when else self.wiring.exported(batch, export)
+    def _export(self, export: StageInput, batch: Batch) -> None:
+        batch = self._seen(export.node, export.when) if export.when else self.dataflow.exported(batch, export)
         self._sent[export.name] = batch
         self._tables[export.name] = export_table(batch, self.chunk)
         self.chunk.applied[batch.cause] = True
@@ -136,8 +136,8 @@ class Running:
 
     def exchanged(self) -> tuple[dict[str, pa.Table], dict[str, pa.Table]]:
         """Repartition tables by topic and exports by node, with the order in which their rows were sent."""
-        names, exported = list(self._sent), {export.name for export in self.wiring.exports}
-        which, row = meet([self._sent[name] for name in names])
+        names, exported = list(self._sent), {export.name for export in self.dataflow.exports}
+        which, row = merge_in_forward_order([self._sent[name] for name in names])
         repartitions: dict[str, pa.Table] = {}
         exports: dict[str, pa.Table] = {}
         for number, name in enumerate(names):

@@ -3,7 +3,7 @@
 Owns nothing that runs. Rule: an edge leads from a node to a child (in the order in which Kafka added them) or to a
 reader that looks into its table. Where two edges of a node meet again below it, the node is *marked*: it writes its
 output row and the edge into the path of what it forwards, so that jobs/operators/forward_order.py can tell what
-happened first. It is worked out once a topology (``wirings``).
+happened first. It is worked out once a topology (``dataflows``).
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -41,7 +41,7 @@ Wants = Mapping[str, Sequence[Iterable[tuple[str, str]]]]
 
 
 @dataclass(frozen=True)
-class Import:
+class StageInput:
     """What a later part of a sub-topology is handed of ``node``: records for its children there, from ``child`` up to
     the next one that is elsewhere, or what views see of it (``when``: TableView.PUT, INPUT or AFTER).
     """
@@ -55,20 +55,22 @@ class Import:
         return f"{self.node}.{self.when}" if self.when else f"{self.node}.to.{self.child}"
 
 
-class Wiring:
+class Dataflow:
     """``exports``: what later parts of the same sub-topology are handed (see ``imports``)."""
 
-    def __init__(self, graph: Graph, sub_topology: SubTopology, wants: Wants, exports: tuple[Import, ...] = ()) -> None:
+    def __init__(
+        self, graph: Graph, sub_topology: SubTopology, wants: Wants, exports: tuple[StageInput, ...] = ()
+    ) -> None:
         self.graph, self.sub_topology = graph, sub_topology
         here = {node.name for node in sub_topology.nodes}
         self.children: dict[str, list[Edge]] = {}
         self.readers: dict[str, set[str]] = {}
-        self.ways: dict[str, list[Edge]] = {}
+        self.edges_down: dict[str, list[Edge]] = {}
         """All edges down from a node, those to a later part of the sub-topology included."""
         for node in graph.nodes.values():
             for slot, above in enumerate(node.inputs):
                 edge = Edge(above, node.name, slot)
-                self.ways.setdefault(above, []).append(edge)
+                self.edges_down.setdefault(above, []).append(edge)
                 if above in here if isinstance(node, RepartitionNode) else node.name in here:
                     self.children.setdefault(above, []).append(edge)
         looks: set[tuple[str, str]] = set()
@@ -79,10 +81,12 @@ class Wiring:
                 self.readers.setdefault(self._looked_at(*look), set()).add(reader)
         globals_ = [table.name for table in sub_topology.globals]
         elsewhere = [name for name in graph.nodes if name not in here and name not in globals_]
-        handed = {Import(name, child=edges[0].child): edges for name in elsewhere for edges in self._side_by_side(name)}
+        handed = {
+            StageInput(name, child=edges[0].child): edges for name in elsewhere for edges in self._side_by_side(name)
+        }
         self.imports = (
             *handed,
-            *(Import(name, when) for name in elsewhere for other, when in sorted(looks) if other == name),
+            *(StageInput(name, when) for name in elsewhere for other, when in sorted(looks) if other == name),
         )
         """What earlier parts of the same sub-topology hand on to this one."""
         self._led = {imported.name: edges for imported, edges in handed.items()}
@@ -101,7 +105,7 @@ class Wiring:
         """Edges from ``name`` into this sub-topology; between two lists a child elsewhere has its turn."""
         found: list[list[Edge]] = []
         here, before = self.children.get(name, ()), None
-        for edge in self.ways.get(name, ()):
+        for edge in self.edges_down.get(name, ()):
             if edge in here:
                 if before not in here:
                     found.append([])
@@ -157,14 +161,14 @@ class Wiring:
     def only_reader(self, name: str) -> Node | None:
         """The node that alone sees what ``name`` forwards, by looking into its table; None when there are others."""
         (reader, *more) = self.readers.get(name) or (EXCHANGE,)
-        is_sent = name in self.ways or any(export.node == name for export in self.exports)
+        is_sent = name in self.edges_down or any(export.node == name for export in self.exports)
         return None if is_sent or more else self.graph.nodes.get(reader)
 
     def below(self, batch: Batch, edge: Edge) -> Batch:
         """What ``edge`` leads down of the batch that its parent forwards."""
         if edge.parent not in self.marked:
             return batch
-        return self._at(batch, edge.parent, 1 + self.ways[edge.parent].index(edge))
+        return self._at(batch, edge.parent, 1 + self.edges_down[edge.parent].index(edge))
 
     def entering(self, batch: Batch, edge: Edge) -> Batch:
         """What a view sees of what comes into the child of ``edge``: before all that the child makes of it."""
@@ -175,11 +179,11 @@ class Wiring:
         """What a view sees of the batch that ``name`` forwards: before all children have it, or after."""
         if name not in self.marked:
             return batch
-        return self._at(batch, name, 0 if when == TableView.PUT else len(self.ways.get(name, ())) + 1)
+        return self._at(batch, name, 0 if when == TableView.PUT else len(self.edges_down.get(name, ())) + 1)
 
-    def exported(self, batch: Batch, export: Import) -> Batch:
+    def exported(self, batch: Batch, export: StageInput) -> Batch:
         """What a later part is handed of the batch that the node forwards: when the child there would have it."""
-        return self.below(batch, next(edge for edge in self.ways[export.node] if edge.child == export.child))
+        return self.below(batch, next(edge for edge in self.edges_down[export.node] if edge.child == export.child))
 
     def put(self, batch: Batch, name: str) -> Batch:
         """What a view sees of puts that are not forwarded: each before all that its record makes the node forward."""
@@ -188,8 +192,8 @@ class Wiring:
         return replace(batch, path=(*batch.path, np.full(len(batch), -1, np.int64)))
 
     def _at(self, batch: Batch, name: str, way: int) -> Batch:
-        ways = len(self.ways.get(name, ())) + 2
-        rows = np.arange(len(batch), dtype=np.int64) * ways + way
+        edges_down = len(self.edges_down.get(name, ())) + 2
+        rows = np.arange(len(batch), dtype=np.int64) * edges_down + way
         return replace(batch, path=(*batch.path, rows))
 
     def needs_old(self, name: str, *, counts_bytes: bool) -> bool:
@@ -214,27 +218,27 @@ class Wiring:
         return (node for node in self.graph.nodes.values() if name in node.inputs)
 
 
-def wire(topology: Topology, wants: Wants) -> dict[int, Wiring]:
-    """Wiring of every sub-topology, by id."""
-    wired: dict[int, Wiring] = {}
+def build_dataflows(topology: Topology, wants: Wants) -> dict[int, Dataflow]:
+    """Dataflow of every sub-topology, by id."""
+    wired: dict[int, Dataflow] = {}
     for sub in reversed(topology.sub_topologies):
         later = [
             wired[other.id] for other in topology.sub_topologies if other.kafka_id == sub.kafka_id and other.id in wired
         ]
         here = {node.name for node in sub.nodes}
-        imported = (found for wiring in later for found in wiring.imports)
+        imported = (found for dataflow in later for found in dataflow.imports)
         exports = dict.fromkeys(found for found in imported if found.node in here)
-        wired[sub.id] = Wiring(topology.graph, sub, wants, tuple(exports))
+        wired[sub.id] = Dataflow(topology.graph, sub, wants, tuple(exports))
     return wired
 
 
-def wirings(topology: Topology) -> dict[int, Wiring]:
-    """Wiring of every sub-topology, worked out once."""
-    if topology.wirings is None:
+def dataflows(topology: Topology) -> dict[int, Dataflow]:
+    """Dataflow of every sub-topology, worked out once."""
+    if topology.dataflows is None:
         wants = {
             node.name: [build_view(topology.graph, name, Keys(node.shape.key)).wants for name in node.reads]
             for node in topology.graph.nodes.values()
             if node.reads
         }
-        topology.wirings = wire(topology, wants)
-    return topology.wirings
+        topology.dataflows = build_dataflows(topology, wants)
+    return topology.dataflows

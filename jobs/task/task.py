@@ -15,14 +15,14 @@ import pyarrow as pa
 from jobs.graph.graph import Node, TableTraits
 from jobs.graph.nodes import RepartitionNode
 from jobs.kernels import stream_time as task_clocks
-from jobs.operators.operator import Clocks, Operator, Place, StatefulOperator, TableView
+from jobs.operators.operator import Counters, Operator, OperatorContext, StatefulOperator, TableView
 from jobs.operators.tables.table_source import StoredTableSource
 from jobs.operators.tables.table_views import build_view
-from jobs.tape.stream_time import Moment, Reached, together
+from jobs.tape.stream_time import SourceProgress, StreamTimeAdvance, combine
 from jobs.tape.task_input import INPUT_COLUMNS, Input
-from jobs.task.advance_stream_time import MomentRun, moment_chunk
-from jobs.task.chunk_run import Observer, Running
-from jobs.task.dataflow import wirings
+from jobs.task.advance_stream_time import StreamTimeRun, advance_chunk
+from jobs.task.chunk_run import ChunkRun, Observer
+from jobs.task.dataflow import dataflows
 from jobs.task.decoding import Decoder, contexts, import_batch
 from jobs.task.output_tables import dead_letter_table, dropped_table
 from jobs.task.record_counts import Counts, Lateness
@@ -80,28 +80,28 @@ class Task:
         self.landed = Counts()
         """Verdicts on the records of landed topics alone."""
         self.observer: Observer | None = None
-        self.moments = 0
+        self.advances = 0
         """Recorded times taken; they are no records."""
         self.unfinished: Result | None = None
         """What the chunk caused on which the task failed, right up to the record that filled a buffer."""
-        self.wiring = wirings(topology)[sub_topology.id]
+        self.dataflow = dataflows(topology)[sub_topology.id]
         self.sources: tuple[Node, ...] = (
             *sub_topology.sources,
-            *(self.graph.nodes[imported.node] for imported in self.wiring.imports),
+            *(self.graph.nodes[imported.node] for imported in self.dataflow.imports),
             *sub_topology.globals,
         )
         """What a chunk's rows may be from: topics, then imports, then global tables."""
         self.source_names: tuple[str, ...] = (
             *(source.name for source in sub_topology.sources),
-            *(imported.name for imported in self.wiring.imports),
+            *(imported.name for imported in self.dataflow.imports),
             *(table.name for table in sub_topology.globals),
         )
         self.written_as: tuple[str, ...] = (
             *(source.topic if isinstance(source, RepartitionNode) else "" for source in sub_topology.sources),
-            *(imported.name for imported in self.wiring.imports),
+            *(imported.name for imported in self.dataflow.imports),
             *("" for _ in sub_topology.globals),
         )
-        """Name under which other tasks write what a source reads (``Wiring.written``); empty where none does."""
+        """Name under which other tasks write what a source reads (``Dataflow.written``); empty where none does."""
         self.operators: dict[str, Operator] = {}
         self.views: list[TableView] = []
         self._decoder = Decoder()
@@ -126,24 +126,24 @@ class Task:
     def _lend_stores(self) -> None:
         """A versioned table that a stream-table join alone looks into is put by the join's view."""
         for name, operator in self.operators.items():
-            reader = self.wiring.only_reader(name)
+            reader = self.dataflow.only_reader(name)
             if isinstance(operator, StoredTableSource) and reader is not None and reader.puts_for_table:
                 operator.lend_to(*self.operators[reader.name].place.views)
 
-    def _place(self, node: Node, above: list[Node]) -> Place:
-        children = [self.graph.nodes[edge.child] for edge in self.wiring.children.get(node.name, ())]
-        is_lazy = len(children) == 1 and children[0].reads_values_late and not self.wiring.readers.get(node.name)
+    def _place(self, node: Node, above: list[Node]) -> OperatorContext:
+        children = [self.graph.nodes[edge.child] for edge in self.dataflow.children.get(node.name, ())]
+        is_lazy = len(children) == 1 and children[0].reads_values_late and not self.dataflow.readers.get(node.name)
         keys = self._keys[above[0].name]
         views = tuple(build_view(self.graph, name, keys) for name in node.reads)
         self.views += views
-        return Place(
+        return OperatorContext(
             node.name,
             above[0].shape,
             keys,
-            wants_old=self.wiring.needs_old(node.name, counts_bytes=self.counts_bytes),
+            wants_old=self.dataflow.needs_old(node.name, counts_bytes=self.counts_bytes),
             is_lazy=is_lazy,
             counts_bytes=self.counts_bytes,
-            is_viewed=bool(self.wiring.readers.get(node.name)),
+            is_viewed=bool(self.dataflow.readers.get(node.name)),
             table=self.graph.tables.get(node.name, TableTraits()),
             above=tuple(self.graph.tables[name] for name in node.inputs if name in self.graph.tables),
             shapes=tuple(input_.shape for input_ in above),
@@ -168,7 +168,7 @@ class Task:
     def resume(
         self,
         rows: dict[str, pa.Table],
-        clocks: dict[str, Clocks],
+        counters: dict[str, Counters],
         *,
         imported: dict[str, pa.Table] | None = None,
         stream_time_ms: int = NO_TIMESTAMP_MS,
@@ -183,15 +183,15 @@ class Task:
         wanted = {name for view in self.views if view.is_replica for name, _ in view.wants}
         for store, operator in self.stores.items():
             table = rows.get(store)
-            operator.resume(operator.rows_schema().empty_table() if table is None else table, clocks.get(store, {}))
+            operator.resume(operator.rows_schema().empty_table() if table is None else table, counters.get(store, {}))
             node = self.sub_topology.stores[store].name
             if node in wanted:
                 shown[node] = operator.contents()
         for view in self.views:
             view.resume({name: shown[name] for name, _ in view.wants if name in shown})
 
-    def clocks(self) -> dict[str, Clocks]:
-        return {store: operator.clocks() for store, operator in self.stores.items()}
+    def counters(self) -> dict[str, Counters]:
+        return {store: operator.counters() for store, operator in self.stores.items()}
 
     def metrics(self) -> dict[str, dict[str, int]]:
         """Numbers of the operators that have any, by node."""
@@ -207,40 +207,40 @@ class Task:
         """
         input_ = records if isinstance(records, Input) else Input.of(records.combine_chunks())
         batches, chunk, takes, reasons = self._take(input_)
-        running = Running(self.wiring, self.operators, chunk, self.repartition_counts, self.observer)
-        running.run(batches)
+        chunk_run = ChunkRun(self.dataflow, self.operators, chunk, self.repartition_counts, self.observer)
+        chunk_run.run(batches)
         for view in self.views:
             view.settle()
         unread = np.zeros(len(input_), np.bool_)
         for number, found in reasons.items():
             unread[input_.rows(number)[list(found)]] = True
         self._count(chunk, unread)
-        return self._result(running, chunk, input_, takes, reasons)
+        return self._result(chunk_run, chunk, input_, takes, reasons)
 
-    def advance(self, moment: Moment) -> tuple[Result, dict[str, int]]:
+    def advance(self, step: StreamTimeAdvance) -> tuple[Result, dict[str, int]]:
         """Stream time moves on without a record: a chunk of one row that is none. Also the time to pass on, by
         repartition topic and export. Raises as ``process``.
         """
         nothing = empty_input(self)
         batches, _, _, reasons = self._take(nothing)
-        self.tape_time_ms = max(self.tape_time_ms, moment.tape_time_ms)
-        self.stream_time_ms = max(self.stream_time_ms, moment.time_ms)
-        self.moments += 1
-        chunk = moment_chunk(self._topics(), self.partition, moment, self.stream_time_ms)
-        sources: dict[str, Reached] = {}
-        for number, reached in moment.sources.items():
-            name = self.wiring.node_of(self.source_names[number])
-            sources[name] = together([reached, sources.get(name, reached)])
-        running = MomentRun(self.wiring, self.operators, chunk, self.repartition_counts, sources=sources)
-        running.run(batches)
+        self.tape_time_ms = max(self.tape_time_ms, step.tape_time_ms)
+        self.stream_time_ms = max(self.stream_time_ms, step.time_ms)
+        self.advances += 1
+        chunk = advance_chunk(self._topics(), self.partition, step, self.stream_time_ms)
+        sources: dict[str, SourceProgress] = {}
+        for number, reached in step.sources.items():
+            name = self.dataflow.node_of(self.source_names[number])
+            sources[name] = combine([reached, sources.get(name, reached)])
+        chunk_run = StreamTimeRun(self.dataflow, self.operators, chunk, self.repartition_counts, sources=sources)
+        chunk_run.run(batches)
         for view in self.views:
-            view.advance(running.advanced)
+            view.advance(chunk_run.advanced)
             view.settle()
-        return self._result(running, chunk, nothing, np.zeros(1, np.bool_), reasons), running.told
+        return self._result(chunk_run, chunk, nothing, np.zeros(1, np.bool_), reasons), chunk_run.signals
 
     def _result(
         self,
-        running: Running,
+        chunk_run: ChunkRun,
         chunk: Chunk,
         input_: Input,
         takes: np.ndarray,
@@ -251,8 +251,8 @@ class Task:
             for number, found in reasons.items()
         ]
         result = Result(
-            running.outputs,
-            *running.exchanged(),
+            chunk_run.outputs,
+            *chunk_run.exchanged(),
             dropped_table(chunk),
             pa.concat_tables(letters),
             chunk.tape_time_ms,
@@ -308,10 +308,10 @@ class Task:
 
     def _advance(self, time_ms: np.ndarray, takes: np.ndarray, is_record: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Stream time and tape time after every row; the task's own move on."""
-        clocks = np.array([self.stream_time_ms, self.tape_time_ms, 0, 0, 0], np.int64)
+        counters = np.array([self.stream_time_ms, self.tape_time_ms, 0, 0, 0], np.int64)
         stream_time, tape_time = np.empty(len(time_ms), np.int64), np.empty(len(time_ms), np.int64)
-        task_clocks.advance_clocks(time_ms, takes, is_record, clocks, stream_time, tape_time)
-        self.stream_time_ms, self.tape_time_ms, late_ms, latest_ms, taken = clocks.tolist()
+        task_clocks.advance_clocks(time_ms, takes, is_record, counters, stream_time, tape_time)
+        self.stream_time_ms, self.tape_time_ms, late_ms, latest_ms, taken = counters.tolist()
         self.lateness.add(late_ms, latest_ms, taken)
         return stream_time, tape_time
 
@@ -341,7 +341,7 @@ def empty_input(task: Task) -> Input:
     for number, source in enumerate(task.sources):
         if isinstance(source, RepartitionNode) and source.carries_change:
             tables[number] = nothing.append_column("old", pa.array([], pa.binary()))
-        if task.source_names[number] in {imported.name for imported in task.wiring.imports}:
+        if task.source_names[number] in {imported.name for imported in task.dataflow.imports}:
             none = pa.array([], source.shape.value.arrow_type)
             tables[number] = nothing.set_column(3, "value", none).append_column("old", none)
             for name in () if source.shape.window is None else ("window_start_ms", "window_end_ms"):

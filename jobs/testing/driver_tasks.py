@@ -11,8 +11,8 @@ from itertools import pairwise
 import numpy as np
 import pyarrow as pa
 
-from jobs.tape.causal_order import LANDED, MOMENT_SEQUENCES, Causes, are_in_order
-from jobs.tape.stream_time import Moment
+from jobs.tape.causal_order import ADVANCE_SEQUENCES, LANDED, Causes, are_in_order
+from jobs.tape.stream_time import StreamTimeAdvance
 from jobs.tape.task_input import Input
 from jobs.task.task import Result, Task, empty_input
 from jobs.testing.driver_records import Tape
@@ -82,7 +82,7 @@ class DrivenTasks:
             self._time.record(*batch.recorded[:2])
         for task in self.tasks:
             self._run_task(task)
-            batch.causes.end(task.wiring.written)
+            batch.causes.end(task.dataflow.written)
         self._played.is_settled = all(self._is_settled(*order) for order in self._orders)
         return self._played
 
@@ -118,8 +118,8 @@ class DrivenTasks:
             arrival, number, source = (column[happens] for column in (arrival, number, source))
             tables = [table.slice(0, int((source == place).sum())) for place, table in enumerate(tables)]
         used = np.zeros(len(tables), np.int64)
-        moments = self._time.next_of(task)
-        places = np.searchsorted(causes.sequence(number), [each.level * MOMENT_SEQUENCES for each in moments])
+        advances = self._time.next_of(task)
+        places = np.searchsorted(causes.sequence(number), [each.level * ADVANCE_SEQUENCES for each in advances])
         for first, after in pairwise([0, *places.tolist(), len(source)]):
             for begin, end in tiers.chunks(after - first, task.chunk_records) if after > first else ():
                 part = slice(first + begin, first + end)
@@ -131,23 +131,23 @@ class DrivenTasks:
                 used += counts
                 if not self._run_chunk(task, Input(source[part], pieces), arrival[part], number[part]):
                     return
-            if moments and not self._advance(task, moments.pop(0)):
+            if advances and not self._advance(task, advances.pop(0)):
                 return
 
     def _advance(self, task: Task, waiting: Waiting) -> bool:
         """False when that ended the run."""
-        assert self._batch.recorded is not None, "moments come of a recorded time"
+        assert self._batch.recorded is not None, "advances come of a recorded time"
         place = (np.full(1, number, np.int64) for number in (self._batch.recorded[2], LANDED - waiting.level))
-        return self._run_chunk(task, self._time.moment(task, waiting), *place)
+        return self._run_chunk(task, self._time.step(task, waiting), *place)
 
-    def _run_chunk(self, task: Task, chunk: Input | Moment, arrival: np.ndarray, number: np.ndarray) -> bool:
+    def _run_chunk(self, task: Task, chunk: Input | StreamTimeAdvance, arrival: np.ndarray, number: np.ndarray) -> bool:
         """False when a record ended the run."""
         failed = None
-        told: dict[str, int] = {}
+        signals: dict[str, int] = {}
         played = self._played
         try:
-            if isinstance(chunk, Moment):
-                result, told = task.advance(chunk)
+            if isinstance(chunk, StreamTimeAdvance):
+                result, signals = task.advance(chunk)
             else:
                 result = task.process(chunk)
         except TaskFailed as error:
@@ -166,14 +166,14 @@ class DrivenTasks:
             if failed is not None:
                 kept[failed.cause_row + 1 :] = False
             played.taken.append((arrival[kept], number[kept], chunk.spread("timestamp", NO_TIMESTAMP_MS)[kept]))
-        self._time.tell(told, int(LANDED - number[0]) + 1 if told else 0)
+        self._time.signal(signals, int(LANDED - number[0]) + 1 if signals else 0)
         return failed is None
 
     def _exchange(self, task: Task, arrival: np.ndarray, number: np.ndarray, result: Result) -> None:
         """Hand on what goes to other tasks."""
         for name, table in (result.repartitions | result.exports).items():
             cause, send = table["cause"].to_numpy(), table["send"].to_numpy() + self._sent
-            time_ms = None if task.wiring.written[name] else table["timestamp"].to_numpy()
+            time_ms = None if task.dataflow.written[name] else table["timestamp"].to_numpy()
             numbers = self._batch.causes.add(name, arrival[cause], number[cause], send, time_ms)
             for tape in self._readers(name):
                 rows = table.drop_columns(["cause", "send"])

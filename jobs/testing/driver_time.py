@@ -1,19 +1,19 @@
-"""Recorded time in the test driver: what every source of every task has been told, and who is to be told next.
+"""Recorded time in the test driver: the time signalled to each source of each task, and the next source to receive it.
 
 Rule: as in a replay by arrival (jobs/tape/source_progress.py, with one task a sub-topology): the topic's readers first;
-whoever reads what they write is told when all that the moment caused above has come down to it.
+whoever reads what they write is told when all that the advance caused above has come down to it.
 """
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from jobs.tape.stream_time import UNBOUND_MS, Moment, Reached
+from jobs.tape.stream_time import UNBOUND_MS, SourceProgress, StreamTimeAdvance
 from jobs.task.task import Task
 from state.times import NO_TIMESTAMP_MS
 
 
 class Waiting(NamedTuple):
-    """A moment on its way to a source. ``level``: how many tasks it was handed on by."""
+    """A recorded time on its way to a source. ``level``: how many tasks it was handed on by."""
 
     level: int
     source: int
@@ -44,22 +44,22 @@ class DrivenTime:
                 if source.landed_topic == topic:
                     self._waiting.setdefault(task.sub_topology.id, []).append(Waiting(0, number, time_ms))
 
-    def tell(self, told: Mapping[str, int], level: int) -> None:
+    def signal(self, signals: Mapping[str, int], level: int) -> None:
         """A task passes times on, by repartition topic and export, over ``level`` tasks."""
         for task in self._tasks:
             for number, name in enumerate(task.written_as):
-                if name in told:
-                    waiting = Waiting(level, number, told[name])
+                if name in signals:
+                    waiting = Waiting(level, number, signals[name])
                     self._waiting.setdefault(task.sub_topology.id, []).append(waiting)
 
     def next_of(self, task: Task) -> list[Waiting]:
         """What waits for ``task``, in order; it is taken."""
         return sorted(self._waiting.pop(task.sub_topology.id, []))
 
-    def moment(self, task: Task, waiting: Waiting) -> Moment:
-        """The moment itself, with what all sources of the task have reached by now."""
-        told = task.sub_topology.id, waiting.source
-        self._recorded[told] = max(self._recorded.get(told, NO_TIMESTAMP_MS), waiting.time_ms)
+    def step(self, task: Task, waiting: Waiting) -> StreamTimeAdvance:
+        """The advance itself, with what all sources of the task have reached by now."""
+        signals = task.sub_topology.id, waiting.source
+        self._recorded[signals] = max(self._recorded.get(signals, NO_TIMESTAMP_MS), waiting.time_ms)
         sources = {}
         for number, source in enumerate(task.sources):
             recorded_ms = self._recorded.get((task.sub_topology.id, number), NO_TIMESTAMP_MS)
@@ -67,5 +67,5 @@ class DrivenTime:
             if source.landed_topic is not None:
                 reached_ms = self._reached.get(source.landed_topic, UNBOUND_MS)
             if not source.is_global:
-                sources[number] = Reached(recorded_ms, max(recorded_ms, reached_ms))
-        return Moment(waiting.source, sources, waiting.time_ms + 1)
+                sources[number] = SourceProgress(recorded_ms, max(recorded_ms, reached_ms))
+        return StreamTimeAdvance(waiting.source, sources, waiting.time_ms + 1)

@@ -54,7 +54,7 @@ class Topology:
             raise TopologyError("topology", "at least one stream()", "none", "read a topic with builder.stream()")
         graph.check_stores()
         self.sub_topologies = _in_order(_parts(graph))
-        self.wirings: Any = None
+        self.dataflows: Any = None
         """How tasks hang together, worked out by the first of them (jobs/task/task.py)."""
 
     def describe(self) -> str:

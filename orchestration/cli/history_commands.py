@@ -89,10 +89,10 @@ def _print_positions(as_of: AsOf, *, raw: bool) -> None:
     print(text_table(flat(read_positions(as_of))))
     print("\nstream times of the tasks, and the next offsets of what they write")
     print(text_table(flat(task_positions(as_of))))
-    clocks = all_clocks(as_of)
-    if clocks:
+    counters = all_clocks(as_of)
+    if counters:
         print("\nclocks of the stores")
-        print(text_table(clocks))
+        print(text_table(counters))
 
 
 def _count(shown: int, total: int) -> None:

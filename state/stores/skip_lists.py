@@ -1,4 +1,4 @@
-"""Express lanes over linked lists, so that a place far down a long list is found in few steps (a skip list).
+"""Skip lists: lanes over linked lists, so that a place far down a long list is found in few steps.
 
 Owns the lanes and the search; who owns the list links its items. Rule: a list goes by falling order. One in 16 of its
 items also stands in a lane above it, one in 16 of those in the next lane; an item's height is a function of its number.
@@ -23,7 +23,7 @@ them is room for ``_build``.
 """
 
 
-class Lanes:
+class SkipLists:
     """Arrays: ``top`` int32 by list, the first node of its highest lane; ``nodes`` int32; ``counts`` int64."""
 
     def __init__(self) -> None:
@@ -32,7 +32,7 @@ class Lanes:
         self.counts = np.array([0, NONE, 0, *([0] * (_LANES + 1))], np.int64)
 
     def columns(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """What kernels take as ``lanes``; right until the next ``reserve``."""
+        """What kernels take as ``skip_lists``; right until the next ``reserve``."""
         return self.top, self.nodes, self.counts
 
     def reserve(self, lists: int, items: int) -> None:
@@ -54,20 +54,20 @@ class Lanes:
 
 
 @inlined_kernel
-def last_above(head, following, lanes, list_, order, number):  # type: ignore[no-untyped-def]
+def last_above(head, following, skip_lists, list_, order, number):  # type: ignore[no-untyped-def]
     """The last item of a list whose order is above ``number``, or NONE. ``order``: by item, falling along the list."""
     before, at, steps = np.int64(NONE), np.int64(head[list_]), 0
     while at != NONE and order[at] > number and steps < _FAR:
         before, at, steps = at, np.int64(following[at]), steps + 1
-    return before if steps < _FAR else last_above_far(before, head, following, lanes, list_, order, number)
+    return before if steps < _FAR else last_above_far(before, head, following, skip_lists, list_, order, number)
 
 
 @inner_kernel
-def last_above_far(before, head, following, lanes, list_, order, number):  # type: ignore[no-untyped-def]
+def last_above_far(before, head, following, skip_lists, list_, order, number):  # type: ignore[no-untyped-def]
     """As ``last_above``; it is the item ``before`` or one behind it."""
-    if lanes[0][list_] == NONE:
-        _build(lanes, list_, before, head, following)
-    near = _near(lanes, list_, order, number)
+    if skip_lists[0][list_] == NONE:
+        _build(skip_lists, list_, before, head, following)
+    near = _near(skip_lists, list_, order, number)
     if near != NONE and order[near] < order[before]:
         before = near
     at = np.int64(following[before])
@@ -77,9 +77,9 @@ def last_above_far(before, head, following, lanes, list_, order, number):  # typ
 
 
 @inner_kernel
-def enter(lanes, list_, order, item):  # type: ignore[no-untyped-def]
+def enter(skip_lists, list_, order, item):  # type: ignore[no-untyped-def]
     """An item has come into a list."""
-    top, nodes, counts = lanes
+    top, nodes, counts = skip_lists
     node = top[list_]
     if node == NONE:
         return
@@ -90,7 +90,7 @@ def enter(lanes, list_, order, item):  # type: ignore[no-untyped-def]
     while node != NONE:
         node = _skip(nodes, node, order, order[item])
         if lane <= height:
-            fresh = _node(lanes, item, nodes[node, _NEXT], NONE)
+            fresh = _node(skip_lists, item, nodes[node, _NEXT], NONE)
             nodes[node, _NEXT] = fresh
             if above != NONE:
                 nodes[above, _DOWN] = fresh
@@ -99,9 +99,9 @@ def enter(lanes, list_, order, item):  # type: ignore[no-untyped-def]
 
 
 @inner_kernel
-def leave(lanes, list_, order, item):  # type: ignore[no-untyped-def]
+def leave(skip_lists, list_, order, item):  # type: ignore[no-untyped-def]
     """An item goes out of a list; its order is still what it was."""
-    top, nodes, counts = lanes
+    top, nodes, counts = skip_lists
     node = top[list_]
     if node == NONE or _height(item) == 0:
         return
@@ -119,9 +119,9 @@ def leave(lanes, list_, order, item):  # type: ignore[no-untyped-def]
 
 
 @inner_kernel
-def _near(lanes, list_, order, number):  # type: ignore[no-untyped-def]
+def _near(skip_lists, list_, order, number):  # type: ignore[no-untyped-def]
     """An item whose order is above ``number`` and that has few of these behind it, or NONE."""
-    top, nodes, _ = lanes
+    top, nodes, _ = skip_lists
     node, last = top[list_], NONE
     while node != NONE:
         last = _skip(nodes, node, order, number)
@@ -139,14 +139,14 @@ def _skip(nodes, node, order, number):  # type: ignore[no-untyped-def]
 
 
 @inner_kernel
-def _build(lanes, list_, at, head, following):  # type: ignore[no-untyped-def]
+def _build(skip_lists, list_, at, head, following):  # type: ignore[no-untyped-def]
     """Give a list lanes, if there is room."""
-    top, nodes, counts = lanes
+    top, nodes, counts = skip_lists
     if counts[_LEFT] < _LANES:
         return
     last = counts[_LEFT + 1 :]
     for lane in range(1, _LANES + 1):
-        last[lane] = _node(lanes, NONE, NONE, last[lane - 1] if lane > 1 else NONE)
+        last[lane] = _node(skip_lists, NONE, NONE, last[lane - 1] if lane > 1 else NONE)
     top[list_] = last[_LANES]
     item = np.int64(head[list_])
     while item != NONE:
@@ -154,16 +154,16 @@ def _build(lanes, list_, at, head, following):  # type: ignore[no-untyped-def]
         if counts[_LEFT] < height:
             return
         for lane in range(1, height + 1):
-            below = _node(lanes, item, NONE, below)
+            below = _node(skip_lists, item, NONE, below)
             nodes[last[lane], _NEXT] = below
             last[lane] = below
         item = np.int64(following[item])
 
 
 @inner_kernel
-def _node(lanes, item, following, below):  # type: ignore[no-untyped-def]
+def _node(skip_lists, item, following, below):  # type: ignore[no-untyped-def]
     """A node; there must be room among those never used, or one given back."""
-    _, nodes, counts = lanes
+    _, nodes, counts = skip_lists
     node = counts[_FREED]
     counts[_LEFT] -= 1
     if node == NONE:

@@ -12,7 +12,7 @@ takes from both (``is_late_next``).
 import numpy as np
 
 from state.compilation.kernel_compilation import inlined_kernel, inner_kernel, kernel
-from state.stores.skip_lists import NONE, Lanes, enter, last_above
+from state.stores.skip_lists import NONE, SkipLists, enter, last_above
 
 TIME, REFERENCE, SEQUENCE, PENDING = 0, 1, 2, 3
 """Columns of ``pool``: record time, of the value, number of the record, and a slot of whoever waits for it, or -1."""
@@ -30,7 +30,7 @@ _FAR = 128
 
 class TimedRecords:
     """Arrays, all int64: ``blocks`` one row a key code and side, ``pool`` one row a record, ``counts``. By row of the
-    pool, of a list: ``following``, and ``falling``, the time with another sign. ``lanes``: of the lists.
+    pool, of a list: ``following``, and ``falling``, the time with another sign. ``skip_lists``: of the lists.
 
     ``oldest_ms`` int64 by side, where it is asked for: what is earlier is forgotten.
     """
@@ -38,7 +38,7 @@ class TimedRecords:
     def __init__(self) -> None:
         self.blocks = np.zeros((2, 4), np.int64)
         self.counts = np.array([0, -1, -1], np.int64)
-        self.lanes = Lanes()
+        self.skip_lists = SkipLists()
         self._fill(_POOL_MIN, np.zeros((0, 4), np.int64), np.zeros(0, np.int64))
 
     @property
@@ -48,7 +48,7 @@ class TimedRecords:
 
     def columns(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, tuple]:
         """What kernels take as ``store``; right until the next ``reserve_keys`` or ``sweep``."""
-        beside = self.blocks[:, LATE], self.following, self.falling, self.lanes.columns()
+        beside = self.blocks[:, LATE], self.following, self.falling, self.skip_lists.columns()
         return self.blocks, self.pool, self.counts, beside
 
     def reserve_keys(self, keys: int) -> None:
@@ -58,7 +58,7 @@ class TimedRecords:
             more = np.zeros((max(missing, len(self.blocks)), 4), np.int64)
             more[:, LATE] = NONE
             self.blocks = np.concatenate([self.blocks, more])
-            self.lanes.reserve(len(self.blocks), len(self.pool))
+            self.skip_lists.reserve(len(self.blocks), len(self.pool))
 
     def load(self, block: np.ndarray, time_ms: np.ndarray, reference: np.ndarray, sequence: np.ndarray) -> None:
         """Enter all records of an empty store, whose key codes have room."""
@@ -92,8 +92,8 @@ class TimedRecords:
         self.blocks[:, BEGIN], self.blocks[:, COUNT] = np.cumsum(counts) - counts, counts
         self.blocks[:, ROOM], self.blocks[:, LATE] = counts, NONE
         self.counts[TOP] = len(records)
-        self.lanes.clear()
-        self.lanes.reserve(len(self.blocks), room)
+        self.skip_lists.clear()
+        self.skip_lists.reserve(len(self.blocks), room)
 
 
 @kernel
@@ -126,8 +126,8 @@ def first_from(pool, begin, end, time):  # type: ignore[no-untyped-def]
 @inner_kernel
 def first_late(store, block, time):  # type: ignore[no-untyped-def]
     """Row of the first in the list beside a block whose time is ``time`` or later, or NONE."""
-    heads, following, falling, lanes = store[3]
-    before = last_above(heads, following, lanes, block, falling, -time)
+    heads, following, falling, skip_lists = store[3]
+    before = last_above(heads, following, skip_lists, block, falling, -time)
     return heads[block] if before == NONE else following[before]
 
 
@@ -169,16 +169,16 @@ def insert(store, block, record, oldest):  # type: ignore[no-untyped-def]
 @inner_kernel
 def _list(store, block, at):  # type: ignore[no-untyped-def]
     """Enter row ``at`` of the pool into the list beside its block."""
-    heads, following, falling, lanes = store[3]
+    heads, following, falling, skip_lists = store[3]
     falling[at] = -store[1][at, TIME]
-    before = last_above(heads, following, lanes, block, falling, falling[at] - 1)  # behind those of the same time
+    before = last_above(heads, following, skip_lists, block, falling, falling[at] - 1)  # behind those of the same time
     if before == NONE:
         following[at] = heads[block]
         heads[block] = at
     else:
         following[at] = following[before]
         following[before] = at
-    enter(lanes, block, falling, at)
+    enter(skip_lists, block, falling, at)
 
 
 @inner_kernel

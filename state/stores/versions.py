@@ -2,7 +2,7 @@
 
 Owns memory only; what a put and a lookup do stands in jobs/operators/tables/versioned_store_kernel.py. A slot is a
 version ``[start, end)`` of ``key``: ``reference`` is its value in the heap (TOMBSTONE: deleted), ``older`` the slot of
-the version before it; ``heads[key code]`` is the key's newest version, and a long history has ``lanes``. ``end``
+the version before it; ``heads[key code]`` is the key's newest version, and a long history has ``skip_lists``. ``end``
 LATEST: the version that ``get`` answers. A *mark* (``start == end``) is a deletion of a key that had no version. Rule:
 a version whose end is not after ``stream time - history retention`` is never answered again, and no put can tell
 whether it is still there, so it leaves the store; a latest one never does.
@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from state.records.keys import Keys
 from state.serdes import Serde
-from state.stores.skip_lists import Lanes
+from state.stores.skip_lists import SkipLists
 from state.stores.slots import CHANGED, LIVE, LIVE_COUNT, OBSERVED_MS, STORED, Slots
 from state.stores.value_heap import ValueHeap
 
@@ -46,7 +46,7 @@ class Versions:
         self.slots = VersionSlots()
         self.heap = ValueHeap(value.arrow_type)
         self.heads = np.full(1024, NO_SLOT, np.int64)
-        self.lanes = Lanes()
+        self.skip_lists = SkipLists()
         self._kept = 0
 
     @property
@@ -57,8 +57,8 @@ class Versions:
     def columns(self) -> tuple[np.ndarray | tuple[np.ndarray, ...], ...]:
         """What kernels take as ``versions``; right until the next ``reserve``."""
         s = self.slots
-        lanes = self.lanes.columns()
-        return s.key, s.start, s.end, s.reference, s.older, s.flags, s.free, s.counts, self.heads, lanes
+        skip_lists = self.skip_lists.columns()
+        return s.key, s.start, s.end, s.reference, s.older, s.flags, s.free, s.counts, self.heads, skip_lists
 
     def reserve(self, puts: int) -> None:
         """Make room for ``puts`` more, each of which may need two versions."""
@@ -71,7 +71,7 @@ class Versions:
             heads = np.full(max(2 * len(self.heads), len(self.keys)), NO_SLOT, np.int64)
             heads[: len(self.heads)] = self.heads
             self.heads = heads
-        self.lanes.reserve(len(self.heads), self.slots.capacity)
+        self.skip_lists.reserve(len(self.heads), self.slots.capacity)
 
     def append(self, values: pa.Array, valid: np.ndarray) -> np.ndarray:
         """References of ``values``; TOMBSTONE where not ``valid``."""
@@ -86,7 +86,7 @@ class Versions:
 
     def expire(self) -> None:
         """Forget all that the history retention has passed; versions with a durable row leave a grave."""
-        self.lanes.clear()
+        self.skip_lists.clear()
         s, limit = self.slots, self.observed_ms - self.retention_ms
         is_over = ((s.flags & LIVE) > 0) & (s.end <= limit)
         over = np.flatnonzero(is_over)

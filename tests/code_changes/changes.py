@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from jobs.code_changes.code_snapshot import code_record
+from jobs.code_changes.code_snapshot import code_snapshot
 from jobs.code_changes.compatibility import Verdict, Wishes, compare
 from jobs.functions.processor_api import KeyValues, Processor
 from jobs.topology import (
@@ -32,7 +32,7 @@ def clicks(build: Build, *, value: Serde = PAGES, semantics: str = "kafka") -> T
 
 
 def verdict(before: Topology, now: Topology, wishes: Wishes | None = None) -> Verdict:
-    return compare(code_record(before), code_record(now), {}, wishes)
+    return compare(code_snapshot(before), code_snapshot(now), {}, wishes)
 
 
 def said(found: Verdict) -> list[tuple[str, str, bool]]:

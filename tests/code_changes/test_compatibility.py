@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from jobs.code_changes.code_snapshot import code_record
+from jobs.code_changes.code_snapshot import code_snapshot
 from jobs.code_changes.compatibility import Wishes, compare
 from jobs.functions.processor_api import KeyValues
 from jobs.topology import (
@@ -171,7 +171,7 @@ def test_an_explicit_number_of_partitions_must_be_that_of_the_table_that_is_ther
         return clicks(lambda stream: stream.repartition(partitions=partitions, name="by-page").to("out"))
 
     counts = {"repartition/by-page-repartition": 2}
-    before, same, more = code_record(spread(2)), code_record(spread(2)), code_record(spread(3))
+    before, same, more = code_snapshot(spread(2)), code_snapshot(spread(2)), code_snapshot(spread(3))
 
     assert compare(before, same, counts).goes_on
     assert said(compare(before, more, counts)) == [("repartition 'by-page-repartition'", "partitions", False)]
@@ -199,11 +199,11 @@ def test_new_and_removed_outputs_and_stores_go_on():
 
 
 def test_a_store_that_comes_back_would_miss_what_came_between():
-    before, now = code_record(clicks(lambda stream: stream.to("out"))), clicks(windowed(SIZE))
-    before["removed"] = {"stores": {"store": code_record(now)["stores"]["store"] | {"increment": 7}}, "outputs": {}}
+    before, now = code_snapshot(clicks(lambda stream: stream.to("out"))), clicks(windowed(SIZE))
+    before["removed"] = {"stores": {"store": code_snapshot(now)["stores"]["store"] | {"increment": 7}}, "outputs": {}}
 
-    refused = compare(before, code_record(now), {})
-    migrated = compare(before, code_record(now), {}, Wishes(migrated=["store"]))
+    refused = compare(before, code_snapshot(now), {})
+    migrated = compare(before, code_snapshot(now), {}, Wishes(migrated=["store"]))
 
     (change,) = refused.refused
     assert change.sentence() == (
@@ -238,7 +238,7 @@ def test_values_may_gain_and_lose_fields_in_stores_and_outputs_alike(before, now
 
 def test_texts_of_expressions_are_not_compared_between_versions_of_polars():
     def sums(key: str, of: str) -> dict[str, Any]:
-        return code_record(clicks(lambda stream: stream.group_by(key).aggregate(n=fold.sum(of), materialized=NAMED)))
+        return code_snapshot(clicks(lambda stream: stream.group_by(key).aggregate(n=fold.sum(of), materialized=NAMED)))
 
     before, now = sums("page", "ms"), sums("page || ''", "ms + 0")
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from jobs.code_changes.code_snapshot import code_record
+from jobs.code_changes.code_snapshot import code_snapshot
 from jobs.code_changes.ledger_remapping import carried
 from jobs.topology import Consumed, KStream, Materialized, Serde, StreamsBuilder, Topology
 
@@ -35,7 +35,7 @@ def merged(*topics: str) -> Any:
 
 
 def done(before: Topology, tasks: dict[str, Any], **content: Any) -> dict[str, Any]:
-    return {"code": code_record(before), "tasks": tasks} | content
+    return {"code": code_snapshot(before), "tasks": tasks} | content
 
 
 def task(stream_time_ms: int, **more: Any) -> dict[str, Any]:
@@ -46,7 +46,7 @@ def test_clocks_and_offsets_follow_the_store_and_the_output_when_numbers_shift()
     before, now = topology(counted("a", "as")), topology(counted("b", "bs"), counted("a", "as"))
     mine = task(7, clocks={"as": {"stream_time_ms": 7}}, next_offsets={"outputs/as": 3}, row_keys={"as": ["key"]})
 
-    found = carried(done(before, {"0_1": mine}), code_record(now), {"as": "as"}, 4)
+    found = carried(done(before, {"0_1": mine}), code_snapshot(now), {"as": "as"}, 4)
 
     assert found["tasks"] == {"1_1": mine}
 
@@ -55,7 +55,7 @@ def test_a_store_with_another_name_takes_its_clocks_along():
     before, now = topology(counted("a", "old")), topology(counted("a", "new"))
     mine = task(7, clocks={"old": {"stream_time_ms": 7}}, next_offsets={"outputs/old": 3})
 
-    found = carried(done(before, {"0_0": mine}), code_record(now), {"new": "old"}, 4)
+    found = carried(done(before, {"0_0": mine}), code_snapshot(now), {"new": "old"}, 4)
 
     assert found["tasks"]["0_0"]["clocks"] == {"new": {"stream_time_ms": 7}}
     assert found["tasks"]["0_0"]["next_offsets"] == {}
@@ -65,7 +65,7 @@ def test_of_sub_topologies_that_become_one_the_latest_time_holds_and_the_heap_be
     before, now = topology(counted("a", "all"), counted("b", "bs")), topology(merged("a", "b"))
     tasks = {"0_0": task(7, clocks={"all": {"stream_time_ms": 7}}), "1_0": task(9)}
 
-    found = carried(done(before, tasks), code_record(now), {"all": "all"}, 4)
+    found = carried(done(before, tasks), code_snapshot(now), {"all": "all"}, 4)
 
     (one,) = found["tasks"].values()
     assert (one["stream_time_ms"], one["tape_time_ms"], one["heap"]) == (9, 9, None)
@@ -77,7 +77,7 @@ def test_a_topic_that_is_alone_now_keeps_the_time_of_its_own_tape():
     before, now = topology(merged("a", "b")), topology(merged("a"))
     content = done(before, {"0_0": task(9)}, tape_times={"a": {"0": 7}, "b": {"0": 9}})
 
-    found = carried(content, code_record(now), {"all": "all"}, 4)
+    found = carried(content, code_snapshot(now), {"all": "all"}, 4)
 
     assert found["tape_times"] == {"a": {"0": 7}, "b": {"0": 9}}
     assert found["tasks"]["0_0"]["tape_time_ms"] == 9
@@ -87,7 +87,7 @@ def test_the_heap_follows_the_topics_of_its_queues():
     before, now = topology(merged("a", "b", "c")), topology(merged("d", "c", "a"))
     content = done(before, {"0_0": task(9, heap=[2, 1, 0])}, cut_to={"a": {"0": 1}, "b": {"0": 1}, "c": {"0": 1}})
 
-    found = carried(content, code_record(now), {"all": "all"}, 4)
+    found = carried(content, code_snapshot(now), {"all": "all"}, 4)
 
     assert found["tasks"]["0_0"]["heap"] == [1, 2]  # c, a
 
@@ -105,7 +105,7 @@ def test_a_global_tables_partitions_are_queues_behind_the_topics():
     cut = {"a": {"0": 1}, "items": {"0": 1, "1": 1}}
     content = done(looked_up("a"), {"0_0": task(9, heap=[2, 0, 1])}, cut_to=cut)
 
-    found = carried(content, code_record(looked_up("b", "a")), {}, 4)
+    found = carried(content, code_snapshot(looked_up("b", "a")), {}, 4)
 
     assert found["tasks"]["0_0"]["heap"] == [3, 1, 2]  # items-1, a, items-0
 
@@ -118,7 +118,7 @@ def test_a_repartition_table_with_another_name_above_a_store_keeps_the_number_of
 
     content = done(grouped(None), {"1_0": task(9)}, partitions={"0": 4, "1": 4, "repartition/store-repartition": 4})
 
-    found = carried(content, code_record(grouped("by")), {"store": "store"}, 4)
+    found = carried(content, code_snapshot(grouped("by")), {"store": "store"}, 4)
 
     assert found["partitions"] == {"repartition/store-repartition": 4, "repartition/by-repartition": 4}
     assert found["tasks"]["1_0"]["stream_time_ms"] == 9
@@ -128,8 +128,8 @@ def test_what_is_gone_is_remembered_with_its_offsets_and_its_last_increment():
     before, now = topology(counted("a", "as"), counted("b", "bs")), topology(counted("b", "bs"))
     tasks = {"0_0": task(1, next_offsets={"outputs/as": 3}), "1_0": task(1, next_offsets={"outputs/bs": 5})}
 
-    found = carried(done(before, tasks), code_record(now), {"bs": "bs"}, 4)
-    again = carried(found, code_record(before), {"bs": "bs"}, 6)
+    found = carried(done(before, tasks), code_snapshot(now), {"bs": "bs"}, 4)
+    again = carried(found, code_snapshot(before), {"bs": "bs"}, 6)
 
     assert found["code"]["removed"]["stores"]["as"]["increment"] == 4
     assert found["code"]["removed"]["outputs"]["as"]["increment"] == 4
@@ -143,7 +143,7 @@ def test_a_column_that_was_there_once_is_remembered():
     content = done(before, {})
     content["code"]["stores"]["as"]["schema"] = {"key": "string", "aggregate": "int64", "gone": "string"}
 
-    found = carried(content, code_record(now), {"as": "as"}, 4)
+    found = carried(content, code_snapshot(now), {"as": "as"}, 4)
 
     assert found["code"]["stores"]["as"]["known"] == {
         "key": "string", "aggregate": "int64", "gone": "string", "record_time_ms": "int64",

@@ -42,13 +42,13 @@ def run(warehouse: Warehouse, topology: Topology, **options: object) -> None:
 def said(explanation: Explanation) -> list[tuple[str, str]]:
     """(kind of node, sentence), in order; nodes by their kind, since their names are numbers."""
     return [
-        (step.node if step.moment is None else type(step.moment.node).__name__, sentence)
+        (step.node if step.observation is None else type(step.observation.node).__name__, sentence)
         for step in explanation.steps
         for sentence in step.sentences
     ]
 
 
-def told(warehouse: Warehouse, topology: Topology, record: str) -> list[tuple[str, str]]:
+def explained(warehouse: Warehouse, topology: Topology, record: str) -> list[tuple[str, str]]:
     return said(explain(warehouse, "p", topology, record))
 
 

@@ -8,7 +8,7 @@ from jobs.explain.explanation import explain
 from jobs.topology import Materialized, SessionWindows, StreamsBuilder, Suppressed, TimeWindows, Topology
 from state.errors import ConfigError, LedgerError
 from state.tables.warehouse import Warehouse
-from tests.explain.explained import Tape, by, landed, played, run, said, stream, told
+from tests.explain.explained import Tape, by, explained, landed, played, run, said, stream
 from tests.planted import Landed, plant
 
 # --- windows and suppress ------------------------------------------------------------------------------------
@@ -27,7 +27,7 @@ README_TAPE: Tape = [("a", "x", 3), ("a", "x", 9), ("b", "x", 14), ("c", "x", 15
 def test_a_record_is_followed_from_its_window_into_the_output_that_a_later_record_let_go(tmp_path):
     warehouse = played(tmp_path, counts(), {"in": README_TAPE})
 
-    assert told(warehouse, counts(), "in:0:1") == [
+    assert explained(warehouse, counts(), "in:0:1") == [
         ("SourceNode", "read: 'a' = 'x', time 9"),
         ("AggregateNode", "'a' [0, 10): 1 -> 2"),
         (
@@ -41,7 +41,7 @@ def test_a_record_is_followed_from_its_window_into_the_output_that_a_later_recor
 def test_a_record_that_closes_a_window_says_what_it_let_go_and_as_what(tmp_path):
     warehouse = played(tmp_path, counts(), {"in": README_TAPE})
 
-    assert told(warehouse, counts(), "in:0:3") == [
+    assert explained(warehouse, counts(), "in:0:3") == [
         ("SourceNode", "read: 'c' = 'x', time 15"),
         ("AggregateNode", "'c' [10, 20): begins with 1"),
         (
@@ -57,7 +57,7 @@ def test_a_record_that_closes_a_window_says_what_it_let_go_and_as_what(tmp_path)
 def test_a_late_record_says_by_how_much_and_which_limit_refused_it(tmp_path):
     warehouse = played(tmp_path, counts(), {"in": README_TAPE})
 
-    assert told(warehouse, counts(), "in:0:4") == [
+    assert explained(warehouse, counts(), "in:0:4") == [
         ("SourceNode", "read: 'a' = 'x', time 8, 7 ms behind stream time 15"),
         (
             "AggregateNode",
@@ -72,7 +72,7 @@ def test_what_waits_is_looked_up_in_the_outputs_of_later_increments(tmp_path):
     plant(warehouse, "in", landed([("z", "x", 24), ("z", "x", 40)]), partitions=1)
     run(warehouse, counts(), max_records=1)
 
-    (sentence,) = by("SuppressNode", told(warehouse, counts(), "in:0:2"))
+    (sentence,) = by("SuppressNode", explained(warehouse, counts(), "in:0:2"))
 
     assert sentence == (  # [10, 20) of b leaves at 25, so with the record of time 40, after a's at offset 0
         "'b' [10, 20) = 1 waits until stream time 25 (now 14); still waits at the end of increment 1; "
@@ -85,7 +85,7 @@ def test_of_the_windows_of_a_key_the_one_that_waited_is_looked_up(tmp_path):
     plant(warehouse, "in", landed([("z", "x", 40)]), partitions=1)
     run(warehouse, counts())
 
-    (sentence,) = by("SuppressNode", told(warehouse, counts(), "in:0:1"))
+    (sentence,) = by("SuppressNode", explained(warehouse, counts(), "in:0:1"))
 
     assert sentence.endswith("; left in increment 2 as outputs/counts 0:1")  # [0, 10) is at offset 0
 
@@ -100,7 +100,7 @@ def test_an_output_under_other_keys_is_not_searched_for_what_waited(tmp_path):
     plant(warehouse, "in", landed([("a", "x", 30)]), partitions=1)
     run(warehouse, topology)
 
-    (sentence,) = by("SuppressNode", told(warehouse, topology, "in:0:0"))
+    (sentence,) = by("SuppressNode", explained(warehouse, topology, "in:0:0"))
 
     assert sentence.endswith("; still waits at the end of increment 1")
 
@@ -114,7 +114,7 @@ def test_what_left_is_looked_for_only_below_the_node_that_held_it(tmp_path):
     topology = builder.build()
     warehouse = played(tmp_path, topology, {"in": [("a", "x", 3), ("a", "x", 30)]})
 
-    (sentence,) = by("SuppressNode", told(warehouse, topology, "in:0:0"))
+    (sentence,) = by("SuppressNode", explained(warehouse, topology, "in:0:0"))
 
     assert sentence.endswith("left because of in:0:1 at stream time 30: 'a' [0, 10) = 1, as outputs/finals 0:0")
 
@@ -143,7 +143,7 @@ def test_a_session_says_what_it_merged_and_extended(tmp_path):
     warehouse = played(tmp_path, sessions(), {"in": tape})
 
     def aggregate(offset: int) -> list[str]:
-        return by("AggregateNode", told(warehouse, sessions(), f"in:0:{offset}"))
+        return by("AggregateNode", explained(warehouse, sessions(), f"in:0:{offset}"))
 
     assert aggregate(1) == ["session 'a' [20, 20]: begins with 1"]
     assert aggregate(2) == ["merges [10, 10] = 1 and [20, 20] = 1 into session 'a' [10, 20] = 3"]
@@ -153,12 +153,12 @@ def test_a_session_says_what_it_merged_and_extended(tmp_path):
 def test_a_session_that_is_merged_away_waits_no_more(tmp_path):
     warehouse = played(tmp_path, sessions(), {"in": [("a", "x", 10), ("a", "x", 12)]})
 
-    (first,) = by("SuppressNode", told(warehouse, sessions(), "in:0:0"))
+    (first,) = by("SuppressNode", explained(warehouse, sessions(), "in:0:0"))
 
     assert first == (  # 10 + gap 5 + grace 100
         "'a' [10, 10] = 1 waits until stream time 115 (now 10); later records took it back, or it left without a result"
     )
-    assert by("SuppressNode", told(warehouse, sessions(), "in:0:1")) == [
+    assert by("SuppressNode", explained(warehouse, sessions(), "in:0:1")) == [
         "'a' [10, 10] is deleted before it was final, so nothing of it goes on",
         "'a' [10, 12] = 2 waits until stream time 117 (now 12); still waits at the end of increment 1",
     ]
@@ -170,7 +170,7 @@ def test_a_result_without_suppress_goes_on_with_what_it_replaces(tmp_path):
     topology = builder.build()
     warehouse = played(tmp_path, topology, {"in": [("a", "x", 1), ("a", "y", 2), ("a", "x", 3)]})
 
-    assert by("FilterNode", told(warehouse, topology, "in:0:1")) == ["does not pass"]
+    assert by("FilterNode", explained(warehouse, topology, "in:0:1")) == ["does not pass"]
     assert said(explain(warehouse, "p", topology, "in:0:2"))[1:] == [
         ("FilterNode", "passes"),
         ("AggregateNode", "'a': 1 -> 2"),
@@ -188,11 +188,13 @@ def test_a_duplicate_names_the_record_that_it_repeats(tmp_path):
     topology = builder.build()
     warehouse = played(tmp_path, topology, {"in": [("a", "x", 10), ("b", "x", 11), ("a", "y", 13), (None, "z", 14)]})
 
-    assert by("DeduplicateNode", told(warehouse, topology, "in:0:0")) == ["passes: the first of key 'a' within 5 ms"]
-    assert told(warehouse, topology, "in:0:2")[1:] == [
+    assert by("DeduplicateNode", explained(warehouse, topology, "in:0:0")) == [
+        "passes: the first of key 'a' within 5 ms"
+    ]
+    assert explained(warehouse, topology, "in:0:2")[1:] == [
         ("DeduplicateNode", "duplicate of in offset 0, which has key 'a' too: 3 ms apart, the interval is 5 ms")
     ]
-    assert by("DeduplicateNode", told(warehouse, topology, "in:0:3")) == ["passes: key None is never a duplicate"]
+    assert by("DeduplicateNode", explained(warehouse, topology, "in:0:3")) == ["passes: key None is never a duplicate"]
 
 
 def test_a_duplicate_by_id_is_followed_through_the_repartition_that_brings_ids_together(tmp_path):
@@ -201,7 +203,7 @@ def test_a_duplicate_by_id_is_followed_through_the_repartition_that_brings_ids_t
     topology = builder.build()
     warehouse = played(tmp_path, topology, {"in": [("a", "x", 10), ("b", "x", 12)]})
 
-    assert by("DeduplicateNode", told(warehouse, topology, "in:0:1")) == [
+    assert by("DeduplicateNode", explained(warehouse, topology, "in:0:1")) == [
         "duplicate of in offset 0, which has id 'x' too: 2 ms apart, the interval is 5 ms"
     ]
 
@@ -212,15 +214,15 @@ def test_a_record_that_is_put_in_order_says_until_when_it_waits_and_who_let_it_g
     topology = builder.build()
     warehouse = played(tmp_path, topology, {"in": [("a", "x", 10), ("b", "y", 15), ("c", "z", 9)]})
 
-    assert by("ReorderNode", told(warehouse, topology, "in:0:0")) == [
+    assert by("ReorderNode", explained(warehouse, topology, "in:0:0")) == [
         "'a' of time 10 waits until stream time 15; left because of in:0:1 at stream time 15: 'a' = 'x', "
         "as outputs/out 0:0"
     ]
-    assert by("ReorderNode", told(warehouse, topology, "in:0:1")) == [
+    assert by("ReorderNode", explained(warehouse, topology, "in:0:1")) == [
         "'b' of time 15 waits until stream time 20; still waits at the end of increment 1",
         "lets go: 'a' = 'x', time 10",
     ]
-    assert by("ReorderNode", told(warehouse, topology, "in:0:2")) == [
+    assert by("ReorderNode", explained(warehouse, topology, "in:0:2")) == [
         "refused (late): records after it have gone on already; stream time is 15, the limit 5 ms before it is 10, "
         "the record is 6 ms late"
     ]
@@ -234,10 +236,10 @@ def test_a_record_that_cannot_be_read_is_a_dead_letter_with_its_reason(tmp_path)
     plant(warehouse, "in", [Landed(0, b"\xff", b"x", 3), Landed(0, b"a", b"x", -1)], partitions=1)
     run(warehouse, counts())
 
-    assert [sentence for _, sentence in told(warehouse, counts(), "in:0:0")] == [
+    assert [sentence for _, sentence in explained(warehouse, counts(), "in:0:0")] == [
         "dead letter: key: expected UTF-8, got byte 0xff at 0"
     ]
-    assert [sentence for _, sentence in told(warehouse, counts(), "in:0:1")] == [
+    assert [sentence for _, sentence in explained(warehouse, counts(), "in:0:1")] == [
         "refused (negative-timestamp): its time is negative"
     ]
 

@@ -74,7 +74,7 @@ class ColumnDriver(TopologyTestDriver):
         """Begin with the state of another driver, as an increment does."""
         rows = before.saved()
         for task, other in zip(self._tasks, before._tasks, strict=True):
-            task.resume({name: rows[name] for name in task.stores}, other.clocks())
+            task.resume({name: rows[name] for name in task.stores}, other.counters())
 
     def _landed(self, topic: str) -> tuple[pa.Table, np.ndarray]:
         self._piped[topic] = []

@@ -49,8 +49,8 @@ def loaded(monkeypatch) -> dict[str, int]:
     found: dict[str, int] = {}
     load = StoreRows.load
 
-    def count(stored, clocks, hashes=None):
-        rows = load(stored, clocks, hashes)
+    def count(stored, counters, hashes=None):
+        rows = load(stored, counters, hashes)
         found[stored.operator.place.node] = len(rows)
         return rows
 

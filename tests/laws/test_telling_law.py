@@ -54,11 +54,18 @@ Written = tuple[str, int, int, int, str, str]
 
 def told(explained: list[Explanation]) -> list[Written]:
     return sorted(
-        (moment.node.topic, step.place[1], moment.first_offset + number, each.increment, repr(row.key), repr(row.value))
+        (
+            observation.node.topic,
+            step.place[1],
+            observation.first_offset + number,
+            each.increment,
+            repr(row.key),
+            repr(row.value),
+        )
         for each in explained
         for step in each.steps
-        if (moment := step.moment) is not None and isinstance(moment.node, SinkNode)
-        for number, row in enumerate(moment.rows)
+        if (observation := step.observation) is not None and isinstance(observation.node, SinkNode)
+        for number, row in enumerate(observation.rows)
     )
 
 

@@ -65,17 +65,17 @@ def play(
     """``chunks``/``cuts``: numbers of records before which a chunk, or an increment, begins. ``is_observed``: as of
     Task.
     """
-    played, rows, clocks = Played(), {}, {}
+    played, rows, counters = Played(), {}, {}
     bounds = sorted({0, *cuts, len(tape)})
     for begin, end in pairwise(bounds):
         task = Task(topology, topology.sub_topologies[0], is_observed=is_observed)
         tables = {name: _table(task, name, rows.get(name, {})) for name in task.stores}
-        task.resume(tables, clocks)
+        task.resume(tables, counters)
         inner = sorted({begin, end, *(chunk for chunk in chunks if begin < chunk < end)})
         for first, last in pairwise(inner):
             _run(task, tape, range(first, last), played)
         rows = {name: _saved(operator, rows.get(name, {})) for name, operator in task.stores.items()}
-        clocks = task.clocks()
+        counters = task.counters()
         played.stores = {name: _sorted(list(found.values())) for name, found in rows.items()}
         for name, operator in task.stores.items():
             assert _sorted(operator.rows().to_pylist()) == played.stores[name], name

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from jobs.kernels.forward_order import meet_two
+from jobs.kernels.forward_order import merge_two
 from jobs.testing.test_driver import TopologyTestDriver
 from jobs.topology import Consumed, KStream, Serde, StreamsBuilder
 
@@ -32,7 +32,7 @@ def played(build, records: list[tuple[str, int]]) -> list[tuple[str, object]]:
 def test_two_batches_meet_in_the_order_of_causes_the_first_before_the_second(first, second, which, row):
     found = np.empty(len(which), np.int8), np.empty(len(which), np.int64)
 
-    meet_two(np.array(first, np.int32), np.array(second, np.int32), *found)
+    merge_two(np.array(first, np.int32), np.array(second, np.int32), *found)
 
     assert (found[0].tolist(), found[1].tolist()) == (which, row)
 

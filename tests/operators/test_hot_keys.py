@@ -98,8 +98,8 @@ def test_a_view_that_is_asked_again():
 def test_stream_joins(kind, grace, pairs_a_call, monkeypatch):
     """Thousands of records of a key on each side, several of a time, also when a call has room for one pair."""
     if pairs_a_call is not None:
-        rooms = stream_join_kernel.rooms
-        monkeypatch.setattr(stream_join_kernel, "rooms", lambda pairs, records: rooms(pairs_a_call, records))
+        allocate = stream_join_kernel.allocate
+        monkeypatch.setattr(stream_join_kernel, "allocate", lambda pairs, records: allocate(pairs_a_call, records))
     rng = random.Random(grace)
     tape = [
         (rng.choice(["left", "right"]), key, None if key == "b" else step, time // 12 * 12 + 1)

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 from jobs.landing.recorded_time import Recorded
-from jobs.replay.unread_records import Unread, UnreadQueue, by_arrival, by_time
+from jobs.replay.unread_records import PendingQueue, PendingRecords, by_arrival, by_time
 
 TAPE_TIME = 4
 
 
-def queue(generator: np.random.Generator, number: int, order: str) -> UnreadQueue:
+def queue(generator: np.random.Generator, number: int, order: str) -> PendingQueue:
     """Up to 30 records of few different times, with gaps in their offsets now and then, and recorded times between."""
     n = int(generator.integers(0, 30))
     gaps = generator.integers(1, 3, n) if number % 2 else np.ones(n, np.int64)
@@ -20,13 +20,13 @@ def queue(generator: np.random.Generator, number: int, order: str) -> UnreadQueu
         rows = by_time(offset, times, recorded, TAPE_TIME)
     else:
         arrivals = np.sort(generator.integers(0, 40, n + len(recorded)))
-        moments = np.searchsorted(offset, before) + np.arange(len(before))
-        is_moment = np.isin(np.arange(len(arrivals)), moments)
+        advance_rows = np.searchsorted(offset, before) + np.arange(len(before))
+        is_moment = np.isin(np.arange(len(arrivals)), advance_rows)
         rows = by_arrival(offset, arrivals[~is_moment], recorded, arrivals[is_moment].tolist())
-    return UnreadQueue("topic", str(number), rows, 7, 2)
+    return PendingQueue("topic", str(number), rows, 7, 2)
 
 
-def in_order(unread: Unread) -> list[tuple[int, int, int]]:
+def in_order(unread: PendingRecords) -> list[tuple[int, int, int]]:
     """(place, queue, row) of all rows that may be read."""
     return sorted(
         (int(queue.rows.place[row]), number, row)
@@ -39,7 +39,7 @@ def in_order(unread: Unread) -> list[tuple[int, int, int]]:
 @pytest.mark.parametrize("seed", range(20))
 def test_the_first_rows_are_those_of_the_whole_order(seed, order):
     generator = np.random.default_rng(seed)
-    unread = Unread([queue(generator, number, order) for number in range(4)])
+    unread = PendingRecords([queue(generator, number, order) for number in range(4)])
     everything = in_order(unread)
     assert unread.ready == len(everything)
     unread.hold_back(1, 15)
@@ -48,7 +48,7 @@ def test_the_first_rows_are_those_of_the_whole_order(seed, order):
     rows = in_order(unread)
 
     assert rows == [row for row in everything if row[0] < {1: 15, 3: 10}.get(row[1], 10**9)]
-    is_record = [row not in unread.queues[q].rows.moments for _, q, row in everything]
+    is_record = [row not in unread.queues[q].rows.advance_rows for _, q, row in everything]
     held = [row in rows for row in everything]
     assert unread.waiting == sum(record and not may for record, may in zip(is_record, held, strict=True))
     for first in range(1, len(rows) + 1):
@@ -65,15 +65,15 @@ def test_a_place_is_the_largest_time_so_far_and_a_recorded_time_holds_back_what_
     rows = by_time(offset, times, recorded, TAPE_TIME)
 
     assert rows.place.tolist() == [8, 12, 19, 20, 40]  # twice the time; twice 9 and one; what follows, 20 at least
-    assert rows.moments.tolist() == [2]
+    assert rows.advance_rows.tolist() == [2]
     assert by_time(offset, times, [], TAPE_TIME).place.tolist() == [8, 12, 16, 40]
 
 
 @pytest.mark.parametrize("offsets", [[10, 11, 12, 13], [10, 11, 40, 41]])
 def test_a_cut_is_behind_the_last_record_and_counts_recorded_times(offsets):
     recorded = [Recorded(offsets[2], 9, None), Recorded(offsets[2], 9, None)]
-    found = UnreadQueue("t", "0", by_time(np.array(offsets), np.array([1, 6, 8, 20]), recorded, TAPE_TIME), 7, 3)
-    plain = UnreadQueue("t", "0", by_time(np.array(offsets), np.array([1, 6, 8, 20]), [], TAPE_TIME), 7, 3)
+    found = PendingQueue("t", "0", by_time(np.array(offsets), np.array([1, 6, 8, 20]), recorded, TAPE_TIME), 7, 3)
+    plain = PendingQueue("t", "0", by_time(np.array(offsets), np.array([1, 6, 8, 20]), [], TAPE_TIME), 7, 3)
 
     ends = [offset + 1 for offset in offsets]
     assert [found.cut(rows) for rows in range(7)] == [

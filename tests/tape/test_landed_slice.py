@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from jobs.tape import landed_slice
-from jobs.tape.landed_slice import Slice, slice_of, together
+from jobs.tape.landed_slice import Slice, concatenated, slice_of
 from state.tables import parquet_writer
 from state.tables.data_files import read_files
 from state.tables.parquet_writer import TaskFile
@@ -101,8 +101,8 @@ def test_keys_are_a_dictionary_where_many_come_again_in_a_large_row_group(tmp_pa
 
     assert kinds(plain) == [False] * len(plain)
     assert kinds(words) == [is_dictionary] * len(words)
-    assert together(plain)["key"].to_pylist() == keys
-    assert together(words)["key"].to_pylist() == keys
+    assert concatenated(plain)["key"].to_pylist() == keys
+    assert concatenated(words)["key"].to_pylist() == keys
 
 
 @pytest.mark.usefixtures("a_group_a_write")
@@ -115,9 +115,9 @@ def test_a_chunk_has_keys_of_one_kind_and_one_dictionary(tmp_path):
     chunks = list(part.chunks(MANY, dictionary_keys=True))
 
     assert [chunk["key"].num_chunks for chunk in chunks] == [1] * len(chunks)
-    assert together(chunks)["offset"].to_pylist() == list(range(5, 2 * MANY))
+    assert concatenated(chunks)["offset"].to_pylist() == list(range(5, 2 * MANY))
     assert (
-        together([*chunks, *parts[1].chunks(MANY)])["key"].to_pylist()
+        concatenated([*chunks, *parts[1].chunks(MANY)])["key"].to_pylist()
         == [*kept, *kept[:10], *other][5 : 2 * MANY] + kept[:10]
     )
 
@@ -131,9 +131,13 @@ def test_keys_of_several_files_are_what_most_rows_have(tmp_path):
     words, plain = (list(part.chunks(MANY, dictionary_keys=True)) for part in (many, one))
     halves = [chunk.slice(0, 1) for chunk in words]
 
-    assert (kinds([together([*words, *plain])]), kinds([together([*halves, *plain])])) == ([True], [False])
-    assert together([*words, *plain])["key"].combine_chunks().cast(pa.binary()).to_pylist() == [*keys, b"user-5", None]
-    assert together([*halves, *plain])["key"].to_pylist() == [b"user-0", b"user-5", None]
+    assert (kinds([concatenated([*words, *plain])]), kinds([concatenated([*halves, *plain])])) == ([True], [False])
+    assert concatenated([*words, *plain])["key"].combine_chunks().cast(pa.binary()).to_pylist() == [
+        *keys,
+        b"user-5",
+        None,
+    ]
+    assert concatenated([*halves, *plain])["key"].to_pylist() == [b"user-0", b"user-5", None]
 
 
 # --- headers -----------------------------------------------------------------------------------------------------

@@ -82,7 +82,7 @@ def assert_the_same_came_of(task: Task, got: list[Result], whole: Task, want: Re
     assert in_order(dropped) == in_order(want_dropped)
     assert dead == want_dead
     assert stores_of(task) == stores_of(whole)
-    assert task.clocks() == whole.clocks()
+    assert task.counters() == whole.counters()
 
 
 @pytest.mark.parametrize("build", BUILDS)
@@ -121,7 +121,7 @@ def run_in_increments(topology: Topology, cuts: list[int]) -> tuple[Task, list[R
             for name, store in task.stores.items()
         }
         resumed = Task(topology, topology.sub_topologies[0])
-        resumed.resume(tables, task.clocks(), stream_time_ms=task.stream_time_ms, tape_time_ms=task.tape_time_ms)
+        resumed.resume(tables, task.counters(), stream_time_ms=task.stream_time_ms, tape_time_ms=task.tape_time_ms)
         task = resumed
     return task, results
 

@@ -20,7 +20,7 @@ from jobs.kernels.slot_lifecycle import remove
 from jobs.operators.aggregate_parts.emit_on_close import FinalResults
 from jobs.operators.aggregate_parts.kernel_decisions import Decisions, Updates, joined
 from jobs.operators.aggregate_parts.speculative_batches import DecidingAhead, keeper
-from jobs.operators.operator import Clocks, Due, Place, StatefulOperator, marked
+from jobs.operators.operator import Counters, Due, OperatorContext, StatefulOperator, marked
 from state.buffers import is_valid
 from state.records.batches import Batch, Chunk, Column, Values
 from state.stores.slots import LIVE, LIVE_COUNT, OBSERVED_MS, Slots
@@ -49,7 +49,7 @@ class Aggregate(StatefulOperator):
 
     def __init__(
         self,
-        place: Place,
+        place: OperatorContext,
         aggregation: Aggregation,
         slots: Slots,
         *,
@@ -127,18 +127,18 @@ class Aggregate(StatefulOperator):
             decided, value, old = self._closed(batch, decided, value, old)
         return self._forward(batch, decided, value, old)
 
-    def advance(self, moment: Batch, chunk: Chunk) -> Batch | None:
+    def advance(self, advance_row: Batch, chunk: Chunk) -> Batch | None:
         before_ms, puts = self.observed_stream_time_ms, self.puts
-        self.stream_times_ms = [max(seen_ms, int(moment.time_ms[0])) for seen_ms in self.stream_times_ms]
+        self.stream_times_ms = [max(seen_ms, int(advance_row.time_ms[0])) for seen_ms in self.stream_times_ms]
         if self.final is None:
             return None
-        self.final.begin(moment.time_ms, before_ms)
+        self.final.begin(advance_row.time_ms, before_ms)
         finals = self._finals(self._visible_at(np.array([self.slots.observed_stream_time_ms])))
-        due = self._forward(moment, *self._closed(moment, *self._values(moment, finals)))
-        self.puts = puts  # a moment puts nothing; what came to the node because of it did
+        due = self._forward(advance_row, *self._closed(advance_row, *self._values(advance_row, finals)))
+        self.puts = puts  # an advance puts nothing; what came to the node because of it did
         return due
 
-    def passes_on(self, time_ms: int) -> int:
+    def propagated_time_ms(self, time_ms: int) -> int:
         if self.final is None:
             return time_ms
         live = self.slots.live()
@@ -274,9 +274,9 @@ class Aggregate(StatefulOperator):
             is_final=np.ones(n, np.bool_),
         )
 
-    def _values(self, moment: Batch, finals: Decisions) -> tuple[Decisions, Values, Values | None]:
-        """Values of windows that a moment closes."""
-        nobody = moment.take(np.zeros(0, np.int64))
+    def _values(self, advance_row: Batch, finals: Decisions) -> tuple[Decisions, Values, Values | None]:
+        """Values of windows that an advance of stream time closes."""
+        nobody = advance_row.take(np.zeros(0, np.int64))
         if self.aggregation.only.is_record_by_record:
             state = self.folds.only
             assert isinstance(state, PythonState)
@@ -317,11 +317,11 @@ class Aggregate(StatefulOperator):
 
     # --- state -----------------------------------------------------------------------------------------------
 
-    def resume(self, rows: pa.Table, clocks: Clocks) -> None:
-        self.stream_times_ms = [clocks.get(name, NO_TIMESTAMP_MS) for name in self._clock_names()]
-        self.slots.counts[OBSERVED_MS] = clocks.get("store_time_ms", NO_TIMESTAMP_MS)
+    def resume(self, rows: pa.Table, counters: Counters) -> None:
+        self.stream_times_ms = [counters.get(name, NO_TIMESTAMP_MS) for name in self._clock_names()]
+        self.slots.counts[OBSERVED_MS] = counters.get("store_time_ms", NO_TIMESTAMP_MS)
         if self.final is not None:
-            self.final.last_close_ms = clocks.get("last_close_ms", NO_TIMESTAMP_MS)
+            self.final.last_close_ms = counters.get("last_close_ms", NO_TIMESTAMP_MS)
         rows = rows.combine_chunks()
         key = self.place.keys.intern(self.place.shape.key.encode(rows["key"].combine_chunks()))
         start, end = (
@@ -334,18 +334,18 @@ class Aggregate(StatefulOperator):
         self.slots.release(self._expired())
         self._released()
 
-    def clocks(self) -> Clocks:
-        clocks = dict(zip(self._clock_names(), self.stream_times_ms, strict=True))
-        clocks["store_time_ms"] = self.slots.observed_stream_time_ms
+    def counters(self) -> Counters:
+        counters = dict(zip(self._clock_names(), self.stream_times_ms, strict=True))
+        counters["store_time_ms"] = self.slots.observed_stream_time_ms
         if self.final is not None:
-            clocks |= {"last_close_ms": self.final.last_close_ms, "left_ms": self.final.emitted}
-        return clocks
+            counters |= {"last_close_ms": self.final.last_close_ms, "left_ms": self.final.emitted}
+        return counters
 
-    def forgets(self, rows: pa.Table, clocks: Clocks) -> np.ndarray:
+    def forgets(self, rows: pa.Table, counters: Counters) -> np.ndarray:
         if self._window is None:
             return np.zeros(len(rows), np.bool_)
         start, end = (rows[name].to_numpy() for name in ("window_start_ms", "window_end_ms"))
-        store_time, emitted = (clocks.get(name, NO_TIMESTAMP_MS) for name in ("store_time_ms", "left_ms"))
+        store_time, emitted = (counters.get(name, NO_TIMESTAMP_MS) for name in ("store_time_ms", "left_ms"))
         return self._is_over(start, end, store_time, emitted)
 
     def _clock_names(self) -> list[str]:

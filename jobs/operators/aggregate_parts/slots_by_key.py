@@ -6,7 +6,7 @@ import numpy as np
 
 from jobs.operators.aggregate_parts import slots_by_key_kernel
 from jobs.operators.aggregate_parts.aggregate import Aggregate
-from state.stores.skip_lists import Lanes
+from state.stores.skip_lists import SkipLists
 from state.stores.slots import LIVE, Slots
 
 
@@ -20,19 +20,19 @@ class ListedSlots(Slots):
     def __init__(self) -> None:
         super().__init__()
         self.head = np.empty(0, np.int32)
-        self.lanes = Lanes()
+        self.skip_lists = SkipLists()
 
     def reserve_keys(self, keys: int) -> None:
         """Make room for keys of codes below ``keys``."""
         more = keys - len(self.head)
         if more > 0:
             self.head = np.concatenate([self.head, np.full(more, slots_by_key_kernel.NO_SLOT, np.int32)])
-        self.lanes.reserve(keys, self.capacity)
+        self.skip_lists.reserve(keys, self.capacity)
 
     @property
     def lists(self) -> tuple[np.ndarray, np.ndarray, tuple[np.ndarray, ...]]:
         """What kernels take as ``lists``; right until the next ``reserve``."""
-        return self.head, self.following, self.lanes.columns()
+        return self.head, self.following, self.skip_lists.columns()
 
 
 class ListedAggregate(Aggregate):
@@ -44,12 +44,12 @@ class ListedAggregate(Aggregate):
         self.slots.reserve_keys(len(self.place.keys))
 
     def _arrays(self) -> list[np.ndarray]:
-        head, following, lanes = self.slots.lists
-        return [*super()._arrays(), head, following, *lanes]
+        head, following, skip_lists = self.slots.lists
+        return [*super()._arrays(), head, following, *skip_lists]
 
     def _released(self) -> None:
         self._reserve_keys()
-        self.slots.lanes.clear()
+        self.slots.skip_lists.clear()
         live = self.slots.live()
         by_end = live[np.argsort(self.slots.end[live], kind="stable")]
         slots_by_key_kernel.relink(by_end, self.slots.columns(), self.slots.lists)

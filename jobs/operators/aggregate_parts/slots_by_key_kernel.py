@@ -1,8 +1,8 @@
 """Windows of a key as a list, by falling end: what session and sliding windows search.
 
 Rule: ``head[key code]`` is the window that ends last, ``following[slot]`` the one that ends before it; NO_SLOT ends a
-list; a long list has lanes (state/stores/skip_lists.py). Windows of one length have the same order by start.
-``lists``: (head, following, lanes).
+list; a long list has a skip list (state/stores/skip_lists.py). Windows of one length have the same order by start.
+``lists``: (head, following, skip_lists).
 """
 
 from jobs.kernels.slot_lifecycle import vacate
@@ -16,8 +16,8 @@ NO_SLOT = -1
 @inlined_kernel
 def first_from(lists, key, order, number):  # type: ignore[no-untyped-def]
     """The first window of a key's list whose ``order`` (start or end, by slot) is not above ``number``, or NO_SLOT."""
-    head, following, lanes = lists
-    before = last_above(head, following, lanes, key, order, number)
+    head, following, skip_lists = lists
+    before = last_above(head, following, skip_lists, key, order, number)
     return head[key] if before == NO_SLOT else following[before]
 
 
@@ -25,25 +25,25 @@ def first_from(lists, key, order, number):  # type: ignore[no-untyped-def]
 def link(slots, lists, slot):  # type: ignore[no-untyped-def]
     """Enter a window into its key's list; it is live and changed from then on."""
     s_key, _, s_end, _, s_flags, _, _, counts = slots
-    head, following, lanes = lists
+    head, following, skip_lists = lists
     s_flags[slot] = LIVE | CHANGED
     counts[LIVE_COUNT] += 1
-    before = last_above(head, following, lanes, s_key[slot], s_end, s_end[slot])
+    before = last_above(head, following, skip_lists, s_key[slot], s_end, s_end[slot])
     if before == NO_SLOT:
         following[slot] = head[s_key[slot]]
         head[s_key[slot]] = slot
     else:
         following[slot] = following[before]
         following[before] = slot
-    enter(lanes, s_key[slot], s_end, slot)
+    enter(skip_lists, s_key[slot], s_end, slot)
 
 
 @kernel
 def unlink(slots, lists, slot):  # type: ignore[no-untyped-def]
     """Take a window out of its key's list; a stored one stays behind as a grave."""
     s_key, _, s_end, _, s_flags, _, free, counts = slots
-    head, following, lanes = lists
-    before = last_above(head, following, lanes, s_key[slot], s_end, s_end[slot])
+    head, following, skip_lists = lists
+    before = last_above(head, following, skip_lists, s_key[slot], s_end, s_end[slot])
     at = head[s_key[slot]] if before == NO_SLOT else following[before]
     while at != slot:
         before, at = at, following[at]
@@ -51,7 +51,7 @@ def unlink(slots, lists, slot):  # type: ignore[no-untyped-def]
         head[s_key[slot]] = following[slot]
     else:
         following[before] = following[slot]
-    leave(lanes, s_key[slot], s_end, slot)
+    leave(skip_lists, s_key[slot], s_end, slot)
     vacate(s_flags, free, counts, slot)
 
 

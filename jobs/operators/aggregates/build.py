@@ -9,10 +9,10 @@ from jobs.operators.aggregates.session_windows import SessionAggregate
 from jobs.operators.aggregates.sliding_windows import SlidingWindowAggregate
 from jobs.operators.aggregates.time_windows import TimeWindowAggregate
 from jobs.operators.aggregates.versioned_aggregate import VersionedAggregate
-from jobs.operators.operator import Place
+from jobs.operators.operator import OperatorContext
 
 
-def build(node: AggregateNode, place: Place) -> Aggregate:
+def build(node: AggregateNode, place: OperatorContext) -> Aggregate:
     """The operator of an AggregateNode; ``emit`` "on_close" makes it forward final results only."""
     spec = place.table.store
     if node.windows is None and spec is not None and spec.history_retention_ms is not None:
@@ -22,7 +22,7 @@ def build(node: AggregateNode, place: Place) -> Aggregate:
 
 def aggregate(
     node: AggregateNode | CogroupNode,
-    place: Place,
+    place: OperatorContext,
     aggregation: Aggregation,
     *,
     emits_final: bool = False,

@@ -18,32 +18,32 @@ from jobs.functions.expressions import python_keys
 from jobs.operators.aggregate_parts.aggregate import Aggregate
 from jobs.operators.aggregates.aggregate_nodes import CogroupNode
 from jobs.operators.aggregates.build import aggregate
-from jobs.operators.forward_order import joined_batch, meet
-from jobs.operators.operator import Clocks, MultiOperator, Place, StatefulOperator
+from jobs.operators.forward_order import joined_batch, merge_in_forward_order
+from jobs.operators.operator import Counters, MultiOperator, OperatorContext, StatefulOperator
 from state.records.batches import Batch, Chunk
 
 
 class Cogroup(MultiOperator, StatefulOperator):
     """``shared``: the aggregate that has the store; its fold takes (number of the stream, value) for a value."""
 
-    def __init__(self, place: Place, shared: Aggregate) -> None:
+    def __init__(self, place: OperatorContext, shared: Aggregate) -> None:
         super().__init__(place)
         self.shared = shared
         self.row_key, self.due = shared.row_key, shared.due
 
     def process_all(self, batches: tuple[Batch, ...], chunk: Chunk) -> Batch:
-        meeting = meet(batches)
-        batch = joined_batch(batches, meeting, with_values=False)
+        merged = merge_in_forward_order(batches)
+        batch = joined_batch(batches, merged, with_values=False)
         state = self.shared.folds.only
         assert isinstance(state, PythonState)
         records = [self._records(number, one) for number, one in enumerate(batches)]
-        which, rows = meeting.which.tolist(), meeting.row.tolist()
+        which, rows = merged.which.tolist(), merged.row.tolist()
         state.show(batch, [records[number][row] for number, row in zip(which, rows, strict=True)])
-        self.shared.input_of = meeting.which if len(self.shared.stream_times_ms) > 1 else None
+        self.shared.input_of = merged.which if len(self.shared.stream_times_ms) > 1 else None
         return self.shared.process(batch, chunk)
 
-    def advance(self, moment: Batch, chunk: Chunk) -> Batch | None:
-        return self.shared.advance(moment, chunk)
+    def advance(self, advance_row: Batch, chunk: Chunk) -> Batch | None:
+        return self.shared.advance(advance_row, chunk)
 
     def _records(self, number: int, batch: Batch) -> list[tuple[Any, tuple[int, Any]]]:
         """(key, (number of the stream, value)) of every record."""
@@ -51,14 +51,14 @@ class Cogroup(MultiOperator, StatefulOperator):
         values = shape.value.to_python(batch.value.all())
         return [(key, (number, value)) for key, value in zip(python_keys(shape, batch), values, strict=True)]
 
-    def resume(self, rows: pa.Table, clocks: Clocks) -> None:
-        self.shared.resume(rows, clocks)
+    def resume(self, rows: pa.Table, counters: Counters) -> None:
+        self.shared.resume(rows, counters)
 
-    def clocks(self) -> Clocks:
-        return self.shared.clocks()
+    def counters(self) -> Counters:
+        return self.shared.counters()
 
-    def forgets(self, rows: pa.Table, clocks: Clocks) -> np.ndarray:
-        return self.shared.forgets(rows, clocks)
+    def forgets(self, rows: pa.Table, counters: Counters) -> np.ndarray:
+        return self.shared.forgets(rows, counters)
 
     def changes(self) -> pa.Table:
         return self.shared.changes()
@@ -73,7 +73,7 @@ class Cogroup(MultiOperator, StatefulOperator):
         return self.shared.rows_schema()
 
 
-def build(node: CogroupNode, place: Place) -> Cogroup:
+def build(node: CogroupNode, place: OperatorContext) -> Cogroup:
     """The operator of a CogroupNode, of windows of any kind."""
 
     def add(key: Any, record: tuple[int, Any], so_far: Any) -> Any:
@@ -83,5 +83,5 @@ def build(node: CogroupNode, place: Place) -> Cogroup:
     fold = PythonFold(node.initializer, add, node.shape.value)
     fold = fold if node.merger is None else replace(fold, merger=node.merger)
     aggregation = Aggregation({"": fold}, place.shape, node.name)
-    clocks = 1 if node.semantics == "kip" else len(node.inputs)
-    return Cogroup(place, aggregate(node, place, aggregation, inputs=clocks))
+    counters = 1 if node.semantics == "kip" else len(node.inputs)
+    return Cogroup(place, aggregate(node, place, aggregation, inputs=counters))

@@ -24,7 +24,7 @@ from jobs.operators.aggregate_parts.aggregate import Aggregate
 from jobs.operators.aggregates.aggregate_nodes import DistinctNode
 from jobs.operators.aggregates.session_windows import SessionAggregate
 from jobs.operators.aggregates.time_windows import TimeWindowAggregate
-from jobs.operators.operator import Clocks, Place, StatefulOperator
+from jobs.operators.operator import Counters, OperatorContext, StatefulOperator
 from state.buffers import fixed_view, is_valid, only_chunk
 from state.errors import TopologyError
 from state.records.batches import Batch, Chunk, Values
@@ -39,7 +39,7 @@ class Distinct(StatefulOperator):
     It stands on the count of the windows: a window's first record makes it 1.
     """
 
-    def __init__(self, place: Place, windows: Windows, id_selector: Expression | Call | None = None) -> None:
+    def __init__(self, place: OperatorContext, windows: Windows, id_selector: Expression | Call | None = None) -> None:
         super().__init__(place)
         self.id_selector, self.without_id = id_selector, 0
         key, keys = place.shape.key, place.keys
@@ -73,8 +73,8 @@ class Distinct(StatefulOperator):
             stream_time_ms=counts.stream_time_ms[first],
         )
 
-    def advance(self, moment: Batch, chunk: Chunk) -> None:
-        self.counts.advance(moment, chunk)
+    def advance(self, advance_row: Batch, chunk: Chunk) -> None:
+        self.counts.advance(advance_row, chunk)
 
     def _identified(self, batch: Batch) -> Batch:
         """The records under their identities: (key, id, null), or (key, null, a number of its own)."""
@@ -91,20 +91,20 @@ class Distinct(StatefulOperator):
 
     # --- state -----------------------------------------------------------------------------------------------
 
-    def resume(self, rows: pa.Table, clocks: Clocks) -> None:
-        self.without_id = clocks.get("without_id", 0)
-        self.counts.resume(rows, clocks)
+    def resume(self, rows: pa.Table, counters: Counters) -> None:
+        self.without_id = counters.get("without_id", 0)
+        self.counts.resume(rows, counters)
 
     def found_by(self, rows: pa.Table) -> pa.Array:
         if self.id_selector is None:
             return super().found_by(rows)
         return self.place.shape.key.encode(pc.struct_field(only_chunk(rows, "key"), "key"))
 
-    def forgets(self, rows: pa.Table, clocks: Clocks) -> np.ndarray:
-        return self.counts.forgets(rows, clocks)
+    def forgets(self, rows: pa.Table, counters: Counters) -> np.ndarray:
+        return self.counts.forgets(rows, counters)
 
-    def clocks(self) -> Clocks:
-        return self.counts.clocks() | {"without_id": self.without_id}
+    def counters(self) -> Counters:
+        return self.counts.counters() | {"without_id": self.without_id}
 
     def changes(self) -> pa.Table:
         return self.counts.changes()
@@ -124,7 +124,7 @@ class Distinct(StatefulOperator):
         return {"forwarded": self._forwarded, "duplicates": self._taken - self._forwarded}
 
 
-def _counts(place: Place, windows: Windows) -> Aggregate:
+def _counts(place: OperatorContext, windows: Windows) -> Aggregate:
     aggregation = Aggregation({"": count()}, place.shape, place.node)
     if isinstance(windows, TimeWindows):
         return TimeWindowAggregate(
@@ -149,6 +149,6 @@ def _counts(place: Place, windows: Windows) -> Aggregate:
     raise TopologyError(f"{place.node} windows", "time or session windows", got, "use TimeWindows or SessionWindows")
 
 
-def build(node: DistinctNode, place: Place) -> Distinct:
+def build(node: DistinctNode, place: OperatorContext) -> Distinct:
     """The operator of a DistinctNode. TopologyError for other windows than time and session windows."""
     return Distinct(place, node.windows, node.id_selector)

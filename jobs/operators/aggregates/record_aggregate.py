@@ -13,7 +13,7 @@ from jobs.operators.aggregate_parts.aggregate import Aggregate
 from jobs.operators.aggregate_parts.kernel_decisions import Decisions
 from jobs.operators.aggregate_parts.refusals import null_drops
 from jobs.operators.aggregates import record_aggregate_kernel as records
-from jobs.operators.operator import Place
+from jobs.operators.operator import OperatorContext
 from state.records.batches import Batch, Drops
 from state.stores.slots import Slots
 
@@ -22,7 +22,12 @@ class RecordAggregate(Aggregate):
     """``group_by_key().count()`` and its like: no windows and no clock. ``history_ms``: of a versioned store."""
 
     def __init__(
-        self, place: Place, aggregation: Aggregation, *, inputs: int = 1, history_ms: int = records.UNVERSIONED
+        self,
+        place: OperatorContext,
+        aggregation: Aggregation,
+        *,
+        inputs: int = 1,
+        history_ms: int = records.UNVERSIONED,
     ) -> None:
         super().__init__(place, aggregation, Slots(), inputs=inputs)
         self.history_ms = history_ms
@@ -31,7 +36,7 @@ class RecordAggregate(Aggregate):
         self.slots.reserve(records)
 
     def _decide(self, batch: Batch, begin: int, end: int) -> Decisions:
-        updates, program, refused = records.rooms(end - begin)
+        updates, program, refused = records.allocate(end - begin)
         totals = np.zeros(4, np.int64)
         records.aggregate_records(
             (batch.key, batch.time_ms, batch.valid, begin, end),

@@ -62,7 +62,7 @@ def aggregate_records(rows, history, with_old, slots, updates, program, refused,
     totals[UPDATES], totals[PROGRAM], totals[REFUSALS] = n, n, n_refused
 
 
-def rooms(records: int) -> tuple[tuple[np.ndarray, ...], ...]:
+def allocate(records: int) -> tuple[tuple[np.ndarray, ...], ...]:
     """Empty (updates, program, refused) arrays for a call over ``records`` rows."""
     updates = np.empty(records, np.int32), np.empty(records, np.int32), np.empty(records, np.int64)
     program = np.empty(records, np.uint8), np.empty(records, np.int32), np.empty(records, np.int32)

@@ -18,7 +18,7 @@ from jobs.operators.aggregate_parts.kernel_decisions import Decisions
 from jobs.operators.aggregate_parts.refusals import drops_of
 from jobs.operators.aggregate_parts.slots_by_key import ListedAggregate, ListedSlots
 from jobs.operators.aggregates import session_windows_kernel
-from jobs.operators.operator import Place
+from jobs.operators.operator import OperatorContext
 from jobs.operators.store_segments import segment_ms
 from state.records.batches import Batch
 from state.stores.slots import LIVE_COUNT
@@ -39,7 +39,7 @@ class SessionAggregate(ListedAggregate):
 
     def __init__(
         self,
-        place: Place,
+        place: OperatorContext,
         aggregation: Aggregation,
         *,
         gap_ms: int,
@@ -58,7 +58,7 @@ class SessionAggregate(ListedAggregate):
         self.reach_ms = open_ms if is_kip else retention_ms
         """Sessions that end that long before the store's time are not merged any more."""
         self.segment_ms = segment_ms(self.retention_ms, is_persistent)
-        self._room_sessions, self._room = 0, session_windows_kernel.rooms(1, 0)
+        self._room_sessions, self._room = 0, session_windows_kernel.allocate(1, 0)
 
     def _reserve(self, records: int) -> None:
         self.slots.reserve(records + 1)
@@ -70,18 +70,18 @@ class SessionAggregate(ListedAggregate):
             is_hidden &= (end_ms < self._visible_at(np.array([store_time_ms]))[0]) | (end_ms <= emitted_ms)
         return is_hidden
 
-    def _rooms(self, records: int) -> tuple[tuple[np.ndarray, ...], ...]:
+    def _allocate(self, records: int) -> tuple[tuple[np.ndarray, ...], ...]:
         """Room for what a call gives, which is the same at every call over one record: it must be for all sessions."""
         sessions = int(self.slots.counts[LIVE_COUNT])
         if records != 1:
-            return session_windows_kernel.rooms(records, sessions)
+            return session_windows_kernel.allocate(records, sessions)
         if sessions > self._room_sessions:
             self._room_sessions = 2 * sessions
-            self._room = session_windows_kernel.rooms(1, self._room_sessions)
+            self._room = session_windows_kernel.allocate(1, self._room_sessions)
         return self._room
 
     def _decide(self, batch: Batch, begin: int, end: int) -> Decisions:
-        updates, program, refusals = self._rooms(end - begin)
+        updates, program, refusals = self._allocate(end - begin)
         totals = np.array([0, 0, 0, self.observed_stream_time_ms], np.int64)
         session_windows_kernel.aggregate_sessions(
             (batch.key, batch.time_ms, begin, end),

@@ -57,9 +57,9 @@ def aggregate_sessions(  # type: ignore[no-untyped-def]
             n_refusals += 1
             continue
         session, has_tombstones = (row, k, start, end, observed), start != t or end != t
-        told = n_updates, n_program
-        n_updates, n_program = tell_merged(
-            found[:n_found], session, has_tombstones, asked, closing, slots, updates, program, told
+        written = n_updates, n_program
+        n_updates, n_program = forward_merged(
+            found[:n_found], session, has_tombstones, asked, closing, slots, updates, program, written
         )
         merged, n_program = merge(found[:n_found], asked[3], slots, lists, program, n_program)
         enter(program, n_program, ADD | (0 if n_found else START) | (EMIT if asked[0] else 0), merged, row)
@@ -75,13 +75,13 @@ def aggregate_sessions(  # type: ignore[no-untyped-def]
 
 
 @inner_kernel
-def tell_merged(found, session, has_tombstones, asked, closing, slots, updates, program, told):  # type: ignore[no-untyped-def]
+def forward_merged(found, session, has_tombstones, asked, closing, slots, updates, program, written):  # type: ignore[no-untyped-def]
     """Forward what becomes of the sessions ``found`` (by falling end): final results of those that have closed, and
-    tombstones. ``told``: updates and entries so far; how many then.
+    tombstones. ``written``: updates and entries so far; how many then.
     """
     s_start, s_end = slots[1], slots[2]
     row, k, _, _, observed = session
-    n_updates, n_program = told
+    n_updates, n_program = written
     for f in range(found.shape[0] - 1, -1, -1):
         slot = found[f]
         if asked[2] and has_closed(closing, s_end[slot], row):  # it left before; its value stood until now
@@ -188,7 +188,7 @@ def overwrite(slots, lists, slot):  # type: ignore[no-untyped-def]
         other = following[other]
 
 
-def rooms(records: int, sessions: int) -> tuple[tuple[np.ndarray, ...], ...]:
+def allocate(records: int, sessions: int) -> tuple[tuple[np.ndarray, ...], ...]:
     """Empty (updates, program, refusals) arrays for a call over ``records`` rows and ``sessions`` live sessions.
 
     A record makes one session and one update; every session, new or there before, closes and is merged away once.

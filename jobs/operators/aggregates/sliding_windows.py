@@ -18,7 +18,7 @@ from jobs.operators.aggregate_parts.refusals import drops_of
 from jobs.operators.aggregate_parts.slots_by_key import ListedAggregate, ListedSlots
 from jobs.operators.aggregates import sliding_windows_kernel
 from jobs.operators.aggregates.sliding_windows_kernel import NEXT_ROW, SLOTS_PER_RECORD
-from jobs.operators.operator import Place
+from jobs.operators.operator import OperatorContext
 from jobs.operators.store_segments import segment_ms
 from state.errors import TaskFailed
 from state.records.batches import Batch, Chunk
@@ -35,7 +35,7 @@ class SlidingWindowAggregate(ListedAggregate):
 
     def __init__(
         self,
-        place: Place,
+        place: OperatorContext,
         aggregation: Aggregation,
         *,
         difference_ms: int,
@@ -87,7 +87,7 @@ class SlidingWindowAggregate(ListedAggregate):
         pieces, totals = [], np.array([0, 0, 0, self.observed_stream_time_ms, begin], np.int64)
         room = max(_ROOM_MIN, self._room_of_row * (end - begin))
         while True:
-            updates, program, refusals = sliding_windows_kernel.rooms(room)
+            updates, program, refusals = sliding_windows_kernel.allocate(room)
             sliding_windows_kernel.aggregate_sliding_windows(
                 (batch.key, batch.time_ms, batch.valid, int(totals[NEXT_ROW]), end),
                 (self.difference_ms, self.grace_ms),

@@ -294,7 +294,7 @@ def refuse(refusals, totals, row, kind, start, stream_time, limit, is_record):  
     totals[REFUSALS] += 1
 
 
-def rooms(most: int) -> tuple[tuple[np.ndarray, ...], ...]:
+def allocate(most: int) -> tuple[tuple[np.ndarray, ...], ...]:
     """Empty (updates, program, refusals) arrays for that many of each."""
     updates = (
         np.empty(most, np.int32),

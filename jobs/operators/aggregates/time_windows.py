@@ -18,7 +18,7 @@ from jobs.operators.aggregate_parts.emit_on_close import FinalResults, key_ranks
 from jobs.operators.aggregate_parts.kernel_decisions import Decisions
 from jobs.operators.aggregate_parts.refusals import drops_of
 from jobs.operators.aggregates import time_windows_kernel
-from jobs.operators.operator import Place
+from jobs.operators.operator import OperatorContext
 from jobs.operators.store_segments import segment_ms
 from state.records.batches import Batch
 from state.stores.slots import Slots
@@ -36,7 +36,7 @@ class TimeWindowAggregate(Aggregate):
 
     def __init__(
         self,
-        place: Place,
+        place: OperatorContext,
         aggregation: Aggregation,
         *,
         size_ms: int,
@@ -64,7 +64,7 @@ class TimeWindowAggregate(Aggregate):
         return start_ms < store_time_ms - self.hidden_ms
 
     def _decide(self, batch: Batch, begin: int, end: int) -> Decisions:
-        updates, program, refusals = time_windows_kernel.rooms(end - begin, self.updates_per_record)
+        updates, program, refusals = time_windows_kernel.allocate(end - begin, self.updates_per_record)
         totals = np.array([0, 0, 0, self.observed_stream_time_ms], np.int64)
         time_windows_kernel.aggregate_time_windows(
             (batch.key, batch.time_ms, begin, end),

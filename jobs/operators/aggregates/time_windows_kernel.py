@@ -89,7 +89,7 @@ def updates_per_record(size: int, advance: int) -> int:
     return -(-size // advance)
 
 
-def rooms(records: int, per_record: int) -> tuple[tuple[np.ndarray, ...], ...]:
+def allocate(records: int, per_record: int) -> tuple[tuple[np.ndarray, ...], ...]:
     """Empty (updates, program, refusals) arrays for a call over ``records`` rows."""
     most = records * per_record
     updates = (

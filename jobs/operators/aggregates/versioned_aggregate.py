@@ -14,7 +14,7 @@ from jobs.folds.python import PythonState
 from jobs.functions.expressions import Shape
 from jobs.kernels.fold_program import START
 from jobs.operators.aggregates.record_aggregate import RecordAggregate
-from jobs.operators.operator import Clocks, Place, marked
+from jobs.operators.operator import Counters, OperatorContext, marked
 from jobs.operators.tables.versioned_store import VersionedTableStore
 from state.buffers import only_chunk
 from state.records.batches import Batch, Chunk
@@ -31,7 +31,9 @@ class VersionedAggregate(RecordAggregate):
     row_key = VersionedTableStore.row_key
     _looks_at_every_row = True
 
-    def __init__(self, place: Place, aggregation: Aggregation, table: Shape, history_retention_ms: int) -> None:
+    def __init__(
+        self, place: OperatorContext, aggregation: Aggregation, table: Shape, history_retention_ms: int
+    ) -> None:
         super().__init__(place, aggregation, history_ms=history_retention_ms)
         self.versions = VersionedTableStore(
             table, place.keys, node=place.node, history_retention_ms=history_retention_ms, sends_old=place.wants_old
@@ -59,11 +61,11 @@ class VersionedAggregate(RecordAggregate):
 
     # --- state -----------------------------------------------------------------------------------------------
 
-    def resume(self, rows: pa.Table, clocks: Clocks) -> None:
+    def resume(self, rows: pa.Table, counters: Counters) -> None:
         is_state = np.equal(rows["valid_from_ms"].to_numpy(), _STATE)
         kept, history = rows.filter(pa.array(is_state)), rows.filter(pa.array(~is_state))
-        super().resume(kept, clocks)
-        self.versions.resume(history.select(self.versions.rows_schema().names), clocks)
+        super().resume(kept, counters)
+        self.versions.resume(history.select(self.versions.rows_schema().names), counters)
         live = self.slots.live()
         self._since = dict(zip(self.slots.key[live].tolist(), self.slots.time[live].tolist(), strict=True))
         ended = history.filter(history["valid_to_ms"].is_valid())
@@ -71,8 +73,8 @@ class VersionedAggregate(RecordAggregate):
         for key, end_ms in zip(codes.tolist(), ended["valid_to_ms"].to_pylist(), strict=True):
             self._ends[key] = max(end_ms, self._ends.get(key, 0))
 
-    def forgets(self, rows: pa.Table, clocks: Clocks) -> np.ndarray:
-        return self.versions.forgets(rows, clocks)
+    def forgets(self, rows: pa.Table, counters: Counters) -> np.ndarray:
+        return self.versions.forgets(rows, counters)
 
     def changes(self) -> pa.Table:
         self._settle()

@@ -19,10 +19,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from jobs.functions.value_joiners import Joiner
-from jobs.operators.forward_order import Meeting, joined_batch, meet
+from jobs.operators.forward_order import MergedRows, joined_batch, merge_in_forward_order
 from jobs.operators.joins import complete_history_join_kernel, table_join
 from jobs.operators.joins.table_join_node import TableJoinNode
-from jobs.operators.operator import MultiOperator, Operator, Place, TableView
+from jobs.operators.operator import MultiOperator, Operator, OperatorContext, TableView
 from jobs.operators.tables import versioned_store_kernel
 from jobs.operators.tables.materialized_table import StoredTable, open_store
 from jobs.operators.tables.table_store import TableStore
@@ -37,7 +37,7 @@ from state.stores.versions import TOMBSTONE
 class Side:
     """One table: its history, and the steps between its store and what it shows."""
 
-    def __init__(self, place: Place, view: TableView) -> None:
+    def __init__(self, place: OperatorContext, view: TableView) -> None:
         self.steps: list[Callable[[Batch], Batch]] = []
         while isinstance(view, StepView):
             self.steps.insert(0, view.step)
@@ -57,9 +57,9 @@ class Side:
 
 
 class Results(NamedTuple):
-    """Of each result: place in the meeting of the change, time, version of the changed side before, version that the
-    other side shows (references and times), whether it is its key's newest, whether it is what follows at the end of
-    the version that was put.
+    """Of each result: place of the change among the merged rows, time, version of the changed side before, version that
+    the other side shows (references and times), whether it is its key's newest, whether it is what follows at the end
+    of the version that was put.
     """
 
     place: np.ndarray
@@ -75,7 +75,7 @@ class Results(NamedTuple):
 class CompleteJoin(MultiOperator):
     """``kind``: "inner", "left" or "outer". The result is not materialized."""
 
-    def __init__(self, place: Place, kind: str, joiner: Joiner) -> None:
+    def __init__(self, place: OperatorContext, kind: str, joiner: Joiner) -> None:
         super().__init__(place)
         self.kind, self.joiner = kind, joiner
         self.sides = tuple(Side(place, view) for view in place.views)
@@ -83,28 +83,28 @@ class CompleteJoin(MultiOperator):
     def process_all(self, batches: tuple[Batch, ...], chunk: Chunk) -> Batch:
         for batch in batches:
             chunk.applied[batch.cause] = True
-        meeting = meet(batches)
-        results = self._meet(meeting)
-        asking = joined_batch(batches, meeting, with_values=False).take(results.place)
+        merged = merge_in_forward_order(batches)
+        results = self._meet(merged)
+        asking = joined_batch(batches, merged, with_values=False).take(results.place)
         now, before = [], []
         for number, batch in enumerate(batches):
-            is_mine = meeting.which[results.place] == number
-            rows = pa.array(meeting.row[results.place], mask=~is_mine)
+            is_mine = merged.which[results.place] == number
+            rows = pa.array(merged.row[results.place], mask=~is_mine)
             references = np.where(is_mine, results.before, results.other)
             shown = self.sides[number].shown(asking, references, np.where(is_mine, results.before_ms, results.other_ms))
             now.append(pc.if_else(pa.array(is_mine & ~results.follows), batch.value.all().take(rows), shown))
             before.append(shown)
-        return self._forward(asking, results, meeting.which[results.place], now, before)
+        return self._forward(asking, results, merged.which[results.place], now, before)
 
-    def _meet(self, meeting: Meeting) -> Results:
-        """Run the kernel over the whole meeting, with more room whenever there is too little."""
+    def _meet(self, merged: MergedRows) -> Results:
+        """Run the kernel over all merged rows, with more room whenever there is too little."""
         changes = tuple(side.history.take_puts() for side in self.sides)
         stores = tuple(side.history.versions for side in self.sides)
-        pieces, begin, room = [], 0, 2 * len(meeting.which) + 16
-        while begin < len(meeting.which):
+        pieces, begin, room = [], 0, 2 * len(merged.which) + 16
+        while begin < len(merged.which):
             results = complete_history_join_kernel.room(room)
             reached, n = complete_history_join_kernel.meet_versions(
-                meeting,
+                merged,
                 begin,
                 changes,
                 tuple(store.retention_ms for store in stores),
@@ -123,18 +123,20 @@ class CompleteJoin(MultiOperator):
     ) -> Batch:
         is_there, was_there = self._is_there(now), self._is_there(before)
         has_own = np.where(which == 0, *(is_valid(values) for values in before))
-        told = np.flatnonzero(_told(results, is_there, was_there, has_own))
-        new = self._joined(asking, now, is_there).take(pa.array(told))
-        old = self._joined(asking, before, was_there).take(pa.array(told)) if self.place.wants_old else None
+        forwards_a_result = np.flatnonzero(_forwards_a_result(results, is_there, was_there, has_own))
+        new = self._joined(asking, now, is_there).take(pa.array(forwards_a_result))
+        old = (
+            self._joined(asking, before, was_there).take(pa.array(forwards_a_result)) if self.place.wants_old else None
+        )
         return asking.forward(
-            told,
-            key=asking.key[told],
-            time_ms=results.time_ms[told],
+            forwards_a_result,
+            key=asking.key[forwards_a_result],
+            time_ms=results.time_ms[forwards_a_result],
             valid=is_valid(new),
             value=Values(new),
             old=None if old is None else Values(old),
             old_valid=None if old is None else is_valid(old),
-            latest=results.is_newest[told],
+            latest=results.is_newest[forwards_a_result],
         )
 
     def _is_there(self, sides: list[pa.Array]) -> np.ndarray:
@@ -150,7 +152,9 @@ class CompleteJoin(MultiOperator):
         return joined.take(pa.array(np.cumsum(is_there) - 1, mask=~is_there))
 
 
-def _told(results: Results, is_there: np.ndarray, was_there: np.ndarray, has_own: np.ndarray) -> np.ndarray:
+def _forwards_a_result(
+    results: Results, is_there: np.ndarray, was_there: np.ndarray, has_own: np.ndarray
+) -> np.ndarray:
     """Results to forward. ``has_own``: whether the changed side showed something before.
 
     What is or was there, and the end of what is there now where no result has told of one before: when the other side
@@ -164,14 +168,14 @@ def _told(results: Results, is_there: np.ndarray, was_there: np.ndarray, has_own
     is_any = is_there | was_there
     ends = ~is_any & above(is_there & ~was_there)
     ends_in_nothing = ~has_own & above(~has_own) & (is_there | above(is_there))
-    told: np.ndarray = np.where(results.follows, ends_in_nothing, is_any | ends)
-    return told
+    forwards_a_result: np.ndarray = np.where(results.follows, ends_in_nothing, is_any | ends)
+    return forwards_a_result
 
 
 class StoredCompleteJoin(CompleteJoin, StoredTable):
     """Materialized in ``store``, a versioned one, which says what a change replaced and whether it is the newest."""
 
-    def __init__(self, place: Place, kind: str, joiner: Joiner, store: TableStore) -> None:
+    def __init__(self, place: OperatorContext, kind: str, joiner: Joiner, store: TableStore) -> None:
         StoredTable.__init__(self, place, store)
         self.kind, self.joiner = kind, joiner
         self.sides = tuple(Side(place, view) for view in place.views)
@@ -180,7 +184,7 @@ class StoredCompleteJoin(CompleteJoin, StoredTable):
         return self.put(super().process_all(batches, chunk), chunk)
 
 
-def build(node: TableJoinNode, place: Place) -> Operator:
+def build(node: TableJoinNode, place: OperatorContext) -> Operator:
     """The operator of ``node``, with a complete history or as Kafka joins."""
     if node.history == "kafka":
         return table_join.build(node, place)

@@ -15,14 +15,14 @@ from state.stores.versions import LATEST, TOMBSTONE
 
 
 @kernel
-def meet_versions(meeting, begin, changes, retentions, stores, journal, results):  # type: ignore[no-untyped-def]
-    """Put changes from place ``begin`` of ``meeting`` (which, row) on; (place reached, number of results).
+def meet_versions(merged, begin, changes, retentions, stores, journal, results):  # type: ignore[no-untyped-def]
+    """Put changes from place ``begin`` of ``merged`` (which, row) on; (place reached, number of results).
 
     It stops before a change for which there may be no room. ``changes``, ``retentions``, ``stores``: of both sides, a
     change is (key, time, reference). ``results``: (place, time, reference and time of this side's value before, the
     same of the other side's value, whether it is the newest result of its key, whether it is what follows).
     """
-    which, row = meeting
+    which, row = merged
     place, n = begin, 0
     while place < which.shape[0]:
         side, r = which[place], row[place]

@@ -13,7 +13,7 @@ import pyarrow as pa
 from jobs.graph.foreign_key_messages import Instruction
 from jobs.kernels.murmur3 import murmur3_128
 from jobs.operators.joins.foreign_key_nodes import ForeignKeyResponseNode, ForeignKeySendNode
-from jobs.operators.operator import Operator, Place
+from jobs.operators.operator import Operator, OperatorContext
 from jobs.operators.tables.materialized_table import StoredTable, open_store
 from jobs.operators.tables.table_steps import evaluate_present, old_values
 from jobs.operators.tables.table_store import TableStore
@@ -44,7 +44,7 @@ class ForeignKeySend(Operator):
     Foreign keys are the same when their bytes are. An out-of-order change of a versioned table is refused.
     """
 
-    def __init__(self, place: Place, node: ForeignKeySendNode) -> None:
+    def __init__(self, place: OperatorContext, node: ForeignKeySendNode) -> None:
         super().__init__(place)
         self.node, self.keys = node, Keys(node.shape.key)
 
@@ -118,7 +118,7 @@ class ForeignKeyResponse(Operator):
     is filtered: a tombstone may follow a tombstone.
     """
 
-    def __init__(self, place: Place, node: ForeignKeyResponseNode) -> None:
+    def __init__(self, place: OperatorContext, node: ForeignKeyResponseNode) -> None:
         super().__init__(place)
         self.node = node
 
@@ -156,7 +156,7 @@ class ForeignKeyResponse(Operator):
 class StoredForeignKeyResponse(StoredTable):
     """The same, and the result is materialized."""
 
-    def __init__(self, place: Place, node: ForeignKeyResponseNode, store: TableStore) -> None:
+    def __init__(self, place: OperatorContext, node: ForeignKeyResponseNode, store: TableStore) -> None:
         super().__init__(place, store)
         self.response = ForeignKeyResponse(place, node)
 
@@ -164,18 +164,18 @@ class StoredForeignKeyResponse(StoredTable):
         return self.put(self.response.resolve(batch, chunk), chunk)
 
 
-def build_send(node: ForeignKeySendNode, place: Place) -> Operator:
+def build_send(node: ForeignKeySendNode, place: OperatorContext) -> Operator:
     """The operator of ``node``."""
     return ForeignKeySend(place, node)
 
 
-def build_response(node: ForeignKeyResponseNode, place: Place) -> Operator:
+def build_response(node: ForeignKeyResponseNode, place: OperatorContext) -> Operator:
     """The operator of ``node``."""
     store = open_store(place, node.shape, place.keys)
     return ForeignKeyResponse(place, node) if store is None else StoredForeignKeyResponse(place, node, store)
 
 
-def _newest(place: Place, batch: Batch, chunk: Chunk) -> Batch:
+def _newest(place: OperatorContext, batch: Batch, chunk: Chunk) -> Batch:
     """Without the out-of-order changes of a versioned table (KIP-914), which are refused."""
     if batch.latest is None or not place.above[0].is_versioned:
         return batch

@@ -13,11 +13,11 @@ import numpy as np
 import pyarrow as pa
 
 from jobs.graph.foreign_key_messages import Instruction, without_empty
-from jobs.operators.forward_order import joined_batch, meet
+from jobs.operators.forward_order import joined_batch, merge_in_forward_order
 from jobs.operators.joins import foreign_key_join_kernel
 from jobs.operators.joins.foreign_key_join_kernel import NEEDED, NEXT, NO_SLOT, WRITTEN
 from jobs.operators.joins.foreign_key_nodes import ForeignKeyJoinNode
-from jobs.operators.operator import Clocks, Found, MultiOperator, Operator, Place, StatefulOperator, marked
+from jobs.operators.operator import Counters, Found, MultiOperator, Operator, OperatorContext, StatefulOperator, marked
 from state.buffers import fixed_array, is_valid
 from state.records.batches import Batch, Chunk, Drops, Values
 from state.records.keys import Keys
@@ -71,7 +71,7 @@ class ForeignKeyJoin(MultiOperator, StatefulOperator):
 
     row_key = ("key", "primary_key")
 
-    def __init__(self, place: Place, node: ForeignKeyJoinNode) -> None:
+    def __init__(self, place: OperatorContext, node: ForeignKeyJoinNode) -> None:
         super().__init__(place)
         self.node, self.keys, self.store = node, Keys(node.shape.key), Subscriptions()
         self.right_value = place.shapes[_RIGHT].value
@@ -81,18 +81,18 @@ class ForeignKeyJoin(MultiOperator, StatefulOperator):
         (view,) = self.place.views
         found = view.get(subscriptions, subscriptions.key)
         asked = self._asked(subscriptions, found, chunk)
-        told = self._told(changes, chunk)
-        meeting = meet(batches)
+        answers_due = self._answers_due(changes, chunk)
+        merged = merge_in_forward_order(batches)
         self.store.reserve(len(subscriptions))
         self.store.reserve_keys(len(self.place.keys))
-        answers = self._join((meeting.which, meeting.row), asked, told)
+        answers = self._join((merged.which, merged.row), asked, answers_due)
         at, primary, time_ms, valid, *_ = answers
         right = pa.concat_arrays([found.value, changes.value.all()])
-        place = meeting.row[at] + np.where(meeting.which[at] == _RIGHT, len(subscriptions), 0)
+        place = merged.row[at] + np.where(merged.which[at] == _RIGHT, len(subscriptions), 0)
         value = self._value(answers, right.take(pa.array(place, mask=~valid)))
         plain = tuple(batch.with_value(pa.nulls(len(batch))) for batch in batches)
         every = np.ones(len(at), np.bool_)
-        return joined_batch(plain, meeting).forward(
+        return joined_batch(plain, merged).forward(
             at, key=primary, keys=self.keys, time_ms=time_ms, valid=every, value=Values(value)
         )
 
@@ -118,7 +118,7 @@ class ForeignKeyJoin(MultiOperator, StatefulOperator):
             found.time_ms,
         )
 
-    def _told(self, batch: Batch, chunk: Chunk) -> tuple[np.ndarray, ...]:
+    def _answers_due(self, batch: Batch, chunk: Chunk) -> tuple[np.ndarray, ...]:
         """Columns of the right table's changes as the kernel takes them."""
         refused = has_no_key = batch.key < 0
         self._drop(batch, has_no_key, "null-key", chunk)
@@ -133,7 +133,7 @@ class ForeignKeyJoin(MultiOperator, StatefulOperator):
         chunk.drop(self.place.node, batch, Drops(reason, rows, np.ones(len(rows), np.bool_)))
 
     def _join(
-        self, rows: tuple[np.ndarray, np.ndarray], asked: tuple[np.ndarray, ...], told: tuple[np.ndarray, ...]
+        self, rows: tuple[np.ndarray, np.ndarray], asked: tuple[np.ndarray, ...], answers_due: tuple[np.ndarray, ...]
     ) -> tuple[np.ndarray, ...]:
         """Answers of all rows. How many a change has is only known when its turn comes."""
         totals = np.zeros(3, np.int64)
@@ -141,11 +141,11 @@ class ForeignKeyJoin(MultiOperator, StatefulOperator):
         room = len(rows[0])
         while not pieces or totals[NEEDED]:
             room = max(room, int(totals[NEEDED]))
-            answers = _rooms(room)
+            answers = _allocate(room)
             foreign_key_join_kernel.join(
                 *rows,
                 asked,
-                told,
+                answers_due,
                 self.store.columns(),
                 self.store.lists(),
                 (self.keys.data, self.keys.offsets),
@@ -168,7 +168,7 @@ class ForeignKeyJoin(MultiOperator, StatefulOperator):
 
     # --- state -----------------------------------------------------------------------------------------------
 
-    def resume(self, rows: pa.Table, clocks: Clocks) -> None:
+    def resume(self, rows: pa.Table, counters: Counters) -> None:
         rows = rows.combine_chunks()
         key = self.place.keys.intern(self.place.shape.key.encode(rows["key"].combine_chunks()))
         primary = self.keys.intern(self.keys.serde.encode(rows["primary_key"].combine_chunks()))
@@ -178,7 +178,7 @@ class ForeignKeyJoin(MultiOperator, StatefulOperator):
         self.store.reserve_keys(len(self.place.keys))
         foreign_key_join_kernel.link_all(slots, self.store.key, self.store.lists())
 
-    def clocks(self) -> Clocks:
+    def counters(self) -> Counters:
         return {}
 
     def changes(self) -> pa.Table:
@@ -211,12 +211,12 @@ class ForeignKeyJoin(MultiOperator, StatefulOperator):
         return pa.table(columns, schema=self.rows_schema())
 
 
-def build(node: ForeignKeyJoinNode, place: Place) -> Operator:
+def build(node: ForeignKeyJoinNode, place: OperatorContext) -> Operator:
     """The operator of ``node``."""
     return ForeignKeyJoin(place, node)
 
 
-def _rooms(answers: int) -> tuple[np.ndarray, ...]:
+def _allocate(answers: int) -> tuple[np.ndarray, ...]:
     """Empty columns of that many answers."""
     return (
         np.empty(answers, np.int64),

@@ -1,5 +1,5 @@
-"""Subscriptions of a foreign-key join: who is told when a right value changes (SubscriptionReceive, SubscriptionJoin
-and ForeignTableJoin of Kafka Streams).
+"""Subscriptions of a foreign-key join: who is answered when a right value changes (SubscriptionReceive,
+SubscriptionJoin and ForeignTableJoin of Kafka Streams).
 
 Rule: a subscription is put or removed in the order of arrival, then answered with the right value of that moment; a
 change of a right value is told to every subscription of its key, by rising serialized primary key. The subscriptions
@@ -50,7 +50,7 @@ def join(which, rows, subscriptions, changes, store, lists, keys, answers, begin
         if lengths[key] > room - n:
             totals[WRITTEN], totals[NEXT], totals[NEEDED] = n, at, lengths[key]
             return
-        n = _tell(at, key, c_time[row], c_valid[row], store, lists, keys, answers, n)
+        n = _answer_all(at, key, c_time[row], c_valid[row], store, lists, keys, answers, n)
     totals[WRITTEN], totals[NEXT], totals[NEEDED] = n, which.shape[0], 0
 
 
@@ -85,7 +85,7 @@ def _subscribe(row, at, subscriptions, store, lists, answers, n):  # type: ignor
 
 
 @inner_kernel
-def _tell(at, key, time, valid, store, lists, keys, answers, n):  # type: ignore[no-untyped-def]
+def _answer_all(at, key, time, valid, store, lists, keys, answers, n):  # type: ignore[no-untyped-def]
     """Answer every subscription of ``key``; the new number of answers."""
     firsts, lengths, in_order, following, _, _, _ = lists
     if lengths[key] == 0:

@@ -14,11 +14,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from jobs.functions.value_joiners import Joiner
-from jobs.operators.forward_order import Meeting, joined_batch, meet
+from jobs.operators.forward_order import MergedRows, joined_batch, merge_in_forward_order
 from jobs.operators.joins import stream_join_kernel as kernel
 from jobs.operators.joins.stream_join_node import StreamJoinNode
 from jobs.operators.joins.stream_join_unmatched_kernel import LEFT, NONE, RIGHT, leaves, leaving_order, mark_all, ranked
-from jobs.operators.operator import Clocks, Due, MultiOperator, Place, StatefulOperator, marked
+from jobs.operators.operator import Counters, Due, MultiOperator, OperatorContext, StatefulOperator, marked
 from jobs.operators.store_segments import segment_ms
 from state.buffers import only_chunk
 from state.records.batches import Batch, Chunk, Drops, Values
@@ -50,7 +50,7 @@ class _Rows(NamedTuple):
         return self.sequence * len(_KINDS) + self.kind
 
 
-def build(node: StreamJoinNode, place: Place) -> "StreamJoin":
+def build(node: StreamJoinNode, place: OperatorContext) -> "StreamJoin":
     """The operator of a node."""
     return StreamJoin(
         place,
@@ -72,7 +72,7 @@ class StreamJoin(MultiOperator, StatefulOperator):
 
     def __init__(
         self,
-        place: Place,
+        place: OperatorContext,
         joiner: Joiner,
         *,
         kind: str,
@@ -106,20 +106,20 @@ class StreamJoin(MultiOperator, StatefulOperator):
         self._first_new = 0
 
     def process_all(self, batches: tuple[Batch, ...], chunk: Chunk) -> Batch:
-        meeting = meet(batches)
-        met = joined_batch(batches, meeting, with_values=False)
-        return self._join(met, self._rows(batches, meeting, met), chunk)
+        merged = merge_in_forward_order(batches)
+        met = joined_batch(batches, merged, with_values=False)
+        return self._join(met, self._rows(batches, merged, met), chunk)
 
-    def advance(self, moment: Batch, chunk: Chunk) -> Batch:
+    def advance(self, advance_row: Batch, chunk: Chunk) -> Batch:
         rows = np.full((1, 7), NONE, np.int64)
         rows[:, kernel.SIDE], rows[:, kernel.ROW_TIME], rows[:, kernel.IS_WHOLE] = (
             LEFT,
-            moment.time_ms,
+            advance_row.time_ms,
             kernel.ONLY_TIME,
         )
-        return self._join(moment, rows, chunk)
+        return self._join(advance_row, rows, chunk)
 
-    def passes_on(self, time_ms: int) -> int:
+    def propagated_time_ms(self, time_ms: int) -> int:
         return int(self.waiting.rows[self.waiting.order, waiting.TIME].min(initial=time_ms))
 
     def _join(self, met: Batch, rows: np.ndarray, chunk: Chunk) -> Batch:
@@ -146,16 +146,16 @@ class StreamJoin(MultiOperator, StatefulOperator):
         """After every record."""
         return np.maximum.accumulate(np.append(self.totals[kernel.STREAM_TIME], met.time_ms))[1:]
 
-    def _rows(self, batches: tuple[Batch, ...], meeting: Meeting, met: Batch) -> np.ndarray:
+    def _rows(self, batches: tuple[Batch, ...], merged: MergedRows, met: Batch) -> np.ndarray:
         """What the kernel sees of the records, without ranks. All values go to the heaps."""
         bases = np.array([heap.append(b.value.all()) for heap, b in zip(self.heaps, batches, strict=True)], np.int64)
         is_whole = met.valid & (met.key >= 0)
         rows = np.empty((len(met), 7), np.int64)
-        rows[:, kernel.SIDE] = meeting.which
+        rows[:, kernel.SIDE] = merged.which
         rows[:, kernel.ROW_KEY] = met.key
         rows[:, kernel.ROW_TIME] = met.time_ms
         rows[:, kernel.IS_WHOLE] = is_whole
-        rows[:, kernel.ROW_REFERENCE] = np.where(met.valid, bases[meeting.which] + meeting.row, NONE)
+        rows[:, kernel.ROW_REFERENCE] = np.where(met.valid, bases[merged.which] + merged.row, NONE)
         rows[:, kernel.ROW_SEQUENCE] = self.sequence + np.cumsum(is_whole) - 1
         rows[:, kernel.RANK] = NONE
         self.sequence += int(is_whole.sum())
@@ -195,7 +195,7 @@ class StreamJoin(MultiOperator, StatefulOperator):
         while answer != kernel.DONE:
             if answer == kernel.STORE_IS_FULL:
                 self.store.sweep(self._oldest_ms, len(rows) - int(self.totals[kernel.ROW]))
-            pairs, refusals = kernel.rooms(max(2 * len(rows), _PAIRS_MIN), len(rows))
+            pairs, refusals = kernel.allocate(max(2 * len(rows), _PAIRS_MIN), len(rows))
             answer = kernel.join_streams(
                 rows, self.windows, self.store.columns(), unmatched, pairs, refusals, self.totals
             )
@@ -237,13 +237,13 @@ class StreamJoin(MultiOperator, StatefulOperator):
 
     # --- state -----------------------------------------------------------------------------------------------
 
-    def resume(self, rows: pa.Table, clocks: Clocks) -> None:
+    def resume(self, rows: pa.Table, counters: Counters) -> None:
         self.totals = kernel.fresh_totals()
-        if clocks:
-            self.totals[kernel.STREAM_TIME] = clocks["stream_time_ms"]
-            self.totals[kernel.TRACKED_TIME] = clocks["tracked_time_ms"]
-            self.sequence = self._first_new = clocks["sequence"]
-            self.store.observed_ms[:] = clocks["left_store_time_ms"], clocks["right_store_time_ms"]
+        if counters:
+            self.totals[kernel.STREAM_TIME] = counters["stream_time_ms"]
+            self.totals[kernel.TRACKED_TIME] = counters["tracked_time_ms"]
+            self.sequence = self._first_new = counters["sequence"]
+            self.store.observed_ms[:] = counters["left_store_time_ms"], counters["right_store_time_ms"]
         rows = rows.combine_chunks()
         kind = pc.index_in(rows["kind"].combine_chunks(), pa.array(_KINDS)).to_numpy(zero_copy_only=False)
         key = self.place.keys.intern(self.place.shape.key.encode(rows["key"].combine_chunks()))
@@ -268,14 +268,14 @@ class StreamJoin(MultiOperator, StatefulOperator):
         _, these, those = np.intersect1d(*numbers, assume_unique=True, return_indices=True)
         self.store.pool[records[these], PENDING] = slots[those]
 
-    def forgets(self, rows: pa.Table, clocks: Clocks) -> np.ndarray:
+    def forgets(self, rows: pa.Table, counters: Counters) -> np.ndarray:
         """Waiting records never, since it is by leaving that they end."""
         kind = pc.index_in(only_chunk(rows, "kind"), pa.array(_KINDS)).to_numpy(zero_copy_only=False)
-        stored = [clocks.get(name, NO_TIMESTAMP_MS) for name in ("left_store_time_ms", "right_store_time_ms")]
+        stored = [counters.get(name, NO_TIMESTAMP_MS) for name in ("left_store_time_ms", "right_store_time_ms")]
         oldest = np.array([*(time - self.windows[kernel.RETENTION] + 1 for time in stored), *[NO_TIMESTAMP_MS] * 2])
         return rows["record_time_ms"].to_numpy() < oldest[kind]
 
-    def clocks(self) -> Clocks:
+    def counters(self) -> Counters:
         return {
             "left_ms": self._oldest_waiting_ms - 1,
             "stream_time_ms": int(self.totals[kernel.STREAM_TIME]),

@@ -235,6 +235,6 @@ def fresh_totals() -> np.ndarray:
     return totals
 
 
-def rooms(pairs: int, records: int) -> tuple[np.ndarray, np.ndarray]:
+def allocate(pairs: int, records: int) -> tuple[np.ndarray, np.ndarray]:
     """Empty (pairs, refusals) for so many pairs, and for all that ``records`` rows may be refused."""
     return np.empty((pairs, 5), np.int64), np.empty((2 * records, 5), np.int64)

@@ -17,8 +17,8 @@ import pyarrow.compute as pc
 from jobs.functions.expressions import Call, Expression
 from jobs.functions.value_joiners import Joiner
 from jobs.operators.joins.stream_table_join_nodes import StreamGlobalTableJoinNode, StreamTableJoinNode
-from jobs.operators.operator import Clocks, Due, Operator, Place, StatefulOperator
-from jobs.operators.record_buffer import WaitingRoom
+from jobs.operators.operator import Counters, Due, Operator, OperatorContext, StatefulOperator
+from jobs.operators.record_buffer import RecordBuffer
 from jobs.operators.tables.global_table import GlobalTableView
 from state.errors import NullKey
 from state.records.batches import Batch, Chunk, Drops
@@ -32,7 +32,7 @@ _SEQUENCE_MASK = 0x7FFFFFFF
 class Lookup:
     """What the three joins share: which records are refused, and what a looked up value makes of a record."""
 
-    def __init__(self, place: Place, joiner: Joiner, *, is_left: bool) -> None:
+    def __init__(self, place: OperatorContext, joiner: Joiner, *, is_left: bool) -> None:
         self.node, self.view, self.joiner, self.is_left = place.node, place.views[0], joiner, is_left
 
     def accepted(self, batch: Batch, keys: np.ndarray, chunk: Chunk) -> np.ndarray:
@@ -55,7 +55,7 @@ class Lookup:
 class StreamTableJoin(Operator):
     """Without a grace."""
 
-    def __init__(self, place: Place, joiner: Joiner, *, is_left: bool) -> None:
+    def __init__(self, place: OperatorContext, joiner: Joiner, *, is_left: bool) -> None:
         super().__init__(place)
         self.lookup = Lookup(place, joiner, is_left=is_left)
 
@@ -68,7 +68,7 @@ class StreamTableJoin(Operator):
 class StreamGlobalTableJoin(Operator):
     """The key that is looked up is ``selector``'s; a null one counts as a null key."""
 
-    def __init__(self, place: Place, selector: Expression | Call, joiner: Joiner, *, is_left: bool) -> None:
+    def __init__(self, place: OperatorContext, selector: Expression | Call, joiner: Joiner, *, is_left: bool) -> None:
         super().__init__(place)
         self.selector, self.lookup = selector, Lookup(place, joiner, is_left=is_left)
         view = self.lookup.view
@@ -94,13 +94,13 @@ class BufferedStreamTableJoin(StatefulOperator):
     """
 
     def __init__(
-        self, place: Place, joiner: Joiner, *, is_left: bool, grace_ms: int, takes_null_keys: bool = False
+        self, place: OperatorContext, joiner: Joiner, *, is_left: bool, grace_ms: int, takes_null_keys: bool = False
     ) -> None:
         super().__init__(place)
         self.grace_ms, self.lookup = grace_ms, Lookup(place, joiner, is_left=is_left)
         self.takes_null_keys = takes_null_keys
-        self.room = WaitingRoom(place)
-        self.row_key, self.due = WaitingRoom.row_key, Due("record_time_ms", grace_ms)
+        self.buffer = RecordBuffer(place)
+        self.row_key, self.due = RecordBuffer.row_key, Due("record_time_ms", grace_ms)
         self.observed_ms, self.sequence = NO_TIMESTAMP_MS, 0
 
     def process(self, batch: Batch, chunk: Chunk) -> Batch:
@@ -108,9 +108,9 @@ class BufferedStreamTableJoin(StatefulOperator):
         arrived = batch.where(self.lookup.accepted(batch, batch.key, chunk))
         chunk.applied[arrived.cause] = True
         leaves, is_late = self._leaves(arrived)
-        self.room.enter(arrived, chunk, self._numbered(is_late))
+        self.buffer.enter(arrived, chunk, self._numbered(is_late))
         going = self._in_order(np.flatnonzero(leaves < len(arrived)), leaves)
-        released = self.room.leave(going, arrived, leaves[going], chunk)
+        released = self.buffer.leave(going, arrived, leaves[going], chunk)
         return self.lookup.join(released, released.key)
 
     def _until_failure(self, batch: Batch, chunk: Chunk) -> Batch:
@@ -138,10 +138,10 @@ class BufferedStreamTableJoin(StatefulOperator):
         observed = np.maximum.accumulate(np.concatenate([[self.observed_ms], times]))
         self.observed_ms = int(observed[-1])
         passed = observed - self.grace_ms
-        self.room.recall(int(passed[-1]))
+        self.buffer.load_due(int(passed[-1]))
         is_late, row = (arrived.time_ms < passed[:-1]) | ~has_key, np.arange(len(arrived))
-        leaves = np.searchsorted(passed[1:], np.concatenate([self.room.time_ms, arrived.time_ms]))
-        leaves[len(self.room) :] = np.where(is_late, row, np.maximum(leaves[len(self.room) :], row))
+        leaves = np.searchsorted(passed[1:], np.concatenate([self.buffer.time_ms, arrived.time_ms]))
+        leaves[len(self.buffer) :] = np.where(is_late, row, np.maximum(leaves[len(self.buffer) :], row))
         return leaves, is_late
 
     def _numbered(self, is_late: np.ndarray) -> np.ndarray:
@@ -152,14 +152,14 @@ class BufferedStreamTableJoin(StatefulOperator):
 
     def _in_order(self, going: np.ndarray, leaves: np.ndarray) -> np.ndarray:
         """Records ``going`` of the room by the row they leave at, time, then ``key || be32(sequence)``."""
-        going = going[np.lexsort((self.room.sequence[going], self.room.time_ms[going], leaves[going]))]
-        row, time, key = leaves[going], self.room.time_ms[going], self.room.key[going]
+        going = going[np.lexsort((self.buffer.sequence[going], self.buffer.time_ms[going], leaves[going]))]
+        row, time, key = leaves[going], self.buffer.time_ms[going], self.buffer.key[going]
         starts = np.append(True, (row[1:] != row[:-1]) | (time[1:] != time[:-1]))[: len(going)]
         group = np.cumsum(starts)
         differs = np.append(False, ~starts[1:] & (key[1:] != key[:-1]))[: len(going)]
         tied = np.flatnonzero(np.isin(group, group[differs]))
         if len(tied):
-            number = np.ascontiguousarray(self.room.sequence[going[tied]].astype(">u4")).view("S4")
+            number = np.ascontiguousarray(self.buffer.sequence[going[tied]].astype(">u4")).view("S4")
             suffix = pa.Array.from_buffers(pa.binary(4), len(tied), [None, pa.py_buffer(number)]).cast(pa.binary())
             name = pc.binary_join_element_wise(self.place.keys.take(key[tied].astype(np.int32)), suffix, b"")
             named = pa.table({"group": group[tied], "name": name})
@@ -167,39 +167,39 @@ class BufferedStreamTableJoin(StatefulOperator):
             going[tied] = going[tied[by_name.to_numpy()]]
         return going
 
-    def advance(self, moment: Batch, chunk: Chunk) -> Batch:
-        self.observed_ms = max(self.observed_ms, int(moment.time_ms[0]))
-        self.room.recall(self.observed_ms - self.grace_ms)
-        leaves = np.zeros(len(self.room), np.int64)
-        going = self._in_order(np.arange(len(self.room)), leaves)
-        released = self.room.leave(going, moment, leaves[going], chunk)
+    def advance(self, advance_row: Batch, chunk: Chunk) -> Batch:
+        self.observed_ms = max(self.observed_ms, int(advance_row.time_ms[0]))
+        self.buffer.load_due(self.observed_ms - self.grace_ms)
+        leaves = np.zeros(len(self.buffer), np.int64)
+        going = self._in_order(np.arange(len(self.buffer)), leaves)
+        released = self.buffer.leave(going, advance_row, leaves[going], chunk)
         return self.lookup.join(released, released.key)
 
-    def passes_on(self, time_ms: int) -> int:
+    def propagated_time_ms(self, time_ms: int) -> int:
         return time_ms - self.grace_ms
 
     # --- state -----------------------------------------------------------------------------------------------
 
-    def resume(self, rows: pa.Table, clocks: Clocks) -> None:
-        self.room.resume(rows)
-        self.observed_ms = clocks.get("buffer_time_ms", NO_TIMESTAMP_MS)
-        self.sequence = clocks.get("sequence", 0)
+    def resume(self, rows: pa.Table, counters: Counters) -> None:
+        self.buffer.resume(rows)
+        self.observed_ms = counters.get("buffer_time_ms", NO_TIMESTAMP_MS)
+        self.sequence = counters.get("sequence", 0)
 
-    def clocks(self) -> Clocks:
+    def counters(self) -> Counters:
         left = max(self.observed_ms - self.grace_ms, NO_TIMESTAMP_MS)
         return {"buffer_time_ms": self.observed_ms, "sequence": self.sequence, "left_ms": left}
 
     def changes(self) -> pa.Table:
-        return self.room.changes()
+        return self.buffer.changes()
 
     def rows(self) -> pa.Table:
-        return self.room.rows()
+        return self.buffer.rows()
 
     def rows_schema(self) -> pa.Schema:
-        return self.room.rows_schema()
+        return self.buffer.rows_schema()
 
 
-def build(node: StreamTableJoinNode, place: Place) -> Operator:
+def build(node: StreamTableJoinNode, place: OperatorContext) -> Operator:
     """The operator of ``node``."""
     is_left = node.kind == "left"
     if node.grace_ms is None:
@@ -210,6 +210,6 @@ def build(node: StreamTableJoinNode, place: Place) -> Operator:
     )
 
 
-def build_global(node: StreamGlobalTableJoinNode, place: Place) -> Operator:
+def build_global(node: StreamGlobalTableJoinNode, place: OperatorContext) -> Operator:
     """The operator of ``node``."""
     return StreamGlobalTableJoin(place, node.selector, node.joiner, is_left=node.kind == "left")

@@ -19,9 +19,9 @@ import numpy as np
 import pyarrow as pa
 
 from jobs.functions.value_joiners import Joiner
-from jobs.operators.forward_order import joined_batch, meet
+from jobs.operators.forward_order import joined_batch, merge_in_forward_order
 from jobs.operators.joins.table_join_node import TableJoinNode
-from jobs.operators.operator import MultiOperator, Operator, Place
+from jobs.operators.operator import MultiOperator, Operator, OperatorContext
 from jobs.operators.tables.materialized_table import StoredTable, open_store
 from jobs.operators.tables.table_source import with_keys
 from jobs.operators.tables.table_steps import old_values
@@ -54,7 +54,7 @@ def _rule(kind: str, is_left: bool, found: np.ndarray, valid: np.ndarray, old_va
 class TableJoin(MultiOperator):
     """``kind``: "inner", "left" or "outer". The result is not materialized."""
 
-    def __init__(self, place: Place, kind: str, joiner: Joiner) -> None:
+    def __init__(self, place: OperatorContext, kind: str, joiner: Joiner) -> None:
         super().__init__(place)
         self.kind, self.joiner = kind, joiner
 
@@ -63,7 +63,7 @@ class TableJoin(MultiOperator):
 
     def _join(self, batches: tuple[Batch, ...], chunk: Chunk) -> Batch:
         sides = [self._side(number, batch, chunk) for number, batch in enumerate(batches)]
-        return joined_batch(sides, meet(sides))
+        return joined_batch(sides, merge_in_forward_order(sides))
 
     def _side(self, number: int, batch: Batch, chunk: Chunk) -> Batch:
         """Results of the changes of one side."""
@@ -116,7 +116,7 @@ class TableJoin(MultiOperator):
 class StoredTableJoin(TableJoin, StoredTable):
     """Materialized in ``store``; what a change replaced is what the join says, not what the store had."""
 
-    def __init__(self, place: Place, kind: str, joiner: Joiner, store: TableStore) -> None:
+    def __init__(self, place: OperatorContext, kind: str, joiner: Joiner, store: TableStore) -> None:
         StoredTable.__init__(self, place, store)
         self.kind, self.joiner = kind, joiner
 
@@ -124,7 +124,7 @@ class StoredTableJoin(TableJoin, StoredTable):
         return self.put(self._join(batches, chunk), chunk, keeps_old=True)
 
 
-def build(node: TableJoinNode, place: Place) -> Operator:
+def build(node: TableJoinNode, place: OperatorContext) -> Operator:
     """The operator of ``node``, as Kafka joins."""
     store = open_store(place, node.shape, place.keys)
     if store is None:

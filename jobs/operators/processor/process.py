@@ -22,7 +22,7 @@ from jobs.functions.processor_api import (
     Record,
     RecordMetadata,
 )
-from jobs.operators.operator import Clocks, Operator, Place, StatefulOperator, marked
+from jobs.operators.operator import Counters, Operator, OperatorContext, StatefulOperator, marked
 from jobs.operators.processor.outbox import Outbox
 from jobs.operators.processor.process_node import ProcessNode
 from jobs.operators.processor.punctuation import Punctuations, Schedule
@@ -43,7 +43,7 @@ class Process(StatefulOperator):
     row_key = ("store", "key")
     needs_all = True
 
-    def __init__(self, place: Place, node: ProcessNode) -> None:
+    def __init__(self, place: OperatorContext, node: ProcessNode) -> None:
         super().__init__(place)
         self.node, self.keys = node, Keys(node.shape.key)
         self.stores = stores_of(node.stores, place.shape.key, place.shape.value, node.name)
@@ -90,22 +90,22 @@ class Process(StatefulOperator):
 
     # --- state -----------------------------------------------------------------------------------------------
 
-    def resume(self, rows: pa.Table, clocks: Clocks) -> None:
+    def resume(self, rows: pa.Table, counters: Counters) -> None:
         names = np.asarray(rows["store"].to_pylist(), object)
         for name, store in self.stores.items():
             store.load(rows.take(pa.array(np.flatnonzero(names == name))))
-        self.stream_time_ms = clocks.get("stream_time_ms", NO_TIMESTAMP_MS)
+        self.stream_time_ms = counters.get("stream_time_ms", NO_TIMESTAMP_MS)
         self.processor = self.node.supplier()
         self.context.is_in_init = True
         self._call(self.processor.init, self.context, "init")
         self.context.is_in_init = False
-        self.schedules.resume(clocks)
+        self.schedules.resume(counters)
 
     def found_by(self, rows: pa.Table) -> pa.Array:
         return only_chunk(rows, "key")
 
-    def clocks(self) -> Clocks:
-        return {"stream_time_ms": self.stream_time_ms} | self.schedules.clocks()
+    def counters(self) -> Counters:
+        return {"stream_time_ms": self.stream_time_ms} | self.schedules.counters()
 
     def changes(self) -> pa.Table:
         gone: list[_Row] = [(name, key, None) for name, store in self.stores.items() for key in store.gone()]
@@ -198,12 +198,12 @@ def _table(rows: list[_Row]) -> pa.Table:
     return pa.table(arrays, schema=ROWS)
 
 
-def build(node: ProcessNode, place: Place) -> Operator:
+def build(node: ProcessNode, place: OperatorContext) -> Operator:
     """The operator of ``node``."""
     return Process(place, node)
 
 
-def records_of(place: Place, batch: Batch) -> list[Record]:
+def records_of(place: OperatorContext, batch: Batch) -> list[Record]:
     """Records as the processor sees them."""
     keys, values = python_keys(place.shape, batch), place.shape.value.to_python(batch.value.all())
     headers: list[Headers] = [()] * len(batch)

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from jobs.functions.processor_api import Cancellable
-from jobs.operators.operator import Clocks
+from jobs.operators.operator import Counters
 
 _ABSENT = -1
 
@@ -63,23 +63,23 @@ class Punctuations:
                 schedule.move_on(now_ms)
                 self._offer(schedule)
 
-    def clocks(self) -> Clocks:
+    def counters(self) -> Counters:
         """Of every schedule its time, its place in the heap (_ABSENT when it is over), and whether it is cancelled."""
         places = {schedule.number: place for place, schedule in enumerate(self._heap)}
-        clocks: Clocks = {}
+        counters: Counters = {}
         for schedule in self._all:
             numbers = schedule.due_ms, places.get(schedule.number, _ABSENT), int(schedule.is_cancelled)
-            clocks |= dict(zip(_names(schedule), numbers, strict=True))
-        return clocks
+            counters |= dict(zip(_names(schedule), numbers, strict=True))
+        return counters
 
-    def resume(self, clocks: Clocks) -> None:
-        """Put the schedules, made anew, where ``clocks`` says; one that it does not know is as new."""
+    def resume(self, counters: Counters) -> None:
+        """Put the schedules, made anew, where ``counters`` says; one that it does not know is as new."""
         placed = []
         for schedule in self._all:
             due, place, cancelled = _names(schedule)
-            if due in clocks:
-                schedule.due_ms, schedule.is_cancelled = clocks[due], bool(clocks[cancelled])
-            placed.append((clocks.get(place, len(self._all)), schedule.number, schedule))
+            if due in counters:
+                schedule.due_ms, schedule.is_cancelled = counters[due], bool(counters[cancelled])
+            placed.append((counters.get(place, len(self._all)), schedule.number, schedule))
         self._heap = []
         for at, _, schedule in sorted(placed, key=lambda one: one[:2]):
             if at != _ABSENT:
@@ -112,6 +112,6 @@ class Punctuations:
 
 
 def _names(schedule: Schedule) -> tuple[str, str, str]:
-    """Clocks of a schedule."""
+    """Counters of a schedule."""
     begin = f"schedule_{schedule.number}"
     return f"{begin}_due_ms", f"{begin}_place", f"{begin}_cancelled"

@@ -18,7 +18,7 @@ import pyarrow as pa
 from jobs.functions.expressions import Shape, python_keys
 from jobs.functions.processor_api import Headers, RecordMetadata, ValueTransformerContext
 from jobs.graph.graph import Graph
-from jobs.operators.operator import Operator, Place, TableView
+from jobs.operators.operator import Operator, OperatorContext, TableView
 from jobs.operators.processor.process import metadata_of, records_of
 from jobs.operators.processor.transform_values_node import TransformValuesNode
 from jobs.operators.tables import table_views
@@ -74,7 +74,9 @@ class Transformer:
             next_step = "correct the transformer"
             raise TaskFailed(self.node.name, "a transformer that does not fail", got, next_step) from error
 
-    def changes(self, place: Place, batch: Batch, chunk: Chunk, old: pa.Array | None) -> tuple[list[Any], list[Any]]:
+    def changes(
+        self, place: OperatorContext, batch: Batch, chunk: Chunk, old: pa.Array | None
+    ) -> tuple[list[Any], list[Any]]:
         """New values of all changes and, of the values that they replaced, if there are any, old ones."""
         before = None if old is None else place.shape.value.to_python(old)
         new: list[Any] = []
@@ -100,7 +102,7 @@ class Transformer:
 class TransformValues(Operator):
     """Not materialized: the value that a change replaced is transformed too."""
 
-    def __init__(self, place: Place, node: TransformValuesNode) -> None:
+    def __init__(self, place: OperatorContext, node: TransformValuesNode) -> None:
         super().__init__(place)
         self.transformer = Transformer(node)
 
@@ -118,7 +120,7 @@ class TransformValues(Operator):
 class StoredTransformValues(StoredTable):
     """Materialized in ``store``, which knows the old value."""
 
-    def __init__(self, place: Place, node: TransformValuesNode, store: TableStore) -> None:
+    def __init__(self, place: OperatorContext, node: TransformValuesNode, store: TableStore) -> None:
         super().__init__(place, store)
         self.transformer = Transformer(node)
 
@@ -128,7 +130,7 @@ class StoredTransformValues(StoredTable):
         return self.put(replace(batch, value=Values(values), valid=is_valid(values)), chunk)
 
 
-def build(node: TransformValuesNode, place: Place) -> Operator:
+def build(node: TransformValuesNode, place: OperatorContext) -> Operator:
     """The operator of ``node``."""
     store = open_store(place, node.shape, place.keys)
     return TransformValues(place, node) if store is None else StoredTransformValues(place, node, store)

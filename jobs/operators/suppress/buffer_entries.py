@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from jobs.operators.operator import Place
+from jobs.operators.operator import OperatorContext
 from jobs.operators.suppress.suppress_kernel import NO_VALUE, hashes
 from state.buffers import binary_view, is_valid, only_chunk
 from state.records.batches import Batch, Chunk, Column, Values
@@ -83,7 +83,7 @@ class Entries:
 
     def __init__(
         self,
-        place: Place,
+        place: OperatorContext,
         value: Serde,
         *,
         keeps_tombstones: bool,

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from jobs.kernels.earlier_changes import earlier_by_key
-from jobs.operators.operator import Clocks, Due, Place, StatefulOperator, marked
+from jobs.operators.operator import Counters, Due, OperatorContext, StatefulOperator, marked
 from jobs.operators.suppress import suppress_early_kernel, suppress_kernel
 from jobs.operators.suppress.buffer_entries import Entries
 from jobs.operators.suppress.suppress_node import SuppressNode
@@ -40,7 +40,7 @@ class Suppress(StatefulOperator):
 
     def __init__(
         self,
-        place: Place,
+        place: OperatorContext,
         value: Serde,
         *,
         until: str,
@@ -78,11 +78,11 @@ class Suppress(StatefulOperator):
         chunk.applied[batch.cause] = True
         return self._emit(batch, chunk, self.entries.sizes(batch, chunk))
 
-    def advance(self, moment: Batch, chunk: Chunk) -> Batch:
+    def advance(self, advance_row: Batch, chunk: Chunk) -> Batch:
         size = np.zeros(int(self.entries.counts_bytes), np.int64)
-        return self._emit(replace(moment, key=np.array([suppress_kernel.ONLY_TIME], np.int32)), chunk, (size,) * 4)
+        return self._emit(replace(advance_row, key=np.array([suppress_kernel.ONLY_TIME], np.int32)), chunk, (size,) * 4)
 
-    def passes_on(self, time_ms: int) -> int:
+    def propagated_time_ms(self, time_ms: int) -> int:
         slots = self.entries.slots
         return int(min(time_ms - self.wait_ms, slots.time[slots.live()].min(initial=time_ms)))
 
@@ -156,16 +156,16 @@ class Suppress(StatefulOperator):
 
     # --- state -----------------------------------------------------------------------------------------------
 
-    def resume(self, rows: pa.Table, clocks: Clocks) -> None:
-        self.totals[suppress_kernel.STREAM_TIME] = clocks.get("stream_time_ms", -1)
+    def resume(self, rows: pa.Table, counters: Counters) -> None:
+        self.totals[suppress_kernel.STREAM_TIME] = counters.get("stream_time_ms", -1)
         at, slots, keys = self.entries.load(rows), self.entries.slots, self.place.keys
-        self.totals[suppress_kernel.BYTES] = clocks.get("bytes", slots.bytes[at].sum())
-        self._elsewhere = clocks.get("count", len(at)) - len(at)
+        self.totals[suppress_kernel.BYTES] = counters.get("bytes", slots.bytes[at].sum())
+        self._elsewhere = counters.get("count", len(at)) - len(at)
         self._queue = suppress_early_kernel.grown(self._queue, slots.capacity)
         order = (slots.key, slots.start, slots.end, slots.due)
         suppress_early_kernel.refill(self._queue, slots.live(), (keys.data, keys.offsets), self.is_session, *order)
 
-    def clocks(self) -> Clocks:
+    def counters(self) -> Counters:
         stream_time = int(self.totals[suppress_kernel.STREAM_TIME])
         return {
             "stream_time_ms": stream_time,
@@ -228,7 +228,7 @@ class _Overtime:
         return self._sum / self._number if self._number else None
 
 
-def build(node: SuppressNode, place: Place) -> Suppress:
+def build(node: SuppressNode, place: OperatorContext) -> Suppress:
     """The operator of a SuppressNode; without limits nothing can be full."""
     return Suppress(
         place,

@@ -245,17 +245,17 @@ def reference_to(row, valid, with_tombstones):  # type: ignore[no-untyped-def]
 def by_row(n_held, held, last_row, goes, valid, with_tombstones, e_reference):  # type: ignore[no-untyped-def]
     """Numbers of the entries that leave, by the row, up to ``last_row``, at which they do; none that do in silence."""
     h_leaves, n = held[3], goes.shape[0]
-    told, at = np.empty(n_held, np.bool_), np.zeros(n + 1, np.int64)
+    is_forwarded, at = np.empty(n_held, np.bool_), np.zeros(n + 1, np.int64)
     for number in range(n_held):
-        told[number] = h_leaves[number] < n and h_leaves[number] <= last_row
-        if told[number]:
-            told[number] = reference_of(number, held, valid, with_tombstones, e_reference) != NO_VALUE
-            at[h_leaves[number] + 1] += told[number]
+        is_forwarded[number] = h_leaves[number] < n and h_leaves[number] <= last_row
+        if is_forwarded[number]:
+            is_forwarded[number] = reference_of(number, held, valid, with_tombstones, e_reference) != NO_VALUE
+            at[h_leaves[number] + 1] += is_forwarded[number]
     for row in range(n):
         at[row + 1] += at[row]
     order = np.empty(at[n], np.int32)
     for number in range(n_held):
-        if told[number]:
+        if is_forwarded[number]:
             order[at[h_leaves[number]]] = number
             at[h_leaves[number]] += 1
     return order

@@ -72,7 +72,7 @@ class SuppressNode(Node):
 
     def explain(self, seen: Observation, say: Wording) -> list[str]:
         window, said, here = self.shape.window, [], {row.named for row in seen.rows}
-        now = say.time(seen.clocks.get("stream_time_ms", -1))
+        now = say.time(seen.counters.get("stream_time_ms", -1))
         waited = {name_of(entry): entry for entry in seen.shown}
         waits = {(wait.key, wait.window): wait for wait in self.waits(seen)}
         for row in seen.rows:

@@ -8,7 +8,7 @@ a deletion. With a versioned store (KIP-889) a result that is too old is refused
 import numpy as np
 import pyarrow as pa
 
-from jobs.operators.operator import Clocks, Place, StatefulOperator, marked
+from jobs.operators.operator import Counters, OperatorContext, StatefulOperator, marked
 from jobs.operators.table_aggregates.table_aggregate_kernel import PLAIN, PRESENT
 from jobs.operators.table_aggregates.table_aggregate_node import TableAggregateNode
 from jobs.operators.table_aggregates.table_totals import GroupSlots, NumberTotals, PythonTotals, Totals
@@ -24,7 +24,7 @@ from state.stores.slots import STORED
 class TableAggregate(StatefulOperator):
     """In a plain store. Rows: key, value, record_time_ms."""
 
-    def __init__(self, place: Place, totals: Totals) -> None:
+    def __init__(self, place: OperatorContext, totals: Totals) -> None:
         super().__init__(place)
         self.totals, self.slots = totals, totals.slots
 
@@ -32,14 +32,14 @@ class TableAggregate(StatefulOperator):
         chunk.applied[batch.cause] = True
         return aggregated(self.totals, batch)
 
-    def resume(self, rows: pa.Table, clocks: Clocks) -> None:
+    def resume(self, rows: pa.Table, counters: Counters) -> None:
         at = _enter(self.slots, self.place, rows)
         self.slots.time[at] = rows["record_time_ms"].to_numpy()
         self.slots.reference[at] = PRESENT
         self.slots.flags[at] |= STORED
         self.totals.load(at, only_chunk(rows, "value"))
 
-    def clocks(self) -> Clocks:
+    def counters(self) -> Counters:
         return {}
 
     def changes(self) -> pa.Table:
@@ -60,16 +60,16 @@ class TableAggregate(StatefulOperator):
 class VersionedTableAggregate(StoredTable):
     """In a versioned store, whose latest versions are the aggregates."""
 
-    def __init__(self, place: Place, totals: Totals, store: TableStore) -> None:
+    def __init__(self, place: OperatorContext, totals: Totals, store: TableStore) -> None:
         super().__init__(place, store)
         self.totals, self.slots = totals, totals.slots
 
     def process(self, batch: Batch, chunk: Chunk) -> Batch:
         return self.put(aggregated(self.totals, batch), chunk, keeps_old=True)
 
-    def resume(self, rows: pa.Table, clocks: Clocks) -> None:
-        super().resume(rows, clocks)
-        self.totals.clock[0] = clocks.get("store_time_ms", -1)
+    def resume(self, rows: pa.Table, counters: Counters) -> None:
+        super().resume(rows, counters)
+        self.totals.clock[0] = counters.get("store_time_ms", -1)
         at = _enter(self.slots, self.place, rows)
         ends = only_chunk(rows, "valid_to_ms")
         is_latest = ends.is_null().to_numpy(zero_copy_only=False)
@@ -96,12 +96,12 @@ def aggregated(totals: Totals, batch: Batch) -> Batch:
     )
 
 
-def _enter(slots: GroupSlots, place: Place, rows: pa.Table) -> np.ndarray:
+def _enter(slots: GroupSlots, place: OperatorContext, rows: pa.Table) -> np.ndarray:
     key: np.ndarray = place.keys.intern(place.shape.key.encode(only_chunk(rows, "key")))
     return slots.enter(key, None, None)
 
 
-def build(node: TableAggregateNode, place: Place) -> StatefulOperator:
+def build(node: TableAggregateNode, place: OperatorContext) -> StatefulOperator:
     """The operator of ``node``, which has a store."""
     spec = place.table.store
     retention_ms = PLAIN if spec is None or spec.history_retention_ms is None else spec.history_retention_ms

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from jobs.functions.expressions import Shape
-from jobs.operators.forward_order import meet
+from jobs.operators.forward_order import merge_in_forward_order
 from jobs.operators.operator import Found, TableView
 from jobs.operators.tables.table_store_kernel import look, put_rows
 from state.records.batches import Batch
@@ -56,7 +56,7 @@ class StoreView(TableView):
         puts, slots = self._puts, self.table.slots
         found, found_time = np.empty(len(asking), np.int64), np.empty(len(asking), np.int64)
         look(
-            meet((puts, asking)),
+            merge_in_forward_order((puts, asking)),
             (self._at, puts.time_ms, puts.valid),
             slots.find(keys, asking.window_start_ms, asking.window_end_ms),
             self._bound(),

@@ -7,14 +7,14 @@ import numpy as np
 import pyarrow as pa
 
 from jobs.functions.expressions import Shape
-from jobs.operators.operator import Clocks, Place, StatefulOperator
+from jobs.operators.operator import Counters, OperatorContext, StatefulOperator
 from jobs.operators.tables.table_store import PlainStore, TableStore
 from jobs.operators.tables.versioned_store import VersionedTableStore
 from state.records.batches import Batch, Chunk
 from state.records.keys import Keys
 
 
-def open_store(place: Place, shape: Shape, keys: Keys) -> TableStore | None:
+def open_store(place: OperatorContext, shape: Shape, keys: Keys) -> TableStore | None:
     """The store that the table at ``place`` is materialized in, or None. ``shape``: of the table, coded by ``keys``."""
     spec = place.table.store
     if spec is None:
@@ -30,7 +30,7 @@ def open_store(place: Place, shape: Shape, keys: Keys) -> TableStore | None:
 class StoredTable(StatefulOperator):
     """An operator whose whole state is ``store``."""
 
-    def __init__(self, place: Place, store: TableStore) -> None:
+    def __init__(self, place: OperatorContext, store: TableStore) -> None:
         super().__init__(place)
         self.store, self.row_key = store, store.row_key
 
@@ -44,14 +44,14 @@ class StoredTable(StatefulOperator):
         chunk.applied[batch.cause[taken]] = True
         return forwarded
 
-    def resume(self, rows: pa.Table, clocks: Clocks) -> None:
-        self.store.resume(rows, clocks)
+    def resume(self, rows: pa.Table, counters: Counters) -> None:
+        self.store.resume(rows, counters)
 
-    def clocks(self) -> Clocks:
-        return self.store.clocks()
+    def counters(self) -> Counters:
+        return self.store.counters()
 
-    def forgets(self, rows: pa.Table, clocks: Clocks) -> np.ndarray:
-        return self.store.forgets(rows, clocks)
+    def forgets(self, rows: pa.Table, counters: Counters) -> np.ndarray:
+        return self.store.forgets(rows, counters)
 
     def changes(self) -> pa.Table:
         return self.store.changes()

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from jobs.operators.forward_order import meet
+from jobs.operators.forward_order import merge_in_forward_order
 from jobs.operators.operator import Found, TableView
 from jobs.operators.suppress.suppress_node import SuppressNode
 from jobs.operators.tables.suppressed_table_view_kernel import HELD, NO_WAIT, clear, commit, watch_buffer
@@ -64,7 +64,7 @@ class SuppressView(TableView):
         slots = self.priors.slots
         found, is_held = np.full(len(asking), NO_REFERENCE, np.int64), np.zeros(len(asking), np.bool_)
         observed_ms = watch_buffer(
-            meet((changes, emitted, asking)),
+            merge_in_forward_order((changes, emitted, asking)),
             (self._at[0], changes.time_ms, old_values(changes)[1]),
             self._at[1],
             asked,

@@ -18,14 +18,14 @@ NO_WAIT = 2**62
 
 
 @kernel
-def watch_buffer(meeting, changes, leaving, asked, clock, ends, s_flags, reference, newest, found, is_held):  # type: ignore[no-untyped-def]
+def watch_buffer(merged, changes, leaving, asked, clock, ends, s_flags, reference, newest, found, is_held):  # type: ignore[no-untyped-def]
     """Walk ``changes`` (slot, time, old valid), emissions ``leaving`` (slots) and rows ``asked`` (slots, -1: nothing)
-    in the order of ``meeting``; the largest time of a change so far.
+    in the order of ``merged``; the largest time of a change so far.
 
     ``clock``: (that before the call, wait). ``newest``: 1 + row of the change that began the entry, or LEFT; stays as
     it is, for ``clear`` or ``commit``. ``found``: reference of what a row sees where ``is_held``.
     """
-    which, row_of = meeting
+    which, row_of = merged
     c_at, c_time, c_old_valid = changes
     observed, wait = clock
     last, previous = -1, observed

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from jobs.functions.expressions import Call, Expression, Struct
-from jobs.operators.operator import Operator, Place
+from jobs.operators.operator import Operator, OperatorContext
 from jobs.operators.tables.table_nodes import TableGroupByNode
 from jobs.operators.tables.table_steps import evaluate_present, old_values
 from state.buffers import is_valid, masked
@@ -23,7 +23,7 @@ class TableGroupBy(Operator):
     """``keys`` codes the new keys. Every key above is not null, as of any table."""
 
     def __init__(
-        self, place: Place, selector: Expression | Call, mapper: Expression | Struct | Call, keys: Keys
+        self, place: OperatorContext, selector: Expression | Call, mapper: Expression | Struct | Call, keys: Keys
     ) -> None:
         super().__init__(place)
         self.selector, self.mapper, self.keys = selector, mapper, keys
@@ -61,6 +61,6 @@ class TableGroupBy(Operator):
         return np.where(is_valid(value), codes, NULL_CODE), value
 
 
-def build(node: TableGroupByNode, place: Place) -> TableGroupBy:
+def build(node: TableGroupByNode, place: OperatorContext) -> TableGroupBy:
     """The operator of ``node``."""
     return TableGroupBy(place, node.selector, node.mapper, Keys(node.shape.key))

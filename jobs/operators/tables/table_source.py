@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from jobs.operators.operator import Operator, Place, TableView
+from jobs.operators.operator import Operator, OperatorContext, TableView
 from jobs.operators.tables.materialized_table import StoredTable, open_store
 from jobs.operators.tables.table_nodes import TableNode
 from jobs.operators.tables.versioned_store import VersionedTableStore, VersionedView
@@ -51,7 +51,7 @@ def with_keys(batch: Batch, node: str, chunk: Chunk) -> Batch:
     return batch.where(has_key)
 
 
-def build(node: TableNode, place: Place) -> Operator:
+def build(node: TableNode, place: OperatorContext) -> Operator:
     """The operator of ``node``."""
     store = open_store(place, node.shape, place.keys)
     return TableSource(place) if store is None else StoredTableSource(place, store)

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from jobs.functions.expressions import Call, Expression, Struct
-from jobs.operators.operator import Operator, Place
+from jobs.operators.operator import Operator, OperatorContext
 from jobs.operators.tables.materialized_table import StoredTable, open_store
 from jobs.operators.tables.table_nodes import TableFilterNode, TableMapValuesNode
 from jobs.operators.tables.table_store import TableStore
@@ -65,7 +65,7 @@ def step_of(node: TableFilterNode | TableMapValuesNode) -> Step:
 class TableStep(Operator):
     """Not materialized: the step is taken on the old value too. ``skips_nothing``: see TableStore.put."""
 
-    def __init__(self, place: Place, step: Step, *, sends_old: bool, skips_nothing: bool) -> None:
+    def __init__(self, place: OperatorContext, step: Step, *, sends_old: bool, skips_nothing: bool) -> None:
         super().__init__(place)
         self.step, self.sends_old, self.skips_nothing = step, sends_old, skips_nothing
 
@@ -86,7 +86,7 @@ class TableStep(Operator):
 class StoredTableStep(StoredTable):
     """Materialized in ``store``, which knows the old value."""
 
-    def __init__(self, place: Place, step: Step, store: TableStore, *, skips_nothing: bool) -> None:
+    def __init__(self, place: OperatorContext, step: Step, store: TableStore, *, skips_nothing: bool) -> None:
         super().__init__(place, store)
         self.step, self.skips_nothing = step, skips_nothing
 
@@ -101,7 +101,7 @@ def old_values(batch: Batch) -> tuple[Column, np.ndarray]:
     return batch.old, batch.old_valid
 
 
-def build(node: TableFilterNode | TableMapValuesNode, place: Place) -> Operator:
+def build(node: TableFilterNode | TableMapValuesNode, place: OperatorContext) -> Operator:
     """The operator of ``node``."""
     is_filter = isinstance(node, TableFilterNode)
     skips_nothing = is_filter and place.table.sends_old and not place.above[0].is_versioned

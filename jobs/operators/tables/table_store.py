@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from jobs.functions.expressions import Shape
-from jobs.operators.operator import Clocks, marked
+from jobs.operators.operator import Counters, marked
 from jobs.operators.tables.table_store_kernel import put_rows
 from state.records.batches import Batch, Chunk, Values
 from state.records.keys import Keys
@@ -34,12 +34,12 @@ class TableStore(ABC):
         """
 
     @abstractmethod
-    def resume(self, rows: pa.Table, clocks: Clocks) -> None: ...
+    def resume(self, rows: pa.Table, counters: Counters) -> None: ...
 
     @abstractmethod
-    def clocks(self) -> Clocks: ...
+    def counters(self) -> Counters: ...
 
-    def forgets(self, rows: pa.Table, clocks: Clocks) -> np.ndarray:
+    def forgets(self, rows: pa.Table, counters: Counters) -> np.ndarray:
         return np.zeros(len(rows), np.bool_)
 
     @abstractmethod
@@ -75,10 +75,10 @@ class PlainStore(TableStore):
         self.table.keep(values)
         return forwarded.where(batch.valid | (before != NO_REFERENCE)) if skips_nothing else forwarded
 
-    def resume(self, rows: pa.Table, clocks: Clocks) -> None:
+    def resume(self, rows: pa.Table, counters: Counters) -> None:
         self.table.load(rows)
 
-    def clocks(self) -> Clocks:
+    def counters(self) -> Counters:
         return {}
 
     def changes(self) -> pa.Table:

@@ -24,13 +24,13 @@ def put_rows(at, time, valid, s_time, s_flags, reference, before):  # type: igno
 
 
 @kernel
-def look(meeting, puts, asked, bound, clock, s_time, reference, newest, found, found_time):  # type: ignore[no-untyped-def]
-    """Answer rows ``asked`` (slots, -1: nothing), which meet ``puts`` (slots, time, valid) as ``meeting`` says.
+def look(merged, puts, asked, bound, clock, s_time, reference, newest, found, found_time):  # type: ignore[no-untyped-def]
+    """Answer rows ``asked`` (slots, -1: nothing), which meet ``puts`` (slots, time, valid) as ``merged`` says.
 
     ``newest``: zeros, one a slot, and zeros again on return. ``bound``: of every slot, what retention counts by;
     ``clock``: (largest bound put so far, retention). ``found``: references.
     """
-    which, row_of = meeting
+    which, row_of = merged
     p_at, p_time, p_valid = puts
     observed, retention = clock
     for i in range(which.shape[0]):

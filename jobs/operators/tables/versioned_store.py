@@ -14,8 +14,8 @@ import numpy as np
 import pyarrow as pa
 
 from jobs.functions.expressions import Shape
-from jobs.operators.forward_order import meet
-from jobs.operators.operator import Clocks, Found, TableView, marked
+from jobs.operators.forward_order import merge_in_forward_order
+from jobs.operators.operator import Counters, Found, TableView, marked
 from jobs.operators.tables import versioned_store_kernel
 from jobs.operators.tables.key_value_view import OBSERVED
 from jobs.operators.tables.table_store import TableStore
@@ -100,15 +100,15 @@ class VersionedTableStore(TableStore):
 
     # --- state -----------------------------------------------------------------------------------------------
 
-    def resume(self, rows: pa.Table, clocks: Clocks) -> None:
-        _load(self.versions, self.shape, rows, clocks.get("store_time_ms", -1), is_durable=True)
+    def resume(self, rows: pa.Table, counters: Counters) -> None:
+        _load(self.versions, self.shape, rows, counters.get("store_time_ms", -1), is_durable=True)
 
-    def clocks(self) -> Clocks:
+    def counters(self) -> Counters:
         return {"store_time_ms": self.versions.observed_ms}
 
-    def forgets(self, rows: pa.Table, clocks: Clocks) -> np.ndarray:
+    def forgets(self, rows: pa.Table, counters: Counters) -> np.ndarray:
         ends = only_chunk(rows, "valid_to_ms").fill_null(LATEST).to_numpy()
-        return ends <= clocks.get("store_time_ms", -1) - self.versions.retention_ms
+        return ends <= counters.get("store_time_ms", -1) - self.versions.retention_ms
 
     def changes(self) -> pa.Table:
         self.versions.expire()
@@ -199,7 +199,7 @@ class VersionedView(TableView):
         store.cover()
         found = np.empty(len(asking), np.int64), np.empty(len(asking), np.int64)
         versioned_store_kernel.put_and_find(
-            meet((puts, asking)),
+            merge_in_forward_order((puts, asking)),
             (puts.key, puts.time_ms, self._references),
             (keys.astype(np.int32, copy=False), as_of),
             store.retention_ms,
@@ -215,7 +215,7 @@ class VersionedView(TableView):
         """Back to the beginning of the chunk."""
         slots = self.versions.slots
         versioned_store_kernel.take_back(self.versions.columns(), self._journal)
-        self.versions.lanes.clear()
+        self.versions.skip_lists.clear()
         slots.flags[slots.free[slots.counts[FREE_TOP] : self._counts[FREE_TOP]]] = 0
         slots.counts[:] = self._counts
 

@@ -39,11 +39,11 @@ def put_all(rows, skips_nothing, retention, versions, journal, answers, old):  #
 
 
 @kernel
-def put_and_find(meeting, puts, asked, retention, versions, journal, answers, found):  # type: ignore[no-untyped-def]
-    """Run puts ``(key, time, reference)`` and lookups ``(key, as of)`` in the order of ``meeting``: (which, row), 0 for
+def put_and_find(merged, puts, asked, retention, versions, journal, answers, found):  # type: ignore[no-untyped-def]
+    """Run puts ``(key, time, reference)`` and lookups ``(key, as of)`` in the order of ``merged``: (which, row), 0 for
     a put. ``answers``: of each put. ``found``: (reference, time) of each lookup; TOMBSTONE and -1 if there is nothing.
     """
-    which, row = meeting
+    which, row = merged
     for i in range(which.shape[0]):
         r = row[i]
         if which[i] == 0:
@@ -77,8 +77,8 @@ def find(key, as_of, retention, versions):  # type: ignore[no-untyped-def]
 @inner_kernel
 def last_after(key, time, versions):  # type: ignore[no-untyped-def]
     """Slot of the oldest version of ``key`` that begins after ``time``, or NO_SLOT."""
-    _, start, _, _, older, _, _, _, heads, lanes = versions
-    return last_above(heads, older, lanes, key, start, time)
+    _, start, _, _, older, _, _, _, heads, skip_lists = versions
+    return last_above(heads, older, skip_lists, key, start, time)
 
 
 @inner_kernel
@@ -175,21 +175,21 @@ def join(past, time, versions, journal):  # type: ignore[no-untyped-def]
 @inner_kernel
 def add(key, start, end, reference, older, versions):  # type: ignore[no-untyped-def]
     """Slot of a new version."""
-    v_key, v_start, v_end, v_reference, v_older, flags, free, counts, _, lanes = versions
+    v_key, v_start, v_end, v_reference, v_older, flags, free, counts, _, skip_lists = versions
     counts[FREE_TOP] -= 1
     counts[LIVE_COUNT] += 1
     slot = np.int64(free[counts[FREE_TOP]])
     v_key[slot], v_start[slot], v_end[slot] = key, start, end
     v_reference[slot], v_older[slot], flags[slot] = reference, older, LIVE | CHANGED
-    enter(lanes, key, v_start, slot)
+    enter(skip_lists, key, v_start, slot)
     return slot
 
 
 @inner_kernel
 def remove(slot, versions, journal):  # type: ignore[no-untyped-def]
     """Take a version that nothing leads to any more out of the store; with a journal it stays until it expires."""
-    key, start, end, reference, _, flags, free, counts, _, lanes = versions
-    leave(lanes, key[slot], start, slot)
+    key, start, end, reference, _, flags, free, counts, _, skip_lists = versions
+    leave(skip_lists, key[slot], start, slot)
     if journal[0].shape[0]:
         write(end, slot, start[slot], END, journal)
         return

@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 
 from jobs.functions.expressions import Shape
-from jobs.operators.operator import Place, StatefulOperator
+from jobs.operators.operator import OperatorContext, StatefulOperator
 from state.errors import BufferFull
 from state.records.batches import Batch, Chunk, Values
 from state.records.keys import Keys
@@ -19,9 +19,9 @@ TOPICS = ("in", "other")
 STRING = Serde.string()
 
 
-def place_of(window: str | None = None, **options: Any) -> Place:
+def place_of(window: str | None = None, **options: Any) -> OperatorContext:
     options = {"wants_old": True, "counts_bytes": True} | options
-    return Place("node", Shape(STRING, STRING, window), Keys(STRING), **options)
+    return OperatorContext("node", Shape(STRING, STRING, window), Keys(STRING), **options)
 
 
 def chunk_of(rows: list[Change]) -> Chunk:
@@ -109,7 +109,7 @@ def run_increments(new: Any, tape: list[Change], cuts: list[int]) -> tuple[list[
         found += emitted_of(operator.process(batch_of(tape[begin:end], operator.place.keys), chunk), chunk, begin)
         rows = applied(operator, rows)
         resumed = new()
-        resumed.resume(pa.Table.from_pylist(list(rows.values()), schema=operator.rows_schema()), operator.clocks())
+        resumed.resume(pa.Table.from_pylist(list(rows.values()), schema=operator.rows_schema()), operator.counters())
         assert rows_of(resumed) == rows_of(operator)
         operator = resumed
     return found, operator

@@ -12,7 +12,7 @@ from jobs.functions.expressions import Shape
 from jobs.graph.windows import Windows
 from jobs.operators.aggregates.aggregate_nodes import CogroupNode
 from jobs.operators.aggregates.cogroup import Cogroup, build
-from jobs.operators.operator import Place
+from jobs.operators.operator import OperatorContext
 from jobs.testing.test_driver import TopologyTestDriver
 from jobs.topology import (
     Consumed,
@@ -140,7 +140,7 @@ def shared(windows, retention_ms: int = 0, *, is_persistent: bool = True) -> Cog
         is_persistent=is_persistent,
     )
     shape = Shape(STRING, LONG)
-    return build(node, Place("all", shape, Keys(STRING), shapes=(shape, shape)))
+    return build(node, OperatorContext("all", shape, Keys(STRING), shapes=(shape, shape)))
 
 
 Ran = tuple[list[Batch], list[int], list[dict], dict]
@@ -148,17 +148,17 @@ Ran = tuple[list[Batch], list[int], list[dict], dict]
 
 def run(start, tape: list[Record], streams: list[int], cuts: list[int]) -> Ran:
     """Forwarded batches, steps of refusals, rows and clocks when the operator is saved and made anew at every cut."""
-    rows, clocks, forwarded, drops = None, {}, [], []
+    rows, counters, forwarded, drops = None, {}, [], []
     for begin, end in pairwise([0, *cuts, len(tape)]):
         operator = start()
-        operator.resume(operator.rows_schema().empty_table() if rows is None else rows, clocks)
+        operator.resume(operator.rows_schema().empty_table() if rows is None else rows, counters)
         batch, chunk = batch_of(tape[begin:end], operator.place.keys)
         which = np.array(streams[begin:end], np.int64)
         out = operator.process_all(tuple(batch.take(np.flatnonzero(which == n)) for n in (0, 1)), chunk)
         forwarded.append(replace(out, cause=out.cause + begin))
         drops += sorted(int(step) + begin for _, cause, _ in chunk.drops for step in cause)
-        rows, clocks = operator.rows(), operator.clocks()
-    return forwarded, drops, sorted(rows.to_pylist(), key=repr), clocks
+        rows, counters = operator.rows(), operator.counters()
+    return forwarded, drops, sorted(rows.to_pylist(), key=repr), counters
 
 
 def forwarded_by(ran: Ran) -> list[Result]:

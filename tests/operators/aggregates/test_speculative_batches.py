@@ -19,7 +19,7 @@ from jobs.operators.aggregate_parts.aggregate import Aggregate
 from jobs.operators.aggregates import session_windows_kernel
 from jobs.operators.aggregates.aggregate_nodes import AggregateNode
 from jobs.operators.aggregates.build import aggregate
-from jobs.operators.operator import Place
+from jobs.operators.operator import OperatorContext
 from state.errors import TaskFailed
 from state.records.batches import Batch
 from state.records.keys import Keys
@@ -43,7 +43,7 @@ def started(windows: Windows | None, fold: PythonFold, retention_ms: int = GRACE
         retention_ms=retention_ms,
         is_persistent=False,
     )
-    operator = aggregate(node, Place("all", shape, Keys(KEY)), aggregation)
+    operator = aggregate(node, OperatorContext("all", shape, Keys(KEY)), aggregation)
     operator.resume(operator.rows_schema().empty_table(), {})
     return operator
 
@@ -176,13 +176,13 @@ def test_room_for_results_is_linear_in_the_records(when, monkeypatch):
     The kernel's room must do for all live sessions: it is not made anew for every record.
     """
     made: list[int] = []
-    rooms = session_windows_kernel.rooms
+    allocate = session_windows_kernel.allocate
 
     def counted(records: int, sessions: int) -> tuple[tuple[np.ndarray, ...], ...]:
         made.append(records + sessions)
-        return rooms(records, sessions)
+        return allocate(records, sessions)
 
-    monkeypatch.setattr(session_windows_kernel, "rooms", counted)
+    monkeypatch.setattr(session_windows_kernel, "allocate", counted)
     operator = started(SESSIONS, noting([], EVERY[when]))
     operator.process(*batch_of([("a", 0, 100 * number) for number in range(3_000)], operator.place.keys))
     made.clear()

@@ -8,7 +8,7 @@ from jobs.folds.aggregation import Aggregation
 from jobs.folds.python import PythonFold
 from jobs.functions.expressions import Shape
 from jobs.operators.aggregates.versioned_aggregate import VersionedAggregate
-from jobs.operators.operator import Place
+from jobs.operators.operator import OperatorContext
 from jobs.testing.test_driver import TopologyTestDriver
 from jobs.topology import Consumed, KStream, KTable, Materialized, Serde, StreamsBuilder
 from state.records.keys import Keys
@@ -113,13 +113,13 @@ def test_where_the_tape_is_cut_and_resumed_changes_nothing(fold):
     tape = [("ab"[n % 2], n * 7 % 10, max(0, 9 * n - n * n * 13 % 150)) for n in range(60)]
 
     def said(cuts: list[int]) -> tuple:
-        durable, clocks, results = {}, {}, []
+        durable, counters, results = {}, {}, []
         for begin, end in zip([0, *cuts], [*cuts, len(tape)], strict=True):
             shape = Shape(STRING, LONG)
             aggregation = Aggregation({"": fold}, shape, "all")
-            place = Place("all", shape, Keys(STRING), wants_old=True)
+            place = OperatorContext("all", shape, Keys(STRING), wants_old=True)
             operator = VersionedAggregate(place, aggregation, Shape(STRING, aggregation.serde()), 100)
-            operator.resume(pa.Table.from_pylist(list(durable.values()), schema=operator.rows_schema()), clocks)
+            operator.resume(pa.Table.from_pylist(list(durable.values()), schema=operator.rows_schema()), counters)
             batch, chunk = batch_of(tape[begin:end], operator.place.keys)
             out = operator.process(batch, chunk)
             columns = [
@@ -134,7 +134,7 @@ def test_where_the_tape_is_cut_and_resumed_changes_nothing(fold):
                 identity = row["key"], row["valid_from_ms"], row["is_mark"]
                 deleted = row.pop("deleted")
                 durable.pop(identity, None) if deleted else durable.update({identity: row})
-            clocks = operator.clocks()
+            counters = operator.counters()
         return sorted(results, key=repr), sorted(operator.contents().to_pylist(), key=repr)
 
     whole = said([])

@@ -25,7 +25,7 @@ def assert_as_the_model(run: Run, model: Model, tape: list[Record], cuts: list[i
     assert got.drops == model.drops
     assert got.puts == (model.puts if run.is_viewed and run.emits_final else [])
     whole: Played = play(run, tape)
-    assert (got.rows, got.clocks) == (whole.rows, whole.clocks)
+    assert (got.rows, got.counters) == (whole.rows, whole.counters)
 
 
 @EXAMPLES

@@ -17,7 +17,7 @@ from jobs.graph.windows import Windows
 from jobs.operators.aggregate_parts.aggregate import Aggregate
 from jobs.operators.aggregates.aggregate_nodes import AggregateNode
 from jobs.operators.aggregates.build import aggregate
-from jobs.operators.operator import Clocks, Place
+from jobs.operators.operator import Counters, OperatorContext
 from state.records.batches import Batch, Chunk, Values
 from state.records.keys import Keys
 from state.serdes import Serde
@@ -69,7 +69,7 @@ class Run:
             retention_ms=self.retention_ms,
             is_persistent=self.is_persistent,
         )
-        place = Place("all", shape, Keys(KEY), wants_old=self.wants_old, is_viewed=self.is_viewed)
+        place = OperatorContext("all", shape, Keys(KEY), wants_old=self.wants_old, is_viewed=self.is_viewed)
         return aggregate(node, place, aggregation, emits_final=self.emits_final)
 
 
@@ -82,7 +82,7 @@ class Played:
     old: list[Any] = field(default_factory=list)
     puts: list[Result] = field(default_factory=list)
     rows: list[dict[str, Any]] = field(default_factory=list)
-    clocks: Clocks = field(default_factory=dict)
+    counters: Counters = field(default_factory=dict)
 
 
 def batch_of(records: Sequence[Record], keys: Keys) -> tuple[Batch, Chunk]:
@@ -133,7 +133,7 @@ def play(run: Run, tape: Sequence[Record], cuts: Sequence[int] = (), *, resumes:
         played.puts += [] if operator.puts is None else results_of(operator.puts, begin)
         played.drops += sorted(int(step) + begin for _, cause, _ in chunk.drops for step in cause)
         played.old += [] if out.old is None else [values_of(value) for value in out.old.all().to_pylist()]
-    rows, played.clocks = operator.rows(), operator.clocks()
+    rows, played.counters = operator.rows(), operator.counters()
     played.rows = sorted(rows.to_pylist(), key=repr)
     return played
 
@@ -147,7 +147,7 @@ def _again(run: Run, operator: Aggregate, durable: dict[tuple, dict[str, Any]]) 
         else:
             durable[identity] = row
     fresh = run.start()
-    fresh.resume(pa.Table.from_pylist(list(durable.values()), schema=fresh.rows_schema()), operator.clocks())
+    fresh.resume(pa.Table.from_pylist(list(durable.values()), schema=fresh.rows_schema()), operator.counters())
     return fresh
 
 

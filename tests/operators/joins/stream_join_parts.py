@@ -10,7 +10,7 @@ import pyarrow as pa
 from jobs.functions.expressions import Shape
 from jobs.functions.value_joiners import Joiner
 from jobs.operators.joins.stream_join import StreamJoin
-from jobs.operators.operator import Place
+from jobs.operators.operator import OperatorContext
 from state.buffers import is_valid
 from state.records.batches import Batch, Chunk, Values
 from state.records.keys import Keys
@@ -49,7 +49,7 @@ class Join:
     def start(self) -> StreamJoin:
         shapes = Shape(STRING, STRING), Shape(STRING, LONG)
         return StreamJoin(
-            Place("join", shapes[0], Keys(STRING), shapes=shapes),
+            OperatorContext("join", shapes[0], Keys(STRING), shapes=shapes),
             Both(),
             kind=self.kind,
             before_ms=self.before,
@@ -115,7 +115,7 @@ def resumed(join: Join, operator: StreamJoin, durable: dict[tuple, dict]) -> Str
             durable[identity] = row
     fresh = join.start()
     fresh.place.keys.intern(STRING.encode(pa.array(["zz", "y"])))  # codes are others than before
-    fresh.resume(pa.Table.from_pylist(list(durable.values())[::-1], schema=fresh.rows_schema()), operator.clocks())
+    fresh.resume(pa.Table.from_pylist(list(durable.values())[::-1], schema=fresh.rows_schema()), operator.counters())
     return fresh
 
 

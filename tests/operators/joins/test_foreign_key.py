@@ -10,7 +10,7 @@ from jobs.graph.graph import TableTraits
 from jobs.kernels.murmur3 import murmur3_128
 from jobs.operators.joins.foreign_key_ends import ForeignKeyResponse, ForeignKeySend
 from jobs.operators.joins.foreign_key_nodes import ForeignKeyResponseNode, ForeignKeySendNode
-from jobs.operators.operator import Place
+from jobs.operators.operator import OperatorContext
 from state.records.batches import Batch
 from state.records.keys import Keys
 from state.serdes import Serde
@@ -56,7 +56,9 @@ def sender(kind: str, *, is_versioned: bool = False) -> tuple[ForeignKeySend, Ke
     node = ForeignKeySendNode(
         name="send", inputs=("left",), shape=SUBSCRIPTION, kind=kind, foreign_key=extractor, left_value=STRING
     )
-    return ForeignKeySend(Place("send", LEFT, keys, above=(TableTraits(is_versioned=is_versioned),)), node), keys
+    return ForeignKeySend(
+        OperatorContext("send", LEFT, keys, above=(TableTraits(is_versioned=is_versioned),)), node
+    ), keys
 
 
 def sent(kind: str, text: str) -> tuple[str, list[tuple[int, str]]]:
@@ -218,7 +220,7 @@ def joined(kind: str, left: list[tuple], text: str) -> tuple[str, list[tuple[int
     node = ForeignKeyResponseNode(
         name="resolve", inputs=("answers",), shape=LEFT, reads=("left",), kind=kind, joiner=joiner, left_value=STRING
     )
-    operator = ForeignKeyResponse(Place("resolve", RESPONSE, keys, views=(view,)), node)
+    operator = ForeignKeyResponse(OperatorContext("resolve", RESPONSE, keys, views=(view,)), node)
     tape = rows(text)
     for row in tape:
         hash_a, hash_b = hash_of(row["to"])

@@ -13,7 +13,7 @@ from jobs.graph.foreign_key_messages import Instruction
 from jobs.graph.graph import TableTraits
 from jobs.operators.joins.foreign_key_join import ForeignKeyJoin
 from jobs.operators.joins.foreign_key_nodes import ForeignKeyJoinNode
-from jobs.operators.operator import Place
+from jobs.operators.operator import OperatorContext
 from state.records.keys import Keys
 from tests.operators.joins.foreign_key_parts import (
     RESPONSE,
@@ -44,7 +44,9 @@ class Joined:
             name="join", inputs=("sent", "right"), shape=RESPONSE, reads=("right",), kind="left", store="subscriptions"
         )
         above = (TableTraits(is_versioned=is_versioned),)
-        place = Place("join", SUBSCRIPTION, self.keys, shapes=(SUBSCRIPTION, RIGHT), views=(self.view,), above=above)
+        place = OperatorContext(
+            "join", SUBSCRIPTION, self.keys, shapes=(SUBSCRIPTION, RIGHT), views=(self.view,), above=above
+        )
         self.operator = ForeignKeyJoin(place, node)
         self.operator.resume(self.operator.rows_schema().empty_table() if rows is None else rows, {})
 

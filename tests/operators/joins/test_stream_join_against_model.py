@@ -109,6 +109,6 @@ def test_a_kernel_that_runs_out_of_room_goes_on_where_it_stopped(join, tape, chu
     Room for one pair a call, and stores that are full at once.
     """
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(kernel, "rooms", lambda pairs, records, rooms=kernel.rooms: rooms(1, records))
+        patch.setattr(kernel, "allocate", lambda pairs, records, allocate=kernel.allocate: allocate(1, records))
         patch.setattr(timed_records, "_POOL_MIN", 1)
         agrees(join, tape, chunks, increments)

@@ -96,7 +96,7 @@ def test_durable_rows_are_the_records_that_may_still_meet_one_and_those_that_wai
         {"kind": "right", "key": "a", "record_time_ms": 12, "sequence": 4, "right": 4},
         {"kind": "unmatched-right", "key": "c", "record_time_ms": 9, "sequence": 1, "right": 1},
     ]
-    assert played.operator.clocks() == {
+    assert played.operator.counters() == {
         "left_ms": 8,  # nothing older than 9 waits
         "stream_time_ms": 12,
         "tracked_time_ms": 9,

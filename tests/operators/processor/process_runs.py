@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from jobs.functions.expressions import Shape
 from jobs.functions.processor_api import Processor, PunctuationType, Record
-from jobs.operators.operator import Place
+from jobs.operators.operator import OperatorContext
 from jobs.operators.processor.process import Process
 from jobs.operators.processor.process_node import ProcessNode
 from state.records.batches import Batch
@@ -36,14 +36,14 @@ class Run:
             store="stores",
             stores=tuple(stores),
         )
-        self.operator = Process(Place("KSTREAM-PROCESSOR-0000000001", SHAPE, self.keys), node)
+        self.operator = Process(OperatorContext("KSTREAM-PROCESSOR-0000000001", SHAPE, self.keys), node)
         if before is None:
             self.durable: dict[tuple, dict] = {}
-            self.taken, clocks = 0, {}
+            self.taken, counters = 0, {}
         else:
-            self.durable, self.taken, clocks = dict(before.durable), before.taken, before.operator.clocks()
+            self.durable, self.taken, counters = dict(before.durable), before.taken, before.operator.counters()
         schema = self.operator.rows_schema()
-        self.operator.resume(pa.Table.from_pylist(list(self.durable.values()), schema=schema), clocks)
+        self.operator.resume(pa.Table.from_pylist(list(self.durable.values()), schema=schema), counters)
         self.stream_time_ms = -1 if before is None else before.stream_time_ms
 
     def play(self, tape: list[tuple[str | None, str | None, int]], *, reaches=lambda key: True) -> list[tuple]:

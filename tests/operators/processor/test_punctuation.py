@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jobs.functions.processor_api import KeyValues, Processor
-from jobs.operators.forward_order import meet
+from jobs.operators.forward_order import merge_in_forward_order
 from state.records.batches import NO_OFFSET
 from tests.operators.joins.foreign_key_parts import batch_of, chunk_of
 from tests.operators.processor.process_runs import LONG, STREAM_TIME, STRING, Run, at, scheduled
@@ -86,7 +86,7 @@ def test_what_a_punctuation_forwards_has_no_origin_and_stands_behind_all_else_of
 
     sources, offsets = forwarded.coordinates(chunk)
     assert list(zip(sources.tolist(), offsets.tolist(), strict=True)) == [(0, 0), (-1, NO_OFFSET)]
-    assert meet((forwarded, sibling)).which.tolist() == [0, 1, 0]
+    assert merge_in_forward_order((forwarded, sibling)).which.tolist() == [0, 1, 0]
 
 
 def test_the_stream_time_is_the_default_time_and_there_is_no_metadata_in_a_punctuation():
@@ -158,4 +158,4 @@ def test_where_the_tape_is_cut_changes_nothing(tape, cuts, saves):
 
     assert got == want
     assert run.operator.rows() == whole.operator.rows()
-    assert run.operator.clocks() == whole.operator.clocks()
+    assert run.operator.counters() == whole.operator.counters()

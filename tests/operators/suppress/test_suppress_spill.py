@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 
 from jobs.functions.expressions import Shape
-from jobs.operators.operator import Place
+from jobs.operators.operator import OperatorContext
 from jobs.operators.suppress.suppress import Suppress
 from state.records.batches import Batch, Chunk, Values
 from state.records.keys import Keys
@@ -40,7 +40,7 @@ def step(operator: Suppress, number: int, time_ms: int) -> Batch:
 
 
 def limited(**options: object) -> Suppress:
-    place = Place("limited", Shape(LONG, STRING), Keys(LONG))
+    place = OperatorContext("limited", Shape(LONG, STRING), Keys(LONG))
     return Suppress(place, STRING, until="time-limit", wait_ms=1_000, **options)
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from jobs.functions.expressions import Shape
 from jobs.graph.graph import StoreSpec, TableTraits
-from jobs.operators.operator import Place
+from jobs.operators.operator import OperatorContext
 from jobs.operators.table_aggregates.table_aggregate import build
 from jobs.operators.table_aggregates.table_aggregate_node import TableAggregateNode
 from state.errors import TaskFailed
@@ -72,11 +72,11 @@ def play(
     """Run ``changes``, ``step`` of them a chunk; at each of ``cuts`` a new operator is resumed from what is durable."""
     traits = TableTraits(store=StoreSpec("totals", history_retention_ms=retention_ms), sends_old=True)
     node = TableAggregateNode(name="totals", inputs=("in",), shape=Shape(STRING, kind.returns), **kind.options)
-    played, rows, clocks, begin = Played(), None, {}, 0
+    played, rows, counters, begin = Played(), None, {}, 0
     for end in (*sorted(cuts), len(changes)):
-        place = Place("totals", Shape(STRING, LONG), Keys(STRING), wants_old=True, table=traits)
+        place = OperatorContext("totals", Shape(STRING, LONG), Keys(STRING), wants_old=True, table=traits)
         operator = build(node, place)
-        operator.resume(operator.rows_schema().empty_table() if rows is None else rows, clocks)
+        operator.resume(operator.rows_schema().empty_table() if rows is None else rows, counters)
         for first in range(begin, end, step):
             part = changes[first : min(first + step, end)]
             chunk = chunk_of(len(part))
@@ -85,7 +85,7 @@ def play(
             refused = drops_of(chunk)
             played.drops += [(first + cause, reason) for cause, reason in refused]
             assert [not applied for applied in chunk.applied] == [row in dict(refused) for row in range(len(part))]
-        begin, rows, clocks = end, merged(operator, rows), operator.clocks()
+        begin, rows, counters = end, merged(operator, rows), operator.counters()
     played.rows = [] if rows is None else rows.to_pylist()
     return played
 

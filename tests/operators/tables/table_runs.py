@@ -59,17 +59,17 @@ def play(
     """
     topology = build if isinstance(build, Topology) else topology_of(build)
     (sub_topology,) = topology.sub_topologies
-    played, rows, clocks = Played(), {}, {}
+    played, rows, counters = Played(), {}, {}
     begin = 0
     for end in (*sorted(cuts), len(records)):
         task = Task(topology, sub_topology)
-        task.resume(rows, clocks)
+        task.resume(rows, counters)
         for until in (*sorted(at for at in breaks if begin < at < end), end):
             result = task.process(_input(task, records[begin:until]))
             _note(played, result.outputs["out"], result.dropped, begin)
             begin = until
         rows = {store: merged(operator, rows.get(store)) for store, operator in task.stores.items()}
-        clocks = task.clocks()
+        counters = task.counters()
         played.applied, played.dropped = played.applied + task.counts.applied, played.dropped + task.counts.dropped
     played.stores = {store: table.to_pylist() for store, table in rows.items()}
     return played

@@ -4,7 +4,7 @@ import pytest
 
 from jobs.functions.expressions import Call, Shape
 from jobs.graph.graph import TableTraits
-from jobs.operators.operator import Place
+from jobs.operators.operator import OperatorContext
 from jobs.operators.tables.table_group_by import build
 from jobs.operators.tables.table_nodes import TableGroupByNode
 from state.records.keys import Keys
@@ -30,7 +30,7 @@ def grouped(*changes: Change, is_versioned: bool = False) -> tuple[list[Forwarde
         selector=Call(lambda key, value: calls(key, value)[0], SHAPE, STRING, "group"),
         mapper=Call(lambda key, value: calls(key, value)[1], SHAPE, STRING, "group"),
     )
-    place = Place("group", SHAPE, Keys(STRING), above=(TableTraits(is_versioned=is_versioned),))
+    place = OperatorContext("group", SHAPE, Keys(STRING), above=(TableTraits(is_versioned=is_versioned),))
     operator, chunk = build(node, place), chunk_of(len(changes))
     batch = operator.process(batch_of(changes, place.keys, STRING), chunk)
     assert batch.keys is operator.keys

@@ -75,7 +75,7 @@ def resumed(store: VersionedTableStore) -> VersionedTableStore:
     again = VersionedTableStore(
         SHAPE, Keys(STRING), node="t", history_retention_ms=store.versions.retention_ms, sends_old=True
     )
-    again.resume(store.rows(), store.clocks())
+    again.resume(store.rows(), store.counters())
     return again
 
 
@@ -96,7 +96,7 @@ def test_tombstones_advance_the_stores_stream_time_and_refused_puts_do_not():
     store, forwarded, _ = store_of(10, [("a", None, 100), ("b", "x", 50), ("b", "y", 90)])
 
     assert forwarded.value.all().to_pylist() == [None, "y"]
-    assert store.clocks() == {"store_time_ms": 100}
+    assert store.counters() == {"store_time_ms": 100}
 
 
 def test_a_change_says_what_the_latest_was_whatever_its_own_time_and_whether_it_is_the_latest_now():

@@ -4,17 +4,17 @@ import numpy as np
 import pytest
 
 from state.compilation.kernel_compilation import kernel
-from state.stores.skip_lists import NONE, Lanes, enter, last_above, leave
+from state.stores.skip_lists import NONE, SkipLists, enter, last_above, leave
 
 
 @kernel
-def come(lanes, which, order, item):  # type: ignore[no-untyped-def]
-    enter(lanes, which, order, item)
+def come(skip_lists, which, order, item):  # type: ignore[no-untyped-def]
+    enter(skip_lists, which, order, item)
 
 
 @kernel
-def go(lanes, which, order, item):  # type: ignore[no-untyped-def]
-    leave(lanes, which, order, item)
+def go(skip_lists, which, order, item):  # type: ignore[no-untyped-def]
+    leave(skip_lists, which, order, item)
 
 
 class Linked:
@@ -22,12 +22,12 @@ class Linked:
 
     def __init__(self, items: int, *, has_room: bool) -> None:
         self.head, self.following = np.full(2, NONE, np.int64), np.full(items, NONE, np.int64)
-        self.order, self.lanes = np.zeros(items, np.int64), Lanes()
-        self.lanes.reserve(2, items if has_room else 0)
+        self.order, self.skip_lists = np.zeros(items, np.int64), SkipLists()
+        self.skip_lists.reserve(2, items if has_room else 0)
         self.members: list[list[int]] = [[], []]
 
     def last_above(self, which: int, number: int) -> int:
-        return last_above(self.head, self.following, self.lanes.columns(), which, self.order, number)
+        return last_above(self.head, self.following, self.skip_lists.columns(), which, self.order, number)
 
     def above(self, which: int, number: int) -> int:
         """The same by looking at all."""
@@ -45,7 +45,7 @@ class Linked:
         else:
             self.following[before] = item
         members.insert(place, item)
-        come(self.lanes.columns(), which, self.order, item)
+        come(self.skip_lists.columns(), which, self.order, item)
 
     def take(self, which: int, item: int) -> None:
         members = self.members[which]
@@ -56,7 +56,7 @@ class Linked:
         else:
             self.head[which] = after
         members.remove(item)
-        go(self.lanes.columns(), which, self.order, item)
+        go(self.skip_lists.columns(), which, self.order, item)
 
 
 @pytest.mark.parametrize("has_room", [True, False])
@@ -76,7 +76,7 @@ def test_a_place_is_found_wherever_it_is_while_items_come_and_go(orders: int, ha
             lists.take(which, item)
             free.append(item)
         if step == 2_000:
-            lists.lanes.clear()
+            lists.skip_lists.clear()
 
 
 def test_lanes_have_room_again_when_their_items_went() -> None:
@@ -84,10 +84,10 @@ def test_lanes_have_room_again_when_their_items_went() -> None:
     for item in range(400):
         lists.put(0, item, item)
     lists.last_above(0, 0)
-    room = int(lists.lanes.counts[2])
+    room = int(lists.skip_lists.counts[2])
     for _ in range(50):
         for item in range(400):
             lists.take(0, item)
         for item in range(400):
             lists.put(0, item, item)
-    assert int(lists.lanes.counts[2]) == room
+    assert int(lists.skip_lists.counts[2]) == room
