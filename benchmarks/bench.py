@@ -1,7 +1,7 @@
 """`replay bench`: the workloads by this project and by its peers on the same rows; a table, a plot and JSON.
 
 ``replay bench [--workloads W1,W3] [--records N] [--peers kafka,spark,polars,duckdb|none] [--runs N] [--json FILE]
-[--plot FILE] [--folder DIR]``, or ``python -m benchmarks.bench``.
+[--plot FILE] [--folder DIR]``, or ``python -m kstreams_replay.benchmarks.bench``.
 
 Rule: every system is a program of its own, run in its own process one after the other, workload by workload, so that
 memory and CPU are its own and what else the machine does hits neighbours alike. A program runs the workload ``--runs``
@@ -23,19 +23,19 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from benchmarks.comparison import OURS, Line, compare, table_text
-from benchmarks.measuring import ProgramFailed, run_program
-from benchmarks.plot import draw
-from benchmarks.typed_data import prepare
-from benchmarks.workloads import WORKLOADS
-from state.errors import ConfigError, MachineError
+from ..state.errors import ConfigError, MachineError
+from .comparison import OURS, Line, compare, table_text
+from .measuring import ProgramFailed, run_program
+from .plot import draw
+from .typed_data import prepare
+from .workloads import WORKLOADS
 
 _SESSIONS_TO_JOIN = ("W1", "W1u", "W2", "W3", "W4")
 PEERS = {
-    "kafka": ("benchmarks.peers.kafka", (*_SESSIONS_TO_JOIN, "W5", "W6", "W7")),
-    "spark": ("benchmarks.peers.spark", ("W1", "W1u", "W2", "W3")),
-    "polars": ("benchmarks.peers.polars_peer", _SESSIONS_TO_JOIN),
-    "duckdb": ("benchmarks.peers.duckdb_peer", _SESSIONS_TO_JOIN),
+    "kafka": ("kstreams_replay.benchmarks.peers.kafka", (*_SESSIONS_TO_JOIN, "W5", "W6", "W7")),
+    "spark": ("kstreams_replay.benchmarks.peers.spark", ("W1", "W1u", "W2", "W3")),
+    "polars": ("kstreams_replay.benchmarks.peers.polars_peer", _SESSIONS_TO_JOIN),
+    "duckdb": ("kstreams_replay.benchmarks.peers.duckdb_peer", _SESSIONS_TO_JOIN),
 }
 """Program of each peer, and the workloads that it has a fair form of."""
 
@@ -70,7 +70,7 @@ def run_workload(workload: str, peers: list[str], folder: Path, *, records: int,
     """Ours, then each peer; a peer without a fair form has an empty line, one that failed a line with its problem."""
     prepare(folder, workload, records)
     arguments = ["--workload", workload, "--folder", str(folder), "--runs"]
-    lines = _run(OURS, "benchmarks.ours", workload, [*arguments, str(runs)])
+    lines = _run(OURS, "kstreams_replay.benchmarks.ours", workload, [*arguments, str(runs)])
     for peer in peers:
         module, known = PEERS[peer]
         asked = [*arguments, str(1 if peer in RUN_ONCE else runs)]
@@ -140,6 +140,6 @@ def _version(name: str) -> str | None:
 
 
 if __name__ == "__main__":
-    from orchestration.cli.main import main
+    from ..orchestration.cli.main import main
 
     sys.exit(main(["bench", *sys.argv[1:]]))

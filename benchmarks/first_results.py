@@ -1,7 +1,8 @@
 """How long a newcomer waits: first rows of a test, `replay run`, the demo, and commands that only tell.
 
-``python -m benchmarks.start_up --parts first,demo``. Every figure is of a fresh process, start and end included, in
-wall seconds and in CPU seconds of it and of those that it waited for (a JVM is none). Cold: an empty kernel cache.
+``python -m kstreams_replay.benchmarks.start_up --parts first,demo``. Every figure is of a fresh process, start and end
+included, in wall seconds and in CPU seconds of it and of those that it waited for (a JVM is none). Cold: an empty
+kernel cache.
 """
 
 import os
@@ -35,7 +36,7 @@ Figures = dict[str, dict[str, float]]
 
 def sessions() -> Any:
     """Sessions and their final results."""
-    from jobs.topology import Consumed, Serde, SessionWindows, StreamsBuilder, Suppressed, fold
+    from ..jobs.topology import Consumed, Serde, SessionWindows, StreamsBuilder, Suppressed, fold
 
     builder = StreamsBuilder()
     (
@@ -51,7 +52,7 @@ def sessions() -> Any:
 
 def ten_rows() -> None:
     """The first ten rows of a test."""
-    from jobs.testing.test_driver import TopologyTestDriver
+    from ..jobs.testing.test_driver import TopologyTestDriver
 
     driver = TopologyTestDriver(sessions())
     for n in range(11):
@@ -82,11 +83,11 @@ def first_part(folder: Path, runs: int) -> Figures:
     import numpy as np
     import pyarrow as pa
 
-    from jobs.landing.landing import land_records
-    from jobs.topology import Serde
-    from state.tables.warehouse import Warehouse
+    from ..jobs.landing.landing import land_records
+    from ..jobs.topology import Serde
+    from ..state.tables.warehouse import Warehouse
 
-    rows = ["-c", "from benchmarks.first_results import ten_rows; ten_rows()"]
+    rows = ["-c", "from kstreams_replay.benchmarks.first_results import ten_rows; ten_rows()"]
 
     def cold(number: int) -> dict[str, float]:
         return timed(rows, NUMBA_CACHE_DIR=str(folder / f"rows-{number}"))
@@ -100,9 +101,9 @@ def first_part(folder: Path, runs: int) -> Figures:
         "value": Serde.long().encode(pa.array(range(RECORDS))),
     }
     land_records(warehouse, "clicks", pa.table(columns), partitions=4)
-    cli, place = ["-m", "orchestration.cli.main"], ["--warehouse", warehouse.root, "--pipeline"]
-    run = [*cli, "run", "benchmarks.first_results:sessions", *place]
-    timed([*cli, "warm-up", "benchmarks.first_results:sessions"])
+    cli, place = ["-m", "kstreams_replay.orchestration.cli.main"], ["--warehouse", warehouse.root, "--pipeline"]
+    run = [*cli, "run", "kstreams_replay.benchmarks.first_results:sessions", *place]
+    timed([*cli, "warm-up", "kstreams_replay.benchmarks.first_results:sessions"])
     for engine, options in (("local", ["--local"]), ("Spark", ["--master", "local[2]"])):
         figures[f"run, {engine}"] = _medians(
             lambda number, engine=engine, options=options: timed([*run, f"{engine}-{number}", *options]), runs

@@ -1,9 +1,9 @@
 """How time and memory grow with records, partitions, keys and skew, by the public path: landed Delta in, ``replay``,
 output and state committed.
 
-``python -m benchmarks.growth [--workloads W1,W2,W3] [--axes records,partitions,keys,skew,chunks] [--records
-1000000,10000000,50000000] [--partitions 1,4,16,64] [--keys 10000,500000,10000000] [--skews zipf,hot-key] [--runner
-spark|local] [--runs 2] [--max-records N] [--json FILE] [--folder DIR]``
+``python -m kstreams_replay.benchmarks.growth [--workloads W1,W2,W3] [--axes records,partitions,keys,skew,chunks]
+[--records 1000000,10000000,50000000] [--partitions 1,4,16,64] [--keys 10000,500000,10000000] [--skews zipf,hot-key]
+[--runner spark|local] [--runs 2] [--max-records N] [--json FILE] [--folder DIR]``
 
 Rule: on an axis one thing varies, all else is as ``--base-records``, ``--base-partitions`` and ``--base-keys`` say
 (Zipf keys); on the axis of chunks, how many records an increment has at most. Every point is a process of its own, so
@@ -22,12 +22,12 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from benchmarks import growth_data
-from benchmarks.growth_data import SKEWS
-from benchmarks.growth_point import RUNNERS
-from benchmarks.landed_data import land_rows
-from benchmarks.measuring import ProgramFailed, run_program
-from benchmarks.typed_data import warehouse_of
+from . import growth_data
+from .growth_data import SKEWS
+from .growth_point import RUNNERS
+from .landed_data import land_rows
+from .measuring import ProgramFailed, run_program
+from .typed_data import warehouse_of
 
 AXES = ("records", "partitions", "keys", "skew", "chunks")
 TOPIC = "clicks"
@@ -102,7 +102,7 @@ def run(point: Point, folder: Path, options: argparse.Namespace) -> Measured:
     arguments += ["--runs", str(options.runs), "--runner", options.runner]
     arguments += [] if point.max_records is None else ["--max-records", str(point.max_records)]
     try:
-        (said,) = run_program("benchmarks.growth_point", arguments)
+        (said,) = run_program("kstreams_replay.benchmarks.growth_point", arguments)
     except ProgramFailed as failure:
         return Measured(point, problem=str(failure))
     return Measured(point, said)

@@ -11,8 +11,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from benchmarks.landed_data import SET_BACK_MS_MAX, SET_BACK_SHARE, VALUES, Rows
-from jobs.kernels.murmur2 import murmur2_partitions
+from ..jobs.kernels.murmur2 import murmur2_partitions
+from .landed_data import SET_BACK_MS_MAX, SET_BACK_SHARE, VALUES, Rows
 
 SKEWS = ("zipf", "uniform", "hot-key", "hot-partition")
 """Of keys: a Zipf tail; all alike; a Zipf tail and one key with half of all records; a Zipf tail and one partition with

@@ -1,6 +1,7 @@
 """One point of benchmarks/growth.py: a replay of a landed topic, timed, in this process and its workers.
 
-``python -m benchmarks.growth_point --workload W1 --folder DIR [--runs 2] [--runner spark|local] [--max-records N]``
+``python -m kstreams_replay.benchmarks.growth_point --workload W1 --folder DIR [--runs 2] [--runner spark|local]
+[--max-records N]``
 
 Prints a line of JSON as benchmarks/measuring.py has it. Every run is a pipeline of its own, from nothing;
 ``worker_rss_bytes_max``: the most that a process which runs tasks ever held, of all runs.
@@ -11,18 +12,18 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from benchmarks import THREADS
-from benchmarks.comparison import OURS
-from benchmarks.measuring import Clock, tell
-from benchmarks.ours import PIPELINE
-from benchmarks.typed_data import warehouse_of
-from benchmarks.workloads import WORKLOADS
-from jobs.execution.spark_runner import SparkRunner
-from jobs.execution.spark_session import open_spark
-from jobs.execution.task_description import Runner
-from jobs.execution.task_run import LocalRunner
-from jobs.replay.increment_report import IncrementReport
-from jobs.replay.pipeline_run import replay
+from ..jobs.execution.spark_runner import SparkRunner
+from ..jobs.execution.spark_session import open_spark
+from ..jobs.execution.task_description import Runner
+from ..jobs.execution.task_run import LocalRunner
+from ..jobs.replay.increment_report import IncrementReport
+from ..jobs.replay.pipeline_run import replay
+from . import THREADS
+from .comparison import OURS
+from .measuring import Clock, tell
+from .ours import PIPELINE
+from .typed_data import warehouse_of
+from .workloads import WORKLOADS
 
 RUNNERS = ("spark", "local")
 

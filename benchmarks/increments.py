@@ -1,6 +1,7 @@
 """What an increment costs as state and history grow.
 
-``python -m benchmarks.increments [--keys 100000,1000000,10000000] [--rounds 9] [--in-a-row 1000] [--json FILE]``
+``python -m kstreams_replay.benchmarks.increments [--keys 100000,1000000,10000000] [--rounds 9] [--in-a-row 1000]
+[--json FILE]``
 
 A pipeline counts and sums by key (a table's changelog comes out) over 4 partitions, in this process, with warm copies.
 (1) State of so many keys, then increments of 10,000 records of random keys: seconds of an increment, all of it (plan,
@@ -21,12 +22,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from jobs.execution.task_run import LocalRunner
-from jobs.kernels.murmur2 import murmur2_partitions
-from jobs.landing.landing import land_records
-from jobs.replay.pipeline_run import replay
-from jobs.topology import Consumed, Serde, StreamsBuilder, Topology, fold
-from state.tables.warehouse import Warehouse
+from ..jobs.execution.task_run import LocalRunner
+from ..jobs.kernels.murmur2 import murmur2_partitions
+from ..jobs.landing.landing import land_records
+from ..jobs.replay.pipeline_run import replay
+from ..jobs.topology import Consumed, Serde, StreamsBuilder, Topology, fold
+from ..state.tables.warehouse import Warehouse
 
 PARTITIONS, RECORDS, SMALL = 4, 10_000, 1_000
 BUILD_RECORDS = 1_000_000
@@ -103,7 +104,7 @@ def in_a_row(folder: Path, increments: int) -> dict[str, Any]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.increments", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m kstreams_replay.benchmarks.increments", description=__doc__)
     parser.add_argument("--keys", default="100000,1000000,10000000", help="sizes of state, separated by commas")
     parser.add_argument("--rounds", type=int, default=9, help="increments of every size")
     parser.add_argument("--in-a-row", type=int, default=1000, help="small increments, 0: none")

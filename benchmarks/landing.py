@@ -1,6 +1,6 @@
 """How fast records land: from the broker, against Spark's plain copy of the same topic to Delta, and from files.
 
-``python -m benchmarks.landing [--records 10000000] [--runs 3] [--folder DIR] [--json FILE]``
+``python -m kstreams_replay.benchmarks.landing [--records 10000000] [--runs 3] [--folder DIR] [--json FILE]``
 
 Ours: ``land_kafka`` into a new warehouse, with plan, ledger, order and reading back. Spark's: the connector as a batch,
 all that it gives (key, value, topic, partition, offset, timestamp and its type) written to a new Delta table. Both in
@@ -22,16 +22,17 @@ from typing import Any
 import polars as pl
 from pyspark.sql import SparkSession
 
-from benchmarks.measuring import Clock
-from benchmarks.peers.kafka import BROKER_JAVA, load, typed_rows
-from benchmarks.typed_data import RECORDS, prepare
-from jobs.execution.spark_session import open_spark
-from jobs.landing.file_source import FileSource
-from jobs.landing.landing import KafkaSource, land_files, land_kafka
-from state.serdes import Serde
-from state.tables.data_files import read_files
-from state.tables.warehouse import Warehouse
 from tests.kafka.broker import running_broker
+
+from ..jobs.execution.spark_session import open_spark
+from ..jobs.landing.file_source import FileSource
+from ..jobs.landing.landing import KafkaSource, land_files, land_kafka
+from ..state.serdes import Serde
+from ..state.tables.data_files import read_files
+from ..state.tables.warehouse import Warehouse
+from .measuring import Clock
+from .peers.kafka import BROKER_JAVA, load, typed_rows
+from .typed_data import RECORDS, prepare
 
 TOPIC = "clicks"
 

@@ -22,8 +22,8 @@ from typing import Any
 import polars as pl
 import psutil
 
-from benchmarks.typed_data import prepare
-from benchmarks.workloads import WORKLOADS
+from .typed_data import prepare
+from .workloads import WORKLOADS
 
 SAMPLE_SECONDS = 0.1
 

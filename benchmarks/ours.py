@@ -1,6 +1,6 @@
 """This project, by the public path: landed Delta in, ``replay`` on Spark ``local[2]``, output and state committed.
 
-``python -m benchmarks.ours --workload W1 --folder DIR [--runs 3] [--records N]``
+``python -m kstreams_replay.benchmarks.ours --workload W1 --folder DIR [--runs 3] [--records N]``
 
 Every run is a pipeline of its own, from nothing. The clock has planning, reading, computing, writing and committing;
 opening the Spark session is told apart, starting its Python workers and compiling kernels is in the first run.
@@ -15,17 +15,17 @@ from pathlib import Path
 import polars as pl
 from pyspark.sql import SparkSession
 
-from benchmarks import THREADS
-from benchmarks.comparison import OURS
-from benchmarks.measuring import Clock, added_up, program_options, tell
-from benchmarks.typed_data import SLICE, warehouse_of
-from benchmarks.workloads import WORKLOADS, Workload
-from jobs.execution.spark_runner import SparkRunner
-from jobs.execution.spark_session import open_spark
-from jobs.replay.increment_report import IncrementReport
-from jobs.replay.pipeline_run import replay
-from state.tables.data_files import read_files
-from state.tables.warehouse import Warehouse
+from ..jobs.execution.spark_runner import SparkRunner
+from ..jobs.execution.spark_session import open_spark
+from ..jobs.replay.increment_report import IncrementReport
+from ..jobs.replay.pipeline_run import replay
+from ..state.tables.data_files import read_files
+from ..state.tables.warehouse import Warehouse
+from . import THREADS
+from .comparison import OURS
+from .measuring import Clock, added_up, program_options, tell
+from .typed_data import SLICE, warehouse_of
+from .workloads import WORKLOADS, Workload
 
 PIPELINE = "bench"
 

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from benchmarks.comparison import OURS, Line
+from .comparison import OURS, Line
 
 
 def draw(lines: list[Line], path: Path) -> None:

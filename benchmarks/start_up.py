@@ -1,6 +1,6 @@
 """What it takes before the first result: the test driver, ``replay run``, and kernels that nobody has compiled yet.
 
-``python -m benchmarks.start_up [--parts first,demo,driver,run,kernels] [--runs 3] [--json FILE]``
+``python -m kstreams_replay.benchmarks.start_up [--parts first,demo,driver,run,kernels] [--runs 3] [--json FILE]``
 
 Every figure is of a fresh process. (1) driver: seconds from the first import to the first output of a small windowed
 topology, kernels cached. (2) run: seconds from the start of ``replay run`` to the commit of its first increment (the
@@ -23,7 +23,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from benchmarks import first_results
+from . import first_results
 
 CHECKOUT = Path(__file__).parents[1]
 TARGETS = {"driver": 0.8, "kernels": 60.0}
@@ -42,7 +42,7 @@ def drive() -> dict[str, Any]:
     def mark(name: str) -> None:
         marks[name] = {"seconds": time.perf_counter() - began, "cpu": time.process_time() - cpu}
 
-    from jobs.testing.test_driver import TopologyTestDriver
+    from ..jobs.testing.test_driver import TopologyTestDriver
 
     mark("import")
     windows = topology()
@@ -60,7 +60,7 @@ def drive() -> dict[str, Any]:
 
 def topology() -> Any:
     """Counts and sums in windows of a minute, final results."""
-    from jobs.topology import Consumed, Serde, StreamsBuilder, Suppressed, TimeWindows, fold
+    from ..jobs.topology import Consumed, Serde, StreamsBuilder, Suppressed, TimeWindows, fold
 
     builder = StreamsBuilder()
     (
@@ -117,9 +117,10 @@ def compile_all() -> dict[str, Any]:
 
 def _through_tables() -> None:
     """Two increments of the laws' pipelines: state that is written and read again has arrays of its own kinds."""
-    from state.tables.warehouse import Warehouse
     from tests.laws.pipelines import PIPELINES, drive
     from tests.planted import plant
+
+    from ..state.tables.warehouse import Warehouse
 
     for name in ("everything", "joined"):
         pipeline = PIPELINES[name]
@@ -136,7 +137,7 @@ CHILDREN: dict[str, Callable[[], dict[str, Any]]] = {"driver": drive, "kernels":
 def child(name: str, **environment: str) -> dict[str, Any]:
     """What a child has found, in a process of its own."""
     said = subprocess.run(
-        [sys.executable, "-m", "benchmarks.start_up", "--child", name],
+        [sys.executable, "-m", "kstreams_replay.benchmarks.start_up", "--child", name],
         cwd=CHECKOUT, env=_environment(**environment), stdout=subprocess.PIPE, check=True, text=True,
     )  # fmt: skip
     found: dict[str, Any] = json.loads(said.stdout.splitlines()[-1])
@@ -167,9 +168,9 @@ def run_part(folder: Path, runs: int) -> dict[str, Any]:
     import numpy as np
     import pyarrow as pa
 
-    from jobs.landing.landing import land_records
-    from jobs.topology import Serde
-    from state.tables.warehouse import Warehouse
+    from ..jobs.landing.landing import land_records
+    from ..jobs.topology import Serde
+    from ..state.tables.warehouse import Warehouse
 
     warehouse, count = Warehouse(str(folder / "warehouse")), 1_000
     names = pa.array([b"user-%d" % (n % 50) for n in range(count)])
@@ -189,9 +190,16 @@ def run_part(folder: Path, runs: int) -> dict[str, Any]:
 
 def _first_commit(warehouse: Any, pipeline: str, options: list[str]) -> dict[str, float]:
     """Seconds until the first done row, and of that the increment itself; all until the process has ended."""
-    from state.tables.ledger import Ledger
+    from ..state.tables.ledger import Ledger
 
-    command = [sys.executable, "-m", "orchestration.cli.main", "run", "benchmarks.start_up:topology", *options]
+    command = [
+        sys.executable,
+        "-m",
+        "kstreams_replay.orchestration.cli.main",
+        "run",
+        "kstreams_replay.benchmarks.start_up:topology",
+        *options,
+    ]
     began_ms, began = time.time() * 1_000, time.perf_counter()
     subprocess.run(
         [*command, "--warehouse", warehouse.root, "--pipeline", pipeline],
@@ -250,7 +258,7 @@ def tell(figures: dict[str, Any]) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.start_up", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m kstreams_replay.benchmarks.start_up", description=__doc__)
     parser.add_argument("--parts", default="first,demo,driver,run,kernels", help="separated by commas")
     parser.add_argument("--runs", type=int, default=3, help="processes of every kind; medians count")
     parser.add_argument("--json", type=Path, help="write the figures there")

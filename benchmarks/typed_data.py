@@ -14,15 +14,15 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from benchmarks import landed_data
-from benchmarks.landed_data import Rows
-from benchmarks.workloads import WORKLOADS
-from jobs.topology import Serde
-from state.errors import ConfigError
-from state.tables.commit import commit_files
-from state.tables.data_files import read_files, read_rows
-from state.tables.parquet_writer import TaskFile
-from state.tables.warehouse import LANDED_SCHEMA, Warehouse
+from ..jobs.topology import Serde
+from ..state.errors import ConfigError
+from ..state.tables.commit import commit_files
+from ..state.tables.data_files import read_files, read_rows
+from ..state.tables.parquet_writer import TaskFile
+from ..state.tables.warehouse import LANDED_SCHEMA, Warehouse
+from . import landed_data
+from .landed_data import Rows
+from .workloads import WORKLOADS
 
 RECORDS = 10_000_000
 SLICE = 10_000

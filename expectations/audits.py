@@ -11,13 +11,13 @@ from typing import Any
 
 import polars as pl
 
-from expectations.facts import ReplayFacts, Source
-from state.errors import ConfigError, LedgerError
-from state.tables.branch_files import table_files, table_names
-from state.tables.data_files import DataFile, read_files, table_version
-from state.tables.ledger import DONE, PLANNED, Ledger
-from state.tables.warehouse import PipelineTables, Warehouse
-from state.times import END_OF_TIME_MS
+from ..state.errors import ConfigError, LedgerError
+from ..state.tables.branch_files import table_files, table_names
+from ..state.tables.data_files import DataFile, read_files, table_version
+from ..state.tables.ledger import DONE, PLANNED, Ledger
+from ..state.tables.warehouse import PipelineTables, Warehouse
+from ..state.times import END_OF_TIME_MS
+from .facts import ReplayFacts, Source
 
 WITNESSES_MAX = 20
 

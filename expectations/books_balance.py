@@ -9,10 +9,10 @@ from typing import Any
 
 import polars as pl
 
-from expectations.audits import Audit, Scope, witness_rows
-from expectations.facts import Source, SubTopology
-from state.errors import LedgerError
-from state.tables.data_files import DataFile
+from ..state.errors import LedgerError
+from ..state.tables.data_files import DataFile
+from .audits import Audit, Scope, witness_rows
+from .facts import Source, SubTopology
 
 POSITION = ["topic", "partition", "offset"]
 

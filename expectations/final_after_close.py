@@ -8,10 +8,10 @@ repartition) table, and from that of recorded times as far as the plan takes the
 
 import polars as pl
 
-from expectations.audits import Audit, Scope, recorded_times, witness_rows
-from expectations.facts import FinalOutput, Source
-from expectations.final_once import finals_of
-from state.tables.data_files import DataFile
+from ..state.tables.data_files import DataFile
+from .audits import Audit, Scope, recorded_times, witness_rows
+from .facts import FinalOutput, Source
+from .final_once import finals_of
 
 
 def audit_final_after_close(scope: Scope, output: FinalOutput) -> Audit:

@@ -7,9 +7,9 @@ each compares its own records only: with themselves, and with earlier ones that 
 
 import polars as pl
 
-from expectations.audits import Audit, Scope, witness_rows
-from expectations.facts import FinalOutput
-from state.tables.data_files import DataFile
+from ..state.tables.data_files import DataFile
+from .audits import Audit, Scope, witness_rows
+from .facts import FinalOutput
 
 IDENTITY = ["key", "window_start_ms", "window_end_ms"]
 PLACE = ["increment", "partition", "offset"]

@@ -11,7 +11,7 @@ from typing import Any
 
 import polars as pl
 
-from expectations.guarantees import Guarantee, Rule
+from .guarantees import Guarantee, Rule
 
 
 def validate_frames(audited: Sequence[tuple[Guarantee, pl.DataFrame]]) -> list[dict[str, bool]]:

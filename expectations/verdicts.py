@@ -12,15 +12,15 @@ from typing import Any, Literal
 
 import polars as pl
 
-from expectations.audits import WITNESSES_MAX, Audit, Scope, open_scope
-from expectations.books_balance import audit_books_balance
-from expectations.facts import FinalOutput, ReplayFacts, Source, SubTopology
-from expectations.final_after_close import audit_final_after_close
-from expectations.final_once import audit_final_once
-from expectations.guarantees import G1, G2, G3, Guarantee
-from state.errors import ReplayError
-from state.tables.data_files import table_version
-from state.tables.warehouse import Warehouse
+from ..state.errors import ReplayError
+from ..state.tables.data_files import table_version
+from ..state.tables.warehouse import Warehouse
+from .audits import WITNESSES_MAX, Audit, Scope, open_scope
+from .books_balance import audit_books_balance
+from .facts import FinalOutput, ReplayFacts, Source, SubTopology
+from .final_after_close import audit_final_after_close
+from .final_once import audit_final_once
+from .guarantees import G1, G2, G3, Guarantee
 
 __all__ = ["FinalOutput", "ReplayFacts", "Source", "SubTopology", "Verdict", "check_increment"]
 
@@ -110,7 +110,7 @@ def _judge(audited: list[tuple[Guarantee, pl.DataFrame]], engine: Engine) -> tup
     """Rule name to whether it holds, for each audit; the engine that answered; why it is not the one asked for."""
     if engine == "gx":
         try:
-            from expectations.suites import validate_frames
+            from .suites import validate_frames
 
             return validate_frames(audited), "gx", ""
         except Exception as error:  # whatever breaks inside Great Expectations must not stop a replay

@@ -21,12 +21,14 @@ from typing import Any
 
 import dagster as dg
 
-from jobs.graph.graph import Node
-from jobs.landing.landing import KafkaSource
-from jobs.replay.increment_report import IncrementReport
-from jobs.replay.pipeline_run import replay
-from jobs.topology import SubTopology
-from orchestration.metadata import (
+from ..jobs.graph.graph import Node
+from ..jobs.landing.landing import KafkaSource
+from ..jobs.replay.increment_report import IncrementReport
+from ..jobs.replay.pipeline_run import replay
+from ..jobs.topology import SubTopology
+from ..state.errors import BufferFull, CommitLost, LedgerConflict, ReplayError, TaskFailed
+from ..state.tables.ledger import Ledger
+from .metadata import (
     Metadata,
     data_version,
     increment_metadata,
@@ -34,12 +36,10 @@ from orchestration.metadata import (
     table_metadata,
     unchanged_metadata,
 )
-from orchestration.pipeline import Pipeline
-from orchestration.progress_lines import ProgressLines
-from orchestration.reported_increments import increments_to_report, ran_in_run, reported_increment
-from orchestration.resources import Engine
-from state.errors import BufferFull, CommitLost, LedgerConflict, ReplayError, TaskFailed
-from state.tables.ledger import Ledger
+from .pipeline import Pipeline
+from .progress_lines import ProgressLines
+from .reported_increments import increments_to_report, ran_in_run, reported_increment
+from .resources import Engine
 
 WORDS = {
     "landed": "Records of topic `{name}` as they came, with their positions.",

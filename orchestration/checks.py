@@ -11,12 +11,12 @@ from typing import Any
 
 import dagster as dg
 
-from expectations.guarantees import G1, G2, G3, Guarantee
-from expectations.verdicts import Verdict, check_increment
-from jobs.topology import SubTopology
-from orchestration.facts import facts_of_output
-from orchestration.pipeline import Pipeline
-from orchestration.reported_increments import HOLDS_UP_TO, INCREMENT, increments_to_check
+from ..expectations.guarantees import G1, G2, G3, Guarantee
+from ..expectations.verdicts import Verdict, check_increment
+from ..jobs.topology import SubTopology
+from .facts import facts_of_output
+from .pipeline import Pipeline
+from .reported_increments import HOLDS_UP_TO, INCREMENT, increments_to_check
 
 SEQUENCES = (list, tuple, dict)
 

@@ -8,15 +8,15 @@ from pathlib import Path
 
 import dagster as dg
 
-from jobs.landing.landing import FileSource, KafkaSource
-from jobs.topology import Topology
-from orchestration.assets import replay_assets
-from orchestration.checks import replay_checks
-from orchestration.pipeline import Pipeline
-from orchestration.resources import Engine, SparkEngine
-from orchestration.schedules import replay_job, replay_schedule
-from state.errors import ConfigError
-from state.tables.warehouse import Warehouse
+from ..jobs.landing.landing import FileSource, KafkaSource
+from ..jobs.topology import Topology
+from ..state.errors import ConfigError
+from ..state.tables.warehouse import Warehouse
+from .assets import replay_assets
+from .checks import replay_checks
+from .pipeline import Pipeline
+from .resources import Engine, SparkEngine
+from .schedules import replay_job, replay_schedule
 
 CHECK_ENGINES = ("gx", "plain")
 
@@ -39,9 +39,9 @@ def replay_definitions(
 
     ``sources``: topic → where it is landed from; a topic of the topology without one is an external asset, one that the
     topology does not read is landed all the same. ``engine``: None for ``SparkEngine()``. ``max_records``,
-    ``increments``, ``idle``: as ``jobs.replay.replay`` takes them; by default a run is one increment of all that has
-    landed. ``check_engine``: "gx" (Great Expectations) or "plain". ``cron``: None for no schedule, else when, in UTC.
-    ``retry_policy``: of the steps that land and replay; only errors that a second try can mend are tried again.
+    ``increments``, ``idle``: as ``kstreams_replay.replay`` takes them; by default a run is one increment of all that
+    has landed. ``check_engine``: "gx" (Great Expectations) or "plain". ``cron``: None for no schedule, else when, in
+    UTC. ``retry_policy``: of the steps that land and replay; only errors that a second try can mend are tried again.
     Raises ConfigError for a setting that is wrong.
     """
     if check_engine not in CHECK_ENGINES:

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from jobs.execution.task_description import Runner
+    from ..jobs.execution.task_description import Runner
 
 
 def start_spark(master: str | None) -> "Callable[[], SparkSession]":
     """Start the session of this process; called, what is returned waits for it, and raises what starting it raised."""
-    from jobs.execution.spark_session import (
+    from ..jobs.execution.spark_session import (
         open_spark,  # in this thread, so that two do not import the same at one time
     )
 
@@ -33,12 +33,12 @@ def wait_for(spark: "Callable[[], SparkSession]", step: str) -> None:
 
 def runner_of(spark: "Callable[[], SparkSession] | None") -> "Runner":
     """Runs tasks on the session that ``spark`` gives; None: in this process."""
-    from state.runs.local_copies import default_cache
+    from ..state.runs.local_copies import default_cache
 
     if spark is None:
-        from jobs.execution.task_run import LocalRunner
+        from ..jobs.execution.task_run import LocalRunner
 
         return LocalRunner(default_cache())
-    from jobs.execution.spark_runner import SparkRunner
+    from ..jobs.execution.spark_runner import SparkRunner
 
     return SparkRunner(spark, default_cache())

@@ -1,16 +1,16 @@
 """What the checks must know of a topology: topology in, facts out.
 
-Owns the translation from `jobs.topology` to `expectations.facts`, since neither may know the other. Rule: an output is
-final when all that reaches it has left one suppress and still carries its window.
+Owns the translation from `kstreams_replay.jobs.topology` to `kstreams_replay.expectations.facts`, since neither may
+know the other. Rule: an output is final when all that reaches it has left one suppress and still carries its window.
 """
 
 from collections.abc import Iterable
 from typing import Literal, cast
 
-from expectations.facts import FinalOutput, ReplayFacts, Source, SubTopology
-from jobs.graph.nodes import RepartitionNode, SinkNode
-from jobs.topology import SubTopology as Part
-from jobs.topology import Topology
+from ..expectations.facts import FinalOutput, ReplayFacts, Source, SubTopology
+from ..jobs.graph.nodes import RepartitionNode, SinkNode
+from ..jobs.topology import SubTopology as Part
+from ..jobs.topology import Topology
 
 
 def replay_facts(topology: Topology) -> ReplayFacts:

@@ -7,8 +7,8 @@ sub-topology whose records it holds, as Kafka's description puts its sink there.
 
 from dataclasses import dataclass
 
-from jobs.graph.graph import Node
-from jobs.topology import SubTopology, Topology
+from ..jobs.graph.graph import Node
+from ..jobs.topology import SubTopology, Topology
 
 
 @dataclass(frozen=True)

@@ -11,17 +11,17 @@ from typing import Any
 import dagster as dg
 import pyarrow as pa
 
-from jobs.execution.table_schemas import table_schema
-from jobs.graph.nodes import SinkNode
-from jobs.replay.increment_report import IncrementReport, report_of
-from jobs.replay.plan import Cut
-from jobs.topology import SubTopology
-from orchestration.lineage import Table
-from orchestration.pipeline import Pipeline
-from orchestration.reported_increments import INCREMENT, NOTHING_NEW
-from state.tables.data_files import StorageOptions, read_files
-from state.tables.ledger import DONE, PLANNED, Ledger, LedgerRow
-from state.tables.warehouse import LANDED_SCHEMA
+from ..jobs.execution.table_schemas import table_schema
+from ..jobs.graph.nodes import SinkNode
+from ..jobs.replay.increment_report import IncrementReport, report_of
+from ..jobs.replay.plan import Cut
+from ..jobs.topology import SubTopology
+from ..state.tables.data_files import StorageOptions, read_files
+from ..state.tables.ledger import DONE, PLANNED, Ledger, LedgerRow
+from ..state.tables.warehouse import LANDED_SCHEMA
+from .lineage import Table
+from .pipeline import Pipeline
+from .reported_increments import INCREMENT, NOTHING_NEW
 
 Metadata = dict[str, Any]
 NO_INCREMENT = "increment-0-epoch-0"

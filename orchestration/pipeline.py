@@ -10,19 +10,19 @@ from dataclasses import dataclass, field
 
 import dagster as dg
 
-from jobs.landing.landing import FileSource, KafkaSource
-from jobs.topology import SubTopology, Topology
-from orchestration.lineage import Table, tables_of
-from orchestration.resources import Engine
-from state.tables.ledger import Ledger
-from state.tables.warehouse import Warehouse
+from ..jobs.landing.landing import FileSource, KafkaSource
+from ..jobs.topology import SubTopology, Topology
+from ..state.tables.ledger import Ledger
+from ..state.tables.warehouse import Warehouse
+from .lineage import Table, tables_of
+from .resources import Engine
 
 
 @dataclass(frozen=True)
 class Pipeline:
     """``sources``: topic → where it is landed from.
 
-    ``max_records``, ``increments``, ``idle``: as ``jobs.replay.replay`` takes them.
+    ``max_records``, ``increments``, ``idle``: as ``kstreams_replay.replay`` takes them.
     """
 
     name: str

@@ -9,8 +9,8 @@ import time
 from collections.abc import Callable
 from typing import TextIO
 
-from jobs.replay.progress import Progress
-from orchestration.text_tables import utc
+from ..jobs.replay.progress import Progress
+from .text_tables import utc
 
 BAR_WIDTH = 12
 LINE_SECONDS = 10.0

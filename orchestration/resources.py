@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 
 import dagster as dg
 
-from jobs.execution.task_description import Runner
-from jobs.execution.task_run import LocalRunner
-from jobs.landing.landing import FileSource, KafkaSource, LandingReport, land_files, land_kafka
-from state.errors import ConfigError
-from state.runs.local_copies import default_cache
-from state.tables.warehouse import Warehouse
+from ..jobs.execution.task_description import Runner
+from ..jobs.execution.task_run import LocalRunner
+from ..jobs.landing.landing import FileSource, KafkaSource, LandingReport, land_files, land_kafka
+from ..state.errors import ConfigError
+from ..state.runs.local_copies import default_cache
+from ..state.tables.warehouse import Warehouse
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -34,7 +34,7 @@ class Engine(dg.ConfigurableResource["Engine"], ABC):
 
     @abstractmethod
     def runner(self) -> Runner:
-        """What ``jobs.replay.pipeline_run`` runs tasks with."""
+        """What ``kstreams_replay.jobs.replay.pipeline_run`` runs tasks with."""
 
     def land(self, warehouse: Warehouse, topic: str, source: FileSource | KafkaSource) -> LandingReport:
         """Land what is new. Raises ConfigError for Kafka without Spark, and what landing raises."""
@@ -79,13 +79,13 @@ class SparkEngine(Engine):
         return "spark"
 
     def session(self) -> "SparkSession":
-        from jobs.execution.spark_session import open_spark  # here, so that definitions load without looking for jars
+        from ..jobs.execution.spark_session import open_spark  # here, so that definitions load without looking for jars
 
         settings = dict(self.settings)
         master = self.master or settings.pop("spark.master", None)
         return open_spark(master, app_name=self.app_name, extra=settings)
 
     def runner(self) -> Runner:
-        from jobs.execution.spark_runner import SparkRunner
+        from ..jobs.execution.spark_runner import SparkRunner
 
         return SparkRunner(self.session(), default_cache())

@@ -7,7 +7,7 @@ next tick, since two runs of one pipeline would only refuse each other.
 import dagster as dg
 from dagster._core.definitions.unresolved_asset_job_definition import UnresolvedAssetJobDefinition
 
-from orchestration.pipeline import Pipeline
+from .pipeline import Pipeline
 
 UNFINISHED = [
     dg.DagsterRunStatus.QUEUED,

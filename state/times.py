@@ -6,7 +6,7 @@ Rule: a name that ends in ``_ms`` is an ``int`` of milliseconds. ``"30s"`` exist
 import re
 from datetime import UTC, datetime, timedelta
 
-from state.errors import ConfigError
+from .errors import ConfigError
 
 NO_TIMESTAMP_MS = -1
 """What every observed stream time starts with (Kafka's ConsumerRecord.NO_TIMESTAMP)."""

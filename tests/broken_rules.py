@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.rotation import ROOT, SLICE_VARIABLE, SLICES, slice_number
-from tests.source_tree import files
+from tests.source_tree import copy_checkout, files
 
 ASKED = ("tests/conformance/test_goldens.py", "tests/operators", "tests/topology")
 """What is run against a broken rule, in this order."""
@@ -146,9 +146,7 @@ def place_of(rule: BrokenRule) -> str:
 def noticed_by(rule: BrokenRule, number: int, scratch: Path) -> str | None:
     """The first test of slice ``number`` that fails when the rule is broken; None: all pass."""
     copy = scratch / re.sub(r"\W+", "-", rule.family)
-    for path in files():
-        (copy / path).parent.mkdir(parents=True, exist_ok=True)
-        (copy / path).write_bytes((ROOT / path).read_bytes())
+    copy_checkout(copy)
     broken = copy / place_of(rule)
     broken.write_text(broken.read_text(encoding="utf-8").replace(rule.old, rule.new), encoding="utf-8")
     environment = {

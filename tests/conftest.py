@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from state.compilation.kernel_tiers import tiers
-from state.tables.warehouse import Warehouse
+from kstreams_replay.state.compilation.kernel_tiers import tiers
+from kstreams_replay.state.tables.warehouse import Warehouse
 from tests.once_a_run import RUN_VARIABLE, run_folder
 from tests.ratchet import Durations
 from tests.rotation import SLICE_VARIABLE, SLICES, is_nightly, rotated, slice_number, tier
@@ -48,7 +48,9 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     """Where several processes will run tests, all kernels are compiled before, once and side by side."""
     if getattr(session.config.option, "numprocesses", None) and not session.config.option.collectonly:
         subprocess.run(
-            [sys.executable, "-m", "orchestration.cli.main", "warm-up"], cwd=session.config.rootpath, check=True
+            [sys.executable, "-m", "kstreams_replay.orchestration.cli.main", "warm-up"],
+            cwd=session.config.rootpath,
+            check=True,
         )
 
 
@@ -118,7 +120,9 @@ def _compiled() -> None:
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     """The session of this process, on two cores; mark the test ``jvm``."""
-    from jobs.execution.spark_session import open_spark  # here, so that tests without a JVM do not import Spark
+    from kstreams_replay.jobs.execution.spark_session import (
+        open_spark,  # here, so that tests without a JVM do not import Spark
+    )
 
     session = open_spark("local[2]", app_name="replay-tests")
     yield session

@@ -1,7 +1,7 @@
 """A topology with a store of every kind."""
 
-from jobs.functions.processor_api import KeyValues, Processor, Record
-from jobs.topology import (
+from kstreams_replay.jobs.functions.processor_api import KeyValues, Processor, Record
+from kstreams_replay.jobs.topology import (
     Consumed,
     JoinWindows,
     KStream,

@@ -6,14 +6,14 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from jobs.execution.table_schemas import table_schema
-from jobs.history.store_reader import read_store
-from jobs.topology import Topology
-from state.tables.commit import commit_files
-from state.tables.data_files import read_files, read_rows
-from state.tables.ledger import Ledger
-from state.tables.parquet_writer import TaskFile
-from state.tables.warehouse import LANDED_SCHEMA, Warehouse
+from kstreams_replay.jobs.execution.table_schemas import table_schema
+from kstreams_replay.jobs.history.store_reader import read_store
+from kstreams_replay.jobs.topology import Topology
+from kstreams_replay.state.tables.commit import commit_files
+from kstreams_replay.state.tables.data_files import read_files, read_rows
+from kstreams_replay.state.tables.ledger import Ledger
+from kstreams_replay.state.tables.parquet_writer import TaskFile
+from kstreams_replay.state.tables.warehouse import LANDED_SCHEMA, Warehouse
 
 
 class Landed(NamedTuple):

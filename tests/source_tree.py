@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-PACKAGES = ("state", "jobs", "expectations", "orchestration")
+PACKAGES = ("state", "jobs", "expectations", "orchestration", "kstreams_replay")
 HOUSE_RULES = "tests/test_tidy.py"
 """Spells what it forbids, so it is not searched for it."""
 
@@ -26,6 +26,16 @@ def files() -> tuple[str, ...]:
         text=True,
     )
     return tuple(sorted(path for path in set(listed.stdout.splitlines()) if (ROOT / path).is_file()))
+
+
+def copy_checkout(folder: Path) -> None:
+    """All files, and the links of the package, as they are now."""
+    for path in files():
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_bytes((ROOT / path).read_bytes())
+    for link in (ROOT / "kstreams_replay").iterdir():
+        if link.is_symlink():
+            (folder / "kstreams_replay" / link.name).symlink_to(link.readlink())
 
 
 @cache

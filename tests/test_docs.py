@@ -12,12 +12,12 @@ from importlib import import_module
 import pyarrow as pa
 import pytest
 
-from expectations.guarantees import GUARANTEES, Guarantee
-from jobs.execution.table_schemas import REPARTITION_SCHEMA, state_schema
-from jobs.graph.graph import Node
-from jobs.operators.operator import Operator
-from jobs.testing.test_driver import TopologyTestDriver
-from jobs.topology import (
+from kstreams_replay.expectations.guarantees import GUARANTEES, Guarantee
+from kstreams_replay.jobs.execution.table_schemas import REPARTITION_SCHEMA, state_schema
+from kstreams_replay.jobs.graph.graph import Node
+from kstreams_replay.jobs.operators.operator import Operator
+from kstreams_replay.jobs.testing.test_driver import TopologyTestDriver
+from kstreams_replay.jobs.topology import (
     BranchedKStream,
     BufferConfig,
     CogroupedKStream,
@@ -36,9 +36,9 @@ from jobs.topology import (
     UnlimitedWindows,
     fold,
 )
-from state import errors
-from state.errors import ReplayError
-from state.tables import warehouse
+from kstreams_replay.state import errors
+from kstreams_replay.state.errors import ReplayError
+from kstreams_replay.state.tables import warehouse
 from tests.every_store import every_store
 from tests.source_tree import ROOT, files, matches, package_modules, refuse
 
@@ -200,10 +200,10 @@ def operators(base: type = Operator) -> set[str]:
     """Names of the operators that can run, of all modules."""
     for path in files():
         if path.startswith("jobs/operators/") and path.endswith(".py") and not path.endswith("__init__.py"):
-            import_module(path.removesuffix(".py").replace("/", "."))
+            import_module(f"kstreams_replay.{path[:-3].replace('/', '.')}")
     found: set[str] = set()
     for each in base.__subclasses__():
-        if each.__module__.startswith("jobs.operators") and not inspect.isabstract(each):
+        if each.__module__.startswith("kstreams_replay.jobs.operators") and not inspect.isabstract(each):
             found.add(each.__name__)
         found |= operators(each)
     return found

@@ -7,11 +7,12 @@ import ast
 from collections import Counter
 
 from tests.node_type_tests import type_tests
-from tests.source_tree import Function, files, matches, modules, package_modules, refuse, text_of
+from tests.source_tree import ROOT, Function, files, matches, modules, package_modules, refuse, text_of
 
 MODULE_LINES_MAX = 400
 FUNCTION_LINES_MAX = 60
 ROOM_MODULES_MAX = 15
+LINKED = ("benchmarks", "expectations", "jobs", "orchestration", "state")
 RATCHET = {
     "jobs/operators/aggregates/time_windows_kernel.py: aggregate_time_windows": 66,
 }
@@ -122,6 +123,38 @@ def test_no_file_names_a_path_of_one_machine():
         [f"{place}: {path}" for place, path in matches(MACHINE_PATH) if is_untidy(place, path)],
         "Give paths relative to the checkout, or take them from an argument; tests take pytest's tmp_path:",
     )
+
+
+# --- imports -------------------------------------------------------------------------------------------------
+
+
+def test_everything_that_is_installed_is_imported_by_one_name():
+    """
+    `import jobs` would load a module a second time, or a package of the user's own that has this name.
+    """
+
+    def by_its_folder(node: ast.AST) -> list[str]:
+        if isinstance(node, ast.Import):
+            return [each.name for each in node.names if each.name.split(".")[0] in LINKED]
+        if isinstance(node, ast.ImportFrom) and not node.level and node.module is not None:
+            return [node.module] if node.module.split(".")[0] in LINKED else []
+        return []
+
+    refuse(
+        [
+            f"{path}:{node.lineno}: {name}"
+            for path, tree in modules().items()
+            for node in ast.walk(tree)
+            for name in by_its_folder(node)
+        ],
+        "Import it as kstreams_replay.<folder>…; inside of these folders relative to the file:",
+    )
+
+
+def test_what_is_installed_is_a_link_to_the_folder_beside_it():
+    links = {path.name: str(path.readlink()) for path in (ROOT / "kstreams_replay").iterdir() if path.is_symlink()}
+
+    assert links == {name: f"../{name}" for name in LINKED}
 
 
 # --- docstrings ----------------------------------------------------------------------------------------------

@@ -1,15 +1,15 @@
 """DuckDB's nearest relational forms: a ceiling, for they keep neither order nor lateness nor state.
 
-``python -m benchmarks.peers.duckdb_peer --workload W1 --folder DIR [--runs 3] [--records N]``
+``python -m kstreams_replay.benchmarks.peers.duckdb_peer --workload W1 --folder DIR [--runs 3] [--records N]``
 """
 
 from collections.abc import Callable
 
 import duckdb
 
-from benchmarks import THREADS
-from benchmarks.peers.relational import Files, run_forms
-from benchmarks.workloads import GAP_MS, INTERVAL_MS, WINDOW_MS
+from .. import THREADS
+from ..workloads import GAP_MS, INTERVAL_MS, WINDOW_MS
+from .relational import Files, run_forms
 
 SESSIONS = f"""
     SELECT key, min(ms) AS start_ms, max(ms) AS end_ms, count(*) AS clicks, sum(value)::BIGINT AS total

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from benchmarks.workloads import GAP_MS, WINDOW_MS
+from ..workloads import GAP_MS, WINDOW_MS
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """Kafka Streams on the benchmark's rows: a real broker and ``Peer.java``, a fresh JVM a run.
 
-``python -m benchmarks.peers.kafka --workload W1 --folder DIR [--records N] [--runs 3] [--prefix N]
+``python -m kstreams_replay.benchmarks.peers.kafka --workload W1 --folder DIR [--records N] [--runs 3] [--prefix N]
 [--configurations rocksdb,…]``
 
 Rule: rows are in the topics, in their partitions and order, before the clock starts; it runs from
@@ -25,11 +25,12 @@ from typing import Any
 import polars as pl
 from confluent_kafka import Consumer, TopicPartition
 
-from benchmarks.peers.expected import Answer, expected
-from benchmarks.typed_data import RECORDS, prepare, typed_path
-from benchmarks.workloads import WORKLOADS
 from tests.jvm.streams import STREAMS, VERSION, compiled
 from tests.kafka.broker import Broker, running_broker
+
+from ..typed_data import RECORDS, prepare, typed_path
+from ..workloads import WORKLOADS
+from .expected import Answer, expected
 
 PEER = Path(__file__).with_name("Peer.java")
 PACKAGES = (STREAMS, "org.slf4j:slf4j-simple:1.7.36")

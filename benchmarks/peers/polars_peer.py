@@ -1,12 +1,12 @@
 """Polars' nearest relational forms: a ceiling, for they keep neither order nor lateness nor state.
 
-``python -m benchmarks.peers.polars_peer --workload W1 --folder DIR [--runs 3] [--records N]``
+``python -m kstreams_replay.benchmarks.peers.polars_peer --workload W1 --folder DIR [--runs 3] [--records N]``
 """
 
 import polars as pl
 
-from benchmarks.peers.relational import Files, run_forms
-from benchmarks.workloads import GAP_MS, INTERVAL_MS, WINDOW_MS
+from ..workloads import GAP_MS, INTERVAL_MS, WINDOW_MS
+from .relational import Files, run_forms
 
 NOTES = {"W3": "compares with the record before, kept or not, in order of time"}
 

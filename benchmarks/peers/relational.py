@@ -9,11 +9,11 @@ from pathlib import Path
 
 import polars as pl
 
-from benchmarks.landed_data import CLOSING
-from benchmarks.measuring import Clock, added_up, program_options, tell
-from benchmarks.typed_data import typed_path
-from benchmarks.workloads import WORKLOADS
-from state.tables.data_files import read_files
+from ...state.tables.data_files import read_files
+from ..landed_data import CLOSING
+from ..measuring import Clock, added_up, program_options, tell
+from ..typed_data import typed_path
+from ..workloads import WORKLOADS
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """Spark itself on the same rows, typed, from Delta to Delta: batch, and Structured Streaming with AvailableNow.
 
-``python -m benchmarks.peers.spark --workload W1 --folder DIR [--runs 3] [--records N]``
+``python -m kstreams_replay.benchmarks.peers.spark --workload W1 --folder DIR [--runs 3] [--records N]``
 
 Same Spark, same ``local[2]`` as ours; four shuffle partitions, adaptive execution on. Batch has
 neither lateness nor order. Streaming takes all in one micro-batch, and one without data lets go what the watermark
@@ -20,13 +20,13 @@ import pyspark
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as f
 
-from benchmarks import THREADS
-from benchmarks.measuring import Clock, added_up, program_options, tell
-from benchmarks.peers.relational import without_closing
-from benchmarks.typed_data import typed_path
-from benchmarks.workloads import GAP_MS, GRACE_MS, INTERVAL_MS, WINDOW_MS, WORKLOADS
-from jobs.execution.spark_session import open_spark
-from state.tables.data_files import read_files
+from ...jobs.execution.spark_session import open_spark
+from ...state.tables.data_files import read_files
+from .. import THREADS
+from ..measuring import Clock, added_up, program_options, tell
+from ..typed_data import typed_path
+from ..workloads import GAP_MS, GRACE_MS, INTERVAL_MS, WINDOW_MS, WORKLOADS
+from .relational import without_closing
 
 SETTINGS = {
     "spark.sql.shuffle.partitions": "4",

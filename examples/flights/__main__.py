@@ -16,21 +16,17 @@ from pyspark.sql import SparkSession
 
 from examples.flights.topics import SOURCES, source, write_topics
 from examples.flights.topology import topology
-from expectations.verdicts import check_increment
-from jobs.execution.spark_runner import SparkRunner
-from jobs.history.committed_tables import read_changelog
-from jobs.history.store_reader import read_store
-from jobs.landing.landing import land_files
-from jobs.replay.books import Books
-from jobs.replay.increment_report import IncrementReport
-from jobs.replay.pipeline_run import replay
-from jobs.replay.progress import Progress
-from jobs.task.task import call_kernels
-from orchestration.engines import start_spark
-from orchestration.facts import replay_facts
-from state.compilation.kernel_tiers import COMPILING, tiers
-from state.errors import ReplayError
-from state.tables.warehouse import Warehouse
+from kstreams_replay import ReplayError, SparkRunner, Warehouse, land_files, replay
+from kstreams_replay.expectations.verdicts import check_increment
+from kstreams_replay.jobs.history.committed_tables import read_changelog
+from kstreams_replay.jobs.history.store_reader import read_store
+from kstreams_replay.jobs.replay.books import Books
+from kstreams_replay.jobs.replay.increment_report import IncrementReport
+from kstreams_replay.jobs.replay.progress import Progress
+from kstreams_replay.jobs.task.task import call_kernels
+from kstreams_replay.orchestration.engines import start_spark
+from kstreams_replay.orchestration.facts import replay_facts
+from kstreams_replay.state.compilation.kernel_tiers import COMPILING, tiers
 
 PIPELINE = "flights"
 INCREMENT_RECORDS = 150_000

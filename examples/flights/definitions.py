@@ -9,8 +9,8 @@ import dagster as dg
 
 from examples.flights.topics import SOURCES, source
 from examples.flights.topology import topology
-from orchestration.definitions import replay_definitions
-from orchestration.resources import Engine
+from kstreams_replay import replay_definitions
+from kstreams_replay.orchestration.resources import Engine
 
 FOLDER = Path("warehouse")
 """What ``python -m examples.flights`` writes to by default."""

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import polars as pl
 
-from jobs.landing.landing import FileSource
-from state.errors import MachineError
+from kstreams_replay import FileSource
+from kstreams_replay.state.errors import MachineError
 
 SOURCES = {
     "departures": ("jsonl", "departed_ms", "origin", 2),

@@ -1,6 +1,6 @@
 """Two answers over the flights: final departures per origin and hour, and duty sessions of every aircraft."""
 
-from jobs.topology import (
+from kstreams_replay import (
     Consumed,
     Materialized,
     Serde,

@@ -14,15 +14,15 @@ import pyarrow as pa
 from deltalake.exceptions import CommitFailedError
 from pyarrow import fs
 
-from jobs.code_changes.state_migration import take_over
-from jobs.history.committed_tables import done_row
-from jobs.topology.topology import Topology
-from state.errors import ConfigError, LedgerConflict
-from state.tables.branch_files import Bases, bases_of
-from state.tables.commit import append_row, create_table, live_files, open_table, read_rows
-from state.tables.ledger import Ledger, LedgerRow
-from state.tables.warehouse import Warehouse, open_filesystem
-from state.wall_clock import now_ms
+from ...state.errors import ConfigError, LedgerConflict
+from ...state.tables.branch_files import Bases, bases_of
+from ...state.tables.commit import append_row, create_table, live_files, open_table, read_rows
+from ...state.tables.ledger import Ledger, LedgerRow
+from ...state.tables.warehouse import Warehouse, open_filesystem
+from ...state.wall_clock import now_ms
+from ..code_changes.state_migration import take_over
+from ..history.committed_tables import done_row
+from ..topology.topology import Topology
 
 BRANCHES_SCHEMA = pa.schema(
     [

@@ -8,16 +8,16 @@ finished by promoting again, from the same increment of the branch.
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from jobs.branches.branches import Branch, branch_of
-from jobs.branches.restatement import OnStep, Source, content_at, finish, in_force, plan_restatement
-from jobs.history.committed_tables import done_row
-from jobs.replay.unfinished import refuse_pending, unfinished
-from state.errors import ConfigError, LedgerError
-from state.tables.commit import open_table
-from state.tables.data_files import StorageOptions, read_files
-from state.tables.ledger import PLANNED, Ledger, LedgerRow
-from state.tables.warehouse import Warehouse
-from state.wall_clock import now_ms
+from ...state.errors import ConfigError, LedgerError
+from ...state.tables.commit import open_table
+from ...state.tables.data_files import StorageOptions, read_files
+from ...state.tables.ledger import PLANNED, Ledger, LedgerRow
+from ...state.tables.warehouse import Warehouse
+from ...state.wall_clock import now_ms
+from ..history.committed_tables import done_row
+from ..replay.unfinished import refuse_pending, unfinished
+from .branches import Branch, branch_of
+from .restatement import OnStep, Source, content_at, finish, in_force, plan_restatement
 
 
 def promote(

@@ -15,9 +15,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from state.tables.data_files import DataFile, conformed, read_rows, without_partition
-from state.tables.parquet_writer import TaskFile
-from state.tables.warehouse import open_filesystem
+from ...state.tables.data_files import DataFile, conformed, read_rows, without_partition
+from ...state.tables.parquet_writer import TaskFile
+from ...state.tables.warehouse import open_filesystem
 
 _INCREMENT = pa.schema([("increment", pa.int64())])
 

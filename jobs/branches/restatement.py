@@ -18,17 +18,17 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from jobs.branches.restated_output import RestatedOutput, renumbered, rewritten
-from jobs.history.committed_tables import done_row
-from jobs.replay.books import add_books
-from jobs.replay.unfinished import refuse_pending, unfinished
-from state.tables.branch_files import existing_tables
-from state.tables.commit import commit_files, open_table, replace_files, transaction_version
-from state.tables.data_files import DataFile, read_files, table_version
-from state.tables.ledger import Ledger, LedgerRow
-from state.tables.parquet_writer import TaskFile
-from state.tables.warehouse import RETRACTED_IN, Warehouse, open_filesystem
-from state.wall_clock import now_ms
+from ...state.tables.branch_files import existing_tables
+from ...state.tables.commit import commit_files, open_table, replace_files, transaction_version
+from ...state.tables.data_files import DataFile, read_files, table_version
+from ...state.tables.ledger import Ledger, LedgerRow
+from ...state.tables.parquet_writer import TaskFile
+from ...state.tables.warehouse import RETRACTED_IN, Warehouse, open_filesystem
+from ...state.wall_clock import now_ms
+from ..history.committed_tables import done_row
+from ..replay.books import add_books
+from ..replay.unfinished import refuse_pending, unfinished
+from .restated_output import RestatedOutput, renumbered, rewritten
 
 OnStep = Callable[[str], None]
 _ORDER = ("state", "repartition", "dropped", "dead_letter", "outputs")

@@ -15,13 +15,13 @@ from dataclasses import dataclass
 from deltalake.exceptions import DeltaError
 from pyarrow import fs
 
-from jobs.branches.branches import pinned_versions
-from state.errors import ConfigError
-from state.tables.data_files import StorageOptions, read_files, table_version
-from state.tables.ledger import Ledger, LedgerRow
-from state.tables.log_cleanup import LOG_ENTRY, entries_before
-from state.tables.warehouse import Warehouse, open_filesystem
-from state.wall_clock import now_ms
+from ...state.errors import ConfigError
+from ...state.tables.data_files import StorageOptions, read_files, table_version
+from ...state.tables.ledger import Ledger, LedgerRow
+from ...state.tables.log_cleanup import LOG_ENTRY, entries_before
+from ...state.tables.warehouse import Warehouse, open_filesystem
+from ...state.wall_clock import now_ms
+from .branches import pinned_versions
 
 DAY_MS = 86_400_000
 _LEDGER_VERSIONS = 20

@@ -11,17 +11,17 @@ from typing import Any
 
 import pyarrow as pa
 
-from jobs.code_changes.step_text import describe_fold, describe_operator, describe_step, functions_of, made_with
-from jobs.code_changes.upstream_lineage import lineage, nodes_above
-from jobs.folds.fold import Fold
-from jobs.functions.expressions import Call, Expression
-from jobs.functions.processor_api import KeyValues
-from jobs.graph.graph import Graph, Node
-from jobs.graph.nodes import SinkNode
-from jobs.task.dataflow import dataflows
-from jobs.task.task import Task
-from jobs.topology.topology import SubTopology, Topology
-from state.tables.warehouse import output_schema
+from ...state.tables.warehouse import output_schema
+from ..folds.fold import Fold
+from ..functions.expressions import Call, Expression
+from ..functions.processor_api import KeyValues
+from ..graph.graph import Graph, Node
+from ..graph.nodes import SinkNode
+from ..task.dataflow import dataflows
+from ..task.task import Task
+from ..topology.topology import SubTopology, Topology
+from .step_text import describe_fold, describe_operator, describe_step, functions_of, made_with
+from .upstream_lineage import lineage, nodes_above
 
 _NOT_SETTINGS = frozenset(
     {"name", "inputs", "reads", "shape", "is_table", "store", "stores", "windows", "semantics", "aggregation"}

@@ -13,8 +13,8 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from jobs.code_changes.store_rules import compare_stores, same_or_grown, type_words
-from state.errors import ConfigError
+from ...state.errors import ConfigError
+from .store_rules import compare_stores, same_or_grown, type_words
 
 Record = Mapping[str, Any]
 

@@ -9,8 +9,8 @@ its stream time is the largest of theirs, as Kafka's would be.
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from jobs.code_changes.store_rules import merged_types
-from state.times import NO_TIMESTAMP_MS
+from ...state.times import NO_TIMESTAMP_MS
+from .store_rules import merged_types
 
 Content = Mapping[str, Any]
 

@@ -14,18 +14,18 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from jobs.code_changes.code_snapshot import code_snapshot
-from jobs.code_changes.compatibility import Verdict, Wishes, compare
-from jobs.code_changes.ledger_remapping import carried, forget_rows
-from jobs.execution.table_schemas import state_schema
-from jobs.history.committed_tables import read_table
-from jobs.topology.topology import Topology
-from state.errors import CodeChanged, ConfigError, TaskFailed
-from state.runs.sorted_runs import live_rows
-from state.tables.data_files import DataFile, conformed
-from state.tables.ledger import LedgerRow
-from state.tables.parquet_writer import TaskFile
-from state.tables.warehouse import Warehouse
+from ...state.errors import CodeChanged, ConfigError, TaskFailed
+from ...state.runs.sorted_runs import live_rows
+from ...state.tables.data_files import DataFile, conformed
+from ...state.tables.ledger import LedgerRow
+from ...state.tables.parquet_writer import TaskFile
+from ...state.tables.warehouse import Warehouse
+from ..execution.table_schemas import state_schema
+from ..history.committed_tables import read_table
+from ..topology.topology import Topology
+from .code_snapshot import code_snapshot
+from .compatibility import Verdict, Wishes, compare
+from .ledger_remapping import carried, forget_rows
 
 Migration = Callable[[pa.Table], pa.Table]
 """Old rows of a store → its new ones. It gets ``partition`` and the store's columns of before, live rows of all

@@ -14,13 +14,13 @@ from typing import Any
 
 import polars as pl
 
-from jobs.folds.lists import ListFold
-from jobs.folds.numbers import MeanFold, NumberFold
-from jobs.folds.python import PythonFold
-from jobs.folds.references import ReferenceFold
-from jobs.functions.expressions import Call, Expression, Struct
-from jobs.functions.value_joiners import CallJoiner, ExpressionJoiner
-from jobs.graph.graph import Node
+from ..folds.lists import ListFold
+from ..folds.numbers import MeanFold, NumberFold
+from ..folds.python import PythonFold
+from ..folds.references import ReferenceFold
+from ..functions.expressions import Call, Expression, Struct
+from ..functions.value_joiners import CallJoiner, ExpressionJoiner
+from ..graph.graph import Node
 
 STEPS = (
     "predicate", "mapper", "selector", "id_selector", "foreign_key", "joiner", "function", "supplier", "initializer",

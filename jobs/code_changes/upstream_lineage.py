@@ -8,9 +8,9 @@ takes back is computed by the steps of the table on the way from its store.
 from collections.abc import Iterator
 from dataclasses import dataclass, field, fields
 
-from jobs.code_changes.step_text import STEPS, describe_node, describe_operator, describe_step
-from jobs.graph.graph import Graph, Node
-from jobs.graph.nodes import RepartitionNode
+from ..graph.graph import Graph, Node
+from ..graph.nodes import RepartitionNode
+from .step_text import STEPS, describe_node, describe_operator, describe_step
 
 
 @dataclass

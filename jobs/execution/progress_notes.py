@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 from pyarrow import fs
 
-from state.tables.warehouse import open_filesystem
-from state.times import NO_TIMESTAMP_MS
+from ...state.tables.warehouse import open_filesystem
+from ...state.times import NO_TIMESTAMP_MS
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,10 +13,10 @@ from typing import Any
 import cloudpickle
 from pyspark.sql import SparkSession
 
-from jobs.execution.task_description import TaskDescription, TaskReport
-from jobs.execution.task_run import run_task
-from jobs.topology.topology import Topology
-from state.errors import ReplayError
+from ...state.errors import ReplayError
+from ..topology.topology import Topology
+from .task_description import TaskDescription, TaskReport
+from .task_run import run_task
 
 
 class SparkRunner:

@@ -26,7 +26,7 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
 
-from state.errors import MachineError
+from ...state.errors import MachineError
 
 SCALA = "2.13"
 SPARK_LINE = ".".join(pyspark.__version__.split(".")[:2])
@@ -133,7 +133,7 @@ def _settings(jars: Sequence[Path]) -> dict[str, str]:
         "spark.driver.memory": os.environ.get("REPLAY_SPARK_DRIVER_MEMORY") or "2g",
         "spark.driver.extraJavaOptions": f"-Duser.timezone=UTC -Dlog4j2.configurationFile={logging_rules}",
         "spark.executor.extraJavaOptions": "-Duser.timezone=UTC",
-        "spark.python.daemon.module": "jobs.execution.spark_worker_daemon",
+        "spark.python.daemon.module": "kstreams_replay.jobs.execution.spark_worker_daemon",
         "spark.python.worker.faulthandler.enabled": "true",
         "spark.sql.execution.arrow.pyspark.enabled": "true",
         "spark.sql.session.timeZone": "UTC",

@@ -12,16 +12,16 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from jobs.functions.expressions import Shape
-from jobs.graph.graph import Graph, Node
-from jobs.graph.nodes import RepartitionNode
-from jobs.operators.operator import Counters, StatefulOperator
-from jobs.tape.landed_slice import Slice
-from jobs.topology.topology import SubTopology
-from state.buffers import only_chunk
-from state.runs.local_copies import RunWriter, StateFile, open_run
-from state.runs.sorted_runs import RowForm, Run, every_row, merged, rows_of, run_of, to_merge
-from state.times import NO_TIMESTAMP_MS
+from ...state.buffers import only_chunk
+from ...state.runs.local_copies import RunWriter, StateFile, open_run
+from ...state.runs.sorted_runs import RowForm, Run, every_row, merged, rows_of, run_of, to_merge
+from ...state.times import NO_TIMESTAMP_MS
+from ..functions.expressions import Shape
+from ..graph.graph import Graph, Node
+from ..graph.nodes import RepartitionNode
+from ..operators.operator import Counters, StatefulOperator
+from ..tape.landed_slice import Slice
+from ..topology.topology import SubTopology
 
 Hashes = np.ndarray
 """Of serialized keys, uint64, rising and distinct."""

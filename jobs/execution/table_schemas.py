@@ -2,10 +2,10 @@
 
 import pyarrow as pa
 
-from jobs.tape.input_queues import PLACE_COLUMNS
-from jobs.task.task import Task
-from jobs.topology.topology import Topology
-from state.tables.warehouse import DEAD_LETTER_SCHEMA, DROPPED_SCHEMA, HEADERS, output_schema
+from ...state.tables.warehouse import DEAD_LETTER_SCHEMA, DROPPED_SCHEMA, HEADERS, output_schema
+from ..tape.input_queues import PLACE_COLUMNS
+from ..task.task import Task
+from ..topology.topology import Topology
 
 
 def table_schema(topology: Topology, table: str) -> pa.Schema:

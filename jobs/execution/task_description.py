@@ -6,14 +6,14 @@ Rule: everything that a task does is a function of its description, so a task th
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from jobs.execution.progress_notes import Notes
-from jobs.execution.task_stores import ImportedStore
-from jobs.tape.input_queues import Queue
-from jobs.tape.landed_slice import Slice
-from jobs.tape.stream_time import TimeSignal
-from jobs.topology.topology import Topology
-from state.runs.local_copies import StateFile
-from state.tables.warehouse import PipelineTables, Warehouse
+from ...state.runs.local_copies import StateFile
+from ...state.tables.warehouse import PipelineTables, Warehouse
+from ..tape.input_queues import Queue
+from ..tape.landed_slice import Slice
+from ..tape.stream_time import TimeSignal
+from ..topology.topology import Topology
+from .progress_notes import Notes
+from .task_stores import ImportedStore
 
 
 @dataclass(frozen=True, slots=True)

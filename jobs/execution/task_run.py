@@ -13,26 +13,26 @@ from typing import ClassVar
 import numpy as np
 import pyarrow as pa
 
-from jobs.execution.progress_notes import NoteWriter
-from jobs.execution.store_files import global_contents
-from jobs.execution.table_schemas import table_schema
-from jobs.execution.task_description import TaskDescription, TaskReport, exchange_folder
-from jobs.execution.task_stores import TaskState
-from jobs.tape.causal_order import ADVANCE_SEQUENCES, LANDED
-from jobs.tape.exchange_files import ExchangeFile
-from jobs.tape.input_queues import PLACE_COLUMNS
-from jobs.tape.stream_time import StreamTimeAdvance, TimeSignal
-from jobs.tape.task_input import Input
-from jobs.tape.task_tape import CausalOrder, TaskTape
-from jobs.task.dataflow import dataflows
-from jobs.task.task import Result, Task, call_kernels, empty_input
-from jobs.topology.topology import SubTopology, Topology
-from state.compilation.kernel_tiers import tiers
-from state.errors import ReplayError, TaskFailed
-from state.tables.data_files import DataFile, without_partition
-from state.tables.parquet_writer import TaskFile, stored_as
-from state.tables.warehouse import PipelineTables
-from state.times import NO_TIMESTAMP_MS
+from ...state.compilation.kernel_tiers import tiers
+from ...state.errors import ReplayError, TaskFailed
+from ...state.tables.data_files import DataFile, without_partition
+from ...state.tables.parquet_writer import TaskFile, stored_as
+from ...state.tables.warehouse import PipelineTables
+from ...state.times import NO_TIMESTAMP_MS
+from ..tape.causal_order import ADVANCE_SEQUENCES, LANDED
+from ..tape.exchange_files import ExchangeFile
+from ..tape.input_queues import PLACE_COLUMNS
+from ..tape.stream_time import StreamTimeAdvance, TimeSignal
+from ..tape.task_input import Input
+from ..tape.task_tape import CausalOrder, TaskTape
+from ..task.dataflow import dataflows
+from ..task.task import Result, Task, call_kernels, empty_input
+from ..topology.topology import SubTopology, Topology
+from .progress_notes import NoteWriter
+from .store_files import global_contents
+from .table_schemas import table_schema
+from .task_description import TaskDescription, TaskReport, exchange_folder
+from .task_stores import TaskState
 
 
 class LocalRunner:

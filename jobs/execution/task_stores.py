@@ -12,17 +12,17 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from jobs.execution.store_files import Hashes, StoreRows, may_ask_for_any
-from jobs.operators.operator import StatefulOperator
-from jobs.tape.task_tape import TaskTape
-from jobs.task.task import Task
-from jobs.topology.topology import Topology
-from state.runs.local_copies import StateFile, forget_others
-from state.runs.sorted_runs import key_hashes
-from state.tables.data_files import DataFile
-from state.tables.parquet_writer import TaskFile
-from state.tables.warehouse import PipelineTables
-from state.times import NO_TIMESTAMP_MS
+from ...state.runs.local_copies import StateFile, forget_others
+from ...state.runs.sorted_runs import key_hashes
+from ...state.tables.data_files import DataFile
+from ...state.tables.parquet_writer import TaskFile
+from ...state.tables.warehouse import PipelineTables
+from ...state.times import NO_TIMESTAMP_MS
+from ..operators.operator import StatefulOperator
+from ..tape.task_tape import TaskTape
+from ..task.task import Task
+from ..topology.topology import Topology
+from .store_files import Hashes, StoreRows, may_ask_for_any
 
 ALL_BELOW_ROWS = 20_000
 """A store with so few rows is loaded whole."""

@@ -14,26 +14,26 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from jobs.execution.table_schemas import table_schema
-from jobs.explain.observations import Left, NodeObservation, Position, Taken
-from jobs.explain.observed_run import ObservedRun
-from jobs.explain.rerun import rerun
-from jobs.explain.sentences import SentenceWriter
-from jobs.graph.nodes import SinkNode
-from jobs.graph.observations import Wait
-from jobs.history.committed_tables import WINDOW
-from jobs.history.history import History, cut_of
-from jobs.operators.stateless_nodes import FlatMapNode, MapNode, SelectKeyNode
-from jobs.replay.plan import Plan
-from jobs.tape.landed_topic import Landed
-from jobs.task.decoding import Decoder
-from jobs.topology.topology import Topology
-from state.buffers import only_chunk
-from state.errors import ConfigError, LedgerError
-from state.tables.branch_files import table_parts
-from state.tables.data_files import DataFile, read_files, read_rows
-from state.tables.ledger import DONE
-from state.tables.warehouse import Warehouse
+from ...state.buffers import only_chunk
+from ...state.errors import ConfigError, LedgerError
+from ...state.tables.branch_files import table_parts
+from ...state.tables.data_files import DataFile, read_files, read_rows
+from ...state.tables.ledger import DONE
+from ...state.tables.warehouse import Warehouse
+from ..execution.table_schemas import table_schema
+from ..graph.nodes import SinkNode
+from ..graph.observations import Wait
+from ..history.committed_tables import WINDOW
+from ..history.history import History, cut_of
+from ..operators.stateless_nodes import FlatMapNode, MapNode, SelectKeyNode
+from ..replay.plan import Plan
+from ..tape.landed_topic import Landed
+from ..task.decoding import Decoder
+from ..topology.topology import Topology
+from .observations import Left, NodeObservation, Position, Taken
+from .observed_run import ObservedRun
+from .rerun import rerun
+from .sentences import SentenceWriter
 
 Later = Callable[[Wait, int], str]
 """What became of something that waits (in a task's partition) after its increment."""

@@ -10,11 +10,11 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from jobs.graph.graph import Node
-from jobs.graph.observations import Change, Observation, Row, Wait
-from state.buffers import only_chunk
-from state.records.batches import Batch, Chunk
-from state.serdes import Serde
+from ...state.buffers import only_chunk
+from ...state.records.batches import Batch, Chunk
+from ...state.serdes import Serde
+from ..graph.graph import Node
+from ..graph.observations import Change, Observation, Row, Wait
 
 Position = tuple[str, int, int]
 """Topic, partition and offset."""

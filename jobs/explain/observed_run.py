@@ -12,20 +12,20 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from jobs.execution.task_description import TaskDescription
-from jobs.execution.task_run import TaskRun
-from jobs.explain.observations import Left, NodeObservation, Sent, Taken, is_in, rows_of
-from jobs.graph.graph import Node
-from jobs.graph.nodes import RepartitionNode, SinkNode
-from jobs.graph.observations import Wait
-from jobs.operators.operator import StatefulOperator
-from jobs.tape.task_input import Input
-from jobs.tape.task_tape import CausalOrder
-from jobs.task.task import Result, Task
-from jobs.topology.topology import Topology
-from state.buffers import only_chunk
-from state.records.batches import Batch, Chunk
-from state.tables.data_files import DataFile
+from ...state.buffers import only_chunk
+from ...state.records.batches import Batch, Chunk
+from ...state.tables.data_files import DataFile
+from ..execution.task_description import TaskDescription
+from ..execution.task_run import TaskRun
+from ..graph.graph import Node
+from ..graph.nodes import RepartitionNode, SinkNode
+from ..graph.observations import Wait
+from ..operators.operator import StatefulOperator
+from ..tape.task_input import Input
+from ..tape.task_tape import CausalOrder
+from ..task.task import Result, Task
+from ..topology.topology import Topology
+from .observations import Left, NodeObservation, Sent, Taken, is_in, rows_of
 
 Find = Callable[[Task, Input, CausalOrder], np.ndarray]
 """Which rows of a chunk go back to the record (bool)."""

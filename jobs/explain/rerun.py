@@ -9,20 +9,20 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 
-from jobs.execution.task_description import TaskDescription, TaskReport
-from jobs.explain.observations import Position
-from jobs.explain.observed_run import ObservedRun
-from jobs.replay.pipeline_run import Pipeline
-from jobs.replay.plan import Plan
-from jobs.tape.causal_order import is_known_late
-from jobs.tape.input_queues import PLACE_COLUMNS
-from jobs.tape.task_input import Input
-from jobs.tape.task_tape import CausalOrder
-from jobs.task.dataflow import dataflows
-from jobs.task.task import Task
-from jobs.topology.topology import SubTopology, Topology
-from state.tables.ledger import LedgerRow
-from state.tables.warehouse import Warehouse
+from ...state.tables.ledger import LedgerRow
+from ...state.tables.warehouse import Warehouse
+from ..execution.task_description import TaskDescription, TaskReport
+from ..replay.pipeline_run import Pipeline
+from ..replay.plan import Plan
+from ..tape.causal_order import is_known_late
+from ..tape.input_queues import PLACE_COLUMNS
+from ..tape.task_input import Input
+from ..tape.task_tape import CausalOrder
+from ..task.dataflow import dataflows
+from ..task.task import Task
+from ..topology.topology import SubTopology, Topology
+from .observations import Position
+from .observed_run import ObservedRun
 
 IDENTITY = PLACE_COLUMNS[:4]
 """Columns of a place that are equal in all that one landed record causes."""

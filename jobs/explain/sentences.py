@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from jobs.explain.observations import Left, NodeObservation, Taken
-from jobs.graph.observations import Row
-from jobs.graph.wording import Wording
-from jobs.topology.topology import Topology
+from ..graph.observations import Row
+from ..graph.wording import Wording
+from ..topology.topology import Topology
+from .observations import Left, NodeObservation, Taken
 
 REFUSALS = {
     "null-key": "its key is null",

@@ -2,11 +2,11 @@
 "record_time_ms")``.
 """
 
-from jobs.folds.lists import collect
-from jobs.folds.numbers import count, mean
-from jobs.folds.numbers import max_ as max
-from jobs.folds.numbers import min_ as min
-from jobs.folds.numbers import sum_ as sum
-from jobs.folds.references import first, last, max_by, min_by
+from .lists import collect
+from .numbers import count, mean
+from .numbers import max_ as max
+from .numbers import min_ as min
+from .numbers import sum_ as sum
+from .references import first, last, max_by, min_by
 
 __all__ = ["collect", "count", "first", "last", "max", "max_by", "mean", "min", "min_by", "sum"]

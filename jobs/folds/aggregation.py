@@ -6,11 +6,11 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from jobs.folds.fold import Fold, FoldState, Program, Wanted
-from jobs.functions.expressions import Shape
-from state.errors import ConfigError, TopologyError
-from state.records.batches import Batch
-from state.serdes import Serde
+from ...state.errors import ConfigError, TopologyError
+from ...state.records.batches import Batch
+from ...state.serdes import Serde
+from ..functions.expressions import Shape
+from .fold import Fold, FoldState, Program, Wanted
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,7 +27,7 @@ class Aggregation:
         for name, fold in self.folds.items():
             if not isinstance(fold, Fold):
                 got = f"{name}={fold!r}" if name else repr(fold)
-                raise TopologyError(self.place, "a fold", got, "use one of jobs.topology.fold, such as fold.count()")
+                raise TopologyError(self.place, "a fold", got, "use one of kstreams_replay.fold, such as fold.count()")
         if len(self.folds) > 1 and any(fold.is_record_by_record for fold in self.folds.values()):
             raise TopologyError(
                 self.place, "one Python aggregator alone, or built-in folds", "both", "put all into the aggregator"

@@ -11,8 +11,8 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from jobs.functions.expressions import Shape
-from state.records.batches import Batch
+from ...state.records.batches import Batch
+from ..functions.expressions import Shape
 
 
 class Program(NamedTuple):

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from jobs.folds.fold import Fold, FoldState, Program, Wanted
-from jobs.functions.expressions import Expressible, Expression, Shape, bind
-from jobs.kernels.fold_program import ADD, COPY, EMIT, MERGE, OLD, START
-from state.records.batches import Batch
+from ...state.records.batches import Batch
+from ..functions.expressions import Expressible, Expression, Shape, bind
+from ..kernels.fold_program import ADD, COPY, EMIT, MERGE, OLD, START
+from .fold import Fold, FoldState, Program, Wanted
 
 
 @dataclass(frozen=True)

@@ -10,12 +10,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from jobs.folds.fold import Fold, FoldState, Program, Wanted
-from jobs.functions.expressions import Expressible, Expression, Shape, bind
-from jobs.kernels.folding import COUNT, MAX, MIN, SUM, fold_numbers
-from state.buffers import is_valid
-from state.errors import TopologyError
-from state.records.batches import Batch
+from ...state.buffers import is_valid
+from ...state.errors import TopologyError
+from ...state.records.batches import Batch
+from ..functions.expressions import Expressible, Expression, Shape, bind
+from ..kernels.folding import COUNT, MAX, MIN, SUM, fold_numbers
+from .fold import Fold, FoldState, Program, Wanted
 
 _NOTHING: dict[type, np.ndarray] = {np.int64: np.zeros(0, np.int64), np.float64: np.zeros(0, np.float64)}
 

@@ -10,12 +10,12 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from jobs.folds.fold import Fold, FoldState, Program, Wanted
-from jobs.folds.numbers import number_columns, numeric
-from jobs.functions.expressions import Expressible, Expression, Shape, bind
-from jobs.kernels.folding import FIRST, LAST, MAX_BY, MIN_BY, NO_REFERENCE, fold_references
-from state.records.batches import Batch
-from state.stores.value_heap import ValueHeap
+from ...state.records.batches import Batch
+from ...state.stores.value_heap import ValueHeap
+from ..functions.expressions import Expressible, Expression, Shape, bind
+from ..kernels.folding import FIRST, LAST, MAX_BY, MIN_BY, NO_REFERENCE, fold_references
+from .fold import Fold, FoldState, Program, Wanted
+from .numbers import number_columns, numeric
 
 
 @dataclass(frozen=True)

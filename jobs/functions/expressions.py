@@ -15,10 +15,10 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from jobs.functions.row_independence import looks_beyond_the_record
-from state.errors import ConfigError, TaskFailed, TopologyError
-from state.records.batches import Batch
-from state.serdes import Serde
+from ...state.errors import ConfigError, TaskFailed, TopologyError
+from ...state.records.batches import Batch
+from ...state.serdes import Serde
+from .row_independence import looks_beyond_the_record
 
 RESERVED = ("record_key", "record_time_ms", "window_start_ms", "window_end_ms")
 

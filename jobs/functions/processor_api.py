@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, NamedTuple
 
-from state.serdes import Serde
-from state.times import Duration
+from ...state.serdes import Serde
+from ...state.times import Duration
 
 Headers = tuple[tuple[str, bytes | None], ...]
 

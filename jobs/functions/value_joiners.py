@@ -14,10 +14,10 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from jobs.functions.expressions import Expressible, Expression, Shape, bind, fields_of
-from state.errors import ConfigError, TaskFailed, TopologyError
-from state.records.batches import Batch
-from state.serdes import Serde
+from ...state.errors import ConfigError, TaskFailed, TopologyError
+from ...state.records.batches import Batch
+from ...state.serdes import Serde
+from .expressions import Expressible, Expression, Shape, bind, fields_of
 
 JoinerStep = Expressible | Callable[[Any, Any], Any]
 """Of (left, right) when it is a callable."""

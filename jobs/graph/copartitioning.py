@@ -6,9 +6,9 @@ known when it is landed, so ``partitions_of`` is asked then.
 
 from collections.abc import Mapping
 
-from jobs.graph.graph import Graph
-from jobs.graph.nodes import RepartitionNode
-from state.errors import TopologyError
+from ...state.errors import TopologyError
+from .graph import Graph
+from .nodes import RepartitionNode
 
 
 def copartition(graph: Graph, *names: str) -> None:

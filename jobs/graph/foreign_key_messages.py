@@ -9,9 +9,9 @@ from enum import IntEnum
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from jobs.functions.expressions import Shape
-from state.serdes import Serde
-from state.serdes.packed import packed
+from ...state.serdes import Serde
+from ...state.serdes.packed import packed
+from ..functions.expressions import Shape
 
 
 class Instruction(IntEnum):

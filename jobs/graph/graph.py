@@ -11,13 +11,13 @@ from typing import Any
 
 import pyarrow as pa
 
-from jobs.functions.expressions import Call, Expression, Shape
-from jobs.graph.kafka_processors import KafkaNode, kafka_processor
-from jobs.graph.name_rules import check_name
-from jobs.graph.observations import Observation, Wait
-from jobs.graph.windows import Windows
-from jobs.graph.wording import Wording
-from state.errors import TopologyError
+from ...state.errors import TopologyError
+from ..functions.expressions import Call, Expression, Shape
+from .kafka_processors import KafkaNode, kafka_processor
+from .name_rules import check_name
+from .observations import Observation, Wait
+from .windows import Windows
+from .wording import Wording
 
 
 @dataclass(frozen=True)

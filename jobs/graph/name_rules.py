@@ -2,7 +2,7 @@
 
 import re
 
-from state.errors import TopologyError
+from ...state.errors import TopologyError
 
 _LEGAL = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 

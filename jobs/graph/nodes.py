@@ -6,11 +6,11 @@ Owns sources, sinks, repartition tables, global tables, and the change of a tabl
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from jobs.graph.graph import Graph, Node
-from jobs.graph.kafka_processors import PROCESSOR, SINK, SOURCE, KafkaNode, kafka_processor
-from jobs.graph.observations import Observation
-from jobs.graph.wording import Wording
-from state.errors import TopologyError
+from ...state.errors import TopologyError
+from .graph import Graph, Node
+from .kafka_processors import PROCESSOR, SINK, SOURCE, KafkaNode, kafka_processor
+from .observations import Observation
+from .wording import Wording
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow.compute as pc
 
-from state.records.batches import Batch, Chunk
+from ...state.records.batches import Batch, Chunk
 
 Name = tuple[str, tuple[int, int] | None]
 """A key, as it is said (some cannot be hashed), and a window."""

@@ -3,8 +3,8 @@
 import re
 from dataclasses import replace
 
-from jobs.graph.graph import Graph, Node
-from jobs.graph.nodes import RepartitionNode
+from .graph import Graph, Node
+from .nodes import RepartitionNode
 
 _GENERATED = re.compile("KSTREAM.*-[0-9]{10}")
 

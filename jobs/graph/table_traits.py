@@ -4,8 +4,8 @@ Rule: a source table gets its store when something looks into it or needs the va
 aggregate always has one; a filter or map_values has one only when it was asked for, and else shows what is above it.
 """
 
-from jobs.graph.graph import Graph, Node, StoreSpec
-from state.errors import ConfigError, TopologyError
+from ...state.errors import ConfigError, TopologyError
+from .graph import Graph, Node, StoreSpec
 
 
 def add_table(

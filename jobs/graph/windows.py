@@ -6,8 +6,8 @@ Durations are ints of milliseconds or text such as ``"30s"`` (state/times.py).
 
 from dataclasses import dataclass
 
-from state.errors import ConfigError
-from state.times import Duration, duration_ms
+from ...state.errors import ConfigError
+from ...state.times import Duration, duration_ms
 
 LAST_MS = 2**63 - 1
 """The largest time there is."""

@@ -7,7 +7,7 @@ Owns the words that all nodes share. Rule: a sentence has the numbers that decid
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from jobs.graph.observations import Change, Observation, Row, Wait, bounds_of
+from .observations import Change, Observation, Row, Wait, bounds_of
 
 
 @dataclass(frozen=True)

@@ -13,13 +13,13 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from jobs.operators.operator import StatefulOperator
-from state.errors import ConfigError, LedgerError
-from state.runs.sorted_runs import live_rows
-from state.tables.branch_files import table_files, table_names, table_parts
-from state.tables.data_files import DataFile, open_table, read_rows
-from state.tables.ledger import DONE, Ledger, LedgerRow
-from state.tables.warehouse import Warehouse
+from ...state.errors import ConfigError, LedgerError
+from ...state.runs.sorted_runs import live_rows
+from ...state.tables.branch_files import table_files, table_names, table_parts
+from ...state.tables.data_files import DataFile, open_table, read_rows
+from ...state.tables.ledger import DONE, Ledger, LedgerRow
+from ...state.tables.warehouse import Warehouse
+from ..operators.operator import StatefulOperator
 
 WINDOW = ("window_start_ms", "window_end_ms")
 _EVER = 2**63 - 1

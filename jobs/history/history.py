@@ -14,13 +14,13 @@ import polars as pl
 import pyarrow as pa
 from polars.exceptions import PolarsError
 
-from jobs.history.committed_tables import done_row, read_changelog, read_newest, read_state, read_table
-from jobs.history.store_reader import read_store
-from jobs.topology.topology import Topology
-from state.errors import ConfigError, LedgerError
-from state.tables.branch_files import TablePart, table_names, table_parts
-from state.tables.ledger import DONE, PLANNED, Ledger, LedgerRow
-from state.tables.warehouse import Warehouse
+from ...state.errors import ConfigError, LedgerError
+from ...state.tables.branch_files import TablePart, table_names, table_parts
+from ...state.tables.ledger import DONE, PLANNED, Ledger, LedgerRow
+from ...state.tables.warehouse import Warehouse
+from ..topology.topology import Topology
+from .committed_tables import done_row, read_changelog, read_newest, read_state, read_table
+from .store_reader import read_store
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

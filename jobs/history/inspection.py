@@ -11,10 +11,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from jobs.history.history import AsOf
-from jobs.tape.landed_topic import Landed
-from state.errors import ConfigError
-from state.serdes import Serde
+from ...state.errors import ConfigError
+from ...state.serdes import Serde
+from ..tape.landed_topic import Landed
+from .history import AsOf
 
 WAITS_UNTIL = "waits_until_ms"
 

@@ -8,10 +8,10 @@ published since and are still true are inserted, and what came and went in betwe
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from jobs.history.committed_tables import done_row, read_table
-from state.errors import ConfigError
-from state.tables.branch_files import table_names
-from state.tables.warehouse import RETRACTED_IN, Warehouse
+from ...state.errors import ConfigError
+from ...state.tables.branch_files import table_names
+from ...state.tables.warehouse import RETRACTED_IN, Warehouse
+from .committed_tables import done_row, read_table
 
 CHANGE, RETRACT, INSERT = "change", "retract", "insert"
 

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 import polars as pl
 import pyarrow as pa
 
-from jobs.history.committed_tables import WINDOW, count_rows, done_row, read_newest
-from state.errors import ConfigError
-from state.tables.branch_files import table_names
-from state.tables.warehouse import Warehouse
+from ...state.errors import ConfigError
+from ...state.tables.branch_files import table_names
+from ...state.tables.warehouse import Warehouse
+from .committed_tables import WINDOW, count_rows, done_row, read_newest
 
 TIME = "record_time_ms"
 

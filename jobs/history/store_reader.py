@@ -5,15 +5,15 @@ Rule: the operator itself says what its rows mean, so it is resumed from the dur
 
 import pyarrow as pa
 
-from jobs.execution.store_files import StoreRows
-from jobs.history.committed_tables import done_row
-from jobs.task.task import Task
-from jobs.topology.topology import Topology
-from state.errors import ConfigError
-from state.runs.local_copies import StateFile
-from state.tables.branch_files import table_files
-from state.tables.data_files import oldest_first
-from state.tables.warehouse import Warehouse
+from ...state.errors import ConfigError
+from ...state.runs.local_copies import StateFile
+from ...state.tables.branch_files import table_files
+from ...state.tables.data_files import oldest_first
+from ...state.tables.warehouse import Warehouse
+from ..execution.store_files import StoreRows
+from ..task.task import Task
+from ..topology.topology import Topology
+from .committed_tables import done_row
 
 
 def read_store(

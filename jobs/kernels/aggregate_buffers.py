@@ -1,6 +1,6 @@
 """What every kernel of aggregates writes: updates, entries of the fold's program, refusals, and their totals."""
 
-from state.compilation.kernel_compilation import inner_kernel
+from ...state.compilation.kernel_compilation import inner_kernel
 
 UPDATES, PROGRAM, REFUSALS, STREAM_TIME = 0, 1, 2, 3
 """Places in ``totals``: updates, program entries and refusals written; the operator's stream time in and out."""

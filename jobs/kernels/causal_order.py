@@ -7,8 +7,8 @@ goes through no queue is taken at once, depth first.
 
 import numpy as np
 
-from jobs.kernels.partition_group import offer, poll
-from state.compilation.kernel_compilation import array_kernel, inner_kernel
+from ...state.compilation.kernel_compilation import array_kernel, inner_kernel
+from .partition_group import offer, poll
 
 NONE = -1
 INLINED = -1

@@ -6,9 +6,9 @@ but the table may have had the row before it; ``NEW``: the table had no such row
 
 import numpy as np
 
-from jobs.kernels.fold_program import EMIT, MERGE, START
-from state.compilation.kernel_compilation import array_kernel, inlined_kernel, inner_kernel
-from state.stores.slot_index import EMPTY, home
+from ...state.compilation.kernel_compilation import array_kernel, inlined_kernel, inner_kernel
+from ...state.stores.slot_index import EMPTY, home
+from .fold_program import EMIT, MERGE, START
 
 NONE_HERE, NEW = -1, -2
 

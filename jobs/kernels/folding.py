@@ -4,8 +4,8 @@ Rule: a null input changes nothing in a sum, a minimum or a maximum; a count cou
 ``wanted[u]`` is where the new value of update u goes, or -1; ``wanted_old`` the same for its old value.
 """
 
-from jobs.kernels.fold_program import ADD, COPY, EMIT, MERGE, OLD, START
-from state.compilation.kernel_compilation import inlined_kernel, kernel
+from ...state.compilation.kernel_compilation import inlined_kernel, kernel
+from .fold_program import ADD, COPY, EMIT, MERGE, OLD, START
 
 COUNT, SUM, MIN, MAX = 0, 1, 2, 3
 FIRST, LAST, MIN_BY, MAX_BY = 0, 1, 2, 3

@@ -3,7 +3,7 @@
 Rule: of rows of one cause those of the first batch come first, and those of one batch stay in their order.
 """
 
-from state.compilation.kernel_compilation import kernel
+from ...state.compilation.kernel_compilation import kernel
 
 
 @kernel

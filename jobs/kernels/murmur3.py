@@ -3,8 +3,8 @@
 import numpy as np
 import pyarrow as pa
 
-from state.buffers import binary_view, is_valid
-from state.compilation.kernel_compilation import inner_kernel, kernel
+from ...state.buffers import binary_view, is_valid
+from ...state.compilation.kernel_compilation import inner_kernel, kernel
 
 SEED = 104729
 """Kafka's default."""

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from state.compilation.kernel_compilation import inner_kernel, kernel
+from ...state.compilation.kernel_compilation import inner_kernel, kernel
 
 
 @kernel

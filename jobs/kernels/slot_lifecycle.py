@@ -1,8 +1,8 @@
 """The end of a slot: when a store counts a put as expired, how a slot is freed, and what stays behind."""
 
-from state.compilation.kernel_compilation import inner_kernel, kernel
-from state.stores.slot_index import delete
-from state.stores.slots import FREE_TOP, LIVE_COUNT, STORED
+from ...state.compilation.kernel_compilation import inner_kernel, kernel
+from ...state.stores.slot_index import delete
+from ...state.stores.slots import FREE_TOP, LIVE_COUNT, STORED
 
 
 @inner_kernel

@@ -4,7 +4,7 @@ Rule: stream time is the largest time of the records taken so far, tape time tha
 is as late as it is behind stream time of before it, or not at all.
 """
 
-from state.compilation.kernel_compilation import kernel
+from ...state.compilation.kernel_compilation import kernel
 
 STREAM_MS, TAPE_MS, LATE_SUM_MS, LATE_MAX_MS, TAKEN = 0, 1, 2, 3, 4
 """Places in ``clocks``: both times as of the last row; of the records taken in this call their lateness and number."""

@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from jobs.landing.landing import FileSource, KafkaSource, LandingReport, land_files, land_kafka, land_records
+    from .landing import FileSource, KafkaSource, LandingReport, land_files, land_kafka, land_records
 
 __all__ = ["FileSource", "KafkaSource", "LandingReport", "land_files", "land_kafka", "land_records"]
 

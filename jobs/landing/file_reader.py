@@ -18,11 +18,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from jobs.kernels.murmur2 import murmur2_partitions
-from jobs.landing.file_columns import BadValueError, bytes_of, json_objects, partition_numbers, times_ms, typed
-from jobs.landing.file_source import FileSource
-from state.errors import LandingError
-from state.tables.warehouse import open_filesystem
+from ...state.errors import LandingError
+from ...state.tables.warehouse import open_filesystem
+from ..kernels.murmur2 import murmur2_partitions
+from .file_columns import BadValueError, bytes_of, json_objects, partition_numbers, times_ms, typed
+from .file_source import FileSource
 
 BLOCK_ROWS = 4_000
 BLOCK_BYTES = 16 << 20

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from state.errors import ConfigError
+from ...state.errors import ConfigError
 
 FORMATS = ("jsonl", "parquet", "csv")
 TIMESTAMP_UNITS = ("ms", "s", "us", "ns", "iso")

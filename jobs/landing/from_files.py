@@ -21,14 +21,14 @@ import pyarrow as pa
 from pyarrow import fs
 from pyspark.sql import SparkSession
 
-from jobs.landing.file_reader import SLICE_BYTES, FileRecords, FileSlice, read_slice, slices_of
-from jobs.landing.file_source import FileSource
-from state.errors import LandingError
-from state.tables.commit import commit_files
-from state.tables.data_files import DataFile
-from state.tables.ledger import LedgerRow
-from state.tables.parquet_writer import write_task_file
-from state.tables.warehouse import LANDED_SCHEMA, Warehouse, open_filesystem
+from ...state.errors import LandingError
+from ...state.tables.commit import commit_files
+from ...state.tables.data_files import DataFile
+from ...state.tables.ledger import LedgerRow
+from ...state.tables.parquet_writer import write_task_file
+from ...state.tables.warehouse import LANDED_SCHEMA, Warehouse, open_filesystem
+from .file_reader import SLICE_BYTES, FileRecords, FileSlice, read_slice, slices_of
+from .file_source import FileSource
 
 FILE_BYTES = 128 << 20
 """About the size in memory of what goes into the files of one flush."""

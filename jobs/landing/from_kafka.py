@@ -18,12 +18,12 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
-from jobs.landing.kafka_offsets import TopicState, topic_state
-from state.errors import ConfigError, LandingError, LedgerConflict, RetentionGap
-from state.tables.commit import PROPERTIES, commit_files, transaction_version
-from state.tables.data_files import live_files, open_table, read_rows
-from state.tables.ledger import LedgerRow
-from state.tables.warehouse import LANDED_SCHEMA, Warehouse
+from ...state.errors import ConfigError, LandingError, LedgerConflict, RetentionGap
+from ...state.tables.commit import PROPERTIES, commit_files, transaction_version
+from ...state.tables.data_files import live_files, open_table, read_rows
+from ...state.tables.ledger import LedgerRow
+from ...state.tables.warehouse import LANDED_SCHEMA, Warehouse
+from .kafka_offsets import TopicState, topic_state
 
 ROWS_PER_FILE = 5_000_000
 _HEADERS = "array<struct<key: string, value: binary>>"

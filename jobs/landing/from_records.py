@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from state.errors import LandingError
-from state.tables.commit import commit_files
-from state.tables.ledger import LedgerRow
-from state.tables.parquet_writer import write_task_file
-from state.tables.warehouse import HEADERS, LANDED_SCHEMA, Warehouse
+from ...state.errors import LandingError
+from ...state.tables.commit import commit_files
+from ...state.tables.ledger import LedgerRow
+from ...state.tables.parquet_writer import write_task_file
+from ...state.tables.warehouse import HEADERS, LANDED_SCHEMA, Warehouse
 
 RECORDS_SCHEMA = LANDED_SCHEMA.append(pa.field("arrival", pa.int64())).append(pa.field("context_offset", pa.int64()))
 """A landed table with the number of every record among those of all topics, and the offset that operators see."""

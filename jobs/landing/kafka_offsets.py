@@ -10,7 +10,7 @@ from typing import Any
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.sql import SparkSession
 
-from state.errors import LandingError
+from ...state.errors import LandingError
 
 _PATIENCE = {"default.api.timeout.ms": "30000", "request.timeout.ms": "10000"}
 
@@ -47,7 +47,7 @@ def topic_state(spark: SparkSession, topic: str, settings: Mapping[str, str]) ->
             "Spark session",
             "the Kafka connector",
             str(error),
-            "open the session with jobs.execution.spark_session.open_spark",
+            "open the session with kstreams_replay.jobs.execution.spark_session.open_spark",
         ) from error
 
 

@@ -16,18 +16,18 @@ from typing import Any, Protocol
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from jobs.landing.file_source import FileSource
-from jobs.landing.from_files import FileLander
-from jobs.landing.from_kafka import KafkaLander, KafkaSource
-from jobs.landing.from_records import RecordLander
-from jobs.landing.recorded_time import PLANNED_TIMES, finish_recording
-from state.errors import CommitLost, LandingError
-from state.tables.commit import transaction_version
-from state.tables.compaction import compact
-from state.tables.data_files import live_files, open_table
-from state.tables.ledger import PLANNED, Ledger, LedgerRow
-from state.tables.warehouse import Warehouse
-from state.wall_clock import now_ms
+from ...state.errors import CommitLost, LandingError
+from ...state.tables.commit import transaction_version
+from ...state.tables.compaction import compact
+from ...state.tables.data_files import live_files, open_table
+from ...state.tables.ledger import PLANNED, Ledger, LedgerRow
+from ...state.tables.warehouse import Warehouse
+from ...state.wall_clock import now_ms
+from .file_source import FileSource
+from .from_files import FileLander
+from .from_kafka import KafkaLander, KafkaSource
+from .from_records import RecordLander
+from .recorded_time import PLANNED_TIMES, finish_recording
 
 __all__ = ["FileSource", "KafkaSource", "LandingReport", "land_files", "land_kafka", "land_records"]
 

@@ -12,14 +12,14 @@ from typing import Any
 
 import pyarrow as pa
 
-from state.errors import ConfigError, LandingError
-from state.tables.commit import commit_files
-from state.tables.data_files import read_files, read_rows, without_partition
-from state.tables.ledger import Ledger, LedgerRow
-from state.tables.parquet_writer import write_task_file
-from state.tables.warehouse import RECORDED_TIME_SCHEMA, Warehouse
-from state.times import NO_TIMESTAMP_MS
-from state.wall_clock import now_ms
+from ...state.errors import ConfigError, LandingError
+from ...state.tables.commit import commit_files
+from ...state.tables.data_files import read_files, read_rows, without_partition
+from ...state.tables.ledger import Ledger, LedgerRow
+from ...state.tables.parquet_writer import write_task_file
+from ...state.tables.warehouse import RECORDED_TIME_SCHEMA, Warehouse
+from ...state.times import NO_TIMESTAMP_MS
+from ...state.wall_clock import now_ms
 
 PLANNED_TIMES = "recorded_time"
 """In the ledger of a landing, the field of an increment that lands no records but recorded times, by partition."""

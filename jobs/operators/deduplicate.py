@@ -13,15 +13,15 @@ from typing import Any, ClassVar
 import numpy as np
 import pyarrow as pa
 
-from jobs.functions.expressions import Call, Expression
-from jobs.operators import deduplicate_kernel
-from jobs.operators.deduplicate_node import DeduplicateNode
-from jobs.operators.operator import Counters, OperatorContext, StatefulOperator, marked
-from state.buffers import only_chunk
-from state.records.batches import Batch, Chunk
-from state.records.keys import Keys
-from state.serdes import Serde
-from state.stores.slots import LIVE, LIVE_COUNT, Slots
+from ...state.buffers import only_chunk
+from ...state.records.batches import Batch, Chunk
+from ...state.records.keys import Keys
+from ...state.serdes import Serde
+from ...state.stores.slots import LIVE, LIVE_COUNT, Slots
+from ..functions.expressions import Call, Expression
+from . import deduplicate_kernel
+from .deduplicate_node import DeduplicateNode
+from .operator import Counters, OperatorContext, StatefulOperator, marked
 
 _KEPT_SLOTS = 65_536
 """Below this many entries those that are too old are not swept."""

@@ -6,9 +6,9 @@ does one that is processed again, which is one at the coordinates of the entry; 
 entry, before or after, does not; any other passes, and is the entry from now on unless it is itself too old.
 """
 
-from state.compilation.kernel_compilation import kernel
-from state.stores.slot_index import find, insert
-from state.stores.slots import CHANGED, FREE_TOP, LIVE, LIVE_COUNT
+from ...state.compilation.kernel_compilation import kernel
+from ...state.stores.slot_index import find, insert
+from ...state.stores.slots import CHANGED, FREE_TOP, LIVE, LIVE_COUNT
 
 STREAM_TIME, DUPLICATES = 0, 1
 """Places in ``totals``."""

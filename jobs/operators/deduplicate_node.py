@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from jobs.functions.expressions import Call, Expression
-from jobs.graph.graph import Graph, Node
-from jobs.graph.observations import Observation
-from jobs.graph.wording import Wording
+from ..functions.expressions import Call, Expression
+from ..graph.graph import Graph, Node
+from ..graph.observations import Observation
+from ..graph.wording import Wording
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

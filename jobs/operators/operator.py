@@ -14,12 +14,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from jobs.functions.expressions import Shape
-from jobs.graph.graph import TableTraits
-from state.buffers import only_chunk
-from state.records.batches import Batch, Chunk
-from state.records.keys import Keys
-from state.runs.sorted_runs import NEVER
+from ...state.buffers import only_chunk
+from ...state.records.batches import Batch, Chunk
+from ...state.records.keys import Keys
+from ...state.runs.sorted_runs import NEVER
+from ..functions.expressions import Shape
+from ..graph.graph import TableTraits
 
 Counters = dict[str, int]
 """Numbers that live with an operator's state: its stream time, its store's, bytes in its buffer."""

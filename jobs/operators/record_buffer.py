@@ -11,10 +11,10 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
-from jobs.operators.operator import OperatorContext, marked
-from state.buffers import is_valid, only_chunk
-from state.records.batches import Batch, Chunk, Values
-from state.tables.warehouse import HEADERS
+from ...state.buffers import is_valid, only_chunk
+from ...state.records.batches import Batch, Chunk, Values
+from ...state.tables.warehouse import HEADERS
+from .operator import OperatorContext, marked
 
 _NO_TOPIC = -1
 _TIME = "record_time_ms"

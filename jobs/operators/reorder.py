@@ -10,11 +10,11 @@ KIP would reorder key by key; in the order of all records every key is in order 
 import numpy as np
 import pyarrow as pa
 
-from jobs.operators.operator import Counters, Due, OperatorContext, StatefulOperator
-from jobs.operators.record_buffer import RecordBuffer
-from jobs.operators.reorder_node import ReorderNode
-from state.records.batches import Batch, Chunk, Drops
-from state.times import NO_TIMESTAMP_MS
+from ...state.records.batches import Batch, Chunk, Drops
+from ...state.times import NO_TIMESTAMP_MS
+from .operator import Counters, Due, OperatorContext, StatefulOperator
+from .record_buffer import RecordBuffer
+from .reorder_node import ReorderNode
 
 LATE = "late"
 

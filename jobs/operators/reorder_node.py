@@ -5,10 +5,10 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from jobs.graph.graph import Node
-from jobs.graph.observations import Observation, Wait
-from jobs.graph.wording import Wording
-from jobs.operators.waiting_records import records_waiting, say_waiting
+from ..graph.graph import Node
+from ..graph.observations import Observation, Wait
+from ..graph.wording import Wording
+from .waiting_records import records_waiting, say_waiting
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

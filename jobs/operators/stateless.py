@@ -11,10 +11,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from jobs.functions.expressions import Call, Expression, Struct, python_keys
-from jobs.operators.forward_order import joined_batch, merge_in_forward_order
-from jobs.operators.operator import MultiOperator, Operator, OperatorContext
-from jobs.operators.stateless_nodes import (
+from ...state.buffers import is_valid, masked
+from ...state.errors import ConfigError, TaskFailed
+from ...state.records.batches import Batch, Chunk, Values
+from ...state.records.keys import Keys
+from ...state.serdes import Serde
+from ..functions.expressions import Call, Expression, Struct, python_keys
+from .forward_order import joined_batch, merge_in_forward_order
+from .operator import MultiOperator, Operator, OperatorContext
+from .stateless_nodes import (
     FilterNode,
     FlatMapNode,
     MapNode,
@@ -23,11 +28,6 @@ from jobs.operators.stateless_nodes import (
     PeekNode,
     SelectKeyNode,
 )
-from state.buffers import is_valid, masked
-from state.errors import ConfigError, TaskFailed
-from state.records.batches import Batch, Chunk, Values
-from state.records.keys import Keys
-from state.serdes import Serde
 
 Step = Expression | Struct | Call
 

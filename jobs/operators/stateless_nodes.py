@@ -4,11 +4,11 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from jobs.functions.expressions import Call, Expression, Struct
-from jobs.graph.graph import Graph, Node
-from jobs.graph.kafka_processors import KafkaNode, kafka_processor
-from jobs.graph.observations import Observation
-from jobs.graph.wording import Wording
+from ..functions.expressions import Call, Expression, Struct
+from ..graph.graph import Graph, Node
+from ..graph.kafka_processors import KafkaNode, kafka_processor
+from ..graph.observations import Observation
+from ..graph.wording import Wording
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from jobs.replay.pipeline_run import replay
+    from .pipeline_run import replay
 
 __all__ = ["replay"]
 

@@ -2,11 +2,11 @@
 
 from typing import Any
 
-from jobs.execution.task_description import TaskReport
-from jobs.replay.books import add_books
-from jobs.replay.increment_report import task_seconds, total_lateness, total_numbers
-from jobs.replay.plan import Plan
-from jobs.topology.topology import Topology
+from ..execution.task_description import TaskReport
+from ..topology.topology import Topology
+from .books import add_books
+from .increment_report import task_seconds, total_lateness, total_numbers
+from .plan import Plan
 
 
 def done_content(

@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from typing import Any
 
-from jobs.execution.task_description import TaskReport
-from jobs.replay.books import Books
-from jobs.replay.plan import Cut
+from ..execution.task_description import TaskReport
+from .books import Books
+from .plan import Cut
 
 
 @dataclass(frozen=True)

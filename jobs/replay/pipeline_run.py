@@ -13,34 +13,34 @@ from typing import Any
 
 from pyarrow import fs
 
-from jobs.code_changes.state_migration import CodeChange, Wanted, check_pending, migrated_files, take_over
-from jobs.execution.table_schemas import table_schema
-from jobs.execution.task_description import Runner, TaskDescription, TaskReport, exchange_folder
-from jobs.execution.task_stores import ImportedStore, of_partition
-from jobs.kernels.partition_group import NO_MORE
-from jobs.replay.done_row import done_content
-from jobs.replay.increment_report import IncrementReport, report_of
-from jobs.replay.plan import Plan
-from jobs.replay.planner import Planner
-from jobs.replay.progress import Meter, OnProgress
-from jobs.replay.stage_exchange import Exchange
-from jobs.replay.unfinished import refuse_pending
-from jobs.tape.input_queues import Queue
-from jobs.tape.landed_slice import Slice
-from jobs.tape.landed_topic import Landed
-from jobs.task.dataflow import dataflows
-from jobs.task.task import call_kernels
-from jobs.topology.topology import SubTopology, Topology
-from state.compilation.kernel_tiers import tiers
-from state.errors import LedgerError
-from state.runs.local_copies import StateFile
-from state.tables.branch_files import table_files
-from state.tables.commit import commit_files
-from state.tables.compaction import compact
-from state.tables.data_files import DataFile, OpenTables, oldest_first
-from state.tables.ledger import Ledger, LedgerRow
-from state.tables.warehouse import Warehouse, open_filesystem
-from state.wall_clock import now_ms
+from ...state.compilation.kernel_tiers import tiers
+from ...state.errors import LedgerError
+from ...state.runs.local_copies import StateFile
+from ...state.tables.branch_files import table_files
+from ...state.tables.commit import commit_files
+from ...state.tables.compaction import compact
+from ...state.tables.data_files import DataFile, OpenTables, oldest_first
+from ...state.tables.ledger import Ledger, LedgerRow
+from ...state.tables.warehouse import Warehouse, open_filesystem
+from ...state.wall_clock import now_ms
+from ..code_changes.state_migration import CodeChange, Wanted, check_pending, migrated_files, take_over
+from ..execution.table_schemas import table_schema
+from ..execution.task_description import Runner, TaskDescription, TaskReport, exchange_folder
+from ..execution.task_stores import ImportedStore, of_partition
+from ..kernels.partition_group import NO_MORE
+from ..tape.input_queues import Queue
+from ..tape.landed_slice import Slice
+from ..tape.landed_topic import Landed
+from ..task.dataflow import dataflows
+from ..task.task import call_kernels
+from ..topology.topology import SubTopology, Topology
+from .done_row import done_content
+from .increment_report import IncrementReport, report_of
+from .plan import Plan
+from .planner import Planner
+from .progress import Meter, OnProgress
+from .stage_exchange import Exchange
+from .unfinished import refuse_pending
 
 OnStep = Callable[[str], None]
 """Told of every step: "planned 3", "computed 3", "committed outputs/x 3", "done 3". What it raises stops the run

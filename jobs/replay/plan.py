@@ -6,10 +6,10 @@ Owns the form of a plan row. Rule: a plan is never changed once it is written do
 from dataclasses import dataclass, field
 from typing import Any
 
-from jobs.kernels.partition_group import NO_MORE
-from jobs.landing.recorded_time import Recorded
-from jobs.tape.landed_topic import Landed
-from state.times import END_OF_TIME_MS
+from ...state.times import END_OF_TIME_MS
+from ..kernels.partition_group import NO_MORE
+from ..landing.recorded_time import Recorded
+from ..tape.landed_topic import Landed
 
 Cut = dict[str, dict[str, int]]
 """topic → partition (as text, since it is JSON) → next offset to read."""

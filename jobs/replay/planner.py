@@ -9,15 +9,15 @@ across partitions).
 from collections.abc import Iterator
 from typing import Any
 
-from jobs.graph.copartitioning import partitions_of
-from jobs.replay.plan import Cut, Plan
-from jobs.replay.unread_records import PendingQueue, PendingRecords, by_arrival, by_time
-from jobs.tape.landed_topic import Landed
-from jobs.tape.stream_time import SourceProgress
-from jobs.topology.topology import Topology
-from state.errors import ConfigError
-from state.tables.warehouse import Warehouse
-from state.times import NO_TIMESTAMP_MS
+from ...state.errors import ConfigError
+from ...state.tables.warehouse import Warehouse
+from ...state.times import NO_TIMESTAMP_MS
+from ..graph.copartitioning import partitions_of
+from ..tape.landed_topic import Landed
+from ..tape.stream_time import SourceProgress
+from ..topology.topology import Topology
+from .plan import Cut, Plan
+from .unread_records import PendingQueue, PendingRecords, by_arrival, by_time
 
 
 class Planner:

@@ -12,12 +12,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
-from jobs.execution.progress_notes import Notes
-from jobs.execution.task_description import TaskDescription
-from jobs.replay.plan import Plan
-from jobs.replay.planner import Planner
-from jobs.topology.topology import SubTopology, Topology
-from state.times import NO_TIMESTAMP_MS
+from ...state.times import NO_TIMESTAMP_MS
+from ..execution.progress_notes import Notes
+from ..execution.task_description import TaskDescription
+from ..topology.topology import SubTopology, Topology
+from .plan import Plan
+from .planner import Planner
 
 NOTE_SECONDS = 2.0
 """A task notes at most every so many seconds."""

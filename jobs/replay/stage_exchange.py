@@ -3,13 +3,13 @@
 import numpy as np
 import pyarrow as pa
 
-from jobs.execution.task_description import TaskReport
-from jobs.tape.causal_order import Causes, are_in_order, is_known_late
-from jobs.tape.exchange_files import read_exchange_file
-from jobs.tape.input_queues import Pieces, Queue
-from jobs.tape.stream_time import TimeSignal
-from jobs.task.dataflow import dataflows
-from jobs.topology.topology import SubTopology, Topology
+from ..execution.task_description import TaskReport
+from ..tape.causal_order import Causes, are_in_order, is_known_late
+from ..tape.exchange_files import read_exchange_file
+from ..tape.input_queues import Pieces, Queue
+from ..tape.stream_time import TimeSignal
+from ..task.dataflow import dataflows
+from ..topology.topology import SubTopology, Topology
 
 
 class Exchange:

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from state.errors import LedgerError
-from state.tables.ledger import LedgerRow
+from ...state.errors import LedgerError
+from ...state.tables.ledger import LedgerRow
 
 
 def refuse_pending(pipeline: str, pending: LedgerRow | None) -> None:

@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from jobs.landing.recorded_time import Recorded
-from jobs.tape.recorded_time_order import doubled, numbered
+from ..landing.recorded_time import Recorded
+from ..tape.recorded_time_order import doubled, numbered
 
 _NONE = np.zeros(0, np.int64)
 

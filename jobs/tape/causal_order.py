@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from jobs.kernels.causal_order import INLINED, number_caused
-from jobs.topology.topology import Topology
-from state.errors import TaskFailed
+from ...state.errors import TaskFailed
+from ..kernels.causal_order import INLINED, number_caused
+from ..topology.topology import Topology
 
 LANDED = -1
 """``parent`` of what a landed record sent itself; one less for each task between that handed a recorded time on."""

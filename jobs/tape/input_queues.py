@@ -9,13 +9,13 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from jobs.kernels.partition_group import NO_MORE
-from jobs.landing.recorded_time import Recorded
-from jobs.tape.exchange_files import read_exchange_file, rows_in
-from jobs.tape.landed_slice import Slice
-from jobs.tape.recorded_time_order import with_advances
-from jobs.tape.stream_time import NO_PROGRESS, SourceProgress, TimeSignal
-from state.times import NO_TIMESTAMP_MS
+from ...state.times import NO_TIMESTAMP_MS
+from ..kernels.partition_group import NO_MORE
+from ..landing.recorded_time import Recorded
+from .exchange_files import read_exchange_file, rows_in
+from .landed_slice import Slice
+from .recorded_time_order import with_advances
+from .stream_time import NO_PROGRESS, SourceProgress, TimeSignal
 
 PLACE_COLUMNS = ("cause_time_ms", "cause_sub", "cause_partition", "cause_offset", "cause_depth", "cause_number")
 """Time of the tape (or arrival), sub-topology, partition and position of the landed record; how many repartitions lie

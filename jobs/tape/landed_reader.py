@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import numpy as np
 import pyarrow as pa
 
-from jobs.tape.landed_slice import Slice, concatenated
+from .landed_slice import Slice, concatenated
 
 _PIECE_ROWS = 1 << 19
 """Rows that are read at once: several chunks, since a chunk of two pieces is copied."""

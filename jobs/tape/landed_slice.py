@@ -9,11 +9,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from jobs.tape.task_input import INPUT_COLUMNS
-from state.errors import LandingError
-from state.tables.data_files import DataFile
-from state.tables.warehouse import open_filesystem
-from state.times import NO_TIMESTAMP_MS
+from ...state.errors import LandingError
+from ...state.tables.data_files import DataFile
+from ...state.tables.warehouse import open_filesystem
+from ...state.times import NO_TIMESTAMP_MS
+from .task_input import INPUT_COLUMNS
 
 OPTIONAL_COLUMNS = ("headers", "context_offset", "arrival")
 """Of landed tables: headers, the offset that operators see, and the record's number among all topics' records."""

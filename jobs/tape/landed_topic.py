@@ -3,12 +3,12 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from jobs.landing.recorded_time import Recorded, RecordedTimes, recorded_times
-from jobs.tape.landed_slice import Slice, slice_of
-from state.errors import ConfigError, LandingError
-from state.tables.data_files import DataFile, read_files
-from state.tables.ledger import Ledger
-from state.tables.warehouse import Warehouse
+from ...state.errors import ConfigError, LandingError
+from ...state.tables.data_files import DataFile, read_files
+from ...state.tables.ledger import Ledger
+from ...state.tables.warehouse import Warehouse
+from ..landing.recorded_time import Recorded, RecordedTimes, recorded_times
+from .landed_slice import Slice, slice_of
 
 
 @dataclass(frozen=True)

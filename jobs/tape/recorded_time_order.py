@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from jobs.landing.recorded_time import Recorded
+from ..landing.recorded_time import Recorded
 
 BEFORE_ALL = -1
 """``cause_sub`` of a recorded time: before the records of its millisecond."""

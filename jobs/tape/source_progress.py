@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from jobs.kernels.partition_group import NO_MORE
-from jobs.tape.stream_time import UNBOUND_MS, SourceProgress, StreamTimeAdvance
-from state.times import NO_TIMESTAMP_MS
+from ...state.times import NO_TIMESTAMP_MS
+from ..kernels.partition_group import NO_MORE
+from .stream_time import UNBOUND_MS, SourceProgress, StreamTimeAdvance
 
 if TYPE_CHECKING:
-    from jobs.tape.input_queues import Queue
+    from .input_queues import Queue
 
 
 class SourceClock:

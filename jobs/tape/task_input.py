@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 import pyarrow as pa
 
-from state.buffers import only_chunk
+from ...state.buffers import only_chunk
 
 INPUT_COLUMNS = {"offset": pa.int64(), "timestamp": pa.int64(), "key": pa.binary(), "value": pa.binary()}
 """Columns that a task reads of a landed or repartition table. It may also have ``headers``, ``context_offset`` (the

@@ -13,17 +13,17 @@ from functools import cached_property
 import numpy as np
 import pyarrow as pa
 
-from jobs.kernels.partition_group import NO_MORE, QueueOrder, merge_queues
-from jobs.tape.causal_order import LANDED
-from jobs.tape.input_queues import PLACE_COLUMNS, Queue
-from jobs.tape.landed_reader import LandedRows
-from jobs.tape.landed_slice import Slice, concatenated
-from jobs.tape.recorded_time_order import ADVANCE, BEFORE_ALL, advance_numbers, doubled, in_heap, parts, with_advances
-from jobs.tape.source_progress import SourceClock
-from jobs.tape.stream_time import StreamTimeAdvance
-from jobs.tape.task_input import Input, integers
-from state.buffers import only_chunk
-from state.errors import LandingError
+from ...state.buffers import only_chunk
+from ...state.errors import LandingError
+from ..kernels.partition_group import NO_MORE, QueueOrder, merge_queues
+from .causal_order import LANDED
+from .input_queues import PLACE_COLUMNS, Queue
+from .landed_reader import LandedRows
+from .landed_slice import Slice, concatenated
+from .recorded_time_order import ADVANCE, BEFORE_ALL, advance_numbers, doubled, in_heap, parts, with_advances
+from .source_progress import SourceClock
+from .stream_time import StreamTimeAdvance
+from .task_input import Input, integers
 
 
 @dataclass

@@ -13,14 +13,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from jobs.graph.graph import Node
-from jobs.operators.forward_order import joined_batch, merge_in_forward_order
-from jobs.operators.operator import Operator, OperatorContext
-from jobs.tape.stream_time import SourceProgress, StreamTimeAdvance, combine
-from jobs.task.chunk_run import ChunkRun
-from state.records.batches import NO_OFFSET, Batch, Chunk, Values
-from state.records.keys import NULL_CODE
-from state.times import NO_TIMESTAMP_MS
+from ...state.records.batches import NO_OFFSET, Batch, Chunk, Values
+from ...state.records.keys import NULL_CODE
+from ...state.times import NO_TIMESTAMP_MS
+from ..graph.graph import Node
+from ..operators.forward_order import joined_batch, merge_in_forward_order
+from ..operators.operator import Operator, OperatorContext
+from ..tape.stream_time import SourceProgress, StreamTimeAdvance, combine
+from .chunk_run import ChunkRun
 
 
 class StreamTimeRun(ChunkRun):

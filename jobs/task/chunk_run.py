@@ -11,13 +11,13 @@ from typing import Protocol
 import numpy as np
 import pyarrow as pa
 
-from jobs.graph.graph import Node
-from jobs.graph.nodes import RepartitionNode, SinkNode
-from jobs.operators.forward_order import merge_in_forward_order
-from jobs.operators.operator import MultiOperator, Operator, TableView
-from jobs.task.dataflow import Dataflow, Edge, StageInput
-from jobs.task.output_tables import export_table, output_table, repartition_table
-from state.records.batches import Batch, Chunk
+from ...state.records.batches import Batch, Chunk
+from ..graph.graph import Node
+from ..graph.nodes import RepartitionNode, SinkNode
+from ..operators.forward_order import merge_in_forward_order
+from ..operators.operator import MultiOperator, Operator, TableView
+from .dataflow import Dataflow, Edge, StageInput
+from .output_tables import export_table, output_table, repartition_table
 
 
 class Observer(Protocol):

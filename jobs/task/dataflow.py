@@ -11,13 +11,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from jobs.graph.graph import Graph, Node
-from jobs.graph.nodes import RepartitionNode
-from jobs.operators.operator import TableView
-from jobs.operators.tables.table_views import build_view
-from jobs.topology.topology import SubTopology, Topology
-from state.records.batches import Batch
-from state.records.keys import Keys
+from ...state.records.batches import Batch
+from ...state.records.keys import Keys
+from ..graph.graph import Graph, Node
+from ..graph.nodes import RepartitionNode
+from ..operators.operator import TableView
+from ..operators.tables.table_views import build_view
+from ..topology.topology import SubTopology, Topology
 
 EXCHANGE = "(exchange)"
 """Where all repartition tables of a sub-topology meet: what is sent first is taken first."""

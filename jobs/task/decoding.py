@@ -8,13 +8,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from jobs.graph.graph import Node
-from jobs.tape.task_input import Input, integers
-from state.buffers import is_valid, only_chunk
-from state.records.batches import NO_OFFSET, Batch, Values
-from state.records.keys import Keys
-from state.serdes import Serde
-from state.times import NO_TIMESTAMP_MS
+from ...state.buffers import is_valid, only_chunk
+from ...state.records.batches import NO_OFFSET, Batch, Values
+from ...state.records.keys import Keys
+from ...state.serdes import Serde
+from ...state.times import NO_TIMESTAMP_MS
+from ..graph.graph import Node
+from ..tape.task_input import Input, integers
 
 
 class Decoder:

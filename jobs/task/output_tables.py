@@ -7,10 +7,10 @@ the test driver) looks them up there.
 import numpy as np
 import pyarrow as pa
 
-from jobs.graph.nodes import RepartitionNode, SourceNode
-from jobs.kernels.murmur2 import murmur2_partitions
-from state.records.batches import NO_OFFSET, Batch, Chunk
-from state.tables.warehouse import DROPPED_SCHEMA, HEADERS
+from ...state.records.batches import NO_OFFSET, Batch, Chunk
+from ...state.tables.warehouse import DROPPED_SCHEMA, HEADERS
+from ..graph.nodes import RepartitionNode, SourceNode
+from ..kernels.murmur2 import murmur2_partitions
 
 
 def output_table(batch: Batch, chunk: Chunk) -> pa.Table:

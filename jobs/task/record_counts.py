@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from state.records.batches import Chunk
+from ...state.records.batches import Chunk
 
 
 @dataclass(slots=True)

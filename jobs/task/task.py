@@ -12,27 +12,27 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from jobs.graph.graph import Node, TableTraits
-from jobs.graph.nodes import RepartitionNode
-from jobs.kernels import stream_time as task_clocks
-from jobs.operators.operator import Counters, Operator, OperatorContext, StatefulOperator, TableView
-from jobs.operators.tables.table_source import StoredTableSource
-from jobs.operators.tables.table_views import build_view
-from jobs.tape.stream_time import SourceProgress, StreamTimeAdvance, combine
-from jobs.tape.task_input import INPUT_COLUMNS, Input
-from jobs.task.advance_stream_time import StreamTimeRun, advance_chunk
-from jobs.task.chunk_run import ChunkRun, Observer
-from jobs.task.dataflow import dataflows
-from jobs.task.decoding import Decoder, contexts, import_batch
-from jobs.task.output_tables import dead_letter_table, dropped_table
-from jobs.task.record_counts import Counts, Lateness
-from jobs.topology.topology import SubTopology, Topology
-from state.compilation.kernel_compilation import interpreted
-from state.records.batches import Batch, Chunk, Drops
-from state.records.keys import Keys
-from state.runs.sorted_runs import key_hashes
-from state.serdes import Serde
-from state.times import NO_TIMESTAMP_MS
+from ...state.compilation.kernel_compilation import interpreted
+from ...state.records.batches import Batch, Chunk, Drops
+from ...state.records.keys import Keys
+from ...state.runs.sorted_runs import key_hashes
+from ...state.serdes import Serde
+from ...state.times import NO_TIMESTAMP_MS
+from ..graph.graph import Node, TableTraits
+from ..graph.nodes import RepartitionNode
+from ..kernels import stream_time as task_clocks
+from ..operators.operator import Counters, Operator, OperatorContext, StatefulOperator, TableView
+from ..operators.tables.table_source import StoredTableSource
+from ..operators.tables.table_views import build_view
+from ..tape.stream_time import SourceProgress, StreamTimeAdvance, combine
+from ..tape.task_input import INPUT_COLUMNS, Input
+from ..topology.topology import SubTopology, Topology
+from .advance_stream_time import StreamTimeRun, advance_chunk
+from .chunk_run import ChunkRun, Observer
+from .dataflow import dataflows
+from .decoding import Decoder, contexts, import_batch
+from .output_tables import dead_letter_table, dropped_table
+from .record_counts import Counts, Lateness
 
 CHUNK_RECORDS = 131_072
 """Measured: a chunk's rows and slots then fit the cache; twice or half as many cost 5 to 8 % more."""

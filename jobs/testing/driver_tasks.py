@@ -11,16 +11,16 @@ from itertools import pairwise
 import numpy as np
 import pyarrow as pa
 
-from jobs.tape.causal_order import ADVANCE_SEQUENCES, LANDED, Causes, are_in_order
-from jobs.tape.stream_time import StreamTimeAdvance
-from jobs.tape.task_input import Input
-from jobs.task.task import Result, Task, empty_input
-from jobs.testing.driver_records import Tape
-from jobs.testing.driver_time import DrivenTime, Waiting
-from jobs.topology.topology import SubTopology, Topology
-from state.compilation.kernel_tiers import tiers
-from state.errors import TaskFailed
-from state.times import NO_TIMESTAMP_MS
+from ...state.compilation.kernel_tiers import tiers
+from ...state.errors import TaskFailed
+from ...state.times import NO_TIMESTAMP_MS
+from ..tape.causal_order import ADVANCE_SEQUENCES, LANDED, Causes, are_in_order
+from ..tape.stream_time import StreamTimeAdvance
+from ..tape.task_input import Input
+from ..task.task import Result, Task, empty_input
+from ..topology.topology import SubTopology, Topology
+from .driver_records import Tape
+from .driver_time import DrivenTime, Waiting
 
 Landed = Mapping[str, tuple[pa.Table, np.ndarray]]
 """By topic: rows of records, and the arrival of each."""

@@ -7,9 +7,9 @@ whoever reads what they write is told when all that the advance caused above has
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from jobs.tape.stream_time import UNBOUND_MS, SourceProgress, StreamTimeAdvance
-from jobs.task.task import Task
-from state.times import NO_TIMESTAMP_MS
+from ...state.times import NO_TIMESTAMP_MS
+from ..tape.stream_time import UNBOUND_MS, SourceProgress, StreamTimeAdvance
+from ..task.task import Task
 
 
 class Waiting(NamedTuple):

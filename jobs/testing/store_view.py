@@ -5,10 +5,10 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from jobs.operators.tables.key_value_view import OBSERVED
-from jobs.operators.tables.versioned_store import VersionedTableStore
-from jobs.task.task import Task
-from state.records.keys import Keys
+from ...state.records.keys import Keys
+from ..operators.tables.key_value_view import OBSERVED
+from ..operators.tables.versioned_store import VersionedTableStore
+from ..task.task import Task
 
 
 class StoreView:

@@ -11,10 +11,15 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from jobs.graph.graph import Node
-from jobs.tape.causal_order import is_known_late
-from jobs.task.task import Task, call_kernels
-from jobs.testing.driver_records import (
+from ...state.compilation.kernel_tiers import tiers
+from ...state.errors import ConfigError, TaskFailed
+from ...state.tables.warehouse import HEADERS
+from ...state.times import NO_TIMESTAMP_MS
+from ..graph.graph import Node
+from ..tape.causal_order import is_known_late
+from ..task.task import Task, call_kernels
+from ..topology.topology import SubTopology, Topology
+from .driver_records import (
     NO_OFFSET_GIVEN,
     DeadLetter,
     DroppedRecord,
@@ -23,13 +28,8 @@ from jobs.testing.driver_records import (
     Piped,
     header_rows,
 )
-from jobs.testing.driver_tasks import Batch, DrivenTasks, Played
-from jobs.testing.store_view import StoreView, store_view
-from jobs.topology.topology import SubTopology, Topology
-from state.compilation.kernel_tiers import tiers
-from state.errors import ConfigError, TaskFailed
-from state.tables.warehouse import HEADERS
-from state.times import NO_TIMESTAMP_MS
+from .driver_tasks import Batch, DrivenTasks, Played
+from .store_view import StoreView, store_view
 
 
 class TopologyTestDriver:

@@ -2,20 +2,20 @@
 KIP-655 proposes. Everything a topology file needs is here.
 """
 
-from jobs import folds as fold
-from jobs.graph.windows import JoinWindows, SessionWindows, SlidingWindows, TimeWindows, UnlimitedWindows
-from jobs.topology.dsl.branched import BranchedKStream
-from jobs.topology.dsl.cogrouped import CogroupedKStream
-from jobs.topology.dsl.global_table import GlobalKTable
-from jobs.topology.dsl.grouped import KGroupedStream
-from jobs.topology.dsl.grouped_table import KGroupedTable
-from jobs.topology.dsl.kstream import KStream
-from jobs.topology.dsl.ktable import KTable
-from jobs.topology.dsl.materialized import Materialized
-from jobs.topology.dsl.streams_builder import Consumed, StreamsBuilder
-from jobs.topology.dsl.suppressed import BufferConfig, Suppressed
-from jobs.topology.topology import SubTopology, Topology
-from state.serdes import Serde
+from ...state.serdes import Serde
+from .. import folds as fold
+from ..graph.windows import JoinWindows, SessionWindows, SlidingWindows, TimeWindows, UnlimitedWindows
+from .dsl.branched import BranchedKStream
+from .dsl.cogrouped import CogroupedKStream
+from .dsl.global_table import GlobalKTable
+from .dsl.grouped import KGroupedStream
+from .dsl.grouped_table import KGroupedTable
+from .dsl.kstream import KStream
+from .dsl.ktable import KTable
+from .dsl.materialized import Materialized
+from .dsl.streams_builder import Consumed, StreamsBuilder
+from .dsl.suppressed import BufferConfig, Suppressed
+from .topology import SubTopology, Topology
 
 __all__ = [
     "BranchedKStream",

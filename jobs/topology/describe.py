@@ -7,9 +7,9 @@ of a Java HashMap: both are reproduced (InternalTopologyBuilder.describeSubtopol
 
 from dataclasses import dataclass, field
 
-from jobs.graph.graph import Graph
-from jobs.graph.kafka_processors import PROCESSOR, SINK, SOURCE, KafkaNode
-from jobs.topology.java_collections import TreeSet, in_hash_order
+from ..graph.graph import Graph
+from ..graph.kafka_processors import PROCESSOR, SINK, SOURCE, KafkaNode
+from .java_collections import TreeSet, in_hash_order
 
 
 def _rank(node: "_Described") -> tuple[int, str]:

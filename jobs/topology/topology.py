@@ -5,12 +5,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from jobs.graph.graph import Graph, Node
-from jobs.graph.nodes import GlobalTableNode, RepartitionNode, SinkNode, SourceNode
-from jobs.operators.aggregates.aggregate_nodes import AggregateNode
-from jobs.operators.suppress.suppress_node import SuppressNode
-from jobs.topology.describe import describe
-from state.errors import TopologyError
+from ...state.errors import TopologyError
+from ..graph.graph import Graph, Node
+from ..graph.nodes import GlobalTableNode, RepartitionNode, SinkNode, SourceNode
+from ..operators.aggregates.aggregate_nodes import AggregateNode
+from ..operators.suppress.suppress_node import SuppressNode
+from .describe import describe
 
 
 @dataclass(frozen=True, eq=False)

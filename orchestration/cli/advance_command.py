@@ -5,10 +5,10 @@
 from argparse import Namespace
 from collections.abc import Mapping
 
-from jobs.landing.recorded_time import record_time
-from orchestration.text_tables import flat_row, text_table
-from state.tables.warehouse import Warehouse
-from state.times import instant_ms
+from ...jobs.landing.recorded_time import record_time
+from ...state.tables.warehouse import Warehouse
+from ...state.times import instant_ms
+from ..text_tables import flat_row, text_table
 
 
 def advance(options: Namespace) -> int:

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from jobs.replay.increment_report import IncrementReport
+from ...jobs.replay.increment_report import IncrementReport
 
 
 def books_line(report: IncrementReport) -> dict[str, Any]:

@@ -7,14 +7,14 @@ which it was.
 from argparse import Namespace
 from typing import Any
 
-from jobs.branches import branches as registry
-from jobs.branches.promotion import promote as promote_branch
-from jobs.branches.restatement import restore as restore_pipeline
-from jobs.history.committed_tables import done_row
-from jobs.history.output_diff import OutputDiff, diff_output, outputs_of
-from orchestration.cli.topology_loading import load_topology
-from orchestration.text_tables import flat_row, text_table
-from state.tables.warehouse import Warehouse
+from ...jobs.branches import branches as registry
+from ...jobs.branches.promotion import promote as promote_branch
+from ...jobs.branches.restatement import restore as restore_pipeline
+from ...jobs.history.committed_tables import done_row
+from ...jobs.history.output_diff import OutputDiff, diff_output, outputs_of
+from ...state.tables.warehouse import Warehouse
+from ..text_tables import flat_row, text_table
+from .topology_loading import load_topology
 
 DIFFERENT = 1
 """Exit code of `diff` when there is a difference, as of the `diff` that compares files."""

@@ -2,14 +2,14 @@
 
 from argparse import Namespace
 
-from expectations.verdicts import Verdict, check_increment
-from jobs.history.committed_tables import done_row
-from orchestration.cli.describe_commands import own_increments
-from orchestration.cli.topology_loading import load_topology
-from orchestration.facts import replay_facts
-from orchestration.text_tables import flat_row, text_table
-from state.tables.ledger import Ledger
-from state.tables.warehouse import Warehouse
+from ...expectations.verdicts import Verdict, check_increment
+from ...jobs.history.committed_tables import done_row
+from ...state.tables.ledger import Ledger
+from ...state.tables.warehouse import Warehouse
+from ..facts import replay_facts
+from ..text_tables import flat_row, text_table
+from .describe_commands import own_increments
+from .topology_loading import load_topology
 
 BROKEN = 1
 """Exit code of `check` when a guarantee does not hold or cannot be judged."""

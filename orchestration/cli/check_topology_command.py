@@ -5,13 +5,13 @@ Owns its output and the options of changed code. Rule: it asks the same rule as 
 
 from argparse import Namespace
 
-from jobs.code_changes.compatibility import Verdict
-from jobs.code_changes.state_migration import Wanted, verdict_on
-from jobs.history.committed_tables import done_row
-from orchestration.cli.topology_loading import load_function, load_topology
-from state.errors import ConfigError
-from state.tables.ledger import Ledger
-from state.tables.warehouse import Warehouse
+from ...jobs.code_changes.compatibility import Verdict
+from ...jobs.code_changes.state_migration import Wanted, verdict_on
+from ...jobs.history.committed_tables import done_row
+from ...state.errors import ConfigError
+from ...state.tables.ledger import Ledger
+from ...state.tables.warehouse import Warehouse
+from .topology_loading import load_function, load_topology
 
 REFUSED = 2
 """Exit code when the topology cannot go on, as of `run`, which would refuse it."""

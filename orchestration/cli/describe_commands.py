@@ -7,14 +7,14 @@ same functions as Dagster's steps, so both see one ledger and can take turns.
 from argparse import Namespace
 from typing import Any
 
-from jobs.branches.restatement import in_force
-from jobs.history.committed_tables import done_row
-from jobs.replay.increment_report import report_of
-from orchestration.cli.book_lines import books_line, counted
-from orchestration.cli.topology_loading import load_topology
-from orchestration.text_tables import text_table
-from state.tables.ledger import DONE, PLANNED, Ledger, LedgerRow
-from state.tables.warehouse import Warehouse
+from ...jobs.branches.restatement import in_force
+from ...jobs.history.committed_tables import done_row
+from ...jobs.replay.increment_report import report_of
+from ...state.tables.ledger import DONE, PLANNED, Ledger, LedgerRow
+from ...state.tables.warehouse import Warehouse
+from ..text_tables import text_table
+from .book_lines import books_line, counted
+from .topology_loading import load_topology
 
 
 def describe(options: Namespace) -> int:

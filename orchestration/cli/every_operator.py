@@ -5,8 +5,8 @@ Rule: nobody replays it. An operator whose kernels are missing here is compiled 
 
 from typing import Any
 
-from jobs.functions.processor_api import KeyValues, Processor, Record
-from jobs.topology import (
+from ...jobs.functions.processor_api import KeyValues, Processor, Record
+from ...jobs.topology import (
     BufferConfig,
     Consumed,
     JoinWindows,

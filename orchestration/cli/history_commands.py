@@ -8,13 +8,13 @@ from itertools import zip_longest
 from textwrap import wrap
 from typing import Any
 
-from jobs.explain.explanation import Step, say_place
-from jobs.explain.explanation import explain as explain_record
-from jobs.history.history import AsOf, History
-from jobs.history.inspection import all_clocks, clocks_of, inspect_store, read_positions, task_positions
-from orchestration.cli.topology_loading import load_topology
-from orchestration.text_tables import flat_row, text_table, utc
-from state.tables.warehouse import Warehouse
+from ...jobs.explain.explanation import Step, say_place
+from ...jobs.explain.explanation import explain as explain_record
+from ...jobs.history.history import AsOf, History
+from ...jobs.history.inspection import all_clocks, clocks_of, inspect_store, read_positions, task_positions
+from ...state.tables.warehouse import Warehouse
+from ..text_tables import flat_row, text_table, utc
+from .topology_loading import load_topology
 
 WIDTH_MAX, SAID_MIN = 120, 60
 """Of a line of `explain`, and of the sentence in it however long the names of the nodes are."""

@@ -5,13 +5,13 @@ needs it.
 from argparse import Namespace
 from typing import TYPE_CHECKING
 
-from jobs.landing.landing import FileSource, KafkaSource, LandingReport, land_files, land_kafka
-from jobs.landing.recorded_time import record_idle
-from orchestration.cli.advance_command import print_recorded
-from orchestration.text_tables import text_table
-from state.errors import ConfigError
-from state.tables.warehouse import Warehouse
-from state.times import duration_ms
+from ...jobs.landing.landing import FileSource, KafkaSource, LandingReport, land_files, land_kafka
+from ...jobs.landing.recorded_time import record_idle
+from ...state.errors import ConfigError
+from ...state.tables.warehouse import Warehouse
+from ...state.times import duration_ms
+from ..text_tables import text_table
+from .advance_command import print_recorded
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -77,6 +77,6 @@ def _gap(gap: tuple[int, int] | None) -> str | None:
 
 
 def _spark(options: Namespace) -> "SparkSession":
-    from jobs.execution.spark_session import open_spark
+    from ...jobs.execution.spark_session import open_spark
 
     return open_spark(options.master)

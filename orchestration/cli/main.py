@@ -35,12 +35,15 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from jobs.landing.file_source import FORMATS, TIMESTAMP_UNITS
-from state.errors import ReplayError
+from ...jobs.landing.file_source import FORMATS, TIMESTAMP_UNITS
+from ...state.errors import ReplayError
 
 REFUSED, BUG, INTERRUPTED, TERMINATED = 2, 3, 130, 143
-RUNNING = "orchestration.cli.run_commands"
-BRANCHES, MAINTENANCE = "orchestration.cli.branch_commands", "orchestration.cli.vacuum_command"
+RUNNING = "kstreams_replay.orchestration.cli.run_commands"
+BRANCHES, MAINTENANCE = (
+    "kstreams_replay.orchestration.cli.branch_commands",
+    "kstreams_replay.orchestration.cli.vacuum_command",
+)
 TOPOLOGY = "module:attribute or file.py:attribute, where the attribute is a Topology or a function that builds one"
 
 
@@ -115,13 +118,13 @@ def build_parser() -> argparse.ArgumentParser:
         prog="replay", description="Replay Kafka topics through a topology, over Delta tables."
     )
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    landing = "orchestration.cli.landing_commands"
+    landing = "kstreams_replay.orchestration.cli.landing_commands"
     _add_land(_command(commands, "land", "land what is new in a topic, from files or from Kafka", landing))
     advance = _command(
         commands,
         "advance",
         "record that stream time of a landed topic has reached a time",
-        "orchestration.cli.advance_command",
+        "kstreams_replay.orchestration.cli.advance_command",
     )
     _add_advance(advance)
     _add_run(_command(commands, "run", "replay what has landed, increment by increment", RUNNING))
@@ -133,20 +136,31 @@ def build_parser() -> argparse.ArgumentParser:
             commands,
             "check-topology",
             "say whether a pipeline's state goes on under a changed topology",
-            module="orchestration.cli.check_topology_command",
+            module="kstreams_replay.orchestration.cli.check_topology_command",
         )
     )
-    _add_check(_command(commands, "check", "judge the guarantees of an increment", "orchestration.cli.check_commands"))
+    _add_check(
+        _command(
+            commands,
+            "check",
+            "judge the guarantees of an increment",
+            "kstreams_replay.orchestration.cli.check_commands",
+        )
+    )
     _add_books(_command(commands, "books", "what became of the records, increment by increment"))
-    show = "orchestration.cli.show_commands"
+    show = "kstreams_replay.orchestration.cli.show_commands"
     _add_show(_command(commands, "show", "show rows of an output, a store, the drops or the dead letters", show))
-    history = "orchestration.cli.history_commands"
+    history = "kstreams_replay.orchestration.cli.history_commands"
     _add_sql(_command(commands, "sql", "ask outputs and stores as of an increment, in SQL", history))
     _add_inspect(_command(commands, "inspect", "what a store holds and what waits, or all positions", history))
     _add_explain(_command(commands, "explain", "what every operator did with a record, and why", history))
     _add_branch_commands(commands)
     _add_vacuum(_command(commands, "vacuum", "find files that nobody can ask for any more", MAINTENANCE))
-    _add_bench(_command(commands, "bench", "measure this project and its peers on the same rows", "benchmarks.bench"))
+    _add_bench(
+        _command(
+            commands, "bench", "measure this project and its peers on the same rows", "kstreams_replay.benchmarks.bench"
+        )
+    )
     return parser
 
 
@@ -202,7 +216,7 @@ def _command(
     commands: "argparse._SubParsersAction[argparse.ArgumentParser]",
     name: str,
     words: str,
-    module: str = "orchestration.cli.describe_commands",
+    module: str = "kstreams_replay.orchestration.cli.describe_commands",
 ) -> argparse.ArgumentParser:
     """``module``: has the function ``name`` that carries it out."""
     parser = commands.add_parser(name, help=words, description=words[0].upper() + words[1:] + ".")

@@ -9,23 +9,23 @@ import time
 from argparse import Namespace
 from typing import TYPE_CHECKING
 
-from orchestration.engines import runner_of, start_spark, wait_for
+from ..engines import runner_of, start_spark, wait_for
 
-EVERY_OPERATOR = "orchestration.cli.every_operator:topology"
+EVERY_OPERATOR = "kstreams_replay.orchestration.cli.every_operator:topology"
 
 if TYPE_CHECKING:
-    from jobs.replay.increment_report import IncrementReport
-    from state.tables.warehouse import Warehouse
+    from ...jobs.replay.increment_report import IncrementReport
+    from ...state.tables.warehouse import Warehouse
 
 
 def run(options: Namespace) -> int:
     """Replay what has landed."""
     spark = None if options.local else start_spark(options.master)
-    from jobs.replay.pipeline_run import replay
-    from orchestration.cli.check_topology_command import wanted_of
-    from orchestration.cli.topology_loading import load_topology
-    from orchestration.progress_lines import progress_on
-    from state.tables.warehouse import Warehouse
+    from ...jobs.replay.pipeline_run import replay
+    from ...state.tables.warehouse import Warehouse
+    from ..progress_lines import progress_on
+    from .check_topology_command import wanted_of
+    from .topology_loading import load_topology
 
     warehouse, topology = Warehouse(options.warehouse), load_topology(options.topology)
     runner, progress = runner_of(spark), progress_on(sys.stderr)
@@ -54,10 +54,10 @@ def run(options: Namespace) -> int:
 
 def warm_up(options: Namespace) -> int:
     """Compile the kernels that a topology uses; without a topology, those of every operator."""
-    from jobs.task.task import call_kernels
-    from orchestration.cli.topology_loading import load_topology
-    from orchestration.progress_lines import progress_on
-    from state.compilation.kernel_tiers import KernelTiers
+    from ...jobs.task.task import call_kernels
+    from ...state.compilation.kernel_tiers import KernelTiers
+    from ..progress_lines import progress_on
+    from .topology_loading import load_topology
 
     topology = load_topology(options.topology or EVERY_OPERATOR)
     progress, started = progress_on(sys.stderr), time.monotonic()
@@ -70,8 +70,8 @@ def warm_up(options: Namespace) -> int:
 
 
 def _print_run(warehouse: "Warehouse", pipeline: str, reports: "list[IncrementReport]", seconds: float) -> None:
-    from orchestration.cli.book_lines import books_line
-    from orchestration.text_tables import text_table
+    from ..text_tables import text_table
+    from .book_lines import books_line
 
     if not reports:
         print(f"nothing new to replay for {pipeline}")

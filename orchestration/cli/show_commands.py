@@ -8,9 +8,9 @@ from argparse import Namespace
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from jobs.history.committed_tables import count_rows, read_newest, read_state, read_table
-from orchestration.text_tables import flat_row, text_table
-from state.tables.warehouse import HEADERS, Warehouse
+from ...jobs.history.committed_tables import count_rows, read_newest, read_state, read_table
+from ...state.tables.warehouse import HEADERS, Warehouse
+from ..text_tables import flat_row, text_table
 
 HIDDEN = ("partition", "offset", "increment", "cause_offset", "stream_time_ms", "arrival", "deleted")
 """Columns that the newest rows are shown without; ``headers`` is one too where no row has any."""
@@ -22,8 +22,8 @@ def show(options: Namespace) -> int:
     table = name if "/" in name or name in ("dropped", "dead_letter") else f"outputs/{name}"
     kind, _, name = table.partition("/")
     if kind == "state" and options.topology is not None and not options.changelog:
-        from jobs.history.store_reader import read_store
-        from orchestration.cli.topology_loading import load_topology
+        from ...jobs.history.store_reader import read_store
+        from .topology_loading import load_topology
 
         topology = load_topology(options.topology)
         rows = read_store(warehouse, options.pipeline, topology, name, increment=options.increment)

@@ -16,8 +16,8 @@ from typing import Any
 
 import cloudpickle
 
-from jobs.topology import Topology
-from state.errors import ConfigError, ReplayError
+from ...jobs.topology import Topology
+from ...state.errors import ConfigError, ReplayError
 
 ATTRIBUTES = ("topology", "build")
 """Tried in this order when no attribute is named."""

@@ -5,9 +5,9 @@ delete.
 from argparse import Namespace
 from typing import Any
 
-from jobs.branches.vacuum import vacuum as vacuum_pipeline
-from orchestration.text_tables import text_table
-from state.tables.warehouse import Warehouse
+from ...jobs.branches.vacuum import vacuum as vacuum_pipeline
+from ...state.tables.warehouse import Warehouse
+from ..text_tables import text_table
 
 
 def vacuum(options: Namespace) -> int:

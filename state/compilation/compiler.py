@@ -1,7 +1,7 @@
 """The compiler: a process of its own that compiles versions of kernels into Numba's cache, as many at once as there are
 cores.
 
-    python -m state.compilation.compiler < versions.json
+    python -m kstreams_replay.state.compilation.compiler < versions.json
 
 Owns that process and those that it starts. Rule: one compiles at a time into a cache, which a lock on a file says; it
 ends with its process, however that ends. Who asked for it need not wait and goes on if it dies; it goes on if who asked
@@ -17,14 +17,14 @@ from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from typing import Any
 
-from state.compilation.kernel_cache import Version, cache_folder, compile_version, from_json, missing, to_json
-from state.compilation.numba_cache import COMPILING, alone
+from .kernel_cache import Version, cache_folder, compile_version, from_json, missing, to_json
+from .numba_cache import COMPILING, alone
 
 
 def start_compiler(versions: Sequence[Version]) -> subprocess.Popen[str]:
     """Compile them, elsewhere. The process says nothing; what it has done is in the cache."""
     process = subprocess.Popen(
-        [sys.executable, "-m", "state.compilation.compiler"],
+        [sys.executable, "-m", "kstreams_replay.state.compilation.compiler"],
         stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, text=True, start_new_session=True,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(map(os.path.abspath, sys.path))},
     )  # fmt: skip

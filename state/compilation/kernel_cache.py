@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from state.compilation.kernel_compilation import Kernel, Kind, called
+from .kernel_compilation import Kernel, Kind, called
 
 Version = tuple[Kernel, tuple[Kind, ...]]
 """A kernel, and the kinds of the arguments that it is compiled for."""

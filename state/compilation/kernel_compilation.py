@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from state.compilation.numba_cache import write_in_turn
+from .numba_cache import write_in_turn
 
 Kind = tuple[Any, ...]
 """What Numba would take an argument for, said without Numba."""

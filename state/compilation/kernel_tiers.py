@@ -14,10 +14,10 @@ import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
-from state.compilation.compiler import start_compiler
-from state.compilation.kernel_cache import Version, missing, versions_called
-from state.compilation.kernel_compilation import interpreted, use_compiled
-from state.errors import ConfigError, MachineError
+from ..errors import ConfigError, MachineError
+from .compiler import start_compiler
+from .kernel_cache import Version, missing, versions_called
+from .kernel_compilation import interpreted, use_compiled
 
 FEW_RECORDS = 6_000
 """Measured: sessions and suppress take 75 µs a record interpreted; Numba and compiled kernels 0.5 s to load."""
@@ -35,7 +35,7 @@ MODES = ("auto", "compiled", "interpreted")
 COMPILING = "compiling kernels"
 NEXT_STEP = (
     "see that the folder is writable, or name another by NUMBA_CACHE_DIR; "
-    "`python -m state.compilation.compiler` says more"
+    "`python -m kstreams_replay.state.compilation.compiler` says more"
 )
 
 Tell = Callable[[str, int, int], None]

@@ -10,9 +10,9 @@ from typing import Protocol
 import numpy as np
 import pyarrow as pa
 
-from state.buffers import is_valid
-from state.errors import TaskFailed
-from state.records.keys import Keys
+from ..buffers import is_valid
+from ..errors import TaskFailed
+from .keys import Keys
 
 
 class Column(Protocol):
@@ -45,8 +45,8 @@ class Batch:
     """Records between two operators. All arrays have one element a record.
 
     ``cause`` int32: row of the chunk that caused the record, never falling.
-    ``key`` int32: code in ``keys``, ``state.records.keys.NULL_CODE`` for null. ``time_ms`` int64: record time.
-    ``valid`` bool: false for a tombstone. ``value``: the values, null where not valid.
+    ``key`` int32: code in ``keys``, ``kstreams_replay.state.records.keys.NULL_CODE`` for null. ``time_ms`` int64:
+    record time. ``valid`` bool: false for a tombstone. ``value``: the values, null where not valid.
     ``window_start_ms``/``window_end_ms`` int64 or None: of a windowed key; the end is exclusive for time windows and
     inclusive for sessions. ``old``/``old_valid``: the value that the change replaced, where an operator below asks.
     ``stream_time_ms`` int64 or None: the forwarding operator's stream time; None means that of the task.

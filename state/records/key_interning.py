@@ -7,7 +7,7 @@ Owns no memory. Rule: key bytes lie one after the other in ``data``; those of co
 
 import numpy as np
 
-from state.compilation.kernel_compilation import array_kernel, inlined_kernel, inner_kernel, kernel
+from ..compilation.kernel_compilation import array_kernel, inlined_kernel, inner_kernel, kernel
 
 EMPTY = -1
 

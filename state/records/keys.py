@@ -8,9 +8,9 @@ are never stored.
 import numpy as np
 import pyarrow as pa
 
-from state.buffers import BinaryView, binary_view, is_valid
-from state.records import key_interning
-from state.serdes import Serde
+from ..buffers import BinaryView, binary_view, is_valid
+from ..serdes import Serde
+from . import key_interning
 
 NULL_CODE = -1
 """Code of the null key."""

@@ -21,9 +21,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from state.runs.sorted_runs import RowForm, Run, due_index, run_of
-from state.tables.data_files import DataFile, conformed
-from state.tables.warehouse import open_filesystem
+from ..tables.data_files import DataFile, conformed
+from ..tables.warehouse import open_filesystem
+from .sorted_runs import RowForm, Run, due_index, run_of
 
 CACHE_VARIABLE = "REPLAY_CACHE"
 """Environment variable that names the directory of warm copies."""

@@ -13,8 +13,8 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from state.buffers import binary_view
-from state.records.key_interning import hash_rows
+from ..buffers import binary_view
+from ..records.key_interning import hash_rows
 
 NEVER = np.int64(2**63 - 1)
 """Due time of a row that never acts by itself."""

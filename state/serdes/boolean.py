@@ -7,8 +7,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from state.buffers import is_valid
-from state.serdes.codec import Decoded, refuse_value
+from ..buffers import is_valid
+from .codec import Decoded, refuse_value
 
 _TRUE, _FALSE = b"\x01", b"\x00"
 

@@ -9,7 +9,7 @@ from typing import Any, NoReturn, Protocol
 import numpy as np
 import pyarrow as pa
 
-from state.errors import ConfigError
+from ..errors import ConfigError
 
 
 @dataclass(frozen=True, slots=True)

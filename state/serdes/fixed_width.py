@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from state.buffers import BinaryView, binary_array, binary_view, fixed_array, fixed_view, is_valid
-from state.serdes.codec import Decoded, refuse_value
+from ..buffers import BinaryView, binary_array, binary_view, fixed_array, fixed_view, is_valid
+from .codec import Decoded, refuse_value
 
 _ARROW = {"int": pa.int32(), "long": pa.int64(), "double": pa.float64()}
 _BIG_ENDIAN: dict[str, np.dtype] = {"int": np.dtype(">i4"), "long": np.dtype(">i8"), "double": np.dtype(">f8")}

@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from state.errors import ConfigError
-from state.serdes.codec import Decoded, refuse_value
-from state.serdes.fixed_width import number, numbers_from_python
-from state.serdes.json_reader import read_objects
-from state.serdes.json_schema import schema_text
-from state.serdes.json_writer import encode_objects
-from state.serdes.text import byte_lengths
+from ..errors import ConfigError
+from .codec import Decoded, refuse_value
+from .fixed_width import number, numbers_from_python
+from .json_reader import read_objects
+from .json_schema import schema_text
+from .json_writer import encode_objects
+from .text import byte_lengths
 
 _KINDS = {pa.int32(): "int", pa.int64(): "long", pa.float64(): "double"}
 

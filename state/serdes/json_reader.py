@@ -20,11 +20,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.json
 
-from state.buffers import binary_view, is_valid
-from state.serdes import json_scan
-from state.serdes.codec import Decoded
-from state.serdes.json_schema import type_text
-from state.serdes.text import invalid_utf8
+from ..buffers import binary_view, is_valid
+from . import json_scan
+from .codec import Decoded
+from .json_schema import type_text
+from .text import invalid_utf8
 
 _PIECE_BYTES = 64 * 1024 * 1024
 """Text handed to the parser at once: its block size is an int32, and strings of a block have int32 offsets."""

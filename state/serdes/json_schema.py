@@ -12,7 +12,7 @@ from typing import NoReturn
 
 import pyarrow as pa
 
-from state.errors import ConfigError
+from ..errors import ConfigError
 
 _PRIMITIVES = {
     "string": pa.string(),

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from state.buffers import is_valid
+from ..buffers import is_valid
 
 _NEEDS_ESCAPE = r'[\x00-\x1f"\\]'
 _NOT_FINITE = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}

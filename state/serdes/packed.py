@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from state.buffers import binary_array, binary_view, is_valid
-from state.compilation.kernel_compilation import kernel
-from state.serdes.codec import Decoded, refuse_value
-from state.serdes.serde import Serde
+from ..buffers import binary_array, binary_view, is_valid
+from ..compilation.kernel_compilation import kernel
+from .codec import Decoded, refuse_value
+from .serde import Serde
 
 _NULL = -1
 _LENGTH_BYTES = 4

@@ -11,14 +11,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from state.errors import ConfigError
-from state.serdes.boolean import BooleanCodec
-from state.serdes.codec import Codec, Decoded
-from state.serdes.fixed_width import FixedWidth
-from state.serdes.json_codec import JsonCodec
-from state.serdes.json_schema import parse_schema, schema_text
-from state.serdes.text import BytesCodec, StringCodec
-from state.serdes.variant import VariantCodec
+from ..errors import ConfigError
+from .boolean import BooleanCodec
+from .codec import Codec, Decoded
+from .fixed_width import FixedWidth
+from .json_codec import JsonCodec
+from .json_schema import parse_schema, schema_text
+from .text import BytesCodec, StringCodec
+from .variant import VariantCodec
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from state.buffers import binary_view, is_valid
-from state.serdes.codec import Decoded, refuse_value
+from ..buffers import binary_view, is_valid
+from .codec import Decoded, refuse_value
 
 
 @dataclass(frozen=True, slots=True)

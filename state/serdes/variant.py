@@ -11,11 +11,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from state.buffers import binary_view, fixed_array, fixed_view, is_valid
-from state.errors import ConfigError
-from state.serdes.codec import Decoded, refuse_value
-from state.serdes.fixed_width import FixedWidth, big_endian_values
-from state.serdes.text import byte_lengths, decode_strings, strings_from_python, without
+from ..buffers import binary_view, fixed_array, fixed_view, is_valid
+from ..errors import ConfigError
+from .codec import Decoded, refuse_value
+from .fixed_width import FixedWidth, big_endian_values
+from .text import byte_lengths, decode_strings, strings_from_python, without
 
 _LIMIT = 2**56
 _LONG = FixedWidth("long")

@@ -8,12 +8,12 @@ heap, before the batch is gone.
 import numpy as np
 import pyarrow as pa
 
-from state.buffers import only_chunk
-from state.records.keys import Keys
-from state.serdes import Serde
-from state.stores.slots import STORED
-from state.stores.table_slots import TableSlots
-from state.stores.value_heap import NO_REFERENCE, ValueHeap
+from ..buffers import only_chunk
+from ..records.keys import Keys
+from ..serdes import Serde
+from .slots import STORED
+from .table_slots import TableSlots
+from .value_heap import NO_REFERENCE, ValueHeap
 
 FIRST_ROW = -2
 """Reference of row 0; that of row r is ``FIRST_ROW - r``."""

@@ -8,7 +8,7 @@ beginning only, as most are, cost nothing. Without room for lanes a search takes
 
 import numpy as np
 
-from state.compilation.kernel_compilation import inlined_kernel, inner_kernel
+from ..compilation.kernel_compilation import inlined_kernel, inner_kernel
 
 NONE = -1
 _FAR = 32

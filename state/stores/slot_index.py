@@ -6,7 +6,7 @@ shifts later entries back, so that no probe ever meets a grave. Compiled, and in
 
 import numpy as np
 
-from state.compilation.kernel_compilation import inlined_kernel, inner_kernel, kernel
+from ..compilation.kernel_compilation import inlined_kernel, inner_kernel, kernel
 
 EMPTY = -1
 

@@ -12,7 +12,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from state.stores import slot_index
+from . import slot_index
 
 LIVE = 1
 STORED = 2

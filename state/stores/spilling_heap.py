@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from state.stores.value_heap import ValueHeap
+from .value_heap import ValueHeap
 
 
 class SpillFile:

@@ -9,10 +9,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from state.compilation.kernel_compilation import kernel
-from state.stores.slot_index import find, insert
-from state.stores.slots import CHANGED, FREE_TOP, LIVE, LIVE_COUNT, STORED, Slots
-from state.stores.value_heap import NO_REFERENCE
+from ..compilation.kernel_compilation import kernel
+from .slot_index import find, insert
+from .slots import CHANGED, FREE_TOP, LIVE, LIVE_COUNT, STORED, Slots
+from .value_heap import NO_REFERENCE
 
 
 class TableSlots(Slots):

@@ -11,8 +11,8 @@ takes from both (``is_late_next``).
 
 import numpy as np
 
-from state.compilation.kernel_compilation import inlined_kernel, inner_kernel, kernel
-from state.stores.skip_lists import NONE, SkipLists, enter, last_above
+from ..compilation.kernel_compilation import inlined_kernel, inner_kernel, kernel
+from .skip_lists import NONE, SkipLists, enter, last_above
 
 TIME, REFERENCE, SEQUENCE, PENDING = 0, 1, 2, 3
 """Columns of ``pool``: record time, of the value, number of the record, and a slot of whoever waits for it, or -1."""

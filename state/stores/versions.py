@@ -11,11 +11,11 @@ whether it is still there, so it leaves the store; a latest one never does.
 import numpy as np
 import pyarrow as pa
 
-from state.records.keys import Keys
-from state.serdes import Serde
-from state.stores.skip_lists import SkipLists
-from state.stores.slots import CHANGED, LIVE, LIVE_COUNT, OBSERVED_MS, STORED, Slots
-from state.stores.value_heap import ValueHeap
+from ..records.keys import Keys
+from ..serdes import Serde
+from .skip_lists import SkipLists
+from .slots import CHANGED, LIVE, LIVE_COUNT, OBSERVED_MS, STORED, Slots
+from .value_heap import ValueHeap
 
 LATEST = 2**63 - 1
 """``end`` of a latest version."""

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 from pyarrow import fs
 
-from state.tables.data_files import DataFile, OpenTables, read_files
-from state.tables.warehouse import Warehouse, open_filesystem
+from .data_files import DataFile, OpenTables, read_files
+from .warehouse import Warehouse, open_filesystem
 
 Bases = dict[str, list[list[Any]]]
 """Table → [pipeline, version] of every pipeline that has rows of it, oldest first; JSON."""

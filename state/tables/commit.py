@@ -17,8 +17,8 @@ from deltalake.exceptions import CommitFailedError, DeltaError
 from deltalake.transaction import AddAction, RemoveAction
 from pyarrow import fs
 
-from state.errors import CommitLost
-from state.tables.data_files import (
+from ..errors import CommitLost
+from .data_files import (
     DataFile,
     OpenTables,
     StorageOptions,
@@ -28,10 +28,10 @@ from state.tables.data_files import (
     read_rows,
     table_version,
 )
-from state.tables.formats import description, raise_format
-from state.tables.parquet_writer import write_task_file
-from state.tables.schema_evolution import grow, has_columns, refuse_other_columns
-from state.tables.warehouse import open_filesystem
+from .formats import description, raise_format
+from .parquet_writer import write_task_file
+from .schema_evolution import grow, has_columns, refuse_other_columns
+from .warehouse import open_filesystem
 
 __all__ = [
     "DataFile",

@@ -16,8 +16,8 @@ import pyarrow as pa
 from deltalake import DeltaTable
 from deltalake.exceptions import CommitFailedError
 
-from state.tables.commit import swap_files
-from state.tables.data_files import (
+from .commit import swap_files
+from .data_files import (
     DataFile,
     OpenTables,
     StorageOptions,
@@ -26,7 +26,7 @@ from state.tables.data_files import (
     read_rows,
     without_partition,
 )
-from state.tables.parquet_writer import TaskFile
+from .parquet_writer import TaskFile
 
 EVERY = 64
 """Increments between two merges."""

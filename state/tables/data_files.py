@@ -1,7 +1,7 @@
 """Data files of a Delta table: list them and read them.
 
 Owns what is known of a file, and how rows of several become one table. Rule: a file is visible only once
-``state.tables.commit`` has committed it; state/tables/parquet_writer.py writes it.
+``kstreams_replay.state.tables.commit`` has committed it; state/tables/parquet_writer.py writes it.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,9 +15,9 @@ import pyarrow.parquet as pq
 from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
 
-from state.errors import ConfigError
-from state.tables.formats import refuse_newer
-from state.tables.warehouse import open_filesystem
+from ..errors import ConfigError
+from .formats import refuse_newer
+from .warehouse import open_filesystem
 
 StorageOptions = Mapping[str, str] | None
 

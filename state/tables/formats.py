@@ -12,7 +12,7 @@ from contextlib import suppress
 from deltalake import DeltaTable
 from deltalake.exceptions import CommitFailedError
 
-from state.errors import NewerFormat
+from ..errors import NewerFormat
 
 FORMAT = 1
 """Of what this version writes."""

@@ -17,8 +17,8 @@ import pyarrow.compute as pc
 from deltalake import DeltaTable
 from deltalake.exceptions import CommitFailedError
 
-from state.errors import LedgerConflict, LedgerError, LedgerGap
-from state.tables.commit import (
+from ..errors import LedgerConflict, LedgerError, LedgerGap
+from .commit import (
     append_row,
     create_table,
     live_files,
@@ -27,10 +27,10 @@ from state.tables.commit import (
     transaction_version,
     write_mark,
 )
-from state.tables.compaction import compact
-from state.tables.data_files import OpenTables, StorageOptions, highest
-from state.tables.log_cleanup import trim_log
-from state.tables.warehouse import LEDGER_SCHEMA
+from .compaction import compact
+from .data_files import OpenTables, StorageOptions, highest
+from .log_cleanup import trim_log
+from .warehouse import LEDGER_SCHEMA
 
 PLANNED, DONE = "planned", "done"
 _EVERY = 2**63 - 1

@@ -1,8 +1,8 @@
 """One file of a table, written piece by piece or at once, and how Parquet keeps its columns.
 
 Owns the writing of Parquet, for tasks, landings and ledgers alike. Rule: nobody sees a file before
-``state.tables.commit`` has committed it, and it is never written again (each name carries its own token), so a run that
-was killed cannot spoil a later one. Whole numbers are kept as differences, text by a
+``kstreams_replay.state.tables.commit`` has committed it, and it is never written again (each name carries its own
+token), so a run that was killed cannot spoil a later one. Whole numbers are kept as differences, text by a
 dictionary where it comes again, and keys that a task has interned are not hashed once more.
 """
 
@@ -15,8 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from state.tables.data_files import BOUNDED, NO_BOUNDS, DataFile, column_bounds
-from state.tables.warehouse import open_filesystem
+from .data_files import BOUNDED, NO_BOUNDS, DataFile, column_bounds
+from .warehouse import open_filesystem
 
 _SAMPLE = 1 << 16
 _GROUP_ROWS, _GROUP_BYTES = 1 << 18, 16 << 20

@@ -9,8 +9,8 @@ and adding it again changes nothing.
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Schema
 
-from state.errors import ConfigError
-from state.tables.data_files import OpenTables, StorageOptions, open_table
+from ..errors import ConfigError
+from .data_files import OpenTables, StorageOptions, open_table
 
 
 def has_columns(table: DeltaTable, schema: pa.Schema) -> bool:

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 from pyarrow import fs
 
-from state.errors import ConfigError
+from ..errors import ConfigError
 
 HEADERS = pa.list_(pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())]))
 

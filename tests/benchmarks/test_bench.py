@@ -7,12 +7,12 @@ import numpy as np
 import psutil
 import pytest
 
-from benchmarks import bench, landed_data
-from benchmarks.comparison import Line, compare, table_text
-from benchmarks.measuring import ProgramFailed, run_program
-from benchmarks.typed_data import prepare, typed_path
-from orchestration.cli.main import main
-from state.errors import ConfigError
+from kstreams_replay.benchmarks import bench, landed_data
+from kstreams_replay.benchmarks.comparison import Line, compare, table_text
+from kstreams_replay.benchmarks.measuring import ProgramFailed, run_program
+from kstreams_replay.benchmarks.typed_data import prepare, typed_path
+from kstreams_replay.orchestration.cli.main import main
+from kstreams_replay.state.errors import ConfigError
 
 RECORDS = 20_000
 
@@ -86,7 +86,7 @@ def test_a_strange_workload_or_peer_is_refused(capsys, monkeypatch):
 
 def test_a_program_that_dies_says_why():
     with pytest.raises(ProgramFailed, match="--workload"):
-        run_program("benchmarks.peers.polars_peer", [])
+        run_program("kstreams_replay.benchmarks.peers.polars_peer", [])
 
 
 def test_a_program_does_not_outlive_who_started_it(monkeypatch):

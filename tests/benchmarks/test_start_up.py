@@ -6,11 +6,11 @@ import subprocess
 import sys
 from pathlib import Path
 
-from benchmarks.start_up import child, topology
-from jobs.execution.task_run import LocalRunner
-from jobs.replay.pipeline_run import replay
-from jobs.topology import Serde
-from state.tables.warehouse import Warehouse
+from kstreams_replay.benchmarks.start_up import child, topology
+from kstreams_replay.jobs.execution.task_run import LocalRunner
+from kstreams_replay.jobs.replay.pipeline_run import replay
+from kstreams_replay.jobs.topology import Serde
+from kstreams_replay.state.tables.warehouse import Warehouse
 from tests.planted import Landed, plant
 
 ROOT = Path(__file__).parents[2]
@@ -18,7 +18,7 @@ HEAVY = {"numba", "pyspark", "deltalake", "dagster", "great_expectations"}
 
 LOADED = """
 import json, sys
-from orchestration.cli.main import main
+from kstreams_replay.orchestration.cli.main import main
 code = main(sys.argv[1:])
 print(json.dumps([code, sorted(name for name in sys.modules if "." not in name)]))
 """
@@ -37,7 +37,7 @@ def test_numba_switched_off_by_its_own_variable_gives_the_same():
 
 
 def plant_clicks(warehouse: Warehouse) -> None:
-    """2,000 records of benchmarks.start_up's topology."""
+    """2,000 records of kstreams_replay.benchmarks.start_up's topology."""
     values = [Serde.long().encode(Serde.long().from_python([n]))[0].as_py() for n in range(2_000)]
     plant(warehouse, "clicks", [Landed(0, b"ann", value, 1_000 * n) for n, value in enumerate(values)], partitions=1)
 
@@ -57,7 +57,7 @@ def test_a_local_run_of_few_records_comes_without_a_compiler_spark_and_dagster(w
     plant_clicks(warehouse)
 
     place = ("--warehouse", warehouse.root, "--pipeline", "p")
-    code, loaded = loaded_by("run", "benchmarks.start_up:topology", "--local", *place)
+    code, loaded = loaded_by("run", "kstreams_replay.benchmarks.start_up:topology", "--local", *place)
 
     assert code == 0
     assert loaded & HEAVY == {"deltalake"}

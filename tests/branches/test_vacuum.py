@@ -7,17 +7,17 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
-from jobs.branches import vacuum as maintenance
-from jobs.branches.branches import drop, fork
-from jobs.branches.promotion import promote
-from jobs.branches.restatement import restore
-from jobs.branches.vacuum import DAY_MS, LOG, NOT_RETAINED, UNCOMMITTED, vacuum
-from jobs.history.committed_tables import done_row, read_changelog
-from state.errors import ConfigError, LedgerError
-from state.tables.ledger import Ledger
-from state.tables.log_cleanup import trim_log
-from state.tables.warehouse import Warehouse
-from state.wall_clock import now_ms
+from kstreams_replay.jobs.branches import vacuum as maintenance
+from kstreams_replay.jobs.branches.branches import drop, fork
+from kstreams_replay.jobs.branches.promotion import promote
+from kstreams_replay.jobs.branches.restatement import restore
+from kstreams_replay.jobs.branches.vacuum import DAY_MS, LOG, NOT_RETAINED, UNCOMMITTED, vacuum
+from kstreams_replay.jobs.history.committed_tables import done_row, read_changelog
+from kstreams_replay.state.errors import ConfigError, LedgerError
+from kstreams_replay.state.tables.ledger import Ledger
+from kstreams_replay.state.tables.log_cleanup import trim_log
+from kstreams_replay.state.tables.warehouse import Warehouse
+from kstreams_replay.state.wall_clock import now_ms
 from tests.laws.restated import CHANGED, OUTPUTS, Killed, contents, copy_of, forked, run
 from tests.laws.topologies import PARTITIONS, tape
 from tests.planted import plant
@@ -275,7 +275,7 @@ def test_a_vacuum_that_died_is_finished_by_the_next(warehouse, monkeypatch, file
         deleted(waste[files_left:])
         raise Killed
 
-    monkeypatch.setattr("jobs.branches.vacuum.delete_files", die)
+    monkeypatch.setattr("kstreams_replay.jobs.branches.vacuum.delete_files", die)
     with pytest.raises(Killed):
         vacuum(warehouse, "p", keep_increments=1, delete=True)
     monkeypatch.undo()

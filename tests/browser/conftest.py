@@ -17,7 +17,7 @@ from selenium import webdriver
 
 from examples.flights.definitions import flights
 from examples.flights.topics import write_topics
-from orchestration.resources import LocalEngine
+from kstreams_replay.orchestration.resources import LocalEngine
 
 ROOT = Path(__file__).parents[2]
 CODE_LOCATION = "examples.flights.definitions"

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pyspark
 
-from jobs.execution.spark_session import SCALA
+from kstreams_replay.jobs.execution.spark_session import SCALA
 
 START_LIMIT_S = 120.0
 EXECUTOR_MEMORY = "512m"
@@ -109,7 +109,7 @@ class _Daemon:
 def replay_command(cluster: Cluster, *arguments: str) -> subprocess.CompletedProcess[str]:
     """The ``replay`` command, as somebody types it who has set REPLAY_SPARK_MASTER."""
     return subprocess.run(
-        [sys.executable, "-m", "orchestration.cli.main", *arguments],
+        [sys.executable, "-m", "kstreams_replay.orchestration.cli.main", *arguments],
         env={**cluster.environment, "REPLAY_SPARK_MASTER": cluster.master},
         capture_output=True, text=True, check=False, timeout=600,
     )  # fmt: skip

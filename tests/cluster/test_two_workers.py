@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from jobs.execution.task_run import LocalRunner
-from jobs.replay.pipeline_run import replay
-from state.runs.local_copies import CACHE_VARIABLE
-from state.tables.warehouse import Warehouse
+from kstreams_replay.jobs.execution.task_run import LocalRunner
+from kstreams_replay.jobs.replay.pipeline_run import replay
+from kstreams_replay.state.runs.local_copies import CACHE_VARIABLE
+from kstreams_replay.state.tables.warehouse import Warehouse
 from tests.cluster.standalone import replay_command, standalone
 from tests.cluster.topology import PROBE, topology
 from tests.laws.topologies import PARTITIONS, tape

@@ -8,7 +8,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from jobs.topology import (
+from kstreams_replay.jobs.topology import (
     Consumed,
     Materialized,
     Serde,

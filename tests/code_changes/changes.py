@@ -3,10 +3,10 @@
 from collections.abc import Callable
 from typing import Any
 
-from jobs.code_changes.code_snapshot import code_snapshot
-from jobs.code_changes.compatibility import Verdict, Wishes, compare
-from jobs.functions.processor_api import KeyValues, Processor
-from jobs.topology import (
+from kstreams_replay.jobs.code_changes.code_snapshot import code_snapshot
+from kstreams_replay.jobs.code_changes.compatibility import Verdict, Wishes, compare
+from kstreams_replay.jobs.functions.processor_api import KeyValues, Processor
+from kstreams_replay.jobs.topology import (
     BufferConfig,
     Consumed,
     JoinWindows,

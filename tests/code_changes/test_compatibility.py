@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from jobs.code_changes.code_snapshot import code_snapshot
-from jobs.code_changes.compatibility import Wishes, compare
-from jobs.functions.processor_api import KeyValues
-from jobs.topology import (
+from kstreams_replay.jobs.code_changes.code_snapshot import code_snapshot
+from kstreams_replay.jobs.code_changes.compatibility import Wishes, compare
+from kstreams_replay.jobs.functions.processor_api import KeyValues
+from kstreams_replay.jobs.topology import (
     Consumed,
     JoinWindows,
     Materialized,

@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from jobs.code_changes.code_snapshot import code_snapshot
-from jobs.code_changes.ledger_remapping import carried
-from jobs.topology import Consumed, KStream, Materialized, Serde, StreamsBuilder, Topology
+from kstreams_replay.jobs.code_changes.code_snapshot import code_snapshot
+from kstreams_replay.jobs.code_changes.ledger_remapping import carried
+from kstreams_replay.jobs.topology import Consumed, KStream, Materialized, Serde, StreamsBuilder, Topology
 
 STRING = Serde.string()
 

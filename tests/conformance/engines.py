@@ -9,11 +9,11 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
-from jobs.operators.deduplicate_node import DeduplicateNode
-from jobs.operators.suppress.suppress_node import SuppressNode
-from jobs.testing.test_driver import TopologyTestDriver
-from jobs.topology import Serde, Topology
-from state.errors import BufferFull, ConfigError, NullKey, TaskFailed, TopologyError
+from kstreams_replay.jobs.operators.deduplicate_node import DeduplicateNode
+from kstreams_replay.jobs.operators.suppress.suppress_node import SuppressNode
+from kstreams_replay.jobs.testing.test_driver import TopologyTestDriver
+from kstreams_replay.jobs.topology import Serde, Topology
+from kstreams_replay.state.errors import BufferFull, ConfigError, NullKey, TaskFailed, TopologyError
 from tests.conformance.comparison import NOT_KNOWN
 from tests.conformance.scenarios import Record, Scenario
 from tests.conformance.translation import OUTPUT, topic_serdes, translate

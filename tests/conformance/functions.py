@@ -9,9 +9,9 @@ from typing import Any
 
 import polars as pl
 
-from jobs.functions.expressions import Shape, Windowed
-from jobs.functions.processor_api import ValueTransformerWithKey
-from jobs.topology import Serde
+from kstreams_replay.jobs.functions.expressions import Shape, Windowed
+from kstreams_replay.jobs.functions.processor_api import ValueTransformerWithKey
+from kstreams_replay.jobs.topology import Serde
 
 _KEY, _VALUE = pl.col("record_key"), pl.col("value")
 LONG, STRING, VARIANT = Serde.long(), Serde.string(), Serde.variant()

@@ -16,19 +16,19 @@ from unittest.mock import patch
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from jobs.execution import task_stores
-from jobs.execution.spark_runner import SparkRunner
-from jobs.execution.spark_session import open_spark
-from jobs.execution.task_description import Runner
-from jobs.execution.task_run import LocalRunner
-from jobs.history.committed_tables import read_table
-from jobs.landing.landing import land_records
-from jobs.operators.suppress.suppress_node import SuppressNode
-from jobs.replay.increment_report import IncrementReport
-from jobs.replay.pipeline_run import replay
-from jobs.topology import Topology
-from state.errors import ConfigError, TaskFailed
-from state.tables.warehouse import Warehouse
+from kstreams_replay.jobs.execution import task_stores
+from kstreams_replay.jobs.execution.spark_runner import SparkRunner
+from kstreams_replay.jobs.execution.spark_session import open_spark
+from kstreams_replay.jobs.execution.task_description import Runner
+from kstreams_replay.jobs.execution.task_run import LocalRunner
+from kstreams_replay.jobs.history.committed_tables import read_table
+from kstreams_replay.jobs.landing.landing import land_records
+from kstreams_replay.jobs.operators.suppress.suppress_node import SuppressNode
+from kstreams_replay.jobs.replay.increment_report import IncrementReport
+from kstreams_replay.jobs.replay.pipeline_run import replay
+from kstreams_replay.jobs.topology import Topology
+from kstreams_replay.state.errors import ConfigError, TaskFailed
+from kstreams_replay.state.tables.warehouse import Warehouse
 from tests.conformance.comparison import NOT_KNOWN
 from tests.conformance.engines import Result, built, failed, kafka_metrics, refused
 from tests.conformance.scenarios import Record, Scenario

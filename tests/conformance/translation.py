@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from jobs.topology import (
+from kstreams_replay.jobs.topology import (
     BufferConfig,
     Consumed,
     JoinWindows,

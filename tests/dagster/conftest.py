@@ -7,10 +7,10 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from jobs.execution.task_run import LocalRunner
-from jobs.replay.increment_report import IncrementReport
-from jobs.replay.pipeline_run import replay
-from state.tables.warehouse import Warehouse
+from kstreams_replay.jobs.execution.task_run import LocalRunner
+from kstreams_replay.jobs.replay.increment_report import IncrementReport
+from kstreams_replay.jobs.replay.pipeline_run import replay
+from kstreams_replay.state.tables.warehouse import Warehouse
 from tests.dagster import shop
 
 

@@ -3,12 +3,12 @@
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from jobs.execution.task_description import TaskDescription, TaskReport
-from jobs.execution.task_run import LocalRunner
-from jobs.topology import Topology
-from orchestration.resources import LocalEngine
-from state.tables.data_files import DataFile
-from state.tables.parquet_writer import write_task_file
+from kstreams_replay.jobs.execution.task_description import TaskDescription, TaskReport
+from kstreams_replay.jobs.execution.task_run import LocalRunner
+from kstreams_replay.jobs.topology import Topology
+from kstreams_replay.orchestration.resources import LocalEngine
+from kstreams_replay.state.tables.data_files import DataFile
+from kstreams_replay.state.tables.parquet_writer import write_task_file
 
 
 class DuplicatingEngine(LocalEngine):

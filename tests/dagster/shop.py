@@ -10,8 +10,8 @@ from typing import Any
 
 import dagster as dg
 
-from jobs.landing.landing import FileSource
-from jobs.topology import (
+from kstreams_replay.jobs.landing.landing import FileSource
+from kstreams_replay.jobs.topology import (
     Consumed,
     Materialized,
     Serde,
@@ -22,9 +22,9 @@ from jobs.topology import (
     Topology,
     fold,
 )
-from orchestration.definitions import replay_definitions
-from orchestration.resources import Engine, LocalEngine
-from state.tables.warehouse import Warehouse
+from kstreams_replay.orchestration.definitions import replay_definitions
+from kstreams_replay.orchestration.resources import Engine, LocalEngine
+from kstreams_replay.state.tables.warehouse import Warehouse
 
 MORNING = [
     ("ann", "home", 100),

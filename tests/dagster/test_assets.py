@@ -4,11 +4,11 @@ import json
 
 import dagster as dg
 
-from jobs.execution.task_run import LocalRunner
-from jobs.history.committed_tables import read_changelog
-from orchestration.definitions import replay_definitions
-from orchestration.resources import LocalEngine
-from state.errors import TaskFailed
+from kstreams_replay.jobs.execution.task_run import LocalRunner
+from kstreams_replay.jobs.history.committed_tables import read_changelog
+from kstreams_replay.orchestration.definitions import replay_definitions
+from kstreams_replay.orchestration.resources import LocalEngine
+from kstreams_replay.state.errors import TaskFailed
 from tests.dagster import shop
 from tests.dagster.conftest import numbers, told, versions
 

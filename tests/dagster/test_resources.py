@@ -6,10 +6,10 @@ import sys
 import dagster as dg
 import pytest
 
-from jobs.landing.landing import KafkaSource
-from orchestration.resources import LocalEngine, SparkEngine
-from state.errors import ConfigError
-from state.tables.warehouse import Warehouse
+from kstreams_replay.jobs.landing.landing import KafkaSource
+from kstreams_replay.orchestration.resources import LocalEngine, SparkEngine
+from kstreams_replay.state.errors import ConfigError
+from kstreams_replay.state.tables.warehouse import Warehouse
 from tests.dagster import shop
 from tests.dagster.conftest import passed
 from tests.planted import tables_of
@@ -18,11 +18,11 @@ from tests.planted import tables_of
 def test_definitions_for_spark_load_without_java_and_without_great_expectations(tmp_path):
     code = (
         "import sys, dagster as dg\n"
-        "from orchestration.definitions import replay_definitions\n"
+        "from kstreams_replay.orchestration.definitions import replay_definitions\n"
         "from tests.dagster import shop\n"
         f"definitions = replay_definitions(shop.topology(), pipeline='p', warehouse={str(tmp_path)!r})\n"
         "dg.Definitions.validate_loadable(definitions)\n"
-        "print('great_expectations' in sys.modules, 'jobs.execution.spark_runner' in sys.modules)\n"
+        "print('great_expectations' in sys.modules, 'kstreams_replay.jobs.execution.spark_runner' in sys.modules)\n"
     )
     no_java = {"PATH": "", "JAVA_HOME": ""}
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=no_java)
@@ -38,7 +38,8 @@ def test_a_local_engine_refuses_kafka_with_a_sentence(tmp_path):
 def test_the_master_comes_from_the_field_then_from_the_settings(monkeypatch):
     opened = []
     monkeypatch.setattr(
-        "jobs.execution.spark_session.open_spark", lambda master, **settings: opened.append((master, settings))
+        "kstreams_replay.jobs.execution.spark_session.open_spark",
+        lambda master, **settings: opened.append((master, settings)),
     )
 
     SparkEngine(master="local[1]", settings={"spark.x": "1"}).session()

@@ -3,8 +3,8 @@
 import dagster as dg
 import pytest
 
-from orchestration.definitions import replay_definitions
-from state.errors import ConfigError
+from kstreams_replay.orchestration.definitions import replay_definitions
+from kstreams_replay.state.errors import ConfigError
 from tests.dagster import shop
 
 

@@ -2,8 +2,8 @@
 
 import dagster as dg
 
-from orchestration.definitions import replay_definitions
-from orchestration.resources import LocalEngine
+from kstreams_replay.orchestration.definitions import replay_definitions
+from kstreams_replay.orchestration.resources import LocalEngine
 from tests.dagster.conftest import numbers, passed, told, versions
 from tests.laws.joined import PARTITIONS, TOPICS, joined, tapes
 from tests.planted import plant

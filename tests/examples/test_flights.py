@@ -5,12 +5,12 @@ import pytest
 from examples.flights.__main__ import INCREMENT_RECORDS, PIPELINE, run
 from examples.flights.topics import SOURCES
 from examples.flights.topology import topology
-from jobs.execution.spark_runner import SparkRunner
-from jobs.history.committed_tables import read_table
-from jobs.landing.landing import KafkaSource, land_kafka
-from jobs.replay.pipeline_run import replay
-from state.tables.data_files import read_files, read_rows
-from state.tables.warehouse import LANDED_SCHEMA, Warehouse
+from kstreams_replay.jobs.execution.spark_runner import SparkRunner
+from kstreams_replay.jobs.history.committed_tables import read_table
+from kstreams_replay.jobs.landing.landing import KafkaSource, land_kafka
+from kstreams_replay.jobs.replay.pipeline_run import replay
+from kstreams_replay.state.tables.data_files import read_files, read_rows
+from kstreams_replay.state.tables.warehouse import LANDED_SCHEMA, Warehouse
 from tests.kafka.broker import Broker, running_broker
 from tests.planted import tables_of
 

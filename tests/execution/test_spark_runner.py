@@ -6,12 +6,12 @@ from types import SimpleNamespace
 
 import pytest
 
-from jobs.execution.spark_runner import SparkRunner, share_out
-from jobs.replay import progress
-from jobs.replay.pipeline_run import replay
-from jobs.topology import Consumed, Serde, StreamsBuilder
-from orchestration.engines import start_spark, wait_for
-from state.errors import MachineError
+from kstreams_replay.jobs.execution.spark_runner import SparkRunner, share_out
+from kstreams_replay.jobs.replay import progress
+from kstreams_replay.jobs.replay.pipeline_run import replay
+from kstreams_replay.jobs.topology import Consumed, Serde, StreamsBuilder
+from kstreams_replay.orchestration.engines import start_spark, wait_for
+from kstreams_replay.state.errors import MachineError
 from tests.planted import Landed, plant
 
 
@@ -53,7 +53,7 @@ def test_what_starting_a_session_raises_is_raised_to_whoever_waits(monkeypatch):
     def refuse(master):
         raise MachineError("Java", "version 17 or newer", f"no java command for {master}", "install a JDK")
 
-    monkeypatch.setattr("jobs.execution.spark_session.open_spark", refuse)
+    monkeypatch.setattr("kstreams_replay.jobs.execution.spark_session.open_spark", refuse)
     spark = start_spark("local[3]")
 
     wait_for(spark, "computed 1")

@@ -13,10 +13,17 @@ import pyspark
 import pytest
 from py4j.protocol import Py4JError
 
-from jobs.execution.spark_session import JAVA_LOWEST, PACKAGES, PROVIDED_BY_SPARK, check_java, open_spark, resolve
-from jobs.execution.spark_worker_daemon import PromptReader, prompt
-from state.errors import MachineError
-from state.tables.commit import transaction_version
+from kstreams_replay.jobs.execution.spark_session import (
+    JAVA_LOWEST,
+    PACKAGES,
+    PROVIDED_BY_SPARK,
+    check_java,
+    open_spark,
+    resolve,
+)
+from kstreams_replay.jobs.execution.spark_worker_daemon import PromptReader, prompt
+from kstreams_replay.state.errors import MachineError
+from kstreams_replay.state.tables.commit import transaction_version
 
 
 def fake_java(directory: Path, says: str) -> None:
@@ -81,7 +88,7 @@ def test_a_malformed_coordinate_is_refused():
 @pytest.mark.jvm
 def test_what_was_resolved_once_needs_no_ivy_again(monkeypatch):
     first = resolve(PACKAGES, provided=PROVIDED_BY_SPARK)
-    monkeypatch.setattr("jobs.execution.spark_session._run_ivy", None)  # a call would fail
+    monkeypatch.setattr("kstreams_replay.jobs.execution.spark_session._run_ivy", None)  # a call would fail
 
     assert resolve(PACKAGES, provided=PROVIDED_BY_SPARK) == first
     assert [jar.suffix for jar in first] == [".jar"] * len(first)
@@ -171,10 +178,10 @@ def test_a_cluster_that_does_not_take_us_is_told_in_javas_own_words(monkeypatch)
     def refuse(builder):
         raise Py4JError(said)
 
-    monkeypatch.setattr("jobs.execution.spark_session.SparkSession.getActiveSession", lambda: None)
-    monkeypatch.setattr("jobs.execution.spark_session.check_java", lambda: 21)
-    monkeypatch.setattr("jobs.execution.spark_session.resolve", lambda coordinates, provided: [])
-    monkeypatch.setattr("jobs.execution.spark_session.SparkSession.Builder.getOrCreate", refuse)
+    monkeypatch.setattr("kstreams_replay.jobs.execution.spark_session.SparkSession.getActiveSession", lambda: None)
+    monkeypatch.setattr("kstreams_replay.jobs.execution.spark_session.check_java", lambda: 21)
+    monkeypatch.setattr("kstreams_replay.jobs.execution.spark_session.resolve", lambda coordinates, provided: [])
+    monkeypatch.setattr("kstreams_replay.jobs.execution.spark_session.SparkSession.Builder.getOrCreate", refuse)
 
     with pytest.raises(MachineError) as raised:
         open_spark("spark://127.0.0.1:1")
@@ -187,7 +194,9 @@ def test_a_cluster_that_does_not_take_us_is_told_in_javas_own_words(monkeypatch)
 
 def test_a_session_without_delta_is_refused_with_the_next_step(monkeypatch):
     somebody_elses = SimpleNamespace(conf={})
-    monkeypatch.setattr("jobs.execution.spark_session.SparkSession.getActiveSession", lambda: somebody_elses)
+    monkeypatch.setattr(
+        "kstreams_replay.jobs.execution.spark_session.SparkSession.getActiveSession", lambda: somebody_elses
+    )
 
     with pytest.raises(MachineError) as raised:
         open_spark()

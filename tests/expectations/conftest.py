@@ -1,4 +1,4 @@
-"""A small warehouse with one pipeline, planted through ``state.tables.commit`` without any engine.
+"""A small warehouse with one pipeline, planted through ``kstreams_replay.state.tables.commit`` without any engine.
 
 Topic `clicks`, one partition; counts in windows of 10 ms with grace 5 ms, final results only, to output `counts`.
 
@@ -15,10 +15,17 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from expectations.verdicts import FinalOutput, ReplayFacts, Source, SubTopology, Verdict, check_increment
-from state.tables.commit import commit_files, write_task_file
-from state.tables.ledger import Ledger
-from state.tables.warehouse import (
+from kstreams_replay.expectations.verdicts import (
+    FinalOutput,
+    ReplayFacts,
+    Source,
+    SubTopology,
+    Verdict,
+    check_increment,
+)
+from kstreams_replay.state.tables.commit import commit_files, write_task_file
+from kstreams_replay.state.tables.ledger import Ledger
+from kstreams_replay.state.tables.warehouse import (
     DEAD_LETTER_SCHEMA,
     DROPPED_SCHEMA,
     LANDED_SCHEMA,

@@ -2,8 +2,8 @@
 
 import pytest
 
-from expectations.verdicts import ReplayFacts, Source, SubTopology
-from state.tables.warehouse import LANDED_SCHEMA
+from kstreams_replay.expectations.verdicts import ReplayFacts, Source, SubTopology
+from kstreams_replay.state.tables.warehouse import LANDED_SCHEMA
 from tests.expectations.conftest import BOOKS_2, DROPS_2, LANDED_2
 
 pytestmark = pytest.mark.guarantee("G3")

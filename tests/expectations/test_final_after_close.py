@@ -2,7 +2,7 @@
 
 import pytest
 
-from expectations.verdicts import FinalOutput, ReplayFacts, Source, SubTopology
+from kstreams_replay.expectations.verdicts import FinalOutput, ReplayFacts, Source, SubTopology
 
 pytestmark = pytest.mark.guarantee("G2")
 

@@ -3,7 +3,7 @@
 import pyarrow as pa
 import pytest
 
-from state.tables.warehouse import output_schema
+from kstreams_replay.state.tables.warehouse import output_schema
 
 pytestmark = pytest.mark.guarantee("G1")
 
@@ -159,13 +159,13 @@ def test_old_files_whose_windows_ended_elsewhere_are_not_opened(planted, monkeyp
         opened.extend(file.bounds["increment"] for file in files)
         return scan(scope, path, files, columns)
 
-    from expectations.audits import Scope
+    from kstreams_replay.expectations.audits import Scope
 
     scan = Scope.scan
     monkeypatch.setattr(Scope, "scan", spy)
 
-    from expectations.audits import open_scope
-    from expectations.final_once import audit_final_once
+    from kstreams_replay.expectations.audits import open_scope
+    from kstreams_replay.expectations.final_once import audit_final_once
     from tests.expectations.conftest import FACTS
 
     audit_final_once(open_scope(planted.warehouse, "flights", FACTS, 2), FACTS.final_outputs[0])

@@ -7,8 +7,8 @@ import sys
 import polars as pl
 import pytest
 
-from expectations.guarantees import GUARANTEES
-from expectations.verdicts import check_increment
+from kstreams_replay.expectations.guarantees import GUARANTEES
+from kstreams_replay.expectations.verdicts import check_increment
 from tests.expectations.conftest import BOOKS_2, FACTS, FINALS_1
 
 
@@ -113,7 +113,7 @@ def test_a_failure_of_great_expectations_is_noted_and_the_plain_answer_given(pla
 
 
 def test_great_expectations_is_not_imported_before_it_is_asked_for():
-    code = "import sys, expectations.verdicts; sys.exit('great_expectations' in sys.modules)"
+    code = "import sys, kstreams_replay.expectations.verdicts; sys.exit('great_expectations' in sys.modules)"
 
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
@@ -127,7 +127,7 @@ def test_guarantees_have_ids_checks_and_rules_of_their_own():
 
 
 def test_a_suite_reads_as_the_guarantee():
-    from expectations.suites import build_suite
+    from kstreams_replay.expectations.suites import build_suite
 
     suites = [build_suite(guarantee) for guarantee in GUARANTEES]
 
@@ -148,7 +148,7 @@ def test_a_suite_reads_as_the_guarantee():
 
 
 def test_an_expectation_that_cannot_be_computed_is_an_error_and_no_answer():
-    from expectations.suites import validate_frames
+    from kstreams_replay.expectations.suites import validate_frames
 
     with pytest.raises(RuntimeError, match="expect_one_final_row_per_key_window"):
         validate_frames([(GUARANTEES[0], pl.DataFrame({"another": [0]}))])

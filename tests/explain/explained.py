@@ -2,11 +2,11 @@
 
 from pathlib import Path
 
-from jobs.execution.task_run import LocalRunner
-from jobs.explain.explanation import Explanation, explain
-from jobs.replay.pipeline_run import replay
-from jobs.topology import Consumed, KStream, Serde, StreamsBuilder, Topology
-from state.tables.warehouse import Warehouse
+from kstreams_replay.jobs.execution.task_run import LocalRunner
+from kstreams_replay.jobs.explain.explanation import Explanation, explain
+from kstreams_replay.jobs.replay.pipeline_run import replay
+from kstreams_replay.jobs.topology import Consumed, KStream, Serde, StreamsBuilder, Topology
+from kstreams_replay.state.tables.warehouse import Warehouse
 from tests.planted import Landed, plant
 
 STRING = Serde.string()

@@ -4,10 +4,17 @@ import re
 
 import pytest
 
-from jobs.explain.explanation import explain
-from jobs.topology import Materialized, SessionWindows, StreamsBuilder, Suppressed, TimeWindows, Topology
-from state.errors import ConfigError, LedgerError
-from state.tables.warehouse import Warehouse
+from kstreams_replay.jobs.explain.explanation import explain
+from kstreams_replay.jobs.topology import (
+    Materialized,
+    SessionWindows,
+    StreamsBuilder,
+    Suppressed,
+    TimeWindows,
+    Topology,
+)
+from kstreams_replay.state.errors import ConfigError, LedgerError
+from kstreams_replay.state.tables.warehouse import Warehouse
 from tests.explain.explained import Tape, by, explained, landed, played, run, said, stream
 from tests.planted import Landed, plant
 

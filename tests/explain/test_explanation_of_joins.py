@@ -1,7 +1,7 @@
 """What became of a record where it met others: sentences of joins."""
 
-from jobs.explain.explanation import explain
-from jobs.topology import Consumed, JoinWindows, Materialized, StreamsBuilder, Topology
+from kstreams_replay.jobs.explain.explanation import explain
+from kstreams_replay.jobs.topology import Consumed, JoinWindows, Materialized, StreamsBuilder, Topology
 from tests.explain.explained import STRING, Tape, by, explained, played, stream
 
 

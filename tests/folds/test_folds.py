@@ -5,13 +5,13 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from jobs.folds.aggregation import Aggregation
-from jobs.folds.fold import Fold, Program, Wanted
-from jobs.folds.python import PythonFold
-from jobs.functions.expressions import Shape
-from jobs.kernels.fold_program import ADD, COPY, EMIT, MERGE, OLD, START
-from jobs.testing.test_driver import TopologyTestDriver
-from jobs.topology import (
+from kstreams_replay.jobs.folds.aggregation import Aggregation
+from kstreams_replay.jobs.folds.fold import Fold, Program, Wanted
+from kstreams_replay.jobs.folds.python import PythonFold
+from kstreams_replay.jobs.functions.expressions import Shape
+from kstreams_replay.jobs.kernels.fold_program import ADD, COPY, EMIT, MERGE, OLD, START
+from kstreams_replay.jobs.testing.test_driver import TopologyTestDriver
+from kstreams_replay.jobs.topology import (
     Consumed,
     Materialized,
     Serde,
@@ -21,9 +21,9 @@ from jobs.topology import (
     TimeWindows,
     fold,
 )
-from state.errors import TopologyError
-from state.records.batches import Batch, Values
-from state.records.keys import Keys
+from kstreams_replay.state.errors import TopologyError
+from kstreams_replay.state.records.batches import Batch, Values
+from kstreams_replay.state.records.keys import Keys
 
 FLIGHT = Serde.json("dest string, minutes long, miles double")
 SHAPE = Shape(Serde.string(), FLIGHT)
@@ -349,8 +349,8 @@ def test_values_that_a_slot_refers_to_survive_the_forgetting_of_others():
             'got minuets: unable to find column "minuets"; correct the name or the declared serde',
         ),
         ({}, "legs: expected at least one fold, got none; give for example legs=fold.count()"),
-        ({"": "count"}, "legs: expected a fold, got 'count'; use one of jobs.topology.fold, such as fold.count()"),
-        ({"n": len}, "legs: expected a fold, got n=<built-in function len>; use one of jobs.topology.fold, such as"),
+        ({"": "count"}, "legs: expected a fold, got 'count'; use one of kstreams_replay.fold, such as fold.count()"),
+        ({"n": len}, "legs: expected a fold, got n=<built-in function len>; use one of kstreams_replay.fold, such as"),
         (
             {"": fold.collect("dest")},
             "legs: expected an aggregate of type string, binary, bool, int32, int64, double, got list<item: string>; "

@@ -5,11 +5,11 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from jobs.functions.expressions import RESERVED, Shape, bind, bind_predicate
-from state.errors import TaskFailed, TopologyError
-from state.records.batches import Batch, Values
-from state.records.keys import Keys
-from state.serdes import Serde
+from kstreams_replay.jobs.functions.expressions import RESERVED, Shape, bind, bind_predicate
+from kstreams_replay.state.errors import TaskFailed, TopologyError
+from kstreams_replay.state.records.batches import Batch, Values
+from kstreams_replay.state.records.keys import Keys
+from kstreams_replay.state.serdes import Serde
 
 FLIGHT = Serde.json("dest string, minutes long, miles double, stops array<string>, late boolean")
 SHAPE = Shape(Serde.string(), FLIGHT)

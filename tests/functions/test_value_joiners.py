@@ -4,12 +4,12 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from jobs.functions.expressions import Shape
-from jobs.functions.value_joiners import bind_joiner
-from state.errors import TaskFailed
-from state.records.batches import Batch, Values
-from state.records.keys import Keys
-from state.serdes import Serde
+from kstreams_replay.jobs.functions.expressions import Shape
+from kstreams_replay.jobs.functions.value_joiners import bind_joiner
+from kstreams_replay.state.errors import TaskFailed
+from kstreams_replay.state.records.batches import Batch, Values
+from kstreams_replay.state.records.keys import Keys
+from kstreams_replay.state.serdes import Serde
 
 STRING, LONG, FLIGHT = Serde.string(), Serde.long(), Serde.json("dest string, minutes long")
 

@@ -5,10 +5,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from jobs.task.task import Task
-from jobs.testing.test_driver import TopologyTestDriver
-from jobs.topology import Topology
-from state.tables.warehouse import HEADERS
+from kstreams_replay.jobs.task.task import Task
+from kstreams_replay.jobs.testing.test_driver import TopologyTestDriver
+from kstreams_replay.jobs.topology import Topology
+from kstreams_replay.state.tables.warehouse import HEADERS
 
 STEP_MS, FIRST_MS = 10, 1_000
 

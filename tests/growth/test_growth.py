@@ -16,8 +16,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from jobs.operators.processor.stores import OrderedKeys
-from jobs.topology import (
+from kstreams_replay.jobs.operators.processor.stores import OrderedKeys
+from kstreams_replay.jobs.topology import (
     BufferConfig,
     Consumed,
     JoinWindows,

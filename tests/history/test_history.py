@@ -6,12 +6,19 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from jobs.execution.task_run import LocalRunner
-from jobs.history.history import History
-from jobs.history.inspection import all_clocks, clocks_of, inspect_store, parse_key, read_positions, task_positions
-from jobs.operators.joins.stream_join_node import StreamJoinNode
-from jobs.replay.pipeline_run import replay
-from jobs.topology import (
+from kstreams_replay.jobs.execution.task_run import LocalRunner
+from kstreams_replay.jobs.history.history import History
+from kstreams_replay.jobs.history.inspection import (
+    all_clocks,
+    clocks_of,
+    inspect_store,
+    parse_key,
+    read_positions,
+    task_positions,
+)
+from kstreams_replay.jobs.operators.joins.stream_join_node import StreamJoinNode
+from kstreams_replay.jobs.replay.pipeline_run import replay
+from kstreams_replay.jobs.topology import (
     Consumed,
     JoinWindows,
     Materialized,
@@ -22,9 +29,9 @@ from jobs.topology import (
     Topology,
     fold,
 )
-from state.errors import ConfigError, LedgerError
-from state.serdes import Serde as AnySerde
-from state.tables.warehouse import Warehouse
+from kstreams_replay.state.errors import ConfigError, LedgerError
+from kstreams_replay.state.serdes import Serde as AnySerde
+from kstreams_replay.state.tables.warehouse import Warehouse
 from tests.planted import Landed, plant
 
 STRING = Serde.string()

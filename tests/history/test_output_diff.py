@@ -3,12 +3,12 @@
 import polars as pl
 import pytest
 
-from jobs.execution.task_run import LocalRunner
-from jobs.history.output_diff import diff_output, outputs_of
-from jobs.replay.pipeline_run import replay
-from jobs.topology import Consumed, Serde, StreamsBuilder, TimeWindows, Topology, fold
-from state.errors import ConfigError
-from state.tables.warehouse import Warehouse
+from kstreams_replay.jobs.execution.task_run import LocalRunner
+from kstreams_replay.jobs.history.output_diff import diff_output, outputs_of
+from kstreams_replay.jobs.replay.pipeline_run import replay
+from kstreams_replay.jobs.topology import Consumed, Serde, StreamsBuilder, TimeWindows, Topology, fold
+from kstreams_replay.state.errors import ConfigError
+from kstreams_replay.state.tables.warehouse import Warehouse
 from tests.planted import Landed, plant
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from jobs.execution.spark_session import resolve
+from kstreams_replay.jobs.execution.spark_session import resolve
 
 VERSION = "4.3.0"
 STREAMS = f"org.apache.kafka:kafka-streams:{VERSION}"

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from jobs.topology import KTable
-from state.errors import ConfigError
+from kstreams_replay.jobs.topology import KTable
+from kstreams_replay.state.errors import ConfigError
 from tests.conformance.translation import Translation, topic_serdes
 from tests.jvm.oracle import PROGRAMS
 from tests.jvm.random_scenarios import scenario

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from jobs.kernels.partition_group import NO_MORE, QueueOrder, merge_queues
+from kstreams_replay.jobs.kernels.partition_group import NO_MORE, QueueOrder, merge_queues
 from tests.jvm.streams import compiled
 
 pytestmark = pytest.mark.jvm

@@ -20,7 +20,7 @@ from typing import Any
 from confluent_kafka import KafkaException, Producer
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
-from jobs.execution.spark_session import resolve
+from kstreams_replay.jobs.execution.spark_session import resolve
 
 KAFKA_VERSION = "4.3.0"
 JARS = (f"org.apache.kafka:kafka_2.13:{KAFKA_VERSION}", "org.slf4j:slf4j-simple:1.7.36")

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from jobs.landing.landing import KafkaSource
+from kstreams_replay.jobs.landing.landing import KafkaSource
 from tests.kafka.broker import Broker, running_broker
 
 

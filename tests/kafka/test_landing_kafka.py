@@ -8,11 +8,11 @@ import pytest
 from confluent_kafka import Consumer, TopicPartition
 from deltalake import DeltaTable
 
-from jobs.landing import from_kafka
-from jobs.landing.from_kafka import share_out
-from jobs.landing.landing import FileSource, KafkaSource, land_files, land_kafka
-from state.errors import ConfigError, LandingError, LedgerConflict
-from state.tables.ledger import Ledger
+from kstreams_replay.jobs.landing import from_kafka
+from kstreams_replay.jobs.landing.from_kafka import share_out
+from kstreams_replay.jobs.landing.landing import FileSource, KafkaSource, land_files, land_kafka
+from kstreams_replay.state.errors import ConfigError, LandingError, LedgerConflict
+from kstreams_replay.state.tables.ledger import Ledger
 from tests.kafka.broker import Broker
 from tests.kafka.producing import Producing, numbered
 from tests.landing.landed_rows import KilledError, landed

@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 from confluent_kafka import TopicPartition
 
-from jobs.landing import from_kafka
-from jobs.landing.landing import KafkaSource, land_kafka
-from state.errors import RetentionGap
-from state.tables.ledger import Ledger
+from kstreams_replay.jobs.landing import from_kafka
+from kstreams_replay.jobs.landing.landing import KafkaSource, land_kafka
+from kstreams_replay.state.errors import RetentionGap
+from kstreams_replay.state.tables.ledger import Ledger
 from tests.kafka.broker import Broker
 from tests.kafka.producing import Producing, numbered
 from tests.landing.landed_rows import landed

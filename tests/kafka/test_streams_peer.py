@@ -5,8 +5,8 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from benchmarks.peers.kafka import measured
-from benchmarks.typed_data import typed_path
+from kstreams_replay.benchmarks.peers.kafka import measured
+from kstreams_replay.benchmarks.typed_data import typed_path
 
 pytestmark = pytest.mark.jvm
 

@@ -10,38 +10,42 @@ import numpy as np
 import pytest
 from numba import types
 
-from jobs.execution.task_run import LocalRunner
-from jobs.replay.pipeline_run import replay
-from jobs.task.task import call_kernels
-from state.compilation.kernel_compilation import Kernel, inner_kernel, kernel
-from state.tables.warehouse import Warehouse
+from kstreams_replay.jobs.execution.task_run import LocalRunner
+from kstreams_replay.jobs.replay.pipeline_run import replay
+from kstreams_replay.jobs.task.task import call_kernels
+from kstreams_replay.state.compilation.kernel_compilation import Kernel, inner_kernel, kernel
+from kstreams_replay.state.tables.warehouse import Warehouse
 from tests.laws.topologies import PARTITIONS, everything, tape
 from tests.planted import plant
 from tests.source_tree import modules, package_modules, refuse
 
 MODULES = [
-    *(path[:-3].replace("/", ".") for path in package_modules() if "/kernels/" in path or path.endswith("_kernel.py")),
     *(
-        "state.records.key_interning",
-        "state.stores.slot_index",
-        "state.stores.skip_lists",
-        "state.stores.timed_records",
+        f"kstreams_replay.{path[:-3].replace('/', '.')}"
+        for path in package_modules()
+        if "/kernels/" in path or path.endswith("_kernel.py")
+    ),
+    *(
+        "kstreams_replay.state.records.key_interning",
+        "kstreams_replay.state.stores.slot_index",
+        "kstreams_replay.state.stores.skip_lists",
+        "kstreams_replay.state.stores.timed_records",
     ),
 ]
 
 MAKE_ARRAYS = {
-    "jobs.kernels.causal_order.number_caused",
-    "jobs.kernels.earlier_changes.earlier_by_key",
-    "jobs.kernels.earlier_changes.earlier_by_slot",
-    "jobs.operators.suppress.suppress_kernel.by_row",
-    "jobs.operators.suppress.suppress_kernel.hashes",
-    "jobs.operators.suppress.suppress_order_kernel.in_order",
-    "jobs.operators.suppress.suppress_kernel.staying",
-    "jobs.operators.suppress.suppress_kernel.suppress_strictly",
-    "jobs.operators.suppress.suppress_order_kernel.taken",
-    "jobs.operators.suppress.suppress_kernel.written_out",
-    "jobs.operators.suppress.suppress_order_kernel.room_to_sort",
-    "state.records.key_interning.intern_words",
+    "kstreams_replay.jobs.kernels.causal_order.number_caused",
+    "kstreams_replay.jobs.kernels.earlier_changes.earlier_by_key",
+    "kstreams_replay.jobs.kernels.earlier_changes.earlier_by_slot",
+    "kstreams_replay.jobs.operators.suppress.suppress_kernel.by_row",
+    "kstreams_replay.jobs.operators.suppress.suppress_kernel.hashes",
+    "kstreams_replay.jobs.operators.suppress.suppress_order_kernel.in_order",
+    "kstreams_replay.jobs.operators.suppress.suppress_kernel.staying",
+    "kstreams_replay.jobs.operators.suppress.suppress_kernel.suppress_strictly",
+    "kstreams_replay.jobs.operators.suppress.suppress_order_kernel.taken",
+    "kstreams_replay.jobs.operators.suppress.suppress_kernel.written_out",
+    "kstreams_replay.jobs.operators.suppress.suppress_order_kernel.room_to_sort",
+    "kstreams_replay.state.records.key_interning.intern_words",
 }
 """Kernels that make arrays, once a call: what they do for every record stands in another."""
 
@@ -138,7 +142,9 @@ _COMPILED = re.compile("kernel")
 
 
 def _decorators() -> dict[tuple[str, str], str]:
-    """By module and name of every function of a package that state.compilation.kernel_compilation decorates."""
+    """By module and name of every function of a package that kstreams_replay.state.compilation.kernel_compilation
+    decorates.
+    """
     return {
         (_dotted(path), node.name): ast.unparse(decorator)
         for path, tree in package_modules().items()
@@ -157,7 +163,7 @@ def _called_from_python(found: set[tuple[str, str]]) -> set[tuple[str, str]]:
         within = set()
         for node in ast.walk(tree):
             if isinstance(node, ast.ImportFrom):
-                names |= {each.asname or each.name: (node.module or "", each.name) for each in node.names}
+                names |= {each.asname or each.name: (_module_of(path, node), each.name) for each in node.names}
             if isinstance(node, ast.FunctionDef) and _COMPILED.search(" ".join(map(ast.unparse, node.decorator_list))):
                 within |= set(ast.walk(node))
         for node in ast.walk(tree):
@@ -168,5 +174,12 @@ def _called_from_python(found: set[tuple[str, str]]) -> set[tuple[str, str]]:
     return called & found
 
 
+def _module_of(path: str, node: ast.ImportFrom) -> str:
+    if not node.level:
+        return node.module or ""
+    above = _dotted(path).split(".")[: -node.level]
+    return ".".join([*above, *filter(None, [node.module])])
+
+
 def _dotted(path: str) -> str:
-    return path.removesuffix(".py").replace("/", ".")
+    return f"kstreams_replay.{path[:-3].replace('/', '.')}"

@@ -4,7 +4,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from jobs.kernels.murmur3 import murmur3_128
+from kstreams_replay.jobs.kernels.murmur3 import murmur3_128
 
 KAFKA = {
     0: (-7122613646888064702, -8341524471658347240),

@@ -5,7 +5,7 @@ import random
 import numpy as np
 import pytest
 
-from jobs.kernels.partition_group import NO_MORE, merge_queues
+from kstreams_replay.jobs.kernels.partition_group import NO_MORE, merge_queues
 
 
 class JavaPriorityQueue:

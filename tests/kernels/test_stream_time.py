@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from jobs.kernels.stream_time import advance_clocks
+from kstreams_replay.jobs.kernels.stream_time import advance_clocks
 
 
 def test_records_that_are_not_taken_move_tape_time_alone_and_rows_that_are_no_records_neither():

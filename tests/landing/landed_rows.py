@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from state.tables.data_files import read_files, read_rows
-from state.tables.warehouse import LANDED_SCHEMA, Warehouse
+from kstreams_replay.state.tables.data_files import read_files, read_rows
+from kstreams_replay.state.tables.warehouse import LANDED_SCHEMA, Warehouse
 
 
 class KilledError(Exception):

@@ -9,11 +9,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from jobs.landing.file_columns import BadValueError, times_ms
-from jobs.landing.landing import FileSource, land_files
-from state.errors import ConfigError, LandingError
-from state.tables.ledger import Ledger
-from state.tables.warehouse import Warehouse
+from kstreams_replay.jobs.landing.file_columns import BadValueError, times_ms
+from kstreams_replay.jobs.landing.landing import FileSource, land_files
+from kstreams_replay.state.errors import ConfigError, LandingError
+from kstreams_replay.state.tables.ledger import Ledger
+from kstreams_replay.state.tables.warehouse import Warehouse
 from tests.landing.landed_rows import landed
 
 

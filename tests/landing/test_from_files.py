@@ -10,12 +10,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from jobs.landing import file_reader, from_files
-from jobs.landing.landing import FileSource, land_files
-from state.errors import LandingError
-from state.tables.data_files import read_files
-from state.tables.ledger import Ledger
-from state.tables.warehouse import Warehouse
+from kstreams_replay.jobs.landing import file_reader, from_files
+from kstreams_replay.jobs.landing.landing import FileSource, land_files
+from kstreams_replay.state.errors import LandingError
+from kstreams_replay.state.tables.data_files import read_files
+from kstreams_replay.state.tables.ledger import Ledger
+from kstreams_replay.state.tables.warehouse import Warehouse
 from tests.landing.landed_rows import KilledError, landed
 
 

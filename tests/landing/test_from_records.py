@@ -2,10 +2,10 @@
 
 import pytest
 
-from jobs.landing.landing import land_records
-from state.errors import LandingError
-from state.tables.data_files import read_files, read_rows
-from state.tables.warehouse import LANDED_SCHEMA, Warehouse
+from kstreams_replay.jobs.landing.landing import land_records
+from kstreams_replay.state.errors import LandingError
+from kstreams_replay.state.tables.data_files import read_files, read_rows
+from kstreams_replay.state.tables.warehouse import LANDED_SCHEMA, Warehouse
 from tests.landing.landed_records import records
 
 
@@ -49,7 +49,7 @@ def test_a_landing_reads_as_few_files_of_its_ledger_after_many_as_after_few(ware
 
     for _ in range(2):
         land(warehouse, 10)
-    monkeypatch.setattr("state.tables.ledger.read_rows", spy)
+    monkeypatch.setattr("kstreams_replay.state.tables.ledger.read_rows", spy)
     after_few = files_read()
     for _ in range(5):
         land(warehouse, 10)

@@ -5,16 +5,16 @@ of history. Expected results are worked out by hand.
 import pyarrow as pa
 import pytest
 
-from jobs.execution.task_run import LocalRunner
-from jobs.history.committed_tables import read_table
-from jobs.landing.landing import land_records
-from jobs.landing.recorded_time import record_idle, record_time, recorded_times
-from jobs.replay.increment_report import IncrementReport
-from jobs.replay.pipeline_run import replay
-from jobs.topology import Consumed, Serde, StreamsBuilder, Suppressed, TimeWindows, Topology
-from state.errors import ConfigError, LedgerError
-from state.tables.warehouse import Warehouse
-from state.times import END_OF_TIME_MS
+from kstreams_replay.jobs.execution.task_run import LocalRunner
+from kstreams_replay.jobs.history.committed_tables import read_table
+from kstreams_replay.jobs.landing.landing import land_records
+from kstreams_replay.jobs.landing.recorded_time import record_idle, record_time, recorded_times
+from kstreams_replay.jobs.replay.increment_report import IncrementReport
+from kstreams_replay.jobs.replay.pipeline_run import replay
+from kstreams_replay.jobs.topology import Consumed, Serde, StreamsBuilder, Suppressed, TimeWindows, Topology
+from kstreams_replay.state.errors import ConfigError, LedgerError
+from kstreams_replay.state.tables.warehouse import Warehouse
+from kstreams_replay.state.times import END_OF_TIME_MS
 from tests.planted import Landed, plant
 
 TEXT = Serde.string()

@@ -2,19 +2,19 @@
 
 import random
 
-from jobs.code_changes.state_migration import Wanted
-from jobs.execution.task_run import LocalRunner
-from jobs.folds.fold import Fold
-from jobs.history.store_reader import read_store
-from jobs.replay.pipeline_run import replay
-from jobs.topology import (
+from kstreams_replay.jobs.code_changes.state_migration import Wanted
+from kstreams_replay.jobs.execution.task_run import LocalRunner
+from kstreams_replay.jobs.folds.fold import Fold
+from kstreams_replay.jobs.history.store_reader import read_store
+from kstreams_replay.jobs.replay.pipeline_run import replay
+from kstreams_replay.jobs.topology import (
     Consumed,
     Materialized,
     Serde,
     StreamsBuilder,
     Topology,
 )
-from state.tables.warehouse import Warehouse
+from kstreams_replay.state.tables.warehouse import Warehouse
 from tests.planted import Landed, plant
 
 STRING, PAGES = Serde.string(), Serde.json("page string, ms long")

@@ -18,10 +18,10 @@ from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
 
-from jobs.branches.vacuum import DAY_MS, Waste, vacuum
-from state.tables.ledger import Ledger
-from state.tables.warehouse import Warehouse
-from state.wall_clock import now_ms
+from kstreams_replay.jobs.branches.vacuum import DAY_MS, Waste, vacuum
+from kstreams_replay.state.tables.ledger import Ledger
+from kstreams_replay.state.tables.warehouse import Warehouse
+from kstreams_replay.state.wall_clock import now_ms
 from tests.laws.border import Step, watched
 from tests.laws.pipelines import BEGINNINGS, NAME, PIPELINES, begun, done_of, drive, undisturbed
 from tests.laws.processes import killed

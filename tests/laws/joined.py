@@ -6,7 +6,7 @@ key; tables are grouped anew, suppressed and joined with each other.
 
 import random
 
-from jobs.topology import (
+from kstreams_replay.jobs.topology import (
     Consumed,
     JoinWindows,
     KStream,

@@ -16,10 +16,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from jobs.execution.task_description import Runner
-from jobs.execution.task_run import LocalRunner
-from jobs.replay.pipeline_run import replay
-from jobs.topology import (
+from kstreams_replay.jobs.execution.task_description import Runner
+from kstreams_replay.jobs.execution.task_run import LocalRunner
+from kstreams_replay.jobs.replay.pipeline_run import replay
+from kstreams_replay.jobs.topology import (
     Consumed,
     Materialized,
     Serde,
@@ -30,11 +30,11 @@ from jobs.topology import (
     Topology,
     fold,
 )
-from orchestration.cli.topology_loading import load_topology
-from state.runs.local_copies import CACHE_VARIABLE, default_cache
-from state.tables import compaction
-from state.tables.ledger import Ledger
-from state.tables.warehouse import Warehouse
+from kstreams_replay.orchestration.cli.topology_loading import load_topology
+from kstreams_replay.state.runs.local_copies import CACHE_VARIABLE, default_cache
+from kstreams_replay.state.tables import compaction
+from kstreams_replay.state.tables.ledger import Ledger
+from kstreams_replay.state.tables.warehouse import Warehouse
 from tests.laws import joined, topologies
 from tests.laws.border import Step, watched
 from tests.once_a_run import once_a_run, run_folder

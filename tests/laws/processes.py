@@ -13,9 +13,9 @@ from multiprocessing.connection import Connection
 from multiprocessing.context import ForkServerContext
 from typing import Any
 
-from orchestration.cli.main import main
-from state.runs.local_copies import CACHE_VARIABLE
-from state.tables.warehouse import Warehouse
+from kstreams_replay.orchestration.cli.main import main
+from kstreams_replay.state.runs.local_copies import CACHE_VARIABLE
+from kstreams_replay.state.tables.warehouse import Warehouse
 from tests.laws.pipelines import MERGED_EVERY, PIPELINES, drive, merging
 from tests.laws.syscalls import hand_over, supervise
 
@@ -23,7 +23,9 @@ from tests.laws.syscalls import hand_over, supervise
 @functools.cache
 def _context() -> ForkServerContext:
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload([__name__, "orchestration.cli.run_commands", "jobs.replay.pipeline_run"])
+    context.set_forkserver_preload(
+        [__name__, "kstreams_replay.orchestration.cli.run_commands", "kstreams_replay.jobs.replay.pipeline_run"]
+    )
     return context
 
 

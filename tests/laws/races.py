@@ -18,10 +18,10 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-from jobs.branches.vacuum import vacuum
-from state.errors import CommitLost, LedgerConflict
-from state.tables.ledger import Ledger
-from state.tables.warehouse import Warehouse
+from kstreams_replay.jobs.branches.vacuum import vacuum
+from kstreams_replay.state.errors import CommitLost, LedgerConflict
+from kstreams_replay.state.tables.ledger import Ledger
+from kstreams_replay.state.tables.warehouse import Warehouse
 from tests.laws.border import Step, watched
 from tests.laws.pipelines import INCREMENTS, NAME, PIPELINES, RECORDS, begun, done_of, drive, undisturbed
 from tests.laws.processes import raced

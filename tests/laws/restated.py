@@ -9,13 +9,21 @@ from typing import Any
 
 import pytest
 
-from jobs.branches.branches import fork
-from jobs.execution.task_run import LocalRunner
-from jobs.history.committed_tables import read_changelog, read_table
-from jobs.history.store_reader import read_store
-from jobs.replay.pipeline_run import replay
-from jobs.topology import Consumed, Materialized, Serde, StreamsBuilder, Suppressed, TimeWindows, Topology
-from state.tables.warehouse import Warehouse
+from kstreams_replay.jobs.branches.branches import fork
+from kstreams_replay.jobs.execution.task_run import LocalRunner
+from kstreams_replay.jobs.history.committed_tables import read_changelog, read_table
+from kstreams_replay.jobs.history.store_reader import read_store
+from kstreams_replay.jobs.replay.pipeline_run import replay
+from kstreams_replay.jobs.topology import (
+    Consumed,
+    Materialized,
+    Serde,
+    StreamsBuilder,
+    Suppressed,
+    TimeWindows,
+    Topology,
+)
+from kstreams_replay.state.tables.warehouse import Warehouse
 from tests.laws.topologies import PARTITIONS, tape
 from tests.planted import plant
 

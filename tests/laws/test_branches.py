@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from jobs.branches.branches import branches, drop, fork, pinned_versions
-from jobs.history.committed_tables import done_row, read_table
-from jobs.topology import Consumed, Materialized, Serde, StreamsBuilder
-from state.errors import CodeChanged, ConfigError, LedgerError
-from state.tables.warehouse import Warehouse
+from kstreams_replay.jobs.branches.branches import branches, drop, fork, pinned_versions
+from kstreams_replay.jobs.history.committed_tables import done_row, read_table
+from kstreams_replay.jobs.topology import Consumed, Materialized, Serde, StreamsBuilder
+from kstreams_replay.state.errors import CodeChanged, ConfigError, LedgerError
+from kstreams_replay.state.tables.warehouse import Warehouse
 from tests.laws.restated import RECORDS, clicks, contents, copy_of, landed, run
 
 
@@ -132,7 +132,7 @@ def test_a_name_that_is_taken_and_an_increment_that_is_not_done_are_refused(pare
 
 
 def test_a_fork_that_died_before_its_ledger_is_begun_again(parent, monkeypatch):
-    monkeypatch.setattr("state.tables.ledger.Ledger.begin", lambda *args, **options: 1 / 0)
+    monkeypatch.setattr("kstreams_replay.state.tables.ledger.Ledger.begin", lambda *args, **options: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         fork(parent, "p", 3, "b")
     monkeypatch.undo()
@@ -144,7 +144,7 @@ def test_a_fork_that_died_before_its_ledger_is_begun_again(parent, monkeypatch):
 
 def test_a_drop_that_died_before_the_folder_was_gone_is_finished(parent, monkeypatch):
     fork(parent, "p", 3, "b")
-    monkeypatch.setattr("jobs.branches.branches._delete_folder", lambda *args: 1 / 0)
+    monkeypatch.setattr("kstreams_replay.jobs.branches.branches._delete_folder", lambda *args: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         drop(parent, "b")
     monkeypatch.undo()

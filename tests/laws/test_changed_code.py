@@ -7,10 +7,10 @@ from collections.abc import Mapping
 import pyarrow.compute as pc
 import pytest
 
-from jobs.code_changes.state_migration import Wanted
-from jobs.history.committed_tables import read_changelog
-from jobs.history.store_reader import read_store
-from jobs.topology import (
+from kstreams_replay.jobs.code_changes.state_migration import Wanted
+from kstreams_replay.jobs.history.committed_tables import read_changelog
+from kstreams_replay.jobs.history.store_reader import read_store
+from kstreams_replay.jobs.topology import (
     Consumed,
     JoinWindows,
     Materialized,
@@ -21,9 +21,9 @@ from jobs.topology import (
     Topology,
     fold,
 )
-from state.errors import CodeChanged
-from state.tables.ledger import PLANNED, Ledger
-from state.tables.warehouse import Warehouse
+from kstreams_replay.state.errors import CodeChanged
+from kstreams_replay.state.tables.ledger import PLANNED, Ledger
+from kstreams_replay.state.tables.warehouse import Warehouse
 from tests.code_changes.changes import GOES_ON, clicks
 from tests.laws.changed import PAGES, STRING, Killed, click, land, run, stored, totals
 from tests.planted import Landed, Rows, plant, tables_of

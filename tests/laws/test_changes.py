@@ -6,14 +6,14 @@ from collections.abc import Iterator
 
 import pytest
 
-from jobs.branches.branches import fork
-from jobs.branches.promotion import promote
-from jobs.branches.restatement import restore
-from jobs.history.committed_tables import done_row, read_changelog
-from jobs.history.output_changes import read_changes
-from state.errors import ConfigError
-from state.tables import compaction
-from state.tables.warehouse import Warehouse
+from kstreams_replay.jobs.branches.branches import fork
+from kstreams_replay.jobs.branches.promotion import promote
+from kstreams_replay.jobs.branches.restatement import restore
+from kstreams_replay.jobs.history.committed_tables import done_row, read_changelog
+from kstreams_replay.jobs.history.output_changes import read_changes
+from kstreams_replay.state.errors import ConfigError
+from kstreams_replay.state.tables import compaction
+from kstreams_replay.state.tables.warehouse import Warehouse
 from tests.laws.pipelines import merging
 from tests.laws.restated import CHANGED, OUTPUTS, forked, run
 from tests.laws.topologies import PARTITIONS, tape

@@ -2,15 +2,23 @@
 
 import pytest
 
-from jobs.execution import task_stores
-from jobs.execution.store_files import StoreRows
-from jobs.execution.task_run import LocalRunner
-from jobs.history.committed_tables import read_changelog
-from jobs.landing.landing import land_records
-from jobs.replay.pipeline_run import replay
-from jobs.topology import Consumed, Materialized, Serde, StreamsBuilder, Suppressed, TimeWindows, Topology
-from state.tables.data_files import read_files, read_rows
-from state.tables.warehouse import LANDED_SCHEMA, Warehouse
+from kstreams_replay.jobs.execution import task_stores
+from kstreams_replay.jobs.execution.store_files import StoreRows
+from kstreams_replay.jobs.execution.task_run import LocalRunner
+from kstreams_replay.jobs.history.committed_tables import read_changelog
+from kstreams_replay.jobs.landing.landing import land_records
+from kstreams_replay.jobs.replay.pipeline_run import replay
+from kstreams_replay.jobs.topology import (
+    Consumed,
+    Materialized,
+    Serde,
+    StreamsBuilder,
+    Suppressed,
+    TimeWindows,
+    Topology,
+)
+from kstreams_replay.state.tables.data_files import read_files, read_rows
+from kstreams_replay.state.tables.warehouse import LANDED_SCHEMA, Warehouse
 from tests.landing.landed_records import records
 from tests.laws.pipelines import merging
 from tests.laws.topologies import PARTITIONS, everything, tape

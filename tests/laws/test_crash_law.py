@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 from pyarrow import fs
 
-from jobs.execution.task_run import LocalRunner
-from jobs.replay.pipeline_run import replay
-from jobs.topology import Topology
-from state.tables.warehouse import Warehouse, open_filesystem
+from kstreams_replay.jobs.execution.task_run import LocalRunner
+from kstreams_replay.jobs.replay.pipeline_run import replay
+from kstreams_replay.jobs.topology import Topology
+from kstreams_replay.state.tables.warehouse import Warehouse, open_filesystem
 from tests.laws import joined
 from tests.laws.border import Step, watched
 from tests.laws.crash import Died, area_of, outcome_of, seeds_of_all_strata, stratum_of

@@ -5,9 +5,9 @@ from itertools import pairwise
 
 import pytest
 
-from jobs.execution.task_run import LocalRunner
-from jobs.replay.pipeline_run import replay
-from state.tables.warehouse import Warehouse
+from kstreams_replay.jobs.execution.task_run import LocalRunner
+from kstreams_replay.jobs.replay.pipeline_run import replay
+from kstreams_replay.state.tables.warehouse import Warehouse
 from tests.laws.topologies import PARTITIONS, everything, tape
 from tests.planted import plant, tables_of
 

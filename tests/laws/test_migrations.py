@@ -10,13 +10,21 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from jobs.code_changes.state_migration import Wanted
-from jobs.execution import task_stores
-from jobs.history.committed_tables import read_changelog, read_state
-from jobs.history.store_reader import read_store
-from jobs.topology import Consumed, Materialized, StreamsBuilder, Suppressed, TimeWindows, Topology, fold
-from state.errors import CodeChanged, ConfigError, TaskFailed
-from state.tables.warehouse import Warehouse
+from kstreams_replay.jobs.code_changes.state_migration import Wanted
+from kstreams_replay.jobs.execution import task_stores
+from kstreams_replay.jobs.history.committed_tables import read_changelog, read_state
+from kstreams_replay.jobs.history.store_reader import read_store
+from kstreams_replay.jobs.topology import (
+    Consumed,
+    Materialized,
+    StreamsBuilder,
+    Suppressed,
+    TimeWindows,
+    Topology,
+    fold,
+)
+from kstreams_replay.state.errors import CodeChanged, ConfigError, TaskFailed
+from kstreams_replay.state.tables.warehouse import Warehouse
 from tests.laws.changed import PAGES, STRING, Killed, click, land, run, stored, totals
 from tests.planted import Rows, plant, tables_of
 

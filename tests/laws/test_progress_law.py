@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from jobs.execution.task_run import LocalRunner
-from jobs.replay import progress
-from jobs.replay.pipeline_run import replay
-from state.runs.local_copies import default_cache
-from state.tables.warehouse import Warehouse
+from kstreams_replay.jobs.execution.task_run import LocalRunner
+from kstreams_replay.jobs.replay import progress
+from kstreams_replay.jobs.replay.pipeline_run import replay
+from kstreams_replay.state.runs.local_copies import default_cache
+from kstreams_replay.state.tables.warehouse import Warehouse
 from tests.laws.border import Step, watched
 from tests.laws.crash import Died
 from tests.laws.pipelines import NAME, PIPELINES, RECORDS, begun, drive, undisturbed
@@ -25,7 +25,7 @@ PIPELINE, TAPE, BEGUN, TARGET = "brief", 1, 3, 4
 @pytest.fixture(autouse=True)
 def _always(monkeypatch):
     """A note after every chunk of few records; the driver reads them all the time."""
-    monkeypatch.setattr("jobs.task.task.CHUNK_RECORDS", 4)
+    monkeypatch.setattr("kstreams_replay.jobs.task.task.CHUNK_RECORDS", 4)
     monkeypatch.setattr(progress, "NOTE_SECONDS", 0.0)
     monkeypatch.setattr(progress, "LOOK_SECONDS", 0.002)
 

@@ -6,14 +6,14 @@ import polars as pl
 import pytest
 from deltalake import DeltaTable
 
-from expectations.verdicts import check_increment
-from jobs.branches.branches import drop, fork
-from jobs.branches.promotion import promote
-from jobs.history.committed_tables import done_row
-from jobs.topology import Consumed, Materialized, Serde, StreamsBuilder, fold
-from orchestration.facts import replay_facts
-from state.errors import ConfigError, LedgerError
-from state.tables.warehouse import Warehouse
+from kstreams_replay.expectations.verdicts import check_increment
+from kstreams_replay.jobs.branches.branches import drop, fork
+from kstreams_replay.jobs.branches.promotion import promote
+from kstreams_replay.jobs.history.committed_tables import done_row
+from kstreams_replay.jobs.topology import Consumed, Materialized, Serde, StreamsBuilder, fold
+from kstreams_replay.orchestration.facts import replay_facts
+from kstreams_replay.state.errors import ConfigError, LedgerError
+from kstreams_replay.state.tables.warehouse import Warehouse
 from tests.laws.restated import (
     CHANGED,
     LAST,

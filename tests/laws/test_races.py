@@ -5,10 +5,10 @@
 
 import pytest
 
-from jobs.execution.task_description import TaskDescription, TaskReport
-from jobs.execution.task_run import LocalRunner
-from jobs.topology import Topology
-from state.errors import LedgerConflict
+from kstreams_replay.jobs.execution.task_description import TaskDescription, TaskReport
+from kstreams_replay.jobs.execution.task_run import LocalRunner
+from kstreams_replay.jobs.topology import Topology
+from kstreams_replay.state.errors import LedgerConflict
 from tests.laws.pipelines import PIPELINES, begun, drive, undisturbed
 from tests.laws.races import outcome_of, stratum_of
 from tests.laws.whole import first_difference

@@ -6,17 +6,17 @@ from itertools import pairwise
 import pyarrow as pa
 import pytest
 
-from jobs.execution import task_stores
-from jobs.execution.task_run import LocalRunner
-from jobs.history.committed_tables import read_changelog
-from jobs.landing import recorded_time
-from jobs.landing.landing import land_records
-from jobs.landing.recorded_time import record_time, recorded_times
-from jobs.replay.pipeline_run import replay
-from jobs.testing.test_driver import TopologyTestDriver
-from jobs.topology import Consumed, Serde, StreamsBuilder, Suppressed, TimeWindows, Topology
-from state.tables.ledger import Ledger
-from state.tables.warehouse import Warehouse
+from kstreams_replay.jobs.execution import task_stores
+from kstreams_replay.jobs.execution.task_run import LocalRunner
+from kstreams_replay.jobs.history.committed_tables import read_changelog
+from kstreams_replay.jobs.landing import recorded_time
+from kstreams_replay.jobs.landing.landing import land_records
+from kstreams_replay.jobs.landing.recorded_time import record_time, recorded_times
+from kstreams_replay.jobs.replay.pipeline_run import replay
+from kstreams_replay.jobs.testing.test_driver import TopologyTestDriver
+from kstreams_replay.jobs.topology import Consumed, Serde, StreamsBuilder, Suppressed, TimeWindows, Topology
+from kstreams_replay.state.tables.ledger import Ledger
+from kstreams_replay.state.tables.warehouse import Warehouse
 from tests.laws import joined, topologies
 from tests.laws.joined import TOPICS
 from tests.laws.test_topics_that_meet import arrivals, replayed

@@ -6,14 +6,14 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
-from jobs.branches.branches import branches
-from jobs.branches.promotion import promote
-from jobs.branches.restatement import restore
-from jobs.history.committed_tables import done_row
-from state.errors import CommitLost, LedgerConflict, LedgerError, LedgerGap
-from state.tables.branch_files import existing_tables
-from state.tables.ledger import Ledger
-from state.tables.warehouse import Warehouse
+from kstreams_replay.jobs.branches.branches import branches
+from kstreams_replay.jobs.branches.promotion import promote
+from kstreams_replay.jobs.branches.restatement import restore
+from kstreams_replay.jobs.history.committed_tables import done_row
+from kstreams_replay.state.errors import CommitLost, LedgerConflict, LedgerError, LedgerGap
+from kstreams_replay.state.tables.branch_files import existing_tables
+from kstreams_replay.state.tables.ledger import Ledger
+from kstreams_replay.state.tables.warehouse import Warehouse
 from tests.laws.restated import (
     LAST,
     OUTPUTS,

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from jobs.history.committed_tables import read_table
-from orchestration.cli.main import main
+from kstreams_replay.jobs.history.committed_tables import read_table
+from kstreams_replay.orchestration.cli.main import main
 from tests.laws.pipelines import INCREMENTS, NAME, PIPELINES, RECORDS, begun, done_of, drive, undisturbed
 from tests.laws.whole import first_difference
 
@@ -26,7 +26,7 @@ def test_a_stopped_run_says_so_and_the_next_one_goes_on(number, code):
             [
                 sys.executable,
                 "-m",
-                "orchestration.cli.main",
+                "kstreams_replay.orchestration.cli.main",
                 *command,
                 "--max-records",
                 str(RECORDS),

@@ -2,15 +2,15 @@
 
 import pytest
 
-from jobs.execution import task_stores
-from jobs.execution.task_run import LocalRunner
-from jobs.explain.explanation import Explanation, explain
-from jobs.graph.nodes import SinkNode
-from jobs.history.committed_tables import read_table
-from jobs.landing.landing import land_records
-from jobs.replay.pipeline_run import replay
-from jobs.topology import Topology
-from state.tables.warehouse import Warehouse
+from kstreams_replay.jobs.execution import task_stores
+from kstreams_replay.jobs.execution.task_run import LocalRunner
+from kstreams_replay.jobs.explain.explanation import Explanation, explain
+from kstreams_replay.jobs.graph.nodes import SinkNode
+from kstreams_replay.jobs.history.committed_tables import read_table
+from kstreams_replay.jobs.landing.landing import land_records
+from kstreams_replay.jobs.replay.pipeline_run import replay
+from kstreams_replay.jobs.topology import Topology
+from kstreams_replay.state.tables.warehouse import Warehouse
 from tests.landing.landed_records import records
 from tests.laws import joined, topologies
 from tests.planted import Landed, plant

@@ -8,12 +8,12 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from jobs.execution.task_run import LocalRunner
-from jobs.history.committed_tables import read_table
-from jobs.landing.landing import land_records
-from jobs.replay.pipeline_run import replay
-from jobs.testing.test_driver import TopologyTestDriver
-from state.tables.warehouse import Warehouse
+from kstreams_replay.jobs.execution.task_run import LocalRunner
+from kstreams_replay.jobs.history.committed_tables import read_table
+from kstreams_replay.jobs.landing.landing import land_records
+from kstreams_replay.jobs.replay.pipeline_run import replay
+from kstreams_replay.jobs.testing.test_driver import TopologyTestDriver
+from kstreams_replay.state.tables.warehouse import Warehouse
 from tests.laws.joined import PARTITIONS, TOPICS, joined, tapes
 from tests.planted import Landed, plant, tables_of
 

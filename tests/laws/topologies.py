@@ -2,7 +2,7 @@
 
 import random
 
-from jobs.topology import (
+from kstreams_replay.jobs.topology import (
     Consumed,
     Materialized,
     Serde,

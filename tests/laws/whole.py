@@ -12,11 +12,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from jobs.execution.table_schemas import table_schema
-from jobs.topology import Topology
-from state.tables.data_files import DataFile, read_files, read_rows
-from state.tables.ledger import DONE, Ledger, LedgerRow
-from state.tables.warehouse import Warehouse
+from kstreams_replay.jobs.execution.table_schemas import table_schema
+from kstreams_replay.jobs.topology import Topology
+from kstreams_replay.state.tables.data_files import DataFile, read_files, read_rows
+from kstreams_replay.state.tables.ledger import DONE, Ledger, LedgerRow
+from kstreams_replay.state.tables.warehouse import Warehouse
 from tests.laws.pipelines import NAME
 
 OF_THE_RUN = frozenset({"seconds", "rss_bytes_max", "versions"})

@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from expectations.verdicts import check_increment
-from jobs.branches.restatement import restore
-from jobs.history.committed_tables import done_row
-from orchestration.facts import replay_facts
-from state.tables.warehouse import Warehouse
+from kstreams_replay.expectations.verdicts import check_increment
+from kstreams_replay.jobs.branches.restatement import restore
+from kstreams_replay.jobs.history.committed_tables import done_row
+from kstreams_replay.orchestration.facts import replay_facts
+from kstreams_replay.state.tables.warehouse import Warehouse
 from tests.old_warehouses.topologies import TOPOLOGIES
 from tests.old_warehouses.written import BRANCH, EXPLAINED, PIPELINES, done, explained, land, rows_of, run
 from tests.planted import tables_of

@@ -4,8 +4,15 @@ Rule: frozen. What stands here is what those warehouses were written with; a cha
 old pipeline refuses. An operator that is new goes into the next fixture's topology, beside these.
 """
 
-from jobs.functions.processor_api import Cancellable, KeyValues, Processor, ProcessorContext, PunctuationType, Record
-from jobs.topology import (
+from kstreams_replay.jobs.functions.processor_api import (
+    Cancellable,
+    KeyValues,
+    Processor,
+    ProcessorContext,
+    PunctuationType,
+    Record,
+)
+from kstreams_replay.jobs.topology import (
     BufferConfig,
     Consumed,
     JoinWindows,

@@ -16,17 +16,17 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from jobs.branches.branches import fork
-from jobs.branches.restatement import restore
-from jobs.execution.task_run import LocalRunner
-from jobs.explain.explanation import explain
-from jobs.history.committed_tables import read_table
-from jobs.history.store_reader import read_store
-from jobs.landing.recorded_time import record_time
-from jobs.replay.pipeline_run import replay
-from jobs.topology import Topology
-from state.tables.ledger import Ledger
-from state.tables.warehouse import Warehouse
+from kstreams_replay.jobs.branches.branches import fork
+from kstreams_replay.jobs.branches.restatement import restore
+from kstreams_replay.jobs.execution.task_run import LocalRunner
+from kstreams_replay.jobs.explain.explanation import explain
+from kstreams_replay.jobs.history.committed_tables import read_table
+from kstreams_replay.jobs.history.store_reader import read_store
+from kstreams_replay.jobs.landing.recorded_time import record_time
+from kstreams_replay.jobs.replay.pipeline_run import replay
+from kstreams_replay.jobs.topology import Topology
+from kstreams_replay.state.tables.ledger import Ledger
+from kstreams_replay.state.tables.warehouse import Warehouse
 from tests.old_warehouses.topologies import TOPOLOGIES, windows
 from tests.planted import Landed, plant
 

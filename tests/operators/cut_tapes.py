@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from jobs.tape.task_input import Input
-from jobs.task.task import Task
-from jobs.topology import Consumed, Serde, StreamsBuilder, Topology
-from state.tables.warehouse import HEADERS
+from kstreams_replay.jobs.tape.task_input import Input
+from kstreams_replay.jobs.task.task import Task
+from kstreams_replay.jobs.topology import Consumed, Serde, StreamsBuilder, Topology
+from kstreams_replay.state.tables.warehouse import HEADERS
 
 TEXTS = Consumed(Serde.string(), Serde.string())
 Record = tuple[str, str | None, str | None, int]

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from jobs.testing.test_driver import TopologyTestDriver
-from jobs.topology import Consumed, KStream, KTable, Serde, StreamsBuilder, Topology
+from kstreams_replay.jobs.testing.test_driver import TopologyTestDriver
+from kstreams_replay.jobs.topology import Consumed, KStream, KTable, Serde, StreamsBuilder, Topology
 
 Row = dict[str, Any]
 Build = Callable[[KStream], KStream | KTable]

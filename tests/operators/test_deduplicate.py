@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jobs.functions.expressions import bind
-from jobs.operators.deduplicate import Deduplicate
-from jobs.testing.test_driver import TopologyTestDriver
-from jobs.topology import KStream, Serde
+from kstreams_replay.jobs.functions.expressions import bind
+from kstreams_replay.jobs.operators.deduplicate import Deduplicate
+from kstreams_replay.jobs.testing.test_driver import TopologyTestDriver
+from kstreams_replay.jobs.topology import KStream, Serde
 from tests.operators.aggregates.operator_runs import place_of, run_chunks, run_increments
 from tests.operators.suppress.suppress_model import Change
 from tests.operators.tapes import play, topology_of

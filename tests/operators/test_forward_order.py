@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from jobs.kernels.forward_order import merge_two
-from jobs.testing.test_driver import TopologyTestDriver
-from jobs.topology import Consumed, KStream, Serde, StreamsBuilder
+from kstreams_replay.jobs.kernels.forward_order import merge_two
+from kstreams_replay.jobs.testing.test_driver import TopologyTestDriver
+from kstreams_replay.jobs.topology import Consumed, KStream, Serde, StreamsBuilder
 
 STRING, LONG = Serde.string(), Serde.long()
 

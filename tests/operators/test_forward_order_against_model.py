@@ -3,8 +3,8 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jobs.testing.test_driver import TopologyTestDriver
-from jobs.topology import Consumed, KStream, Serde, StreamsBuilder
+from kstreams_replay.jobs.testing.test_driver import TopologyTestDriver
+from kstreams_replay.jobs.topology import Consumed, KStream, Serde, StreamsBuilder
 from tests.rotation import examples
 
 STRING = Serde.string()

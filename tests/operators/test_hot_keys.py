@@ -6,11 +6,11 @@ import random
 
 import pytest
 
-from jobs.graph.windows import SessionWindows, SlidingWindows
-from jobs.operators.joins import stream_join_kernel
-from jobs.operators.tables.versioned_store import VersionedView
-from state.records.keys import Keys
-from state.stores.versions import Versions
+from kstreams_replay.jobs.graph.windows import SessionWindows, SlidingWindows
+from kstreams_replay.jobs.operators.joins import stream_join_kernel
+from kstreams_replay.jobs.operators.tables.versioned_store import VersionedView
+from kstreams_replay.state.records.keys import Keys
+from kstreams_replay.state.stores.versions import Versions
 from tests.operators.aggregates.test_windows_against_models import assert_as_the_model
 from tests.operators.aggregates.window_models import Record, SessionModel, SlidingModel
 from tests.operators.aggregates.window_runs import Run

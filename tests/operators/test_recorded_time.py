@@ -8,10 +8,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from jobs.functions.processor_api import Processor, PunctuationType
-from jobs.operators.tables.table_views import build_view
-from jobs.testing.test_driver import TopologyTestDriver
-from jobs.topology import (
+from kstreams_replay.jobs.functions.processor_api import Processor, PunctuationType
+from kstreams_replay.jobs.operators.tables.table_views import build_view
+from kstreams_replay.jobs.testing.test_driver import TopologyTestDriver
+from kstreams_replay.jobs.topology import (
     Consumed,
     JoinWindows,
     KStream,
@@ -23,8 +23,8 @@ from jobs.topology import (
     Suppressed,
     TimeWindows,
 )
-from state.records.batches import Batch, Values
-from state.records.keys import Keys
+from kstreams_replay.state.records.batches import Batch, Values
+from kstreams_replay.state.records.keys import Keys
 
 TEXT = Serde.string()
 TEXTS = Consumed(TEXT, TEXT)

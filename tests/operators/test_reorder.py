@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from jobs.topology import Materialized, StreamsBuilder, Topology
+from kstreams_replay.jobs.topology import Materialized, StreamsBuilder, Topology
 from tests.operators.cut_tapes import TEXTS, Dropped, Out, Record, play, topology_of
 
 

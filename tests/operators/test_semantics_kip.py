@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jobs.testing.test_driver import TopologyTestDriver
-from jobs.topology import (
+from kstreams_replay.jobs.testing.test_driver import TopologyTestDriver
+from kstreams_replay.jobs.topology import (
     Consumed,
     KStream,
     Materialized,
@@ -20,7 +20,7 @@ from jobs.topology import (
     TimeWindows,
     Topology,
 )
-from state.errors import ConfigError
+from kstreams_replay.state.errors import ConfigError
 from tests.rotation import examples
 
 TEXT = Consumed(Serde.string(), Serde.string())

@@ -3,10 +3,10 @@
 import polars as pl
 import pytest
 
-from jobs.functions.expressions import Windowed
-from jobs.testing.test_driver import TopologyTestDriver
-from jobs.topology import Consumed, KStream, Serde, SessionWindows, StreamsBuilder, TimeWindows
-from state.errors import TaskFailed
+from kstreams_replay.jobs.functions.expressions import Windowed
+from kstreams_replay.jobs.testing.test_driver import TopologyTestDriver
+from kstreams_replay.jobs.topology import Consumed, KStream, Serde, SessionWindows, StreamsBuilder, TimeWindows
+from kstreams_replay.state.errors import TaskFailed
 from tests.operators.tapes import play, table
 
 NUMBERS = """

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from jobs.execution.task_run import LocalRunner
-from jobs.landing.landing import land_files
-from jobs.replay.pipeline_run import replay
-from state.tables.warehouse import Warehouse
+from kstreams_replay.jobs.execution.task_run import LocalRunner
+from kstreams_replay.jobs.landing.landing import land_files
+from kstreams_replay.jobs.replay.pipeline_run import replay
+from kstreams_replay.state.tables.warehouse import Warehouse
 from tests.dagster import shop
 
 

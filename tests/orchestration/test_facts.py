@@ -2,9 +2,9 @@
 
 import pytest
 
-from expectations.facts import FinalOutput, ReplayFacts, Source, SubTopology
-from jobs.topology import Consumed, Serde, StreamsBuilder, Suppressed, TimeWindows
-from orchestration.facts import facts_of_output, replay_facts
+from kstreams_replay.expectations.facts import FinalOutput, ReplayFacts, Source, SubTopology
+from kstreams_replay.jobs.topology import Consumed, Serde, StreamsBuilder, Suppressed, TimeWindows
+from kstreams_replay.orchestration.facts import facts_of_output, replay_facts
 from tests.dagster import shop
 from tests.laws.joined import joined
 

@@ -1,7 +1,7 @@
 """Lineage: an edge between two tables says that records go from the one to the other with no table between."""
 
-from jobs.topology import Consumed, Serde, StreamsBuilder
-from orchestration.lineage import tables_of
+from kstreams_replay.jobs.topology import Consumed, Serde, StreamsBuilder
+from kstreams_replay.orchestration.lineage import tables_of
 from tests.dagster import shop
 from tests.laws.joined import joined
 

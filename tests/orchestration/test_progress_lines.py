@@ -7,8 +7,8 @@ import re
 import dagster as dg
 import pytest
 
-from jobs.replay.progress import Progress
-from orchestration.progress_lines import ProgressLines, progress_on
+from kstreams_replay.jobs.replay.progress import Progress
+from kstreams_replay.orchestration.progress_lines import ProgressLines, progress_on
 from tests.dagster import shop
 
 

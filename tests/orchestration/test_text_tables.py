@@ -2,7 +2,7 @@
 
 import pytest
 
-from orchestration.text_tables import flat_row, text_table, utc
+from kstreams_replay.orchestration.text_tables import flat_row, text_table, utc
 
 
 def test_numbers_stand_to_the_right_and_text_to_the_left():

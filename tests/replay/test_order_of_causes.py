@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from jobs.execution.task_run import LocalRunner
-from jobs.explain.explanation import explain
-from jobs.explain.observed_run import ObservedRun
-from jobs.history.committed_tables import read_table
-from jobs.landing.landing import land_records
-from jobs.replay.pipeline_run import replay
-from state.errors import TaskFailed
-from state.tables.warehouse import Warehouse
+from kstreams_replay.jobs.execution.task_run import LocalRunner
+from kstreams_replay.jobs.explain.explanation import explain
+from kstreams_replay.jobs.explain.observed_run import ObservedRun
+from kstreams_replay.jobs.history.committed_tables import read_table
+from kstreams_replay.jobs.landing.landing import land_records
+from kstreams_replay.jobs.replay.pipeline_run import replay
+from kstreams_replay.state.errors import TaskFailed
+from kstreams_replay.state.tables.warehouse import Warehouse
 from tests.conformance.engines import built, play_with_driver
 from tests.conformance.scenarios import REGRESSIONS, read_scenarios
 from tests.conformance.translation import OUTPUT, topic_serdes
@@ -107,9 +107,9 @@ def test_an_order_that_is_never_settled_is_refused(monkeypatch, tmp_path):
     """
     As if a callable answered differently each time.
     """
-    monkeypatch.setattr("jobs.tape.causal_order.RUNS_MAX", 3)
-    monkeypatch.setattr("jobs.replay.stage_exchange.are_in_order", lambda arrival, sequence: False)
-    monkeypatch.setattr("jobs.testing.driver_tasks.are_in_order", lambda arrival, sequence: False)
+    monkeypatch.setattr("kstreams_replay.jobs.tape.causal_order.RUNS_MAX", 3)
+    monkeypatch.setattr("kstreams_replay.jobs.replay.stage_exchange.are_in_order", lambda arrival, sequence: False)
+    monkeypatch.setattr("kstreams_replay.jobs.testing.driver_tasks.are_in_order", lambda arrival, sequence: False)
 
     with pytest.raises(TaskFailed, match=r"settled after 3 runs .*; look for a callable that answers differently"):
         played(tmp_path, LocalRunner())

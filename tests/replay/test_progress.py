@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 
-from jobs.execution.progress_notes import Notes, NoteWriter
-from jobs.execution.task_run import LocalRunner
-from jobs.replay import progress as progress_module
-from jobs.replay.pipeline_run import replay
-from jobs.replay.progress import Meter, Progress
-from jobs.topology import Consumed, Serde, StreamsBuilder, Topology
-from state.compilation.kernel_tiers import tiers
-from state.tables.warehouse import Warehouse
+from kstreams_replay.jobs.execution.progress_notes import Notes, NoteWriter
+from kstreams_replay.jobs.execution.task_run import LocalRunner
+from kstreams_replay.jobs.replay import progress as progress_module
+from kstreams_replay.jobs.replay.pipeline_run import replay
+from kstreams_replay.jobs.replay.progress import Meter, Progress
+from kstreams_replay.jobs.topology import Consumed, Serde, StreamsBuilder, Topology
+from kstreams_replay.state.compilation.kernel_tiers import tiers
+from kstreams_replay.state.tables.warehouse import Warehouse
 from tests.planted import Landed, plant
 
 STRING = Serde.string()
@@ -47,7 +47,7 @@ def run(warehouse: Warehouse, topology: Topology, progress: Any, **options: Any)
 @pytest.fixture
 def eager(monkeypatch):
     """Tasks take four records at a time and note after each; the driver looks all the time."""
-    monkeypatch.setattr("jobs.task.task.CHUNK_RECORDS", 4)
+    monkeypatch.setattr("kstreams_replay.jobs.task.task.CHUNK_RECORDS", 4)
     monkeypatch.setattr(progress_module, "NOTE_SECONDS", 0.0)
     monkeypatch.setattr(progress_module, "LOOK_SECONDS", 0.005)
 
@@ -152,7 +152,7 @@ def _dies_at(wanted: str) -> Any:
 
 def test_the_rate_is_of_all_records_done_since_the_replay_began(warehouse, monkeypatch):
     clock = iter(range(0, 1_000, 2))  # two seconds a look
-    monkeypatch.setattr("jobs.replay.pipeline_run.Meter", partial(Meter, seconds=lambda: next(clock)))
+    monkeypatch.setattr("kstreams_replay.jobs.replay.pipeline_run.Meter", partial(Meter, seconds=lambda: next(clock)))
     told = TimeSignal()
     landed(warehouse, 12)
 

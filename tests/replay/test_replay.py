@@ -4,14 +4,23 @@ step.
 
 import pytest
 
-from jobs.execution.task_run import LocalRunner
-from jobs.history.committed_tables import read_changelog, read_newest
-from jobs.history.store_reader import read_store
-from jobs.replay.books import Books
-from jobs.replay.pipeline_run import replay
-from jobs.topology import Consumed, Materialized, Serde, StreamsBuilder, Suppressed, TimeWindows, Topology, fold
-from state.errors import BufferFull, CodeChanged, ConfigError, TaskFailed
-from state.tables.warehouse import Warehouse
+from kstreams_replay.jobs.execution.task_run import LocalRunner
+from kstreams_replay.jobs.history.committed_tables import read_changelog, read_newest
+from kstreams_replay.jobs.history.store_reader import read_store
+from kstreams_replay.jobs.replay.books import Books
+from kstreams_replay.jobs.replay.pipeline_run import replay
+from kstreams_replay.jobs.topology import (
+    Consumed,
+    Materialized,
+    Serde,
+    StreamsBuilder,
+    Suppressed,
+    TimeWindows,
+    Topology,
+    fold,
+)
+from kstreams_replay.state.errors import BufferFull, CodeChanged, ConfigError, TaskFailed
+from kstreams_replay.state.tables.warehouse import Warehouse
 from tests.planted import Landed, plant
 
 

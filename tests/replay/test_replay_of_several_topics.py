@@ -2,14 +2,14 @@
 
 import pytest
 
-from jobs.execution.task_run import LocalRunner
-from jobs.history.committed_tables import read_table
-from jobs.landing.landing import land_records
-from jobs.replay.pipeline_run import replay
-from jobs.topology import Consumed, Serde, StreamsBuilder, Topology
-from state.errors import LandingError, TopologyError
-from state.tables.ledger import Ledger
-from state.tables.warehouse import Warehouse
+from kstreams_replay.jobs.execution.task_run import LocalRunner
+from kstreams_replay.jobs.history.committed_tables import read_table
+from kstreams_replay.jobs.landing.landing import land_records
+from kstreams_replay.jobs.replay.pipeline_run import replay
+from kstreams_replay.jobs.topology import Consumed, Serde, StreamsBuilder, Topology
+from kstreams_replay.state.errors import LandingError, TopologyError
+from kstreams_replay.state.tables.ledger import Ledger
+from kstreams_replay.state.tables.warehouse import Warehouse
 from tests.landing.landed_records import records
 
 STRING = Serde.string()

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from jobs.landing.recorded_time import Recorded
-from jobs.replay.unread_records import PendingQueue, PendingRecords, by_arrival, by_time
+from kstreams_replay.jobs.landing.recorded_time import Recorded
+from kstreams_replay.jobs.replay.unread_records import PendingQueue, PendingRecords, by_arrival, by_time
 
 TAPE_TIME = 4
 

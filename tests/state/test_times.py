@@ -2,8 +2,8 @@
 
 import pytest
 
-from state.errors import ConfigError
-from state.times import instant_ms
+from kstreams_replay.state.errors import ConfigError
+from kstreams_replay.state.times import instant_ms
 
 
 @pytest.mark.parametrize(

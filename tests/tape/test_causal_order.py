@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from jobs.tape.causal_order import LANDED, Causes, are_in_order
+from kstreams_replay.jobs.tape.causal_order import LANDED, Causes, are_in_order
 
 
 def columns(*rows):

@@ -3,7 +3,7 @@
 import pyarrow as pa
 import pytest
 
-from jobs.tape.exchange_files import ExchangeFile, read_exchange_file, rows_in
+from kstreams_replay.jobs.tape.exchange_files import ExchangeFile, read_exchange_file, rows_in
 
 PIECES = [
     pa.table({"key": [b"a", None, b"a"], "send": [4, 0, 1], "value": [{"x": 1}, None, {"x": None}]}),

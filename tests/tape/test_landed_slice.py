@@ -9,12 +9,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from jobs.tape import landed_slice
-from jobs.tape.landed_slice import Slice, concatenated, slice_of
-from state.tables import parquet_writer
-from state.tables.data_files import read_files
-from state.tables.parquet_writer import TaskFile
-from state.tables.warehouse import HEADERS, Warehouse
+from kstreams_replay.jobs.tape import landed_slice
+from kstreams_replay.jobs.tape.landed_slice import Slice, concatenated, slice_of
+from kstreams_replay.state.tables import parquet_writer
+from kstreams_replay.state.tables.data_files import read_files
+from kstreams_replay.state.tables.parquet_writer import TaskFile
+from kstreams_replay.state.tables.warehouse import HEADERS, Warehouse
 from tests.laws.pipelines import PIPELINES, drive
 from tests.laws.whole import first_difference
 from tests.planted import Landed, plant

@@ -5,7 +5,7 @@ its partition at 2 T + 2 at least.
 import numpy as np
 import pytest
 
-from jobs.tape.recorded_time_order import doubled
+from kstreams_replay.jobs.tape.recorded_time_order import doubled
 
 
 @pytest.mark.parametrize(

@@ -4,12 +4,12 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from jobs.tape import landed_reader
-from jobs.tape.input_queues import Queue
-from jobs.tape.landed_slice import Slice, slice_of
-from jobs.tape.task_input import INPUT_COLUMNS
-from jobs.tape.task_tape import TaskTape
-from state.tables.parquet_writer import TaskFile
+from kstreams_replay.jobs.tape import landed_reader
+from kstreams_replay.jobs.tape.input_queues import Queue
+from kstreams_replay.jobs.tape.landed_slice import Slice, slice_of
+from kstreams_replay.jobs.tape.task_input import INPUT_COLUMNS
+from kstreams_replay.jobs.tape.task_tape import TaskTape
+from kstreams_replay.state.tables.parquet_writer import TaskFile
 
 NOTHING = pa.table({name: pa.array([], kind) for name, kind in INPUT_COLUMNS.items()})
 

@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import pyarrow as pa
 
-from jobs.task.task import Task
-from jobs.topology import Consumed, KStream, Serde, StreamsBuilder, TimeWindows, Topology
+from kstreams_replay.jobs.task.task import Task
+from kstreams_replay.jobs.topology import Consumed, KStream, Serde, StreamsBuilder, TimeWindows, Topology
 
 SCHEMA = pa.schema([("offset", pa.int64()), ("timestamp", pa.int64()), ("key", pa.binary()), ("value", pa.binary())])
 

@@ -5,8 +5,8 @@ import json
 import pyarrow as pa
 import pytest
 
-from jobs.task.task import CHUNK_RECORDS, Task
-from jobs.topology import KStream, Serde, SessionWindows, TimeWindows
+from kstreams_replay.jobs.task.task import CHUNK_RECORDS, Task
+from kstreams_replay.jobs.topology import KStream, Serde, SessionWindows, TimeWindows
 from tests.task.task_tapes import books, counted, long, records, started, topology_of
 
 FLIGHT = Serde.json("dest string, minutes long")

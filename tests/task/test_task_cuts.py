@@ -4,8 +4,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from jobs.task.task import Result, Task
-from jobs.topology import KStream, Materialized, SessionWindows, Suppressed, TimeWindows, Topology, fold
+from kstreams_replay.jobs.task.task import Result, Task
+from kstreams_replay.jobs.topology import KStream, Materialized, SessionWindows, Suppressed, TimeWindows, Topology, fold
 from tests.task.task_tapes import counted, long, records, started, topology_of
 
 LATE = [

@@ -2,10 +2,10 @@
 
 import pytest
 
-from jobs.testing.driver_records import DeadLetter, DroppedRecord, OutputRecord
-from jobs.testing.test_driver import TopologyTestDriver
-from jobs.topology import Consumed, Materialized, Serde, StreamsBuilder, TimeWindows, Topology, fold
-from state.errors import ConfigError
+from kstreams_replay.jobs.testing.driver_records import DeadLetter, DroppedRecord, OutputRecord
+from kstreams_replay.jobs.testing.test_driver import TopologyTestDriver
+from kstreams_replay.jobs.topology import Consumed, Materialized, Serde, StreamsBuilder, TimeWindows, Topology, fold
+from kstreams_replay.state.errors import ConfigError
 
 
 def hourly() -> Topology:

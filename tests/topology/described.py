@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import polars as pl
 
-from jobs.topology import (
+from kstreams_replay.jobs.topology import (
     BufferConfig,
     Consumed,
     JoinWindows,

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from jobs.topology import Consumed, KStream, KTable, Materialized, Serde, StreamsBuilder
-from state.errors import ConfigError, ReplayError, TopologyError
+from kstreams_replay.jobs.topology import Consumed, KStream, KTable, Materialized, Serde, StreamsBuilder
+from kstreams_replay.state.errors import ConfigError, ReplayError, TopologyError
 
 STRING, LONG = Serde.string(), Serde.long()
 LONGS = Consumed(STRING, LONG)

@@ -2,9 +2,9 @@
 
 import pytest
 
-from jobs.graph.copartitioning import partitions_of
-from jobs.topology import JoinWindows, StreamsBuilder
-from state.errors import TopologyError
+from kstreams_replay.jobs.graph.copartitioning import partitions_of
+from kstreams_replay.jobs.topology import JoinWindows, StreamsBuilder
+from kstreams_replay.state.errors import TopologyError
 from tests.topology.streams import LONG, LONGS, stream, table
 
 NEAR = JoinWindows(5, 5, 0)

@@ -2,12 +2,12 @@
 
 import pytest
 
-from jobs.graph.graph import Node
-from jobs.graph.nodes import RepartitionNode
-from jobs.operators.aggregates.aggregate_nodes import DistinctNode
-from jobs.operators.deduplicate_node import DeduplicateNode
-from jobs.topology import SlidingWindows, StreamsBuilder, TimeWindows
-from state.errors import ConfigError
+from kstreams_replay.jobs.graph.graph import Node
+from kstreams_replay.jobs.graph.nodes import RepartitionNode
+from kstreams_replay.jobs.operators.aggregates.aggregate_nodes import DistinctNode
+from kstreams_replay.jobs.operators.deduplicate_node import DeduplicateNode
+from kstreams_replay.jobs.topology import SlidingWindows, StreamsBuilder, TimeWindows
+from kstreams_replay.state.errors import ConfigError
 from tests.topology.streams import LONG, STRING, refused, stream, table
 
 

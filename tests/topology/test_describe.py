@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from jobs.topology import StreamsBuilder
+from kstreams_replay.jobs.topology import StreamsBuilder
 from tests.topology.described import TOPOLOGIES
 
 PRINTED = Path(__file__).with_name("described.txt")

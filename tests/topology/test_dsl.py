@@ -3,7 +3,7 @@
 import polars as pl
 import pytest
 
-from jobs.topology import (
+from kstreams_replay.jobs.topology import (
     Consumed,
     KStream,
     KTable,
@@ -15,7 +15,7 @@ from jobs.topology import (
     TimeWindows,
     fold,
 )
-from state.errors import ConfigError, TopologyError
+from kstreams_replay.state.errors import ConfigError, TopologyError
 
 FLIGHT = Serde.json("dest string, minutes long")
 COLUMNS = "dest, minutes, record_key, record_time_ms"
@@ -207,8 +207,11 @@ def adder(key, value, aggregate):
             "here: expected an initial value of Serde.long(), got ZeroDivisionError: integer division or modulo by "
             "zero; correct the initializer",
         ),
-        ({"fold": "count"}, "here: expected a fold, got 'count'; use one of jobs.topology.fold, such as fold.count()"),
-        ({"legs": 5}, "here: expected a fold, got legs=5; use one of jobs.topology.fold, such as fold.count()"),
+        (
+            {"fold": "count"},
+            "here: expected a fold, got 'count'; use one of kstreams_replay.fold, such as fold.count()",
+        ),
+        ({"legs": 5}, "here: expected a fold, got legs=5; use one of kstreams_replay.fold, such as fold.count()"),
         (
             {"fold": fold.sum("dest")},
             "here: expected a number to fold, got dest, which gives Serde.string(); cast it, or use min_by",

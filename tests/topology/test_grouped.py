@@ -2,7 +2,7 @@
 
 import pytest
 
-from jobs.topology import (
+from kstreams_replay.jobs.topology import (
     Materialized,
     Serde,
     SessionWindows,
@@ -11,7 +11,7 @@ from jobs.topology import (
     TimeWindows,
     UnlimitedWindows,
 )
-from state.errors import ConfigError
+from kstreams_replay.state.errors import ConfigError
 from tests.topology.streams import LONG, STRING, refused, stream
 
 

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobs.topology.java_collections import TreeSet, in_hash_order
+from kstreams_replay.jobs.topology.java_collections import TreeSet, in_hash_order
 
 
 @given(st.lists(st.integers(), unique=True))

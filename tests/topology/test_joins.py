@@ -2,9 +2,9 @@
 
 import pytest
 
-from jobs.graph.nodes import RepartitionNode
-from jobs.topology import Consumed, JoinWindows, Materialized, Serde, StreamsBuilder, TimeWindows
-from state.errors import ConfigError
+from kstreams_replay.jobs.graph.nodes import RepartitionNode
+from kstreams_replay.jobs.topology import Consumed, JoinWindows, Materialized, Serde, StreamsBuilder, TimeWindows
+from kstreams_replay.state.errors import ConfigError
 from tests.topology.streams import LONG, LONGS, STRING, refused, stream, table, versioned
 
 NEAR = JoinWindows.of_time_difference_and_grace(5, 1)

@@ -2,13 +2,13 @@
 
 import pytest
 
-from jobs.code_changes.compatibility import Wishes, is_generated
-from jobs.topology import (
+from kstreams_replay.jobs.code_changes.compatibility import Wishes, is_generated
+from kstreams_replay.jobs.topology import (
     KStream,
     Materialized,
     Topology,
 )
-from state.errors import ConfigError
+from kstreams_replay.state.errors import ConfigError
 from tests.code_changes.changes import clicks, said, verdict
 
 

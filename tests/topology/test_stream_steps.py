@@ -2,9 +2,9 @@
 
 import pytest
 
-from jobs.graph.nodes import RepartitionNode
-from jobs.operators.stateless_nodes import FilterNode, FlatMapNode, MergeNode
-from jobs.topology import Consumed, JoinWindows, Serde, StreamsBuilder, TimeWindows
+from kstreams_replay.jobs.graph.nodes import RepartitionNode
+from kstreams_replay.jobs.operators.stateless_nodes import FilterNode, FlatMapNode, MergeNode
+from kstreams_replay.jobs.topology import Consumed, JoinWindows, Serde, StreamsBuilder, TimeWindows
 from tests.topology.streams import LONG, STRING, refused, stream, table
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from jobs.topology import (
+from kstreams_replay.jobs.topology import (
     KTable,
     Materialized,
     SessionWindows,
@@ -10,7 +10,7 @@ from jobs.topology import (
     Suppressed,
     TimeWindows,
 )
-from state.errors import ConfigError
+from kstreams_replay.state.errors import ConfigError
 from tests.topology.streams import LONG, LONGS, STRING, refused, stream, table, versioned
 
 KEPT, PLAIN = Materialized.as_("kept"), Materialized()

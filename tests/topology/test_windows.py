@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from jobs.topology import (
+from kstreams_replay.jobs.topology import (
     BufferConfig,
     JoinWindows,
     Materialized,
@@ -14,7 +14,7 @@ from jobs.topology import (
     TimeWindows,
     UnlimitedWindows,
 )
-from state.errors import ConfigError
+from kstreams_replay.state.errors import ConfigError
 
 
 def test_durations_are_milliseconds_or_text_or_a_timedelta():

@@ -12,19 +12,19 @@ from itertools import pairwise
 import numpy as np
 import pyarrow as pa
 
-from jobs.folds.aggregation import Aggregation
-from jobs.folds.fold import Program
-from jobs.folds.python import PythonState
-from jobs.kernels.fold_program import ADD, EMIT
-from jobs.kernels.slot_lifecycle import remove
-from jobs.operators.aggregate_parts.emit_on_close import FinalResults
-from jobs.operators.aggregate_parts.kernel_decisions import Decisions, Updates, joined
-from jobs.operators.aggregate_parts.speculative_batches import DecidingAhead, keeper
-from jobs.operators.operator import Counters, Due, OperatorContext, StatefulOperator, marked
-from state.buffers import is_valid
-from state.records.batches import Batch, Chunk, Column, Values
-from state.stores.slots import LIVE, LIVE_COUNT, OBSERVED_MS, Slots
-from state.times import NO_TIMESTAMP_MS
+from ....state.buffers import is_valid
+from ....state.records.batches import Batch, Chunk, Column, Values
+from ....state.stores.slots import LIVE, LIVE_COUNT, OBSERVED_MS, Slots
+from ....state.times import NO_TIMESTAMP_MS
+from ...folds.aggregation import Aggregation
+from ...folds.fold import Program
+from ...folds.python import PythonState
+from ...kernels.fold_program import ADD, EMIT
+from ...kernels.slot_lifecycle import remove
+from ..operator import Counters, Due, OperatorContext, StatefulOperator, marked
+from .emit_on_close import FinalResults
+from .kernel_decisions import Decisions, Updates, joined
+from .speculative_batches import DecidingAhead, keeper
 
 _KEPT_SLOTS = 65_536
 """Below this many rows a store is not swept."""

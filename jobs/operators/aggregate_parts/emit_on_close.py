@@ -11,8 +11,8 @@ not with ``is_lossless``. The emit interval is 0: every record looks.
 import numpy as np
 import pyarrow.compute as pc
 
-from state.records.keys import Keys
-from state.times import NO_TIMESTAMP_MS
+from ....state.records.keys import Keys
+from ....state.times import NO_TIMESTAMP_MS
 
 
 class FinalResults:

@@ -10,11 +10,11 @@ from dataclasses import dataclass, field, fields, replace
 import numpy as np
 import pyarrow as pa
 
-from jobs.folds.aggregation import AggregationState
-from jobs.folds.fold import Program, Wanted
-from jobs.kernels.earlier_changes import earlier_by_slot
-from state.buffers import masked
-from state.records.batches import Batch, Column, Drops
+from ....state.buffers import masked
+from ....state.records.batches import Batch, Column, Drops
+from ...folds.aggregation import AggregationState
+from ...folds.fold import Program, Wanted
+from ...kernels.earlier_changes import earlier_by_slot
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from jobs.kernels.aggregate_buffers import CLOSED, NULL, UNSTORED
-from state.records.batches import Batch, Drops
+from ....state.records.batches import Batch, Drops
+from ...kernels.aggregate_buffers import CLOSED, NULL, UNSTORED
 
 _REASONS = {CLOSED: "expired-window", UNSTORED: "expired-in-store"}
 

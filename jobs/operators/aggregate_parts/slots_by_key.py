@@ -4,10 +4,10 @@
 
 import numpy as np
 
-from jobs.operators.aggregate_parts import slots_by_key_kernel
-from jobs.operators.aggregate_parts.aggregate import Aggregate
-from state.stores.skip_lists import SkipLists
-from state.stores.slots import LIVE, Slots
+from ....state.stores.skip_lists import SkipLists
+from ....state.stores.slots import LIVE, Slots
+from . import slots_by_key_kernel
+from .aggregate import Aggregate
 
 
 class ListedSlots(Slots):

@@ -5,10 +5,10 @@ list; a long list has a skip list (state/stores/skip_lists.py). Windows of one l
 ``lists``: (head, following, skip_lists).
 """
 
-from jobs.kernels.slot_lifecycle import vacate
-from state.compilation.kernel_compilation import inlined_kernel, inner_kernel, kernel
-from state.stores.skip_lists import enter, last_above, leave
-from state.stores.slots import CHANGED, LIVE, LIVE_COUNT
+from ....state.compilation.kernel_compilation import inlined_kernel, inner_kernel, kernel
+from ....state.stores.skip_lists import enter, last_above, leave
+from ....state.stores.slots import CHANGED, LIVE, LIVE_COUNT
+from ...kernels.slot_lifecycle import vacate
 
 NO_SLOT = -1
 

@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from jobs.folds.fold import Program
-from jobs.folds.python import PythonState
-from jobs.operators.aggregate_parts.kernel_decisions import Decisions, joined
-from state.records.batches import Batch
+from ....state.records.batches import Batch
+from ...folds.fold import Program
+from ...folds.python import PythonState
+from .kernel_decisions import Decisions, joined
 
 _ROWS_MAX = 65_536
 """Decided at once at most."""

@@ -4,14 +4,14 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from jobs.folds.aggregation import Aggregation
-from jobs.functions.expressions import Call, Expression
-from jobs.graph.graph import Graph, Node
-from jobs.graph.kafka_processors import KafkaNode, kafka_processor
-from jobs.graph.observations import Observation
-from jobs.graph.windows import Windows
-from jobs.graph.wording import Wording
-from jobs.operators.aggregates.aggregate_sentences import say_aggregate
+from ...folds.aggregation import Aggregation
+from ...functions.expressions import Call, Expression
+from ...graph.graph import Graph, Node
+from ...graph.kafka_processors import KafkaNode, kafka_processor
+from ...graph.observations import Observation
+from ...graph.windows import Windows
+from ...graph.wording import Wording
+from .aggregate_sentences import say_aggregate
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -3,8 +3,8 @@
 Rule: a window that the row changed is said with its values before and after; one that stays as it was, once.
 """
 
-from jobs.graph.observations import Observation, name_of
-from jobs.graph.wording import Wording
+from ...graph.observations import Observation, name_of
+from ...graph.wording import Wording
 
 
 def say_aggregate(seen: Observation, say: Wording, window: str | None, *, is_final: bool) -> list[str]:

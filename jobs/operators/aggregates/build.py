@@ -1,15 +1,15 @@
 """Which aggregate of streams a node runs."""
 
-from jobs.folds.aggregation import Aggregation
-from jobs.graph.windows import LAST_MS, SessionWindows, SlidingWindows, TimeWindows
-from jobs.operators.aggregate_parts.aggregate import Aggregate
-from jobs.operators.aggregates.aggregate_nodes import AggregateNode, CogroupNode
-from jobs.operators.aggregates.record_aggregate import RecordAggregate
-from jobs.operators.aggregates.session_windows import SessionAggregate
-from jobs.operators.aggregates.sliding_windows import SlidingWindowAggregate
-from jobs.operators.aggregates.time_windows import TimeWindowAggregate
-from jobs.operators.aggregates.versioned_aggregate import VersionedAggregate
-from jobs.operators.operator import OperatorContext
+from ...folds.aggregation import Aggregation
+from ...graph.windows import LAST_MS, SessionWindows, SlidingWindows, TimeWindows
+from ..aggregate_parts.aggregate import Aggregate
+from ..operator import OperatorContext
+from .aggregate_nodes import AggregateNode, CogroupNode
+from .record_aggregate import RecordAggregate
+from .session_windows import SessionAggregate
+from .sliding_windows import SlidingWindowAggregate
+from .time_windows import TimeWindowAggregate
+from .versioned_aggregate import VersionedAggregate
 
 
 def build(node: AggregateNode, place: OperatorContext) -> Aggregate:

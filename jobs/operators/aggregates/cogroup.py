@@ -12,15 +12,15 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from jobs.folds.aggregation import Aggregation
-from jobs.folds.python import PythonFold, PythonState
-from jobs.functions.expressions import python_keys
-from jobs.operators.aggregate_parts.aggregate import Aggregate
-from jobs.operators.aggregates.aggregate_nodes import CogroupNode
-from jobs.operators.aggregates.build import aggregate
-from jobs.operators.forward_order import joined_batch, merge_in_forward_order
-from jobs.operators.operator import Counters, MultiOperator, OperatorContext, StatefulOperator
-from state.records.batches import Batch, Chunk
+from ....state.records.batches import Batch, Chunk
+from ...folds.aggregation import Aggregation
+from ...folds.python import PythonFold, PythonState
+from ...functions.expressions import python_keys
+from ..aggregate_parts.aggregate import Aggregate
+from ..forward_order import joined_batch, merge_in_forward_order
+from ..operator import Counters, MultiOperator, OperatorContext, StatefulOperator
+from .aggregate_nodes import CogroupNode
+from .build import aggregate
 
 
 class Cogroup(MultiOperator, StatefulOperator):

@@ -16,21 +16,21 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from jobs.folds.aggregation import Aggregation
-from jobs.folds.numbers import count
-from jobs.functions.expressions import Call, Expression, Shape
-from jobs.graph.windows import SessionWindows, TimeWindows, Windows
-from jobs.operators.aggregate_parts.aggregate import Aggregate
-from jobs.operators.aggregates.aggregate_nodes import DistinctNode
-from jobs.operators.aggregates.session_windows import SessionAggregate
-from jobs.operators.aggregates.time_windows import TimeWindowAggregate
-from jobs.operators.operator import Counters, OperatorContext, StatefulOperator
-from state.buffers import fixed_view, is_valid, only_chunk
-from state.errors import TopologyError
-from state.records.batches import Batch, Chunk, Values
-from state.records.keys import Keys
-from state.serdes import Serde
-from state.serdes.packed import packed
+from ....state.buffers import fixed_view, is_valid, only_chunk
+from ....state.errors import TopologyError
+from ....state.records.batches import Batch, Chunk, Values
+from ....state.records.keys import Keys
+from ....state.serdes import Serde
+from ....state.serdes.packed import packed
+from ...folds.aggregation import Aggregation
+from ...folds.numbers import count
+from ...functions.expressions import Call, Expression, Shape
+from ...graph.windows import SessionWindows, TimeWindows, Windows
+from ..aggregate_parts.aggregate import Aggregate
+from ..operator import Counters, OperatorContext, StatefulOperator
+from .aggregate_nodes import DistinctNode
+from .session_windows import SessionAggregate
+from .time_windows import TimeWindowAggregate
 
 
 class Distinct(StatefulOperator):

@@ -6,16 +6,16 @@ and the aggregate's; an aggregate that becomes null is deleted, and the next rec
 
 import numpy as np
 
-from jobs.folds.aggregation import Aggregation
-from jobs.folds.fold import Program
-from jobs.kernels.aggregate_buffers import PROGRAM, REFUSALS, UPDATES
-from jobs.operators.aggregate_parts.aggregate import Aggregate
-from jobs.operators.aggregate_parts.kernel_decisions import Decisions
-from jobs.operators.aggregate_parts.refusals import null_drops
-from jobs.operators.aggregates import record_aggregate_kernel as records
-from jobs.operators.operator import OperatorContext
-from state.records.batches import Batch, Drops
-from state.stores.slots import Slots
+from ....state.records.batches import Batch, Drops
+from ....state.stores.slots import Slots
+from ...folds.aggregation import Aggregation
+from ...folds.fold import Program
+from ...kernels.aggregate_buffers import PROGRAM, REFUSALS, UPDATES
+from ..aggregate_parts.aggregate import Aggregate
+from ..aggregate_parts.kernel_decisions import Decisions
+from ..aggregate_parts.refusals import null_drops
+from ..operator import OperatorContext
+from . import record_aggregate_kernel as records
 
 
 class RecordAggregate(Aggregate):

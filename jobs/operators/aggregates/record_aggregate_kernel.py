@@ -7,11 +7,11 @@ time - retention`` is refused.
 
 import numpy as np
 
-from jobs.kernels.aggregate_buffers import PROGRAM, REFUSALS, UPDATES
-from jobs.kernels.fold_program import ADD, EMIT, OLD, START
-from state.compilation.kernel_compilation import kernel
-from state.stores.slot_index import find, insert
-from state.stores.slots import CHANGED, FREE_TOP, LIVE, LIVE_COUNT, OBSERVED_MS
+from ....state.compilation.kernel_compilation import kernel
+from ....state.stores.slot_index import find, insert
+from ....state.stores.slots import CHANGED, FREE_TOP, LIVE, LIVE_COUNT, OBSERVED_MS
+from ...kernels.aggregate_buffers import PROGRAM, REFUSALS, UPDATES
+from ...kernels.fold_program import ADD, EMIT, OLD, START
 
 UNVERSIONED = -1
 """History retention of a store that is not versioned."""

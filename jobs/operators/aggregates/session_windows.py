@@ -10,18 +10,18 @@ in order of (end, start, key bytes), in memory to the millisecond, in order of (
 
 import numpy as np
 
-from jobs.folds.aggregation import Aggregation
-from jobs.folds.fold import Program
-from jobs.kernels.aggregate_buffers import PROGRAM, REFUSALS, STREAM_TIME, UPDATES
-from jobs.operators.aggregate_parts.emit_on_close import FinalResults, key_ranks
-from jobs.operators.aggregate_parts.kernel_decisions import Decisions
-from jobs.operators.aggregate_parts.refusals import drops_of
-from jobs.operators.aggregate_parts.slots_by_key import ListedAggregate, ListedSlots
-from jobs.operators.aggregates import session_windows_kernel
-from jobs.operators.operator import OperatorContext
-from jobs.operators.store_segments import segment_ms
-from state.records.batches import Batch
-from state.stores.slots import LIVE_COUNT
+from ....state.records.batches import Batch
+from ....state.stores.slots import LIVE_COUNT
+from ...folds.aggregation import Aggregation
+from ...folds.fold import Program
+from ...kernels.aggregate_buffers import PROGRAM, REFUSALS, STREAM_TIME, UPDATES
+from ..aggregate_parts.emit_on_close import FinalResults, key_ranks
+from ..aggregate_parts.kernel_decisions import Decisions
+from ..aggregate_parts.refusals import drops_of
+from ..aggregate_parts.slots_by_key import ListedAggregate, ListedSlots
+from ..operator import OperatorContext
+from ..store_segments import segment_ms
+from . import session_windows_kernel
 
 _NOTHING_CLOSES = np.zeros(0, np.int64), 0
 

@@ -9,12 +9,12 @@ A null key is refused before the clock moves; null values are taken.
 
 import numpy as np
 
-from jobs.kernels.aggregate_buffers import CLOSED, NULL, PROGRAM, REFUSALS, STREAM_TIME, UNSTORED, UPDATES, refuse
-from jobs.kernels.fold_program import ADD, EMIT, MERGE, OLD, START
-from jobs.kernels.slot_lifecycle import is_expired
-from jobs.operators.aggregate_parts.slots_by_key_kernel import NO_SLOT, first_from, link, unlink
-from state.compilation.kernel_compilation import inlined_kernel, inner_kernel, kernel
-from state.stores.slots import CHANGED, FREE_TOP, OBSERVED_MS, STORED
+from ....state.compilation.kernel_compilation import inlined_kernel, inner_kernel, kernel
+from ....state.stores.slots import CHANGED, FREE_TOP, OBSERVED_MS, STORED
+from ...kernels.aggregate_buffers import CLOSED, NULL, PROGRAM, REFUSALS, STREAM_TIME, UNSTORED, UPDATES, refuse
+from ...kernels.fold_program import ADD, EMIT, MERGE, OLD, START
+from ...kernels.slot_lifecycle import is_expired
+from ..aggregate_parts.slots_by_key_kernel import NO_SLOT, first_from, link, unlink
 
 UPDATE, TOMBSTONE, FINAL = 0, 1, 2
 """Kinds of update: a session as it is now, one that was merged away, one that closed at the row."""

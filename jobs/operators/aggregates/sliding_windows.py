@@ -9,19 +9,19 @@ Kafka's does (IllegalArgumentException of TimeWindow).
 
 import numpy as np
 
-from jobs.folds.aggregation import Aggregation
-from jobs.folds.fold import Program
-from jobs.kernels.aggregate_buffers import PROGRAM, REFUSALS, STREAM_TIME, UPDATES
-from jobs.operators.aggregate_parts.emit_on_close import FinalResults, key_ranks
-from jobs.operators.aggregate_parts.kernel_decisions import Decisions, joined
-from jobs.operators.aggregate_parts.refusals import drops_of
-from jobs.operators.aggregate_parts.slots_by_key import ListedAggregate, ListedSlots
-from jobs.operators.aggregates import sliding_windows_kernel
-from jobs.operators.aggregates.sliding_windows_kernel import NEXT_ROW, SLOTS_PER_RECORD
-from jobs.operators.operator import OperatorContext
-from jobs.operators.store_segments import segment_ms
-from state.errors import TaskFailed
-from state.records.batches import Batch, Chunk
+from ....state.errors import TaskFailed
+from ....state.records.batches import Batch, Chunk
+from ...folds.aggregation import Aggregation
+from ...folds.fold import Program
+from ...kernels.aggregate_buffers import PROGRAM, REFUSALS, STREAM_TIME, UPDATES
+from ..aggregate_parts.emit_on_close import FinalResults, key_ranks
+from ..aggregate_parts.kernel_decisions import Decisions, joined
+from ..aggregate_parts.refusals import drops_of
+from ..aggregate_parts.slots_by_key import ListedAggregate, ListedSlots
+from ..operator import OperatorContext
+from ..store_segments import segment_ms
+from . import sliding_windows_kernel
+from .sliding_windows_kernel import NEXT_ROW, SLOTS_PER_RECORD
 
 _ROOM_MIN = 64
 

@@ -13,13 +13,13 @@ forwarded and not stored.
 
 import numpy as np
 
-from jobs.kernels.aggregate_buffers import CLOSED, NULL, PROGRAM, REFUSALS, STREAM_TIME, UNSTORED, UPDATES
-from jobs.kernels.aggregate_buffers import refuse as write_refusal
-from jobs.kernels.fold_program import ADD, COPY, EMIT, OLD, START
-from jobs.kernels.slot_lifecycle import is_expired
-from jobs.operators.aggregate_parts.slots_by_key_kernel import NO_SLOT, first_from, link
-from state.compilation.kernel_compilation import inner_kernel, kernel
-from state.stores.slots import CHANGED, FREE_TOP, LIVE, OBSERVED_MS
+from ....state.compilation.kernel_compilation import inner_kernel, kernel
+from ....state.stores.slots import CHANGED, FREE_TOP, LIVE, OBSERVED_MS
+from ...kernels.aggregate_buffers import CLOSED, NULL, PROGRAM, REFUSALS, STREAM_TIME, UNSTORED, UPDATES
+from ...kernels.aggregate_buffers import refuse as write_refusal
+from ...kernels.fold_program import ADD, COPY, EMIT, OLD, START
+from ...kernels.slot_lifecycle import is_expired
+from ..aggregate_parts.slots_by_key_kernel import NO_SLOT, first_from, link
 
 NEXT_ROW = 4
 """Place in ``totals``: where a call stopped for lack of room, or the end row."""

@@ -10,18 +10,18 @@ update's time is the largest record time in the window. A window is final, and l
 
 import numpy as np
 
-from jobs.folds.aggregation import Aggregation
-from jobs.folds.fold import Program
-from jobs.kernels.aggregate_buffers import PROGRAM, REFUSALS, STREAM_TIME, UPDATES
-from jobs.operators.aggregate_parts.aggregate import Aggregate
-from jobs.operators.aggregate_parts.emit_on_close import FinalResults, key_ranks
-from jobs.operators.aggregate_parts.kernel_decisions import Decisions
-from jobs.operators.aggregate_parts.refusals import drops_of
-from jobs.operators.aggregates import time_windows_kernel
-from jobs.operators.operator import OperatorContext
-from jobs.operators.store_segments import segment_ms
-from state.records.batches import Batch
-from state.stores.slots import Slots
+from ....state.records.batches import Batch
+from ....state.stores.slots import Slots
+from ...folds.aggregation import Aggregation
+from ...folds.fold import Program
+from ...kernels.aggregate_buffers import PROGRAM, REFUSALS, STREAM_TIME, UPDATES
+from ..aggregate_parts.aggregate import Aggregate
+from ..aggregate_parts.emit_on_close import FinalResults, key_ranks
+from ..aggregate_parts.kernel_decisions import Decisions
+from ..aggregate_parts.refusals import drops_of
+from ..operator import OperatorContext
+from ..store_segments import segment_ms
+from . import time_windows_kernel
 
 
 class TimeWindowAggregate(Aggregate):

@@ -10,12 +10,12 @@ stored. That happens only where another stream with a stream time of its own sha
 
 import numpy as np
 
-from jobs.kernels.aggregate_buffers import CLOSED, NULL, PROGRAM, REFUSALS, STREAM_TIME, UNSTORED, UPDATES, refuse
-from jobs.kernels.fold_program import ADD, EMIT, OLD, START
-from jobs.kernels.slot_lifecycle import is_expired
-from state.compilation.kernel_compilation import kernel
-from state.stores.slot_index import find, insert
-from state.stores.slots import CHANGED, FREE_TOP, LIVE, LIVE_COUNT, OBSERVED_MS
+from ....state.compilation.kernel_compilation import kernel
+from ....state.stores.slot_index import find, insert
+from ....state.stores.slots import CHANGED, FREE_TOP, LIVE, LIVE_COUNT, OBSERVED_MS
+from ...kernels.aggregate_buffers import CLOSED, NULL, PROGRAM, REFUSALS, STREAM_TIME, UNSTORED, UPDATES, refuse
+from ...kernels.fold_program import ADD, EMIT, OLD, START
+from ...kernels.slot_lifecycle import is_expired
 
 
 @kernel

@@ -8,16 +8,16 @@ leaves a deletion behind; what a record makes before that time is history only, 
 import numpy as np
 import pyarrow as pa
 
-from jobs.folds.aggregation import Aggregation
-from jobs.folds.fold import Program
-from jobs.folds.python import PythonState
-from jobs.functions.expressions import Shape
-from jobs.kernels.fold_program import START
-from jobs.operators.aggregates.record_aggregate import RecordAggregate
-from jobs.operators.operator import Counters, OperatorContext, marked
-from jobs.operators.tables.versioned_store import VersionedTableStore
-from state.buffers import only_chunk
-from state.records.batches import Batch, Chunk
+from ....state.buffers import only_chunk
+from ....state.records.batches import Batch, Chunk
+from ...folds.aggregation import Aggregation
+from ...folds.fold import Program
+from ...folds.python import PythonState
+from ...functions.expressions import Shape
+from ...kernels.fold_program import START
+from ..operator import Counters, OperatorContext, marked
+from ..tables.versioned_store import VersionedTableStore
+from .record_aggregate import RecordAggregate
 
 _STATE = -1
 """``valid_from_ms`` of the row that has a key's aggregate in its durable form."""

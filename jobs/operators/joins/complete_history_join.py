@@ -18,20 +18,20 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from jobs.functions.value_joiners import Joiner
-from jobs.operators.forward_order import MergedRows, joined_batch, merge_in_forward_order
-from jobs.operators.joins import complete_history_join_kernel, table_join
-from jobs.operators.joins.table_join_node import TableJoinNode
-from jobs.operators.operator import MultiOperator, Operator, OperatorContext, TableView
-from jobs.operators.tables import versioned_store_kernel
-from jobs.operators.tables.materialized_table import StoredTable, open_store
-from jobs.operators.tables.table_store import TableStore
-from jobs.operators.tables.table_views import StepView
-from jobs.operators.tables.versioned_store import VersionedView
-from state.buffers import is_valid
-from state.errors import TopologyError
-from state.records.batches import Batch, Chunk, Values
-from state.stores.versions import TOMBSTONE
+from ....state.buffers import is_valid
+from ....state.errors import TopologyError
+from ....state.records.batches import Batch, Chunk, Values
+from ....state.stores.versions import TOMBSTONE
+from ...functions.value_joiners import Joiner
+from ..forward_order import MergedRows, joined_batch, merge_in_forward_order
+from ..operator import MultiOperator, Operator, OperatorContext, TableView
+from ..tables import versioned_store_kernel
+from ..tables.materialized_table import StoredTable, open_store
+from ..tables.table_store import TableStore
+from ..tables.table_views import StepView
+from ..tables.versioned_store import VersionedView
+from . import complete_history_join_kernel, table_join
+from .table_join_node import TableJoinNode
 
 
 class Side:

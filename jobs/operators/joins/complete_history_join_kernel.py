@@ -8,10 +8,10 @@ the first result is at the oldest time for which it does. A last one is what fol
 
 import numpy as np
 
-from jobs.operators.tables.versioned_store_kernel import IS_LATEST, NOT_PUT, find, last_after, put
-from state.compilation.kernel_compilation import inner_kernel, kernel
-from state.stores.slots import OBSERVED_MS
-from state.stores.versions import LATEST, TOMBSTONE
+from ....state.compilation.kernel_compilation import inner_kernel, kernel
+from ....state.stores.slots import OBSERVED_MS
+from ....state.stores.versions import LATEST, TOMBSTONE
+from ..tables.versioned_store_kernel import IS_LATEST, NOT_PUT, find, last_after, put
 
 
 @kernel

@@ -10,17 +10,17 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
-from jobs.graph.foreign_key_messages import Instruction
-from jobs.kernels.murmur3 import murmur3_128
-from jobs.operators.joins.foreign_key_nodes import ForeignKeyResponseNode, ForeignKeySendNode
-from jobs.operators.operator import Operator, OperatorContext
-from jobs.operators.tables.materialized_table import StoredTable, open_store
-from jobs.operators.tables.table_steps import evaluate_present, old_values
-from jobs.operators.tables.table_store import TableStore
-from state.buffers import fixed_array, is_valid
-from state.records.batches import Batch, Chunk, Drops, Values
-from state.records.keys import Keys
-from state.serdes import Serde
+from ....state.buffers import fixed_array, is_valid
+from ....state.records.batches import Batch, Chunk, Drops, Values
+from ....state.records.keys import Keys
+from ....state.serdes import Serde
+from ...graph.foreign_key_messages import Instruction
+from ...kernels.murmur3 import murmur3_128
+from ..operator import Operator, OperatorContext
+from ..tables.materialized_table import StoredTable, open_store
+from ..tables.table_steps import evaluate_present, old_values
+from ..tables.table_store import TableStore
+from .foreign_key_nodes import ForeignKeyResponseNode, ForeignKeySendNode
 
 _NOTHING = -1
 

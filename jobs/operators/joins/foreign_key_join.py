@@ -12,16 +12,16 @@ from typing import ClassVar
 import numpy as np
 import pyarrow as pa
 
-from jobs.graph.foreign_key_messages import Instruction, without_empty
-from jobs.operators.forward_order import joined_batch, merge_in_forward_order
-from jobs.operators.joins import foreign_key_join_kernel
-from jobs.operators.joins.foreign_key_join_kernel import NEEDED, NEXT, NO_SLOT, WRITTEN
-from jobs.operators.joins.foreign_key_nodes import ForeignKeyJoinNode
-from jobs.operators.operator import Counters, Found, MultiOperator, Operator, OperatorContext, StatefulOperator, marked
-from state.buffers import fixed_array, is_valid
-from state.records.batches import Batch, Chunk, Drops, Values
-from state.records.keys import Keys
-from state.stores.slots import Slots
+from ....state.buffers import fixed_array, is_valid
+from ....state.records.batches import Batch, Chunk, Drops, Values
+from ....state.records.keys import Keys
+from ....state.stores.slots import Slots
+from ...graph.foreign_key_messages import Instruction, without_empty
+from ..forward_order import joined_batch, merge_in_forward_order
+from ..operator import Counters, Found, MultiOperator, Operator, OperatorContext, StatefulOperator, marked
+from . import foreign_key_join_kernel
+from .foreign_key_join_kernel import NEEDED, NEXT, NO_SLOT, WRITTEN
+from .foreign_key_nodes import ForeignKeyJoinNode
 
 _RIGHT = 1
 """Number of the right table among the inputs."""

@@ -8,10 +8,10 @@ of a key are a list of slots, put in order when they are asked for and not befor
 
 import numpy as np
 
-from state.compilation.kernel_compilation import inner_kernel, kernel
-from state.records.key_interning import compare_serialized
-from state.stores.slot_index import delete, find, insert
-from state.stores.slots import CHANGED, FREE_TOP, LIVE, LIVE_COUNT, STORED
+from ....state.compilation.kernel_compilation import inner_kernel, kernel
+from ....state.records.key_interning import compare_serialized
+from ....state.stores.slot_index import delete, find, insert
+from ....state.stores.slots import CHANGED, FREE_TOP, LIVE, LIVE_COUNT, STORED
 
 SUBSCRIPTION = 0
 """``which`` of a row: a subscription, else a change of the right table."""

@@ -4,10 +4,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from jobs.functions.expressions import Call, Expression
-from jobs.functions.value_joiners import Joiner
-from jobs.graph.graph import Graph, Node
-from jobs.graph.kafka_processors import KafkaNode, kafka_processor
+from ...functions.expressions import Call, Expression
+from ...functions.value_joiners import Joiner
+from ...graph.graph import Graph, Node
+from ...graph.kafka_processors import KafkaNode, kafka_processor
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

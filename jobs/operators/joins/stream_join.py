@@ -13,20 +13,20 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from jobs.functions.value_joiners import Joiner
-from jobs.operators.forward_order import MergedRows, joined_batch, merge_in_forward_order
-from jobs.operators.joins import stream_join_kernel as kernel
-from jobs.operators.joins.stream_join_node import StreamJoinNode
-from jobs.operators.joins.stream_join_unmatched_kernel import LEFT, NONE, RIGHT, leaves, leaving_order, mark_all, ranked
-from jobs.operators.operator import Counters, Due, MultiOperator, OperatorContext, StatefulOperator, marked
-from jobs.operators.store_segments import segment_ms
-from state.buffers import only_chunk
-from state.records.batches import Batch, Chunk, Drops, Values
-from state.stores import waiting_records as waiting
-from state.stores.timed_records import PENDING, REFERENCE, SEQUENCE, TIME, TimedRecords
-from state.stores.value_heap import ValueHeap
-from state.stores.waiting_records import WaitingRecords
-from state.times import NO_TIMESTAMP_MS
+from ....state.buffers import only_chunk
+from ....state.records.batches import Batch, Chunk, Drops, Values
+from ....state.stores import waiting_records as waiting
+from ....state.stores.timed_records import PENDING, REFERENCE, SEQUENCE, TIME, TimedRecords
+from ....state.stores.value_heap import ValueHeap
+from ....state.stores.waiting_records import WaitingRecords
+from ....state.times import NO_TIMESTAMP_MS
+from ...functions.value_joiners import Joiner
+from ..forward_order import MergedRows, joined_batch, merge_in_forward_order
+from ..operator import Counters, Due, MultiOperator, OperatorContext, StatefulOperator, marked
+from ..store_segments import segment_ms
+from . import stream_join_kernel as kernel
+from .stream_join_node import StreamJoinNode
+from .stream_join_unmatched_kernel import LEFT, NONE, RIGHT, leaves, leaving_order, mark_all, ranked
 
 _KINDS = ("left", "right", "unmatched-left", "unmatched-right")
 _REASONS = ("null-key", "null-value", "expired-in-store")

@@ -11,19 +11,9 @@ null key of an outer side goes on alone; a null value moves the time of an in-me
 
 import numpy as np
 
-from jobs.kernels.slot_lifecycle import is_expired
-from jobs.operators.joins.stream_join_unmatched_kernel import (
-    LONG_MAX,
-    NONE,
-    begin_waiting,
-    end_waiting,
-    first_closed,
-    is_open,
-    tracked_time,
-)
-from state.compilation.kernel_compilation import inner_kernel, kernel
-from state.stores import waiting_records as waiting
-from state.stores.timed_records import (
+from ....state.compilation.kernel_compilation import inner_kernel, kernel
+from ....state.stores import waiting_records as waiting
+from ....state.stores.timed_records import (
     BEGIN,
     COUNT,
     LATE,
@@ -37,6 +27,16 @@ from state.stores.timed_records import (
     has_room,
     insert,
     is_late_next,
+)
+from ...kernels.slot_lifecycle import is_expired
+from .stream_join_unmatched_kernel import (
+    LONG_MAX,
+    NONE,
+    begin_waiting,
+    end_waiting,
+    first_closed,
+    is_open,
+    tracked_time,
 )
 
 SIDE, ROW_KEY, ROW_TIME, IS_WHOLE, ROW_REFERENCE, ROW_SEQUENCE, RANK = range(7)

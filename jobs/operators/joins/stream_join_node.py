@@ -5,11 +5,11 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from jobs.functions.value_joiners import Joiner
-from jobs.graph.graph import Graph, Node
-from jobs.graph.kafka_processors import KafkaNode, kafka_processor
-from jobs.graph.observations import Observation, Wait
-from jobs.graph.wording import Wording
+from ...functions.value_joiners import Joiner
+from ...graph.graph import Graph, Node
+from ...graph.kafka_processors import KafkaNode, kafka_processor
+from ...graph.observations import Observation, Wait
+from ...graph.wording import Wording
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -13,9 +13,9 @@ rank, in a tree of marks a side, and nothing is sorted or moved while records co
 
 import numpy as np
 
-from state.compilation.kernel_compilation import inner_kernel, kernel
-from state.records.key_interning import compare_serialized
-from state.stores.waiting_records import KEY, RANK, REFERENCE, SEQUENCE, SIDE, TIME
+from ....state.compilation.kernel_compilation import inner_kernel, kernel
+from ....state.records.key_interning import compare_serialized
+from ....state.stores.waiting_records import KEY, RANK, REFERENCE, SEQUENCE, SIDE, TIME
 
 NONE = -1
 LEFT, RIGHT = 0, 1

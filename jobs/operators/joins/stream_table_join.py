@@ -14,16 +14,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from jobs.functions.expressions import Call, Expression
-from jobs.functions.value_joiners import Joiner
-from jobs.operators.joins.stream_table_join_nodes import StreamGlobalTableJoinNode, StreamTableJoinNode
-from jobs.operators.operator import Counters, Due, Operator, OperatorContext, StatefulOperator
-from jobs.operators.record_buffer import RecordBuffer
-from jobs.operators.tables.global_table import GlobalTableView
-from state.errors import NullKey
-from state.records.batches import Batch, Chunk, Drops
-from state.records.keys import NULL_CODE
-from state.times import NO_TIMESTAMP_MS
+from ....state.errors import NullKey
+from ....state.records.batches import Batch, Chunk, Drops
+from ....state.records.keys import NULL_CODE
+from ....state.times import NO_TIMESTAMP_MS
+from ...functions.expressions import Call, Expression
+from ...functions.value_joiners import Joiner
+from ..operator import Counters, Due, Operator, OperatorContext, StatefulOperator
+from ..record_buffer import RecordBuffer
+from ..tables.global_table import GlobalTableView
+from .stream_table_join_nodes import StreamGlobalTableJoinNode, StreamTableJoinNode
 
 NULL_KEY, NULL_VALUE = "null-key", "null-value"
 _SEQUENCE_MASK = 0x7FFFFFFF

@@ -7,13 +7,13 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from jobs.functions.expressions import Call, Expression
-from jobs.functions.value_joiners import Joiner
-from jobs.graph.graph import Graph, Node
-from jobs.graph.kafka_processors import KafkaNode, kafka_processor
-from jobs.graph.observations import Observation, Wait
-from jobs.graph.wording import Wording
-from jobs.operators.waiting_records import records_waiting, say_waiting
+from ...functions.expressions import Call, Expression
+from ...functions.value_joiners import Joiner
+from ...graph.graph import Graph, Node
+from ...graph.kafka_processors import KafkaNode, kafka_processor
+from ...graph.observations import Observation, Wait
+from ...graph.wording import Wording
+from ..waiting_records import records_waiting, say_waiting
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

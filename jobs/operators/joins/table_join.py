@@ -18,16 +18,16 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from jobs.functions.value_joiners import Joiner
-from jobs.operators.forward_order import joined_batch, merge_in_forward_order
-from jobs.operators.joins.table_join_node import TableJoinNode
-from jobs.operators.operator import MultiOperator, Operator, OperatorContext
-from jobs.operators.tables.materialized_table import StoredTable, open_store
-from jobs.operators.tables.table_source import with_keys
-from jobs.operators.tables.table_steps import old_values
-from jobs.operators.tables.table_store import TableStore
-from state.buffers import is_valid
-from state.records.batches import Batch, Chunk, Column, Drops, Values
+from ....state.buffers import is_valid
+from ....state.records.batches import Batch, Chunk, Column, Drops, Values
+from ...functions.value_joiners import Joiner
+from ..forward_order import joined_batch, merge_in_forward_order
+from ..operator import MultiOperator, Operator, OperatorContext
+from ..tables.materialized_table import StoredTable, open_store
+from ..tables.table_source import with_keys
+from ..tables.table_steps import old_values
+from ..tables.table_store import TableStore
+from .table_join_node import TableJoinNode
 
 OUT_OF_ORDER = "out-of-order-version"
 """Reason for refusing a change of a versioned table that is not its key's newest."""

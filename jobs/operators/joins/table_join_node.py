@@ -3,10 +3,10 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from jobs.functions.value_joiners import Joiner
-from jobs.graph.graph import Graph, Node
-from jobs.graph.kafka_processors import KafkaNode, kafka_processor
-from jobs.graph.table_traits import send_old
+from ...functions.value_joiners import Joiner
+from ...graph.graph import Graph, Node
+from ...graph.kafka_processors import KafkaNode, kafka_processor
+from ...graph.table_traits import send_old
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

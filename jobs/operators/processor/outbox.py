@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from jobs.functions.processor_api import Headers
-from jobs.operators.processor.process_node import ProcessNode
-from state.buffers import is_valid
-from state.errors import ConfigError, TaskFailed
-from state.records.batches import NO_OFFSET, OF_CAUSE, Batch, Values
-from state.records.keys import Keys
-from state.serdes import Serde
-from state.tables.warehouse import HEADERS
+from ....state.buffers import is_valid
+from ....state.errors import ConfigError, TaskFailed
+from ....state.records.batches import NO_OFFSET, OF_CAUSE, Batch, Values
+from ....state.records.keys import Keys
+from ....state.serdes import Serde
+from ....state.tables.warehouse import HEADERS
+from ...functions.processor_api import Headers
+from .process_node import ProcessNode
 
 BEHIND = np.iinfo(np.int64).max
 """First column of the path of what a punctuation forwards: no other record of the cause is behind it."""

@@ -12,8 +12,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from jobs.functions.expressions import python_keys
-from jobs.functions.processor_api import (
+from ....state.buffers import only_chunk
+from ....state.errors import ConfigError, ReplayError, TaskFailed
+from ....state.records.batches import NO_OFFSET, Batch, Chunk
+from ....state.records.keys import Keys
+from ....state.times import NO_TIMESTAMP_MS, Duration, duration_ms
+from ...functions.expressions import python_keys
+from ...functions.processor_api import (
     Cancellable,
     Headers,
     KeyValueStore,
@@ -22,16 +27,11 @@ from jobs.functions.processor_api import (
     Record,
     RecordMetadata,
 )
-from jobs.operators.operator import Counters, Operator, OperatorContext, StatefulOperator, marked
-from jobs.operators.processor.outbox import Outbox
-from jobs.operators.processor.process_node import ProcessNode
-from jobs.operators.processor.punctuation import Punctuations, Schedule
-from jobs.operators.processor.stores import ROWS, stores_of
-from state.buffers import only_chunk
-from state.errors import ConfigError, ReplayError, TaskFailed
-from state.records.batches import NO_OFFSET, Batch, Chunk
-from state.records.keys import Keys
-from state.times import NO_TIMESTAMP_MS, Duration, duration_ms
+from ..operator import Counters, Operator, OperatorContext, StatefulOperator, marked
+from .outbox import Outbox
+from .process_node import ProcessNode
+from .punctuation import Punctuations, Schedule
+from .stores import ROWS, stores_of
 
 _Row = tuple[str, bytes, bytes | None]
 """Store, serialized key and value."""

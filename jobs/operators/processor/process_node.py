@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from jobs.functions.processor_api import KeyValues
-from jobs.graph.graph import Graph, Node
-from jobs.graph.kafka_processors import KafkaNode, kafka_processor
+from ...functions.processor_api import KeyValues
+from ...graph.graph import Graph, Node
+from ...graph.kafka_processors import KafkaNode, kafka_processor
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

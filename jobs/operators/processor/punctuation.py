@@ -8,8 +8,8 @@ due the earliest goes first; ties go as in Java's PriorityQueue, whose heap this
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from jobs.functions.processor_api import Cancellable
-from jobs.operators.operator import Counters
+from ...functions.processor_api import Cancellable
+from ..operator import Counters
 
 _ABSENT = -1
 

@@ -10,9 +10,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from jobs.functions.processor_api import KeyValues, KeyValueStore
-from state.errors import ConfigError
-from state.serdes import Serde
+from ....state.errors import ConfigError
+from ....state.serdes import Serde
+from ...functions.processor_api import KeyValues, KeyValueStore
 
 ROWS = pa.schema([("store", pa.string()), ("key", pa.binary()), ("value", pa.binary())])
 """Durable rows of all stores of one processor."""

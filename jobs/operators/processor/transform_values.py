@@ -15,20 +15,20 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from jobs.functions.expressions import Shape, python_keys
-from jobs.functions.processor_api import Headers, RecordMetadata, ValueTransformerContext
-from jobs.graph.graph import Graph
-from jobs.operators.operator import Operator, OperatorContext, TableView
-from jobs.operators.processor.process import metadata_of, records_of
-from jobs.operators.processor.transform_values_node import TransformValuesNode
-from jobs.operators.tables import table_views
-from jobs.operators.tables.materialized_table import StoredTable, open_store
-from jobs.operators.tables.table_steps import old_values
-from jobs.operators.tables.table_store import TableStore
-from state.buffers import is_valid
-from state.errors import ConfigError, TaskFailed
-from state.records.batches import Batch, Chunk, Values
-from state.records.keys import Keys
+from ....state.buffers import is_valid
+from ....state.errors import ConfigError, TaskFailed
+from ....state.records.batches import Batch, Chunk, Values
+from ....state.records.keys import Keys
+from ...functions.expressions import Shape, python_keys
+from ...functions.processor_api import Headers, RecordMetadata, ValueTransformerContext
+from ...graph.graph import Graph
+from ..operator import Operator, OperatorContext, TableView
+from ..tables import table_views
+from ..tables.materialized_table import StoredTable, open_store
+from ..tables.table_steps import old_values
+from ..tables.table_store import TableStore
+from .process import metadata_of, records_of
+from .transform_values_node import TransformValuesNode
 
 
 class _Context(ValueTransformerContext):

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from jobs.operators.tables.table_nodes import TableStepNode
+from ..tables.table_nodes import TableStepNode
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

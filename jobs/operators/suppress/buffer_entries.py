@@ -14,15 +14,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from jobs.operators.operator import OperatorContext
-from jobs.operators.suppress.suppress_kernel import NO_VALUE, hashes
-from state.buffers import binary_view, is_valid, only_chunk
-from state.records.batches import Batch, Chunk, Column, Values
-from state.serdes import Serde
-from state.stores.slots import LIVE, Slots
-from state.stores.spilling_heap import SpillingHeap
-from state.stores.value_heap import ValueHeap
-from state.tables.warehouse import HEADERS
+from ....state.buffers import binary_view, is_valid, only_chunk
+from ....state.records.batches import Batch, Chunk, Column, Values
+from ....state.serdes import Serde
+from ....state.stores.slots import LIVE, Slots
+from ....state.stores.spilling_heap import SpillingHeap
+from ....state.stores.value_heap import ValueHeap
+from ....state.tables.warehouse import HEADERS
+from ..operator import OperatorContext
+from .suppress_kernel import NO_VALUE, hashes
 
 CONTEXT_BYTES = 20
 """Timestamp, offset and partition of the record context, which Kafka counts in an entry's size beside the topic's

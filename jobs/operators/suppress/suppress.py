@@ -15,17 +15,17 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from jobs.kernels.earlier_changes import earlier_by_key
-from jobs.operators.operator import Counters, Due, OperatorContext, StatefulOperator, marked
-from jobs.operators.suppress import suppress_early_kernel, suppress_kernel
-from jobs.operators.suppress.buffer_entries import Entries
-from jobs.operators.suppress.suppress_node import SuppressNode
-from state.buffers import is_valid
-from state.errors import BufferFull
-from state.records.batches import Batch, Chunk, Values
-from state.serdes import Serde
-from state.stores.slots import LIVE_COUNT
-from state.stores.spilling_heap import SpillingHeap
+from ....state.buffers import is_valid
+from ....state.errors import BufferFull
+from ....state.records.batches import Batch, Chunk, Values
+from ....state.serdes import Serde
+from ....state.stores.slots import LIVE_COUNT
+from ....state.stores.spilling_heap import SpillingHeap
+from ...kernels.earlier_changes import earlier_by_key
+from ..operator import Counters, Due, OperatorContext, StatefulOperator, marked
+from . import suppress_early_kernel, suppress_kernel
+from .buffer_entries import Entries
+from .suppress_node import SuppressNode
 
 UNBOUNDED = 2**63 - 1
 

@@ -11,8 +11,11 @@ leaves and a buffer time never changes, so an entry need not be found in it.
 
 import numpy as np
 
-from jobs.kernels.slot_lifecycle import remove
-from jobs.operators.suppress.suppress_kernel import (
+from ....state.compilation.kernel_compilation import inner_kernel, kernel
+from ....state.stores.slot_index import find
+from ....state.stores.slots import CHANGED, LIVE_COUNT
+from ...kernels.slot_lifecycle import remove
+from .suppress_kernel import (
     BYTES,
     EMITTED,
     FULL_ROW,
@@ -22,10 +25,7 @@ from jobs.operators.suppress.suppress_kernel import (
     entry_bytes,
     note,
 )
-from jobs.operators.suppress.suppress_order_kernel import is_before
-from state.compilation.kernel_compilation import inner_kernel, kernel
-from state.stores.slot_index import find
-from state.stores.slots import CHANGED, LIVE_COUNT
+from .suppress_order_kernel import is_before
 
 NO_VALUE = -1
 

@@ -15,13 +15,13 @@ take a slot of the buffer.
 
 import numpy as np
 
-from jobs.kernels.earlier_changes import NONE_HERE
-from jobs.kernels.slot_lifecycle import vacate
-from jobs.operators.suppress.suppress_order_kernel import in_order
-from state.compilation.kernel_compilation import array_kernel, inner_array_kernel, inner_kernel, kernel
-from state.records.key_interning import hash_bytes
-from state.stores.slot_index import delete, find, insert, rebuild
-from state.stores.slots import CHANGED, FREE_TOP, LIVE, LIVE_COUNT
+from ....state.compilation.kernel_compilation import array_kernel, inner_array_kernel, inner_kernel, kernel
+from ....state.records.key_interning import hash_bytes
+from ....state.stores.slot_index import delete, find, insert, rebuild
+from ....state.stores.slots import CHANGED, FREE_TOP, LIVE, LIVE_COUNT
+from ...kernels.earlier_changes import NONE_HERE
+from ...kernels.slot_lifecycle import vacate
+from .suppress_order_kernel import in_order
 
 NO_VALUE = -1
 ONLY_TIME = -2

@@ -7,11 +7,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from jobs.graph.graph import Graph, Node
-from jobs.graph.observations import Observation, Wait, bounds_of, name_of
-from jobs.graph.table_traits import send_old
-from jobs.graph.windows import Windows
-from jobs.graph.wording import Wording
+from ...graph.graph import Graph, Node
+from ...graph.observations import Observation, Wait, bounds_of, name_of
+from ...graph.table_traits import send_old
+from ...graph.windows import Windows
+from ...graph.wording import Wording
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -8,8 +8,8 @@ threes, whose buffer times nearly always differ: such a group is sorted as it st
 
 import numpy as np
 
-from state.compilation.kernel_compilation import array_kernel, inner_array_kernel, inner_kernel
-from state.records.key_interning import compare_serialized, compare_serialized_sessions
+from ....state.compilation.kernel_compilation import array_kernel, inner_array_kernel, inner_kernel
+from ....state.records.key_interning import compare_serialized, compare_serialized_sessions
 
 _VERY_FEW, _FEW = 8, 48
 _DIGIT_BITS = 11

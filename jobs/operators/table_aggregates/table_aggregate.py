@@ -8,17 +8,17 @@ a deletion. With a versioned store (KIP-889) a result that is too old is refused
 import numpy as np
 import pyarrow as pa
 
-from jobs.operators.operator import Counters, OperatorContext, StatefulOperator, marked
-from jobs.operators.table_aggregates.table_aggregate_kernel import PLAIN, PRESENT
-from jobs.operators.table_aggregates.table_aggregate_node import TableAggregateNode
-from jobs.operators.table_aggregates.table_totals import GroupSlots, NumberTotals, PythonTotals, Totals
-from jobs.operators.tables.materialized_table import StoredTable
-from jobs.operators.tables.table_store import TableStore
-from jobs.operators.tables.versioned_store import VersionedTableStore
-from state.buffers import only_chunk
-from state.records.batches import Batch, Chunk, Values
-from state.records.keys import Keys
-from state.stores.slots import STORED
+from ....state.buffers import only_chunk
+from ....state.records.batches import Batch, Chunk, Values
+from ....state.records.keys import Keys
+from ....state.stores.slots import STORED
+from ..operator import Counters, OperatorContext, StatefulOperator, marked
+from ..tables.materialized_table import StoredTable
+from ..tables.table_store import TableStore
+from ..tables.versioned_store import VersionedTableStore
+from .table_aggregate_kernel import PLAIN, PRESENT
+from .table_aggregate_node import TableAggregateNode
+from .table_totals import GroupSlots, NumberTotals, PythonTotals, Totals
 
 
 class TableAggregate(StatefulOperator):

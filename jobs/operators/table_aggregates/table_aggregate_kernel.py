@@ -10,9 +10,9 @@ is older than its group's last deletion as history only; in both cases the group
 
 import numpy as np
 
-from state.compilation.kernel_compilation import kernel
-from state.stores.slots import CHANGED
-from state.stores.value_heap import NO_REFERENCE
+from ....state.compilation.kernel_compilation import kernel
+from ....state.stores.slots import CHANGED
+from ....state.stores.value_heap import NO_REFERENCE
 
 PRESENT = 0
 """``reference`` of a slot with an aggregate."""

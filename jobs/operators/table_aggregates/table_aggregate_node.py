@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from jobs.graph.graph import Node
+from ...graph.graph import Node
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

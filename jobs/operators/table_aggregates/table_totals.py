@@ -12,15 +12,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from jobs.functions.expressions import Shape, python_keys
-from jobs.operators.table_aggregates import table_aggregate_kernel
-from jobs.operators.table_aggregates.table_aggregate_node import TableAggregateNode
-from jobs.operators.tables.table_steps import old_values
-from state.buffers import fixed_array, is_valid
-from state.errors import ConfigError, TaskFailed
-from state.records.batches import Batch
-from state.stores.table_slots import TableSlots
-from state.stores.value_heap import NO_REFERENCE
+from ....state.buffers import fixed_array, is_valid
+from ....state.errors import ConfigError, TaskFailed
+from ....state.records.batches import Batch
+from ....state.stores.table_slots import TableSlots
+from ....state.stores.value_heap import NO_REFERENCE
+from ...functions.expressions import Shape, python_keys
+from ..tables.table_steps import old_values
+from . import table_aggregate_kernel
+from .table_aggregate_node import TableAggregateNode
 
 
 class GroupSlots(TableSlots):

@@ -6,10 +6,10 @@ over. A stream's record sees what came before it in the order of the task's tape
 
 from collections.abc import Mapping
 
-from jobs.functions.expressions import Shape
-from jobs.operators.tables.key_value_view import StoreView
-from state.records.batches import Batch
-from state.records.keys import Keys
+from ....state.records.batches import Batch
+from ....state.records.keys import Keys
+from ...functions.expressions import Shape
+from .key_value_view import StoreView
 
 
 class GlobalTableView(StoreView):

@@ -10,14 +10,14 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from jobs.functions.expressions import Shape
-from jobs.operators.forward_order import merge_in_forward_order
-from jobs.operators.operator import Found, TableView
-from jobs.operators.tables.table_store_kernel import look, put_rows
-from state.records.batches import Batch
-from state.records.keys import Keys
-from state.stores.key_values import NO_REFERENCE, KeyValues
-from state.stores.slots import LIVE_COUNT
+from ....state.records.batches import Batch
+from ....state.records.keys import Keys
+from ....state.stores.key_values import NO_REFERENCE, KeyValues
+from ....state.stores.slots import LIVE_COUNT
+from ...functions.expressions import Shape
+from ..forward_order import merge_in_forward_order
+from ..operator import Found, TableView
+from .table_store_kernel import look, put_rows
 
 FOREVER = 2**62
 OBSERVED = b"observed_ms"

@@ -6,12 +6,12 @@ Owns the choice between a plain and a versioned store. Rule: an operator without
 import numpy as np
 import pyarrow as pa
 
-from jobs.functions.expressions import Shape
-from jobs.operators.operator import Counters, OperatorContext, StatefulOperator
-from jobs.operators.tables.table_store import PlainStore, TableStore
-from jobs.operators.tables.versioned_store import VersionedTableStore
-from state.records.batches import Batch, Chunk
-from state.records.keys import Keys
+from ....state.records.batches import Batch, Chunk
+from ....state.records.keys import Keys
+from ...functions.expressions import Shape
+from ..operator import Counters, OperatorContext, StatefulOperator
+from .table_store import PlainStore, TableStore
+from .versioned_store import VersionedTableStore
 
 
 def open_store(place: OperatorContext, shape: Shape, keys: Keys) -> TableStore | None:

@@ -10,15 +10,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from jobs.operators.forward_order import merge_in_forward_order
-from jobs.operators.operator import Found, TableView
-from jobs.operators.suppress.suppress_node import SuppressNode
-from jobs.operators.tables.suppressed_table_view_kernel import HELD, NO_WAIT, clear, commit, watch_buffer
-from jobs.operators.tables.table_steps import old_values
-from state.buffers import is_valid
-from state.records.batches import Batch, Column
-from state.records.keys import Keys
-from state.stores.key_values import NO_REFERENCE, KeyValues
+from ....state.buffers import is_valid
+from ....state.records.batches import Batch, Column
+from ....state.records.keys import Keys
+from ....state.stores.key_values import NO_REFERENCE, KeyValues
+from ..forward_order import merge_in_forward_order
+from ..operator import Found, TableView
+from ..suppress.suppress_node import SuppressNode
+from .suppressed_table_view_kernel import HELD, NO_WAIT, clear, commit, watch_buffer
+from .table_steps import old_values
 
 
 class SuppressView(TableView):

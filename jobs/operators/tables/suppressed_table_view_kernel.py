@@ -5,9 +5,9 @@ An entry is there from its first change on, and until all below have got what it
 leave in silence: those whose window's end is ``<= stream time - wait`` are gone when the next change comes.
 """
 
-from state.compilation.kernel_compilation import inner_kernel, kernel
-from state.stores.key_values import FIRST_ROW
-from state.stores.value_heap import NO_REFERENCE
+from ....state.compilation.kernel_compilation import inner_kernel, kernel
+from ....state.stores.key_values import FIRST_ROW
+from ....state.stores.value_heap import NO_REFERENCE
 
 HELD = 8
 """Flag of a slot whose key waits."""

@@ -10,13 +10,13 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
-from jobs.functions.expressions import Call, Expression, Struct
-from jobs.operators.operator import Operator, OperatorContext
-from jobs.operators.tables.table_nodes import TableGroupByNode
-from jobs.operators.tables.table_steps import evaluate_present, old_values
-from state.buffers import is_valid, masked
-from state.records.batches import Batch, Chunk, Values
-from state.records.keys import NULL_CODE, Keys
+from ....state.buffers import is_valid, masked
+from ....state.records.batches import Batch, Chunk, Values
+from ....state.records.keys import NULL_CODE, Keys
+from ...functions.expressions import Call, Expression, Struct
+from ..operator import Operator, OperatorContext
+from .table_nodes import TableGroupByNode
+from .table_steps import evaluate_present, old_values
 
 
 class TableGroupBy(Operator):

@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from typing import Any
 
-from jobs.functions.expressions import Call, Expression, Struct
-from jobs.graph.graph import Graph, Node
-from jobs.graph.table_traits import send_old
+from ...functions.expressions import Call, Expression, Struct
+from ...graph.graph import Graph, Node
+from ...graph.table_traits import send_old
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

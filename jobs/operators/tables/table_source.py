@@ -9,11 +9,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from jobs.operators.operator import Operator, OperatorContext, TableView
-from jobs.operators.tables.materialized_table import StoredTable, open_store
-from jobs.operators.tables.table_nodes import TableNode
-from jobs.operators.tables.versioned_store import VersionedTableStore, VersionedView
-from state.records.batches import Batch, Chunk, Drops
+from ....state.records.batches import Batch, Chunk, Drops
+from ..operator import Operator, OperatorContext, TableView
+from .materialized_table import StoredTable, open_store
+from .table_nodes import TableNode
+from .versioned_store import VersionedTableStore, VersionedView
 
 NULL_KEY = "null-key"
 

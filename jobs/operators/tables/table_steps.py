@@ -12,13 +12,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from jobs.functions.expressions import Call, Expression, Struct
-from jobs.operators.operator import Operator, OperatorContext
-from jobs.operators.tables.materialized_table import StoredTable, open_store
-from jobs.operators.tables.table_nodes import TableFilterNode, TableMapValuesNode
-from jobs.operators.tables.table_store import TableStore
-from state.buffers import is_valid, masked
-from state.records.batches import Batch, Chunk, Column, Values
+from ....state.buffers import is_valid, masked
+from ....state.records.batches import Batch, Chunk, Column, Values
+from ...functions.expressions import Call, Expression, Struct
+from ..operator import Operator, OperatorContext
+from .materialized_table import StoredTable, open_store
+from .table_nodes import TableFilterNode, TableMapValuesNode
+from .table_store import TableStore
 
 Step = Callable[[Batch], Batch]
 """New ``value`` and ``valid`` of every row."""

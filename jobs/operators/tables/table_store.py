@@ -11,12 +11,12 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
-from jobs.functions.expressions import Shape
-from jobs.operators.operator import Counters, marked
-from jobs.operators.tables.table_store_kernel import put_rows
-from state.records.batches import Batch, Chunk, Values
-from state.records.keys import Keys
-from state.stores.key_values import NO_REFERENCE, KeyValues
+from ....state.records.batches import Batch, Chunk, Values
+from ....state.records.keys import Keys
+from ....state.stores.key_values import NO_REFERENCE, KeyValues
+from ...functions.expressions import Shape
+from ..operator import Counters, marked
+from .table_store_kernel import put_rows
 
 
 class TableStore(ABC):

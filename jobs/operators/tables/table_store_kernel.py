@@ -4,10 +4,10 @@ Rule: a put replaces, whatever its time; a reader sees the puts before it and no
 would have forgotten by then are not seen: those whose start (a session's end) is ``<= newest one put - retention``.
 """
 
-from state.compilation.kernel_compilation import kernel
-from state.stores.key_values import FIRST_ROW
-from state.stores.slots import CHANGED
-from state.stores.value_heap import NO_REFERENCE
+from ....state.compilation.kernel_compilation import kernel
+from ....state.stores.key_values import FIRST_ROW
+from ....state.stores.slots import CHANGED
+from ....state.stores.value_heap import NO_REFERENCE
 
 NO_TIME = -1
 

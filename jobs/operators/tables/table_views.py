@@ -11,21 +11,21 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
-from jobs.graph.graph import Graph, Node
-from jobs.graph.windows import SessionWindows
-from jobs.operators.aggregates.aggregate_nodes import AggregateNode, CogroupNode
-from jobs.operators.joins.table_join_node import TableJoinNode
-from jobs.operators.operator import Found, TableView
-from jobs.operators.suppress.suppress_node import SuppressNode
-from jobs.operators.tables.global_table import GlobalTableView
-from jobs.operators.tables.key_value_view import Clamp, StoreView
-from jobs.operators.tables.suppressed_table_view import SuppressView
-from jobs.operators.tables.table_nodes import TableFilterNode, TableMapValuesNode
-from jobs.operators.tables.table_steps import Step, step_of
-from jobs.operators.tables.versioned_store import VersionedView
-from state.buffers import is_valid
-from state.records.batches import Batch, Values
-from state.records.keys import Keys
+from ....state.buffers import is_valid
+from ....state.records.batches import Batch, Values
+from ....state.records.keys import Keys
+from ...graph.graph import Graph, Node
+from ...graph.windows import SessionWindows
+from ..aggregates.aggregate_nodes import AggregateNode, CogroupNode
+from ..joins.table_join_node import TableJoinNode
+from ..operator import Found, TableView
+from ..suppress.suppress_node import SuppressNode
+from .global_table import GlobalTableView
+from .key_value_view import Clamp, StoreView
+from .suppressed_table_view import SuppressView
+from .table_nodes import TableFilterNode, TableMapValuesNode
+from .table_steps import Step, step_of
+from .versioned_store import VersionedView
 
 
 class StepView(TableView):

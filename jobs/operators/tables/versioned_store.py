@@ -13,17 +13,17 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from jobs.functions.expressions import Shape
-from jobs.operators.forward_order import merge_in_forward_order
-from jobs.operators.operator import Counters, Found, TableView, marked
-from jobs.operators.tables import versioned_store_kernel
-from jobs.operators.tables.key_value_view import OBSERVED
-from jobs.operators.tables.table_store import TableStore
-from state.buffers import is_valid, only_chunk
-from state.records.batches import Batch, Chunk, Drops, Values
-from state.records.keys import Keys
-from state.stores.slots import FREE_TOP
-from state.stores.versions import LATEST, TOMBSTONE, Versions
+from ....state.buffers import is_valid, only_chunk
+from ....state.records.batches import Batch, Chunk, Drops, Values
+from ....state.records.keys import Keys
+from ....state.stores.slots import FREE_TOP
+from ....state.stores.versions import LATEST, TOMBSTONE, Versions
+from ...functions.expressions import Shape
+from ..forward_order import merge_in_forward_order
+from ..operator import Counters, Found, TableView, marked
+from . import versioned_store_kernel
+from .key_value_view import OBSERVED
+from .table_store import TableStore
 
 
 class VersionedTableStore(TableStore):

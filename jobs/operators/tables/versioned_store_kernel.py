@@ -11,10 +11,10 @@ a version joins it; both are kept here.
 
 import numpy as np
 
-from state.compilation.kernel_compilation import inner_kernel, kernel
-from state.stores.skip_lists import enter, last_above, leave
-from state.stores.slots import CHANGED, FREE_TOP, LIVE, LIVE_COUNT, OBSERVED_MS, STORED
-from state.stores.versions import LATEST, NO_SLOT, TOMBSTONE
+from ....state.compilation.kernel_compilation import inner_kernel, kernel
+from ....state.stores.skip_lists import enter, last_above, leave
+from ....state.stores.slots import CHANGED, FREE_TOP, LIVE, LIVE_COUNT, OBSERVED_MS, STORED
+from ....state.stores.versions import LATEST, NO_SLOT, TOMBSTONE
 
 IS_LATEST, NOT_PUT = -1, -(2**63)
 """Answers of a put beside the end of the version that was put (VersionedKeyValueStore.PUT_RETURN_CODE_*)."""

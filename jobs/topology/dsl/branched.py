@@ -6,12 +6,12 @@ which is the same records in the same order.
 
 from typing import TYPE_CHECKING
 
-from jobs.graph.graph import Node
-from jobs.operators.stateless_nodes import FilterNode
-from jobs.topology.dsl.step_arguments import Step, bind_condition
+from ...graph.graph import Node
+from ...operators.stateless_nodes import FilterNode
+from .step_arguments import Step, bind_condition
 
 if TYPE_CHECKING:
-    from jobs.topology.dsl.kstream import KStream
+    from .kstream import KStream
 
 
 class BranchedKStream:

@@ -3,18 +3,18 @@
 from collections.abc import Callable
 from typing import Any
 
-from jobs.folds.python import Aggregator
-from jobs.functions.expressions import Shape
-from jobs.graph.copartitioning import copartition
-from jobs.graph.table_traits import add_table
-from jobs.graph.windows import Windows
-from jobs.operators.aggregates.aggregate_nodes import CogroupNode
-from jobs.topology.dsl import grouped, ktable
-from jobs.topology.dsl.materialized import Materialized
-from jobs.topology.dsl.rekeying import by_key
-from jobs.topology.dsl.step_arguments import check_callable, check_initializer, same_keys
-from state.errors import TopologyError
-from state.serdes import Serde
+from ....state.errors import TopologyError
+from ....state.serdes import Serde
+from ...folds.python import Aggregator
+from ...functions.expressions import Shape
+from ...graph.copartitioning import copartition
+from ...graph.table_traits import add_table
+from ...graph.windows import Windows
+from ...operators.aggregates.aggregate_nodes import CogroupNode
+from . import grouped, ktable
+from .materialized import Materialized
+from .rekeying import by_key
+from .step_arguments import check_callable, check_initializer, same_keys
 
 _PREFIX = "COGROUPKSTREAM-AGGREGATE-"
 

@@ -12,22 +12,22 @@ from typing import TYPE_CHECKING
 import polars as pl
 import pyarrow as pa
 
-from jobs.functions.expressions import Call, Expression, Shape, Struct, bind
-from jobs.graph.graph import Graph, Node
-from jobs.graph.repartition import repartitioned
-from jobs.operators.deduplicate_node import DeduplicateNode
-from jobs.operators.reorder_node import ReorderNode
-from jobs.operators.stateless_nodes import MapNode
-from jobs.topology.dsl import rekeying
-from jobs.topology.dsl.rekeying import followed
-from jobs.topology.dsl.step_arguments import Step, bind_step, not_negative, plain_key
-from state.records.batches import Batch
-from state.serdes import Serde
-from state.serdes.packed import packed
-from state.times import Duration
+from ....state.records.batches import Batch
+from ....state.serdes import Serde
+from ....state.serdes.packed import packed
+from ....state.times import Duration
+from ...functions.expressions import Call, Expression, Shape, Struct, bind
+from ...graph.graph import Graph, Node
+from ...graph.repartition import repartitioned
+from ...operators.deduplicate_node import DeduplicateNode
+from ...operators.reorder_node import ReorderNode
+from ...operators.stateless_nodes import MapNode
+from . import rekeying
+from .rekeying import followed
+from .step_arguments import Step, bind_step, not_negative, plain_key
 
 if TYPE_CHECKING:
-    from jobs.topology.dsl.kstream import KStream
+    from .kstream import KStream
 
 _PREFIX = "KSTREAM-DEDUPLICATE-"
 

@@ -4,16 +4,16 @@ Left changes become subscriptions, which go to where the right table has their f
 to the partition of the left record.
 """
 
-from jobs.functions.expressions import Call, Expression, Shape
-from jobs.functions.value_joiners import Joiner
-from jobs.graph.copartitioning import copartition
-from jobs.graph.foreign_key_messages import response_shape, subscription_shape
-from jobs.graph.graph import Graph, Node
-from jobs.graph.nodes import RepartitionNode
-from jobs.graph.table_traits import add_table, look_into, send_old
-from jobs.operators.joins.foreign_key_nodes import ForeignKeyJoinNode, ForeignKeyResponseNode, ForeignKeySendNode
-from jobs.topology.dsl.materialized import Materialized
-from state.errors import TopologyError
+from ....state.errors import TopologyError
+from ...functions.expressions import Call, Expression, Shape
+from ...functions.value_joiners import Joiner
+from ...graph.copartitioning import copartition
+from ...graph.foreign_key_messages import response_shape, subscription_shape
+from ...graph.graph import Graph, Node
+from ...graph.nodes import RepartitionNode
+from ...graph.table_traits import add_table, look_into, send_old
+from ...operators.joins.foreign_key_nodes import ForeignKeyJoinNode, ForeignKeyResponseNode, ForeignKeySendNode
+from .materialized import Materialized
 
 _PREFIX = "KTABLE-FK-JOIN-"
 

@@ -1,7 +1,7 @@
 """A table that every task has all of (GlobalKTable): only streams join it."""
 
-from jobs.functions.expressions import Shape
-from jobs.graph.graph import Graph, Node
+from ...functions.expressions import Shape
+from ...graph.graph import Graph, Node
 
 
 class GlobalKTable:

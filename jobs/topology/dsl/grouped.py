@@ -4,20 +4,20 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from jobs.folds.aggregation import Aggregation
-from jobs.folds.fold import Fold
-from jobs.folds.numbers import count
-from jobs.folds.python import Aggregator, PythonFold, reducer
-from jobs.functions.expressions import Shape
-from jobs.graph.table_traits import add_table
-from jobs.graph.windows import SessionWindows, SlidingWindows, TimeWindows, UnlimitedWindows, Windows
-from jobs.operators.aggregates.aggregate_nodes import AggregateNode, DistinctNode
-from jobs.topology.dsl import cogrouped, kstream, ktable
-from jobs.topology.dsl.materialized import Materialized
-from jobs.topology.dsl.rekeying import by_key
-from jobs.topology.dsl.step_arguments import Step, bind_step, check_callable, check_initializer
-from state.errors import ConfigError, TopologyError
-from state.serdes import Serde
+from ....state.errors import ConfigError, TopologyError
+from ....state.serdes import Serde
+from ...folds.aggregation import Aggregation
+from ...folds.fold import Fold
+from ...folds.numbers import count
+from ...folds.python import Aggregator, PythonFold, reducer
+from ...functions.expressions import Shape
+from ...graph.table_traits import add_table
+from ...graph.windows import SessionWindows, SlidingWindows, TimeWindows, UnlimitedWindows, Windows
+from ...operators.aggregates.aggregate_nodes import AggregateNode, DistinctNode
+from . import cogrouped, kstream, ktable
+from .materialized import Materialized
+from .rekeying import by_key
+from .step_arguments import Step, bind_step, check_callable, check_initializer
 
 ON_WINDOW_UPDATE, ON_WINDOW_CLOSE = "on_window_update", "on_window_close"
 _EMIT = {ON_WINDOW_UPDATE: "on_update", ON_WINDOW_CLOSE: "on_close"}

@@ -3,17 +3,17 @@
 from collections.abc import Callable
 from typing import Any
 
-from jobs.folds.python import Aggregator
-from jobs.functions.expressions import Shape
-from jobs.graph.graph import Graph, Node
-from jobs.graph.nodes import RepartitionNode
-from jobs.graph.table_traits import add_table
-from jobs.operators.table_aggregates.table_aggregate_node import TableAggregateNode
-from jobs.topology.dsl import ktable
-from jobs.topology.dsl.materialized import Materialized
-from jobs.topology.dsl.step_arguments import check_callable, check_initializer
-from state.errors import TopologyError
-from state.serdes import Serde
+from ....state.errors import TopologyError
+from ....state.serdes import Serde
+from ...folds.python import Aggregator
+from ...functions.expressions import Shape
+from ...graph.graph import Graph, Node
+from ...graph.nodes import RepartitionNode
+from ...graph.table_traits import add_table
+from ...operators.table_aggregates.table_aggregate_node import TableAggregateNode
+from . import ktable
+from .materialized import Materialized
+from .step_arguments import check_callable, check_initializer
 
 Reducer = Callable[[Any, Any], Any]
 """(aggregate, value) -> aggregate."""

@@ -8,16 +8,19 @@ from typing import Any
 
 import polars as pl
 
-from jobs.functions.expressions import Expressible, Shape
-from jobs.functions.processor_api import KeyValues
-from jobs.functions.value_joiners import JoinerStep
-from jobs.graph.graph import Graph, Node
-from jobs.graph.nodes import SinkNode
-from jobs.graph.repartition import repartitioned
-from jobs.graph.table_traits import add_table
-from jobs.graph.windows import JoinWindows
-from jobs.operators.processor.process_node import ProcessNode
-from jobs.operators.stateless_nodes import (
+from ....state.errors import TopologyError
+from ....state.serdes import Serde
+from ....state.times import Duration
+from ...functions.expressions import Expressible, Shape
+from ...functions.processor_api import KeyValues
+from ...functions.value_joiners import JoinerStep
+from ...graph.graph import Graph, Node
+from ...graph.nodes import SinkNode
+from ...graph.repartition import repartitioned
+from ...graph.table_traits import add_table
+from ...graph.windows import JoinWindows
+from ...operators.processor.process_node import ProcessNode
+from ...operators.stateless_nodes import (
     FilterNode,
     FlatMapNode,
     MapNode,
@@ -26,16 +29,13 @@ from jobs.operators.stateless_nodes import (
     PeekNode,
     SelectKeyNode,
 )
-from jobs.operators.tables.table_nodes import TableNode
-from jobs.topology.dsl import branched, grouped, ktable, stream_joins
-from jobs.topology.dsl import deduplicate as deduplication
-from jobs.topology.dsl.global_table import GlobalKTable
-from jobs.topology.dsl.materialized import Materialized
-from jobs.topology.dsl.rekeying import by_key, followed
-from jobs.topology.dsl.step_arguments import Step, bind_condition, bind_mapper, bind_step, check_callable, plain_key
-from state.errors import TopologyError
-from state.serdes import Serde
-from state.times import Duration
+from ...operators.tables.table_nodes import TableNode
+from . import branched, grouped, ktable, stream_joins
+from . import deduplicate as deduplication
+from .global_table import GlobalKTable
+from .materialized import Materialized
+from .rekeying import by_key, followed
+from .step_arguments import Step, bind_condition, bind_mapper, bind_step, check_callable, plain_key
 
 
 class KStream:

@@ -7,20 +7,22 @@ Rule: whether a table has a store, sends the values that its changes replaced an
 from collections.abc import Callable
 from typing import Any
 
-from jobs.functions.expressions import Expressible, Shape
-from jobs.functions.value_joiners import JoinerStep, bind_joiner
-from jobs.graph.copartitioning import copartition
-from jobs.graph.graph import Graph, Node
-from jobs.graph.nodes import ToStreamNode
-from jobs.graph.table_traits import add_table, check_complete, look_into, send_old
-from jobs.graph.windows import SessionWindows, SlidingWindows, Windows
-from jobs.operators.joins.table_join_node import TableJoinNode
-from jobs.operators.processor.transform_values_node import TransformValuesNode
-from jobs.operators.suppress.suppress_node import SuppressNode
-from jobs.operators.tables.table_nodes import TableFilterNode, TableGroupByNode, TableMapValuesNode
-from jobs.topology.dsl import foreign_key_joins, grouped_table, kstream
-from jobs.topology.dsl.materialized import Materialized
-from jobs.topology.dsl.step_arguments import (
+from ....state.errors import ConfigError, TopologyError
+from ....state.serdes import Serde
+from ...functions.expressions import Expressible, Shape
+from ...functions.value_joiners import JoinerStep, bind_joiner
+from ...graph.copartitioning import copartition
+from ...graph.graph import Graph, Node
+from ...graph.nodes import ToStreamNode
+from ...graph.table_traits import add_table, check_complete, look_into, send_old
+from ...graph.windows import SessionWindows, SlidingWindows, Windows
+from ...operators.joins.table_join_node import TableJoinNode
+from ...operators.processor.transform_values_node import TransformValuesNode
+from ...operators.suppress.suppress_node import SuppressNode
+from ...operators.tables.table_nodes import TableFilterNode, TableGroupByNode, TableMapValuesNode
+from . import foreign_key_joins, grouped_table, kstream
+from .materialized import Materialized
+from .step_arguments import (
     Step,
     bind_condition,
     bind_mapper,
@@ -29,9 +31,7 @@ from jobs.topology.dsl.step_arguments import (
     same_keys,
     whole_value,
 )
-from jobs.topology.dsl.suppressed import Suppressed
-from state.errors import ConfigError, TopologyError
-from state.serdes import Serde
+from .suppressed import Suppressed
 
 HISTORIES = ("kafka", "complete")
 

@@ -2,11 +2,11 @@
 
 from dataclasses import dataclass
 
-from jobs.graph.graph import StoreSpec
-from jobs.graph.name_rules import check_name
-from jobs.graph.windows import Windows
-from state.errors import ConfigError
-from state.times import Duration, duration_ms
+from ....state.errors import ConfigError
+from ....state.times import Duration, duration_ms
+from ...graph.graph import StoreSpec
+from ...graph.name_rules import check_name
+from ...graph.windows import Windows
 
 
 @dataclass(frozen=True, slots=True)

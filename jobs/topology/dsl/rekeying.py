@@ -5,11 +5,11 @@ Rule: what needs equal keys together comes after a repartition table if they are
 
 from typing import TYPE_CHECKING
 
-from jobs.graph.graph import Node
-from jobs.graph.repartition import repartitioned
+from ...graph.graph import Node
+from ...graph.repartition import repartitioned
 
 if TYPE_CHECKING:
-    from jobs.topology.dsl.kstream import KStream
+    from .kstream import KStream
 
 
 def followed(stream: "KStream", node: Node, *, is_rekeyed: bool | None = None) -> "KStream":

@@ -8,10 +8,10 @@ from typing import Any
 
 import polars as pl
 
-from jobs.functions.expressions import Call, Expressible, Expression, Shape, Struct, bind, bind_predicate, bind_struct
-from state.errors import ConfigError, TopologyError
-from state.serdes import Serde
-from state.times import Duration, duration_ms
+from ....state.errors import ConfigError, TopologyError
+from ....state.serdes import Serde
+from ....state.times import Duration, duration_ms
+from ...functions.expressions import Call, Expressible, Expression, Shape, Struct, bind, bind_predicate, bind_struct
 
 Step = Expressible | Callable[[Any, Any], Any]
 """Of (key, value) when it is a callable."""

@@ -6,25 +6,25 @@ Rule: both sides have keys of one serde, and where a side's key changed before, 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from jobs.functions.expressions import Expressible, Shape
-from jobs.functions.value_joiners import Joiner, JoinerStep, bind_joiner
-from jobs.graph.copartitioning import copartition
-from jobs.graph.graph import Node
-from jobs.graph.table_traits import check_history, look_into
-from jobs.graph.windows import JoinWindows
-from jobs.operators.joins.stream_join_node import StreamJoinNode
-from jobs.operators.joins.stream_table_join_nodes import StreamGlobalTableJoinNode, StreamTableJoinNode
-from jobs.topology.dsl import ktable
-from jobs.topology.dsl.global_table import GlobalKTable
-from jobs.topology.dsl.materialized import Materialized
-from jobs.topology.dsl.rekeying import by_key_for_join, followed
-from jobs.topology.dsl.step_arguments import Step, bind_step, not_negative, plain_key, same_keys
-from state.errors import ConfigError, TopologyError
-from state.serdes import Serde
-from state.times import Duration
+from ....state.errors import ConfigError, TopologyError
+from ....state.serdes import Serde
+from ....state.times import Duration
+from ...functions.expressions import Expressible, Shape
+from ...functions.value_joiners import Joiner, JoinerStep, bind_joiner
+from ...graph.copartitioning import copartition
+from ...graph.graph import Node
+from ...graph.table_traits import check_history, look_into
+from ...graph.windows import JoinWindows
+from ...operators.joins.stream_join_node import StreamJoinNode
+from ...operators.joins.stream_table_join_nodes import StreamGlobalTableJoinNode, StreamTableJoinNode
+from . import ktable
+from .global_table import GlobalKTable
+from .materialized import Materialized
+from .rekeying import by_key_for_join, followed
+from .step_arguments import Step, bind_step, not_negative, plain_key, same_keys
 
 if TYPE_CHECKING:
-    from jobs.topology.dsl.kstream import KStream
+    from .kstream import KStream
 
 
 def join(

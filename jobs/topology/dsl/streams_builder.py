@@ -2,19 +2,19 @@
 
 from dataclasses import dataclass
 
-from jobs.functions.expressions import Shape
-from jobs.graph.graph import Graph, Node
-from jobs.graph.nodes import GlobalTableNode, SourceNode
-from jobs.graph.repartition import keep_null_keys
-from jobs.graph.table_traits import add_table
-from jobs.operators.tables.table_nodes import TableNode
-from jobs.topology.dsl.global_table import GlobalKTable
-from jobs.topology.dsl.kstream import KStream
-from jobs.topology.dsl.ktable import KTable
-from jobs.topology.dsl.materialized import Materialized
-from jobs.topology.topology import Topology
-from state.errors import ConfigError, TopologyError
-from state.serdes import Serde
+from ....state.errors import ConfigError, TopologyError
+from ....state.serdes import Serde
+from ...functions.expressions import Shape
+from ...graph.graph import Graph, Node
+from ...graph.nodes import GlobalTableNode, SourceNode
+from ...graph.repartition import keep_null_keys
+from ...graph.table_traits import add_table
+from ...operators.tables.table_nodes import TableNode
+from ..topology import Topology
+from .global_table import GlobalKTable
+from .kstream import KStream
+from .ktable import KTable
+from .materialized import Materialized
 
 SEMANTICS = ("kafka", "kip")
 

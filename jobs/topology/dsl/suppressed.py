@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass, replace
 
-from state.errors import ConfigError
-from state.times import Duration, duration_ms
+from ....state.errors import ConfigError
+from ....state.times import Duration, duration_ms
 
 EMIT_EARLY, SHUT_DOWN, SPILL = "emit-early", "shut-down", "spill"
 

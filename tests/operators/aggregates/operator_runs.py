@@ -6,13 +6,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from jobs.functions.expressions import Shape
-from jobs.operators.operator import OperatorContext, StatefulOperator
-from state.errors import BufferFull
-from state.records.batches import Batch, Chunk, Values
-from state.records.keys import Keys
-from state.serdes import Serde
-from state.tables.warehouse import HEADERS
+from kstreams_replay.jobs.functions.expressions import Shape
+from kstreams_replay.jobs.operators.operator import OperatorContext, StatefulOperator
+from kstreams_replay.state.errors import BufferFull
+from kstreams_replay.state.records.batches import Batch, Chunk, Values
+from kstreams_replay.state.records.keys import Keys
+from kstreams_replay.state.serdes import Serde
+from kstreams_replay.state.tables.warehouse import HEADERS
 from tests.operators.suppress.suppress_model import Change, Emitted
 
 TOPICS = ("in", "other")

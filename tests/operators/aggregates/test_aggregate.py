@@ -2,8 +2,8 @@
 
 import pytest
 
-from jobs.testing.test_driver import TopologyTestDriver
-from jobs.topology import (
+from kstreams_replay.jobs.testing.test_driver import TopologyTestDriver
+from kstreams_replay.jobs.topology import (
     Consumed,
     KStream,
     KTable,
@@ -14,7 +14,7 @@ from jobs.topology import (
     TimeWindows,
     fold,
 )
-from state.errors import TaskFailed
+from kstreams_replay.state.errors import TaskFailed
 from tests.operators.tapes import play, table
 
 

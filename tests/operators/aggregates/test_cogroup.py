@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jobs.functions.expressions import Shape
-from jobs.graph.windows import Windows
-from jobs.operators.aggregates.aggregate_nodes import CogroupNode
-from jobs.operators.aggregates.cogroup import Cogroup, build
-from jobs.operators.operator import OperatorContext
-from jobs.testing.test_driver import TopologyTestDriver
-from jobs.topology import (
+from kstreams_replay.jobs.functions.expressions import Shape
+from kstreams_replay.jobs.graph.windows import Windows
+from kstreams_replay.jobs.operators.aggregates.aggregate_nodes import CogroupNode
+from kstreams_replay.jobs.operators.aggregates.cogroup import Cogroup, build
+from kstreams_replay.jobs.operators.operator import OperatorContext
+from kstreams_replay.jobs.testing.test_driver import TopologyTestDriver
+from kstreams_replay.jobs.topology import (
     Consumed,
     KGroupedStream,
     Serde,
@@ -24,8 +24,8 @@ from jobs.topology import (
     TimeWindows,
     Topology,
 )
-from state.records.batches import Batch
-from state.records.keys import Keys
+from kstreams_replay.state.records.batches import Batch
+from kstreams_replay.state.records.keys import Keys
 from tests.operators.aggregates.window_models import HoppingModel, Model, Record, Result, SessionModel, SlidingModel
 from tests.operators.aggregates.window_runs import batch_of, results_of, tapes
 from tests.rotation import examples

@@ -4,11 +4,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jobs.functions.expressions import bind
-from jobs.graph.windows import UnlimitedWindows
-from jobs.operators.aggregates.distinct import Distinct
-from jobs.topology import KStream, SessionWindows, SlidingWindows, TimeWindows
-from state.errors import TopologyError
+from kstreams_replay.jobs.functions.expressions import bind
+from kstreams_replay.jobs.graph.windows import UnlimitedWindows
+from kstreams_replay.jobs.operators.aggregates.distinct import Distinct
+from kstreams_replay.jobs.topology import KStream, SessionWindows, SlidingWindows, TimeWindows
+from kstreams_replay.state.errors import TopologyError
 from tests.operators.aggregates.operator_runs import place_of, run_chunks, run_increments
 from tests.operators.suppress.suppress_model import Change
 from tests.operators.tapes import play, table

@@ -4,8 +4,8 @@ are lost (KIP-825).
 
 import pytest
 
-from jobs.testing.test_driver import TopologyTestDriver
-from jobs.topology import (
+from kstreams_replay.jobs.testing.test_driver import TopologyTestDriver
+from kstreams_replay.jobs.topology import (
     Consumed,
     KStream,
     KTable,
@@ -18,7 +18,7 @@ from jobs.topology import (
     UnlimitedWindows,
     fold,
 )
-from state.errors import ConfigError
+from kstreams_replay.state.errors import ConfigError
 from tests.operators.aggregates.window_runs import Run
 from tests.operators.aggregates.window_runs import play as play_alone
 from tests.operators.tapes import play, table

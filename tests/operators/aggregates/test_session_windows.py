@@ -2,11 +2,11 @@
 
 import pytest
 
-from jobs.folds.aggregation import Aggregation
-from jobs.functions.expressions import Shape
-from jobs.operators.aggregates.session_windows import SessionAggregate
-from jobs.testing.test_driver import TopologyTestDriver
-from jobs.topology import (
+from kstreams_replay.jobs.folds.aggregation import Aggregation
+from kstreams_replay.jobs.functions.expressions import Shape
+from kstreams_replay.jobs.operators.aggregates.session_windows import SessionAggregate
+from kstreams_replay.jobs.testing.test_driver import TopologyTestDriver
+from kstreams_replay.jobs.topology import (
     Consumed,
     KStream,
     KTable,

@@ -2,8 +2,8 @@
 
 import pytest
 
-from jobs.topology import KStream, KTable, Materialized, Serde, SlidingWindows
-from state.errors import ConfigError, TaskFailed
+from kstreams_replay.jobs.topology import KStream, KTable, Materialized, Serde, SlidingWindows
+from kstreams_replay.state.errors import ConfigError, TaskFailed
 from tests.operators.aggregates.window_runs import Run
 from tests.operators.aggregates.window_runs import play as play_alone
 from tests.operators.tapes import play, table

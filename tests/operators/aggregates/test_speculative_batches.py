@@ -10,19 +10,19 @@ from typing import Any
 import numpy as np
 import pytest
 
-from jobs.folds.aggregation import Aggregation
-from jobs.folds.python import PythonFold, PythonState
-from jobs.functions.expressions import Shape
-from jobs.graph.windows import SessionWindows, SlidingWindows, TimeWindows, Windows
-from jobs.operators.aggregate_parts import aggregate as aggregate_module
-from jobs.operators.aggregate_parts.aggregate import Aggregate
-from jobs.operators.aggregates import session_windows_kernel
-from jobs.operators.aggregates.aggregate_nodes import AggregateNode
-from jobs.operators.aggregates.build import aggregate
-from jobs.operators.operator import OperatorContext
-from state.errors import TaskFailed
-from state.records.batches import Batch
-from state.records.keys import Keys
+from kstreams_replay.jobs.folds.aggregation import Aggregation
+from kstreams_replay.jobs.folds.python import PythonFold, PythonState
+from kstreams_replay.jobs.functions.expressions import Shape
+from kstreams_replay.jobs.graph.windows import SessionWindows, SlidingWindows, TimeWindows, Windows
+from kstreams_replay.jobs.operators.aggregate_parts import aggregate as aggregate_module
+from kstreams_replay.jobs.operators.aggregate_parts.aggregate import Aggregate
+from kstreams_replay.jobs.operators.aggregates import session_windows_kernel
+from kstreams_replay.jobs.operators.aggregates.aggregate_nodes import AggregateNode
+from kstreams_replay.jobs.operators.aggregates.build import aggregate
+from kstreams_replay.jobs.operators.operator import OperatorContext
+from kstreams_replay.state.errors import TaskFailed
+from kstreams_replay.state.records.batches import Batch
+from kstreams_replay.state.records.keys import Keys
 from tests.operators.aggregates.window_models import Record
 from tests.operators.aggregates.window_runs import KEY, TEXT, VALUE, batch_of
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from jobs.topology import KStream, KTable, Materialized, TimeWindows, UnlimitedWindows, fold
+from kstreams_replay.jobs.topology import KStream, KTable, Materialized, TimeWindows, UnlimitedWindows, fold
 from tests.operators.aggregates.window_runs import Run
 from tests.operators.aggregates.window_runs import play as play_alone
 from tests.operators.tapes import play, table

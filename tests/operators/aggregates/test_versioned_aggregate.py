@@ -3,15 +3,15 @@
 import pyarrow as pa
 import pytest
 
-from jobs.folds import count, mean
-from jobs.folds.aggregation import Aggregation
-from jobs.folds.python import PythonFold
-from jobs.functions.expressions import Shape
-from jobs.operators.aggregates.versioned_aggregate import VersionedAggregate
-from jobs.operators.operator import OperatorContext
-from jobs.testing.test_driver import TopologyTestDriver
-from jobs.topology import Consumed, KStream, KTable, Materialized, Serde, StreamsBuilder
-from state.records.keys import Keys
+from kstreams_replay.jobs.folds import count, mean
+from kstreams_replay.jobs.folds.aggregation import Aggregation
+from kstreams_replay.jobs.folds.python import PythonFold
+from kstreams_replay.jobs.functions.expressions import Shape
+from kstreams_replay.jobs.operators.aggregates.versioned_aggregate import VersionedAggregate
+from kstreams_replay.jobs.operators.operator import OperatorContext
+from kstreams_replay.jobs.testing.test_driver import TopologyTestDriver
+from kstreams_replay.jobs.topology import Consumed, KStream, KTable, Materialized, Serde, StreamsBuilder
+from kstreams_replay.state.records.keys import Keys
 from tests.operators.aggregates.window_runs import batch_of
 from tests.operators.tapes import play, table
 

@@ -5,7 +5,7 @@ forward updates or final results, compiled or in Python, and wherever the tape i
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jobs.graph.windows import SessionWindows, SlidingWindows, TimeWindows
+from kstreams_replay.jobs.graph.windows import SessionWindows, SlidingWindows, TimeWindows
 from tests.operators.aggregates.window_models import HoppingModel, Model, Record, SessionModel, SlidingModel
 from tests.operators.aggregates.window_runs import Played, Run, play, tapes
 from tests.rotation import examples

@@ -9,18 +9,18 @@ import numpy as np
 import pyarrow as pa
 from hypothesis import strategies as st
 
-from jobs.folds.aggregation import Aggregation
-from jobs.folds.lists import collect
-from jobs.folds.python import PythonFold
-from jobs.functions.expressions import Shape
-from jobs.graph.windows import Windows
-from jobs.operators.aggregate_parts.aggregate import Aggregate
-from jobs.operators.aggregates.aggregate_nodes import AggregateNode
-from jobs.operators.aggregates.build import aggregate
-from jobs.operators.operator import Counters, OperatorContext
-from state.records.batches import Batch, Chunk, Values
-from state.records.keys import Keys
-from state.serdes import Serde
+from kstreams_replay.jobs.folds.aggregation import Aggregation
+from kstreams_replay.jobs.folds.lists import collect
+from kstreams_replay.jobs.folds.python import PythonFold
+from kstreams_replay.jobs.functions.expressions import Shape
+from kstreams_replay.jobs.graph.windows import Windows
+from kstreams_replay.jobs.operators.aggregate_parts.aggregate import Aggregate
+from kstreams_replay.jobs.operators.aggregates.aggregate_nodes import AggregateNode
+from kstreams_replay.jobs.operators.aggregates.build import aggregate
+from kstreams_replay.jobs.operators.operator import Counters, OperatorContext
+from kstreams_replay.state.records.batches import Batch, Chunk, Values
+from kstreams_replay.state.records.keys import Keys
+from kstreams_replay.state.serdes import Serde
 from tests.operators.aggregates.window_models import Record, Result
 
 KEY, VALUE = Serde.string(), Serde.long()

@@ -6,12 +6,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from jobs.graph.foreign_key_messages import response_shape, subscription_shape
-from jobs.operators.operator import Found, TableView
-from state.buffers import is_valid
-from state.records.batches import Batch, Chunk, Values
-from state.records.keys import Keys
-from state.serdes import Serde
+from kstreams_replay.jobs.graph.foreign_key_messages import response_shape, subscription_shape
+from kstreams_replay.jobs.operators.operator import Found, TableView
+from kstreams_replay.state.buffers import is_valid
+from kstreams_replay.state.records.batches import Batch, Chunk, Values
+from kstreams_replay.state.records.keys import Keys
+from kstreams_replay.state.serdes import Serde
 
 STRING = Serde.string()
 SUBSCRIPTION = subscription_shape(STRING, STRING)

@@ -7,14 +7,14 @@ from itertools import pairwise
 import numpy as np
 import pyarrow as pa
 
-from jobs.functions.expressions import Shape
-from jobs.functions.value_joiners import Joiner
-from jobs.operators.joins.stream_join import StreamJoin
-from jobs.operators.operator import OperatorContext
-from state.buffers import is_valid
-from state.records.batches import Batch, Chunk, Values
-from state.records.keys import Keys
-from state.serdes import Serde
+from kstreams_replay.jobs.functions.expressions import Shape
+from kstreams_replay.jobs.functions.value_joiners import Joiner
+from kstreams_replay.jobs.operators.joins.stream_join import StreamJoin
+from kstreams_replay.jobs.operators.operator import OperatorContext
+from kstreams_replay.state.buffers import is_valid
+from kstreams_replay.state.records.batches import Batch, Chunk, Values
+from kstreams_replay.state.records.keys import Keys
+from kstreams_replay.state.serdes import Serde
 from tests.operators.tapes import parse, render, value_of
 
 STRING, LONG = Serde.string(), Serde.long()

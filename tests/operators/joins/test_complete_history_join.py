@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from jobs.topology import Materialized, StreamsBuilder, Topology
-from state.errors import TopologyError
+from kstreams_replay.jobs.topology import Materialized, StreamsBuilder, Topology
+from kstreams_replay.state.errors import TopologyError
 from tests.operators.cut_tapes import TEXTS, Out, Record, play, topology_of
 from tests.operators.tables.versioned_model import NOT_PUT, VersionedModel, history_of
 

@@ -3,17 +3,17 @@
 import pyarrow as pa
 import pytest
 
-from jobs.functions.expressions import Call, Shape
-from jobs.functions.value_joiners import Joiner
-from jobs.graph.foreign_key_messages import Instruction, response_shape, subscription_shape
-from jobs.graph.graph import TableTraits
-from jobs.kernels.murmur3 import murmur3_128
-from jobs.operators.joins.foreign_key_ends import ForeignKeyResponse, ForeignKeySend
-from jobs.operators.joins.foreign_key_nodes import ForeignKeyResponseNode, ForeignKeySendNode
-from jobs.operators.operator import OperatorContext
-from state.records.batches import Batch
-from state.records.keys import Keys
-from state.serdes import Serde
+from kstreams_replay.jobs.functions.expressions import Call, Shape
+from kstreams_replay.jobs.functions.value_joiners import Joiner
+from kstreams_replay.jobs.graph.foreign_key_messages import Instruction, response_shape, subscription_shape
+from kstreams_replay.jobs.graph.graph import TableTraits
+from kstreams_replay.jobs.kernels.murmur3 import murmur3_128
+from kstreams_replay.jobs.operators.joins.foreign_key_ends import ForeignKeyResponse, ForeignKeySend
+from kstreams_replay.jobs.operators.joins.foreign_key_nodes import ForeignKeyResponseNode, ForeignKeySendNode
+from kstreams_replay.jobs.operators.operator import OperatorContext
+from kstreams_replay.state.records.batches import Batch
+from kstreams_replay.state.records.keys import Keys
+from kstreams_replay.state.serdes import Serde
 from tests.operators.joins.foreign_key_parts import (
     PARTITION,
     RESPONSE,

@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jobs.functions.expressions import Shape
-from jobs.graph.foreign_key_messages import Instruction
-from jobs.graph.graph import TableTraits
-from jobs.operators.joins.foreign_key_join import ForeignKeyJoin
-from jobs.operators.joins.foreign_key_nodes import ForeignKeyJoinNode
-from jobs.operators.operator import OperatorContext
-from state.records.keys import Keys
+from kstreams_replay.jobs.functions.expressions import Shape
+from kstreams_replay.jobs.graph.foreign_key_messages import Instruction
+from kstreams_replay.jobs.graph.graph import TableTraits
+from kstreams_replay.jobs.operators.joins.foreign_key_join import ForeignKeyJoin
+from kstreams_replay.jobs.operators.joins.foreign_key_nodes import ForeignKeyJoinNode
+from kstreams_replay.jobs.operators.operator import OperatorContext
+from kstreams_replay.state.records.keys import Keys
 from tests.operators.joins.foreign_key_parts import (
     RESPONSE,
     STRING,

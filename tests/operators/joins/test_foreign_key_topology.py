@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jobs.testing.test_driver import TopologyTestDriver
-from jobs.topology import Consumed, Materialized, Serde, StreamsBuilder, Topology
+from kstreams_replay.jobs.testing.test_driver import TopologyTestDriver
+from kstreams_replay.jobs.topology import Consumed, Materialized, Serde, StreamsBuilder, Topology
 from tests.operators.tapes import parse, render, table, value_of
 from tests.rotation import examples
 

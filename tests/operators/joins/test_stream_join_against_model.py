@@ -4,8 +4,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from jobs.operators.joins import stream_join_kernel as kernel
-from state.stores import timed_records
+from kstreams_replay.jobs.operators.joins import stream_join_kernel as kernel
+from kstreams_replay.state.stores import timed_records
 from tests.operators.joins.stream_join_model import StreamJoinModel
 from tests.operators.joins.stream_join_parts import Join, Record, play
 from tests.rotation import examples

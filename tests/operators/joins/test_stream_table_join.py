@@ -7,11 +7,11 @@ from functools import reduce
 import numpy as np
 import pytest
 
-from jobs.tape.task_input import Input
-from jobs.task.task import Task
-from jobs.testing.test_driver import TopologyTestDriver
-from jobs.topology import Consumed, KStream, KTable, Materialized, Serde, StreamsBuilder, Topology
-from state.errors import NullKey
+from kstreams_replay.jobs.tape.task_input import Input
+from kstreams_replay.jobs.task.task import Task
+from kstreams_replay.jobs.testing.test_driver import TopologyTestDriver
+from kstreams_replay.jobs.topology import Consumed, KStream, KTable, Materialized, Serde, StreamsBuilder, Topology
+from kstreams_replay.state.errors import NullKey
 from tests.operators.cut_tapes import TEXTS, Out, Record, play, topology_of
 from tests.operators.tables.versioned_model import StreamTableModel
 from tests.task.task_tapes import books, records

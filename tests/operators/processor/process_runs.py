@@ -5,14 +5,14 @@ from collections.abc import Callable
 import numpy as np
 import pyarrow as pa
 
-from jobs.functions.expressions import Shape
-from jobs.functions.processor_api import Processor, PunctuationType, Record
-from jobs.operators.operator import OperatorContext
-from jobs.operators.processor.process import Process
-from jobs.operators.processor.process_node import ProcessNode
-from state.records.batches import Batch
-from state.records.keys import Keys
-from state.serdes import Serde
+from kstreams_replay.jobs.functions.expressions import Shape
+from kstreams_replay.jobs.functions.processor_api import Processor, PunctuationType, Record
+from kstreams_replay.jobs.operators.operator import OperatorContext
+from kstreams_replay.jobs.operators.processor.process import Process
+from kstreams_replay.jobs.operators.processor.process_node import ProcessNode
+from kstreams_replay.state.records.batches import Batch
+from kstreams_replay.state.records.keys import Keys
+from kstreams_replay.state.serdes import Serde
 from tests.operators.joins.foreign_key_parts import batch_of, chunk_of, rows_of
 
 STRING, LONG = Serde.string(), Serde.long()

@@ -5,10 +5,10 @@ import random
 import pyarrow as pa
 import pytest
 
-from jobs.functions.processor_api import KeyValues, Processor, PunctuationType, RecordMetadata
-from jobs.operators.processor.stores import OrderedKeys
-from state.errors import ConfigError, TaskFailed
-from state.serdes import Serde
+from kstreams_replay.jobs.functions.processor_api import KeyValues, Processor, PunctuationType, RecordMetadata
+from kstreams_replay.jobs.operators.processor.stores import OrderedKeys
+from kstreams_replay.state.errors import ConfigError, TaskFailed
+from kstreams_replay.state.serdes import Serde
 from tests.operators.joins.foreign_key_parts import PARTITION, batch_of, chunk_of, rows_of
 from tests.operators.processor.process_runs import LONG, STREAM_TIME, STRING, Run, at, each
 

@@ -1,8 +1,8 @@
 """A Python processor in a topology: what is above and below it, and that its state lasts."""
 
-from jobs.functions.processor_api import KeyValues, Processor, PunctuationType, Record
-from jobs.testing.test_driver import TopologyTestDriver
-from jobs.topology import Consumed, Serde, StreamsBuilder, Topology
+from kstreams_replay.jobs.functions.processor_api import KeyValues, Processor, PunctuationType, Record
+from kstreams_replay.jobs.testing.test_driver import TopologyTestDriver
+from kstreams_replay.jobs.topology import Consumed, Serde, StreamsBuilder, Topology
 from tests.operators.tapes import parse, render, table, value_of
 
 TEXT = Consumed(Serde.string(), Serde.long())

@@ -2,9 +2,9 @@
 
 import pytest
 
-from jobs.functions.processor_api import ValueTransformerWithKey
-from jobs.topology import Consumed, KTable, Materialized, Serde, StreamsBuilder
-from state.errors import ConfigError, TaskFailed
+from kstreams_replay.jobs.functions.processor_api import ValueTransformerWithKey
+from kstreams_replay.jobs.topology import Consumed, KTable, Materialized, Serde, StreamsBuilder
+from kstreams_replay.state.errors import ConfigError, TaskFailed
 from tests.operators.tables.table_runs import Record, play
 
 LONG, TEXT = Serde.long(), Serde.string()

@@ -2,9 +2,9 @@
 
 import pytest
 
-from jobs.testing.test_driver import TopologyTestDriver
-from jobs.topology import KStream, KTable, Materialized, Serde, SessionWindows, Suppressed, TimeWindows
-from state.errors import BufferFull
+from kstreams_replay.jobs.testing.test_driver import TopologyTestDriver
+from kstreams_replay.jobs.topology import KStream, KTable, Materialized, Serde, SessionWindows, Suppressed, TimeWindows
+from kstreams_replay.state.errors import BufferFull
 from tests.operators.tapes import parse, play, table, topology_of, value_of
 
 

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jobs.operators.suppress.suppress import Suppress
-from state.errors import BufferFull
-from state.serdes import Serde
+from kstreams_replay.jobs.operators.suppress.suppress import Suppress
+from kstreams_replay.state.errors import BufferFull
+from kstreams_replay.state.serdes import Serde
 from tests.operators.aggregates.operator_runs import place_of, rows_of, run_chunks, run_increments
 from tests.operators.suppress.suppress_model import UNBOUNDED, Change, Full, SuppressModel
 from tests.rotation import examples

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jobs.operators.suppress.suppress_order_kernel import room_to_sort, sort_leaving
-from state.compilation.kernel_compilation import kernel
+from kstreams_replay.jobs.operators.suppress.suppress_order_kernel import room_to_sort, sort_leaving
+from kstreams_replay.state.compilation.kernel_compilation import kernel
 
 WORDS = [
     b"",

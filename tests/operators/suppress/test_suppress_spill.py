@@ -5,14 +5,14 @@ import gc
 import numpy as np
 import pyarrow as pa
 
-from jobs.functions.expressions import Shape
-from jobs.operators.operator import OperatorContext
-from jobs.operators.suppress.suppress import Suppress
-from state.records.batches import Batch, Chunk, Values
-from state.records.keys import Keys
-from state.serdes import Serde
-from state.stores.spilling_heap import SpillingHeap
-from state.stores.value_heap import ValueHeap
+from kstreams_replay.jobs.functions.expressions import Shape
+from kstreams_replay.jobs.operators.operator import OperatorContext
+from kstreams_replay.jobs.operators.suppress.suppress import Suppress
+from kstreams_replay.state.records.batches import Batch, Chunk, Values
+from kstreams_replay.state.records.keys import Keys
+from kstreams_replay.state.serdes import Serde
+from kstreams_replay.state.stores.spilling_heap import SpillingHeap
+from kstreams_replay.state.stores.value_heap import ValueHeap
 
 LONG, STRING = Serde.long(), Serde.string()
 ROWS, VALUE_BYTES, BOUND = 4_000, 250, 100_000

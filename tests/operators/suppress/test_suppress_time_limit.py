@@ -2,10 +2,10 @@
 
 import pytest
 
-from jobs.testing.test_driver import TopologyTestDriver
-from jobs.topology import KStream, KTable, Materialized, Serde, Suppressed, TimeWindows
-from jobs.topology.dsl.suppressed import BufferConfig
-from state.errors import BufferFull
+from kstreams_replay.jobs.testing.test_driver import TopologyTestDriver
+from kstreams_replay.jobs.topology import KStream, KTable, Materialized, Serde, Suppressed, TimeWindows
+from kstreams_replay.jobs.topology.dsl.suppressed import BufferConfig
+from kstreams_replay.state.errors import BufferFull
 from tests.operators.tapes import parse, play, table, topology_of, value_of
 
 STRING = Serde.string()

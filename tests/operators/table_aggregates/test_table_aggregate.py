@@ -8,14 +8,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jobs.functions.expressions import Shape
-from jobs.graph.graph import StoreSpec, TableTraits
-from jobs.operators.operator import OperatorContext
-from jobs.operators.table_aggregates.table_aggregate import build
-from jobs.operators.table_aggregates.table_aggregate_node import TableAggregateNode
-from state.errors import TaskFailed
-from state.records.keys import Keys
-from state.serdes import Serde
+from kstreams_replay.jobs.functions.expressions import Shape
+from kstreams_replay.jobs.graph.graph import StoreSpec, TableTraits
+from kstreams_replay.jobs.operators.operator import OperatorContext
+from kstreams_replay.jobs.operators.table_aggregates.table_aggregate import build
+from kstreams_replay.jobs.operators.table_aggregates.table_aggregate_node import TableAggregateNode
+from kstreams_replay.state.errors import TaskFailed
+from kstreams_replay.state.records.keys import Keys
+from kstreams_replay.state.serdes import Serde
 from tests.operators.tables.changes import Change, Forwarded, batch_of, chunk_of, drops_of, forwarded_of
 from tests.operators.tables.table_runs import merged
 from tests.operators.tables.versioned_model import IS_LATEST, NOT_PUT, VersionedModel

@@ -5,10 +5,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from state.buffers import is_valid
-from state.records.batches import Batch, Chunk, Values
-from state.records.keys import Keys
-from state.serdes import Serde
+from kstreams_replay.state.buffers import is_valid
+from kstreams_replay.state.records.batches import Batch, Chunk, Values
+from kstreams_replay.state.records.keys import Keys
+from kstreams_replay.state.serdes import Serde
 
 
 class Change(NamedTuple):

@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from jobs.graph.nodes import SourceNode
-from jobs.tape.task_input import INPUT_COLUMNS, Input
-from jobs.task.task import Task
-from jobs.topology import KStream, KTable, StreamsBuilder, Topology
+from kstreams_replay.jobs.graph.nodes import SourceNode
+from kstreams_replay.jobs.tape.task_input import INPUT_COLUMNS, Input
+from kstreams_replay.jobs.task.task import Task
+from kstreams_replay.jobs.topology import KStream, KTable, StreamsBuilder, Topology
 
 Build = Callable[[StreamsBuilder], KTable | KStream]
 

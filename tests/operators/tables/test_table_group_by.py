@@ -2,13 +2,13 @@
 
 import pytest
 
-from jobs.functions.expressions import Call, Shape
-from jobs.graph.graph import TableTraits
-from jobs.operators.operator import OperatorContext
-from jobs.operators.tables.table_group_by import build
-from jobs.operators.tables.table_nodes import TableGroupByNode
-from state.records.keys import Keys
-from state.serdes import Serde
+from kstreams_replay.jobs.functions.expressions import Call, Shape
+from kstreams_replay.jobs.graph.graph import TableTraits
+from kstreams_replay.jobs.operators.operator import OperatorContext
+from kstreams_replay.jobs.operators.tables.table_group_by import build
+from kstreams_replay.jobs.operators.tables.table_nodes import TableGroupByNode
+from kstreams_replay.state.records.keys import Keys
+from kstreams_replay.state.serdes import Serde
 from tests.operators.tables.changes import Change, Forwarded, batch_of, chunk_of, forwarded_of
 
 STRING = Serde.string()

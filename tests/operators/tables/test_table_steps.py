@@ -2,7 +2,7 @@
 
 import pytest
 
-from jobs.topology import Consumed, KTable, Materialized, Serde
+from kstreams_replay.jobs.topology import Consumed, KTable, Materialized, Serde
 from tests.operators.tables.table_runs import Output, Record, play
 
 LONG, TEXT = Serde.long(), Serde.string()

@@ -2,7 +2,16 @@
 
 import pytest
 
-from jobs.topology import Consumed, KTable, Materialized, Serde, SessionWindows, StreamsBuilder, Suppressed, TimeWindows
+from kstreams_replay.jobs.topology import (
+    Consumed,
+    KTable,
+    Materialized,
+    Serde,
+    SessionWindows,
+    StreamsBuilder,
+    Suppressed,
+    TimeWindows,
+)
 from tests.operators.tables.table_runs import Output, Record, play
 
 TEXT, LONG = Serde.string(), Serde.long()

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jobs.topology import Consumed, KTable, Materialized, Serde, StreamsBuilder, Suppressed
+from kstreams_replay.jobs.topology import Consumed, KTable, Materialized, Serde, StreamsBuilder, Suppressed
 from tests.operators.tables.table_model import Join, Source, Step, Table
 from tests.operators.tables.table_model import Suppressed as SuppressedModel
 from tests.operators.tables.table_runs import Output, Record, play, topology_of

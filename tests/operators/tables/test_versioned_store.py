@@ -6,17 +6,17 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from jobs.functions.expressions import Shape
-from jobs.operators.tables import versioned_store_kernel
-from jobs.operators.tables.versioned_store import VersionedTableStore, VersionedView
-from jobs.testing.store_view import VersionedStoreView
-from jobs.testing.test_driver import TopologyTestDriver
-from jobs.topology import Consumed, Materialized, StreamsBuilder
-from state.buffers import is_valid
-from state.records.batches import Batch, Chunk, Values
-from state.records.keys import Keys
-from state.serdes import Serde
-from state.stores.versions import LATEST, Versions
+from kstreams_replay.jobs.functions.expressions import Shape
+from kstreams_replay.jobs.operators.tables import versioned_store_kernel
+from kstreams_replay.jobs.operators.tables.versioned_store import VersionedTableStore, VersionedView
+from kstreams_replay.jobs.testing.store_view import VersionedStoreView
+from kstreams_replay.jobs.testing.test_driver import TopologyTestDriver
+from kstreams_replay.jobs.topology import Consumed, Materialized, StreamsBuilder
+from kstreams_replay.state.buffers import is_valid
+from kstreams_replay.state.records.batches import Batch, Chunk, Values
+from kstreams_replay.state.records.keys import Keys
+from kstreams_replay.state.serdes import Serde
+from kstreams_replay.state.stores.versions import LATEST, Versions
 from tests.operators.tables.versioned_model import VersionedModel
 
 STRING = Serde.string()

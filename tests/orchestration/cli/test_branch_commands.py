@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from jobs.history.committed_tables import done_row
-from orchestration.cli.main import main
-from state.tables.warehouse import Warehouse
+from kstreams_replay.jobs.history.committed_tables import done_row
+from kstreams_replay.orchestration.cli.main import main
+from kstreams_replay.state.tables.warehouse import Warehouse
 from tests.dagster import shop
 
 SHOP = f"{Path(shop.__file__)}:topology"

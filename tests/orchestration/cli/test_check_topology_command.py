@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from orchestration.cli.main import main
-from state.tables.warehouse import Warehouse
+from kstreams_replay.orchestration.cli.main import main
+from kstreams_replay.state.tables.warehouse import Warehouse
 from tests.dagster import shop
 
 SHOP = f"{Path(shop.__file__)}:topology"
 FEWER = """
-from jobs.topology import Consumed, Materialized, Serde, SessionWindows, StreamsBuilder, fold
+from kstreams_replay.jobs.topology import Consumed, Materialized, Serde, SessionWindows, StreamsBuilder, fold
 
 def topology(gap=20, store="open-sessions"):
     builder = StreamsBuilder()

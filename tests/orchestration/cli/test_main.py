@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from jobs.landing.landing import land_files
-from jobs.replay.pipeline_run import replay
-from orchestration.cli.main import main
-from state.tables.warehouse import Warehouse
+from kstreams_replay.jobs.landing.landing import land_files
+from kstreams_replay.jobs.replay.pipeline_run import replay
+from kstreams_replay.orchestration.cli.main import main
+from kstreams_replay.state.tables.warehouse import Warehouse
 from tests.dagster import shop
 from tests.dagster.duplicates import DuplicatingRunner
 
@@ -205,7 +205,7 @@ def test_the_stack_trace_is_shown_to_those_who_ask(run, tmp_path):
 
 
 def test_a_bug_is_told_as_one_and_has_its_own_exit_code(run, replayed, monkeypatch):
-    monkeypatch.setattr("orchestration.cli.describe_commands.done_row", lambda *_: 1 / 0)
+    monkeypatch.setattr("kstreams_replay.orchestration.cli.describe_commands.done_row", lambda *_: 1 / 0)
 
     code, _, err = run("books", *place(replayed))
 

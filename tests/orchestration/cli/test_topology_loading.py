@@ -6,12 +6,12 @@ from pathlib import Path
 import cloudpickle
 import pytest
 
-from orchestration.cli.topology_loading import load_topology
-from state.errors import ConfigError, TopologyError
+from kstreams_replay.orchestration.cli.topology_loading import load_topology
+from kstreams_replay.state.errors import ConfigError, TopologyError
 from tests.dagster import shop
 
 FILE = """
-from jobs.topology import Consumed, Serde, StreamsBuilder
+from kstreams_replay.jobs.topology import Consumed, Serde, StreamsBuilder
 
 def build():
     builder = StreamsBuilder()

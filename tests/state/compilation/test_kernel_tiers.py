@@ -17,23 +17,30 @@ import numpy as np
 import pytest
 from numba import typeof
 
-from jobs.execution.task_run import LocalRunner
-from jobs.replay.pipeline_run import replay
-from jobs.testing.test_driver import TopologyTestDriver
-from state.compilation import compiler, kernel_compilation, kernel_tiers
-from state.compilation.kernel_cache import _type_of, compile_version, from_json, missing, to_json, versions_called
-from state.compilation.kernel_compilation import Kernel, interpreted, kind_of
-from state.compilation.kernel_tiers import KernelTiers, tiers
-from state.compilation.numba_cache import WRITING
-from state.errors import ConfigError, MachineError
-from state.records.keys import Keys
-from state.serdes import Serde
-from state.tables.warehouse import Warehouse
+from kstreams_replay.jobs.execution.task_run import LocalRunner
+from kstreams_replay.jobs.replay.pipeline_run import replay
+from kstreams_replay.jobs.testing.test_driver import TopologyTestDriver
+from kstreams_replay.state.compilation import compiler, kernel_compilation, kernel_tiers
+from kstreams_replay.state.compilation.kernel_cache import (
+    _type_of,
+    compile_version,
+    from_json,
+    missing,
+    to_json,
+    versions_called,
+)
+from kstreams_replay.state.compilation.kernel_compilation import Kernel, interpreted, kind_of
+from kstreams_replay.state.compilation.kernel_tiers import KernelTiers, tiers
+from kstreams_replay.state.compilation.numba_cache import WRITING
+from kstreams_replay.state.errors import ConfigError, MachineError
+from kstreams_replay.state.records.keys import Keys
+from kstreams_replay.state.serdes import Serde
+from kstreams_replay.state.tables.warehouse import Warehouse
 from tests.laws.topologies import PARTITIONS, everything, tape
 from tests.planted import plant, tables_of
 
 SMALL = """
-from state.compilation.kernel_compilation import inner_kernel, kernel
+from kstreams_replay.state.compilation.kernel_compilation import inner_kernel, kernel
 
 @inner_kernel
 def twice(number):
@@ -50,7 +57,7 @@ def double(numbers, by):
 def _nothing_called(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each test starts as a process does that has called no kernel."""
     monkeypatch.setattr(kernel_compilation, "called", {})
-    monkeypatch.setattr("state.compilation.kernel_cache.called", kernel_compilation.called)
+    monkeypatch.setattr("kstreams_replay.state.compilation.kernel_cache.called", kernel_compilation.called)
 
 
 @pytest.fixture

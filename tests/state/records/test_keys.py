@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from state.records.key_interning import compare_serialized, compare_serialized_sessions
-from state.records.keys import NULL_CODE, Keys
-from state.serdes import Serde
+from kstreams_replay.state.records.key_interning import compare_serialized, compare_serialized_sessions
+from kstreams_replay.state.records.keys import NULL_CODE, Keys
+from kstreams_replay.state.serdes import Serde
 
 unhurried = settings(deadline=None)  # the first example loads a kernel, or compiles it
 
@@ -238,10 +238,10 @@ def test_a_suffix_is_compared_with_the_longer_keys_own_bytes(a, suffix_a, b, suf
 
 PLAIN_PYTHON = """
 import pyarrow as pa
-from jobs.kernels.murmur2 import murmur2_partitions
-from state.records.key_interning import compare_serialized
-from state.records.keys import Keys
-from state.serdes import Serde
+from kstreams_replay.jobs.kernels.murmur2 import murmur2_partitions
+from kstreams_replay.state.records.key_interning import compare_serialized
+from kstreams_replay.state.records.keys import Keys
+from kstreams_replay.state.serdes import Serde
 
 keys = Keys(Serde.string())
 column = pa.array([b"a", None, b"bb", b"", b"a" * 30, b"a"] + [b"%d" % n for n in range(3000)])

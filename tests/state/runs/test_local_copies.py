@@ -9,9 +9,9 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from state.runs.local_copies import RunWriter, StateFile, default_cache, forget_others, open_run
-from state.runs.sorted_runs import Run, every_row, run_of
-from state.tables.parquet_writer import TaskFile
+from kstreams_replay.state.runs.local_copies import RunWriter, StateFile, default_cache, forget_others, open_run
+from kstreams_replay.state.runs.sorted_runs import Run, every_row, run_of
+from kstreams_replay.state.tables.parquet_writer import TaskFile
 from tests.state.runs.test_sorted_runs import FORM, hashes, table
 
 PARTS = ("rows.arrow", "hashes", "due_times", "due_rows", "seal.json")

@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from state.runs.sorted_runs import (
+from kstreams_replay.state.runs.sorted_runs import (
     MERGE_RATIO,
     NEVER,
     RowForm,
@@ -134,7 +134,7 @@ def test_a_merge_of_everything_leaves_out_deleted_and_forgotten_rows_and_another
 
 
 def test_merged_pieces_stand_by_rising_hash_and_are_of_bounded_size(monkeypatch):
-    monkeypatch.setattr("state.runs.sorted_runs.MERGED_ROWS", 100)
+    monkeypatch.setattr("kstreams_replay.state.runs.sorted_runs.MERGED_ROWS", 100)
     runs = [run_of(table([(f"k{n}", 0, n) for n in range(part, 2000, 2)], part + 1), FORM) for part in (0, 1)]
 
     pieces = list(merged(runs, FORM, is_whole=True, is_forgotten=nothing))

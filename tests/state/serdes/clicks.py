@@ -5,7 +5,7 @@ import pyarrow as pa
 from hypothesis import settings
 from hypothesis import strategies as st
 
-from state.serdes import Serde
+from kstreams_replay.state.serdes import Serde
 
 unhurried = settings(deadline=None)  # the first example loads a kernel, or compiles it
 

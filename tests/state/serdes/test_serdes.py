@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from state.errors import ConfigError
-from state.serdes import Serde
+from kstreams_replay.state.errors import ConfigError
+from kstreams_replay.state.serdes import Serde
 from tests.state.serdes.clicks import CLICK, clicks, decode, longs, texts, unhurried
 
 VALUES = [

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from state.errors import ConfigError
-from state.serdes import Serde, json_reader
+from kstreams_replay.state.errors import ConfigError
+from kstreams_replay.state.serdes import Serde, json_reader
 from tests.state.serdes.clicks import CLICK, decode, unhurried
 
 # --- JSON: the schema

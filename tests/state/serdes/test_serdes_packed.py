@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from state.errors import ConfigError
-from state.serdes import Serde
-from state.serdes.packed import packed
+from kstreams_replay.state.errors import ConfigError
+from kstreams_replay.state.serdes import Serde
+from kstreams_replay.state.serdes.packed import packed
 from tests.state.serdes.clicks import CLICK, clicks, decode, longs, texts, unhurried
 
 PAIR = packed(key=Serde.bytes(), number=Serde.int())

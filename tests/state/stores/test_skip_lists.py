@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from state.compilation.kernel_compilation import kernel
-from state.stores.skip_lists import NONE, SkipLists, enter, last_above, leave
+from kstreams_replay.state.compilation.kernel_compilation import kernel
+from kstreams_replay.state.stores.skip_lists import NONE, SkipLists, enter, last_above, leave
 
 
 @kernel

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from state.stores.value_heap import NO_REFERENCE, ValueHeap
+from kstreams_replay.state.stores.value_heap import NO_REFERENCE, ValueHeap
 
 
 @given(sizes=st.lists(st.integers(0, 9), max_size=12), asked=st.lists(st.integers(-1, 60), max_size=12))

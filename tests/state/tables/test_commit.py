@@ -8,8 +8,8 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import CommitProperties, DeltaTable, Transaction
 
-from state.errors import CommitLost, ConfigError
-from state.tables.commit import (
+from kstreams_replay.state.errors import CommitLost, ConfigError
+from kstreams_replay.state.tables.commit import (
     DataFile,
     commit_files,
     create_table,
@@ -164,7 +164,8 @@ def test_a_runner_that_looked_before_the_other_wrote_skips(path, monkeypatch):
     mine = write(path, [1], increment=2)
     answers = iter([stale])
     monkeypatch.setattr(
-        "state.tables.commit.open_table", lambda path, **options: next(answers, None) or open_table(path)
+        "kstreams_replay.state.tables.commit.open_table",
+        lambda path, **options: next(answers, None) or open_table(path),
     )
 
     assert commit(path, [mine], 2) == version
@@ -179,7 +180,8 @@ def test_a_runner_overtaken_by_a_later_increment_is_told(path, monkeypatch):
     mine = write(path, [1], increment=2)
     answers = iter([stale])
     monkeypatch.setattr(
-        "state.tables.commit.open_table", lambda path, **options: next(answers, None) or open_table(path)
+        "kstreams_replay.state.tables.commit.open_table",
+        lambda path, **options: next(answers, None) or open_table(path),
     )
 
     with pytest.raises(CommitLost, match="expected no increment after 2, got increment 3"):

@@ -1,11 +1,17 @@
-"""Tables that ``state.tables.commit`` writes are Spark's to read, and the other way round."""
+"""Tables that ``kstreams_replay.state.tables.commit`` writes are Spark's to read, and the other way round."""
 
 import pyarrow as pa
 import pytest
 
-from state.errors import CommitLost
-from state.tables.commit import commit_files, read_files, read_rows, transaction_version, write_task_file
-from state.tables.warehouse import LANDED_SCHEMA
+from kstreams_replay.state.errors import CommitLost
+from kstreams_replay.state.tables.commit import (
+    commit_files,
+    read_files,
+    read_rows,
+    transaction_version,
+    write_task_file,
+)
+from kstreams_replay.state.tables.warehouse import LANDED_SCHEMA
 
 pytestmark = pytest.mark.jvm
 

@@ -8,15 +8,15 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from state.errors import LedgerConflict
-from state.tables import compaction, log_cleanup
-from state.tables import ledger as ledgers
-from state.tables.commit import commit_files, read_files, read_rows, table_version
-from state.tables.compaction import compact
-from state.tables.data_files import DataFile
-from state.tables.ledger import Ledger
-from state.tables.parquet_writer import TaskFile
-from state.tables.warehouse import LANDED_SCHEMA, LEDGER_SCHEMA
+from kstreams_replay.state.errors import LedgerConflict
+from kstreams_replay.state.tables import compaction, log_cleanup
+from kstreams_replay.state.tables import ledger as ledgers
+from kstreams_replay.state.tables.commit import commit_files, read_files, read_rows, table_version
+from kstreams_replay.state.tables.compaction import compact
+from kstreams_replay.state.tables.data_files import DataFile
+from kstreams_replay.state.tables.ledger import Ledger
+from kstreams_replay.state.tables.parquet_writer import TaskFile
+from kstreams_replay.state.tables.warehouse import LANDED_SCHEMA, LEDGER_SCHEMA
 
 SCHEMA = pa.schema([("partition", pa.int32()), ("offset", pa.int64()), ("increment", pa.int64()), ("key", pa.string())])
 APP = "p/outputs/x/0"

@@ -7,11 +7,11 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, Schema
 
-from state.errors import NewerFormat
-from state.tables import formats
-from state.tables.commit import commit_files, create_table, open_table, read_files, write_task_file
-from state.tables.ledger import Ledger
-from state.tables.warehouse import LEDGER_SCHEMA
+from kstreams_replay.state.errors import NewerFormat
+from kstreams_replay.state.tables import formats
+from kstreams_replay.state.tables.commit import commit_files, create_table, open_table, read_files, write_task_file
+from kstreams_replay.state.tables.ledger import Ledger
+from kstreams_replay.state.tables.warehouse import LEDGER_SCHEMA
 
 SCHEMA = pa.schema([("partition", pa.int32()), ("offset", pa.int64()), ("increment", pa.int64())])
 MORE = SCHEMA.append(pa.field("key", pa.string()))

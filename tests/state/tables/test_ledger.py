@@ -3,9 +3,9 @@
 import pytest
 from deltalake import DeltaTable
 
-from state.errors import LedgerConflict, LedgerError, LedgerGap
-from state.tables.data_files import read_rows
-from state.tables.ledger import Ledger, LedgerRow
+from kstreams_replay.state.errors import LedgerConflict, LedgerError, LedgerGap
+from kstreams_replay.state.tables.data_files import read_rows
+from kstreams_replay.state.tables.ledger import Ledger, LedgerRow
 
 
 @pytest.fixture
@@ -155,7 +155,7 @@ def test_a_look_at_the_newest_rows_does_not_read_the_old_ones(ledger, monkeypatc
         read.extend(files)
         return read_rows(path, files, schema)
 
-    monkeypatch.setattr("state.tables.ledger.read_rows", spy)
+    monkeypatch.setattr("kstreams_replay.state.tables.ledger.read_rows", spy)
 
     assert ledger.last_done().increment == 5
     assert sorted(file.bounds["increment"] for file in read) == [(4, 4), (4, 4), (5, 5), (5, 5)]

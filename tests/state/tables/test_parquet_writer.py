@@ -4,11 +4,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from state.records.keys import Keys
-from state.serdes import Serde
-from state.tables import parquet_writer
-from state.tables.parquet_writer import TaskFile, stored_as
-from state.tables.warehouse import HEADERS
+from kstreams_replay.state.records.keys import Keys
+from kstreams_replay.state.serdes import Serde
+from kstreams_replay.state.tables import parquet_writer
+from kstreams_replay.state.tables.parquet_writer import TaskFile, stored_as
+from kstreams_replay.state.tables.warehouse import HEADERS
 
 ROWS = pa.table({"offset": [0, 1, 2, 3], "timestamp": [50, 10, 40, 20], "key": ["a", "b", None, "a"]})
 

@@ -6,11 +6,11 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
-from state.errors import ConfigError
-from state.tables.commit import commit_files
-from state.tables.data_files import read_files, read_rows
-from state.tables.parquet_writer import write_task_file
-from state.tables.schema_evolution import grow
+from kstreams_replay.state.errors import ConfigError
+from kstreams_replay.state.tables.commit import commit_files
+from kstreams_replay.state.tables.data_files import read_files, read_rows
+from kstreams_replay.state.tables.parquet_writer import write_task_file
+from kstreams_replay.state.tables.schema_evolution import grow
 
 OLD = pa.schema(
     [

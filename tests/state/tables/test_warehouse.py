@@ -5,9 +5,9 @@ import pickle
 import pyarrow as pa
 import pytest
 
-from state.errors import ConfigError
-from state.tables.commit import commit_files
-from state.tables.warehouse import (
+from kstreams_replay.state.errors import ConfigError
+from kstreams_replay.state.tables.commit import commit_files
+from kstreams_replay.state.tables.warehouse import (
     DEAD_LETTER_SCHEMA,
     DROPPED_SCHEMA,
     LANDED_SCHEMA,

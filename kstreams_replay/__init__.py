@@ -1,0 +1,109 @@
+"""Kafka Streams' semantics, replayed over Delta tables: what a topology, a notebook or a project needs.
+
+Owns the one name that is installed. The packages in it are links to the folders beside it, which import one another
+relative to themselves, so a project may have packages called ``jobs`` or ``state`` of its own. Rule: importing this
+loads nothing; a name is loaded when it is asked for, and brings only what it needs (a topology neither Spark nor
+Dagster).
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .jobs.execution.spark_runner import SparkRunner as SparkRunner
+    from .jobs.execution.spark_session import open_spark as open_spark
+    from .jobs.execution.task_run import LocalRunner as LocalRunner
+    from .jobs.functions.processor_api import KeyValues as KeyValues
+    from .jobs.functions.processor_api import Processor as Processor
+    from .jobs.functions.processor_api import ProcessorContext as ProcessorContext
+    from .jobs.functions.processor_api import PunctuationType as PunctuationType
+    from .jobs.functions.processor_api import Record as Record
+    from .jobs.landing.landing import FileSource as FileSource
+    from .jobs.landing.landing import KafkaSource as KafkaSource
+    from .jobs.landing.landing import land_files as land_files
+    from .jobs.landing.landing import land_kafka as land_kafka
+    from .jobs.landing.landing import land_records as land_records
+    from .jobs.replay.pipeline_run import replay as replay
+    from .jobs.testing.test_driver import TopologyTestDriver as TopologyTestDriver
+    from .jobs.topology import BranchedKStream as BranchedKStream
+    from .jobs.topology import BufferConfig as BufferConfig
+    from .jobs.topology import CogroupedKStream as CogroupedKStream
+    from .jobs.topology import Consumed as Consumed
+    from .jobs.topology import GlobalKTable as GlobalKTable
+    from .jobs.topology import JoinWindows as JoinWindows
+    from .jobs.topology import KGroupedStream as KGroupedStream
+    from .jobs.topology import KGroupedTable as KGroupedTable
+    from .jobs.topology import KStream as KStream
+    from .jobs.topology import KTable as KTable
+    from .jobs.topology import Materialized as Materialized
+    from .jobs.topology import Serde as Serde
+    from .jobs.topology import SessionWindows as SessionWindows
+    from .jobs.topology import SlidingWindows as SlidingWindows
+    from .jobs.topology import StreamsBuilder as StreamsBuilder
+    from .jobs.topology import SubTopology as SubTopology
+    from .jobs.topology import Suppressed as Suppressed
+    from .jobs.topology import TimeWindows as TimeWindows
+    from .jobs.topology import Topology as Topology
+    from .jobs.topology import UnlimitedWindows as UnlimitedWindows
+    from .jobs.topology import fold as fold
+    from .orchestration.definitions import replay_definitions as replay_definitions
+    from .state.errors import ReplayError as ReplayError
+    from .state.tables.warehouse import Warehouse as Warehouse
+
+_MODULES: dict[str, str] = {
+    "BranchedKStream": ".jobs.topology",
+    "BufferConfig": ".jobs.topology",
+    "CogroupedKStream": ".jobs.topology",
+    "Consumed": ".jobs.topology",
+    "FileSource": ".jobs.landing.landing",
+    "GlobalKTable": ".jobs.topology",
+    "JoinWindows": ".jobs.topology",
+    "KGroupedStream": ".jobs.topology",
+    "KGroupedTable": ".jobs.topology",
+    "KStream": ".jobs.topology",
+    "KTable": ".jobs.topology",
+    "KafkaSource": ".jobs.landing.landing",
+    "KeyValues": ".jobs.functions.processor_api",
+    "LocalRunner": ".jobs.execution.task_run",
+    "Materialized": ".jobs.topology",
+    "Processor": ".jobs.functions.processor_api",
+    "ProcessorContext": ".jobs.functions.processor_api",
+    "PunctuationType": ".jobs.functions.processor_api",
+    "Record": ".jobs.functions.processor_api",
+    "ReplayError": ".state.errors",
+    "Serde": ".jobs.topology",
+    "SessionWindows": ".jobs.topology",
+    "SlidingWindows": ".jobs.topology",
+    "SparkRunner": ".jobs.execution.spark_runner",
+    "StreamsBuilder": ".jobs.topology",
+    "SubTopology": ".jobs.topology",
+    "Suppressed": ".jobs.topology",
+    "TimeWindows": ".jobs.topology",
+    "Topology": ".jobs.topology",
+    "TopologyTestDriver": ".jobs.testing.test_driver",
+    "UnlimitedWindows": ".jobs.topology",
+    "Warehouse": ".state.tables.warehouse",
+    "fold": ".jobs.topology",
+    "land_files": ".jobs.landing.landing",
+    "land_kafka": ".jobs.landing.landing",
+    "land_records": ".jobs.landing.landing",
+    "open_spark": ".jobs.execution.spark_session",
+    "replay": ".jobs.replay.pipeline_run",
+    "replay_definitions": ".orchestration.definitions",
+}
+"""Where each name of the face is."""
+
+__all__ = sorted(_MODULES)
+
+
+def __getattr__(name: str) -> Any:
+    """A name of the face, loaded now."""
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    found = getattr(import_module(_MODULES[name], __name__), name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return [*globals(), *_MODULES]

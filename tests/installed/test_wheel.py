@@ -1,0 +1,139 @@
+"""The built wheel, in a project that has packages called ``jobs`` and ``state`` of its own.
+
+Each side must see its own: through the command, Python, Spark's workers and Dagster.
+"""
+
+import os
+import subprocess
+import sys
+import sysconfig
+import venv
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from tests.source_tree import copy_checkout, files
+
+pytestmark = pytest.mark.jvm
+
+PROJECT = {
+    "jobs/__init__.py": "",
+    "jobs/prices.py": "def doubled(price):\n    return price * 2\n",
+    "state/__init__.py": "CITIES = ('Rome', 'Oslo')\n",
+    "topology.py": """
+from jobs.prices import doubled
+from kstreams_replay import Consumed, Serde, StreamsBuilder
+from state import CITIES
+
+
+def topology():
+    builder = StreamsBuilder()
+    orders = builder.stream("orders", Consumed(Serde.string(), Serde.long()))
+    known = orders.filter(lambda city, price: city in CITIES)
+    known.map_values(lambda city, price: doubled(price), returns=Serde.long()).to("doubled")
+    return builder.build()
+""",
+    "definitions.py": """
+from kstreams_replay import replay_definitions
+from topology import topology
+
+defs = replay_definitions(topology(), pipeline="p", warehouse="warehouse")
+""",
+    "replayed.py": """
+import jobs
+import pyarrow as pa
+import state
+from kstreams_replay import SparkRunner, Warehouse, land_records, open_spark, replay
+from topology import topology
+
+import kstreams_replay.jobs
+import kstreams_replay.state
+
+warehouse = Warehouse("warehouse")
+records = pa.table({
+    "partition": pa.array([0, 0, 0], pa.int32()), "timestamp": [1, 2, 3],
+    "key": pa.array([b"Rome", b"Bonn", b"Oslo"]), "value": pa.array([n.to_bytes(8, "big") for n in (1, 2, 3)]),
+})
+land_records(warehouse, "orders", records)
+spark = open_spark("local[1]")
+(report,) = replay(warehouse, topology(), pipeline="p", runner=SparkRunner(spark))
+spark.stop()
+print(report.outputs, jobs.__name__, state.CITIES, kstreams_replay.jobs.__name__)
+""",
+}
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory):
+    """The folder of a virtual environment with the wheel, and beside it, by path alone, what the wheel depends on."""
+    folder = tmp_path_factory.mktemp("installed")
+    copy_checkout(folder / "source")
+    pip = [sys.executable, "-m", "pip", "-q", "--disable-pip-version-check"]
+    subprocess.run([*pip, "wheel", "--no-deps", "-w", str(folder), str(folder / "source")], check=True)
+    (wheel,) = folder.glob("*.whl")
+    venv.create(folder / "venv", symlinks=True)
+    python = folder / "venv" / "bin" / "python"
+    subprocess.run([*pip, "--python", str(python), "install", "--no-deps", "--no-index", str(wheel)], check=True)
+    (site,) = (folder / "venv" / "lib").glob("python*/site-packages")
+    (site / "dependencies.pth").write_text(sysconfig.get_paths()["purelib"] + "\n")
+    return folder
+
+
+@pytest.fixture
+def project(tmp_path):
+    for path, text in PROJECT.items():
+        (tmp_path / path).parent.mkdir(exist_ok=True)
+        (tmp_path / path).write_text(text)
+    return tmp_path
+
+
+def run(installed: Path, project: Path, *command: str) -> str:
+    """What a command of the environment prints, run in the project."""
+    environment = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "PYSPARK_PYTHON")}
+    program, *arguments = command
+    done = subprocess.run(
+        [str(installed / "venv" / "bin" / program), *arguments],
+        cwd=project,
+        env=environment | {"DAGSTER_DISABLE_TELEMETRY": "yes", "REPLAY_CACHE": str(project / "cache")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_the_wheel_has_one_top_level_package_and_every_module(installed):
+    (wheel,) = installed.glob("*.whl")
+    names = zipfile.ZipFile(wheel).namelist()
+    folders = ("benchmarks/", "expectations/", "jobs/", "orchestration/", "state/")
+    modules = {f"kstreams_replay/{path}" for path in files() if path.startswith(folders) and path.endswith(".py")}
+
+    assert {name.split("/")[0] for name in names if ".dist-info/" not in name} == {"kstreams_replay"}
+    assert sorted(modules - set(names)) == []
+    assert {"kstreams_replay/py.typed", "kstreams_replay/state/README.md"} <= set(names)
+    assert {name for name in names if name.endswith(".xml")} == {
+        "kstreams_replay/jobs/execution/ivysettings.xml",
+        "kstreams_replay/jobs/execution/log4j2.xml",
+    }
+
+
+def test_the_command_loads_a_topology_that_has_a_jobs_package_of_its_own(installed, project):
+    said = run(installed, project, "replay", "describe", "topology.py:topology")
+
+    assert "(topics: [orders])" in said
+
+
+@pytest.fixture
+def replayed(installed, project):
+    """What the replay on Spark prints."""
+    return run(installed, project, "python", "replayed.py")
+
+
+def test_a_replay_on_spark_runs_functions_of_the_users_own_packages(replayed):
+    assert replayed.splitlines()[-1] == "{'doubled': 2} jobs ('Rome', 'Oslo') kstreams_replay.jobs"
+
+
+def test_dagster_validates_definitions_beside_the_users_own_packages(installed, project):
+    run(installed, project, "python", "-m", "dagster", "definitions", "validate", "-m", "definitions")
