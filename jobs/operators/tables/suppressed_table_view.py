@@ -5,6 +5,7 @@ it sees the table above. A key waits until all below have got what the buffer em
 """
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -16,15 +17,17 @@ from ....state.records.keys import Keys
 from ....state.stores.key_values import NO_REFERENCE, KeyValues
 from ..forward_order import merge_in_forward_order
 from ..operator import Found, TableView
-from ..suppress.suppress_node import SuppressNode
 from .suppressed_table_view_kernel import HELD, NO_WAIT, clear, commit, watch_buffer
 from .table_steps import old_values
+
+if TYPE_CHECKING:
+    from ..suppress.suppress_node import SuppressNode
 
 
 class SuppressView(TableView):
     """``above``: view of the table that ``node`` suppresses, whose changes must carry what they replaced."""
 
-    def __init__(self, node: SuppressNode, above: TableView, keys: Keys) -> None:
+    def __init__(self, node: "SuppressNode", above: TableView, keys: Keys) -> None:
         self.node, self.above, self.keys = node, above, keys
         self.wants = {*above.wants, (node.name, self.INPUT), (node.name, self.AFTER)}
         shape = node.shape

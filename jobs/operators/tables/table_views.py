@@ -7,6 +7,7 @@ not emitted yet as it was before.
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 import pyarrow as pa
@@ -16,16 +17,18 @@ from ....state.records.batches import Batch, Values
 from ....state.records.keys import Keys
 from ...graph.graph import Graph, Node
 from ...graph.windows import SessionWindows
-from ..aggregates.aggregate_nodes import AggregateNode, CogroupNode
-from ..joins.table_join_node import TableJoinNode
 from ..operator import Found, TableView
-from ..suppress.suppress_node import SuppressNode
 from .global_table import GlobalTableView
 from .key_value_view import Clamp, StoreView
 from .suppressed_table_view import SuppressView
 from .table_nodes import TableFilterNode, TableMapValuesNode
 from .table_steps import Step, step_of
 from .versioned_store import VersionedView
+
+if TYPE_CHECKING:
+    from ..aggregates.aggregate_nodes import AggregateNode, CogroupNode
+    from ..joins.table_join_node import TableJoinNode
+    from ..suppress.suppress_node import SuppressNode
 
 
 class StepView(TableView):
@@ -59,7 +62,7 @@ class JoinView(TableView):
     can be asked as of a time.
     """
 
-    def __init__(self, node: TableJoinNode, left: TableView, right: TableView, keys: Keys) -> None:
+    def __init__(self, node: "TableJoinNode", left: TableView, right: TableView, keys: Keys) -> None:
         self.kind, self.joiner, self.left, self.right, self.keys = node.kind, node.joiner, left, right, keys
         self.is_versioned = node.history == "complete"
         self.wants = {*left.wants, *right.wants}
@@ -125,22 +128,23 @@ def step_view(node: TableFilterNode | TableMapValuesNode, graph: Graph, keys: Ke
     return StepView(step_of(node), build_view(graph, node.inputs[0], keys), keys)
 
 
-def join_view(node: TableJoinNode, graph: Graph, keys: Keys) -> TableView:
+def join_view(node: "TableJoinNode", graph: Graph, keys: Keys) -> TableView:
     """Of a join without a store: what both of its tables show, joined."""
     left, right = (build_view(graph, name, keys) for name in node.inputs)
     return JoinView(node, left, right, keys)
 
 
-def suppress_view(node: SuppressNode, graph: Graph, keys: Keys) -> TableView:
+def suppress_view(node: "SuppressNode", graph: Graph, keys: Keys) -> TableView:
     """Of a suppressed table: what it has not emitted yet is as it was before."""
     return SuppressView(node, build_view(graph, node.inputs[0], keys), keys)
 
 
 def _clamp(node: Node) -> Clamp:
     """How long a window store shows its windows."""
-    if not isinstance(node, AggregateNode | CogroupNode) or node.windows is None:
+    if node.windowed_by is None:
         return Clamp()
-    if isinstance(node.windows, SessionWindows):
-        return Clamp(node.retention_ms, by_end=True)
-    is_by_time = node.is_persistent and getattr(node, "emit", "on_update") == "on_close"
-    return Clamp(node.retention_ms + is_by_time)  # RocksDB ordered by time looks one millisecond further back
+    aggregate = cast("AggregateNode | CogroupNode", node)  # no other table has windows
+    if isinstance(aggregate.windows, SessionWindows):
+        return Clamp(aggregate.retention_ms, by_end=True)
+    is_by_time = aggregate.is_persistent and getattr(aggregate, "emit", "on_update") == "on_close"
+    return Clamp(aggregate.retention_ms + is_by_time)  # RocksDB ordered by time looks one millisecond further back
