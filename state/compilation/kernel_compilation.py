@@ -188,5 +188,5 @@ array_kernel = _decorator(is_inner=False, **_options(is_inner=False, makes_array
 """Python calls it, and it makes arrays: once a call, what is done for every record stands in another."""
 inner_array_kernel = _decorator(is_inner=True, **_options(is_inner=True, makes_arrays=True))
 """Kernels call it, and it makes arrays."""
-inlined_kernel = _decorator(is_inner=True, inline="always")
-"""Kernels call it; a few lines that Numba puts where the call stands, before it looks at kinds."""
+inlined_kernel = _decorator(is_inner=False, inline="always")
+"""Kernels call it, and so may Python; a few lines that Numba puts where the call stands, before it looks at kinds."""
