@@ -60,6 +60,7 @@ def pytest_report_header() -> str:
     return f"tier: {tier()}, slice {slice_number()} of 0 to {SLICES - 1} (${SLICE_VARIABLE} chooses another)"
 
 
+@pytest.hookimpl(tryfirst=True)  # xdist reads the groups in the same hook
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Group tests by the program they need, leave nightly ones out of other tiers, and begin with what takes long."""
     for item in items:

@@ -104,6 +104,21 @@ def test_what_was_left_half_made_is_made_again(tmp_path, monkeypatch):
     assert sorted(path.name for path in made.iterdir()) == ["made", "whole"]
 
 
+# --- groups --------------------------------------------------------------------------------------------------
+
+
+def test_what_needs_one_program_is_one_group_that_xdist_sees(request):
+    """
+    xdist appends a group to the names of its tests; where it does not, every process would start every program.
+    """
+    needing = [item for item in request.session.items if "spark" in getattr(item, "fixturenames", ())]
+    groups = {mark.args[0] for item in needing for mark in item.iter_markers("xdist_group")}
+
+    assert groups <= {"broker", "spark"}
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        assert {item.nodeid.rpartition("@")[2] for item in needing} == groups
+
+
 # --- the ratchet ---------------------------------------------------------------------------------------------
 
 

@@ -22,7 +22,7 @@ def demo(spark, tmp_path_factory) -> tuple[Warehouse, int, list[str]]:
     """The demo's warehouse, its exit code and the lines it told."""
     folder = tmp_path_factory.mktemp("demo")
     lines: list[str] = []
-    code = run(folder, spark, lines.append)
+    code = run(folder, lambda: spark, lines.append)
     return Warehouse(str(folder / "tables")), code, lines
 
 
