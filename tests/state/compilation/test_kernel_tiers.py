@@ -38,19 +38,7 @@ from kstreams_replay.state.serdes import Serde
 from kstreams_replay.state.tables.warehouse import Warehouse
 from tests.laws.topologies import PARTITIONS, everything, tape
 from tests.planted import plant, tables_of
-
-SMALL = """
-from kstreams_replay.state.compilation.kernel_compilation import inner_kernel, kernel
-
-@inner_kernel
-def twice(number):
-    return 2 * number
-
-@kernel
-def double(numbers, by):
-    for i in range(numbers.shape[0]):
-        numbers[i] = twice(numbers[i]) + by
-"""
+from tests.state.compilation.small_kernels import SMALL, call, is_compiled
 
 
 @pytest.fixture(autouse=True)
@@ -71,17 +59,6 @@ def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Mo
         return importlib.import_module(name)
 
     return make
-
-
-def call(module: ModuleType) -> list[int]:
-    numbers = np.arange(3)
-    module.double(numbers, 1)
-    found: list[int] = numbers.tolist()
-    return found
-
-
-def is_compiled(kernel: Kernel) -> bool:
-    return bool(kernel.dispatcher.nopython_signatures)
 
 
 # --- the two ways ------------------------------------------------------------------------------------------------
