@@ -77,9 +77,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _of_this_slice(items: list[pytest.Item]) -> set[pytest.Item]:
-    """Without the parameters of a rotated test that other slices play."""
+    """Without what other slices play: parameters of a test marked ``rotated``, two thirds of a file so marked."""
     turning = [item for item in items if item.get_closest_marker("rotated")]
-    return {*items} - {*turning} | {*rotated(turning, lambda item: (item.path, getattr(item, "originalname", "")))}
+    by_file = [item for item in items if item.get_closest_marker("rotated_by_file") and item not in turning]
+    return (
+        {*items}.difference(turning, by_file)
+        | {*rotated(turning, lambda item: (item.path, getattr(item, "originalname", "")))}
+        | {*rotated(by_file, lambda item: item.path, slices=3)}
+    )
 
 
 def _when(item: pytest.Item) -> int:

@@ -61,11 +61,16 @@ def _git(*words: str) -> str:
         return ""
 
 
-def slice_of(items: Iterable[Item], number: int, stratum: Callable[[Item], Hashable] = lambda item: None) -> list[Item]:
+def slice_of(
+    items: Iterable[Item],
+    number: int,
+    stratum: Callable[[Item], Hashable] = lambda item: None,
+    slices: int = SLICES,
+) -> list[Item]:
     """Slice ``number`` of ``items``, in their order.
 
-    Of every stratum it has each tenth item; of a stratum with fewer than SLICES items it has one. All slices together
-    have all items.
+    Of every stratum it has each item number ``slices``; of a stratum with fewer items it has one. As many slices in a
+    row (at most SLICES) together have all items.
     """
     strata: dict[Hashable, list[int]] = defaultdict(list)
     everything = list(items)
@@ -73,14 +78,16 @@ def slice_of(items: Iterable[Item], number: int, stratum: Callable[[Item], Hasha
         strata[stratum(item)].append(place)
     chosen: set[int] = set()
     for shift, places in enumerate(strata.values()):  # else the first slices would be the largest
-        turn = (number + shift) % SLICES
-        chosen.update(places[turn::SLICES] if len(places) >= SLICES else [places[turn % len(places)]])
+        turn = (number + shift) % slices
+        chosen.update(places[turn::slices] if len(places) >= slices else [places[turn % len(places)]])
     return [everything[place] for place in sorted(chosen)]
 
 
-def rotated(items: Iterable[Item], stratum: Callable[[Item], Hashable] = lambda item: None) -> list[Item]:
+def rotated(
+    items: Iterable[Item], stratum: Callable[[Item], Hashable] = lambda item: None, slices: int = SLICES
+) -> list[Item]:
     """What this run plays of ``items``: all of them in the nightly tier, else this run's slice."""
-    return list(items) if is_nightly() else slice_of(items, slice_number(), stratum)
+    return list(items) if is_nightly() else slice_of(items, slice_number(), stratum, slices)
 
 
 def examples(nightly: int) -> int:

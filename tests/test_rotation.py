@@ -26,6 +26,13 @@ def test_all_slices_together_are_everything_and_each_has_every_stratum():
     assert all(part == sorted(part) for part in slices)
 
 
+def test_of_three_slices_each_has_a_third_and_any_three_in_a_row_have_all():
+    slices = [slice_of(range(8), number, slices=3) for number in range(SLICES)]
+
+    assert slices[:3] == [[0, 3, 6], [1, 4, 7], [2, 5]]
+    assert all({*slices[n], *slices[n + 1], *slices[n + 2]} == set(range(8)) for n in range(SLICES - 2))
+
+
 def test_a_run_plays_one_slice_and_the_nightly_tier_all(monkeypatch):
     monkeypatch.setenv(TIER_VARIABLE, "default")
     monkeypatch.setenv(SLICE_VARIABLE, "3")

@@ -22,6 +22,8 @@ from tests.laws.restated import CHANGED, OUTPUTS, Killed, contents, copy_of, for
 from tests.laws.topologies import PARTITIONS, tape
 from tests.planted import plant
 
+pytestmark = pytest.mark.rotated_by_file
+
 
 @pytest.fixture(scope="module")
 def begun(tmp_path_factory) -> Path:

@@ -17,7 +17,7 @@ from tests.kafka.broker import Broker
 from tests.kafka.producing import Producing, numbered
 from tests.landing.landed_rows import KilledError, landed
 
-pytestmark = pytest.mark.jvm
+pytestmark = [pytest.mark.rotated_by_file, pytest.mark.jvm]
 
 
 def test_partitions_keys_times_and_headers_land_as_they_were_produced(spark, warehouse, broker, source, topic):

@@ -19,6 +19,8 @@ from tests.laws.restated import CHANGED, OUTPUTS, forked, run
 from tests.laws.topologies import PARTITIONS, tape
 from tests.planted import plant
 
+pytestmark = pytest.mark.rotated_by_file
+
 
 def row_of(change: dict) -> str:
     """A row as it stands in the output, whatever increment published it."""

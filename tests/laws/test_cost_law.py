@@ -24,6 +24,8 @@ from tests.laws.pipelines import merging
 from tests.laws.topologies import PARTITIONS, everything, tape
 from tests.planted import Landed, plant, tables_of
 
+pytestmark = pytest.mark.rotated_by_file
+
 KEYS = 3_000
 
 

@@ -28,6 +28,8 @@ from kstreams_replay.state.tables.warehouse import Warehouse
 from tests.laws.changed import PAGES, STRING, Killed, click, land, run, stored, totals
 from tests.planted import Rows, plant, tables_of
 
+pytestmark = pytest.mark.rotated_by_file
+
 
 def windows(size: int) -> Topology:
     builder = StreamsBuilder()

@@ -22,6 +22,8 @@ from tests.laws.joined import TOPICS
 from tests.laws.test_topics_that_meet import arrivals, replayed
 from tests.planted import Landed, plant, tables_of
 
+pytestmark = pytest.mark.rotated_by_file
+
 RECORDS = 70
 
 
