@@ -23,7 +23,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from ..state.errors import ConfigError, MachineError
+from kstreams_replay.state.errors import ConfigError, MachineError
+
 from .comparison import OURS, Line, compare, table_text
 from .measuring import ProgramFailed, run_program
 from .plot import draw
@@ -140,6 +141,6 @@ def _version(name: str) -> str | None:
 
 
 if __name__ == "__main__":
-    from ..orchestration.cli.main import main
+    from kstreams_replay.orchestration.cli.main import main
 
     sys.exit(main(["bench", *sys.argv[1:]]))

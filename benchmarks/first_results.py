@@ -36,7 +36,7 @@ Figures = dict[str, dict[str, float]]
 
 def sessions() -> Any:
     """Sessions and their final results."""
-    from ..jobs.topology import Consumed, Serde, SessionWindows, StreamsBuilder, Suppressed, fold
+    from kstreams_replay.jobs.topology import Consumed, Serde, SessionWindows, StreamsBuilder, Suppressed, fold
 
     builder = StreamsBuilder()
     (
@@ -52,7 +52,7 @@ def sessions() -> Any:
 
 def ten_rows() -> None:
     """The first ten rows of a test."""
-    from ..jobs.testing.test_driver import TopologyTestDriver
+    from kstreams_replay.jobs.testing.test_driver import TopologyTestDriver
 
     driver = TopologyTestDriver(sessions())
     for n in range(11):
@@ -83,9 +83,9 @@ def first_part(folder: Path, runs: int) -> Figures:
     import numpy as np
     import pyarrow as pa
 
-    from ..jobs.landing.landing import land_records
-    from ..jobs.topology import Serde
-    from ..state.tables.warehouse import Warehouse
+    from kstreams_replay.jobs.landing.landing import land_records
+    from kstreams_replay.jobs.topology import Serde
+    from kstreams_replay.state.tables.warehouse import Warehouse
 
     rows = ["-c", "from kstreams_replay.benchmarks.first_results import ten_rows; ten_rows()"]
 

@@ -11,7 +11,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..jobs.kernels.murmur2 import murmur2_partitions
+from kstreams_replay.jobs.kernels.murmur2 import murmur2_partitions
+
 from .landed_data import SET_BACK_MS_MAX, SET_BACK_SHARE, VALUES, Rows
 
 SKEWS = ("zipf", "uniform", "hot-key", "hot-partition")

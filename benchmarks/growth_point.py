@@ -12,12 +12,13 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from ..jobs.execution.spark_runner import SparkRunner
-from ..jobs.execution.spark_session import open_spark
-from ..jobs.execution.task_description import Runner
-from ..jobs.execution.task_run import LocalRunner
-from ..jobs.replay.increment_report import IncrementReport
-from ..jobs.replay.pipeline_run import replay
+from kstreams_replay.jobs.execution.spark_runner import SparkRunner
+from kstreams_replay.jobs.execution.spark_session import open_spark
+from kstreams_replay.jobs.execution.task_description import Runner
+from kstreams_replay.jobs.execution.task_run import LocalRunner
+from kstreams_replay.jobs.replay.increment_report import IncrementReport
+from kstreams_replay.jobs.replay.pipeline_run import replay
+
 from . import THREADS
 from .comparison import OURS
 from .measuring import Clock, tell

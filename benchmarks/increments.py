@@ -22,12 +22,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from ..jobs.execution.task_run import LocalRunner
-from ..jobs.kernels.murmur2 import murmur2_partitions
-from ..jobs.landing.landing import land_records
-from ..jobs.replay.pipeline_run import replay
-from ..jobs.topology import Consumed, Serde, StreamsBuilder, Topology, fold
-from ..state.tables.warehouse import Warehouse
+from kstreams_replay.jobs.execution.task_run import LocalRunner
+from kstreams_replay.jobs.kernels.murmur2 import murmur2_partitions
+from kstreams_replay.jobs.landing.landing import land_records
+from kstreams_replay.jobs.replay.pipeline_run import replay
+from kstreams_replay.jobs.topology import Consumed, Serde, StreamsBuilder, Topology, fold
+from kstreams_replay.state.tables.warehouse import Warehouse
 
 PARTITIONS, RECORDS, SMALL = 4, 10_000, 1_000
 BUILD_RECORDS = 1_000_000

@@ -11,13 +11,13 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from ..jobs.kernels.murmur2 import murmur2_partitions
-from ..state.serdes import Serde
-from ..state.tables.commit import commit_files
-from ..state.tables.data_files import DataFile
-from ..state.tables.ledger import Ledger
-from ..state.tables.parquet_writer import TaskFile
-from ..state.tables.warehouse import LANDED_SCHEMA, Warehouse
+from kstreams_replay.jobs.kernels.murmur2 import murmur2_partitions
+from kstreams_replay.state.serdes import Serde
+from kstreams_replay.state.tables.commit import commit_files
+from kstreams_replay.state.tables.data_files import DataFile
+from kstreams_replay.state.tables.ledger import Ledger
+from kstreams_replay.state.tables.parquet_writer import TaskFile
+from kstreams_replay.state.tables.warehouse import LANDED_SCHEMA, Warehouse
 
 STEP_MS = 4
 SET_BACK_SHARE, SET_BACK_MS_MAX = 0.2, 30_000

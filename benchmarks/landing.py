@@ -22,14 +22,14 @@ from typing import Any
 import polars as pl
 from pyspark.sql import SparkSession
 
+from kstreams_replay.jobs.execution.spark_session import open_spark
+from kstreams_replay.jobs.landing.file_source import FileSource
+from kstreams_replay.jobs.landing.landing import KafkaSource, land_files, land_kafka
+from kstreams_replay.state.serdes import Serde
+from kstreams_replay.state.tables.data_files import read_files
+from kstreams_replay.state.tables.warehouse import Warehouse
 from tests.kafka.broker import running_broker
 
-from ..jobs.execution.spark_session import open_spark
-from ..jobs.landing.file_source import FileSource
-from ..jobs.landing.landing import KafkaSource, land_files, land_kafka
-from ..state.serdes import Serde
-from ..state.tables.data_files import read_files
-from ..state.tables.warehouse import Warehouse
 from .measuring import Clock
 from .peers.kafka import BROKER_JAVA, load, typed_rows
 from .typed_data import RECORDS, prepare

@@ -15,12 +15,13 @@ from pathlib import Path
 import polars as pl
 from pyspark.sql import SparkSession
 
-from ..jobs.execution.spark_runner import SparkRunner
-from ..jobs.execution.spark_session import open_spark
-from ..jobs.replay.increment_report import IncrementReport
-from ..jobs.replay.pipeline_run import replay
-from ..state.tables.data_files import read_files
-from ..state.tables.warehouse import Warehouse
+from kstreams_replay.jobs.execution.spark_runner import SparkRunner
+from kstreams_replay.jobs.execution.spark_session import open_spark
+from kstreams_replay.jobs.replay.increment_report import IncrementReport
+from kstreams_replay.jobs.replay.pipeline_run import replay
+from kstreams_replay.state.tables.data_files import read_files
+from kstreams_replay.state.tables.warehouse import Warehouse
+
 from . import THREADS
 from .comparison import OURS
 from .measuring import Clock, added_up, program_options, tell

@@ -42,7 +42,7 @@ def drive() -> dict[str, Any]:
     def mark(name: str) -> None:
         marks[name] = {"seconds": time.perf_counter() - began, "cpu": time.process_time() - cpu}
 
-    from ..jobs.testing.test_driver import TopologyTestDriver
+    from kstreams_replay.jobs.testing.test_driver import TopologyTestDriver
 
     mark("import")
     windows = topology()
@@ -60,7 +60,7 @@ def drive() -> dict[str, Any]:
 
 def topology() -> Any:
     """Counts and sums in windows of a minute, final results."""
-    from ..jobs.topology import Consumed, Serde, StreamsBuilder, Suppressed, TimeWindows, fold
+    from kstreams_replay.jobs.topology import Consumed, Serde, StreamsBuilder, Suppressed, TimeWindows, fold
 
     builder = StreamsBuilder()
     (
@@ -117,10 +117,9 @@ def compile_all() -> dict[str, Any]:
 
 def _through_tables() -> None:
     """Two increments of the laws' pipelines: state that is written and read again has arrays of its own kinds."""
+    from kstreams_replay.state.tables.warehouse import Warehouse
     from tests.laws.pipelines import PIPELINES, drive
     from tests.planted import plant
-
-    from ..state.tables.warehouse import Warehouse
 
     for name in ("everything", "joined"):
         pipeline = PIPELINES[name]
@@ -168,9 +167,9 @@ def run_part(folder: Path, runs: int) -> dict[str, Any]:
     import numpy as np
     import pyarrow as pa
 
-    from ..jobs.landing.landing import land_records
-    from ..jobs.topology import Serde
-    from ..state.tables.warehouse import Warehouse
+    from kstreams_replay.jobs.landing.landing import land_records
+    from kstreams_replay.jobs.topology import Serde
+    from kstreams_replay.state.tables.warehouse import Warehouse
 
     warehouse, count = Warehouse(str(folder / "warehouse")), 1_000
     names = pa.array([b"user-%d" % (n % 50) for n in range(count)])
@@ -190,7 +189,7 @@ def run_part(folder: Path, runs: int) -> dict[str, Any]:
 
 def _first_commit(warehouse: Any, pipeline: str, options: list[str]) -> dict[str, float]:
     """Seconds until the first done row, and of that the increment itself; all until the process has ended."""
-    from ..state.tables.ledger import Ledger
+    from kstreams_replay.state.tables.ledger import Ledger
 
     command = [
         sys.executable,

@@ -14,12 +14,13 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from ..jobs.topology import Serde
-from ..state.errors import ConfigError
-from ..state.tables.commit import commit_files
-from ..state.tables.data_files import read_files, read_rows
-from ..state.tables.parquet_writer import TaskFile
-from ..state.tables.warehouse import LANDED_SCHEMA, Warehouse
+from kstreams_replay.jobs.topology import Serde
+from kstreams_replay.state.errors import ConfigError
+from kstreams_replay.state.tables.commit import commit_files
+from kstreams_replay.state.tables.data_files import read_files, read_rows
+from kstreams_replay.state.tables.parquet_writer import TaskFile
+from kstreams_replay.state.tables.warehouse import LANDED_SCHEMA, Warehouse
+
 from . import landed_data
 from .landed_data import Rows
 from .workloads import WORKLOADS

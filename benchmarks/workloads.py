@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from ..jobs.topology import (
+from kstreams_replay.jobs.topology import (
     Consumed,
     KStream,
     KTable,

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import polars as pl
 
-from ...state.tables.data_files import read_files
+from kstreams_replay.state.tables.data_files import read_files
+
 from ..landed_data import CLOSING
 from ..measuring import Clock, added_up, program_options, tell
 from ..typed_data import typed_path

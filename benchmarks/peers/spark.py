@@ -20,8 +20,9 @@ import pyspark
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as f
 
-from ...jobs.execution.spark_session import open_spark
-from ...state.tables.data_files import read_files
+from kstreams_replay.jobs.execution.spark_session import open_spark
+from kstreams_replay.state.tables.data_files import read_files
+
 from .. import THREADS
 from ..measuring import Clock, added_up, program_options, tell
 from ..typed_data import typed_path
