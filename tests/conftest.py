@@ -19,7 +19,7 @@ import pytest
 from kstreams_replay.state.compilation.kernel_tiers import tiers
 from kstreams_replay.state.tables.warehouse import Warehouse
 from tests.once_a_run import RUN_VARIABLE, run_folder
-from tests.ratchet import Durations
+from tests.ratchet import CpuSeconds, Durations
 from tests.rotation import SLICE_VARIABLE, SLICES, is_nightly, rotated, slice_number, tier
 
 if TYPE_CHECKING:
@@ -40,6 +40,7 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ.setdefault(SLICE_VARIABLE, str(slice_number()))
     if RUN_VARIABLE not in os.environ:
         run_folder()
+    config.pluginmanager.register(CpuSeconds(), "cpu-seconds")
     if not hasattr(config, "workerinput"):
         config.pluginmanager.register(Durations(limited=not is_nightly()), "durations")
 

@@ -8,7 +8,7 @@ import pytest
 
 from tests import once_a_run as shared
 from tests import rotation
-from tests.ratchet import CALL_SECONDS_MAX, EXCEPTED, EXCEPTED_MAX, Durations
+from tests.ratchet import CPU_SECONDS_MAX, EXCEPTED, EXCEPTED_MAX, WALL_SECONDS_MAX, Durations
 from tests.rotation import SLICE_VARIABLE, SLICES, TIER_VARIABLE, examples, rotated, slice_number, slice_of
 
 
@@ -129,18 +129,21 @@ def test_what_needs_one_program_is_one_group_that_xdist_sees(request):
 # --- the ratchet ---------------------------------------------------------------------------------------------
 
 
-def durations(seconds: float) -> Durations:
+def durations(seconds: float, cpu_seconds: float) -> Durations:
     found = Durations(limited=True)
     found.seconds = {"tests/test_a.py::test_long[1]": seconds, "tests/test_a.py::test_short": 0.1}
+    found.cpu_seconds = {"tests/test_a.py::test_long[1]": cpu_seconds, "tests/test_a.py::test_short": 0.1}
     return found
 
 
-def test_a_test_that_takes_longer_than_the_limit_is_named(monkeypatch):
-    assert durations(CALL_SECONDS_MAX).too_slow() == []
-    assert durations(CALL_SECONDS_MAX + 0.1).too_slow() == ["tests/test_a.py::test_long[1]"]
+def test_a_test_that_takes_longer_than_a_limit_is_named(monkeypatch):
+    long = "tests/test_a.py::test_long[1]"
+    assert durations(WALL_SECONDS_MAX, CPU_SECONDS_MAX).too_slow() == []
+    assert durations(WALL_SECONDS_MAX + 0.1, 1.0).too_slow() == [long]
+    assert durations(30.0, CPU_SECONDS_MAX + 0.1).too_slow() == [long]
 
     monkeypatch.setitem(EXCEPTED, "tests/test_a.py::test_long", "shows that an exception counts")
-    assert durations(CALL_SECONDS_MAX + 0.1).too_slow() == []
+    assert durations(WALL_SECONDS_MAX + 0.1, CPU_SECONDS_MAX + 0.1).too_slow() == []
 
 
 def test_at_most_five_tests_may_take_longer_and_each_says_why():

@@ -15,7 +15,7 @@ from tests.rotation import is_nightly
 
 pytestmark = pytest.mark.jvm
 
-TOPOLOGIES, TAPES = (600 if is_nightly() else 100), 4
+TOPOLOGIES, TAPES = (600 if is_nightly() else 75), 4
 
 
 @pytest.fixture(scope="module")
