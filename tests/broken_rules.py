@@ -9,6 +9,7 @@ Streams, then the operators' own tests and those of the DSL. Exit code 1: a brok
 import argparse
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -75,9 +76,9 @@ RULES = [
         "if (at == end and not is_late) or pool[other, TIME] >= until:",
     ),
     BrokenRule(
-        "stream-table join with grace", "a record below stream time - grace is late",
+        "stream-table join with grace", "a record waits until stream time has passed it by the grace",
         "is_late, row = (arrived.time_ms < passed[:-1]) | ~has_key",
-        "is_late, row = (arrived.time_ms <= passed[:-1]) | ~has_key",
+        "is_late, row = (arrived.time_ms > passed[:-1]) | ~has_key",
     ),
     BrokenRule(
         "versioned table", "a version is valid up to its end, exclusive",
@@ -146,6 +147,7 @@ def place_of(rule: BrokenRule) -> str:
 def noticed_by(rule: BrokenRule, number: int, scratch: Path) -> str | None:
     """The first test of slice ``number`` that fails when the rule is broken; None: all pass."""
     copy = scratch / re.sub(r"\W+", "-", rule.family)
+    shutil.rmtree(copy, ignore_errors=True)  # of another slice
     copy_checkout(copy)
     broken = copy / place_of(rule)
     broken.write_text(broken.read_text(encoding="utf-8").replace(rule.old, rule.new), encoding="utf-8")
