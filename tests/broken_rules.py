@@ -100,7 +100,7 @@ RULES = [
     ),
     BrokenRule(
         "table filter", "a row that was never forwarded makes no tombstone",
-        "chunk.applied[batch.cause[~goes]] = True", "chunk.applied[batch.cause[goes]] = True",
+        "goes = changed.valid | before.valid", "goes = changed.valid | ~before.valid",
     ),
     BrokenRule(
         "group by of a table", "the old row is taken back before the new one is added",
