@@ -108,10 +108,6 @@ RULES = [
         "picked = np.flatnonzero(np.stack([has_new, has_old & ~is_one], axis=1))",
     ),
     BrokenRule(
-        "global table", "a record without a key does not reach a global table",
-        "records.where(records.key >= 0)", "records.where(records.key >= -1)",
-    ),
-    BrokenRule(
         "aggregates' folds", "a minimum takes the smaller number",
         "(number < state[s] if kind == MIN else", "(number <= state[s] + 1 if kind == MIN else",
     ),
