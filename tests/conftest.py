@@ -18,7 +18,7 @@ import pytest
 
 from kstreams_replay.state.compilation.kernel_tiers import tiers
 from kstreams_replay.state.tables.warehouse import Warehouse
-from tests.once_a_run import RUN_VARIABLE, run_folder
+from tests.once_a_run import run_folder
 from tests.ratchet import CpuSeconds, Durations
 from tests.rotation import SLICE_VARIABLE, SLICES, is_nightly, rotated, slice_number, tier
 
@@ -38,8 +38,7 @@ RESOURCES = ("broker", "spark", "oracle")
 def pytest_configure(config: pytest.Config) -> None:
     """All processes of the run play the same slice and share a folder: the first one says which."""
     os.environ.setdefault(SLICE_VARIABLE, str(slice_number()))
-    if RUN_VARIABLE not in os.environ:
-        run_folder()
+    run_folder()
     config.pluginmanager.register(CpuSeconds(), "cpu-seconds")
     if not hasattr(config, "workerinput"):
         config.pluginmanager.register(Durations(limited=not is_nightly()), "durations")

@@ -5,14 +5,14 @@ while another process makes it waits for the file lock beside it; what was left 
 """
 
 import atexit
-import fcntl
 import functools
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
+
+from kstreams_replay.state.compilation.numba_cache import alone
 
 RUN_VARIABLE = "REPLAY_TEST_RUN"
 _MADE = "made"
@@ -34,18 +34,10 @@ def once_a_run(name: str, make: Callable[[Path], None]) -> Path:
     What ``make`` raises comes out of the call that ran it; the next one to ask tries again.
     """
     folder = run_folder() / name
-    with _locked(folder.with_name(f"{name}.lock")):
+    with alone(str(run_folder()), f"{name}.lock"):
         if not (folder / _MADE).exists():
             shutil.rmtree(folder, ignore_errors=True)
             folder.mkdir(parents=True)
             make(folder)
             (folder / _MADE).touch()
     return folder
-
-
-@contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    """Alone among the processes of this machine. The lock goes with the process that holds it."""
-    with path.open("w") as held:
-        fcntl.flock(held, fcntl.LOCK_EX)
-        yield

@@ -97,7 +97,7 @@ def test_a_file_in_memory_is_an_array(tmp_path):
     assert _type_of(kind_of(mapped)) == typeof(mapped)
 
 
-def test_uncompiled_kernels_count_as_compiled_ones_and_say_nothing_of_hashes_that_wrap():
+def test_interpreted_kernels_count_as_compiled_ones_and_say_nothing_of_hashes_that_wrap():
     words = Serde.string().encode(Serde.string().from_python([f"key {n}" for n in range(300)] * 2))
     with interpreted(is_on=False):
         want = Keys(Serde.string())
@@ -109,7 +109,7 @@ def test_uncompiled_kernels_count_as_compiled_ones_and_say_nothing_of_hashes_tha
         assert got.lookup(b"key 299") == want.lookup(b"key 299") == 299
 
 
-def test_a_kernel_for_kernels_says_so_uncompiled_too(small):
+def test_a_kernel_for_kernels_says_so_interpreted_too(small):
     with interpreted(), pytest.raises(TypeError, match=r"twice: expected a call from a kernel, got one from Python"):
         small("refused").twice(1)
 
@@ -221,7 +221,7 @@ def test_a_driver_that_switches_tier_gives_the_same_records_and_stores(monkeypat
 # --- when a process switches ------------------------------------------------------------------------------------
 
 
-def test_few_records_stay_uncompiled_however_they_are_cut():
+def test_few_records_stay_interpreted_however_they_are_cut():
     process = KernelTiers()
     assert list(process.chunks(5_000)) == [(0, 5_000)]
     assert list(process.chunks(1_000, 400)) == [(0, 400), (400, 800), (800, 1_000)]
@@ -317,7 +317,7 @@ def test_a_way_that_there_is_not_is_refused():
         KernelTiers("fast")
 
 
-def test_a_process_told_to_stay_uncompiled_stays_so():
+def test_a_process_told_to_stay_interpreted_stays_so():
     process = KernelTiers("interpreted")
 
     process.expect(10**9, lambda: pytest.fail("nothing is looked for"))
