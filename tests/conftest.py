@@ -19,17 +19,19 @@ import pytest
 from kstreams_replay.state.compilation.kernel_tiers import tiers
 from kstreams_replay.state.tables.warehouse import Warehouse
 from tests.once_a_run import run_folder
+from tests.quick_java import QUICK_JAVA
 from tests.ratchet import CpuSeconds, Durations
 from tests.rotation import SLICE_VARIABLE, SLICES, is_nightly, rotated, slice_number, tier
+from tests.slow_tests import SLOW_FOLDERS, SLOW_TESTS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-SLOW_FOLDERS = ("laws", "dagster")
-"""Their tests run whole pipelines many times, so `.ci/run fast` leaves them out."""
-
 RESOURCES = ("broker", "spark", "oracle")
 """Fixtures that start a program of their own; a test with several of them goes where the first one is."""
+
+BY_FILE_SLICES = 5
+"""Runs in a row that together play a file marked ``rotated_by_file``."""
 
 
 # --- which tests there are -----------------------------------------------------------------------------------
@@ -39,6 +41,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """All processes of the run play the same slice and share a folder: the first one says which."""
     os.environ.setdefault(SLICE_VARIABLE, str(slice_number()))
     run_folder()
+    os.environ.setdefault("SPARK_SUBMIT_OPTS", " ".join(QUICK_JAVA))  # of every Spark that a test starts
     config.pluginmanager.register(CpuSeconds(), "cpu-seconds")
     if not hasattr(config, "workerinput"):
         config.pluginmanager.register(Durations(limited=not is_nightly()), "durations")
@@ -67,7 +70,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         resource = next((name for name in RESOURCES if name in getattr(item, "fixturenames", ())), None)
         if resource is not None:
             item.add_marker(pytest.mark.xdist_group(resource))
-        if item.path.parent.name in SLOW_FOLDERS:
+        if _is_slow(item):
             item.add_marker(pytest.mark.slow)
     if not is_nightly():
         kept = _of_this_slice([item for item in items if not item.get_closest_marker("nightly")])
@@ -76,14 +79,20 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     items.sort(key=_when)
 
 
+def _is_slow(item: pytest.Item) -> bool:
+    """Whether `.ci/run fast` leaves it out (tests/slow_tests.py)."""
+    file = item.path.relative_to(item.config.rootpath).as_posix()
+    return item.path.parent.name in SLOW_FOLDERS or getattr(item, "originalname", "") in SLOW_TESTS.get(file, ())
+
+
 def _of_this_slice(items: list[pytest.Item]) -> set[pytest.Item]:
-    """Without what other slices play: parameters of a test marked ``rotated``, two thirds of a file so marked."""
+    """Without what other slices play: parameters of a test marked ``rotated``, tests of a file so marked."""
     turning = [item for item in items if item.get_closest_marker("rotated")]
     by_file = [item for item in items if item.get_closest_marker("rotated_by_file") and item not in turning]
     return (
         {*items}.difference(turning, by_file)
         | {*rotated(turning, lambda item: (item.path, getattr(item, "originalname", "")))}
-        | {*rotated(by_file, lambda item: item.path, slices=3)}
+        | {*rotated(by_file, lambda item: item.path, slices=BY_FILE_SLICES)}
     )
 
 

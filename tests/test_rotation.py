@@ -9,7 +9,8 @@ import pytest
 from tests import once_a_run as shared
 from tests import rotation
 from tests.ratchet import CPU_SECONDS_MAX, EXCEPTED, EXCEPTED_MAX, WALL_SECONDS_MAX, Durations
-from tests.rotation import SLICE_VARIABLE, SLICES, TIER_VARIABLE, examples, rotated, slice_number, slice_of
+from tests.rotation import ROOT, SLICE_VARIABLE, SLICES, TIER_VARIABLE, examples, rotated, slice_number, slice_of
+from tests.slow_tests import SLOW_TESTS
 
 
 def kind_of(number: int) -> str:
@@ -149,3 +150,14 @@ def test_a_test_that_takes_longer_than_a_limit_is_named(monkeypatch):
 def test_at_most_five_tests_may_take_longer_and_each_says_why():
     assert len(EXCEPTED) <= EXCEPTED_MAX
     assert all(EXCEPTED.values())
+
+
+def test_every_test_that_the_fast_tier_leaves_out_is_there():
+    missing = [
+        f"{file}::{name}"
+        for file, names in SLOW_TESTS.items()
+        for name in names
+        if f"def {name}(" not in (ROOT / file).read_text()
+    ]
+
+    assert missing == [], "take them out of tests/slow_tests.py, or give them their new names"

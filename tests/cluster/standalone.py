@@ -19,6 +19,7 @@ from pathlib import Path
 import pyspark
 
 from kstreams_replay.jobs.execution.spark_session import SCALA
+from tests.quick_java import QUICK_JAVA
 
 START_LIMIT_S = 120.0
 EXECUTOR_MEMORY = "512m"
@@ -77,7 +78,7 @@ class _Daemon:
         home = os.environ.get("JAVA_HOME")
         java = shutil.which("java", path=str(Path(home) / "bin")) if home else "java"
         jars = str(SPARK_HOME / "jars" / "*")
-        small = ["-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
+        small = [*QUICK_JAVA, "-Xmx256m"]
         name, *options = words
         command = [java or "java", *small, "-cp", jars, f"org.apache.spark.deploy.{name}"]
         command += ["--host", "127.0.0.1", "--port", "0", "--webui-port", "0", *options]

@@ -8,17 +8,16 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from kstreams_replay.jobs.execution.spark_session import resolve
+from tests.quick_java import QUICK_JAVA
 
 VERSION = "4.3.0"
 STREAMS = f"org.apache.kafka:kafka-streams:{VERSION}"
 TEST_UTILS = f"org.apache.kafka:kafka-streams-test-utils:{VERSION}"
-QUICK = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
-"""Options of a JVM that runs for seconds."""
 
 
 @contextmanager
 def compiled(
-    *programs: Path, packages: tuple[str, ...] = (STREAMS,), java_options: tuple[str, ...] = QUICK
+    *programs: Path, packages: tuple[str, ...] = (STREAMS,), java_options: tuple[str, ...] = QUICK_JAVA
 ) -> Iterator[list[str]]:
     """Compile Java files; gives the command that runs the first of them. State stores go where the classes are."""
     with tempfile.TemporaryDirectory() as scratch:

@@ -1,0 +1,97 @@
+"""Tests that `bash .ci/run fast` leaves out, because they take long: with all their parameters more than half a second.
+
+Folders whose tests run whole pipelines are left out wholly, the tests below one by one; every other tier plays all.
+"""
+
+SLOW_FOLDERS = ("laws", "dagster", "branches", "history", "replay", "growth", "old_warehouses")
+
+SLOW_TESTS = {
+    "tests/benchmarks/test_bench.py": (
+        "test_another_sum_and_a_program_that_fails_are_errors_in_table_and_exit_code",
+        "test_the_rows_are_as_described",
+    ),
+    "tests/benchmarks/test_start_up.py": (
+        "test_a_local_run_of_few_records_comes_without_a_compiler_spark_and_dagster",
+        "test_numba_switched_off_by_its_own_variable_gives_the_same",
+        "test_showing_rows_comes_without_a_compiler_spark_and_dagster",
+        "test_the_test_driver_comes_without_a_compiler_spark_delta_and_dagster",
+    ),
+    "tests/conformance/test_goldens.py": ("test_where_a_batch_is_cut_into_chunks_changes_no_scenario",),
+    "tests/expectations/test_verdicts.py": (
+        "test_each_engine_says_false_for_a_repeated_an_early_and_a_lost_one",
+        "test_each_engine_says_true_where_all_is_well",
+    ),
+    "tests/kernels/test_compilation.py": (
+        "test_after_compile_kernels_a_replay_of_many_increments_compiles_nothing_more",
+        "test_kernels_say_who_calls_them",
+    ),
+    "tests/kernels/test_earlier_changes.py": (
+        "test_what_begins_in_a_slot_is_new_and_what_goes_on_follows_its_last_update",
+    ),
+    "tests/landing/test_from_files.py": ("test_the_cut_into_slices_changes_neither_order_nor_offsets",),
+    "tests/operators/aggregates/test_speculative_batches.py": (
+        "test_memory_does_not_grow_with_records",
+        "test_what_a_none_changes_is_met_by_the_next_record",
+    ),
+    "tests/operators/joins/test_complete_history_join.py": (
+        "test_an_older_deletion_deletes_the_results_that_stood_on_it",
+        "test_at_every_time_the_result_is_the_join_of_what_both_tables_showed",
+        "test_the_kips_own_listing",
+    ),
+    "tests/operators/joins/test_foreign_key_topology.py": ("test_a_batch_is_processed_as_record_by_record",),
+    "tests/operators/joins/test_stream_join_against_model.py": (
+        "test_a_kernel_that_runs_out_of_room_goes_on_where_it_stopped",
+    ),
+    "tests/operators/joins/test_stream_table_join.py": (
+        "test_joins_agree_with_the_model_wherever_the_tape_is_cut",
+        "test_versions_kept_once_or_twice_give_the_same",
+    ),
+    "tests/operators/suppress/test_suppress_against_model.py": (
+        "test_what_leaves_and_what_the_buffer_holds_is_that_of_the_model",
+    ),
+    "tests/operators/suppress/test_suppress_order_kernel.py": ("test_few_and_many_leave_as_python_sorts_them",),
+    "tests/operators/suppress/test_suppress_spill.py": (
+        "test_memory_stays_within_the_bound_while_an_unbounded_buffer_grows",
+    ),
+    "tests/operators/tables/test_tables_against_model.py": (
+        "test_a_topology_of_tables_does_what_its_processors_do_one_after_the_other",
+    ),
+    "tests/operators/tables/test_versioned_store.py": (
+        "test_puts_and_lookups_agree_with_the_model_though_expired_versions_are_gone",
+    ),
+    "tests/operators/test_deduplicate.py": ("test_it_says_what_the_text_says_wherever_the_tape_is_cut",),
+    "tests/operators/test_hot_keys.py": ("test_stream_joins",),
+    "tests/orchestration/cli/test_branch_commands.py": (
+        "test_a_branch_is_forked_replayed_compared_promoted_and_dropped",
+    ),
+    "tests/orchestration/cli/test_main.py": ("test_a_recorded_time_and_the_end_of_history_close_windows",),
+    "tests/state/compilation/test_kernel_tiers.py": (
+        "test_a_replay_that_switches_tier_anywhere_leaves_the_same_rows",
+        "test_several_modules_are_compiled_side_by_side",
+        "test_warming_up_compiles_what_is_called_and_says_how_much_was_new",
+        "test_what_is_missing_is_compiled_by_another_process_and_records_come_in_small_pieces_until_then",
+        "test_where_waiting_is_quicker_it_waits_and_tells_how_far_the_compiler_is",
+    ),
+    "tests/state/records/test_keys.py": ("test_the_kernels_say_the_same_without_jit",),
+    "tests/state/serdes/test_serdes.py": (
+        "test_a_slice_of_a_column_and_a_wide_one_are_read_like_a_whole_one",
+        "test_sizes_are_the_lengths_of_the_serialized_bytes_and_zero_for_null",
+        "test_what_is_encoded_is_decoded_to_the_same",
+    ),
+    "tests/state/serdes/test_serdes_json.py": (
+        "test_a_row_is_judged_by_itself_whatever_stands_beside_it",
+        "test_the_decoder_keeps_the_declared_rule",
+    ),
+    "tests/state/serdes/test_serdes_packed.py": ("test_what_is_encoded_is_decoded_to_the_same",),
+    "tests/state/stores/test_skip_lists.py": ("test_a_place_is_found_wherever_it_is_while_items_come_and_go",),
+    "tests/state/tables/test_compaction.py": (
+        "test_a_runner_that_paused_until_its_version_was_forgotten_sees_what_happened",
+        "test_the_log_of_a_ledger_stays_short_and_its_rows_are_all_there",
+    ),
+    "tests/tape/test_landed_slice.py": (
+        "test_a_replay_does_not_depend_on_how_keys_are_read",
+        "test_keys_are_a_dictionary_where_many_come_again_in_a_large_row_group",
+    ),
+    "tests/task/test_task_cuts.py": ("test_where_the_tape_is_cut_into_increments_changes_nothing",),
+}
+"""By file: the names of functions."""
