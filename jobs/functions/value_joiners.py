@@ -104,6 +104,11 @@ class CallJoiner(Joiner):
             raise TaskFailed(self.place, f"a result of {self.result}", error.got, next_step) from error
 
 
+def pair_of(left: Shape, right: Serde) -> Pair:
+    """What a join of ``left`` with values of ``right`` sees."""
+    return Pair(left.value, right, left.key, left.window)
+
+
 def bind_joiner(
     joiner: JoinerStep | None,
     columns: Mapping[str, Expressible],
@@ -119,7 +124,7 @@ def bind_joiner(
     if (joiner is None) == (not columns):
         got = "neither" if joiner is None else "both"
         raise TopologyError(place, "a joiner or named columns", got, 'give for example total="left + right"')
-    pair = Pair(left.value, right, left.key, left.window)
+    pair = pair_of(left, right)
     if columns:
         bound = {name: bind(step, pair, place) for name, step in columns.items()}
         return ExpressionJoiner(pair, bound, fields_of(bound, place))

@@ -184,7 +184,8 @@ def adder(key, value, aggregate):
         ({}, "here: expected at least one fold, got none; give for example legs=fold.count()"),
         (
             {"fold": fold.count(), "legs": fold.count()},
-            "here: expected a fold, named folds, or an aggregator, got more than one of them; choose one",
+            "here: expected a fold, named folds, or an aggregator, got more than one of them; choose one; "
+            "a field called fold is given by fields={'fold': …}",
         ),
         (
             {"initializer": int, "aggregator": adder, "returns": Serde.long(), "legs": fold.count()},

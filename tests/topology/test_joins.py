@@ -156,7 +156,8 @@ def test_a_foreign_key_join_sends_null_foreign_keys_and_answers_to_the_left_part
         ),
         (
             lambda a, b, builder: a.join(b, "left", NEAR, sum="left"),
-            'here: expected a joiner or named columns, got both; give for example total="left + right"',
+            'here: expected a joiner or named columns, got both; give for example total="left + right"; '
+            "a field called joiner is given by fields={'joiner': …}",
         ),
         (
             lambda a, b, builder: a.join(b, lambda one, other: 5, NEAR),

@@ -1,6 +1,6 @@
 """Records grouped by key, to be aggregated as they are or by windows (KGroupedStream, TimeWindowedKStream)."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -17,7 +17,7 @@ from ...operators.aggregates.aggregate_nodes import AggregateNode, DistinctNode
 from . import cogrouped, kstream, ktable
 from .materialized import Materialized
 from .rekeying import by_key
-from .step_arguments import Step, bind_step, check_callable, check_initializer
+from .step_arguments import Step, as_field, bind_step, check_callable, check_initializer, named_fields
 
 ON_WINDOW_UPDATE, ON_WINDOW_CLOSE = "on_window_update", "on_window_close"
 _EMIT = {ON_WINDOW_UPDATE: "on_update", ON_WINDOW_CLOSE: "on_close"}
@@ -85,6 +85,7 @@ class KGroupedStream:
 
     def aggregate(
         self,
+        /,
         fold: Fold | None = None,
         *,
         initializer: Callable[[], Any] | None = None,
@@ -93,20 +94,30 @@ class KGroupedStream:
         returns: Serde | None = None,
         materialized: Materialized | None = None,
         name: str | None = None,
+        fields: Mapping[str, Fold] | None = None,
         **folds: Fold,
     ) -> "ktable.KTable":
-        """One fold (a plain value), named folds (a struct), or Python functions.
+        """One fold (a plain value), named folds (a struct; in ``fields`` such as are called ``name`` or ``merger``), or
+        Python functions.
 
         Python: ``initializer()``, ``aggregator(key, value, aggregate)``, for sessions ``merger(key, one, other)``, and
         ``returns``, the aggregate's serde. A result of None deletes the aggregate.
         """
+        python = {"initializer": initializer, "aggregator": aggregator, "merger": merger, "returns": returns}
+        options = {**python, "materialized": materialized, "name": name}
+        folds = named_fields("aggregate", folds, fields, options)
         place = name or "aggregate"
         if aggregator is not None:
             chosen: dict[str, Fold] = {"": self._python(initializer, aggregator, merger, returns, place)}
         else:
             chosen = folds if fold is None else {"": fold}
         if (fold is not None) + bool(folds) + (aggregator is not None) > 1:
-            raise TopologyError(place, "a fold, named folds, or an aggregator", "more than one of them", "choose one")
+            next_step = "choose one" if fold is None else f"choose one; {as_field('fold')}"
+            raise TopologyError(place, "a fold, named folds, or an aggregator", "more than one of them", next_step)
+        left_over = [option for option, value in python.items() if value is not None and aggregator is None]
+        if left_over:
+            got, next_step = "none", f"give aggregator=, or leave {left_over[0]}= out"
+            raise TopologyError(place, f"an aggregator beside {', '.join(left_over)}", got, next_step)
         return self._aggregate(chosen, materialized, name, "AGGREGATE")
 
     def distinct(

@@ -3,7 +3,7 @@
 Rule: every call checks itself and raises TopologyError or ConfigError at once; nothing runs.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import polars as pl
@@ -35,7 +35,7 @@ from . import deduplicate as deduplication
 from .global_table import GlobalKTable
 from .materialized import Materialized
 from .rekeying import by_key, followed
-from .step_arguments import Step, bind_condition, bind_mapper, bind_step, check_callable, plain_key
+from .step_arguments import Step, bind_condition, bind_mapper, bind_step, check_callable, mapped_fields, plain_key
 
 
 class KStream:
@@ -81,12 +81,20 @@ class KStream:
         )
 
     def map_values(
-        self, *steps: Step, returns: Serde | None = None, name: str | None = None, **columns: Expressible
+        self,
+        /,
+        *steps: Step,
+        returns: Serde | None = None,
+        name: str | None = None,
+        fields: Mapping[str, Expressible] | None = None,
+        **columns: Expressible,
     ) -> "KStream":
-        """New values. One step gives a plain value; several, or named ones, the fields of a struct.
+        """New values. One step gives a plain value; several, or named ones, the fields of a struct. ``fields``: named
+        ones too, also such as are called ``name`` or ``returns``.
 
         Expressions map a tombstone to a tombstone; a callable is called with the value None.
         """
+        columns = mapped_fields(steps, columns, fields, {"returns": returns, "name": name}, self.shape)
         name = self.graph.name(name, "KSTREAM-MAPVALUES-")
         mapper = bind_mapper(steps, columns, returns, self.shape, name)
         shape = Shape(self.shape.key, mapper.result, self.shape.window)
@@ -270,12 +278,14 @@ class KStream:
     def join(
         self,
         other: "KStream | ktable.KTable | GlobalKTable",
+        /,
         joiner: JoinerStep | None = None,
         windows: JoinWindows | None = None,
         **options: Any,
     ) -> "KStream":
         """Records with equal keys. ``joiner``: a step over the columns ``left`` and ``right``, or a callable of (left,
-        right) with ``returns``; named columns instead of it give a struct.
+        right) with ``returns``; named columns instead of it give a struct, and so do ``fields``, which may be called as
+        an option is.
 
         With a KStream: records within ``windows``; ``materialized`` names the stores and says their kind. With a
         KTable: its value when the record comes, or as of the record's time once ``grace`` has passed. With a
@@ -286,6 +296,7 @@ class KStream:
     def left_join(
         self,
         other: "KStream | ktable.KTable | GlobalKTable",
+        /,
         joiner: JoinerStep | None = None,
         windows: JoinWindows | None = None,
         **options: Any,
@@ -296,6 +307,7 @@ class KStream:
     def outer_join(
         self,
         other: "KStream",
+        /,
         joiner: JoinerStep | None = None,
         windows: JoinWindows | None = None,
         **options: Any,

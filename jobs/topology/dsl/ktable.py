@@ -4,13 +4,13 @@ Rule: whether a table has a store, sends the values that its changes replaced an
 (jobs/graph/table_traits.py).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from ....state.errors import ConfigError, TopologyError
 from ....state.serdes import Serde
 from ...functions.expressions import Expressible, Shape
-from ...functions.value_joiners import JoinerStep, bind_joiner
+from ...functions.value_joiners import Joiner, JoinerStep, bind_joiner, pair_of
 from ...graph.copartitioning import copartition
 from ...graph.graph import Graph, Node
 from ...graph.nodes import ToStreamNode
@@ -28,6 +28,9 @@ from .step_arguments import (
     bind_mapper,
     bind_step,
     check_callable,
+    joined_fields,
+    mapped_fields,
+    option_or_field,
     same_keys,
     whole_value,
 )
@@ -72,13 +75,17 @@ class KTable:
 
     def map_values(
         self,
+        /,
         *steps: Step,
         returns: Serde | None = None,
         materialized: Materialized | None = None,
         name: str | None = None,
+        fields: Mapping[str, Expressible] | None = None,
         **columns: Expressible,
     ) -> "KTable":
         """New values, as ``KStream.map_values``; a deletion stays one, and no callable sees it."""
+        options = {"returns": returns, "materialized": materialized, "name": name}
+        columns = mapped_fields(steps, columns, fields, options, self.shape)
         self._take_a_number(materialized, "KTABLE-MAPVALUES-")
         name = self.graph.name(name, "KTABLE-MAPVALUES-")
         mapper = bind_mapper(steps, columns, returns, self.shape, name)
@@ -208,20 +215,21 @@ class KTable:
 
     # --- joins -----------------------------------------------------------------------------------------------
 
-    def join(self, other: "KTable", joiner: JoinerStep | None = None, **options: Any) -> "KTable":
+    def join(self, other: "KTable", /, joiner: JoinerStep | None = None, **options: Any) -> "KTable":
         """Keys that are in both tables; or, with ``foreign_key``, a step that gives the other table's key, the keys of
         this table that point to one of the other.
 
-        Options: ``returns``, ``materialized``, ``name``, named columns; without a foreign key ``history``: "kafka", or
-        "complete" for results of all versions of versioned tables (KIP-914's second attempt).
+        Options: ``returns``, ``materialized``, ``name``, named columns and ``fields`` (which may be called as an option
+        is); without a foreign key ``history``: "kafka", or "complete" for results of all versions of versioned tables
+        (KIP-914's second attempt).
         """
         return self._joined(other, "inner", joiner, **options)
 
-    def left_join(self, other: "KTable", joiner: JoinerStep | None = None, **options: Any) -> "KTable":
+    def left_join(self, other: "KTable", /, joiner: JoinerStep | None = None, **options: Any) -> "KTable":
         """As ``join``, and every key of this table, with null where there is nothing to join."""
         return self._joined(other, "left", joiner, **options)
 
-    def outer_join(self, other: "KTable", joiner: JoinerStep | None = None, **options: Any) -> "KTable":
+    def outer_join(self, other: "KTable", /, joiner: JoinerStep | None = None, **options: Any) -> "KTable":
         """Keys of both tables, with null where one has nothing. There is none by foreign key."""
         return self._joined(other, "outer", joiner, **options)
 
@@ -229,6 +237,7 @@ class KTable:
         self,
         other: "KTable",
         kind: str,
+        /,
         joiner: JoinerStep | None,
         *,
         foreign_key: Step | None = None,
@@ -237,21 +246,42 @@ class KTable:
         materialized: Materialized | None = None,
         name: str | None = None,
         history: str = "kafka",
+        fields: Mapping[str, Expressible] | None = None,
         **columns: Expressible,
     ) -> "KTable":
-        graph, place = self.graph, name or f"{kind} join of {self.node.name}"
         if not isinstance(other, KTable):
+            place = name or f"{kind} join of {self.node.name}"
             raise TopologyError(place, "a table", type(other).__name__, "join a table")
+        options = {"returns": returns, "materialized": materialized, "name": name}
+        options["foreign_key_returns"] = foreign_key_returns
+        columns = joined_fields(kind, joiner, columns, fields, options, pair_of(self.shape, other.shape.value))
+        graph, place = self.graph, name or f"{kind} join of {self.node.name}"
         if history not in HISTORIES:
-            raise ConfigError(f"{place} history", " or ".join(map(repr, HISTORIES)), repr(history), "choose one")
-        bound = bind_joiner(joiner, columns, self.shape, other.shape.value, returns, place)
+            with option_or_field("history", history if joiner is None else None):
+                raise ConfigError(f"{place} history", " or ".join(map(repr, HISTORIES)), repr(history), "choose one")
+        with option_or_field("joiner", joiner if columns else None):
+            bound = bind_joiner(joiner, columns, self.shape, other.shape.value, returns, place)
         if foreign_key is not None:
             if kind == "outer" or history != "kafka":
                 got = "outer_join" if kind == "outer" else f"history={history!r}"
                 raise TopologyError(place, "join or left_join by a foreign key", got, "use one of them")
-            selector = bind_step(foreign_key, self.shape, foreign_key_returns, place)
+            with option_or_field("foreign_key", foreign_key if joiner is None else None):
+                selector = bind_step(foreign_key, self.shape, foreign_key_returns, place)
             node = foreign_key_joins.join(graph, self.node, other.node, kind, selector, bound, materialized, name)
             return KTable(graph, node)
+        return KTable(graph, self._joined_by_key(other, kind, bound, materialized, name, history, place))
+
+    def _joined_by_key(
+        self,
+        other: "KTable",
+        kind: str,
+        bound: Joiner,
+        materialized: Materialized | None,
+        name: str | None,
+        history: str,
+        place: str,
+    ) -> Node:
+        graph = self.graph
         same_keys(self.shape, other.shape, place)
         store = None
         if materialized is not None:
@@ -281,8 +311,7 @@ class KTable:
         if history == "complete":
             check_complete(graph, node.inputs, store, place)
         is_versioned = history == "complete" or (store is not None and store.is_versioned)
-        add_table(graph, node, store=store, is_versioned=is_versioned)
-        return KTable(graph, node)
+        return add_table(graph, node, store=store, is_versioned=is_versioned)
 
 
 def plain_store(shape: Shape, place: str) -> None:

@@ -1,9 +1,11 @@
 """Steps of the DSL, bound to the records that they see: a polars expression, an SQL string or a Python callable.
 
-Rule: a callable needs ``returns``, the serde of what it gives.
+Rule: a callable needs ``returns``, the serde of what it gives. A call that takes fields by keyword takes a field whose
+name is an option's in ``fields``; what may be either is refused, and nothing that was given is left out in silence.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import polars as pl
@@ -11,7 +13,20 @@ import polars as pl
 from ....state.errors import ConfigError, TopologyError
 from ....state.serdes import Serde
 from ....state.times import Duration, duration_ms
-from ...functions.expressions import Call, Expressible, Expression, Shape, Struct, bind, bind_predicate, bind_struct
+from ...folds.fold import Fold
+from ...functions.expressions import (
+    Call,
+    Columns,
+    Expressible,
+    Expression,
+    Shape,
+    Struct,
+    bind,
+    bind_predicate,
+    bind_struct,
+)
+from ...graph.name_rules import is_legal
+from .materialized import Materialized
 
 Step = Expressible | Callable[[Any, Any], Any]
 """Of (key, value) when it is a callable."""
@@ -54,6 +69,102 @@ def bind_mapper(
             raise TopologyError(place, "fields of different names", f"{bound.name!r} twice", next_step)
         struct[bound.name] = bound
     return bind_struct(struct | {column: bind(step, shape, place) for column, step in columns.items()}, place)
+
+
+_TYPES: dict[str, tuple[type, str]] = {
+    "name": (str, "text, the operator's name"),
+    "returns": (Serde, "a serde"),
+    "selector_returns": (Serde, "a serde"),
+    "foreign_key_returns": (Serde, "a serde"),
+    "materialized": (Materialized, "a Materialized"),
+}
+
+
+def named_fields(
+    call: str,
+    by_keyword: Mapping[str, Any],
+    fields: Mapping[str, Any] | None,
+    options: Mapping[str, Any],
+    columns: Columns | None = None,
+) -> dict[str, Any]:
+    """Fields that a call of the DSL was given by keyword, then those in ``fields``.
+
+    ``options``: the call's own options, as they were given. ``columns``: what the text of a field may name; None where
+    text is no field. Raises TopologyError for a field that is given twice, for an option that is a fold or is not of
+    its type, and for a ``name`` that is an expression of the columns too.
+    """
+    for option, value in options.items():
+        kind, expected = _TYPES.get(option, (object, ""))
+        if value is None or (isinstance(value, kind) and not isinstance(value, Fold)):
+            continue
+        expected = expected or "what it is an option for"
+        raise TopologyError(call, f"{option}= to be {expected}", repr(value), as_field(option))
+    name = options.get("name")
+    if name is not None and not is_legal(name):
+        expected = "name= to be the operator's name (1 to 249 ASCII letters, digits, dots, underscores and hyphens)"
+        raise TopologyError(call, expected, repr(name), f"choose another name; {as_field('name')}")
+    if name is not None and columns is not None and _names_columns(name, columns):
+        next_step = f"choose another name; {as_field('name')}"
+        raise TopologyError(call, "name= to be the operator's name alone", f"{name!r}, a column too", next_step)
+    if fields is not None and not isinstance(fields, Mapping):
+        raise TopologyError(call, "fields= to be a mapping of names to fields", repr(fields), as_field("fields"))
+    found = dict(by_keyword)
+    for field, step in (fields or {}).items():
+        if not isinstance(field, str) or not field or field in found:
+            expected = "fields of different names, each some text"
+            raise TopologyError(
+                call, expected, f"{field!r} in fields=", "give each field once, by keyword or in fields="
+            )
+        found[field] = step
+    return found
+
+
+def mapped_fields(
+    steps: tuple[Step, ...],
+    by_keyword: Mapping[str, Any],
+    fields: Mapping[str, Any] | None,
+    options: Mapping[str, Any],
+    shape: Shape,
+) -> dict[str, Any]:
+    """As ``named_fields``, of ``map_values``: beside a callable there are no fields."""
+    has_fields = all(isinstance(step, str | pl.Expr) for step in steps)
+    return named_fields("map_values", by_keyword, fields, options, shape if has_fields else None)
+
+
+def joined_fields(
+    kind: str,
+    joiner: Any,
+    by_keyword: Mapping[str, Any],
+    fields: Mapping[str, Any] | None,
+    options: Mapping[str, Any],
+    pair: Columns,
+) -> dict[str, Any]:
+    """As ``named_fields``, of a join: beside a joiner there are no fields."""
+    call = "join" if kind == "inner" else f"{kind}_join"
+    return named_fields(call, by_keyword, fields, options, pair if joiner is None else None)
+
+
+@contextmanager
+def option_or_field(option: str, value: Any) -> Iterator[None]:
+    """An option that is refused within, and may have been meant as a field, is refused with what to do then."""
+    try:
+        yield
+    except ConfigError as error:
+        if not isinstance(value, str | pl.Expr):
+            raise
+        raise type(error)(error.place, error.expected, error.got, f"{error.next_step}; {as_field(option)}") from error
+
+
+def as_field(option: str) -> str:
+    """What to do when a field was meant."""
+    return f"a field called {option} is given by fields={{{option!r}: …}}"
+
+
+def _names_columns(text: str, columns: Columns) -> bool:
+    try:
+        return bool(bind(text, columns, "name").expression.meta.root_names())
+    except TopologyError:
+        return False
 
 
 def whole_value(shape: Shape, place: str) -> Expression | Struct:

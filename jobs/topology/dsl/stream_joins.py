@@ -3,6 +3,8 @@
 Rule: both sides have keys of one serde, and where a side's key changed before, it goes through a repartition table.
 """
 
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +12,7 @@ from ....state.errors import ConfigError, TopologyError
 from ....state.serdes import Serde
 from ....state.times import Duration
 from ...functions.expressions import Expressible, Shape
-from ...functions.value_joiners import Joiner, JoinerStep, bind_joiner
+from ...functions.value_joiners import Joiner, JoinerStep, bind_joiner, pair_of
 from ...graph.copartitioning import copartition
 from ...graph.graph import Node
 from ...graph.table_traits import check_history, look_into
@@ -21,7 +23,7 @@ from . import ktable
 from .global_table import GlobalKTable
 from .materialized import Materialized
 from .rekeying import by_key_for_join, followed
-from .step_arguments import Step, bind_step, not_negative, plain_key, same_keys
+from .step_arguments import Step, bind_step, joined_fields, not_negative, option_or_field, plain_key, same_keys
 
 if TYPE_CHECKING:
     from .kstream import KStream
@@ -31,6 +33,7 @@ def join(
     left: "KStream",
     other: Any,
     kind: str,
+    /,
     joiner: JoinerStep | None,
     windows: JoinWindows | None = None,
     *,
@@ -40,11 +43,15 @@ def join(
     selector: Step | None = None,
     selector_returns: Serde | None = None,
     name: str | None = None,
+    fields: Mapping[str, Expressible] | None = None,
     **columns: Expressible,
 ) -> "KStream":
     """``windows`` (and ``materialized``, the kind and name of the two stores) are for streams, ``grace`` for tables,
     ``selector`` for global tables; ``returns``: serde of a callable joiner's result. TopologyError for another mixture.
     """
+    typed = {"returns": returns, "materialized": materialized, "selector_returns": selector_returns, "name": name}
+    if isinstance(other, type(left) | ktable.KTable | GlobalKTable):
+        columns = joined_fields(kind, joiner, columns, fields, typed, pair_of(left.shape, other.shape.value))
     asked = _Join(left, kind, joiner, columns, returns, name)
     options = {"windows": windows, "materialized": materialized, "grace": grace, "selector": selector}
     if isinstance(other, ktable.KTable) and kind != "outer":
@@ -60,7 +67,8 @@ def join(
     asked.check_options(options, "a stream", allowed={"windows", "materialized"}, needed="windows")
     if not isinstance(windows, JoinWindows):
         next_step = 'use JoinWindows.of_time_difference_with_no_grace("5m")'
-        raise TopologyError(asked.place, "JoinWindows", repr(windows), next_step)
+        with asked.option("windows", windows):
+            raise TopologyError(asked.place, "JoinWindows", repr(windows), next_step)
     return asked.with_stream(other, windows, materialized or Materialized())
 
 
@@ -79,11 +87,16 @@ class _Join:
     def place(self) -> str:
         return self.name or f"{self.kind} join of {self.left.name}"
 
+    def option(self, option: str, value: Any) -> AbstractContextManager[None]:
+        """Beside a joiner it is meant as one."""
+        return option_or_field(option, value if self.joiner is None else None)
+
     def check_options(self, given: dict[str, Any], other: str, allowed: set[str], needed: str | None = None) -> None:
         wrong = [option for option, value in given.items() if value is not None and option not in allowed]
         if wrong:
             expected = f"a join with {other}, without {wrong[0]}"
-            raise TopologyError(self.place, expected, f"{wrong[0]}={given[wrong[0]]!r}", "leave it out")
+            with self.option(wrong[0], given[wrong[0]]):
+                raise TopologyError(self.place, expected, f"{wrong[0]}={given[wrong[0]]!r}", "leave it out")
         if needed is not None and given[needed] is None:
             raise TopologyError(self.place, f"{needed} for a join with {other}", "none", f"give {needed}=")
 
@@ -133,7 +146,8 @@ class _Join:
         above = self._repartitioned(left, "")
         copartition(graph, above.name, table.node.name)
         name = graph.name(self.name, "KSTREAM-JOIN-" if self.kind == "inner" else "KSTREAM-LEFTJOIN-")
-        grace_ms = None if grace is None else not_negative(grace, f"{name} grace")
+        with self.option("grace", grace):
+            grace_ms = None if grace is None else not_negative(grace, f"{name} grace")
         if grace_ms is not None:
             check_history(graph, table.node.name, grace_ms, name)
         look_into(graph, table.node.name)
@@ -153,7 +167,8 @@ class _Join:
     def with_global_table(self, table: GlobalKTable, selector: Step, returns: Serde | None) -> "KStream":
         left = self.left
         name = left.graph.name(self.name, "KSTREAM-LEFTJOIN-")
-        bound = bind_step(selector, left.shape, returns, name)
+        with self.option("selector", selector):
+            bound = bind_step(selector, left.shape, returns, name)
         if bound.result != table.shape.key:
             next_step = "select keys of the table's type"
             raise TopologyError(name, f"keys of {table.shape.key}", f"{bound.result}", next_step)
@@ -170,7 +185,8 @@ class _Join:
         return followed(left, node)
 
     def _joiner(self, right: Shape) -> Joiner:
-        return bind_joiner(self.joiner, self.columns, self.left.shape, right.value, self.returns, self.place)
+        with option_or_field("joiner", self.joiner if self.columns else None):
+            return bind_joiner(self.joiner, self.columns, self.left.shape, right.value, self.returns, self.place)
 
     def _repartitioned(self, side: "KStream", suffix: str) -> Node:
         return by_key_for_join(side, None if self.name is None else self.name + suffix)
