@@ -1,0 +1,38 @@
+"""Settings of placement, named as Kafka Streams' where they mean the same."""
+
+from dataclasses import dataclass
+
+from ...state.errors import ConfigError
+
+SPARK, STICKY, HIGH_AVAILABILITY = "spark", "sticky", "high_availability"
+PLACEMENTS = (SPARK, STICKY, HIGH_AVAILABILITY)
+
+
+@dataclass(frozen=True, slots=True)
+class PlacementSettings:
+    """How tasks are placed. ``placement``: "spark" (wherever a core is free), "sticky" (Kafka's StickyTaskAssignor) or
+    "high_availability" (Kafka's default, KIP-441).
+
+    ``acceptable_recovery_lag_bytes``: a member that lacks at most so many bytes of a task's state may run it (Kafka's
+    ``acceptable.recovery.lag`` counts records). ``max_warmup_replicas``: so many tasks are learned at a time beyond
+    the standbys. ``rack_aware_assignment_tags``: tags in which a task's standbys differ from it and from one another.
+    Raises ConfigError.
+    """
+
+    placement: str = SPARK
+    num_standby_replicas: int = 0
+    max_warmup_replicas: int = 2
+    acceptable_recovery_lag_bytes: int = 16 << 20
+    rack_aware_assignment_tags: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.placement not in PLACEMENTS:
+            raise ConfigError(
+                "placement", f"one of {', '.join(PLACEMENTS)}", repr(self.placement), "choose one of them"
+            )
+        for name, lowest in (
+            ("num_standby_replicas", 0), ("max_warmup_replicas", 1), ("acceptable_recovery_lag_bytes", 0),
+        ):  # fmt: skip
+            number = getattr(self, name)
+            if not isinstance(number, int) or isinstance(number, bool) or number < lowest:
+                raise ConfigError(name, f"a whole number of at least {lowest}", repr(number), "correct the setting")

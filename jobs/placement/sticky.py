@@ -1,0 +1,98 @@
+"""Tasks stay where they were as long as loads allow it (KIP-429's stickiness over balance, Kafka's StickyTaskAssignor).
+
+Rule: who had a task keeps it, then who had its standby, each up to its share; the rest goes to who has least to do.
+Lags are not looked at, and nothing is learned first. Kafka goes through tasks and members in the order of their hashes,
+here they are taken by ascending id.
+"""
+
+from collections.abc import Collection, Iterable, Mapping
+
+from .members import Assignment, Member, TaskId, assignment_of, no_tasks
+from .settings import PlacementSettings
+
+
+def assign_sticky(
+    members: Collection[Member], all_tasks: Iterable[TaskId], stateful: Collection[TaskId], settings: PlacementSettings
+) -> Assignment:
+    """``members``: at least one; what each ran before decides."""
+    return _Sticky(members, sorted(set(all_tasks))).assign(sorted(stateful), settings.num_standby_replicas)
+
+
+class _Sticky:
+    def __init__(self, members: Collection[Member], all_tasks: list[TaskId]) -> None:
+        self._tasks, self._all = no_tasks(members), all_tasks
+        self._had: dict[TaskId, str] = {}
+        self._had_standby: dict[TaskId, list[str]] = {}
+        for name, found in self._tasks.items():
+            self._had |= dict.fromkeys(found.member.previous_active, name)
+            for task in found.member.previous_standby:
+                self._had_standby.setdefault(task, []).append(name)
+        self._together: set[frozenset[TaskId]] = set()
+        self._pairs_max = len(all_tasks) * (len(all_tasks) - 1) // 2
+
+    def assign(self, stateful: list[TaskId], replicas: int) -> Assignment:
+        left = self._assign_to(self._all, {task: [name] for task, name in self._had.items()})
+        left = self._assign_to(left, self._had_standby)
+        for task in left:
+            self._give(task, self._best(task, list(self._tasks)), is_active=True)
+        for task in stateful:
+            for _ in range(replicas):
+                without = [name for name, found in self._tasks.items() if not found.has(task)]
+                if not without:
+                    break
+                self._give(task, self._best(task, without), is_active=False)
+        return assignment_of(self._tasks)
+
+    def _assign_to(self, tasks: Iterable[TaskId], had: Mapping[TaskId, list[str]]) -> list[TaskId]:
+        """Give ``tasks`` to the first that had them and has room; those that are left."""
+        share = len(self._all) // sum(found.member.capacity for found in self._tasks.values())
+        left = []
+        for task in tasks:
+            for name in had.get(task, ()):
+                found = self._tasks[name]
+                if len(found.active) < found.member.capacity * share:
+                    self._give(task, name, is_active=True)
+                    break
+            else:
+                left.append(task)
+        return left
+
+    def _give(self, task: TaskId, name: str, *, is_active: bool) -> None:
+        found = self._tasks[name]
+        self._together |= {frozenset((task, other)) for other in found.active | found.standby}
+        (found.active if is_active else found.standby).add(task)
+
+    def _best(self, task: TaskId, within: list[str]) -> str:
+        if len(within) == 1:
+            return within[0]
+        previous = self._had.get(task)
+        if previous not in within:
+            previous = self._had_standby_within(task, within)
+        if previous is not None and self._is_overloaded(previous):
+            previous = self._had_standby_within(task, within)
+            if previous is not None and self._is_overloaded(previous):
+                previous = None
+        return previous or self._least_loaded(task, within)
+
+    def _had_standby_within(self, task: TaskId, within: list[str]) -> str | None:
+        found = [name for name in self._had_standby.get(task, ()) if name in within]
+        return self._least_loaded(task, found) if found else None
+
+    def _is_overloaded(self, name: str) -> bool:
+        load = self._tasks[name].load
+        return load >= 1 and any(found.load < load for found in self._tasks.values())
+
+    def _least_loaded(self, task: TaskId, within: list[str]) -> str:
+        """The first with the lowest load of those beside whose tasks ``task`` is new; of all, where there is none."""
+        idle = next((name for name in within if self._tasks[name].count == 0), None)
+        if idle is not None:
+            return idle
+        new = [name for name in within if self._is_new_pair(task, name)]
+        return min(new or within, key=lambda name: self._tasks[name].load)
+
+    def _is_new_pair(self, task: TaskId, name: str) -> bool:
+        found = self._tasks[name]
+        is_full = len(self._together) == self._pairs_max
+        return not is_full and any(
+            frozenset((task, other)) not in self._together for other in found.active | found.standby
+        )

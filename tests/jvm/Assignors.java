@@ -1,0 +1,155 @@
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.OptionalInt;
+import java.util.Scanner;
+import java.util.Set;
+import java.util.SortedSet;
+import java.util.TreeMap;
+import java.util.TreeSet;
+import java.util.UUID;
+import org.apache.kafka.common.Cluster;
+import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.utils.Time;
+import org.apache.kafka.streams.StreamsConfig;
+import org.apache.kafka.streams.processor.TaskId;
+import org.apache.kafka.streams.processor.assignment.ApplicationState;
+import org.apache.kafka.streams.processor.assignment.AssignmentConfigs;
+import org.apache.kafka.streams.processor.assignment.KafkaStreamsAssignment;
+import org.apache.kafka.streams.processor.assignment.KafkaStreamsState;
+import org.apache.kafka.streams.processor.assignment.ProcessId;
+import org.apache.kafka.streams.processor.assignment.TaskInfo;
+import org.apache.kafka.streams.processor.assignment.TaskTopicPartition;
+import org.apache.kafka.streams.processor.assignment.assignors.StickyTaskAssignor;
+import org.apache.kafka.streams.processor.internals.assignment.ClientState;
+import org.apache.kafka.streams.processor.internals.assignment.DefaultKafkaStreamsState;
+import org.apache.kafka.streams.processor.internals.assignment.DefaultTaskTopicPartition;
+import org.apache.kafka.streams.processor.internals.assignment.HighAvailabilityTaskAssignor;
+import org.apache.kafka.streams.processor.internals.assignment.RackAwareTaskAssignor;
+
+/**
+ * Who runs what, by Kafka's own assignors. A line a case:
+ * strategy;standbys;warm-ups;acceptable lag;tags;tasks;stateful tasks;member;member;…
+ * where a member is number:capacity:key=value,…:active before:standby before:task=lag,…
+ * The answer: probing;number:active:standby;…
+ */
+public class Assignors {
+    record Member(ProcessId id, int capacity, Map<String, String> tags, SortedSet<TaskId> active,
+                  SortedSet<TaskId> standby, Map<TaskId, Long> lags) {
+        static Member of(String text) {
+            String[] parts = text.split(":", -1);
+            Map<String, String> tags = new TreeMap<>();
+            for (String tag : words(parts[2])) {
+                tags.put(tag.split("=")[0], tag.split("=")[1]);
+            }
+            Map<TaskId, Long> lags = new TreeMap<>();
+            for (String lag : words(parts[5])) {
+                lags.put(TaskId.parse(lag.split("=")[0]), Long.parseLong(lag.split("=")[1]));
+            }
+            ProcessId id = new ProcessId(new UUID(0, Long.parseLong(parts[0])));
+            return new Member(id, Integer.parseInt(parts[1]), tags, tasks(parts[3]), tasks(parts[4]), lags);
+        }
+    }
+
+    /** A task of which nothing but its changelog counts; sets of them iterate by number. */
+    record Task(int number, TaskId id, boolean isStateful) implements TaskInfo {
+        public int hashCode() {
+            return number;
+        }
+
+        public Set<String> stateStoreNames() {
+            return Set.of();
+        }
+
+        public Set<TaskTopicPartition> topicPartitions() {
+            TopicPartition changelog = new TopicPartition("changelog", id.partition());
+            return isStateful ? Set.of(new DefaultTaskTopicPartition(changelog, false, true, () -> { })) : Set.of();
+        }
+    }
+
+    public static void main(String[] arguments) {
+        Scanner lines = new Scanner(System.in);
+        while (lines.hasNextLine()) {
+            String[] parts = lines.nextLine().split(";", -1);
+            AssignmentConfigs settings = new AssignmentConfigs(
+                Long.parseLong(parts[3]), Integer.parseInt(parts[2]), Integer.parseInt(parts[1]), 60_000L, words(parts[4]),
+                OptionalInt.empty(), OptionalInt.empty(), StreamsConfig.RACK_AWARE_ASSIGNMENT_STRATEGY_NONE);
+            List<Member> members = Arrays.stream(parts).skip(7).map(Member::of).toList();
+            SortedSet<TaskId> all = tasks(parts[5]);
+            SortedSet<TaskId> stateful = tasks(parts[6]);
+            System.out.println(parts[0].equals("sticky")
+                ? sticky(members, all, stateful, settings)
+                : highAvailability(members, all, stateful, settings));
+        }
+    }
+
+    static String highAvailability(
+            List<Member> members, SortedSet<TaskId> all, SortedSet<TaskId> stateful, AssignmentConfigs settings) {
+        Map<ProcessId, ClientState> clients = new TreeMap<>();
+        for (Member member : members) {
+            clients.put(member.id(), new ClientState(
+                member.active(), member.standby(), member.lags(), member.tags(), member.capacity(), member.id()));
+        }
+        RackAwareTaskAssignor racks = new RackAwareTaskAssignor(
+            Cluster.empty(), Map.of(), Map.of(), Map.of(), Map.of(), null, settings, Time.SYSTEM);
+        boolean isProbing = new HighAvailabilityTaskAssignor().assign(clients, all, stateful, racks, settings);
+        List<String> said = new ArrayList<>(List.of(String.valueOf(isProbing)));
+        clients.forEach((id, client) -> said.add(line(id, client.activeTasks(), client.standbyTasks())));
+        return String.join(";", said);
+    }
+
+    static String sticky(
+            List<Member> members, SortedSet<TaskId> all, SortedSet<TaskId> stateful, AssignmentConfigs settings) {
+        Map<ProcessId, KafkaStreamsState> states = new LinkedHashMap<>();
+        for (Member member : members) {
+            states.put(member.id(), new DefaultKafkaStreamsState(
+                member.id(), member.capacity(), member.tags(), member.active(), member.standby(), new TreeMap<>(),
+                Optional.empty(), Optional.of(member.lags()), Optional.empty()));
+        }
+        Map<TaskId, TaskInfo> infos = new LinkedHashMap<>();
+        for (TaskId task : all) {
+            infos.put(task, new Task(infos.size(), task, stateful.contains(task)));
+        }
+        ApplicationState application = new ApplicationState() {
+            public Map<ProcessId, KafkaStreamsState> kafkaStreamsStates(boolean computeTaskLags) {
+                return states;
+            }
+
+            public AssignmentConfigs assignmentConfigs() {
+                return settings;
+            }
+
+            public Map<TaskId, TaskInfo> allTasks() {
+                return infos;
+            }
+        };
+        Map<ProcessId, String> said = new TreeMap<>();
+        for (KafkaStreamsAssignment found : new StickyTaskAssignor().assign(application).assignment()) {
+            Set<TaskId> active = new TreeSet<>();
+            Set<TaskId> standby = new TreeSet<>();
+            found.tasks().forEach((task, kind) ->
+                (kind.type() == KafkaStreamsAssignment.AssignedTask.Type.ACTIVE ? active : standby).add(task));
+            said.put(found.processId(), line(found.processId(), active, standby));
+        }
+        return "false;" + String.join(";", said.values());
+    }
+
+    static String line(ProcessId id, Set<TaskId> active, Set<TaskId> standby) {
+        return id.id().getLeastSignificantBits() + ":" + text(active) + ":" + text(standby);
+    }
+
+    static String text(Set<TaskId> tasks) {
+        return String.join(",", new TreeSet<>(tasks).stream().map(TaskId::toString).toList());
+    }
+
+    static List<String> words(String text) {
+        return text.isEmpty() ? List.of() : List.of(text.split(","));
+    }
+
+    static SortedSet<TaskId> tasks(String text) {
+        return new TreeSet<>(words(text).stream().map(TaskId::parse).toList());
+    }
+}

@@ -1,0 +1,114 @@
+"""Tasks are assigned as by Kafka Streams' own classes, ties included: ids are such that Java's hash order ascends."""
+
+import itertools
+import random
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from kstreams_replay.jobs.placement.assignor import assign
+from kstreams_replay.jobs.placement.members import RUNNING, Assignment, Member, TaskId
+from kstreams_replay.jobs.placement.settings import HIGH_AVAILABILITY, STICKY, PlacementSettings
+from tests.jvm.streams import compiled
+from tests.rotation import is_nightly, slice_number
+
+pytestmark = pytest.mark.jvm
+
+CASES = 6_000 if is_nightly() else 600
+TASKS_MAX, MEMBERS_MAX = 16, 12
+HASH_BUCKETS = 64
+
+
+@dataclass(frozen=True)
+class Case:
+    members: list[Member]
+    tasks: frozenset[TaskId]
+    stateful: frozenset[TaskId]
+    settings: PlacementSettings
+
+    def asked(self) -> str:
+        """The case as Assignors.java reads it."""
+        s = self.settings
+        head = [s.placement, s.num_standby_replicas, s.max_warmup_replicas, s.acceptable_recovery_lag_bytes]
+        parts = [*head, ",".join(s.rack_aware_assignment_tags), text(self.tasks), text(self.stateful)]
+        for member in self.members:
+            tags = ",".join(f"{key}={value}" for key, value in member.tags.items())
+            lags = ",".join(f"{task}={lag}" for task, lag in member.lags.items())
+            before = f"{text(member.previous_active)}:{text(member.previous_standby)}"
+            parts.append(f"{int(member.id)}:{member.capacity}:{tags}:{before}:{lags}")
+        return ";".join(map(str, parts))
+
+
+def text(tasks: frozenset[TaskId] | tuple[TaskId, ...]) -> str:
+    return ",".join(map(str, sorted(tasks)))
+
+
+def hashed_in_order(sub_topologies: list[int]) -> list[TaskId]:
+    """A task for each number in ``sub_topologies``, ascending, such that Java's hash tables of up to 64 buckets iterate
+    them as they ascend: the hash of the n-th falls into bucket n.
+    """
+    found, last = [], TaskId(-1, -1)
+    for bucket, sub in enumerate(sub_topologies):
+        first = last.partition + 1 if sub == last.sub_topology else 0
+        at = next(at for at in itertools.count(first) if 31 * (31 * (31 + sub) + at) % HASH_BUCKETS == bucket)
+        last = TaskId(sub, at)
+        found.append(last)
+    assert all(31 * (31 * (31 + task.sub_topology) + task.partition) < 1 << 16 for task in found)
+    return found
+
+
+def case(generator: random.Random) -> Case:
+    """A group in any state, also such as no group comes to by itself."""
+    subs = sorted(generator.randrange(3) for _ in range(generator.randrange(1, TASKS_MAX + 1)))
+    tasks = hashed_in_order(subs)
+    share = generator.choice([0.0, 0.5, 0.8, 1.0, 1.0])
+    stateful = [task for task in tasks if generator.random() < share]
+    names = [f"{number:02d}" for number in range(1, generator.randrange(1, MEMBERS_MAX + 1) + 1)]
+    owners = {task: generator.choice([*names, None]) for task in tasks}
+    few_cores, lag_kinds = generator.random() < 0.5, generator.choice([[0, 1000], [0, 50, 100, 101, 1000], [1000]])
+    members = []
+    for name in names:
+        active = frozenset(task for task in tasks if owners[task] == name)
+        lags = {task: RUNNING if task in active else generator.choice(lag_kinds) for task in stateful}
+        others = [task for task in stateful if task not in active and lags[task] < 1000]
+        standby = frozenset(task for task in others if generator.random() < 0.7)
+        tags = {"zone": generator.choice("abc"), "cluster": generator.choice("kl"), "disk": generator.choice("xy")}
+        tags = tags if generator.random() < 0.9 else {}
+        members.append(Member(name, 1 if few_cores else generator.randrange(1, 4), tags, active, standby, lags))
+    settings = PlacementSettings(
+        generator.choice([HIGH_AVAILABILITY, HIGH_AVAILABILITY, STICKY]),
+        generator.choice([0, 1, 1, 2, 3]),
+        generator.randrange(1, 5),
+        generator.choice([0, 100, 10_000]),
+        generator.choice([(), (), ("zone",), ("zone", "cluster")]),
+    )
+    return Case(members, frozenset(tasks), frozenset(stateful), settings)
+
+
+def answer(assignment: Assignment) -> str:
+    """The assignment as Assignors.java prints it."""
+    lines = [
+        f"{int(name)}:{text(active)}:{text(assignment.standby[name])}" for name, active in assignment.active.items()
+    ]
+    return ";".join([str(assignment.is_probing).lower(), *lines])
+
+
+def by_kafka(cases: list[Case]) -> list[str]:
+    with compiled(Path(__file__).with_name("Assignors.java")) as command:
+        asked = "\n".join(found.asked() for found in cases)
+        said = subprocess.run(command, input=asked, capture_output=True, text=True, encoding="utf-8", check=False)
+    assert said.returncode == 0, said.stderr
+    return [line for line in said.stdout.splitlines() if line.startswith(("true;", "false;"))]
+
+
+def test_tasks_are_assigned_as_by_kafkas_own_assignors():
+    generator = random.Random(slice_number())
+    cases = [case(generator) for _ in range(CASES)]
+
+    for found, want in zip(cases, by_kafka(cases), strict=True):
+        got = answer(assign(found.members, found.tasks, found.stateful, found.settings))
+
+        assert got == want, found.asked()
+    assert sum(found.settings.placement == STICKY for found in cases) > CASES // 4
