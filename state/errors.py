@@ -15,6 +15,8 @@ Rule: a bug is an ``assert``; bad input is a dropped record or a dead letter; a 
     │   └── CodeChanged        the topology is another one, and the state would not mean the same under it
     ├── NewerFormat            a later version wrote this table or ledger in a way that this one would misread
     ├── CommitLost             Delta accepted a commit and did not make it
+    ├── Damaged                what was committed is not there any more, or is another thing
+    │   └── DamagedFile        a data file of a table
     └── TaskFailed             a task died; carries sub-topology, partition and the cause
         ├── BufferFull         a strict suppress buffer went over its limit (KIP-328, shutDownWhenFull)
         └── NullKey            a record without a key came to a buffer that needs one (Kafka's NullPointerException)
@@ -76,6 +78,14 @@ class NewerFormat(ReplayError):
 
 class CommitLost(ReplayError):
     """Delta accepted a commit and did not make it (a lower txnVersion is skipped in silence)."""
+
+
+class Damaged(ReplayError):
+    """What was committed is not there any more, or is another thing: the disk, or somebody's hand."""
+
+
+class DamagedFile(Damaged):
+    """A data file of a table is missing, or is not what was written."""
 
 
 class TaskFailed(ReplayError):

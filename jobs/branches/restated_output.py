@@ -13,11 +13,10 @@ from functools import cached_property
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from ...state.tables.data_files import DataFile, conformed, read_rows, without_partition
+from ...state.tables.parquet_reader import open_file
 from ...state.tables.parquet_writer import TaskFile
-from ...state.tables.warehouse import open_filesystem
 
 _INCREMENT = pa.schema([("increment", pa.int64())])
 
@@ -30,9 +29,9 @@ def rewritten(
     ``schema``: columns that are written, `partition` apart.
     """
     stored = without_partition(schema)
-    filesystem, source = open_filesystem(f"{file.root}/{file.path}")
-    with filesystem.open_input_file(source) as opened:
-        for batch in pq.ParquetFile(opened).iter_batches(columns=stored.names):
+    assert file.root is not None, f"{file.path}: of which table?"
+    with open_file(file.root, file) as opened:
+        for batch in opened.rows().iter_batches(columns=stored.names):
             target.write(change(conformed(pa.Table.from_batches([batch]), stored)))
     return target.close()
 

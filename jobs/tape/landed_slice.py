@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 
 from ...state.errors import LandingError
 from ...state.tables.data_files import DataFile
-from ...state.tables.warehouse import open_filesystem
+from ...state.tables.parquet_reader import open_file
 from ...state.times import NO_TIMESTAMP_MS
 from .task_input import INPUT_COLUMNS
 
@@ -82,14 +82,13 @@ class Slice:
         """Pieces of at most ``records`` rows with those of ``columns`` that there are; offset must be one of them. Row
         groups outside the slice are not read. ``dictionary_keys``: as of ``chunks``.
         """
-        filesystem, root = open_filesystem(self.path)
         for file in self.files:
-            with filesystem.open_input_file(f"{root}/{file.path}") as source:
-                parquet = pq.ParquetFile(source)
+            with open_file(self.path, file) as opened:
+                parquet = opened.rows()
                 groups = [_row_groups(parquet, self.begin, self.end)]
                 known = [name for name in columns if _is_there(parquet, groups[0], name)]
                 if dictionary_keys and _has_dictionaries(parquet, groups[0]):
-                    parquet = pq.ParquetFile(source, metadata=parquet.metadata, read_dictionary=["key"])
+                    parquet = opened.rows(read_dictionary=["key"])
                     groups = [[group] for group in groups[0]]
                 for batch in chain(*(parquet.iter_batches(records, row_groups=part, columns=known) for part in groups)):
                     offsets = batch.column("offset").to_numpy()

@@ -2,7 +2,8 @@
 
 Owns a directory of copies, one folder a state file. Rule: a copy is made of one committed file, which never changes,
 and is used only if its seal names that file, this form of rows and the very files that were written; else it is made
-anew from Delta. So it may be deleted, damaged or belong to another warehouse: that costs time and nothing else.
+anew from Delta. It never stands for a file that is gone. So it may be deleted, damaged or belong to another warehouse:
+that costs time and nothing else.
 """
 
 import hashlib
@@ -19,10 +20,9 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from ..tables.data_files import DataFile, conformed
-from ..tables.warehouse import open_filesystem
+from ..tables.parquet_reader import open_file, refuse_missing
 from .sorted_runs import RowForm, Run, due_index, run_of
 
 CACHE_VARIABLE = "REPLAY_CACHE"
@@ -54,7 +54,9 @@ def open_run(state_file: StateFile, form: RowForm, cache: str | None) -> Run:
         return run_of(_whole(state_file, form), form)
     folder = _folder(cache, state_file)
     found = _sealed(folder, state_file, form)
-    if found is None:
+    if found is not None:
+        refuse_missing(state_file.table, state_file.file)  # the copy lives longer than what it is a copy of
+    else:
         shutil.rmtree(folder, ignore_errors=True)
         writer = RunWriter(cache, state_file.table, form)
         for rows in _sorted(state_file, form):
@@ -225,9 +227,8 @@ def _whole(state_file: StateFile, form: RowForm) -> pa.Table:
 
 
 def _pieces(state_file: StateFile, form: RowForm) -> Iterator[pa.Table]:
-    filesystem, root = open_filesystem(state_file.table)
-    with filesystem.open_input_file(f"{root}/{state_file.file.path}") as source:
-        for batch in pq.ParquetFile(source).iter_batches(_READ_ROWS, columns=form.schema.names):
+    with open_file(state_file.table, state_file.file) as opened:
+        for batch in opened.rows().iter_batches(_READ_ROWS, columns=form.schema.names):
             yield conformed(pa.Table.from_batches([batch]), form.schema)
 
 

@@ -11,13 +11,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
 
 from ..errors import ConfigError
 from .formats import refuse_newer
-from .warehouse import open_filesystem
+from .parquet_reader import open_file
 
 StorageOptions = Mapping[str, str] | None
 
@@ -201,12 +200,10 @@ def read_rows(path: str, files: Sequence[DataFile], schema: pa.Schema) -> pa.Tab
     that a file does not have is null: it was added to the table later.
     """
     stored = [name for name in schema.names if name != "partition"]
-    opened = {folder: open_filesystem(folder) for folder in {file.root or path for file in files}}
     parts = []
     for file in files:
-        filesystem, root = opened[file.root or path]
-        with filesystem.open_input_file(f"{root}/{file.path}") as source:
-            part = pq.ParquetFile(source).read(columns=stored)
+        with open_file(path, file) as opened:
+            part = opened.rows().read(columns=stored)
         if "partition" in schema.names:
             part = part.append_column("partition", pa.array([file.partition] * part.num_rows, pa.int32()))
         parts.append(conformed(part, schema))

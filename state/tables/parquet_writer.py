@@ -2,7 +2,8 @@
 
 Owns the writing of Parquet, for tasks, landings and ledgers alike. Rule: nobody sees a file before
 ``kstreams_replay.state.tables.commit`` has committed it, and it is never written again (each name carries its own
-token), so a run that was killed cannot spoil a later one. Whole numbers are kept as differences, text by a
+token), so a run that was killed cannot spoil a later one. Pages have checksums and the footer a seal, by which
+state/tables/parquet_reader.py knows damage. Whole numbers are kept as differences, text by a
 dictionary where it comes again, and keys that a task has interned are not hashed once more.
 """
 
@@ -16,6 +17,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from .data_files import BOUNDED, NO_BOUNDS, DataFile, column_bounds
+from .footer_seal import ENDING, KEY, UNSEALED, SealedFile
 from .warehouse import open_filesystem
 
 _SAMPLE = 1 << 16
@@ -39,8 +41,10 @@ class TaskFile:
     def __init__(self, directory: str, *, partition: int, name: str) -> None:
         self.directory, self.partition = directory, partition
         self._folder = "" if partition < 0 else f"partition={partition}/"
-        self.path = f"{self._folder}{name}-{uuid.uuid4().hex[:16]}.parquet"
+        self._token = uuid.uuid4().hex[:16]
+        self.path = f"{self._folder}{name}-{self._token}{ENDING}"
         self._writer: pq.ParquetWriter | None = None
+        self._sink: SealedFile | None = None
         self._waiting: list[pa.Table] = []
         self._waiting_bytes = 0
         self._records = 0
@@ -87,11 +91,12 @@ class TaskFile:
         dictionaries = [column.name for column in table.schema if pa.types.is_dictionary(column.type)]
         repeated = [path for path in _texts(table.schema) if _repeats(table, path)]
         self._coded = [path for path in dictionaries if path in repeated]
+        self._sink = SealedFile(filesystem.open_output_stream(f"{root}/{self.path}", compression=None), self._token)
         return pq.ParquetWriter(
-            f"{root}/{self.path}",
+            self._sink,
             table.schema,
             compression="zstd",
-            filesystem=filesystem,
+            write_page_checksum=True,
             use_dictionary=repeated,
             dictionary_pagesize_limit=_DICTIONARY_BYTES,
             write_statistics=_with_bounds(table.schema) if dictionaries else True,
@@ -104,9 +109,12 @@ class TaskFile:
         """Finish the file; None when nothing was written."""
         if self._waiting:
             self._write_group()
-        if self._writer is None:
+        if self._writer is None or self._sink is None:
             return None
+        self._writer.add_key_value_metadata({KEY: UNSEALED})
+        self._sink.finish()
         self._writer.close()
+        self._sink.close()
         filesystem, root = open_filesystem(self.directory)
         size = filesystem.get_file_info(f"{root}/{self.path}").size
         least, most = self._bounds.get("offset", NO_BOUNDS)

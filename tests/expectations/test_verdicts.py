@@ -5,6 +5,7 @@ import subprocess
 import sys
 
 import polars as pl
+import pyarrow.parquet as pq
 import pytest
 
 from kstreams_replay.expectations.guarantees import GUARANTEES
@@ -100,6 +101,22 @@ def test_a_data_file_that_is_gone_makes_the_verdict_unknown(planted, tmp_path):
         file.unlink()
 
     assert planted.verdict("G1").answer == "unknown"
+
+
+def test_a_flipped_bit_in_a_page_makes_the_verdict_unknown_and_is_named(planted, tmp_path):
+    planted.run_first()
+    (file,) = (tmp_path / "flights" / "outputs" / "counts").glob("partition=0/*.parquet")
+    group = pq.read_metadata(file).row_group(0)
+    columns = [group.column(number) for number in range(group.num_columns)]
+    (times,) = [column for column in columns if column.path_in_schema == "stream_time_ms"]
+    whole = bytearray(file.read_bytes())
+    whole[times.data_page_offset + times.total_compressed_size - 1] ^= 1
+    file.write_bytes(whole)
+
+    verdict = planted.verdict("G2")
+
+    assert verdict.answer == "unknown"
+    assert f"{file}, of increment 1: expected the file as it was committed" in verdict.reason
 
 
 def test_a_failure_of_great_expectations_is_noted_and_the_plain_answer_given(planted, monkeypatch):

@@ -95,7 +95,7 @@ def _kept_files(warehouse: Warehouse, table: str, version: int) -> list[DataFile
 
 def _described(file: DataFile) -> tuple[Any, ...]:
     """A file without its token."""
-    return re.sub(r"-[0-9a-f]{16}\.parquet$", "", file.path), file.records, sorted(file.bounds.items())
+    return re.sub(r"-[0-9a-f]{16}(\.sealed)?\.parquet$", "", file.path), file.records, sorted(file.bounds.items())
 
 
 def _unequal(place: str, got: Any, want: Any) -> Iterator[str]:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from kstreams_replay.state.errors import DamagedFile
 from kstreams_replay.state.runs.local_copies import RunWriter, StateFile, default_cache, forget_others, open_run
 from kstreams_replay.state.runs.sorted_runs import Run, every_row, run_of
 from kstreams_replay.state.tables.parquet_writer import TaskFile
@@ -96,6 +97,14 @@ def test_damage_that_keeps_size_and_modification_time_is_found(written, tmp_path
     os.utime(file, ns=times)
 
     assert is_made_anew(cache, written)
+
+
+def test_a_copy_does_not_stand_for_a_file_that_is_gone(written, tmp_path):
+    open_run(written, FORM, str(tmp_path / "cache"))
+    Path(written.table, written.file.path).unlink()
+
+    with pytest.raises(DamagedFile, match="of increment 1: expected the file as it was committed, got no file"):
+        open_run(written, FORM, str(tmp_path / "cache"))
 
 
 def test_a_copy_of_another_file_in_its_place_is_not_trusted(written, tmp_path):

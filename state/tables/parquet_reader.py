@@ -1,0 +1,127 @@
+"""One data file of a table, opened so that nothing in it is believed unchecked.
+
+Owns the checks: the file is there, has the bytes that Delta's log names, its footer is the one that was sealed
+(state/tables/footer_seal.py), and every page has its checksum. Rule: all that reads rows of a warehouse comes through
+here; what does not hold is a DamagedFile, which says the table, the file, its increment and the way back. Files that
+have no seal or no checksums (of Spark's landing, of versions before) are read as they are.
+"""
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyarrow import fs
+
+from ..errors import DamagedFile
+from .footer_seal import holds, token_of
+from .warehouse import open_filesystem
+
+if TYPE_CHECKING:
+    from .data_files import DataFile
+
+_TAIL_BYTES = 1 << 16
+"""Of a file are read at once to find its footer in them."""
+_ENDS = 8
+"""Bytes behind the footer: its length, and Parquet's mark."""
+_MARK = b"PAR1"
+_WRITTEN_BY = re.compile(r"(\d{8})-")
+
+
+@dataclass(frozen=True)
+class OpenedFile:
+    """A file whose footer has been checked."""
+
+    source: pa.NativeFile
+    metadata: pq.FileMetaData
+
+    def rows(self, **options: Any) -> pq.ParquetFile:
+        """For reading its pages, each against its checksum. ``options``: of ParquetFile."""
+        return pq.ParquetFile(self.source, metadata=self.metadata, page_checksum_verification=True, **options)
+
+
+@contextmanager
+def open_file(table: str, file: "DataFile") -> Iterator[OpenedFile]:
+    """Open ``file`` of the table at ``table`` (or at its own ``root``).
+
+    Raises DamagedFile when it is not what was committed, also for what fails while rows are read inside the ``with``.
+    """
+    root = file.root or table
+    filesystem, path = open_filesystem(f"{root}/{file.path}")
+    try:
+        with filesystem.open_input_file(path) as source:
+            yield OpenedFile(source, _checked_metadata(source, file))
+    except FileNotFoundError:
+        raise damaged(root, file, "no file") from None
+    except (OSError, ValueError, pa.ArrowException) as error:
+        if isinstance(error, OSError) and error.errno is not None:
+            raise  # the machine's: no access, a disk that fails
+        raise damaged(root, file, _first_line(error)) from error
+
+
+def refuse_missing(table: str, file: "DataFile") -> None:
+    """Raises DamagedFile when ``file`` is not there in full size. Reads nothing of it."""
+    root = file.root or table
+    filesystem, path = open_filesystem(f"{root}/{file.path}")
+    entry = filesystem.get_file_info(path)
+    if entry.type != fs.FileType.File:
+        raise damaged(root, file, "no file")
+    if entry.size != file.bytes:
+        raise damaged(root, file, f"{entry.size} bytes instead of {file.bytes}")
+
+
+def damaged(root: str, file: "DataFile", got: str) -> DamagedFile:
+    """The error that ``file`` of the table at ``root`` is not what was committed."""
+    increment = _increment(file)
+    place = f"{root}/{file.path}" + ("" if increment is None else f", of increment {increment}")
+    return DamagedFile(place, "the file as it was committed", got, way_back(root, increment))
+
+
+def way_back(table: str, increment: int | None) -> str:
+    """What to do about a damaged table, or about its rows of ``increment`` (None: not known)."""
+    copy = "put it back from a copy of the warehouse"
+    above, _, name = table.rpartition("/")
+    kind = above.rpartition("/")[2]
+    if kind == "landed" or name == "recorded_time":
+        topic = name if kind == "landed" else kind
+        return f"{copy}, or land topic {topic} again into a new warehouse and replay it there"
+    if name in ("ledger", "branches"):
+        return f"{copy}; nothing else can make it again"
+    other = "replay the landed topics under another pipeline name"
+    if kind in ("outputs", "retractions") or increment is None:
+        return f"{copy}, or {other}"
+    return f"{copy}, or go back with `replay restore --to {increment - 1}` and run again, or {other}"
+
+
+def _increment(file: "DataFile") -> int | None:
+    """That wrote the file: its name begins with it, except in files of Spark's landing."""
+    found = _WRITTEN_BY.match(file.path.rpartition("/")[2])
+    if found is not None:
+        return int(found[1])
+    return file.bounds["increment"][1] if "increment" in file.bounds else None
+
+
+def _checked_metadata(source: pa.NativeFile, file: "DataFile") -> pq.FileMetaData:
+    size = source.size()
+    if size != file.bytes:
+        raise ValueError(f"{size} bytes instead of {file.bytes}")
+    tail = source.read_at(min(size, _TAIL_BYTES), max(0, size - _TAIL_BYTES))
+    if tail[-4:] != _MARK:
+        raise ValueError("an end that is not Parquet's")
+    length = int.from_bytes(tail[-_ENDS:-4], "little")
+    if length > size - _ENDS:
+        raise ValueError("a footer longer than the file")
+    if length > len(tail) - _ENDS:
+        tail = source.read_at(length + _ENDS, size - length - _ENDS)
+    footer = tail[len(tail) - _ENDS - length : -_ENDS]
+    token = token_of(file.path)
+    if token is not None and not holds(footer, token):
+        raise ValueError("a footer that does not have the digest with which it was sealed")
+    return pq.read_metadata(pa.BufferReader(_MARK + footer + tail[-_ENDS:]))
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
