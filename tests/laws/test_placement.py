@@ -1,0 +1,18 @@
+"""Groups whose members come, go and die keep the laws of incremental rebalancing (tests/laws/placement.py)."""
+
+from tests.laws.placement import history
+from tests.rotation import is_nightly, slice_number
+
+HISTORIES = 2_000 if is_nightly() else 100
+
+
+def test_no_history_breaks_a_law_and_every_group_settles_with_even_loads():
+    first = 1 + slice_number() * HISTORIES
+    for seed in range(first, first + HISTORIES):
+        played = history(seed)  # raises LawBroken, with the seed
+
+        assert played.moves >= played.fewest
+
+
+def test_a_seed_says_all():
+    assert history(3) == history(3)
