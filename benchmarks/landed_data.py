@@ -15,7 +15,8 @@ from kstreams_replay.jobs.kernels.murmur2 import murmur2_partitions
 from kstreams_replay.state.serdes import Serde
 from kstreams_replay.state.tables.commit import commit_files
 from kstreams_replay.state.tables.data_files import DataFile
-from kstreams_replay.state.tables.ledger import Ledger
+from kstreams_replay.state.tables.ledger import LandingLedger
+from kstreams_replay.state.tables.ledger_rows import LandingDoneRow, LandingPlanRow
 from kstreams_replay.state.tables.parquet_writer import TaskFile
 from kstreams_replay.state.tables.warehouse import LANDED_SCHEMA, Warehouse
 
@@ -134,14 +135,13 @@ def land_rows(warehouse: Warehouse, topic: str, partitions: Iterable[Rows], *, r
             assert written is not None
             files.append(written)
     version = commit_files(warehouse.landed(topic), LANDED_SCHEMA, files, app_id=f"landing/{topic}/0", increment=1)
-    ledger = Ledger(warehouse.landing_ledger(topic))
+    ledger = LandingLedger(warehouse.landing_ledger(topic))
     zero = dict.fromkeys(ends, 0)
-    ledger.plan(1, {"cut_from": zero, "cut_to": ends}, written_at_ms=0)
-    content = {
-        "partitions": len(ends), "cut_from": zero, "cut_to": ends, "records": sum(ends.values()),
-        "table_version": version,
-    }  # fmt: skip
-    ledger.done(1, content, written_at_ms=0)
+    ledger.plan(1, LandingPlanRow(cut_from=zero, cut_to=ends), written_at_ms=0)
+    done = LandingDoneRow(
+        partitions=len(ends), cut_from=zero, cut_to=ends, records=sum(ends.values()), table_version=version
+    )
+    ledger.done(1, done, written_at_ms=0)
 
 
 def _landed(rows: Rows, first: int, after: int) -> pa.Table:

@@ -207,7 +207,7 @@ def _first_commit(warehouse: Any, pipeline: str, options: list[str]) -> dict[str
     ended = time.perf_counter() - began
     done = Ledger(warehouse.pipeline(pipeline).ledger).last_done()
     assert done is not None, "an increment was committed"
-    increment = sum(done.content["seconds"][part] for part in ("plan", "compute", "commit"))
+    increment = sum(done.content.seconds[part] for part in ("plan", "compute", "commit"))
     return {"first commit": (done.written_at_ms - began_ms) / 1_000, "increment": increment, "process": ended}
 
 

@@ -5,7 +5,7 @@ a check reads tables at the version in the ledger, never "latest" (landed tables
 only files that can hold what it looks for. What cannot be read raises; the verdict is then unknown.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +15,8 @@ from polars.io.plugins import register_io_source
 from ..state.errors import ConfigError, LedgerError
 from ..state.tables.branch_files import table_files, table_names
 from ..state.tables.data_files import DataFile, read_files, table_version
-from ..state.tables.ledger import DONE, PLANNED, Ledger
+from ..state.tables.ledger import Ledger
+from ..state.tables.ledger_rows import DoneRow, PlanRow
 from ..state.tables.parquet_reader import open_file
 from ..state.tables.warehouse import PipelineTables, Warehouse
 from ..state.times import END_OF_TIME_MS
@@ -35,18 +36,18 @@ class Audit:
 
 @dataclass(frozen=True)
 class Scope:
-    """One increment under audit. ``planned`` and ``done`` are the contents of its ledger rows."""
+    """One increment under audit. ``planned`` and ``done``: its rows in the ledger."""
 
     warehouse: Warehouse
     tables: PipelineTables
     facts: ReplayFacts
     increment: int
-    planned: Mapping[str, Any]
-    done: Mapping[str, Any]
+    planned: PlanRow
+    done: DoneRow
 
     def version(self, table: str) -> int:
         """Version of ``table`` ("outputs/x", "dropped" …) that the increment committed."""
-        version = self.done.get("versions", {}).get(table)
+        version = self.done.versions.get(table)
         if version is None:
             raise LedgerError(
                 f"{self.tables.ledger}, increment {self.increment}",
@@ -58,15 +59,15 @@ class Scope:
 
     def cut(self, topic: str) -> dict[int, tuple[int, int]]:
         """The increment's offsets ``[from, to)`` of a landed topic, by partition."""
-        if topic not in self.planned.get("cut_to", {}):
+        if topic not in self.planned.cut_to:
             raise LedgerError(
                 f"{self.tables.ledger}, increment {self.increment}",
                 f"a cut of topic {topic}",
                 "none",
                 "check the facts: the plan does not read this topic",
             )
-        starts = self.planned.get("cut_from", {}).get(topic, {})
-        ends = self.planned["cut_to"][topic]
+        starts = self.planned.cut_from.get(topic, {})
+        ends = self.planned.cut_to[topic]
         return {int(partition): (int(starts.get(partition, 0)), int(end)) for partition, end in ends.items()}
 
     def files(self, table: str, path: str) -> list[DataFile]:
@@ -118,14 +119,14 @@ def _pieces(path: str, file: DataFile, columns: Sequence[str]) -> Iterator[pl.Da
 def recorded_times(scope: Scope) -> pl.DataFrame:
     """Recorded times that the increments up to this one took: topic, partition, time_ms."""
     found = [pl.DataFrame(schema={"topic": pl.String, "partition": pl.Int32, "time_ms": pl.Int64})]
-    for topic, counts in scope.planned.get("recorded_to", {}).items():
+    for topic, counts in (scope.planned.recorded_to or {}).items():
         path, options = scope.warehouse.recorded_time(topic), scope.warehouse.storage_options
         rows = scope.scan(path, read_files(path, storage_options=options), ["time_ms", "increment"]).collect()
         for partition, count in counts.items():
             mine = rows.filter(pl.col("partition") == int(partition)).sort("increment").head(count)
             found.append(mine.select(pl.lit(topic).alias("topic"), "partition", "time_ms"))
-    if scope.planned.get("flushes"):
-        ends = [(topic, int(p), END_OF_TIME_MS) for topic, ps in scope.planned["cut_to"].items() for p in ps]
+    if scope.planned.flushes:
+        ends = [(topic, int(p), END_OF_TIME_MS) for topic, ps in scope.planned.cut_to.items() for p in ps]
         found.append(pl.DataFrame(ends, found[0].schema, orient="row"))
     return pl.concat(found)
 
@@ -137,12 +138,12 @@ def open_scope(warehouse: Warehouse, pipeline: str, facts: ReplayFacts, incremen
     if increment is None:
         last = ledger.last_done()
         increment = 0 if last is None else last.increment
-    contents = {row.phase: row.content for row in ledger.rows_of(increment)}
+    planned, done = ledger.rows_of(increment)
     ledger.refuse_vacuumed(increment)
-    if DONE not in contents or PLANNED not in contents:
+    if done is None or planned is None:
         number = "" if increment == 0 else f" {increment}"
         raise LedgerError(tables.ledger, f"a done increment{number}", "none", "run the replay first")
-    return Scope(warehouse, tables, facts, increment, contents[PLANNED], contents[DONE])
+    return Scope(warehouse, tables, facts, increment, planned.content, done.content)
 
 
 def witness_rows(rows: pl.DataFrame) -> list[dict[str, Any]]:

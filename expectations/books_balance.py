@@ -60,7 +60,7 @@ def _line(number: int, booked: dict[str, int], read: int, dropped: int, undecoda
 
 def _booked(scope: Scope, part: SubTopology) -> dict[str, int]:
     """What the ledger's done row says of the sub-topology."""
-    booked = scope.done.get("books", {}).get("by_sub_topology", {}).get(str(part.id))
+    booked = (scope.done.books or {}).get("by_sub_topology", {}).get(str(part.id))
     if booked is None:
         place = f"{scope.tables.ledger}, increment {scope.increment}"
         raise LedgerError(place, f"books of sub-topology {part.id}", "none", "check the facts against the topology")

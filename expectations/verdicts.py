@@ -163,5 +163,5 @@ def _version(question: _Question, scope: Scope) -> int | None:
     """Version of the audited table; of the ledger, which is read whole, the newest."""
     if question.table == "ledger":
         return table_version(scope.tables.ledger, storage_options=scope.warehouse.storage_options)
-    version = scope.done.get("versions", {}).get(question.table)
+    version = scope.done.versions.get(question.table)
     return None if version is None else int(version)

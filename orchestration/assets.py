@@ -27,7 +27,7 @@ from ..jobs.replay.increment_report import IncrementReport
 from ..jobs.replay.pipeline_run import replay
 from ..jobs.topology import SubTopology
 from ..state.errors import BufferFull, CommitLost, LedgerConflict, ReplayError, TaskFailed
-from ..state.tables.ledger import Ledger
+from ..state.tables.ledger import LandingLedger, Ledger
 from .metadata import (
     Metadata,
     data_version,
@@ -161,7 +161,7 @@ def _report(
     context: dg.AssetExecutionContext,
     pipeline: Pipeline,
     table: str,
-    ledger: Ledger,
+    ledger: Ledger | LandingLedger,
     ran: Iterable[int],
     metadata_of: Callable[[int], Metadata],
 ) -> Iterator[dg.MaterializeResult[Any]]:

@@ -5,7 +5,6 @@ increment says the same whoever reports it and however often. Times and duration
 in `_ms`; `seconds/<part>` are seconds.
 """
 
-from collections.abc import Mapping
 from typing import Any
 
 import dagster as dg
@@ -14,10 +13,10 @@ import pyarrow as pa
 from ..jobs.execution.table_schemas import table_schema
 from ..jobs.graph.nodes import SinkNode
 from ..jobs.replay.increment_report import IncrementReport, report_of
-from ..jobs.replay.plan import Cut
 from ..jobs.topology import SubTopology
 from ..state.tables.data_files import StorageOptions, read_files
-from ..state.tables.ledger import DONE, PLANNED, Ledger, LedgerRow
+from ..state.tables.ledger import LedgerRow
+from ..state.tables.ledger_rows import Cut, DoneRow, LandingDoneRow, RowContent
 from ..state.tables.warehouse import LANDED_SCHEMA
 from .lineage import Table
 from .pipeline import Pipeline
@@ -42,7 +41,7 @@ COLUMN_WORDS = {
 }
 
 
-def data_version(row: LedgerRow | None) -> dg.DataVersion:
+def data_version(row: LedgerRow[RowContent] | None) -> dg.DataVersion:
     """A table as of a ledger row. Two tables of one row are equal whoever wrote them."""
     return dg.DataVersion(NO_INCREMENT if row is None else f"increment-{row.increment}-epoch-{row.epoch}")
 
@@ -55,12 +54,14 @@ def table_metadata(pipeline: Pipeline, table: str) -> Metadata:
 
 def increment_metadata(pipeline: Pipeline, sub: SubTopology, table: Table, increment: int) -> Metadata:
     """What one increment did to ``table`` and to the sub-topology that writes it."""
-    rows = {row.phase: row for row in pipeline.ledger.rows_of(increment)}
-    report = report_of(increment, rows[PLANNED].content, rows[DONE].content)
+    planned, done = pipeline.ledger.rows_of(increment)
+    assert planned is not None, f"increment {increment} was planned"
+    assert done is not None, f"increment {increment} is done"
+    report = report_of(increment, planned.content, done.content)
     version = report.versions[table.name]
     return {
         INCREMENT: increment,
-        "epoch": rows[DONE].epoch,
+        "epoch": done.epoch,
         **_books(report, sub),
         **_emitted(report, table),
         **_lateness(report),
@@ -73,34 +74,36 @@ def increment_metadata(pipeline: Pipeline, sub: SubTopology, table: Table, incre
     }
 
 
-def unchanged_metadata(pipeline: Pipeline, table: str, row: LedgerRow | None) -> Metadata:
+def unchanged_metadata(pipeline: Pipeline, table: str, row: LedgerRow[DoneRow | LandingDoneRow] | None) -> Metadata:
     """For a table that has nothing new since the ``row`` that was reported before; None: nothing was ever run."""
     said: Metadata = {INCREMENT: 0 if row is None else row.increment, NOTHING_NEW: True}
     if row is None:
         return said | table_metadata(pipeline, table)
-    landed = table.startswith("landed/")
-    version = row.content["table_version"] if landed else row.content["versions"][table]
-    return said | {"epoch": row.epoch, "records_read": 0} | _committed(pipeline, table, version)
+    said |= {"epoch": row.epoch, "records_read": 0}
+    if isinstance(row.content, DoneRow):
+        return said | _committed(pipeline, table, row.content.versions[table])
+    return said | _committed(pipeline, table, _landed_version(row.content))
 
 
 def landing_metadata(pipeline: Pipeline, topic: str, increment: int) -> Metadata:
     """What one landing increment of a topic brought."""
-    row = done_row(pipeline.landing_ledger(topic), increment)
+    row = pipeline.landing_ledger(topic).rows_of(increment).done
+    assert row is not None, f"landing increment {increment} of {topic} is done"
     content = row.content
     return {
         INCREMENT: row.increment,
         "epoch": row.epoch,
-        "records_read": content["records"],
-        "partitions": content["partitions"],
-        "gaps": len(content.get("gaps", {})),
-        "cut": _cut({topic: content["cut_from"]}, {topic: content["cut_to"]}),
-        **_committed(pipeline, f"landed/{topic}", content["table_version"]),
+        "records_read": content.records,
+        "partitions": content.partitions,
+        "gaps": len(content.gaps),
+        "cut": _cut({topic: content.cut_from}, {topic: content.cut_to}),
+        **_committed(pipeline, f"landed/{topic}", _landed_version(content)),
     }
 
 
-def done_row(ledger: Ledger, increment: int) -> LedgerRow:
-    """The done row of an increment that is known to be done."""
-    return next(row for row in ledger.rows_of(increment) if row.phase == DONE)
+def _landed_version(row: LandingDoneRow) -> int:
+    assert row.table_version is not None, "every landing that is done names its table's version"
+    return row.table_version
 
 
 def _books(report: IncrementReport, sub: SubTopology) -> Metadata:
@@ -132,8 +135,7 @@ def _lateness(report: IncrementReport) -> Metadata:
 
 def _stream_time(report: IncrementReport, sub: SubTopology) -> Metadata:
     """The largest of the sub-topology's tasks; left out before any record."""
-    tasks: Mapping[str, Any] = report.done["tasks"]
-    times = [task["stream_time_ms"] for name, task in tasks.items() if name.startswith(f"{sub.id}_")]
+    times = [task["stream_time_ms"] for name, task in report.done.tasks.items() if name.startswith(f"{sub.id}_")]
     return {"stream_time_ms": max(times)} if times else {}
 
 

@@ -12,7 +12,7 @@ import dagster as dg
 
 from ..jobs.landing.landing import FileSource, KafkaSource
 from ..jobs.topology import SubTopology, Topology
-from ..state.tables.ledger import Ledger
+from ..state.tables.ledger import LandingLedger, Ledger
 from ..state.tables.warehouse import Warehouse
 from .lineage import Table, tables_of
 from .resources import Engine
@@ -66,8 +66,8 @@ class Pipeline:
     def ledger(self) -> Ledger:
         return Ledger(self.warehouse.pipeline(self.name).ledger, self.warehouse.storage_options)
 
-    def landing_ledger(self, topic: str) -> Ledger:
-        return Ledger(self.warehouse.landing_ledger(topic), self.warehouse.storage_options)
+    def landing_ledger(self, topic: str) -> LandingLedger:
+        return LandingLedger(self.warehouse.landing_ledger(topic), self.warehouse.storage_options)
 
     def path(self, table: str) -> str:
         """Where the table lies."""

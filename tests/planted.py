@@ -11,7 +11,8 @@ from kstreams_replay.jobs.history.store_reader import read_store
 from kstreams_replay.jobs.topology import Topology
 from kstreams_replay.state.tables.commit import commit_files
 from kstreams_replay.state.tables.data_files import read_files, read_rows
-from kstreams_replay.state.tables.ledger import Ledger
+from kstreams_replay.state.tables.ledger import LandingLedger
+from kstreams_replay.state.tables.ledger_rows import LandingDoneRow, LandingPlanRow
 from kstreams_replay.state.tables.parquet_writer import TaskFile
 from kstreams_replay.state.tables.warehouse import LANDED_SCHEMA, Warehouse
 
@@ -28,10 +29,10 @@ class Landed(NamedTuple):
 
 def plant(warehouse: Warehouse, topic: str, records: Sequence[Landed], *, partitions: int) -> None:
     """Land ``records`` as the topic's next increment."""
-    ledger = Ledger(warehouse.landing_ledger(topic))
+    ledger = LandingLedger(warehouse.landing_ledger(topic))
     last = ledger.last_done()
     increment = 1 if last is None else last.increment + 1
-    begin = dict.fromkeys(map(str, range(partitions)), 0) if last is None else last.content["cut_to"]
+    begin = dict.fromkeys(map(str, range(partitions)), 0) if last is None else last.content.cut_to
     end, files = dict(begin), []
     for partition in range(partitions):
         mine = [record for record in records if record.partition == partition]
@@ -41,17 +42,13 @@ def plant(warehouse: Warehouse, topic: str, records: Sequence[Landed], *, partit
         file.write(_table(mine, first, increment))
         written = file.close()
         files += [] if written is None else [written]
-    ledger.plan(increment, {"cut_from": begin, "cut_to": end}, written_at_ms=0)
+    ledger.plan(increment, LandingPlanRow(cut_from=begin, cut_to=end), written_at_ms=0)
     app_id = f"landing/{topic}/0"
     version = commit_files(warehouse.landed(topic), LANDED_SCHEMA, files, app_id=app_id, increment=increment)
-    content = {
-        "partitions": partitions,
-        "cut_from": begin,
-        "cut_to": end,
-        "records": len(records),
-        "table_version": version,
-    }
-    ledger.done(increment, content, written_at_ms=0)
+    done = LandingDoneRow(
+        partitions=partitions, cut_from=begin, cut_to=end, records=len(records), table_version=version
+    )
+    ledger.done(increment, done, written_at_ms=0)
 
 
 def _table(records: Sequence[Landed], first: int, increment: int) -> pa.Table:

@@ -7,7 +7,7 @@ whose `bases` say where its rows up to there are. Its own rows are in its own fo
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
@@ -15,9 +15,10 @@ from deltalake.exceptions import CommitFailedError
 from pyarrow import fs
 
 from ...state.errors import ConfigError, LedgerConflict
-from ...state.tables.branch_files import Bases, bases_of
+from ...state.tables.branch_files import bases_of
 from ...state.tables.commit import append_row, create_table, live_files, open_table, read_rows
 from ...state.tables.ledger import Ledger, LedgerRow
+from ...state.tables.ledger_rows import Bases, DoneRow
 from ...state.tables.warehouse import Warehouse, open_filesystem
 from ...state.wall_clock import now_ms
 from ..code_changes.state_migration import take_over
@@ -91,7 +92,7 @@ def fork(
     *,
     topology: Topology | None = None,
     clock_ms: Callable[[], int] = now_ms,
-) -> LedgerRow:
+) -> LedgerRow[DoneRow]:
     """Begin the branch ``name`` with what ``pipeline`` was after ``increment`` (0: with nothing); return its first row.
 
     ``topology``: the changed code that it will be replayed with. One that died is begun again. Raises ConfigError for a
@@ -100,10 +101,10 @@ def fork(
     """
     source = warehouse.pipeline(pipeline)
     row = None if increment == 0 else done_row(warehouse, pipeline, increment)
-    content = {} if row is None else dict(row.content)
+    base = DoneRow() if row is None else row.content
     if topology is not None:
         take_over(pipeline, row, topology)
-    bases = bases_of(pipeline, content)
+    bases = bases_of(pipeline, base)
     ledger = Ledger(warehouse.pipeline(name).ledger, warehouse.storage_options)
     parent = Ledger(source.ledger, warehouse.storage_options)
     last = parent.last_done()
@@ -117,14 +118,16 @@ def fork(
         _enter(warehouse, Branch(name, pipeline, increment, bases, clock_ms()), _OPEN)
     if increment > 0:
         parent.refuse_vacuumed(increment)  # once more: vacuum may have looked before the branch was in the registry
-    for left_out in ("kind", "restates", "branch", "branch_increment"):
-        content.pop(left_out, None)
-    first: dict[str, Any] = {
-        **({"cut_to": {}, "tasks": {}, "partitions": {}} if increment == 0 else content),
-        "versions": {},
-        "bases": bases,
-        "forked": {"pipeline": pipeline, "increment": increment},
-    }
+    first = replace(
+        base,
+        versions={},
+        bases=bases,
+        forked={"pipeline": pipeline, "increment": increment},
+        kind=None,
+        restates=None,
+        branch=None,
+        branch_increment=None,
+    )
     epoch = (last if row is None else row).epoch + 1
     return ledger.begin(increment, first, epoch=epoch, written_at_ms=clock_ms())
 
@@ -153,7 +156,7 @@ def _refuse_in_use(warehouse: Warehouse, known: dict[str, Branch], branch: Branc
             f"branch {name!r}", "no branch that is based on it", ", ".join(above), "drop those first, or promote them"
         )
     pending = Ledger(warehouse.pipeline(branch.parent).ledger, warehouse.storage_options).pending()
-    if pending is not None and pending.content.get("branch") == name:
+    if pending is not None and pending.content.branch == name:
         raise ConfigError(
             f"branch {name!r}",
             "no promote under way",

@@ -11,9 +11,8 @@ byte, so its number is above those of all their rows. What an output loses goes 
 """
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -22,6 +21,7 @@ from ...state.tables.branch_files import existing_tables
 from ...state.tables.commit import commit_files, open_table, replace_files, transaction_version
 from ...state.tables.data_files import DataFile, read_files, table_version
 from ...state.tables.ledger import Ledger, LedgerRow
+from ...state.tables.ledger_rows import Cut, DoneRow, PlanRow
 from ...state.tables.parquet_writer import TaskFile
 from ...state.tables.warehouse import RETRACTED_IN, Warehouse, open_filesystem
 from ...state.wall_clock import now_ms
@@ -35,24 +35,24 @@ _ORDER = ("state", "repartition", "dropped", "dead_letter", "outputs")
 _NOT_RESTATED = ("ledger", "retractions")
 
 
-def content_at(warehouse: Warehouse, pipeline: str, increment: int) -> dict[str, Any]:
+def done_at(warehouse: Warehouse, pipeline: str, increment: int) -> DoneRow:
     """What the pipeline went on from after ``increment``; 0: from nothing.
 
     Also of an increment that vacuum lets nobody ask for any more: what branches and plans need of it stays.
     """
     if increment == 0:
-        return {}
+        return DoneRow()
     ledger = Ledger(warehouse.pipeline(pipeline).ledger, warehouse.storage_options)
     (row,) = ledger.done_rows(increment, increment)
     return row.content
 
 
-def in_force(rows: list[LedgerRow]) -> list[LedgerRow]:
+def in_force(rows: list[LedgerRow[DoneRow]]) -> list[LedgerRow[DoneRow]]:
     """Of a ledger's done rows, those whose increments the last one builds on, in order: no restatement undid them."""
     before: dict[int, int] = {}
     last = -1  # below the 0 with which a branch from the start begins
     for row in rows:
-        before[row.increment] = row.content.get("restates", last)
+        before[row.increment] = last if row.content.restates is None else row.content.restates
         last = row.increment
     chain = set()
     while last in before:
@@ -69,7 +69,7 @@ def restore(
     abandon: bool = False,
     on_step: OnStep = lambda step: None,
     clock_ms: Callable[[], int] = now_ms,
-) -> LedgerRow:
+) -> LedgerRow[DoneRow]:
     """Make ``pipeline`` go on from ``increment`` (0: from the start); return the done row.
 
     Also the way on after a RESTORE of a table or of the ledger. One that was planned and not done is finished.
@@ -78,18 +78,22 @@ def restore(
     """
     ledger = Ledger(warehouse.pipeline(pipeline).ledger, warehouse.storage_options)
     pending = ledger.pending()
-    if pending is None or pending.content.get("kind") != "restore" or pending.content["restates"] != increment:
-        base = {} if increment == 0 else done_row(warehouse, pipeline, increment).content
+    if pending is None or (pending.content.kind, pending.content.restates) != ("restore", increment):
+        base = DoneRow() if increment == 0 else done_row(warehouse, pipeline, increment).content
         _refuse_unless_given_up(warehouse, pipeline, pending, abandon)
-        plan = {"kind": "restore", "topology": base.get("topology"), "partitions": base.get("partitions", {})}
-        cut = base.get("cut_to") or _nothing_read(ledger)
-        plan |= {"restates": increment, "cut_from": cut, "cut_to": cut}
+        cut = base.cut_to or _nothing_read(ledger)
+        plan = PlanRow(
+            kind="restore", restates=increment, topology=base.topology, partitions=base.partitions,
+            cut_from=cut, cut_to=cut,
+        )  # fmt: skip
         pending = plan_restatement(ledger, warehouse, plan, 0, clock_ms)
         ledger.refuse_vacuumed(increment)  # once more: vacuum may have looked before the plan was there
     return finish(warehouse, pipeline, pending, [], Source(), on_step, clock_ms)
 
 
-def _refuse_unless_given_up(warehouse: Warehouse, pipeline: str, pending: LedgerRow | None, abandon: bool) -> None:
+def _refuse_unless_given_up(
+    warehouse: Warehouse, pipeline: str, pending: LedgerRow[PlanRow] | None, abandon: bool
+) -> None:
     if pending is None:
         return
     tables = warehouse.pipeline(pipeline)
@@ -105,8 +109,8 @@ def _refuse_unless_given_up(warehouse: Warehouse, pipeline: str, pending: Ledger
 
 
 def plan_restatement(
-    ledger: Ledger, warehouse: Warehouse, content: dict[str, Any], highest: int, clock_ms: Callable[[], int]
-) -> LedgerRow:
+    ledger: Ledger, warehouse: Warehouse, plan: PlanRow, highest: int, clock_ms: Callable[[], int]
+) -> LedgerRow[PlanRow]:
     """Write the plan of a restatement, with a number above ``highest`` and all others, and an epoch never used."""
     increment = max(ledger.next_free(), highest + 1)
     root = ledger.path.removesuffix("/ledger")
@@ -118,30 +122,29 @@ def plan_restatement(
         for table in tables
     ):
         epoch += 1
-    content = {"records": 0, "waiting": 0, "fenced": 0 if last is None else last.epoch} | content
-    return ledger.plan_restatement(increment, content, epoch=epoch, written_at_ms=clock_ms())
+    plan = replace(plan, fenced=0 if last is None else last.epoch)
+    return ledger.plan_restatement(increment, plan, epoch=epoch, written_at_ms=clock_ms())
 
 
 @dataclass(frozen=True)
 class Source:
-    """Where the rows come from that take the place of others: a branch's own tables at their versions; none."""
+    """Where the rows come from that take the place of others: a branch's own tables at the versions in ``done``."""
 
     root: str = ""
     label: str = "restored"
-    versions: Mapping[str, int] | None = None
-    content: Mapping[str, Any] | None = None
-    """What the pipeline goes on with; None: with what it had."""
+    done: DoneRow | None = None
+    """What it had at these versions, with which the pipeline goes on; None: with what it had itself."""
 
 
 def finish(
     warehouse: Warehouse,
     pipeline: str,
-    planned: LedgerRow,
-    rows: list[LedgerRow],
+    planned: LedgerRow[PlanRow],
+    rows: list[LedgerRow[DoneRow]],
     source: Source,
     on_step: OnStep,
     clock_ms: Callable[[], int],
-) -> LedgerRow:
+) -> LedgerRow[DoneRow]:
     """Carry out the restatement that is planned: commit every table, then its done row, which is returned.
 
     ``rows``: the done rows whose increments ``source`` brings. LedgerConflict when another runner was quicker.
@@ -155,10 +158,11 @@ def finish(
     for table in run.tables():
         versions[table] = run.commit(table)
         on_step(f"committed {table} {planned.increment}")
-    content = _done_content(planned, run.base, source, rows, {} if last is None else last.content)
-    content["versions"] = versions | run.retractions()
-    content["seconds"] = {"commit": time.perf_counter() - started}
-    row = ledger.done(planned.increment, content, written_at_ms=clock_ms())
+    versions |= run.retractions()
+    seconds = {"commit": time.perf_counter() - started}
+    before = DoneRow() if last is None else last.content
+    done = replace(_done_row_of(planned.content, run.base, source, rows, before), versions=versions, seconds=seconds)
+    row = ledger.done(planned.increment, done, written_at_ms=clock_ms())
     on_step(f"done {planned.increment}")
     return row
 
@@ -168,12 +172,13 @@ class _Restatement:
         self,
         warehouse: Warehouse,
         pipeline: str,
-        planned: LedgerRow,
+        planned: LedgerRow[PlanRow],
         source: Source,
         clock_ms: Callable[[], int],
     ) -> None:
         self.options, self.planned, self.source, self.clock_ms = warehouse.storage_options, planned, source, clock_ms
-        self.base = content_at(warehouse, pipeline, planned.content["restates"])
+        assert planned.content.restates is not None
+        self.base = done_at(warehouse, pipeline, planned.content.restates)
         self.own = warehouse.pipeline(pipeline)
         self.number = planned.increment
 
@@ -184,7 +189,7 @@ class _Restatement:
 
     def brought(self) -> dict[str, int]:
         """Tables that the source has rows of, with their versions."""
-        found = self.source.versions or {}
+        found = {} if self.source.done is None else self.source.done.versions
         return {name: version for name, version in found.items() if name.partition("/")[0] in _ORDER}
 
     def app_id(self, table: str, epoch: int) -> str:
@@ -207,7 +212,7 @@ class _Restatement:
             schema,
             files,
             app_id=app_id,
-            fenced=self.app_id(table, self.planned.content["fenced"]),
+            fenced=self.app_id(table, self.planned.content.fenced or 0),
             increment=self.number,
             written_at_ms=self.clock_ms(),
             storage_options=self.options,
@@ -223,7 +228,7 @@ class _Restatement:
 
     def _base_files(self, table: str) -> list[DataFile]:
         """What the table had as of the increment that stays."""
-        version = self.base.get("versions", {}).get(table)
+        version = self.base.versions.get(table)
         if version is None:
             return []
         return read_files(self.own.table(table), version=version, storage_options=self.options)
@@ -302,46 +307,40 @@ def _restated_tables(root: str) -> list[str]:
     return [name for name in existing_tables(root) if name.partition("/")[0] not in _NOT_RESTATED]
 
 
-def _nothing_read(ledger: Ledger) -> dict[str, dict[str, int]]:
+def _nothing_read(ledger: Ledger) -> Cut:
     """The cut before the first increment, for the topics that were read."""
     last = ledger.last_done()
-    cut: Mapping[str, Mapping[str, int]] = {} if last is None else last.content.get("cut_to", {})
+    cut = {} if last is None else last.content.cut_to
     return {topic: dict.fromkeys(partitions, 0) for topic, partitions in cut.items()}
 
 
-def _done_content(
-    planned: LedgerRow,
-    base: Mapping[str, Any],
-    source: Source,
-    rows: list[LedgerRow],
-    before: Mapping[str, Any],
-) -> dict[str, Any]:
+def _done_row_of(
+    planned: PlanRow, base: DoneRow, source: Source, rows: list[LedgerRow[DoneRow]], before: DoneRow
+) -> DoneRow:
     """What the pipeline goes on with, and the books of the increments that were brought, as one.
 
-    ``before``: content of the last done row; its sub-topologies and outputs have books even if nothing was brought.
+    ``before``: the last done row; its sub-topologies and outputs have books even if nothing was brought.
     """
-    content = dict(base if source.content is None else source.content)
-    for name in ("bases", "forked", "branch", "branch_increment", "topology"):
-        content.pop(name, None)
-    names = ("kind", "restates", "branch", "branch_increment", "topology")
-    given = {name: planned.content[name] for name in names if name in planned.content}
-    books = [row.content["books"] for row in rows]
-    subs = {sub for each in (before.get("books", {}), *books) for sub in each.get("by_sub_topology", {})}
+    done = base if source.done is None else source.done
+    books = [row.content.books for row in rows if row.content.books is not None]
+    subs = {sub for each in (before.books or {}, *books) for sub in each.get("by_sub_topology", {})}
     by_sub = {sub: add_books([b["by_sub_topology"][sub] for b in books if sub in b["by_sub_topology"]]) for sub in subs}
-    outputs = {name: 0 for each in (before, *(row.content for row in rows)) for name in each.get("outputs", {})}
-    for row in rows:
-        for name, records in row.content["outputs"].items():
-            outputs[name] += records
-    nothing: dict[str, Any] = {
-        "tasks": {}, "tape_times": {}, "operators": {}, "lateness": {"avg": None, "max": None}, "rss_bytes_max": 0,
-    }  # fmt: skip
-    return {
-        **nothing,
-        **content,
-        **{name: base["bases"] for name in ("bases",) if name in base},
-        **{name: value for name, value in given.items() if value is not None},
-        "cut_to": planned.content["cut_to"],
-        "partitions": content.get("partitions", {}),
-        "books": add_books(books) | {"by_sub_topology": by_sub},
-        "outputs": outputs,
-    }
+    written = [row.content.outputs or {} for row in rows]
+    names = {name: None for each in (before.outputs or {}, *written) for name in each}
+    return replace(
+        done,
+        topology=planned.topology,
+        kind=planned.kind,
+        restates=planned.restates,
+        branch=planned.branch,
+        branch_increment=planned.branch_increment,
+        bases=base.bases,
+        forked=None,
+        cut_to=planned.cut_to,
+        books=add_books(books) | {"by_sub_topology": by_sub},
+        outputs={name: sum(each.get(name, 0) for each in written) for name in names},
+        tape_times={} if done.tape_times is None else done.tape_times,
+        operators={} if done.operators is None else done.operators,
+        lateness={"avg": None, "max": None} if done.lateness is None else done.lateness,
+        rss_bytes_max=0 if done.rss_bytes_max is None else done.rss_bytes_max,
+    )

@@ -17,7 +17,8 @@ from pyarrow import fs
 
 from ...state.errors import ConfigError
 from ...state.tables.data_files import StorageOptions, read_files, table_version
-from ...state.tables.ledger import Ledger, LedgerRow
+from ...state.tables.ledger import LandingLedger, Ledger, LedgerRow
+from ...state.tables.ledger_rows import LandingDoneRow
 from ...state.tables.log_cleanup import LOG_ENTRY, entries_before
 from ...state.tables.warehouse import Warehouse, open_filesystem
 from ...state.wall_clock import now_ms
@@ -121,14 +122,14 @@ class _Vacuum:
             number = re.match(r"_exchange/(\d+)/", path)
             if number is not None and int(number[1]) <= self.last:
                 yield Waste("_exchange", f"{self.tables.root}/{path}", info.size, UNCOMMITTED)
-        for topic in sorted({topic for row in self.done for topic in row.content.get("cut_to", {})}):
+        for topic in sorted({topic for row in self.done for topic in row.content.cut_to}):
             yield from self._of_topic(topic)
 
     def _begins(self, oldest: int) -> dict[str, int]:
         """The first version of each table that can be asked for; of the ledger, read at the newest, a late one."""
         begins: dict[str, int] = {}
         for row in self.done:
-            for table, version in row.content.get("versions", {}).items():
+            for table, version in row.content.versions.items():
                 if row.increment >= oldest:
                     begins.setdefault(table, version)
         newest = table_version(self.tables.ledger, storage_options=self.options) or 0
@@ -140,24 +141,25 @@ class _Vacuum:
         for increment in self._unfinished():
             for row in self.done:
                 if row.increment == increment:
-                    for table, version in row.content.get("versions", {}).items():
+                    for table, version in row.content.versions.items():
                         pinned.setdefault(table, set()).add(version)
         return pinned
 
     def _unfinished(self) -> Iterator[int]:
         """Increments of this pipeline that an unfinished restatement, its own or of its parent, goes back to."""
         pending = self.ledger.pending()  # a restatement that is planned after this looks at what can be asked for
-        if pending is not None and "restates" in pending.content:
-            yield pending.content["restates"]
-        forked = self.done[0].content.get("forked") if self.done else None
+        if pending is not None and pending.content.restates is not None:
+            yield pending.content.restates
+        forked = self.done[0].content.forked if self.done else None
         if forked is not None:
             parent = Ledger(self.warehouse.pipeline(forked["pipeline"]).ledger, self.options).pending()
-            if parent is not None and parent.content.get("branch") == self.pipeline:
-                yield parent.content["branch_increment"]
+            if parent is not None and parent.content.branch == self.pipeline:
+                assert parent.content.branch_increment is not None
+                yield parent.content.branch_increment
 
     def _of_topic(self, topic: str) -> Iterator[Waste]:
         ledger = self.warehouse.landing_ledger(topic)
-        done = Ledger(ledger, self.options).last_done()
+        done = LandingLedger(ledger, self.options).last_done()
         if done is not None:
             for table, path in ((f"landed/{topic}", self.warehouse.landed(topic)), (f"landing/{topic}/ledger", ledger)):
                 yield from self._of_table(table, path, _listed(path), None, set(), done.increment, done)
@@ -170,7 +172,7 @@ class _Vacuum:
         begin: int | None,
         pinned: set[int],
         last: int,
-        landing: LedgerRow | None = None,
+        landing: LedgerRow[LandingDoneRow] | None = None,
     ) -> Iterator[Waste]:
         """``begin``: the first version that can be asked for; None: all that was ever committed stays."""
         log = {p.removeprefix("_delta_log/"): info for p, info in found.items() if p.startswith("_delta_log/")}
@@ -198,7 +200,9 @@ class _Vacuum:
             stays |= _live(path, version, self.options)
         return {file for files in added.values() for file in files}, stays
 
-    def _may_be_at_work(self, name: str, info: "fs.FileInfo", last: int, landing: LedgerRow | None) -> bool:
+    def _may_be_at_work(
+        self, name: str, info: "fs.FileInfo", last: int, landing: LedgerRow[LandingDoneRow] | None
+    ) -> bool:
         """Whether a file that nobody names may be of an increment after the last. Spark's names do not say of which."""
         numbered = _BY_INCREMENT.match(name.rpartition("/")[2])
         if numbered is not None:

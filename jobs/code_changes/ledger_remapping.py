@@ -7,40 +7,44 @@ its stream time is the largest of theirs, as Kafka's would be.
 """
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
+from ...state.tables.ledger_rows import DoneRow
 from ...state.times import NO_TIMESTAMP_MS
 from .store_rules import merged_types
 
 Content = Mapping[str, Any]
 
 
-def carried(previous: Content, now: dict[str, Any], sources: Mapping[str, str], increment: int) -> dict[str, Any]:
-    """``previous`` (content of the done row of ``increment``) as the code of ``now`` would have left it.
+def carried(previous: DoneRow, now: dict[str, Any], sources: Mapping[str, str], increment: int) -> DoneRow:
+    """``previous`` (the done row of ``increment``, which has the code) as the code of ``now`` would have left it.
 
     ``sources``: store of now → of before. What the topology has no more is kept under ``code``, ``removed``.
     """
-    before: dict[str, Any] = previous["code"]
+    before = previous.code
+    assert before is not None
     code = now | {"stores": _known(before, now, sources), "removed": _removed(before, now, sources, increment)}
-    code["next_offsets"] = _next_offsets(previous)
-    tasks = _tasks(previous, before, code, sources)
-    return dict(previous) | {
-        "code": code,
-        "tasks": tasks,
-        "tape_times": _tape_times(previous, before),
-        "partitions": _partitions(previous, before, now, sources),
-    }
+    code["next_offsets"] = _next_offsets(previous, before)
+    return replace(
+        previous,
+        code=code,
+        tasks=_tasks(previous, before, code, sources),
+        tape_times=_tape_times(previous, before),
+        partitions=_partitions(previous, before, now, sources),
+    )
 
 
-def forget_rows(content: dict[str, Any], stores: list[str]) -> None:
+def forget_rows(row: DoneRow, stores: list[str]) -> None:
     """The rows of ``stores`` are made anew: their tables have the columns of now and never had others, and of the new
     rows some may be due by a time at which all old ones had left.
     """
-    code = content["code"]
+    code = row.code
+    assert code is not None
     for name in stores:
         code["stores"][name].pop("known", None)
         code["removed"]["stores"].pop(name, None)
-        for entry in content["tasks"].values():
+        for entry in row.tasks.values():
             if name in entry["clocks"]:
                 entry["clocks"][name] = {clock: n for clock, n in entry["clocks"][name].items() if clock != "left_ms"}
 
@@ -67,12 +71,12 @@ def _removed(before: Content, now: Content, sources: Mapping[str, str], incremen
     return {"stores": {n: s for n, s in found["stores"].items() if n not in sources}, "outputs": found["outputs"]}
 
 
-def _next_offsets(previous: Content) -> dict[str, dict[str, int]]:
+def _next_offsets(previous: DoneRow, before: Content) -> dict[str, dict[str, int]]:
     """Of every table that ever had rows with offsets: the next one, by partition as text."""
     found: dict[str, dict[str, int]] = {
-        table: dict(offsets) for table, offsets in previous["code"].get("next_offsets", {}).items()
+        table: dict(offsets) for table, offsets in before.get("next_offsets", {}).items()
     }
-    for task, entry in previous.get("tasks", {}).items():
+    for task, entry in previous.tasks.items():
         partition = task.partition("_")[2]
         for table, offset in entry.get("next_offsets", {}).items():
             offsets = found.setdefault(table, {})
@@ -80,8 +84,8 @@ def _next_offsets(previous: Content) -> dict[str, dict[str, int]]:
     return found
 
 
-def _tasks(previous: Content, before: Content, code: Content, sources: Mapping[str, str]) -> dict[str, Any]:
-    old_tasks: dict[str, Any] = previous.get("tasks", {})
+def _tasks(previous: DoneRow, before: Content, code: Content, sources: Mapping[str, str]) -> dict[str, Any]:
+    old_tasks = previous.tasks
     partitions = sorted({task.partition("_")[2] for task in old_tasks}, key=int)
     found: dict[str, Any] = {}
     for number, sub in code["sub_topologies"].items():
@@ -91,7 +95,9 @@ def _tasks(previous: Content, before: Content, code: Content, sources: Mapping[s
             entries = [(old, old_tasks[f"{old}_{p}"]) for old in above if f"{old}_{p}" in old_tasks]
             offsets = _offsets(code, sub, p)
             if entries or offsets:
-                found[f"{number}_{p}"] = _task(sub, stores, entries, previous, sources) | {"next_offsets": offsets}
+                found[f"{number}_{p}"] = _task(sub, stores, entries, previous, before, sources) | {
+                    "next_offsets": offsets
+                }
     return found
 
 
@@ -114,7 +120,8 @@ def _task(
     sub: Content,
     stores: Content,
     entries: list[tuple[str, dict[str, Any]]],
-    previous: Content,
+    previous: DoneRow,
+    before: Content,
     sources: Mapping[str, str],
 ) -> dict[str, Any]:
     counters = {store: found for _, entry in entries for store, found in entry.get("clocks", {}).items()}
@@ -129,7 +136,7 @@ def _task(
         "stream_time_ms": largest("stream_time_ms", NO_TIMESTAMP_MS),
         "tape_time_ms": largest("tape_time_ms", NO_TIMESTAMP_MS),
         "tape_position": largest("tape_position", 0),
-        "heap": _heap(sub, entries, previous),
+        "heap": _heap(sub, entries, previous, before),
     }
 
 
@@ -140,14 +147,16 @@ def _offsets(code: Content, sub: Content, partition: str) -> dict[str, int]:
     return {table: offsets[table][partition] for table in tables if partition in offsets.get(table, {})}
 
 
-def _heap(sub: Content, entries: list[tuple[str, dict[str, Any]]], previous: Content) -> list[int] | None:
+def _heap(
+    sub: Content, entries: list[tuple[str, dict[str, Any]]], previous: DoneRow, before: Content
+) -> list[int] | None:
     """Queues that the tasks of before left in their heaps, by the numbers of now; those that are no more are left
     out, and behind them comes what is new.
     """
-    counts = {topic: len(partitions) for topic, partitions in previous.get("cut_to", {}).items()}
+    counts = {topic: len(partitions) for topic, partitions in previous.cut_to.items()}
     names: list[Any] = []
     for old, entry in entries:
-        queues = _queues(previous["code"]["sub_topologies"][old], counts)
+        queues = _queues(before["sub_topologies"][old], counts)
         names += [queues[number] for number in entry.get("heap") or []]
     if not names:
         return None
@@ -161,10 +170,10 @@ def _queues(sub: Content, counts: Mapping[str, int]) -> list[Any]:
     return [*sub["queues"], *of_globals]
 
 
-def _tape_times(previous: Content, before: Content) -> dict[str, Any]:
+def _tape_times(previous: DoneRow, before: Content) -> dict[str, Any]:
     """By topic and partition. A topic that a task read alone had its time in the task's entry."""
-    found = {topic: dict(times) for topic, times in previous.get("tape_times", {}).items()}
-    for task, entry in previous.get("tasks", {}).items():
+    found = {topic: dict(times) for topic, times in (previous.tape_times or {}).items()}
+    for task, entry in previous.tasks.items():
         number, _, partition = task.partition("_")
         sub = before["sub_topologies"].get(number, {"queues": [], "globals": [], "reads": []})
         if len(sub["reads"]) == 1 and sub["queues"] and sub["queues"][0] is not None and not sub["globals"]:
@@ -173,10 +182,10 @@ def _tape_times(previous: Content, before: Content) -> dict[str, Any]:
     return found
 
 
-def _partitions(previous: Content, before: Content, now: Content, sources: Mapping[str, str]) -> dict[str, int]:
+def _partitions(previous: DoneRow, before: Content, now: Content, sources: Mapping[str, str]) -> dict[str, int]:
     """Of the repartition tables; one under a new name above a store of before keeps the number of the old one."""
     counts: dict[str, int] = {
-        name: number for name, number in previous.get("partitions", {}).items() if name.startswith("repartition/")
+        name: number for name, number in previous.partitions.items() if name.startswith("repartition/")
     }
     for name, old in sources.items():
         new_table, old_table = now["stores"][name]["repartition"], before["stores"][old]["repartition"]

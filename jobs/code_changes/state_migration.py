@@ -18,6 +18,7 @@ from ...state.errors import CodeChanged, ConfigError, TaskFailed
 from ...state.runs.sorted_runs import live_rows
 from ...state.tables.data_files import DataFile, conformed
 from ...state.tables.ledger import LedgerRow
+from ...state.tables.ledger_rows import DoneRow, PlanRow
 from ...state.tables.parquet_writer import TaskFile
 from ...state.tables.warehouse import Warehouse
 from ..execution.table_schemas import state_schema
@@ -60,11 +61,11 @@ class Rewrite:
 
 @dataclass(frozen=True)
 class CodeChange:
-    """``previous``: content of the last done row as the code of now would have left it. ``record``: what the next done
+    """``previous``: the last done row as the code of now would have left it. ``record``: what the next done
     rows keep of the code. ``rewrites``: by store of now; ``verdict`` None: nothing changed.
     """
 
-    previous: dict[str, Any]
+    previous: DoneRow
     record: dict[str, Any]
     verdict: Verdict | None = None
     rewrites: Mapping[str, Rewrite] = field(default_factory=dict)
@@ -80,14 +81,17 @@ class CodeChange:
         return {name: {"from": one.store, "function": one.function_name} for name, one in self.rewrites.items()}
 
 
-def verdict_on(previous: Mapping[str, Any], topology: Topology, wanted: Wanted | None = None) -> Verdict:
-    """The verdict on going on from ``previous``, the content of a done row that has a record of its code."""
+def verdict_on(previous: DoneRow, topology: Topology, wanted: Wanted | None = None) -> Verdict:
+    """The verdict on going on from ``previous``, a done row that has a record of its code."""
     wanted = wanted or Wanted()
+    assert previous.code is not None
     wishes = Wishes(wanted.renamed, frozenset(wanted.migrate))
-    return compare(previous["code"], code_snapshot(topology), previous.get("partitions", {}), wishes)
+    return compare(previous.code, code_snapshot(topology), previous.partitions, wishes)
 
 
-def take_over(pipeline: str, last: LedgerRow | None, topology: Topology, wanted: Wanted | None = None) -> CodeChange:
+def take_over(
+    pipeline: str, last: LedgerRow[DoneRow] | None, topology: Topology, wanted: Wanted | None = None
+) -> CodeChange:
     """How ``topology`` goes on from the done row ``last``. Raises CodeChanged when it must not."""
     wanted = wanted or Wanted()
     unknown = sorted(set(wanted.migrate) - set(topology.stores()))
@@ -96,26 +100,27 @@ def take_over(pipeline: str, last: LedgerRow | None, topology: Topology, wanted:
         raise ConfigError("migrate", f"stores of the topology, {known}", ", ".join(unknown), "correct the name")
     now = code_snapshot(topology)
     if last is None:
-        return CodeChange({}, now)
+        return CodeChange(DoneRow(), now)
     previous = last.content
-    if "code" not in previous:
+    before = previous.code
+    if before is None:
         _refuse_unrecorded(pipeline, previous, topology)
         return CodeChange(previous, now)
-    if all(previous["code"][name] == part for name, part in _plain(now).items()) and _is_same(previous["code"], now):
-        return CodeChange(previous, previous["code"])
+    if all(before[name] == part for name, part in _plain(now).items()) and _is_same(before, now):
+        return CodeChange(previous, before)
     verdict = verdict_on(previous, topology, wanted)
     if not verdict.goes_on:
         raise _refusal(pipeline, verdict)
-    there = previous["code"]["stores"] | previous["code"].get("removed", {}).get("stores", {})
+    there = before["stores"] | before.get("removed", {}).get("stores", {})
     moved = {new: old for new, old in verdict.sources.items() if new != old}
     touched = {change.place for change in verdict.changes}
     asked = {name: name for name in wanted.migrate if name in there and f"store {name!r}" in touched} | moved
     rewrites = {
         name: Rewrite(old, wanted.migrate.get(name, keep), tuple(there[old]["row_key"])) for name, old in asked.items()
     }
-    content = carried(previous, now, verdict.sources, last.increment)
-    forget_rows(content, list(rewrites))
-    return CodeChange(content, content["code"], verdict, rewrites)
+    row = carried(previous, now, verdict.sources, last.increment)
+    forget_rows(row, list(rewrites))
+    return CodeChange(row, row.code or now, verdict, rewrites)
 
 
 def keep(rows: pa.Table) -> pa.Table:
@@ -123,15 +128,15 @@ def keep(rows: pa.Table) -> pa.Table:
     return rows
 
 
-def check_pending(pending: LedgerRow, topology: Topology, change: CodeChange, pipeline: str) -> None:
+def check_pending(pending: LedgerRow[PlanRow], topology: Topology, change: CodeChange, pipeline: str) -> None:
     """Raises CodeChanged unless the planned increment is run again by the code, and the migration, that planned it."""
     place = f"pipeline {pipeline!r}, increment {pending.increment}"
-    planned, now = pending.content["topology"], topology.fingerprint
+    planned, now = pending.content.topology, topology.fingerprint
     if planned != now:
         next_step = "run it to its end with that code, then change the code"
         raise CodeChanged(place, f"the topology that it was planned for ({planned})", f"another one ({now})", next_step)
-    if pending.content.get("migrate") != change.migrate():
-        wanted = pending.content.get("migrate") or "none"
+    if pending.content.migrate != change.migrate():
+        wanted = pending.content.migrate or "none"
         raise CodeChanged(
             place, f"the migration that was planned, {wanted}", f"{change.migrate() or 'none'}", "give the same again"
         )
@@ -204,9 +209,9 @@ def _refusal(pipeline: str, verdict: Verdict) -> CodeChanged:
     return CodeChanged(f"pipeline {pipeline!r}", "code that goes on with its state", what, ways)
 
 
-def _refuse_unrecorded(pipeline: str, previous: Mapping[str, Any], topology: Topology) -> None:
+def _refuse_unrecorded(pipeline: str, previous: DoneRow, topology: Topology) -> None:
     """A pipeline that begins anew (restored to its start, forked from nothing) was made by no topology."""
-    made_by = previous.get("topology")
+    made_by = previous.topology
     if made_by not in (None, topology.fingerprint):
         raise CodeChanged(
             f"pipeline {pipeline!r}",

@@ -18,7 +18,6 @@ from ...state.buffers import only_chunk
 from ...state.errors import ConfigError, LedgerError
 from ...state.tables.branch_files import table_parts
 from ...state.tables.data_files import DataFile, read_files, read_rows
-from ...state.tables.ledger import DONE
 from ...state.tables.warehouse import Warehouse
 from ..execution.table_schemas import table_schema
 from ..graph.nodes import SinkNode
@@ -87,10 +86,10 @@ def explain(
     if row is None:
         next_step = "ask the pipeline that it was forked from"
         raise LedgerError(history.ledger.path, f"a plan of increment {increment}", "none", next_step)
-    if row.content["topology"] != topology.fingerprint:
+    if row.content.topology != topology.fingerprint:
         raise ConfigError(
             f"increment {increment} of {pipeline!r}",
-            f"the topology that ran it ({row.content['topology']})",
+            f"the topology that ran it ({row.content.topology})",
             f"another one ({topology.fingerprint})",
             "name the topology as it was then",
         )
@@ -98,8 +97,8 @@ def explain(
     global_steps = _global_steps(topology, landed, place)
     if not topology.readers_of(place[0]):
         return Explanation(place, increment, global_steps, [])
-    before = next((row for row in history.ledger.rows_of(increment - 1) if row.phase == DONE), None)
-    plan = Plan(increment, **row.content, is_rerun=True)
+    before = history.ledger.rows_of(increment - 1).done
+    plan = Plan(increment, row.content, is_rerun=True)
     runs = rerun(warehouse, pipeline, topology, plan, before, place, order)
     later = partial(_later, history, topology, increment)
     steps = [step for run in runs for taken in run.taken for step in _steps(run, taken, writer, later)]
@@ -145,7 +144,7 @@ def _increment(history: History, landed: Landed, place: Position) -> int:
     increment = history.reading(topic, partition, offset)
     if increment is None:
         last = history.at()
-        read = cut_of(last.row.content, "cut_to", topic, partition)
+        read = cut_of(last.row.content.cut_to, topic, partition)
         raise LedgerError(
             f"record {say_place(place)}",
             f"an offset below {read}, read by increments up to {last.increment}",
@@ -202,12 +201,12 @@ def _steps(run: ObservedRun, taken: Taken, writer: SentenceWriter, later: Later)
 def _later(history: History, topology: Topology, increment: int, wait: Wait, partition: int) -> str:
     """Where a result that waited at the end of ``increment`` is in the outputs, if it left since."""
     said = f"still waits at the end of increment {increment}"
-    content = history.at().row.content
+    done = history.at().row.content
     for sink in topology.sinks():
         if not _keeps_keys(topology, sink, wait.node):
             continue
         names = ["partition", "offset", "increment", "key", *(WINDOW if wait.window is not None else ())]
-        for part in table_parts(history.warehouse, history.pipeline, content, f"outputs/{sink.topic}"):
+        for part in table_parts(history.warehouse, history.pipeline, done, f"outputs/{sink.topic}"):
             files = read_files(
                 part.path,
                 version=part.version,

@@ -10,6 +10,7 @@ from tempfile import TemporaryDirectory
 import numpy as np
 
 from ...state.tables.ledger import LedgerRow
+from ...state.tables.ledger_rows import DoneRow
 from ...state.tables.warehouse import Warehouse
 from ..execution.task_description import TaskDescription, TaskReport
 from ..replay.pipeline_run import Pipeline
@@ -33,7 +34,7 @@ def rerun(
     pipeline: str,
     topology: Topology,
     plan: Plan,
-    before: LedgerRow | None,
+    before: LedgerRow[DoneRow] | None,
     place: Position,
     order: str,
 ) -> list[ObservedRun]:

@@ -6,7 +6,6 @@ its parent had at the fork, and its own rows.
 """
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -17,7 +16,8 @@ from ...state.errors import ConfigError, LedgerError
 from ...state.runs.sorted_runs import live_rows
 from ...state.tables.branch_files import table_files, table_names, table_parts
 from ...state.tables.data_files import DataFile, open_table, read_rows
-from ...state.tables.ledger import DONE, Ledger, LedgerRow
+from ...state.tables.ledger import Ledger, LedgerRow
+from ...state.tables.ledger_rows import DoneRow
 from ...state.tables.warehouse import Warehouse
 from ..operators.operator import StatefulOperator
 
@@ -62,7 +62,7 @@ def read_state(warehouse: Warehouse, pipeline: str, store: str, *, increment: in
     """Live rows of a store: the newest of each (by key and window, or what else names a row of the store) that is not
     deleted. Raises as ``read_changelog``.
     """
-    tasks = done_row(warehouse, pipeline, increment).content.get("tasks", {}).values()
+    tasks = done_row(warehouse, pipeline, increment).content.tasks.values()
     row_key = next((task["row_keys"][store] for task in tasks if store in task["row_keys"]), StatefulOperator.row_key)
     return live_rows(read_table(warehouse, pipeline, f"state/{store}", increment=increment), row_key)
 
@@ -81,11 +81,11 @@ def read_table(
     Order: increment, partition, offset. ``after``: only rows of later increments. ``increment``, ``last`` and errors:
     as ``read_changelog``.
     """
-    content = _content_with(warehouse, pipeline, table, increment)
-    path, version = table_parts(warehouse, pipeline, content, table)[-1]
+    done = _done_row_with(warehouse, pipeline, table, increment)
+    path, version = table_parts(warehouse, pipeline, done, table)[-1]
     opened = open_table(path, version=version, storage_options=warehouse.storage_options)
     assert opened is not None, f"{path}: in the ledger, yet not there"
-    files = table_files(warehouse, pipeline, content, table)
+    files = table_files(warehouse, pipeline, done, table)
     files = [file for file in files if file.may_hold("increment", after + 1, _EVER)]
     rows = read_rows(path, _newest_files(files, last), pa.schema(opened.schema().to_arrow()))
     if after:
@@ -96,17 +96,17 @@ def read_table(
 
 def count_rows(warehouse: Warehouse, pipeline: str, table: str, *, increment: int | None = None) -> int:
     """Rows of a table, counted from its log alone. Table and errors: as ``read_table``."""
-    content = _content_with(warehouse, pipeline, table, increment)
-    return sum(file.records for file in table_files(warehouse, pipeline, content, table))
+    done = _done_row_with(warehouse, pipeline, table, increment)
+    return sum(file.records for file in table_files(warehouse, pipeline, done, table))
 
 
-def done_row(warehouse: Warehouse, pipeline: str, increment: int | None = None) -> LedgerRow:
+def done_row(warehouse: Warehouse, pipeline: str, increment: int | None = None) -> LedgerRow[DoneRow]:
     """The ledger's done row of ``increment`` (None: the last one). LedgerError when there is none, or no more."""
     ledger = Ledger(warehouse.pipeline(pipeline).ledger, warehouse.storage_options)
     if increment is None:
         row = ledger.last_done()
     else:
-        row = next((row for row in ledger.rows_of(increment) if row.phase == DONE), None)
+        row = ledger.rows_of(increment).done
         ledger.refuse_vacuumed(increment)
     if row is None:
         number = "" if increment is None else f" {increment}"
@@ -114,13 +114,13 @@ def done_row(warehouse: Warehouse, pipeline: str, increment: int | None = None) 
     return row
 
 
-def _content_with(warehouse: Warehouse, pipeline: str, table: str, increment: int | None) -> dict[str, Any]:
-    """Content of the done row of ``increment``, which must name ``table``."""
-    content = done_row(warehouse, pipeline, increment).content
-    names = table_names(content)
+def _done_row_with(warehouse: Warehouse, pipeline: str, table: str, increment: int | None) -> DoneRow:
+    """The done row of ``increment``, which must name ``table``."""
+    done = done_row(warehouse, pipeline, increment).content
+    names = table_names(done)
     if table not in names:
         raise ConfigError(f"pipeline {pipeline!r}", f"one of {', '.join(names)}", repr(table), "name one of them")
-    return content
+    return done
 
 
 def _newest_files(files: Sequence[DataFile], last: int | None) -> Sequence[DataFile]:

@@ -8,7 +8,7 @@ one ``AsOf`` are of one moment.
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import polars as pl
 import pyarrow as pa
@@ -16,7 +16,8 @@ from polars.exceptions import PolarsError
 
 from ...state.errors import ConfigError, LedgerError
 from ...state.tables.branch_files import TablePart, table_names, table_parts
-from ...state.tables.ledger import DONE, PLANNED, Ledger, LedgerRow
+from ...state.tables.ledger import Ledger, LedgerRow
+from ...state.tables.ledger_rows import Cut, DoneRow, PlanRow
 from ...state.tables.warehouse import Warehouse
 from ..topology.topology import Topology
 from .committed_tables import done_row, read_changelog, read_newest, read_state, read_table
@@ -61,21 +62,21 @@ class History:
             )
         return AsOf(self, row)
 
-    def increments(self) -> list[LedgerRow]:
+    def increments(self) -> list[LedgerRow[DoneRow]]:
         """Done rows of all increments, in order."""
-        return [row for row in self.ledger.rows() if row.phase == DONE]
+        return self.ledger.done_rows()
 
     def reading(self, topic: str, partition: int, offset: int) -> int | None:
         """The increment that read the landed record; None when none has yet. Looks at few rows of the ledger."""
         first, last = self._bounds()
-        before = self._last_for(lambda row: cut_of(row.content, "cut_to", topic, partition) <= offset, first, last)
+        before = self._last_for(lambda row: cut_of(row.content.cut_to, topic, partition) <= offset, first, last)
         if before is None:
             return first
         return None if before.increment == last else before.increment + 1
 
-    def plan(self, increment: int) -> LedgerRow | None:
+    def plan(self, increment: int) -> LedgerRow[PlanRow] | None:
         """The planned row of ``increment``, or None (a branch has none of its parent's)."""
-        return next((row for row in self.ledger.rows_of(increment) if row.phase == PLANNED), None)
+        return self.ledger.rows_of(increment).planned
 
     def _bounds(self) -> tuple[int, int]:
         """The first and the last increment that is done; a branch begins with that of its fork."""
@@ -86,7 +87,9 @@ class History:
             low, high = (low, middle) if self._done(middle) is not None else (middle + 1, high)
         return low, last
 
-    def _last_for(self, holds: Callable[[LedgerRow], bool], first: int, last: int) -> LedgerRow | None:
+    def _last_for(
+        self, holds: Callable[[LedgerRow[DoneRow]], bool], first: int, last: int
+    ) -> LedgerRow[DoneRow] | None:
         """The last done row of ``[first, last]`` for which ``holds``, which once false stays false."""
         found = None
         while first <= last:
@@ -99,8 +102,8 @@ class History:
                 last = middle - 1
         return found
 
-    def _done(self, increment: int) -> LedgerRow | None:
-        return next((row for row in self.ledger.rows_of(increment) if row.phase == DONE), None)
+    def _done(self, increment: int) -> LedgerRow[DoneRow] | None:
+        return self.ledger.rows_of(increment).done
 
 
 @dataclass(frozen=True)
@@ -108,14 +111,14 @@ class AsOf:
     """A pipeline as of one increment. Tables come as Arrow: ``.to_pandas()``, ``polars.from_arrow(...)``."""
 
     history: History
-    row: LedgerRow
+    row: LedgerRow[DoneRow]
 
     @property
     def increment(self) -> int:
         """Its number."""
         return self.row.increment
 
-    def increments(self) -> list[LedgerRow]:
+    def increments(self) -> list[LedgerRow[DoneRow]]:
         """Done rows up to this increment, in order."""
         return [row for row in self.history.increments() if row.increment <= self.increment]
 
@@ -141,7 +144,7 @@ class AsOf:
 
     def tables(self) -> list[str]:
         """Names in the ledger of the tables that the increment has."""
-        return sorted(self.row.content["versions"])
+        return sorted(self.row.content.versions)
 
     def names(self) -> dict[str, Callable[[], pa.Table]]:
         """What ``sql`` knows, by name. Where an output and a store have one name, it means the output."""
@@ -195,26 +198,25 @@ class AsOf:
 
     def parts(self, name: str) -> list[TablePart]:
         """Where the rows of a table are, by its name in the ledger: Delta tables with a version each, oldest first."""
-        content, names = self.row.content, table_names(self.row.content)
+        names = table_names(self.row.content)
         if name not in names:
             pipeline = f"pipeline {self.history.pipeline!r}"
             raise ConfigError(pipeline, f"one of {', '.join(names)}", repr(name), "name one of them")
-        return table_parts(*self._place, content, name)
+        return table_parts(*self._place, self.row.content, name)
 
     @property
     def _place(self) -> tuple[Warehouse, str]:
         return self.history.warehouse, self.history.pipeline
 
 
-def cut_of(content: dict[str, Any], cut: str, topic: str, partition: int) -> int:
-    """The next offset to read by ``cut`` ("cut_from" or "cut_to") of a ledger row; 0 where it does not speak of it."""
-    found: int = content.get(cut, {}).get(topic, {}).get(str(partition), 0)
-    return found
+def cut_of(cut: Cut, topic: str, partition: int) -> int:
+    """The next offset to read by ``cut``; 0 where it does not speak of it."""
+    return cut.get(topic, {}).get(str(partition), 0)
 
 
-def _stream_time(row: LedgerRow) -> int:
+def _stream_time(row: LedgerRow[DoneRow]) -> int:
     """The largest stream time of any task at the end of the increment, -1 when none had any."""
-    return max((task["stream_time_ms"] for task in row.content.get("tasks", {}).values()), default=-1)
+    return max((task["stream_time_ms"] for task in row.content.tasks.values()), default=-1)
 
 
 def _frame(table: pa.Table) -> pl.DataFrame:

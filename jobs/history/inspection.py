@@ -79,7 +79,7 @@ def read_positions(as_of: AsOf) -> list[dict[str, Any]]:
     """How far every partition of every landed topic has been read: topic, partition, read (the next offset), landed
     (the next offset of landing, now) and waiting (the difference, of offsets).
     """
-    cut = as_of.row.content["cut_to"]
+    cut = as_of.row.content.cut_to
     rows = []
     for topic, ends in sorted(cut.items()):
         landed = Landed.of(as_of.history.warehouse, topic).ends
@@ -108,6 +108,6 @@ def all_clocks(as_of: AsOf) -> list[dict[str, Any]]:
 
 
 def _tasks(as_of: AsOf) -> list[dict[str, Any]]:
-    tasks = as_of.row.content.get("tasks", {})
+    tasks = as_of.row.content.tasks
     by_number = sorted(tasks, key=lambda name: tuple(map(int, name.split("_"))))
     return [{"task": name, **tasks[name]} for name in by_number]

@@ -28,16 +28,16 @@ def read_store(
     if sub is None:
         known = ", ".join(topology.stores())
         raise ConfigError("store", f"one of {known}", repr(store), "name a store of the topology")
-    content = done_row(warehouse, pipeline, increment).content
+    done = done_row(warehouse, pipeline, increment).content
     path = warehouse.pipeline(pipeline).state(store)
-    files = oldest_first(table_files(warehouse, pipeline, content, f"state/{store}"))
+    files = oldest_first(table_files(warehouse, pipeline, done, f"state/{store}"))
     operator = Task(topology, sub).stores[store]
     operator.resume(operator.rows_schema().empty_table(), {})
     pieces = [operator.contents().add_column(0, "partition", pa.array([], pa.int32()))]
     for partition in sorted({file.partition for file in files}):
         operator = Task(topology, sub, partition).stores[store]
         mine = [StateFile(file.root or path, file) for file in files if file.partition == partition]
-        counters = content["tasks"][f"{sub.id}_{partition}"]["clocks"][store]
+        counters = done.tasks[f"{sub.id}_{partition}"]["clocks"][store]
         operator.resume(StoreRows(operator, mine, None).load(counters), counters)
         rows = operator.contents()
         pieces.append(rows.add_column(0, "partition", pa.array([partition] * len(rows), pa.int32())))

@@ -25,6 +25,7 @@ from ...state.errors import LandingError
 from ...state.tables.commit import commit_files
 from ...state.tables.data_files import DataFile
 from ...state.tables.ledger import LedgerRow
+from ...state.tables.ledger_rows import LandingDoneRow, LandingPlanRow
 from ...state.tables.parquet_writer import write_task_file
 from ...state.tables.warehouse import LANDED_SCHEMA, Warehouse, open_filesystem
 from .file_reader import SLICE_BYTES, FileRecords, FileSlice, read_slice, slices_of
@@ -53,11 +54,13 @@ class FileLander:
     source: FileSource
     kind: str = "files"
 
-    def next_plan(self, last: LedgerRow | None, planned: Callable[[], list[LedgerRow]]) -> dict[str, Any] | None:
+    def next_plan(
+        self, last: LedgerRow[LandingDoneRow] | None, planned: Callable[[], list[LedgerRow[LandingPlanRow]]]
+    ) -> LandingPlanRow | None:
         """Check and count the new files; None when there are none and the topic has been landed before."""
         if last is not None:
-            self._refuse_other_partitions(last.content["partitions"])
-        landed = {file["name"]: file for row in planned() for file in row.content["files"]}
+            self._refuse_other_partitions(last.content.partitions)
+        landed = {file["name"]: file for row in planned() for file in row.content.files}
         found = self._find()
         for file in found:
             if file.name in landed:
@@ -68,35 +71,34 @@ class FileLander:
         with ThreadPoolExecutor() as pool:
             digests = list(pool.map(lambda file: _digest(self.source.path, file.name), new))
         tasks = self._count(new)
-        cut_from = {str(p): 0 for p in range(self.source.partitions)} if last is None else last.content["cut_to"]
-        return {
-            "partitions": self.source.partitions,
-            "cut_from": cut_from,
-            "cut_to": {p: first + sum(task["counts"].get(p, 0) for task in tasks) for p, first in cut_from.items()},
-            "gaps": {},
-            "source": {"kind": self.kind, "mapping": self.source.to_dict()},
-            "files": [
+        cut_from = {str(p): 0 for p in range(self.source.partitions)} if last is None else last.content.cut_to
+        return LandingPlanRow(
+            partitions=self.source.partitions,
+            cut_from=cut_from,
+            cut_to={p: first + sum(task["counts"].get(p, 0) for task in tasks) for p, first in cut_from.items()},
+            source={"kind": self.kind, "mapping": self.source.to_dict()},
+            files=[
                 {"name": file.name, "bytes": file.bytes, "mtime_ns": file.mtime_ns, "digest": digest}
                 for file, digest in zip(new, digests, strict=True)
             ],
-            "tasks": tasks,
-        }
+            tasks=tasks,
+        )
 
-    def write(self, row: LedgerRow, app_id: str) -> dict[str, Any]:
+    def write(self, row: LedgerRow[LandingPlanRow], app_id: str) -> dict[str, Any]:
         """Write the planned files' records into their planned offsets, by the mapping of the plan; commit them."""
         plan = row.content
-        source = FileSource.from_dict(self.source.path, plan["source"]["mapping"])
-        present = self._unchanged(plan["files"])
-        first = {int(p): offset for p, offset in plan["cut_from"].items()}
+        source = FileSource.from_dict(self.source.path, plan.source["mapping"])
+        present = self._unchanged(plan.files)
+        first = {int(p): offset for p, offset in plan.cut_from.items()}
         directory = self.warehouse.landed(self.topic)
         work = []
-        for number, task in enumerate(plan["tasks"]):
+        for number, task in enumerate(plan.tasks or ()):
             slices = [FileSlice.from_list(values) for values in task["slices"]]
             slices = [replace(piece, mtime_ns=present[piece.name].mtime_ns) for piece in slices]
             name = f"{row.increment:08d}-{number:05d}"
             work.append(_Write(source, slices, dict(first), directory, row.increment, name))
             first = {p: offset + task["counts"].get(str(p), 0) for p, offset in first.items()}
-        assert {str(p): offset for p, offset in first.items()} == plan["cut_to"]
+        assert {str(p): offset for p, offset in first.items()} == plan.cut_to
         written = _run_tasks(self.spark, [task.run for task in work])
         files = [DataFile.from_dict(fields) for task in written for fields in task]
         _check_cut(self.topic, files, plan)
@@ -108,7 +110,7 @@ class FileLander:
             increment=row.increment,
             storage_options=self.warehouse.storage_options,
         )
-        return {"files": len(plan["files"])}
+        return {"files": len(plan.files)}
 
     def _find(self) -> list[_Found]:
         """Files of the directory, by name."""
@@ -283,18 +285,18 @@ def _answer(task: Callable[[], Any]) -> dict[str, Any]:
         return {"error": [error.place, error.expected, error.got, error.next_step]}
 
 
-def _check_cut(topic: str, files: Sequence[DataFile], plan: dict[str, Any]) -> None:
+def _check_cut(topic: str, files: Sequence[DataFile], plan: LandingPlanRow) -> None:
     """The files hold exactly the planned offsets, each once; else LandingError."""
-    following = {int(p): offset for p, offset in plan["cut_from"].items()}
+    following = {int(p): offset for p, offset in plan.cut_from.items()}
     is_dense = True
     for file in sorted(files, key=lambda file: (file.partition, file.min_offset or 0)):
         bounds = following[file.partition], following[file.partition] + file.records - 1
         is_dense = is_dense and (file.min_offset, file.max_offset) == bounds
         following[file.partition] += file.records
-    if not is_dense or {str(p): offset for p, offset in following.items()} != plan["cut_to"]:
+    if not is_dense or {str(p): offset for p, offset in following.items()} != plan.cut_to:
         raise LandingError(
             f"topic {topic}",
-            f"every offset up to {plan['cut_to']} once, as counted for the plan",
+            f"every offset up to {plan.cut_to} once, as counted for the plan",
             str(following),
             "a file changed while it was read: put the planned one back, then land the topic again",
         )

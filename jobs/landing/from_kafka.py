@@ -22,6 +22,7 @@ from ...state.errors import ConfigError, LandingError, LedgerConflict, Retention
 from ...state.tables.commit import PROPERTIES, commit_files, transaction_version
 from ...state.tables.data_files import live_files, open_table, read_rows
 from ...state.tables.ledger import LedgerRow
+from ...state.tables.ledger_rows import LandingDoneRow, LandingPlanRow
 from ...state.tables.warehouse import LANDED_SCHEMA, Warehouse
 from .kafka_offsets import TopicState, topic_state
 
@@ -75,11 +76,11 @@ class KafkaLander:
         """The topic's name at the broker."""
         return self.source.topic or self.topic
 
-    def next_plan(self, last: LedgerRow | None, _planned: object) -> dict[str, Any] | None:
+    def next_plan(self, last: LedgerRow[LandingDoneRow] | None, _planned: object) -> LandingPlanRow | None:
         """Ranges from the last landed offsets to the last stable ones; None when they are empty."""
         state = topic_state(self.spark, self.source_topic, self.source.client_settings())
         landed = None if last is None else last.content
-        following = {int(p): offset for p, offset in landed["cut_to"].items()} if landed is not None else {}
+        following = {int(p): offset for p, offset in landed.cut_to.items()} if landed is not None else {}
         self._refuse_other_topic(state, landed, following)
         cut_from = {p: following.get(p, earliest) for p, earliest in state.earliest.items()}
         gaps = self._gaps(state, cut_from)
@@ -88,20 +89,20 @@ class KafkaLander:
         taken = share_out(available, self.max_records)
         if landed is not None and not any(taken.values()) and not gaps and len(following) == len(cut_from):
             return None
-        return {
-            "partitions": len(cut_from),
-            "cut_from": _as_json(cut_from),
-            "cut_to": _as_json({p: first + taken[p] for p, first in begins.items()}),
-            "gaps": {str(p): list(gap) for p, gap in gaps.items()},
-            "source": {"kind": self.kind, "topic": self.source_topic, "topic_id": state.topic_id},
-        }
+        return LandingPlanRow(
+            partitions=len(cut_from),
+            cut_from=_as_json(cut_from),
+            cut_to=_as_json({p: first + taken[p] for p, first in begins.items()}),
+            gaps={str(p): list(gap) for p, gap in gaps.items()},
+            source={"kind": self.kind, "topic": self.source_topic, "topic_id": state.topic_id},
+        )
 
-    def write(self, row: LedgerRow, app_id: str) -> dict[str, Any]:
+    def write(self, row: LedgerRow[LandingPlanRow], app_id: str) -> dict[str, Any]:
         """Append the planned ranges to the landed table; the gaps known when they were read."""
         state = topic_state(self.spark, self.source_topic, self.source.client_settings())
         self._refuse_other_topic(state, row.content, {})
-        cut_to = {int(p): offset for p, offset in row.content["cut_to"].items()}
-        cut_from = {int(p): offset for p, offset in row.content["cut_from"].items()}
+        cut_to = {int(p): offset for p, offset in row.content.cut_to.items()}
+        cut_from = {int(p): offset for p, offset in row.content.cut_from.items()}
         gaps = self._planned_gaps(row, state, cut_from, cut_to)
         begins = _behind(gaps, cut_from)
         path, options = self.warehouse.landed(self.topic), self.warehouse.storage_options
@@ -162,21 +163,21 @@ class KafkaLander:
         return gaps
 
     def _planned_gaps(
-        self, row: LedgerRow, state: TopicState, cut_from: Mapping[int, int], cut_to: Mapping[int, int]
+        self, row: LedgerRow[LandingPlanRow], state: TopicState, cut_from: Mapping[int, int], cut_to: Mapping[int, int]
     ) -> dict[int, tuple[int, int]]:
         """Gaps of the plan, and what the broker has deleted of the planned ranges since."""
-        gaps = {int(p): (first, to) for p, (first, to) in row.content["gaps"].items()}
+        gaps = {int(p): (first, to) for p, (first, to) in row.content.gaps.items()}
         begins = _behind(gaps, cut_from)
         grown = {p for p, begin in begins.items() if begin < min(state.earliest[p], cut_to[p])}
         return gaps | self._skipped({p: (cut_from[p], min(state.earliest[p], cut_to[p])) for p in sorted(grown)})
 
     def _refuse_other_topic(
-        self, state: TopicState, landed: Mapping[str, Any] | None, following: Mapping[int, int]
+        self, state: TopicState, landed: LandingDoneRow | LandingPlanRow | None, following: Mapping[int, int]
     ) -> None:
-        if landed is not None and landed["source"]["topic_id"] != state.topic_id:
+        if landed is not None and landed.source["topic_id"] != state.topic_id:
             raise LandingError(
                 f"topic {self.topic}",
-                f"the topic of id {landed['source']['topic_id']}, from which it has been landed",
+                f"the topic of id {landed.source['topic_id']}, from which it has been landed",
                 f"{self.source_topic} of id {state.topic_id}, created anew: its offsets mean other records",
                 "land it into a topic of another name",
             )
@@ -190,7 +191,12 @@ class KafkaLander:
                 )
 
     def _explained(
-        self, error: Exception, row: LedgerRow, cut_from: Mapping[int, int], cut_to: Mapping[int, int], app_id: str
+        self,
+        error: Exception,
+        row: LedgerRow[LandingPlanRow],
+        cut_from: Mapping[int, int],
+        cut_to: Mapping[int, int],
+        app_id: str,
     ) -> Exception:
         """What made the write fail, if it is one of the things that are known to."""
         path = self.warehouse.landed(self.topic)

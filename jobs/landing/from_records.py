@@ -14,6 +14,7 @@ import pyarrow as pa
 from ...state.errors import LandingError
 from ...state.tables.commit import commit_files
 from ...state.tables.ledger import LedgerRow
+from ...state.tables.ledger_rows import LandingDoneRow, LandingPlanRow
 from ...state.tables.parquet_writer import write_task_file
 from ...state.tables.warehouse import HEADERS, LANDED_SCHEMA, Warehouse
 
@@ -34,29 +35,28 @@ class RecordLander:
 
     kind = "records"
 
-    def next_plan(self, last: LedgerRow | None, _planned: object) -> dict[str, Any] | None:
+    def next_plan(self, last: LedgerRow[LandingDoneRow] | None, _planned: object) -> LandingPlanRow | None:
         """All of ``records``; they are landed once for each call."""
         if last is not None and not len(self.records):
             return None
-        if last is not None and last.content["partitions"] != self.partitions:
-            expected = f"{last.content['partitions']} partitions, as landed before"
+        if last is not None and last.content.partitions != self.partitions:
+            expected = f"{last.content.partitions} partitions, as landed before"
             raise LandingError(f"topic {self.topic}", expected, str(self.partitions), "land as many partitions")
-        cut_from = {str(p): 0 for p in range(self.partitions)} if last is None else last.content["cut_to"]
+        cut_from = {str(p): 0 for p in range(self.partitions)} if last is None else last.content.cut_to
         counts = np.bincount(self.records["partition"].to_numpy(), minlength=self.partitions)
         if len(counts) > self.partitions:
             expected, got = f"partitions below {self.partitions}", str(len(counts) - 1)
             raise LandingError(f"topic {self.topic}", expected, got, "correct the column partition")
-        return {
-            "partitions": self.partitions,
-            "cut_from": cut_from,
-            "cut_to": {p: first + int(counts[int(p)]) for p, first in cut_from.items()},
-            "gaps": {},
-            "source": {"kind": self.kind, "digest": self._digest()},
-        }
+        return LandingPlanRow(
+            partitions=self.partitions,
+            cut_from=cut_from,
+            cut_to={p: first + int(counts[int(p)]) for p, first in cut_from.items()},
+            source={"kind": self.kind, "digest": self._digest()},
+        )
 
-    def write(self, row: LedgerRow, app_id: str) -> dict[str, Any]:
+    def write(self, row: LedgerRow[LandingPlanRow], app_id: str) -> dict[str, Any]:
         """Commit the records. Raises LandingError when they are not those of the plan."""
-        if row.content["source"]["digest"] != self._digest():
+        if row.content.source["digest"] != self._digest():
             expected = f"the records of the unfinished increment {row.increment}"
             raise LandingError(f"topic {self.topic}", expected, "others", "land those again first")
         directory = self.warehouse.landed(self.topic)
@@ -64,7 +64,7 @@ class RecordLander:
         files = [
             write_task_file(
                 directory,
-                self._rows(np.flatnonzero(partition == p), p, row.content["cut_from"][str(p)], row.increment),
+                self._rows(np.flatnonzero(partition == p), p, row.content.cut_from[str(p)], row.increment),
                 partition=p,
                 name=f"{row.increment:08d}-{p:05d}",
             )

@@ -10,7 +10,7 @@ A topic's first landing is always written, even without records, so that its par
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import pyarrow as pa
@@ -20,14 +20,15 @@ from ...state.errors import CommitLost, LandingError
 from ...state.tables.commit import transaction_version
 from ...state.tables.compaction import compact
 from ...state.tables.data_files import live_files, open_table
-from ...state.tables.ledger import PLANNED, Ledger, LedgerRow
+from ...state.tables.ledger import LandingLedger, LedgerRow
+from ...state.tables.ledger_rows import LandingDoneRow, LandingPlanRow
 from ...state.tables.warehouse import Warehouse
 from ...state.wall_clock import now_ms
 from .file_source import FileSource
 from .from_files import FileLander
 from .from_kafka import KafkaLander, KafkaSource
 from .from_records import RecordLander
-from .recorded_time import PLANNED_TIMES, finish_recording
+from .recorded_time import finish_recording
 
 __all__ = ["FileSource", "KafkaSource", "LandingReport", "land_files", "land_kafka", "land_records"]
 
@@ -51,7 +52,7 @@ class LandingReport:
     seconds: float
 
 
-PlannedRows = Callable[[], list[LedgerRow]]
+PlannedRows = Callable[[], list[LedgerRow[LandingPlanRow]]]
 
 
 class Lander(Protocol):
@@ -62,16 +63,16 @@ class Lander(Protocol):
         """What the source is, in the ledger."""
         ...
 
-    def next_plan(self, last: LedgerRow | None, planned: PlannedRows, /) -> dict[str, Any] | None:
-        """What is new after the done row ``last``, as the content of a plan; None when nothing is.
+    def next_plan(self, last: LedgerRow[LandingDoneRow] | None, planned: PlannedRows, /) -> LandingPlanRow | None:
+        """The plan of what is new after the done row ``last``; None when nothing is.
 
         ``planned``: reads the plans of all landings, which cost more with every one; for those who need more than the
         last.
         """
         ...
 
-    def write(self, row: LedgerRow, app_id: str) -> dict[str, Any]:
-        """Commit the records of the plan ``row`` under ``app_id``; what this adds to the done row."""
+    def write(self, row: LedgerRow[LandingPlanRow], app_id: str) -> dict[str, Any]:
+        """Commit the records of the plan ``row`` under ``app_id``; the fields that this adds to the done row."""
         ...
 
 
@@ -127,19 +128,21 @@ def land_records(
 
 def _land(warehouse: Warehouse, topic: str, lander: Lander, clock_ms: Callable[[], int]) -> LandingReport:
     started = time.monotonic()
-    ledger = Ledger(warehouse.landing_ledger(topic), warehouse.storage_options)
+    ledger = LandingLedger(warehouse.landing_ledger(topic), warehouse.storage_options)
     pending, last = ledger.pending(), ledger.last_done()
-    _refuse_other_source(topic, pending or last, lander)
-    done: list[LedgerRow] = []
-    if pending is not None and PLANNED_TIMES in pending.content:
+    newest = pending or last
+    if newest is not None:
+        _refuse_other_source(topic, newest.content.source, lander)
+    done: list[LedgerRow[LandingDoneRow]] = []
+    if pending is not None and pending.content.recorded_time is not None:
         last = finish_recording(warehouse, topic, pending, clock_ms)
     elif pending is not None:
         last = _run(warehouse, topic, ledger, lander, pending, clock_ms)
         done.append(last)
-    content = lander.next_plan(last, lambda: _landing_plans(ledger))
-    if content is not None:
+    plan = lander.next_plan(last, lambda: _landing_plans(ledger))
+    if plan is not None:
         increment, epoch = (1, 0) if last is None else (last.increment + 1, last.epoch)
-        planned = ledger.plan(increment, content, epoch=epoch, written_at_ms=clock_ms())
+        planned = ledger.plan(increment, plan, epoch=epoch, written_at_ms=clock_ms())
         last = _run(warehouse, topic, ledger, lander, planned, clock_ms)
         done.append(last)
     assert last is not None, f"{topic}: a first landing always has an increment"
@@ -147,8 +150,13 @@ def _land(warehouse: Warehouse, topic: str, lander: Lander, clock_ms: Callable[[
 
 
 def _run(
-    warehouse: Warehouse, topic: str, ledger: Ledger, lander: Lander, planned: LedgerRow, clock_ms: Callable[[], int]
-) -> LedgerRow:
+    warehouse: Warehouse,
+    topic: str,
+    ledger: LandingLedger,
+    lander: Lander,
+    planned: LedgerRow[LandingPlanRow],
+    clock_ms: Callable[[], int],
+) -> LedgerRow[LandingDoneRow]:
     """Commit the planned increment unless the table has it already; then its done row."""
     path, app_id = warehouse.landed(topic), f"landing/{topic}/{planned.epoch}"
     added: dict[str, Any] = {}
@@ -164,13 +172,17 @@ def _run(
     assert table is not None, f"{path}: committed, yet not there"
     own = planned.increment, planned.increment
     files = live_files(table, ("increment", *own))
-    content = {
-        **{name: planned.content[name] for name in ("partitions", "cut_from", "cut_to", "gaps", "source")},
-        "records": sum(file.records for file in files if file.bounds.get("increment") == own),
-        "table_version": table.version(),
-        **added,
-    }
-    return ledger.done(planned.increment, content, epoch=planned.epoch, written_at_ms=clock_ms())
+    plan = planned.content
+    row = LandingDoneRow(
+        partitions=plan.partitions,
+        cut_from=plan.cut_from,
+        cut_to=plan.cut_to,
+        gaps=plan.gaps,
+        source=plan.source,
+        records=sum(file.records for file in files if file.bounds.get("increment") == own),
+        table_version=table.version(),
+    )
+    return ledger.done(planned.increment, replace(row, **added), epoch=planned.epoch, written_at_ms=clock_ms())
 
 
 def _is_committed(path: str, app_id: str, increment: int, warehouse: Warehouse) -> bool:
@@ -185,13 +197,14 @@ def _is_committed(path: str, app_id: str, increment: int, warehouse: Warehouse) 
     return committed == increment
 
 
-def _landing_plans(ledger: Ledger) -> list[LedgerRow]:
+def _landing_plans(ledger: LandingLedger) -> list[LedgerRow[LandingPlanRow]]:
     """Plans of records, not of recorded times."""
-    return [row for row in ledger.rows() if row.phase == PLANNED and PLANNED_TIMES not in row.content]
+    return [row for row in ledger.plans() if row.content.recorded_time is None]
 
 
-def _refuse_other_source(topic: str, newest: LedgerRow | None, lander: Lander) -> None:
-    landed = lander.kind if newest is None else newest.content["source"]["kind"]
+def _refuse_other_source(topic: str, source: Mapping[str, Any], lander: Lander) -> None:
+    """``source``: of the newest row."""
+    landed = source["kind"]
     if landed != lander.kind:
         raise LandingError(
             f"topic {topic}",
@@ -201,21 +214,23 @@ def _refuse_other_source(topic: str, newest: LedgerRow | None, lander: Lander) -
         )
 
 
-def _report(topic: str, done: list[LedgerRow], last: LedgerRow, seconds: float) -> LandingReport:
+def _report(
+    topic: str, done: list[LedgerRow[LandingDoneRow]], last: LedgerRow[LandingDoneRow], seconds: float
+) -> LandingReport:
     cut_from: dict[int, int] = {}
     gaps: dict[int, tuple[int, int]] = {}
     for row in done or [last]:
-        begun = row.content["cut_from"] if done else row.content["cut_to"]
+        begun = row.content.cut_from if done else row.content.cut_to
         cut_from = {int(p): offset for p, offset in begun.items()} | cut_from
-        gaps |= {int(p): (a, b) for p, (a, b) in row.content["gaps"].items()} if done else {}
+        gaps |= {int(p): (a, b) for p, (a, b) in row.content.gaps.items()} if done else {}
     return LandingReport(
         topic=topic,
         increments=tuple(row.increment for row in done),
-        records=sum(row.content["records"] for row in done),
-        partitions=last.content["partitions"],
+        records=sum(row.content.records or 0 for row in done),
+        partitions=last.content.partitions,
         cut_from=dict(sorted(cut_from.items())),
-        cut_to={int(p): offset for p, offset in sorted(last.content["cut_to"].items(), key=lambda item: int(item[0]))},
+        cut_to={int(p): offset for p, offset in sorted(last.content.cut_to.items(), key=lambda item: int(item[0]))},
         gaps=gaps,
-        table_version=last.content["table_version"],
+        table_version=last.content.table_version,
         seconds=seconds,
     )

@@ -7,22 +7,19 @@ and is never changed, and since it is a landing increment, nothing can be landed
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
 from ...state.errors import ConfigError, LandingError
 from ...state.tables.commit import commit_files
 from ...state.tables.data_files import read_files, read_rows, without_partition
-from ...state.tables.ledger import Ledger, LedgerRow
+from ...state.tables.ledger import LandingLedger, LedgerRow
+from ...state.tables.ledger_rows import LandingDoneRow, LandingPlanRow
 from ...state.tables.parquet_writer import write_task_file
 from ...state.tables.warehouse import RECORDED_TIME_SCHEMA, Warehouse
 from ...state.times import NO_TIMESTAMP_MS
 from ...state.wall_clock import now_ms
-
-PLANNED_TIMES = "recorded_time"
-"""In the ledger of a landing, the field of an increment that lands no records but recorded times, by partition."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +56,7 @@ def record_time(
     if time_ms < 0:
         raise ConfigError(f"topic {topic!r}", "a time of 0 ms or more", str(time_ms), "correct the time")
     last = _last(warehouse, topic, clock_ms)
-    partitions = list(range(last.content["partitions"]))
+    partitions = list(range(last.content.partitions))
     if partition is not None and partition not in partitions:
         expected = f"a partition below {len(partitions)}"
         raise ConfigError(f"topic {topic!r}", expected, str(partition), "name a partition of the topic")
@@ -79,7 +76,7 @@ def record_idle(
     if idle_after_ms < 0:
         raise ConfigError(f"topic {topic!r}", "0 ms or more to be idle", str(idle_after_ms), "correct the duration")
     last = _last(warehouse, topic, clock_ms)
-    newest_ms = dict.fromkeys(range(last.content["partitions"]), NO_TIMESTAMP_MS)
+    newest_ms = dict.fromkeys(range(last.content.partitions), NO_TIMESTAMP_MS)
     for file in read_files(warehouse.landed(topic), storage_options=warehouse.storage_options):
         newest_ms[file.partition] = max(
             newest_ms[file.partition], file.bounds.get("timestamp", (0, NO_TIMESTAMP_MS))[1]
@@ -102,18 +99,21 @@ def recorded_times(warehouse: Warehouse, topic: str, *, increment: int) -> Recor
     return found
 
 
-def finish_recording(warehouse: Warehouse, topic: str, planned: LedgerRow, clock_ms: Callable[[], int]) -> LedgerRow:
+def finish_recording(
+    warehouse: Warehouse, topic: str, planned: LedgerRow[LandingPlanRow], clock_ms: Callable[[], int]
+) -> LedgerRow[LandingDoneRow]:
     """Commit the recorded times that a landing increment planned, then its done row."""
     path, options = warehouse.recorded_time(topic), warehouse.storage_options
-    arrival = planned.content["arrival"]
+    plan = planned.content
+    assert plan.recorded_time is not None
     files = [
         write_task_file(
             path,
-            _row(planned.content["cut_to"][p], time_ms, arrival, planned.increment),
+            _row(plan.cut_to[p], time_ms, plan.arrival, planned.increment),
             partition=int(p),
             name=f"{planned.increment:08d}-{int(p):05d}",
         )
-        for p, time_ms in planned.content[PLANNED_TIMES].items()
+        for p, time_ms in plan.recorded_time.items()
     ]
     commit_files(
         path,
@@ -123,14 +123,14 @@ def finish_recording(warehouse: Warehouse, topic: str, planned: LedgerRow, clock
         increment=planned.increment,
         storage_options=options,
     )
-    ledger = Ledger(warehouse.landing_ledger(topic), options)
-    return ledger.done(planned.increment, planned.content, epoch=planned.epoch, written_at_ms=clock_ms())
+    ledger, done = LandingLedger(warehouse.landing_ledger(topic), options), LandingDoneRow.from_json(plan.to_json())
+    return ledger.done(planned.increment, done, epoch=planned.epoch, written_at_ms=clock_ms())
 
 
 def _record(
     warehouse: Warehouse,
     topic: str,
-    last: LedgerRow,
+    last: LedgerRow[LandingDoneRow],
     wanted: dict[int, int],
     arrival: int | None,
     clock_ms: Callable[[], int],
@@ -143,25 +143,26 @@ def _record(
     }
     if not new:
         return {}
-    content: dict[str, Any] = {
-        **{name: found for name, found in last.content.items() if name not in ("records", "cut_from", PLANNED_TIMES)},
-        "cut_from": last.content["cut_to"],
-        "gaps": {},
-        "records": 0,
-        "arrival": arrival,
-        PLANNED_TIMES: {str(p): time_ms for p, time_ms in new.items()},
-    }
-    ledger = Ledger(warehouse.landing_ledger(topic), warehouse.storage_options)
-    planned = ledger.plan(last.increment + 1, content, epoch=last.epoch, written_at_ms=clock_ms())
+    done = replace(
+        last.content,
+        cut_from=last.content.cut_to,
+        gaps={},
+        records=0,
+        arrival=arrival,
+        recorded_time={str(p): time_ms for p, time_ms in new.items()},
+    )
+    plan = LandingPlanRow.from_json(done.to_json())
+    ledger = LandingLedger(warehouse.landing_ledger(topic), warehouse.storage_options)
+    planned = ledger.plan(last.increment + 1, plan, epoch=last.epoch, written_at_ms=clock_ms())
     finish_recording(warehouse, topic, planned, clock_ms)
     return new
 
 
-def _last(warehouse: Warehouse, topic: str, clock_ms: Callable[[], int]) -> LedgerRow:
+def _last(warehouse: Warehouse, topic: str, clock_ms: Callable[[], int]) -> LedgerRow[LandingDoneRow]:
     """The last landing increment; one that recorded times and died is finished."""
-    ledger = Ledger(warehouse.landing_ledger(topic), warehouse.storage_options)
+    ledger = LandingLedger(warehouse.landing_ledger(topic), warehouse.storage_options)
     pending = ledger.pending()
-    if pending is not None and PLANNED_TIMES in pending.content:
+    if pending is not None and pending.content.recorded_time is not None:
         return finish_recording(warehouse, topic, pending, clock_ms)
     last = ledger.last_done()
     if last is None:

@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from typing import Any
 
+from ...state.tables.ledger_rows import Cut, DoneRow, PlanRow
 from ..execution.task_description import TaskReport
 from .books import Books
-from .plan import Cut
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class IncrementReport:
     cut_from: Cut
     cut_to: Cut
     waiting: int
-    done: dict[str, Any]
+    done: DoneRow
 
 
 def total_lateness(reports: list[TaskReport]) -> dict[str, float | int | None]:
@@ -74,20 +74,21 @@ def _books(content: dict[str, Any]) -> Books:
     return Books(**{name: content[name] for name in names})
 
 
-def report_of(increment: int, planned: dict[str, Any], done: dict[str, Any]) -> IncrementReport:
+def report_of(increment: int, planned: PlanRow, done: DoneRow) -> IncrementReport:
     """The report of an increment from its two ledger rows."""
+    assert done.books is not None, f"increment {increment} began a branch and read nothing"
     return IncrementReport(
         increment=increment,
-        books=_books(done["books"]),
-        books_by_sub_topology={sub: _books(books) for sub, books in done["books"]["by_sub_topology"].items()},
-        outputs=done["outputs"],
-        versions=done["versions"],
-        lateness=done["lateness"],
-        operators=done["operators"],
-        seconds=done["seconds"],
-        rss_bytes_max=done["rss_bytes_max"],
-        cut_from=planned["cut_from"],
-        cut_to=planned["cut_to"],
-        waiting=planned["waiting"],
+        books=_books(done.books),
+        books_by_sub_topology={sub: _books(books) for sub, books in done.books["by_sub_topology"].items()},
+        outputs=done.outputs or {},
+        versions=done.versions,
+        lateness=done.lateness or {},
+        operators=done.operators or {},
+        seconds=done.seconds or {},
+        rss_bytes_max=done.rss_bytes_max or 0,
+        cut_from=planned.cut_from,
+        cut_to=planned.cut_to,
+        waiting=planned.waiting,
         done=done,
     )

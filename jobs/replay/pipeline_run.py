@@ -21,6 +21,7 @@ from ...state.tables.commit import commit_files
 from ...state.tables.compaction import compact
 from ...state.tables.data_files import DataFile, OpenTables, oldest_first
 from ...state.tables.ledger import Ledger, LedgerRow
+from ...state.tables.ledger_rows import DoneRow
 from ...state.tables.warehouse import Warehouse, open_filesystem
 from ...state.wall_clock import now_ms
 from ..code_changes.state_migration import CodeChange, Wanted, check_pending, migrated_files, take_over
@@ -34,7 +35,7 @@ from ..tape.landed_topic import Landed
 from ..task.dataflow import dataflows
 from ..task.task import call_kernels
 from ..topology.topology import SubTopology, Topology
-from .done_row import done_content
+from .done_row import done_row_of
 from .increment_report import IncrementReport, report_of
 from .plan import Plan
 from .planner import Planner
@@ -108,7 +109,7 @@ class Pipeline:
         self.ledger = Ledger(self.tables.ledger, warehouse.storage_options)
         last = self.ledger.last_done()
         self.code: CodeChange = take_over(pipeline, last, topology, wanted)
-        self.previous: dict[str, Any] = self.code.previous
+        self.previous = self.code.previous
         self.increment, self.epoch = (0, 0) if last is None else (last.increment, last.epoch)
         self._opened: OpenTables = {}
 
@@ -121,7 +122,7 @@ class Pipeline:
             refuse_pending(self.name, pending)
             self.epoch = pending.epoch
             check_pending(pending, self.topology, self.code, self.name)
-            yield Plan(pending.increment, **pending.content, is_rerun=True)
+            yield Plan(pending.increment, pending.content, is_rerun=True)
         elif self.code.rewrites:
             yield self._migration()
         if pending is not None or self.code.rewrites:
@@ -129,13 +130,13 @@ class Pipeline:
         for number, plan in enumerate(self.planner.plans(max_records)):
             self._refuse_after_flush()
             is_first = number == 0 and self.previous is self.code.previous
-            yield replace(plan, changes=self.code.changes()) if is_first else plan
-        if flush_at_end and not self.previous.get("flushed"):
+            yield replace(plan, row=replace(plan.row, changes=self.code.changes())) if is_first else plan
+        if flush_at_end and not self.previous.flushed:
             self.planner = self._planner(idle)
             yield self.planner.flush()
 
     def _refuse_after_flush(self) -> None:
-        if self.previous.get("flushed"):
+        if self.previous.flushed:
             raise LedgerError(
                 f"pipeline {self.name!r}", "no records after its history was flushed", "records that landed since",
                 "they would all be late: replay the topics under another pipeline name",
@@ -143,10 +144,8 @@ class Pipeline:
 
     def _migration(self) -> Plan:
         """An increment that reads nothing and rewrites stores."""
-        code = self.code
-        begin, counts = self.planner.begin, self.planner.partitions()
-        fingerprint, number = self.topology.fingerprint, self.planner.increment
-        return Plan(number, begin, begin, 0, 0, counts, fingerprint, changes=code.changes(), migrate=code.migrate())
+        row = replace(self.planner.reads_nothing(), changes=self.code.changes(), migrate=self.code.migrate())
+        return Plan(self.planner.increment, row)
 
     def _planner(self, idle: str) -> Planner:
         return Planner(
@@ -157,32 +156,30 @@ class Pipeline:
     def run(self, plan: Plan) -> IncrementReport:
         started = time.perf_counter()
         if not plan.is_rerun:
-            self.epoch = self.ledger.plan(plan.increment, plan.content(), written_at_ms=now_ms()).epoch
+            self.epoch = self.ledger.plan(plan.increment, plan.row, written_at_ms=now_ms()).epoch
         self.meter.begin(plan, self.planner, self.topology)
         planned = time.perf_counter()
-        tiers.expect(plan.records, lambda: call_kernels(self.topology), self.meter.count)
+        tiers.expect(plan.row.records, lambda: call_kernels(self.topology), self.meter.count)
         self.on_step(f"planned {plan.increment}")
         ready = time.perf_counter()
         rewritten: dict[str, list[DataFile]] = {}
         with self._unless_overtaken(plan):
-            if plan.migrate is not None:
+            if plan.row.migrate is not None:
                 rewritten = migrated_files(self.warehouse, self.name, plan.increment, self.topology, self.code)
-            reports = self._compute(plan) if plan.migrate is None else []
+            reports = self._compute(plan) if plan.row.migrate is None else []
             self.on_step(f"computed {plan.increment}")
             computed = time.perf_counter()
             versions = self._commit(plan, reports, rewritten)
         committed = time.perf_counter()
         seconds = {"plan": planned - started, "compute": computed - ready, "commit": committed - computed}
         tape_times = self.planner.tape_times(plan)
-        content = done_content(
-            self.topology, self.code.record, self.previous, plan, reports, versions, tape_times, seconds
-        )
-        self.ledger.done(plan.increment, content, written_at_ms=now_ms())
+        done = done_row_of(self.topology, self.code.record, self.previous, plan, reports, versions, tape_times, seconds)
+        self.ledger.done(plan.increment, done, written_at_ms=now_ms())
         self._clear_exchange(plan.increment)
-        self.previous, self.increment = content, plan.increment
-        self.planner.previous = content
+        self.previous, self.increment = done, plan.increment
+        self.planner.previous = done
         self.on_step(f"done {plan.increment}")
-        return report_of(plan.increment, plan.content(), content)
+        return report_of(plan.increment, plan.row, done)
 
     @contextmanager
     def _unless_overtaken(self, plan: Plan) -> Iterator[None]:
@@ -198,11 +195,11 @@ class Pipeline:
 
     # --- tasks -----------------------------------------------------------------------------------------------
 
-    def compute_again(self, plan: Plan, before: LedgerRow | None) -> list[TaskReport]:
+    def compute_again(self, plan: Plan, before: LedgerRow[DoneRow] | None) -> list[TaskReport]:
         """Run the tasks of a plan from where the increment ``before`` it (None: nothing) ended. Commits nothing; the
         runner decides what is written.
         """
-        self.previous = {} if before is None else before.content
+        self.previous = DoneRow() if before is None else before.content
         self.increment = plan.increment - 1
         self.planner = self._planner("proceed")
         return self._compute(plan)
@@ -211,7 +208,7 @@ class Pipeline:
         """Stage after stage: a sub-topology runs when all that write its repartition tables have run. By arrival again,
         as long as what a stage sent shows that an earlier one took its records in another order than Kafka.
         """
-        state, exchange = self._state_files(), Exchange(self.order, self.topology, plan.partitions)
+        state, exchange = self._state_files(), Exchange(self.order, self.topology, plan.row.partitions)
         reports = self._run_stages(plan, exchange, state)
         while not exchange.is_settled:
             self._discard(reports)
@@ -233,7 +230,7 @@ class Pipeline:
         for sub in self.topology.sub_topologies:
             descriptions = [
                 description
-                for partition in range(plan.partitions[str(sub.id)])
+                for partition in range(plan.row.partitions[str(sub.id)])
                 if (description := self._describe(plan, sub, partition, exchange, state, landed)) is not None
             ]
             stage: list[TaskReport] = []
@@ -282,25 +279,24 @@ class Pipeline:
             state={store: of_partition(state[store], partition) for store in sub.stores},
             imported=self._imported(sub, partition, state),
             globals={table.name: self._read_before(plan, landed[table.topic]) for table in sub.globals},
-            repartitions={node.topic: plan.partitions[f"repartition/{node.topic}"] for node in sub.repartitions},
+            repartitions={node.topic: plan.row.partitions[f"repartition/{node.topic}"] for node in sub.repartitions},
             before=self._before(sub.id, partition),
         )
 
     def _before(self, sub_topology: int, partition: int) -> dict[str, Any]:
-        found: dict[str, Any] = self.previous.get("tasks", {}).get(f"{sub_topology}_{partition}", {})
-        return found
+        return self.previous.tasks.get(f"{sub_topology}_{partition}", {})
 
     @staticmethod
     def _read_before(plan: Plan, landed: Landed) -> tuple[Slice, ...]:
         """All that the increments before have read of a topic."""
-        cut = plan.cut_from.get(landed.topic, {})
+        cut = plan.row.cut_from.get(landed.topic, {})
         return tuple(landed.slice(p, 0, cut.get(p, 0)) for p in landed.ends)
 
     def _landed_queue(
         self, plan: Plan, source: int, landed: Landed, partition: int, *, is_global: bool = False
     ) -> Queue:
         p = str(partition)
-        begin, end = (cut.get(landed.topic, {}).get(p, 0) for cut in (plan.cut_from, plan.cut_to))
+        begin, end = (cut.get(landed.topic, {}).get(p, 0) for cut in (plan.row.cut_from, plan.row.cut_to))
         if p not in landed.ends:  # topics that are not joined may have fewer partitions than there are tasks
             return Queue(source, landed.slice(p, 0, 0), is_global=is_global)
         beyond, is_moment = NO_MORE, False
@@ -355,7 +351,7 @@ class Pipeline:
         """Versions of all tables, those that the topology has no more included. One that is there and gets nothing is
         left alone.
         """
-        versions: dict[str, int] = dict(self.previous.get("versions", {}))
+        versions: dict[str, int] = dict(self.previous.versions)
         options = self.warehouse.storage_options
         for table, path in self._tables().items():
             app_id = f"{self.name}/{table}/{self.epoch}"

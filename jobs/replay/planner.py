@@ -7,21 +7,22 @@ across partitions).
 """
 
 from collections.abc import Iterator
-from typing import Any
+from dataclasses import replace
 
 from ...state.errors import ConfigError
+from ...state.tables.ledger_rows import Cut, DoneRow, PlanRow
 from ...state.tables.warehouse import Warehouse
 from ...state.times import NO_TIMESTAMP_MS
 from ..graph.copartitioning import partitions_of
 from ..tape.landed_topic import Landed
 from ..tape.stream_time import SourceProgress
 from ..topology.topology import Topology
-from .plan import Cut, Plan
+from .plan import Plan
 from .unread_records import PendingQueue, PendingRecords, by_arrival, by_time
 
 
 class Planner:
-    """``previous``: content of the last done row, or {}; whoever does an increment sets it anew."""
+    """``previous``: the last done row, or an empty one; whoever does an increment sets it anew."""
 
     def __init__(
         self,
@@ -29,7 +30,7 @@ class Planner:
         topology: Topology,
         *,
         increment: int,
-        previous: dict[str, Any],
+        previous: DoneRow,
         idle: str,
         order: str = "time",
     ) -> None:
@@ -39,7 +40,7 @@ class Planner:
         self.topology, self.increment, self.previous, self.idle, self.order = (
             topology, increment, previous, idle, order,
         )  # fmt: skip
-        cut_from: Cut = previous.get("cut_to", {})
+        cut_from = previous.cut_to
         read_again = {table.topic for sub in topology.sub_topologies for table in sub.globals}
         self.landed = {
             topic: Landed.of(warehouse, topic, None if topic in read_again else cut_from.get(topic))
@@ -48,7 +49,7 @@ class Planner:
         self.begin: Cut = {
             topic: {p: cut_from.get(topic, {}).get(p, 0) for p in landed.ends} for topic, landed in self.landed.items()
         }
-        taken: Cut = previous.get("recorded_to", {})
+        taken = previous.recorded_to or {}
         self.recorded: Cut = {
             topic: {p: taken.get(topic, {}).get(p, 0) for p in landed.recorded}
             for topic, landed in self.landed.items()
@@ -61,7 +62,7 @@ class Planner:
 
         Raises TopologyError when topics that are joined have different numbers of partitions.
         """
-        before: dict[str, int] = self.previous.get("partitions", {})
+        before = self.previous.partitions
         landed = {topic: len(landed.ends) for topic, landed in self.landed.items()}
         topics = partitions_of(self.topology.graph, landed)
         counts: dict[str, int] = {}
@@ -90,18 +91,27 @@ class Planner:
             cuts = self._cuts(unread, max_records or max(unread.ready, 1))
         for cut, recorded, records in cuts:
             if any(cut[topic] != begin[topic] for topic in cut) or recorded != taken:
-                yield Plan(
-                    increment, begin, cut, records, waiting, self.partitions(), self.topology.fingerprint,
-                    taken, recorded,
-                )  # fmt: skip
+                yield Plan(increment, replace(self._row(begin, cut, taken, recorded), records=records, waiting=waiting))
                 begin, increment, taken = cut, increment + 1, recorded
 
     def flush(self) -> Plan:
         """The increment that advances everything to the end of time; all that has landed has been read."""
-        return Plan(
-            self.increment, self.begin, self.begin, 0, 0, self.partitions(), self.topology.fingerprint,
-            self.recorded, self.recorded, flushes=True,
-        )  # fmt: skip
+        row = self._row(self.begin, self.begin, self.recorded, self.recorded)
+        return Plan(self.increment, replace(row, flushes=True))
+
+    def reads_nothing(self) -> PlanRow:
+        """The plan of an increment that takes neither records nor recorded times."""
+        return self._row(self.begin, self.begin, {}, {})
+
+    def _row(self, begin: Cut, end: Cut, recorded_from: Cut, recorded_to: Cut) -> PlanRow:
+        return PlanRow(
+            topology=self.topology.fingerprint,
+            cut_from=begin,
+            cut_to=end,
+            partitions=self.partitions(),
+            recorded_from=recorded_from if recorded_to else None,
+            recorded_to=recorded_to or None,
+        )
 
     def unread(self) -> int:
         """Landed records that no increment before has read; those that only global tables read are none."""
@@ -144,10 +154,9 @@ class Planner:
     def _tape_time(self, topic: str, partition: str) -> int:
         """Largest time of the topic's partition that an increment before has read."""
         if topic in self._meeting_topics():
-            found: dict[str, dict[str, int]] = self.previous.get("tape_times", {})
-            return found.get(topic, {}).get(partition, NO_TIMESTAMP_MS)
+            return (self.previous.tape_times or {}).get(topic, {}).get(partition, NO_TIMESTAMP_MS)
         (sub,) = self.topology.readers_of(topic)
-        task: dict[str, Any] = self.previous.get("tasks", {}).get(f"{sub.id}_{partition}", {})
+        task = self.previous.tasks.get(f"{sub.id}_{partition}", {})
         return int(task.get("tape_time_ms", NO_TIMESTAMP_MS))
 
     def _meeting_topics(self) -> set[str]:
@@ -161,17 +170,17 @@ class Planner:
 
     def reached(self, plan: Plan, topic: str, partition: str) -> SourceProgress:
         """What was recorded of a partition, and the largest time of it, in the increments before ``plan``."""
-        taken = plan.recorded_from.get(topic, {}).get(partition, 0)
+        taken = plan.taken_before(topic, partition)
         times = [recorded.time_ms for recorded in self.landed[topic].recorded.get(partition, ())[:taken]]
         return SourceProgress(max(times, default=NO_TIMESTAMP_MS), self._tape_time(topic, partition))
 
     def tape_times(self, plan: Plan) -> dict[str, dict[str, int]]:
         """Largest time of every partition of the meeting topics up to the cut, for the done row."""
-        found = {topic: dict(times) for topic, times in self.previous.get("tape_times", {}).items()}
+        found = {topic: dict(times) for topic, times in (self.previous.tape_times or {}).items()}
         for topic in self._meeting_topics():
             landed = self.landed[topic]
-            for p, end in plan.cut_to[topic].items():
-                read = landed.slice(p, plan.cut_from[topic].get(p, 0), end)
+            for p, end in plan.row.cut_to[topic].items():
+                read = landed.slice(p, plan.row.cut_from[topic].get(p, 0), end)
                 recorded = [each.time_ms + 1 for each in plan.recorded(landed, p)]
                 latest_ms = max([found.get(topic, {}).get(p, NO_TIMESTAMP_MS), read.latest_ms(), *recorded])
                 if latest_ms != NO_TIMESTAMP_MS:

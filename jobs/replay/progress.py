@@ -79,7 +79,7 @@ class Meter:
             return
         if planner is not self._planner:
             self._planner, self._to_do = planner, self._done + planner.unread()
-        self._records, self._work, self._worked = plan.records, _work(plan, topology), 0.0
+        self._records, self._work, self._worked = plan.row.records, _work(plan, topology), 0.0
         self._last = replace(self._last, increment=plan.increment)
 
     def count(self, words: str, done: int, of: int) -> None:
@@ -112,7 +112,7 @@ class Meter:
         stream_time_ms = self._last.stream_time_ms
         if step == "done" and self._planner is not None:
             self._done, self._records = self._done + self._records, 0
-            tasks = self._planner.previous.get("tasks", {}).values()
+            tasks = self._planner.previous.tasks.values()
             stream_time_ms = max((task["stream_time_ms"] for task in tasks), default=NO_TIMESTAMP_MS)
         self._report(self._worked, stream_time_ms, step)
 
@@ -138,7 +138,9 @@ def _work(plan: Plan, topology: Topology) -> dict[int, int]:
     for sub in topology.sub_topologies:
         topics = [source.topic for source in sub.sources if source.landed_topic is not None]
         landed = sum(
-            end - plan.cut_from.get(topic, {}).get(p, 0) for topic in topics for p, end in plan.cut_to[topic].items()
+            end - plan.row.cut_from.get(topic, {}).get(p, 0)
+            for topic in topics
+            for p, end in plan.row.cut_to[topic].items()
         )
         above = [other for other in topology.sub_topologies if set(other.repartitions) & set(sub.sources)]
         work[sub.id] = landed + sum(work.get(other.id, 0) for other in above)

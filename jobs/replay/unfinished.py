@@ -1,15 +1,13 @@
 """Plans that are not done: which command finishes them, and the refusal of anything else."""
 
-from collections.abc import Mapping
-from typing import Any
-
 from ...state.errors import LedgerError
 from ...state.tables.ledger import LedgerRow
+from ...state.tables.ledger_rows import PlanRow
 
 
-def refuse_pending(pipeline: str, pending: LedgerRow | None) -> None:
+def refuse_pending(pipeline: str, pending: LedgerRow[PlanRow] | None) -> None:
     """Raises LedgerError when the pending plan is a restatement, which only its own command can finish."""
-    if pending is not None and "restates" in pending.content:
+    if pending is not None and pending.content.restates is not None:
         command = _command(pipeline, pending.content)
         raise LedgerError(
             f"pipeline {pipeline!r}",
@@ -19,13 +17,13 @@ def refuse_pending(pipeline: str, pending: LedgerRow | None) -> None:
         )
 
 
-def _command(pipeline: str, content: Mapping[str, Any]) -> str:
-    if content["kind"] == "promote":
-        return f"replay promote {content['branch']}"
-    return f"replay restore --pipeline {pipeline} --to {content['restates']}"
+def _command(pipeline: str, plan: PlanRow) -> str:
+    if plan.branch is not None:
+        return f"replay promote {plan.branch}"
+    return f"replay restore --pipeline {pipeline} --to {plan.restates}"
 
 
-def unfinished(pipeline: str, pending: LedgerRow, next_step: str) -> LedgerError:
+def unfinished(pipeline: str, pending: LedgerRow[PlanRow], next_step: str) -> LedgerError:
     """A plan is pending where none may be."""
     got = f"increment {pending.increment}, planned and not done"
     return LedgerError(f"pipeline {pipeline!r}", "no unfinished increment", got, next_step)

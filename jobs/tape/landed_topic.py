@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from ...state.errors import ConfigError, LandingError
 from ...state.tables.data_files import DataFile, read_files
-from ...state.tables.ledger import Ledger
+from ...state.tables.ledger import LandingLedger
 from ...state.tables.warehouse import Warehouse
 from ..landing.recorded_time import Recorded, RecordedTimes, recorded_times
 from .landed_slice import Slice, slice_of
@@ -26,13 +26,13 @@ class Landed:
         """``begin``: next offset to read, by partition; files before all of them are left out. Raises ConfigError for a
         topic that was never landed.
         """
-        last = Ledger(warehouse.landing_ledger(topic), warehouse.storage_options).last_done()
+        last = LandingLedger(warehouse.landing_ledger(topic), warehouse.storage_options).last_done()
         if last is None:
             raise ConfigError(
                 f"topic {topic!r}", "a landed topic", f"landed topics {warehouse.topics()}", "land it before replaying"
             )
         path = warehouse.landed(topic)
-        ends = dict.fromkeys(map(str, range(last.content["partitions"])), 0) | last.content["cut_to"]
+        ends = dict.fromkeys(map(str, range(last.content.partitions)), 0) | last.content.cut_to
         first = min(((begin or {}).get(partition, 0) for partition in ends), default=0)
         files = read_files(path, within=("offset", first, 2**63 - 1), storage_options=warehouse.storage_options)
         return cls(topic, path, files, ends, recorded_times(warehouse, topic, increment=last.increment))

@@ -21,13 +21,13 @@ def check_topology(options: Namespace) -> int:
     """Every difference that state can tell, and whether it goes on."""
     warehouse, topology = Warehouse(options.warehouse), load_topology(options.topology)
     last = done_row(warehouse, options.pipeline)
-    if "code" not in last.content:
-        is_same = last.content["topology"] == topology.fingerprint
+    if last.content.code is None:
+        is_same = last.content.topology == topology.fingerprint
         print("the topology that made the state" if is_same else "another topology than that which made the state")
         return 0 if is_same else REFUSED
     verdict = verdict_on(last.content, topology, wanted_of(options))
     pending = Ledger(warehouse.pipeline(options.pipeline).ledger, warehouse.storage_options).pending()
-    is_held = pending is not None and pending.content["topology"] != topology.fingerprint
+    is_held = pending is not None and pending.content.topology != topology.fingerprint
     _print(verdict, last.increment)
     if is_held and pending is not None:
         print(f"increment {pending.increment} is planned by other code: run it to its end with that code first")

@@ -10,7 +10,8 @@ from typing import Any
 from ...jobs.branches.restatement import in_force
 from ...jobs.history.committed_tables import done_row
 from ...jobs.replay.increment_report import report_of
-from ...state.tables.ledger import DONE, PLANNED, Ledger, LedgerRow
+from ...state.tables.ledger import Ledger, LedgerRow
+from ...state.tables.ledger_rows import DoneRow
 from ...state.tables.warehouse import Warehouse
 from ..text_tables import text_table
 from .book_lines import books_line, counted
@@ -29,10 +30,11 @@ def books(options: Namespace) -> int:
     last = done_row(warehouse, options.pipeline)
     ledger = Ledger(warehouse.pipeline(options.pipeline).ledger, warehouse.storage_options)
     rows = ledger.done_rows(max(1, last.increment - options.last + 1))
+    pairs = [ledger.rows_of(increment) for increment in own_increments(rows)]
     lines = [
-        books_line(report_of(increment, contents[PLANNED], contents[DONE]))
-        for increment in own_increments(rows)
-        if (contents := {row.phase: row.content for row in ledger.rows_of(increment)})
+        books_line(report_of(done.increment, planned.content, done.content))
+        for planned, done in pairs
+        if planned is not None and done is not None
     ]
     if not lines:
         print(f"nothing replayed yet by {options.pipeline}")
@@ -47,6 +49,6 @@ def books(options: Namespace) -> int:
     return 0
 
 
-def own_increments(rows: list[LedgerRow]) -> list[int]:
+def own_increments(rows: list[LedgerRow[DoneRow]]) -> list[int]:
     """Of done rows, those that the pipeline itself did: not the one that a branch begins with."""
-    return [row.increment for row in rows if "forked" not in row.content]
+    return [row.increment for row in rows if row.content.forked is None]

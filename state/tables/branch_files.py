@@ -4,17 +4,14 @@ Owns the reading of `bases` and `versions` in a done row. Rule: a table as of an
 versions named, oldest first, then its own files at its own version; a table that is in neither has no rows.
 """
 
-from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from pyarrow import fs
 
 from .data_files import DataFile, OpenTables, read_files
+from .ledger_rows import Bases, DoneRow
 from .warehouse import Warehouse, open_filesystem
-
-Bases = dict[str, list[list[Any]]]
-"""Table → [pipeline, version] of every pipeline that has rows of it, oldest first; JSON."""
 
 
 class TablePart(NamedTuple):
@@ -24,39 +21,39 @@ class TablePart(NamedTuple):
     version: int
 
 
-def table_parts(warehouse: Warehouse, pipeline: str, content: Mapping[str, Any], table: str) -> list[TablePart]:
-    """The Delta tables that hold ``table`` as of a done row, whose ``content`` this is.
+def table_parts(warehouse: Warehouse, pipeline: str, done: DoneRow, table: str) -> list[TablePart]:
+    """The Delta tables that hold ``table`` as of a done row.
 
     The bases of a branch, oldest first, then the pipeline's own table. [] for a table that the row does not name.
     """
-    named: list[list[Any]] = list(content.get("bases", {}).get(table, []))
-    if table in content.get("versions", {}):
-        named.append([pipeline, content["versions"][table]])
+    named = list((done.bases or {}).get(table, []))
+    if table in done.versions:
+        named.append([pipeline, done.versions[table]])
     return [TablePart(warehouse.pipeline(name).table(table), int(version)) for name, version in named]
 
 
 def table_files(
-    warehouse: Warehouse, pipeline: str, content: Mapping[str, Any], table: str, opened: OpenTables | None = None
+    warehouse: Warehouse, pipeline: str, done: DoneRow, table: str, opened: OpenTables | None = None
 ) -> list[DataFile]:
     """Files of ``table`` as of a done row, those of bases first; each of a base names its table's folder (``root``).
     ``opened``: as of ``open_table``.
     """
     own, found = warehouse.pipeline(pipeline).table(table), []
-    for path, version in table_parts(warehouse, pipeline, content, table):
+    for path, version in table_parts(warehouse, pipeline, done, table):
         files = read_files(path, version=version, storage_options=warehouse.storage_options, opened=opened)
         found += files if path == own else [replace(file, root=path) for file in files]
     return found
 
 
-def table_names(content: Mapping[str, Any]) -> list[str]:
+def table_names(done: DoneRow) -> list[str]:
     """Tables that a done row names, in alphabetical order."""
-    return sorted({*content.get("versions", {}), *content.get("bases", {})})
+    return sorted({*done.versions, *(done.bases or {})})
 
 
-def bases_of(pipeline: str, content: Mapping[str, Any]) -> Bases:
+def bases_of(pipeline: str, done: DoneRow) -> Bases:
     """What a branch that is forked from ``pipeline`` at a done row reads through to."""
-    bases: Bases = {table: [list(part) for part in parts] for table, parts in content.get("bases", {}).items()}
-    for table, version in content.get("versions", {}).items():
+    bases: Bases = {table: [list(part) for part in parts] for table, parts in (done.bases or {}).items()}
+    for table, version in done.versions.items():
         bases.setdefault(table, []).append([pipeline, version])
     return bases
 

@@ -10,7 +10,7 @@ second is refused. Rows decide, marks only guard.
 
 import json
 from dataclasses import dataclass
-from typing import Any
+from typing import Generic, NamedTuple, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -29,6 +29,7 @@ from .commit import (
 )
 from .compaction import compact
 from .data_files import OpenTables, StorageOptions, highest
+from .ledger_rows import DoneRow, LandingDoneRow, LandingPlanRow, PlanRow, RowContent
 from .log_cleanup import trim_log
 from .warehouse import LEDGER_SCHEMA
 
@@ -39,52 +40,85 @@ KEPT_VERSIONS = 256
 _OLDEST = "ledger/oldest"
 """App id whose number is the oldest increment that can be asked for; vacuum raises it."""
 
+C = TypeVar("C", bound=RowContent, covariant=True)
+P = TypeVar("P", bound=RowContent)
+D = TypeVar("D", bound=RowContent)
+
 
 @dataclass(frozen=True)
-class LedgerRow:
-    """One row. ``content`` is JSON; ``written_at_ms`` is wall-clock time, given by the caller."""
+class LedgerRow(Generic[C]):
+    """One row, and what it says; ``written_at_ms`` is wall-clock time, given by the caller."""
 
     increment: int
     epoch: int
     phase: str
-    content: dict[str, Any]
+    content: C
     written_at_ms: int
 
 
-class Ledger:
-    """A ledger at ``path``; the table is created by the first plan."""
+class Increment(NamedTuple, Generic[P, D]):
+    """The two rows of an increment, as far as they are written."""
 
-    def __init__(self, path: str, storage_options: StorageOptions = None) -> None:
+    planned: LedgerRow[P] | None
+    done: LedgerRow[D] | None
+
+
+class Rows(NamedTuple, Generic[P, D]):
+    """Rows of several increments, in their order."""
+
+    planned: list[LedgerRow[P]]
+    done: list[LedgerRow[D]]
+
+    def last_done(self) -> LedgerRow[D] | None:
+        return self.done[-1] if self.done else None
+
+    def pending(self) -> LedgerRow[P] | None:
+        """The highest plan, unless something is done at or above it; a plan below another was given up."""
+        planned, last = self.planned[-1] if self.planned else None, self.last_done()
+        return planned if planned is not None and (last is None or last.increment < planned.increment) else None
+
+    def holds(self, increment: int) -> bool:
+        """Whether there is a row of ``increment`` or of a later one."""
+        return any(row.increment >= increment for row in (*self.planned, *self.done))
+
+
+class LedgerOf(Generic[P, D]):
+    """A ledger at ``path``, with plans and done rows of one kind; the table is created by the first plan."""
+
+    def __init__(self, path: str, storage_options: StorageOptions, plan_row: type[P], done_row: type[D]) -> None:
         self.path = path
         self.storage_options = storage_options
+        self._plan_row, self._done_row = plan_row, done_row
         self._opened: OpenTables = {}
 
-    def rows(self) -> list[LedgerRow]:
+    def rows(self) -> list[LedgerRow[P] | LedgerRow[D]]:
         """Every row, by increment, planned before done; [] when there is no table."""
-        table = self._open()
-        return [] if table is None else self._read(table, 0, _EVERY)
+        found = self._all()
+        rows: list[LedgerRow[P] | LedgerRow[D]] = [*found.planned, *found.done]
+        return sorted(rows, key=lambda row: row.increment)
 
-    def rows_of(self, increment: int) -> list[LedgerRow]:
-        """The rows of one increment, planned before done; [] when it has none. Reads no others."""
-        table = self._open()
-        return [] if table is None else self._read(table, increment, increment)
+    def rows_of(self, increment: int) -> Increment[P, D]:
+        """The rows of one increment. Reads no others."""
+        found = self._all(increment, increment)
+        return Increment(next(iter(found.planned), None), found.last_done())
 
-    def last_done(self) -> LedgerRow | None:
+    def last_done(self) -> LedgerRow[D] | None:
         """The done row of the highest increment that has one. Reads the newest increments only."""
-        return _last(self._newest(), DONE)
+        return self._newest().last_done()
 
-    def pending(self) -> LedgerRow | None:
+    def pending(self) -> LedgerRow[P] | None:
         """The planned row that has no done row yet. Reads the newest increments only."""
-        return _pending(self._newest())
+        return self._newest().pending()
 
-    def done_rows(self, lowest: int = 0, highest: int = _EVERY) -> list[LedgerRow]:
+    def plans(self) -> list[LedgerRow[P]]:
+        """Every plan, in order."""
+        return self._all().planned
+
+    def done_rows(self, lowest: int = 0, highest: int = _EVERY) -> list[LedgerRow[D]]:
         """Done rows of the increments ``[lowest, highest]``, in order."""
-        table = self._open()
-        return [] if table is None else [row for row in self._read(table, lowest, highest) if row.phase == DONE]
+        return self._all(lowest, highest).done
 
-    def plan(
-        self, increment: int, content: dict[str, Any], *, epoch: int | None = None, written_at_ms: int
-    ) -> LedgerRow:
+    def plan(self, increment: int, content: P, *, epoch: int | None = None, written_at_ms: int) -> LedgerRow[P]:
         """Write the plan of the next increment (the first is 1); return its row. ``epoch`` None: that of the last one.
 
         Raises LedgerConflict when another runner planned it first; LedgerGap when it is not the next one, or the one
@@ -92,9 +126,9 @@ class Ledger:
         """
         table = self._open_or_create()
         newest = self._read_newest(table)
-        if any(row.increment >= increment for row in newest):
+        if newest.holds(increment):
             raise self._conflict(increment, PLANNED)
-        pending, last = _pending(newest), _last(newest, DONE)
+        pending, last = newest.pending(), newest.last_done()
         if pending is not None:
             raise LedgerGap(
                 self.path,
@@ -108,46 +142,44 @@ class Ledger:
         last_epoch = 0 if last is None else last.epoch
         epoch = last_epoch if epoch is None else epoch
         self._refuse_restored(table, increment, epoch, last_epoch)
-        return self._append(table, LedgerRow(increment, epoch, PLANNED, content, written_at_ms))
+        return self._append_plan(table, LedgerRow(increment, epoch, PLANNED, content, written_at_ms))
 
-    def plan_restatement(self, increment: int, content: dict[str, Any], *, epoch: int, written_at_ms: int) -> LedgerRow:
+    def plan_restatement(self, increment: int, content: P, *, epoch: int, written_at_ms: int) -> LedgerRow[P]:
         """Write the plan of an increment that puts others' rows in the place of some; return its row.
 
         It may leave numbers out, goes on after a RESTORE of the ledger, and gives up a plan that is pending: that one
         can never be done. Raises LedgerConflict when its number is taken.
         """
         table = self._open_or_create()
-        if any(row.increment >= increment for row in self._read_newest(table)):
+        if self._read_newest(table).holds(increment):
             raise self._conflict(increment, PLANNED)
-        return self._append(table, LedgerRow(increment, epoch, PLANNED, content, written_at_ms))
+        return self._append_plan(table, LedgerRow(increment, epoch, PLANNED, content, written_at_ms))
 
-    def begin(self, increment: int, content: dict[str, Any], *, epoch: int, written_at_ms: int) -> LedgerRow:
+    def begin(self, increment: int, content: D, *, epoch: int, written_at_ms: int) -> LedgerRow[D]:
         """The first row of a branch's ledger: ``increment`` as done, since its parent has done it.
 
         Raises LedgerConflict when the ledger has rows.
         """
         table = self._open_or_create()
-        if self._read_newest(table):
+        if self._read_newest(table).holds(0):
             raise LedgerConflict(self.path, "an empty ledger", "one with rows", "choose another name for the branch")
-        return self._append(table, LedgerRow(increment, epoch, DONE, content, written_at_ms))
+        return self._append_done(table, LedgerRow(increment, epoch, DONE, content, written_at_ms))
 
-    def done(
-        self, increment: int, content: dict[str, Any], *, epoch: int | None = None, written_at_ms: int
-    ) -> LedgerRow:
+    def done(self, increment: int, content: D, *, epoch: int | None = None, written_at_ms: int) -> LedgerRow[D]:
         """Mark the pending increment as done: the commit point. Return its row. ``epoch`` None: that of the plan.
 
         Raises LedgerConflict when another runner did it first; LedgerGap when it was never planned.
         """
         table = self._open_or_create()
         newest = self._read_newest(table)
-        last, pending = _last(newest, DONE), _pending(newest)
+        last, pending = newest.last_done(), newest.pending()
         if last is not None and last.increment >= increment:
             raise self._conflict(increment, DONE)
         if pending is None or pending.increment != increment:
             got = "none" if pending is None else f"one of {pending.increment}, which gave it up"
             raise LedgerGap(self.path, f"a plan of increment {increment}", got, "plan the increment first")
         epoch = pending.epoch if epoch is None else epoch
-        return self._append(table, LedgerRow(increment, epoch, DONE, content, written_at_ms))
+        return self._append_done(table, LedgerRow(increment, epoch, DONE, content, written_at_ms))
 
     def refuse_done(self, increment: int) -> None:
         """Raises LedgerConflict when ``increment`` is done already: another runner was quicker."""
@@ -158,7 +190,8 @@ class Ledger:
     def next_free(self) -> int:
         """A number above all that were ever planned here, also before a RESTORE of the ledger."""
         marked = transaction_version(self.path, f"ledger/{PLANNED}", storage_options=self.storage_options)
-        return max([marked or 0, *(row.increment for row in self._newest())]) + 1
+        newest = self._newest()
+        return max([marked or 0, *(row.increment for row in (*newest.planned, *newest.done))]) + 1
 
     def oldest_kept(self) -> int:
         """The oldest increment that can be asked for; 0: vacuum has taken nothing yet."""
@@ -201,32 +234,48 @@ class Ledger:
     def _open_or_create(self) -> DeltaTable:
         return create_table(self.path, LEDGER_SCHEMA, storage_options=self.storage_options, opened=self._opened)
 
-    def _newest(self) -> list[LedgerRow]:
+    def _all(self, lowest: int = 0, most: int = _EVERY) -> Rows[P, D]:
         table = self._open()
-        return [] if table is None else self._read_newest(table)
+        return Rows([], []) if table is None else self._read(table, lowest, most)
 
-    def _read_newest(self, table: DeltaTable) -> list[LedgerRow]:
+    def _newest(self) -> Rows[P, D]:
+        table = self._open()
+        return Rows([], []) if table is None else self._read_newest(table)
+
+    def _read_newest(self, table: DeltaTable) -> Rows[P, D]:
         """Rows of the last two increments: enough for what is done and what is pending. Where the last is a restatement
         that left numbers out and is pending, all rows.
         """
         newest = highest(table, "increment") or 0
         rows = self._read(table, newest - 1, newest)
-        return rows if newest < 2 or _last(rows, DONE) is not None else self._read(table, 0, newest)
+        return rows if newest < 2 or rows.done else self._read(table, 0, newest)
 
-    def _read(self, table: DeltaTable, lowest: int, most: int) -> list[LedgerRow]:
+    def _read(self, table: DeltaTable, lowest: int, most: int) -> Rows[P, D]:
         """Rows of the increments ``[lowest, most]``, in order."""
         found = read_rows(self.path, live_files(table, ("increment", lowest, most)), LEDGER_SCHEMA)
         number = found["increment"]
         asked = found.filter(pc.and_(pc.greater_equal(number, lowest), pc.less_equal(number, most)))
-        rows = [
-            LedgerRow(row["increment"], row["epoch"], row["phase"], json.loads(row["content"]), row["written_at_ms"])
-            for row in asked.to_pylist()
-        ]
-        return sorted(rows, key=lambda row: (row.increment, row.phase != PLANNED))
+        rows = Rows[P, D]([], [])
+        for row in sorted(asked.to_pylist(), key=lambda row: row["increment"]):
+            increment, epoch, phase, at_ms = (row[name] for name in ("increment", "epoch", "phase", "written_at_ms"))
+            content = json.loads(row["content"])
+            if phase == PLANNED:
+                rows.planned.append(LedgerRow(increment, epoch, phase, self._plan_row.from_json(content), at_ms))
+            else:
+                rows.done.append(LedgerRow(increment, epoch, phase, self._done_row.from_json(content), at_ms))
+        return rows
 
-    def _append(self, table: DeltaTable, row: LedgerRow) -> LedgerRow:
-        """Commit ``row`` on the table that was opened before the checks, then read it back."""
-        content = json.dumps(row.content, sort_keys=True)
+    def _append_plan(self, table: DeltaTable, row: LedgerRow[P]) -> LedgerRow[P]:
+        self._append(table, row)
+        return self._written(row.increment, row.phase, self._read_newest(table).planned)
+
+    def _append_done(self, table: DeltaTable, row: LedgerRow[D]) -> LedgerRow[D]:
+        self._append(table, row)
+        return self._written(row.increment, row.phase, self._read_newest(table).done)
+
+    def _append(self, table: DeltaTable, row: LedgerRow[RowContent]) -> None:
+        """Commit ``row`` on the table that was opened before the checks, so that it can be read back."""
+        content = json.dumps(row.content.to_json(), sort_keys=True)
         columns = [row.increment], [row.epoch], [row.phase], [content], [row.written_at_ms]
         line = pa.table([pa.array(c, f.type) for c, f in zip(columns, LEDGER_SCHEMA, strict=True)], LEDGER_SCHEMA)
         try:
@@ -234,8 +283,10 @@ class Ledger:
         except CommitFailedError as error:
             raise self._conflict(row.increment, row.phase) from error
         table.update_incremental()
-        written = [r for r in self._read_newest(table) if (r.increment, r.phase) == (row.increment, row.phase)]
-        assert len(written) == 1, f"{self.path}: {len(written)} rows {row.phase} for increment {row.increment}"
+
+    def _written(self, increment: int, phase: str, rows: list[LedgerRow[C]]) -> LedgerRow[C]:
+        written = [row for row in rows if row.increment == increment]
+        assert len(written) == 1, f"{self.path}: {len(written)} rows {phase} for increment {increment}"
         return written[0]
 
     def _refuse_restored(self, table: DeltaTable, increment: int, epoch: int, last_epoch: int) -> None:
@@ -258,11 +309,15 @@ class Ledger:
         )
 
 
-def _last(rows: list[LedgerRow], phase: str) -> LedgerRow | None:
-    return next((row for row in reversed(rows) if row.phase == phase), None)
+class Ledger(LedgerOf[PlanRow, DoneRow]):
+    """The ledger of a pipeline."""
+
+    def __init__(self, path: str, storage_options: StorageOptions = None) -> None:
+        super().__init__(path, storage_options, PlanRow, DoneRow)
 
 
-def _pending(rows: list[LedgerRow]) -> LedgerRow | None:
-    """The highest plan, unless something is done at or above it; a plan below another was given up."""
-    last, planned = _last(rows, DONE), _last(rows, PLANNED)
-    return planned if planned is not None and (last is None or last.increment < planned.increment) else None
+class LandingLedger(LedgerOf[LandingPlanRow, LandingDoneRow]):
+    """The ledger of a topic's landing."""
+
+    def __init__(self, path: str, storage_options: StorageOptions = None) -> None:
+        super().__init__(path, storage_options, LandingPlanRow, LandingDoneRow)

@@ -14,7 +14,8 @@ from kstreams_replay.jobs.branches.restatement import restore
 from kstreams_replay.jobs.branches.vacuum import DAY_MS, LOG, NOT_RETAINED, UNCOMMITTED, vacuum
 from kstreams_replay.jobs.history.committed_tables import done_row, read_changelog
 from kstreams_replay.state.errors import ConfigError, LedgerError
-from kstreams_replay.state.tables.ledger import Ledger
+from kstreams_replay.state.tables.ledger import LandingLedger
+from kstreams_replay.state.tables.ledger_rows import LandingPlanRow
 from kstreams_replay.state.tables.log_cleanup import trim_log
 from kstreams_replay.state.tables.warehouse import Warehouse
 from kstreams_replay.state.wall_clock import now_ms
@@ -56,7 +57,7 @@ def live_at(warehouse: Warehouse, table: str, increments) -> set[str]:
     """Files of p's table at the versions of these increments, by Delta's own account."""
     found = set()
     for increment in increments:
-        version = done_row(warehouse, "p", increment).content["versions"][table]
+        version = done_row(warehouse, "p", increment).content.versions[table]
         uris = DeltaTable(warehouse.pipeline("p").table(table), version=version).file_uris()
         found |= {uri.removeprefix(f"{warehouse.root}/") for uri in uris}
     return found
@@ -118,10 +119,10 @@ def test_what_a_running_increment_has_written_stays(warehouse):
 
 def test_sparks_files_say_no_increment_and_go_by_their_age(warehouse):
     old = litter(warehouse, "landed/clicks/partition=0/part-00000-spark.snappy.parquet", days_old=2)
-    ledger = Ledger(warehouse.landing_ledger("clicks"))
+    ledger = LandingLedger(warehouse.landing_ledger("clicks"))
     assert names(warehouse, vacuum(warehouse, "p").waste) == set()  # tests land at wall clock 0
 
-    ledger.plan(2, ledger.last_done().content, written_at_ms=now_ms())
+    ledger.plan(2, LandingPlanRow(), written_at_ms=now_ms())
     ledger.done(2, ledger.last_done().content, written_at_ms=now_ms())
 
     assert names(warehouse, vacuum(warehouse, "p").waste) == {old}
@@ -228,7 +229,7 @@ def test_the_log_of_versions_that_nobody_asks_for_goes_up_to_a_checkpoint(wareho
     run(warehouse, "p", CHANGED, max_records=2)
     table = warehouse.pipeline("p").output("counts")
     last = done_row(warehouse, "p").increment
-    oldest = done_row(warehouse, "p", last - 2).content["versions"]["outputs/counts"]
+    oldest = done_row(warehouse, "p", last - 2).content.versions["outputs/counts"]
     assert oldest > 20
     want = [contents(warehouse, "p", CHANGED, increment=n) for n in (last - 2, last - 1, last)]
 

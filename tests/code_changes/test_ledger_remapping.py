@@ -5,6 +5,7 @@ from typing import Any
 from kstreams_replay.jobs.code_changes.code_snapshot import code_snapshot
 from kstreams_replay.jobs.code_changes.ledger_remapping import carried
 from kstreams_replay.jobs.topology import Consumed, KStream, Materialized, Serde, StreamsBuilder, Topology
+from kstreams_replay.state.tables.ledger_rows import DoneRow
 
 STRING = Serde.string()
 
@@ -34,8 +35,8 @@ def merged(*topics: str) -> Any:
     return build
 
 
-def done(before: Topology, tasks: dict[str, Any], **content: Any) -> dict[str, Any]:
-    return {"code": code_snapshot(before), "tasks": tasks} | content
+def done(before: Topology, tasks: dict[str, Any], **fields: Any) -> DoneRow:
+    return DoneRow(code=code_snapshot(before), tasks=tasks, **fields)
 
 
 def task(stream_time_ms: int, **more: Any) -> dict[str, Any]:
@@ -48,7 +49,7 @@ def test_clocks_and_offsets_follow_the_store_and_the_output_when_numbers_shift()
 
     found = carried(done(before, {"0_1": mine}), code_snapshot(now), {"as": "as"}, 4)
 
-    assert found["tasks"] == {"1_1": mine}
+    assert found.tasks == {"1_1": mine}
 
 
 def test_a_store_with_another_name_takes_its_clocks_along():
@@ -57,8 +58,8 @@ def test_a_store_with_another_name_takes_its_clocks_along():
 
     found = carried(done(before, {"0_0": mine}), code_snapshot(now), {"new": "old"}, 4)
 
-    assert found["tasks"]["0_0"]["clocks"] == {"new": {"stream_time_ms": 7}}
-    assert found["tasks"]["0_0"]["next_offsets"] == {}
+    assert found.tasks["0_0"]["clocks"] == {"new": {"stream_time_ms": 7}}
+    assert found.tasks["0_0"]["next_offsets"] == {}
 
 
 def test_of_sub_topologies_that_become_one_the_latest_time_holds_and_the_heap_begins_anew():
@@ -67,10 +68,10 @@ def test_of_sub_topologies_that_become_one_the_latest_time_holds_and_the_heap_be
 
     found = carried(done(before, tasks), code_snapshot(now), {"all": "all"}, 4)
 
-    (one,) = found["tasks"].values()
+    (one,) = found.tasks.values()
     assert (one["stream_time_ms"], one["tape_time_ms"], one["heap"]) == (9, 9, None)
     assert one["clocks"] == {"all": {"stream_time_ms": 7}}
-    assert found["tape_times"] == {"a": {"0": 7}, "b": {"0": 9}}
+    assert found.tape_times == {"a": {"0": 7}, "b": {"0": 9}}
 
 
 def test_a_topic_that_is_alone_now_keeps_the_time_of_its_own_tape():
@@ -79,8 +80,8 @@ def test_a_topic_that_is_alone_now_keeps_the_time_of_its_own_tape():
 
     found = carried(content, code_snapshot(now), {"all": "all"}, 4)
 
-    assert found["tape_times"] == {"a": {"0": 7}, "b": {"0": 9}}
-    assert found["tasks"]["0_0"]["tape_time_ms"] == 9
+    assert found.tape_times == {"a": {"0": 7}, "b": {"0": 9}}
+    assert found.tasks["0_0"]["tape_time_ms"] == 9
 
 
 def test_the_heap_follows_the_topics_of_its_queues():
@@ -89,7 +90,7 @@ def test_the_heap_follows_the_topics_of_its_queues():
 
     found = carried(content, code_snapshot(now), {"all": "all"}, 4)
 
-    assert found["tasks"]["0_0"]["heap"] == [1, 2]  # c, a
+    assert found.tasks["0_0"]["heap"] == [1, 2]  # c, a
 
 
 def test_a_global_tables_partitions_are_queues_behind_the_topics():
@@ -107,7 +108,7 @@ def test_a_global_tables_partitions_are_queues_behind_the_topics():
 
     found = carried(content, code_snapshot(looked_up("b", "a")), {}, 4)
 
-    assert found["tasks"]["0_0"]["heap"] == [3, 1, 2]  # items-1, a, items-0
+    assert found.tasks["0_0"]["heap"] == [3, 1, 2]  # items-1, a, items-0
 
 
 def test_a_repartition_table_with_another_name_above_a_store_keeps_the_number_of_its_partitions():
@@ -120,8 +121,8 @@ def test_a_repartition_table_with_another_name_above_a_store_keeps_the_number_of
 
     found = carried(content, code_snapshot(grouped("by")), {"store": "store"}, 4)
 
-    assert found["partitions"] == {"repartition/store-repartition": 4, "repartition/by-repartition": 4}
-    assert found["tasks"]["1_0"]["stream_time_ms"] == 9
+    assert found.partitions == {"repartition/store-repartition": 4, "repartition/by-repartition": 4}
+    assert found.tasks["1_0"]["stream_time_ms"] == 9
 
 
 def test_what_is_gone_is_remembered_with_its_offsets_and_its_last_increment():
@@ -131,20 +132,20 @@ def test_what_is_gone_is_remembered_with_its_offsets_and_its_last_increment():
     found = carried(done(before, tasks), code_snapshot(now), {"bs": "bs"}, 4)
     again = carried(found, code_snapshot(before), {"bs": "bs"}, 6)
 
-    assert found["code"]["removed"]["stores"]["as"]["increment"] == 4
-    assert found["code"]["removed"]["outputs"]["as"]["increment"] == 4
-    assert found["tasks"]["0_0"]["next_offsets"] == {"outputs/bs": 5}
-    assert again["tasks"]["0_0"]["next_offsets"] == {"outputs/as": 3}
-    assert again["code"]["removed"]["outputs"] == {}
+    assert found.code["removed"]["stores"]["as"]["increment"] == 4
+    assert found.code["removed"]["outputs"]["as"]["increment"] == 4
+    assert found.tasks["0_0"]["next_offsets"] == {"outputs/bs": 5}
+    assert again.tasks["0_0"]["next_offsets"] == {"outputs/as": 3}
+    assert again.code["removed"]["outputs"] == {}
 
 
 def test_a_column_that_was_there_once_is_remembered():
     before, now = topology(counted("a", "as")), topology(counted("a", "as"))
     content = done(before, {})
-    content["code"]["stores"]["as"]["schema"] = {"key": "string", "aggregate": "int64", "gone": "string"}
+    content.code["stores"]["as"]["schema"] = {"key": "string", "aggregate": "int64", "gone": "string"}
 
     found = carried(content, code_snapshot(now), {"as": "as"}, 4)
 
-    assert found["code"]["stores"]["as"]["known"] == {
+    assert found.code["stores"]["as"]["known"] == {
         "key": "string", "aggregate": "int64", "gone": "string", "record_time_ms": "int64",
     }  # fmt: skip

@@ -25,6 +25,7 @@ from kstreams_replay.expectations.verdicts import (
 )
 from kstreams_replay.state.tables.commit import commit_files, write_task_file
 from kstreams_replay.state.tables.ledger import Ledger
+from kstreams_replay.state.tables.ledger_rows import DoneRow, PlanRow
 from kstreams_replay.state.tables.warehouse import (
     DEAD_LETTER_SCHEMA,
     DROPPED_SCHEMA,
@@ -97,8 +98,11 @@ class Planted:
         recorded: int = 0,
     ) -> None:
         """One increment of the pipeline: its plan, its tables, its done row. ``recorded``: times taken so far."""
-        plan = {"cut_from": {"clicks": {"0": cut[0]}}, "cut_to": {"clicks": {"0": cut[1]}}}
-        plan |= {"recorded_to": {"clicks": {"0": recorded}}} if recorded else {}
+        plan = PlanRow(
+            cut_from={"clicks": {"0": cut[0]}},
+            cut_to={"clicks": {"0": cut[1]}},
+            recorded_to={"clicks": {"0": recorded}} if recorded else None,
+        )
         self.ledger.plan(increment, plan, written_at_ms=increment)
         finals = [{**FINAL, **row} for row in finals]
         sub = {"sub_topology": 0}
@@ -109,7 +113,7 @@ class Planted:
                 self.tables.dead_letter, DEAD_LETTER_SCHEMA, increment, [{**sub, **row} for row in dead_letter]
             ),
         }
-        done = {"books": {**books, "by_sub_topology": {"0": books}}, "versions": versions}
+        done = DoneRow(books={**books, "by_sub_topology": {"0": books}}, versions=versions)
         self.ledger.done(increment, done, written_at_ms=increment)
 
     def run_first(self, **changed: Any) -> None:

@@ -3,11 +3,13 @@
 import pytest
 
 from kstreams_replay.expectations.verdicts import ReplayFacts, Source, SubTopology
+from kstreams_replay.state.tables.ledger_rows import DoneRow, PlanRow
 from kstreams_replay.state.tables.warehouse import LANDED_SCHEMA
 from tests.expectations.conftest import BOOKS_2, DROPS_2, LANDED_2
 
 pytestmark = pytest.mark.guarantee("G3")
 
+SECOND = PlanRow(cut_from={"clicks": {"0": 4}}, cut_to={"clicks": {"0": 7}})
 BALANCED = {
     "read": 3,
     "applied": 2,
@@ -154,10 +156,10 @@ def test_a_repartition_table_is_read_in_the_increment_that_wrote_it(planted):
     path = planted.tables.repartition("by-page")
     planted.write(path, LANDED_SCHEMA, 1, [{"offset": 0, "timestamp": 3}])
     version = planted.write(path, LANDED_SCHEMA, 2, [{"offset": 1, "timestamp": 26}, {"offset": 2, "timestamp": 31}])
-    planted.ledger.plan(2, {"cut_from": {"clicks": {"0": 4}}, "cut_to": {"clicks": {"0": 7}}}, written_at_ms=2)
-    first = planted.ledger.last_done().content["versions"]
+    planted.ledger.plan(2, SECOND, written_at_ms=2)
+    first = planted.ledger.last_done().content.versions
     books = {"0": {"read": 3, "applied": 3, "dropped": 0, "undecodable": 0}, "1": {**BOOKS_2, "read": 2, "dropped": 0}}
-    done = {"books": {"by_sub_topology": books}, "versions": {**first, "repartition/by-page": version}}
+    done = DoneRow(books={"by_sub_topology": books}, versions={**first, "repartition/by-page": version})
     planted.ledger.done(2, done, written_at_ms=2)
 
     verdict = planted.verdict("G3", facts=facts)
@@ -172,10 +174,10 @@ def test_losses_that_cancel_each_other_are_both_seen(planted):
     facts = ReplayFacts((SubTopology(0, (Source("clicks"),)), SubTopology(1, (Source("clicks"),))))
     planted.run_first()
     planted.land(2, LANDED_2)
-    first = planted.ledger.last_done().content["versions"]
-    planted.ledger.plan(2, {"cut_from": {"clicks": {"0": 4}}, "cut_to": {"clicks": {"0": 7}}}, written_at_ms=2)
+    first = planted.ledger.last_done().content.versions
+    planted.ledger.plan(2, SECOND, written_at_ms=2)
     books = {str(n): {"read": 3, "applied": applied, "dropped": 0, "undecodable": 0} for n, applied in ((0, 2), (1, 4))}
-    planted.ledger.done(2, {"books": {"by_sub_topology": books}, "versions": first}, written_at_ms=2)
+    planted.ledger.done(2, DoneRow(books={"by_sub_topology": books}, versions=first), written_at_ms=2)
 
     verdict = planted.verdict("G3", facts=facts)
 

@@ -3,6 +3,7 @@
 import pytest
 
 from kstreams_replay.expectations.verdicts import FinalOutput, ReplayFacts, Source, SubTopology
+from kstreams_replay.state.tables.ledger_rows import DoneRow, PlanRow
 
 pytestmark = pytest.mark.guarantee("G2")
 
@@ -153,13 +154,13 @@ def test_with_two_inputs_the_highest_time_inside_the_cut_is_the_bound(planted, s
     """
     planted.land(1, [(0, 3), (1, 9)])
     planted.land(1, [(0, 40), (1, 90)], topic="views")
-    plan = {"cut_from": {}, "cut_to": {"clicks": {"0": 2}, "views": {"0": 1}}}
+    plan = PlanRow(cut_to={"clicks": {"0": 2}, "views": {"0": 1}})
     planted.ledger.plan(1, plan, written_at_ms=1)
     final = {**B, "value": 1, "stream_time_ms": stream_time_ms, "cause_offset": 0, "record_time_ms": 12}
     from tests.expectations.conftest import COUNTS_SCHEMA
 
     version = planted.write(planted.tables.output("counts"), COUNTS_SCHEMA, 1, [final])
-    planted.ledger.done(1, {"versions": {"outputs/counts": version}}, written_at_ms=1)
+    planted.ledger.done(1, DoneRow(versions={"outputs/counts": version}), written_at_ms=1)
 
     assert planted.verdict("G2", facts=TWO_TOPICS).observed == {"finals": 1, "early": 0, "unproven": unproven}
 

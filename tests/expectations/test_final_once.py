@@ -3,6 +3,7 @@
 import pyarrow as pa
 import pytest
 
+from kstreams_replay.state.tables.ledger_rows import DoneRow, PlanRow
 from kstreams_replay.state.tables.warehouse import output_schema
 
 pytestmark = pytest.mark.guarantee("G1")
@@ -181,9 +182,9 @@ def test_a_key_that_lives_in_two_partitions_has_two_final_results(planted):
     planted.run(1, (0, 2), finals=[{**A, "offset": 0}], books=NOTHING)
     path, schema = planted.tables.output("counts"), output_schema(pa.string(), pa.int64(), windowed=True)
     final = {**A, "offset": 0, "value": 1, "record_time_ms": 3}
-    planted.ledger.plan(2, {}, written_at_ms=2)
+    planted.ledger.plan(2, PlanRow(), written_at_ms=2)
     version = planted.write(path, schema, 2, [final], partition=1)
-    planted.ledger.done(2, {"versions": {"outputs/counts": version}}, written_at_ms=2)
+    planted.ledger.done(2, DoneRow(versions={"outputs/counts": version}), written_at_ms=2)
 
     verdict = planted.verdict("G1")
 

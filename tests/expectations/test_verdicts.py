@@ -10,6 +10,7 @@ import pytest
 
 from kstreams_replay.expectations.guarantees import GUARANTEES
 from kstreams_replay.expectations.verdicts import check_increment
+from kstreams_replay.state.tables.ledger_rows import PlanRow
 from tests.expectations.conftest import BOOKS_2, FACTS, FINALS_1
 
 
@@ -61,7 +62,7 @@ def test_a_verdict_names_the_version_that_it_read(planted):
 def test_the_last_done_increment_is_checked_when_none_is_named(planted):
     planted.run_first()
     planted.run_second()
-    planted.ledger.plan(3, {}, written_at_ms=3)
+    planted.ledger.plan(3, PlanRow(), written_at_ms=3)
 
     assert {verdict.increment for verdict in check_increment(planted.warehouse, "flights", FACTS, engine="plain")} == {
         2
@@ -77,7 +78,7 @@ def test_without_a_done_increment_everything_is_unknown(planted):
 
 def test_an_increment_that_is_only_planned_is_unknown(planted):
     planted.run_first()
-    planted.ledger.plan(2, {}, written_at_ms=2)
+    planted.ledger.plan(2, PlanRow(), written_at_ms=2)
 
     verdicts = check_increment(planted.warehouse, "flights", FACTS, 2, engine="plain")
 

@@ -7,6 +7,7 @@ from kstreams_replay.jobs.history.committed_tables import read_changelog, read_n
 from kstreams_replay.state.errors import ConfigError, LedgerError
 from kstreams_replay.state.tables.commit import commit_files, write_task_file
 from kstreams_replay.state.tables.ledger import Ledger
+from kstreams_replay.state.tables.ledger_rows import DoneRow, PlanRow
 from kstreams_replay.state.tables.warehouse import DROPPED_SCHEMA, Warehouse, output_schema
 
 SCHEMA = output_schema(pa.string(), pa.int64(), windowed=False)
@@ -41,7 +42,7 @@ def two_increments(warehouse: Warehouse) -> Warehouse:
     names = ("partition", "offset", "key", "value", "record_time_ms")
     states = [[("a", 1, False), ("b", 2, False)], [("a", 4, False), ("b", None, True)], [("z", 9, False)]]
     for increment, records in enumerate((FIRST, SECOND, [(0, 4, "z", 9, 99)]), 1):
-        ledger.plan(increment, {}, written_at_ms=0)
+        ledger.plan(increment, PlanRow(), written_at_ms=0)
         rows = [dict(zip(names, record, strict=True)) for record in records]
         live = [
             {"partition": 0, "key": key, "value": value, "deleted": gone} for key, value, gone in states[increment - 1]
@@ -52,7 +53,7 @@ def two_increments(warehouse: Warehouse) -> Warehouse:
             "dropped": put(warehouse, "dropped", tables.dropped, DROPPED_SCHEMA, increment, []),
         }
         if increment < 3:
-            ledger.done(increment, {"versions": versions}, written_at_ms=0)
+            ledger.done(increment, DoneRow(versions=versions), written_at_ms=0)
     return warehouse
 
 

@@ -113,7 +113,7 @@ def test_parts_are_where_other_engines_find_a_table(history):
     (part,) = history.at(2).parts("outputs/counts")
 
     assert part.path == history.warehouse.pipeline("p").output("counts")
-    assert part.version == history.at(2).row.content["versions"]["outputs/counts"]
+    assert part.version == history.at(2).row.content.versions["outputs/counts"]
     with pytest.raises(ConfigError, match=r"pipeline 'p': expected one of dead_letter, .*, got 'outputs/nope'"):
         history.at(2).parts("outputs/nope")
 

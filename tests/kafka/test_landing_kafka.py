@@ -12,7 +12,7 @@ from kstreams_replay.jobs.landing import from_kafka
 from kstreams_replay.jobs.landing.from_kafka import share_out
 from kstreams_replay.jobs.landing.landing import FileSource, KafkaSource, land_files, land_kafka
 from kstreams_replay.state.errors import ConfigError, LandingError, LedgerConflict
-from kstreams_replay.state.tables.ledger import Ledger
+from kstreams_replay.state.tables.ledger import LandingLedger
 from tests.kafka.broker import Broker
 from tests.kafka.producing import Producing, numbered
 from tests.landing.landed_rows import KilledError, landed
@@ -88,7 +88,7 @@ def test_nothing_new_is_no_new_increment(spark, warehouse, broker, source, topic
     report = land_kafka(spark, warehouse, topic, source)
 
     assert (report.increments, report.records, report.cut_from, report.cut_to) == ((), 0, {0: 1}, {0: 1})
-    assert [row.increment for row in Ledger(warehouse.landing_ledger(topic)).rows()] == [1, 1]
+    assert [row.increment for row in LandingLedger(warehouse.landing_ledger(topic)).rows()] == [1, 1]
 
 
 def test_increments_of_any_size_give_the_committed_records_of_all_transactions(spark, warehouse, broker, source, topic):
@@ -191,7 +191,7 @@ def test_a_killed_landing_run_again_lands_every_record_once(spark, warehouse, br
         patch.setattr(
             *{
                 "before_the_write": (from_kafka, "_append", die),
-                "between_write_and_ledger": (Ledger, "done", die),
+                "between_write_and_ledger": (LandingLedger, "done", die),
             }[dies_in]
         )
         with pytest.raises(KilledError):

@@ -8,7 +8,7 @@ from confluent_kafka import TopicPartition
 from kstreams_replay.jobs.landing import from_kafka
 from kstreams_replay.jobs.landing.landing import KafkaSource, land_kafka
 from kstreams_replay.state.errors import RetentionGap
-from kstreams_replay.state.tables.ledger import Ledger
+from kstreams_replay.state.tables.ledger import LandingLedger
 from tests.kafka.broker import Broker
 from tests.kafka.producing import Producing, numbered
 from tests.landing.landed_rows import landed
@@ -55,9 +55,9 @@ def test_a_gap_that_is_skipped_stands_in_the_ledger(spark, warehouse, broker, to
 
     assert landed(warehouse, topic, "offset", "value") == [(0, b"a0"), (1, b"a1"), (6, b"b4")]
     assert (report.gaps, report.cut_from, report.cut_to) == ({0: (2, 6)}, {0: 2}, {0: 7})
-    last = Ledger(warehouse.landing_ledger(topic)).last_done()
+    last = LandingLedger(warehouse.landing_ledger(topic)).last_done()
     assert last is not None
-    assert last.content["gaps"] == {"0": [2, 6]}
+    assert last.content.gaps == {"0": [2, 6]}
     assert land_kafka(spark, warehouse, topic, skipping).increments == ()
 
 

@@ -12,7 +12,7 @@ import pytest
 from kstreams_replay.jobs.landing.file_columns import BadValueError, times_ms
 from kstreams_replay.jobs.landing.landing import FileSource, land_files
 from kstreams_replay.state.errors import ConfigError, LandingError
-from kstreams_replay.state.tables.ledger import Ledger
+from kstreams_replay.state.tables.ledger import LandingLedger
 from kstreams_replay.state.tables.warehouse import Warehouse
 from tests.landing.landed_rows import landed
 
@@ -194,7 +194,7 @@ def test_a_row_that_does_not_fit_is_named_and_leaves_nothing_behind(warehouse, d
 
     separator = "" if want.startswith(":") else ", "
     assert str(raised.value).startswith(f"{directory}/{name}{separator}{want}")
-    assert Ledger(warehouse.landing_ledger("t")).rows() == []
+    assert LandingLedger(warehouse.landing_ledger("t")).rows() == []
     assert warehouse.topics() == []
 
 

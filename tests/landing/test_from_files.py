@@ -14,7 +14,7 @@ from kstreams_replay.jobs.landing import file_reader, from_files
 from kstreams_replay.jobs.landing.landing import FileSource, land_files
 from kstreams_replay.state.errors import LandingError
 from kstreams_replay.state.tables.data_files import read_files
-from kstreams_replay.state.tables.ledger import Ledger
+from kstreams_replay.state.tables.ledger import LandingLedger
 from kstreams_replay.state.tables.warehouse import Warehouse
 from tests.landing.landed_rows import KilledError, landed
 
@@ -166,7 +166,7 @@ def test_a_killed_landing_run_again_lands_every_row_once(warehouse, directory, m
         if dies_in == "before_the_commit":
             patch.setattr(from_files, "commit_files", die)
         else:
-            patch.setattr(Ledger, "done", die)
+            patch.setattr(LandingLedger, "done", die)
         with pytest.raises(KilledError):
             land_files(None, warehouse, "t", source)
     (directory / "a.jsonl").write_text('{"t":0}\n')

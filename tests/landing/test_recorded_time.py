@@ -64,7 +64,7 @@ def test_a_recorded_time_closes_the_windows_of_its_partition_alone(tmp_path):
     (report,) = clicks.run()
 
     assert clicks.counts() == [("a", 0, 1, 15, -1)]
-    assert (report.books.read, report.done["moments"]) == (0, 1)
+    assert (report.books.read, report.done.moments) == (0, 1)
 
 
 def test_it_stands_before_what_was_landed_later_for_every_pipeline(tmp_path):

@@ -98,7 +98,7 @@ def test_a_branch_takes_a_new_epoch(parent):
 
 def test_the_registry_knows_a_branch_until_it_is_dropped_and_pins_what_it_reads(parent):
     fork(parent, "p", 3, "b")
-    versions = done_row(parent, "p", 3).content["versions"]
+    versions = done_row(parent, "p", 3).content.versions
 
     assert [(branch.name, branch.parent, branch.increment) for branch in branches(parent).values()] == [("b", "p", 3)]
     assert pinned_versions(parent, "p") == {table: {version} for table, version in versions.items()}

@@ -22,7 +22,7 @@ from kstreams_replay.jobs.topology import (
     fold,
 )
 from kstreams_replay.state.errors import CodeChanged
-from kstreams_replay.state.tables.ledger import PLANNED, Ledger
+from kstreams_replay.state.tables.ledger import Ledger
 from kstreams_replay.state.tables.warehouse import Warehouse
 from tests.code_changes.changes import GOES_ON, clicks
 from tests.laws.changed import PAGES, STRING, Killed, click, land, run, stored, totals
@@ -98,8 +98,8 @@ def test_the_changes_stand_in_the_plan_of_the_first_increment_under_them(tmp_pat
 
     run(warehouse, shop(is_changed=True), max_records=30, increments=2)
 
-    rows = Ledger(warehouse.pipeline("p").ledger).rows()
-    changes = {row.increment: row.content.get("changes") for row in rows if row.phase == PLANNED}
+    plans = Ledger(warehouse.pipeline("p").ledger).plans()
+    changes = {plan.increment: plan.content.changes for plan in plans}
     assert sorted((change["place"], change["what"]) for change in changes[2]) == [
         ("output 'noises'", "new"),
         ("output 'orders'", "new"),

@@ -62,7 +62,7 @@ def test_a_promoted_branch_is_what_its_parent_shows_from_then_on(warehouse):
 
     row = promote(warehouse, "b")
 
-    assert (row.increment, row.epoch, row.content["kind"]) == (LAST + 1, 1, "promote")
+    assert (row.increment, row.epoch, row.content.kind) == (LAST + 1, 1, "promote")
     assert contents(warehouse, "p", CHANGED) == want
     assert contents(warehouse, "p", increment=LAST) == before  # history is as it was
 
@@ -106,7 +106,7 @@ def test_the_guarantees_hold_of_a_promote_and_its_books_are_those_of_the_branch(
 
     verdicts = check_increment(warehouse, "p", replay_facts(CHANGED), engine="plain")
     assert [(v.guarantee, v.answer) for v in verdicts] == [("G1", "true"), ("G2", "true"), ("G3", "true")]
-    assert done_row(warehouse, "p").content["books"]["read"] == RECORDS // 2
+    assert done_row(warehouse, "p").content.books["read"] == RECORDS // 2
 
 
 def test_a_promote_of_what_was_promoted_writes_nothing(warehouse):

@@ -168,7 +168,7 @@ def test_a_run_that_dies_again_and_again_leaves_the_tables_of_one_that_never_die
 
     assert tables_of(warehouse, "p", topology) == tables_of(warehouse, "never", topology)
     done = [Ledger(warehouse.pipeline(name).ledger).last_done().content for name in ("p", "never")]
-    assert done[0]["recorded_to"] == done[1]["recorded_to"]
+    assert done[0].recorded_to == done[1].recorded_to
 
 
 def test_recording_that_dies_is_finished_by_the_next_landing_or_recording(tmp_path, monkeypatch):

@@ -127,7 +127,7 @@ def test_a_table_that_delta_restored_goes_on_after_a_restore_of_the_pipeline(war
     RESTORE keeps the mark of increment 6 and takes its rows away: no runner may go on from there, nor does it.
     """
     table = DeltaTable(warehouse.pipeline("p").output("counts"))
-    table.restore(done_row(warehouse, "p", 4).content["versions"]["outputs/counts"])
+    table.restore(done_row(warehouse, "p", 4).content.versions["outputs/counts"])
     plant(warehouse, "clicks", tape(2, 30), partitions=PARTITIONS)
     with pytest.raises(CommitLost, match="a table that was restored since; go on under a new epoch"):
         run(warehouse, "p")
@@ -163,7 +163,7 @@ def test_an_epoch_that_a_lost_row_had_is_not_taken_again(warehouse, alone):
     before = DeltaTable(ledger.path).version()
     promote(warehouse, "b")
     DeltaTable(ledger.path).restore(before)
-    for table, version in done_row(warehouse, "p", LAST).content["versions"].items():
+    for table, version in done_row(warehouse, "p", LAST).content.versions.items():
         DeltaTable(warehouse.pipeline("p").table(table)).restore(version)
 
     assert restore(warehouse, "p", LAST).epoch == 2

@@ -41,9 +41,10 @@ def _differences(got: Warehouse, want: Warehouse, topology: Topology, since: int
     for row, other in zip(rows[2 * since :], wanted[2 * since :], strict=True):
         place = f"ledger, increment {row.increment} {row.phase}"
         yield from _unequal(place, (row.increment, row.epoch, row.phase), (other.increment, other.epoch, other.phase))
-        for name in sorted(row.content.keys() | other.content.keys()):
+        mine, others = row.content.to_json(), other.content.to_json()
+        for name in sorted(mine.keys() | others.keys()):
             if name not in OF_THE_RUN:
-                yield from _unequal(f"{place}: {name}", row.content.get(name), other.content.get(name))
+                yield from _unequal(f"{place}: {name}", mine.get(name), others.get(name))
     for row, other in zip(rows[2 * since :], wanted[2 * since :], strict=True):
         if row.phase == DONE:
             yield from _tables(got, want, topology, row, other, is_last=row.increment == until)
@@ -53,7 +54,7 @@ def _tables(
     got: Warehouse, want: Warehouse, topology: Topology, row: LedgerRow, other: LedgerRow, *, is_last: bool
 ) -> Iterator[str]:
     """Lists of files as of an increment; of the last one the rows too."""
-    versions, others = row.content["versions"], other.content["versions"]
+    versions, others = row.content.versions, other.content.versions
     yield from _unequal(f"tables of increment {row.increment}", sorted(versions), sorted(others))
     for table in versions:
         files, wanted = _files(got, table, versions[table]), _kept_files(want, table, others[table])

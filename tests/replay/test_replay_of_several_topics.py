@@ -8,7 +8,8 @@ from kstreams_replay.jobs.landing.landing import land_records
 from kstreams_replay.jobs.replay.pipeline_run import replay
 from kstreams_replay.jobs.topology import Consumed, Serde, StreamsBuilder, Topology
 from kstreams_replay.state.errors import LandingError, TopologyError
-from kstreams_replay.state.tables.ledger import Ledger
+from kstreams_replay.state.tables.ledger import LandingLedger, Ledger
+from kstreams_replay.state.tables.ledger_rows import LandingPlanRow
 from kstreams_replay.state.tables.warehouse import Warehouse
 from tests.landing.landed_records import records
 
@@ -67,7 +68,7 @@ def test_the_tape_of_two_topics_reaches_the_time_of_the_latest_record_though_nob
 
     done = Ledger(warehouse.pipeline("p").ledger).last_done()
     assert done is not None
-    (task,) = done.content["tasks"].values()
+    (task,) = done.content.tasks.values()
     assert (task["stream_time_ms"], task["tape_time_ms"]) == (10, 90)
 
 
@@ -120,9 +121,10 @@ def test_a_replay_by_arrival_needs_arrivals(warehouse):
 
 def test_an_unfinished_landing_is_only_finished_with_its_own_records(warehouse):
     land_records(warehouse, "t", records((0, 1, b"a", b"1")))
-    ledger = Ledger(warehouse.landing_ledger("t"))
+    ledger = LandingLedger(warehouse.landing_ledger("t"))
     done = ledger.last_done()
-    planned = done.content | {"cut_from": done.content["cut_to"], "cut_to": {"0": 2}}
+    landed = done.content
+    planned = LandingPlanRow(partitions=1, cut_from=landed.cut_to, cut_to={"0": 2}, source=landed.source)
     ledger.plan(2, planned, written_at_ms=0)
 
     with pytest.raises(LandingError) as error:
@@ -143,7 +145,7 @@ def test_done_rows_do_not_depend_on_how_many_increments_a_call_runs(warehouse):
         run(warehouse, with_table(), "one-by-one", max_records=1, increments=1)
 
     times = {
-        name: [row.content["tape_times"] for row in Ledger(warehouse.pipeline(name).ledger).done_rows()]
+        name: [row.content.tape_times for row in Ledger(warehouse.pipeline(name).ledger).done_rows()]
         for name in ("at-once", "one-by-one")
     }
     assert times["at-once"] == times["one-by-one"]
@@ -156,5 +158,5 @@ def test_the_time_that_a_topic_has_reached_does_not_fall(warehouse):
         land_records(warehouse, "orders", records((0, order_ms, b"x", b"a")))
         run(warehouse, with_table(), "late")
 
-    times = [row.content["tape_times"] for row in Ledger(warehouse.pipeline("late").ledger).done_rows()]
+    times = [row.content.tape_times for row in Ledger(warehouse.pipeline("late").ledger).done_rows()]
     assert times == [{"rates": {"0": 5}, "orders": {"0": 9}}, {"rates": {"0": 5}, "orders": {"0": 12}}]

@@ -15,6 +15,7 @@ from kstreams_replay.state.tables.commit import commit_files, read_files, read_r
 from kstreams_replay.state.tables.compaction import compact
 from kstreams_replay.state.tables.data_files import DataFile
 from kstreams_replay.state.tables.ledger import Ledger
+from kstreams_replay.state.tables.ledger_rows import DoneRow, PlanRow
 from kstreams_replay.state.tables.parquet_writer import TaskFile
 from kstreams_replay.state.tables.warehouse import LANDED_SCHEMA, LEDGER_SCHEMA
 
@@ -182,9 +183,9 @@ def test_landed_rows_keep_their_headers(path):
 
 def keep_books(ledger: Ledger, first: int, last: int) -> None:
     for increment in range(first, last + 1):
-        ledger.plan(increment, {"cut": increment}, written_at_ms=increment)
+        ledger.plan(increment, PlanRow(unknown={"cut": increment}), written_at_ms=increment)
         ledger.compact(increment)
-        ledger.done(increment, {"done": increment}, written_at_ms=increment)
+        ledger.done(increment, DoneRow(unknown={"done": increment}), written_at_ms=increment)
 
 
 def test_a_ledger_of_many_increments_has_few_files_and_all_rows(path):
@@ -194,7 +195,7 @@ def test_a_ledger_of_many_increments_has_few_files_and_all_rows(path):
     assert [(row.increment, row.phase) for row in ledger.rows()] == [
         (increment, phase) for increment in range(1, 11) for phase in ("planned", "done")
     ]
-    assert [row.content for row in ledger.rows_of(5)] == [{"cut": 5}, {"done": 5}]
+    assert [row.content.unknown for row in ledger.rows_of(5)] == [{"cut": 5}, {"done": 5}]
     assert len(read_files(path)) == 1 + 8, "1 to 6 in one file, planned and done of the others"
     assert read_rows(path, read_files(path), LEDGER_SCHEMA).num_rows == 20
 
@@ -248,7 +249,7 @@ def test_a_runner_that_paused_until_its_version_was_forgotten_sees_what_happened
     keep_books(Ledger(few_versions), 4, 60)
 
     with pytest.raises(LedgerConflict, match="increment 4"):
-        paused.plan(4, {"cut": 4}, written_at_ms=4)
-    assert [row.content for row in paused.rows_of(4)] == [{"cut": 4}, {"done": 4}]
+        paused.plan(4, PlanRow(unknown={"cut": 4}), written_at_ms=4)
+    assert [row.content.unknown for row in paused.rows_of(4)] == [{"cut": 4}, {"done": 4}]
     keep_books(paused, 61, 61)
     assert Ledger(few_versions).last_done() == paused.last_done()

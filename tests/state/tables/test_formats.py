@@ -11,6 +11,7 @@ from kstreams_replay.state.errors import NewerFormat
 from kstreams_replay.state.tables import formats
 from kstreams_replay.state.tables.commit import commit_files, create_table, open_table, read_files, write_task_file
 from kstreams_replay.state.tables.ledger import Ledger
+from kstreams_replay.state.tables.ledger_rows import DoneRow, PlanRow
 from kstreams_replay.state.tables.warehouse import LEDGER_SCHEMA
 
 SCHEMA = pa.schema([("partition", pa.int32()), ("offset", pa.int64()), ("increment", pa.int64())])
@@ -48,7 +49,7 @@ def test_a_table_and_a_ledger_say_their_format_and_keep_it(path):
     commit(path, 1)
     commit(path, 2, MORE, may_grow=True)
     commit(path, 3, MORE, replaces=True)
-    Ledger(f"{path}-ledger").plan(1, {}, written_at_ms=0)
+    Ledger(f"{path}-ledger").plan(1, PlanRow(), written_at_ms=0)
 
     want = "kafka-streams-replay 0.1.0, format 1"
     assert (described(path), described(f"{path}-ledger")) == (want, want)
@@ -58,7 +59,7 @@ def test_a_newer_format_is_refused_with_the_version_that_can_read_it(path, monke
     with monkeypatch.context() as patch:
         later(patch)
         commit(path, 1)
-        Ledger(f"{path}-ledger").plan(1, {}, written_at_ms=0)
+        Ledger(f"{path}-ledger").plan(1, PlanRow(), written_at_ms=0)
 
     want = (
         "{}: expected format 1 or an earlier one, got format 2; "
@@ -69,7 +70,7 @@ def test_a_newer_format_is_refused_with_the_version_that_can_read_it(path, monke
         (lambda: read_files(path, version=0), path),
         (lambda: commit(path, 2), path),
         (Ledger(f"{path}-ledger").rows, f"{path}-ledger"),
-        (lambda: Ledger(f"{path}-ledger").done(1, {}, written_at_ms=0), f"{path}-ledger"),
+        (lambda: Ledger(f"{path}-ledger").done(1, DoneRow(), written_at_ms=0), f"{path}-ledger"),
     ):
         with pytest.raises(NewerFormat) as caught:
             call()

@@ -6,6 +6,7 @@ from deltalake import DeltaTable
 from kstreams_replay.state.errors import LedgerConflict, LedgerError, LedgerGap
 from kstreams_replay.state.tables.data_files import read_rows
 from kstreams_replay.state.tables.ledger import Ledger, LedgerRow
+from kstreams_replay.state.tables.ledger_rows import DoneRow, PlanRow
 
 
 @pytest.fixture
@@ -15,8 +16,8 @@ def ledger(tmp_path):
 
 def run(ledger: Ledger, *increments: int, epoch: int = 0) -> None:
     for increment in increments:
-        ledger.plan(increment, {"records": increment}, epoch=epoch, written_at_ms=1_000 + increment)
-        ledger.done(increment, {"seconds": increment}, epoch=epoch, written_at_ms=2_000 + increment)
+        ledger.plan(increment, PlanRow(records=increment), epoch=epoch, written_at_ms=1_000 + increment)
+        ledger.done(increment, DoneRow(seconds={"plan": increment}), epoch=epoch, written_at_ms=2_000 + increment)
 
 
 def phases(ledger: Ledger) -> list[tuple[int, int, str]]:
@@ -28,18 +29,18 @@ def test_a_missing_ledger_is_empty(ledger):
 
 
 def test_a_plan_is_pending_until_it_is_done(ledger):
-    planned = ledger.plan(1, {"cut_to": {"clicks": {"0": 7}}}, written_at_ms=1_000)
-    assert planned == LedgerRow(1, 0, "planned", {"cut_to": {"clicks": {"0": 7}}}, 1_000)
+    planned = ledger.plan(1, PlanRow(cut_to={"clicks": {"0": 7}}), written_at_ms=1_000)
+    assert planned == LedgerRow(1, 0, "planned", PlanRow(cut_to={"clicks": {"0": 7}}), 1_000)
     assert (ledger.pending(), ledger.last_done()) == (planned, None)
 
-    done = ledger.done(1, {"books": {"read": 7}}, written_at_ms=2_000)
-    assert done == LedgerRow(1, 0, "done", {"books": {"read": 7}}, 2_000)
+    done = ledger.done(1, DoneRow(books={"read": 7}), written_at_ms=2_000)
+    assert done == LedgerRow(1, 0, "done", DoneRow(books={"read": 7}), 2_000)
     assert (ledger.pending(), ledger.last_done()) == (None, done)
 
 
 def test_rows_stand_by_increment_and_planned_before_done(ledger):
     run(ledger, 1, 2)
-    ledger.plan(3, {}, written_at_ms=9_000)
+    ledger.plan(3, PlanRow(), written_at_ms=9_000)
 
     assert phases(ledger) == [
         (1, 0, "planned"),
@@ -54,9 +55,9 @@ def test_rows_stand_by_increment_and_planned_before_done(ledger):
 
 def test_the_first_increment_is_one(ledger):
     with pytest.raises(LedgerGap, match="expected increment 1, got increment 0"):
-        ledger.plan(0, {}, written_at_ms=1)
+        ledger.plan(0, PlanRow(), written_at_ms=1)
     with pytest.raises(LedgerGap, match="expected increment 1, got increment 2"):
-        ledger.plan(2, {}, written_at_ms=1)
+        ledger.plan(2, PlanRow(), written_at_ms=1)
     assert ledger.rows() == []
 
 
@@ -64,31 +65,31 @@ def test_an_increment_left_out_is_a_gap(ledger):
     run(ledger, 1)
 
     with pytest.raises(LedgerGap, match="expected increment 2, got increment 3; plan increment 2"):
-        ledger.plan(3, {}, written_at_ms=1)
+        ledger.plan(3, PlanRow(), written_at_ms=1)
 
 
 def test_nothing_is_planned_while_an_increment_is_pending(ledger):
-    ledger.plan(1, {}, written_at_ms=1)
+    ledger.plan(1, PlanRow(), written_at_ms=1)
 
     with pytest.raises(LedgerGap, match="increment 1 planned only; run increment 1 again"):
-        ledger.plan(2, {}, written_at_ms=1)
+        ledger.plan(2, PlanRow(), written_at_ms=1)
 
 
 def test_what_was_never_planned_is_not_done(ledger):
     with pytest.raises(LedgerGap, match="expected a plan of increment 1, got none"):
-        ledger.done(1, {}, written_at_ms=1)
+        ledger.done(1, DoneRow(), written_at_ms=1)
 
 
 def test_a_second_runner_that_comes_later_is_refused(ledger):
     run(ledger, 1)
-    ledger.plan(2, {"runner": "a"}, written_at_ms=1)
+    ledger.plan(2, PlanRow(unknown={"runner": "a"}), written_at_ms=1)
     with pytest.raises(LedgerConflict, match="expected increment 2 not planned yet"):
-        ledger.plan(2, {"runner": "b"}, written_at_ms=1)
+        ledger.plan(2, PlanRow(unknown={"runner": "b"}), written_at_ms=1)
 
-    ledger.done(2, {"runner": "a"}, written_at_ms=1)
+    ledger.done(2, DoneRow(unknown={"runner": "a"}), written_at_ms=1)
     with pytest.raises(LedgerConflict, match="expected increment 2 not done yet"):
-        ledger.done(2, {"runner": "b"}, written_at_ms=1)
-    assert [row.content["runner"] for row in ledger.rows() if row.increment == 2] == ["a", "a"]
+        ledger.done(2, DoneRow(unknown={"runner": "b"}), written_at_ms=1)
+    assert [row.content.unknown["runner"] for row in ledger.rows() if row.increment == 2] == ["a", "a"]
 
 
 class Overtaken(Ledger):
@@ -106,21 +107,21 @@ class Overtaken(Ledger):
 @pytest.mark.parametrize("first", [1, 2, 3])
 def test_of_two_runners_that_plan_at_once_one_wins(ledger, first):
     run(ledger, *range(1, first))
-    loser = Overtaken(ledger.path, lambda: ledger.plan(first, {"runner": "a"}, written_at_ms=1))
+    loser = Overtaken(ledger.path, lambda: ledger.plan(first, PlanRow(unknown={"runner": "a"}), written_at_ms=1))
 
     with pytest.raises(LedgerConflict, match=f"increment {first} not planned yet"):
-        loser.plan(first, {"runner": "b"}, written_at_ms=1)
-    assert [row.content for row in ledger.rows() if row.increment == first] == [{"runner": "a"}]
+        loser.plan(first, PlanRow(unknown={"runner": "b"}), written_at_ms=1)
+    assert [row.content.unknown for row in ledger.rows() if row.increment == first] == [{"runner": "a"}]
 
 
 def test_of_two_runners_that_finish_at_once_one_wins(ledger):
     run(ledger, 1)
-    ledger.plan(2, {}, written_at_ms=1)
-    loser = Overtaken(ledger.path, lambda: ledger.done(2, {"runner": "a"}, written_at_ms=1))
+    ledger.plan(2, PlanRow(), written_at_ms=1)
+    loser = Overtaken(ledger.path, lambda: ledger.done(2, DoneRow(unknown={"runner": "a"}), written_at_ms=1))
 
     with pytest.raises(LedgerConflict, match="increment 2 not done yet"):
-        loser.done(2, {"runner": "b"}, written_at_ms=1)
-    assert [row.content for row in ledger.rows() if row.phase == "done"][-1] == {"runner": "a"}
+        loser.done(2, DoneRow(unknown={"runner": "b"}), written_at_ms=1)
+    assert [row.content.unknown for row in ledger.rows() if row.phase == "done"][-1] == {"runner": "a"}
 
 
 def test_a_restored_ledger_goes_on_only_under_a_higher_epoch(ledger):
@@ -134,7 +135,7 @@ def test_a_restored_ledger_goes_on_only_under_a_higher_epoch(ledger):
     assert ledger.last_done().increment == 1
 
     with pytest.raises(LedgerConflict, match="the ledger was restored; go on under epoch 1"):
-        ledger.plan(2, {}, written_at_ms=1)
+        ledger.plan(2, PlanRow(), written_at_ms=1)
     run(ledger, 2, 3, epoch=1)
 
     assert phases(ledger) == [
@@ -165,14 +166,14 @@ def test_the_rows_of_one_increment_are_found_by_its_number(ledger):
     run(ledger, 1, 2, 3)
 
     assert [(row.increment, row.phase) for row in ledger.rows_of(2)] == [(2, "planned"), (2, "done")]
-    assert ledger.rows_of(4) == []
+    assert ledger.rows_of(4) == (None, None)
 
 
 def test_an_epoch_is_carried_on_until_another_one_is_given(ledger):
     run(ledger, 1)
     run(ledger, 2, epoch=3)
-    ledger.plan(3, {}, written_at_ms=1)
-    ledger.done(3, {}, written_at_ms=1)
+    ledger.plan(3, PlanRow(), written_at_ms=1)
+    ledger.done(3, DoneRow(), written_at_ms=1)
 
     assert phases(ledger)[-2:] == [(3, 3, "planned"), (3, 3, "done")]
 
@@ -182,46 +183,46 @@ def test_a_restatement_may_leave_numbers_out_and_the_next_increment_follows_it(l
     While it is pending, the last done row is more than one number away.
     """
     run(ledger, 1, 2)
-    planned = ledger.plan_restatement(9, {"restates": 1}, epoch=1, written_at_ms=1)
+    planned = ledger.plan_restatement(9, PlanRow(restates=1), epoch=1, written_at_ms=1)
     assert (ledger.pending(), ledger.last_done().increment) == (planned, 2)
 
-    ledger.done(9, {}, written_at_ms=1)
+    ledger.done(9, DoneRow(), written_at_ms=1)
     with pytest.raises(LedgerGap, match="expected increment 10, got increment 12"):
-        ledger.plan(12, {}, epoch=1, written_at_ms=1)
-    ledger.plan(10, {}, written_at_ms=1)
+        ledger.plan(12, PlanRow(), epoch=1, written_at_ms=1)
+    ledger.plan(10, PlanRow(), written_at_ms=1)
     assert phases(ledger)[-3:] == [(9, 1, "planned"), (9, 1, "done"), (10, 1, "planned")]
 
 
 def test_a_plan_that_a_restatement_gave_up_can_never_be_done(ledger):
     run(ledger, 1)
-    ledger.plan(2, {"runner": "a"}, written_at_ms=1)
-    planned = ledger.plan_restatement(3, {"restates": 1}, epoch=1, written_at_ms=1)
+    ledger.plan(2, PlanRow(unknown={"runner": "a"}), written_at_ms=1)
+    planned = ledger.plan_restatement(3, PlanRow(restates=1), epoch=1, written_at_ms=1)
 
     assert ledger.pending() == planned
     with pytest.raises(LedgerGap, match="expected a plan of increment 2, got one of 3, which gave it up"):
-        ledger.done(2, {}, written_at_ms=1)
-    ledger.done(3, {}, written_at_ms=1)
+        ledger.done(2, DoneRow(), written_at_ms=1)
+    ledger.done(3, DoneRow(), written_at_ms=1)
     assert (ledger.pending(), ledger.last_done().increment) == (None, 3)
     with pytest.raises(LedgerConflict, match="increment 2 not done yet"):
-        ledger.done(2, {}, written_at_ms=1)
+        ledger.done(2, DoneRow(), written_at_ms=1)
 
 
 def test_of_a_runner_and_a_restatement_that_plan_at_once_one_wins(ledger):
     run(ledger, 1)
-    loser = Overtaken(ledger.path, lambda: ledger.plan(2, {"runner": "a"}, written_at_ms=1))
+    loser = Overtaken(ledger.path, lambda: ledger.plan(2, PlanRow(unknown={"runner": "a"}), written_at_ms=1))
 
     with pytest.raises(LedgerConflict, match="increment 2 not planned yet"):
-        loser.plan_restatement(2, {"restates": 1}, epoch=1, written_at_ms=1)
-    assert ledger.pending().content == {"runner": "a"}
+        loser.plan_restatement(2, PlanRow(restates=1), epoch=1, written_at_ms=1)
+    assert ledger.pending().content.unknown == {"runner": "a"}
 
 
 def test_a_branchs_ledger_begins_with_what_is_done(ledger):
-    ledger.begin(4, {"forked": True}, epoch=2, written_at_ms=1)
+    ledger.begin(4, DoneRow(forked={"pipeline": "p", "increment": 4}), epoch=2, written_at_ms=1)
     assert (ledger.last_done().increment, ledger.pending()) == (4, None)
     with pytest.raises(LedgerConflict, match="expected an empty ledger, got one with rows"):
-        ledger.begin(4, {}, epoch=2, written_at_ms=1)
+        ledger.begin(4, DoneRow(), epoch=2, written_at_ms=1)
 
-    ledger.plan(5, {}, written_at_ms=1)
+    ledger.plan(5, PlanRow(), written_at_ms=1)
     assert phases(ledger) == [(4, 2, "done"), (5, 2, "planned")]
 
 
@@ -230,7 +231,7 @@ def test_a_number_is_never_given_twice(ledger):
     run(ledger, 1, 2)
     version = DeltaTable(ledger.path).version()
     run(ledger, 3)
-    ledger.plan(4, {}, written_at_ms=1)
+    ledger.plan(4, PlanRow(), written_at_ms=1)
     assert ledger.next_free() == 5
 
     DeltaTable(ledger.path).restore(version)

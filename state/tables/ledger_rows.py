@@ -1,0 +1,158 @@
+"""What the rows of a ledger say: the plan of an increment, and what came of it.
+
+Owns the fields of both, and their form as JSON in the column `content` (state/README.md says them one by one). Rule: a
+new field is one line here. A field that is None (or False) is left out of the JSON; a field that this version does not
+know is kept as it is, wherever a row is rewritten.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any, Self
+
+Cut = dict[str, dict[str, int]]
+"""topic → partition (as text, since it is JSON) → next offset to read."""
+
+Bases = dict[str, list[list[Any]]]
+"""Table → [pipeline, version] of every pipeline that has rows of it, oldest first; JSON."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RowContent:
+    """The fields of one kind of row. ``unknown``: those that a later version, or another program, has put in."""
+
+    unknown: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def from_json(cls, content: Mapping[str, Any]) -> Self:
+        """The row that ``content`` tells of; a field that it leaves out has its default."""
+        known = {each.name for each in fields(cls)} - {"unknown"}
+        return cls(
+            **{name: value for name, value in content.items() if name in known},
+            unknown={name: value for name, value in content.items() if name not in known},
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """The reverse of ``from_json``."""
+        written = {each.name: getattr(self, each.name) for each in fields(self) if each.name != "unknown"}
+        nulls = self._nulls()
+        told = {n: v for n, v in written.items() if n in nulls or (v is not None and v is not False)}
+        return {**self.unknown, **told}
+
+    def _nulls(self) -> tuple[str, ...]:
+        """Fields that are written as null when they are None."""
+        return ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlanRow(RowContent):
+    """The plan of a pipeline's increment. ``records`` in ``[cut_from, cut_to)``; ``waiting``: landed, but held back by
+    ``idle="wait"``. Where ``restates`` is given, a restatement, which reads nothing by itself.
+    """
+
+    topology: str | None = None
+    """Fingerprint of the topology that planned it."""
+    cut_from: Cut = field(default_factory=dict)
+    cut_to: Cut = field(default_factory=dict)
+    records: int = 0
+    waiting: int = 0
+    partitions: dict[str, int] = field(default_factory=dict)
+    """Sub-topology (as text) → number of its tasks, "repartition/<name>" → number of its partitions."""
+    recorded_from: Cut | None = None
+    recorded_to: Cut | None = None
+    """How many of the recorded times of each partition were taken before, and are with this increment; both or none."""
+    flushes: bool = False
+    """At the end of history: every task is advanced to the end of time."""
+    changes: list[dict[str, Any]] | None = None
+    """Of the code since the increment before (jobs/code_changes/state_migration.py)."""
+    migrate: dict[str, Any] | None = None
+    """Stores that this increment rewrites, reading no records."""
+    kind: str | None = None
+    """"restore" or "promote"."""
+    restates: int | None = None
+    """The last increment that stays; 0: none does."""
+    branch: str | None = None
+    branch_increment: int | None = None
+    """Of a promote: what is promoted, as of which of its increments."""
+    fenced: int | None = None
+    """The epoch whose runners are refused from then on."""
+
+    def _nulls(self) -> tuple[str, ...]:
+        return ("topology",) if self.restates is not None else ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class DoneRow(RowContent):
+    """What came of a pipeline's increment, and what the next one goes on from; ``DoneRow()``: from nothing."""
+
+    topology: str | None = None
+    code: dict[str, Any] | None = None
+    """What the rows of the state mean (jobs/code_changes/code_snapshot.py); None: begun anew, nothing is known."""
+    cut_to: Cut = field(default_factory=dict)
+    partitions: dict[str, int] = field(default_factory=dict)
+    books: dict[str, Any] | None = None
+    """As ``Books`` (jobs/replay/books.py), with those of every sub-topology under `by_sub_topology`."""
+    outputs: dict[str, int] | None = None
+    """Records written, by output."""
+    versions: dict[str, int] = field(default_factory=dict)
+    """Delta version of every table of the pipeline's own, by its name."""
+    bases: Bases | None = None
+    """Of a branch: where its rows up to the fork are."""
+    tasks: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """Where each task goes on (`<sub-topology>_<partition>`)."""
+    tape_times: Cut | None = None
+    """Largest record time read of each partition of topics that meet others in a task."""
+    lateness: dict[str, float | int | None] | None = None
+    operators: dict[str, dict[str, float | None]] | None = None
+    recorded_to: Cut | None = None
+    moments: int | None = None
+    """How many recorded times tasks took."""
+    flushed: bool = False
+    seconds: dict[str, float] | None = None
+    rss_bytes_max: int | None = None
+    kind: str | None = None
+    restates: int | None = None
+    branch: str | None = None
+    branch_increment: int | None = None
+    """Those four: as in the plan of a restatement."""
+    forked: dict[str, Any] | None = None
+    """Of the first row of a branch: `pipeline` and `increment` that it was forked from."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LandingRow(RowContent):
+    """What a landing's plan and done row share. Offsets ``[cut_from, cut_to)`` by partition, as text."""
+
+    partitions: int = 0
+    cut_from: dict[str, int] = field(default_factory=dict)
+    cut_to: dict[str, int] = field(default_factory=dict)
+    gaps: dict[str, list[int]] = field(default_factory=dict)
+    """Offsets `[from, to)` that were gone from the broker and are skipped."""
+    source: dict[str, Any] = field(default_factory=dict)
+    """`kind`, and what else tells the source from others."""
+    records: int | None = None
+    table_version: int | None = None
+    """Of the landed table, at the end of the increment."""
+    files: Any = None
+    """Of a source of files. A plan has a list: name, bytes, mtime_ns, digest. A done row has their number."""
+    recorded_time: dict[str, int] | None = None
+    """Of an increment that lands no records but recorded times: time in ms by partition. Its plan says all that its
+    done row will.
+    """
+    arrival: int | None = None
+    """Of the recorded times, as of a landed record."""
+
+    def _nulls(self) -> tuple[str, ...]:
+        return ("arrival",) if self.recorded_time is not None else ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class LandingPlanRow(LandingRow):
+    """The plan of a topic's landing increment."""
+
+    tasks: list[dict[str, Any]] | None = None
+    """Of a source of files: `slices` and `counts` by partition of every task."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LandingDoneRow(LandingRow):
+    """What came of a topic's landing increment."""
