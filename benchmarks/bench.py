@@ -8,21 +8,22 @@ memory and CPU are its own and what else the machine does hits neighbours alike.
 times in one process (starting Spark takes longer than most runs), and its first run is shown apart.
 """
 
-import json
 import os
 import platform
 import shutil
 import sys
 import tempfile
-from argparse import Namespace
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
+from json import dumps
 from pathlib import Path
 from typing import Any
 
+from kstreams_replay.orchestration.cli.command import command, option
+from kstreams_replay.orchestration.cli.exit_codes import ExitCode
 from kstreams_replay.state.errors import ConfigError, MachineError
 
 from .comparison import OURS, Line, compare, table_text
@@ -46,25 +47,38 @@ RUN_ONCE = ("kafka",)
 PACKAGES = ("pyspark", "delta-spark", "deltalake", "polars", "duckdb", "pyarrow", "numpy", "numba")
 
 
-def bench(options: Namespace) -> int:
-    """Run what was asked for; 1 when a program failed or results disagree. Raises ConfigError for unknown names,
-    MachineError when a package is missing.
+EVERY = "W1,W1u,W2,W3,W4,W5,W6,W7,W8"
+
+
+@command()
+@option("--workloads", default=EVERY, metavar="W,…", help=f"which (default {EVERY})")
+@option("--records", type=int, default=10_000_000, metavar="N", help="clicks (default 10,000,000)")
+@option("--peers", default=",".join(PEERS), metavar="P,…", help=f"which (default {','.join(PEERS)}), or none")
+@option("--runs", type=int, default=4, metavar="N", help="runs of each, the first apart (default 4)")
+@option("--json", type=Path, default=Path("bench.json"), metavar="FILE", help="default bench.json")
+@option("--plot", type=Path, default=Path("bench.png"), metavar="FILE", help="default bench.png")
+@option("--folder", type=Path, metavar="DIR", help="keep the data there (default: gone afterwards)")
+def bench(workloads: str, records: int, peers: str, runs: int, json: Path, plot: Path, folder: Path | None) -> int:
+    """Measure this project and its peers on the same rows. The exit code is 4 when a program failed or results
+    disagree.
     """
-    workloads = _chosen(options.workloads, tuple(WORKLOADS), "workloads")
-    peers = [] if options.peers == "none" else _chosen(options.peers, tuple(PEERS), "peers")
+    chosen = _chosen(workloads, tuple(WORKLOADS), "workloads")
+    rivals = [] if peers == "none" else _chosen(peers, tuple(PEERS), "peers")
     _check_packages()
     lines: list[Line] = []
     began = datetime.now().astimezone().isoformat(timespec="seconds")
-    with _folder(options.folder) as folder:
-        for workload in workloads:
+    with _folder(folder) as place:
+        for workload in chosen:
             print(f"{workload}: {WORKLOADS[workload].words}", file=sys.stderr, flush=True)
-            found = run_workload(workload, peers, folder, records=options.records, runs=options.runs)
+            found = run_workload(workload, rivals, place, records=records, runs=runs)
             compare(found, exact=WORKLOADS[workload].exact)
             lines += found
-            _write(options, began, lines)  # after every workload, since all of them take an hour
+            # after every workload, since all of them take an hour
+            json.write_text(dumps(run_said(began, lines, records=records, runs=runs), indent=2) + "\n")
+            draw(lines, plot)
     print(table_text(lines))
-    print(f"\nwritten: {options.json}, {options.plot}", file=sys.stderr)
-    return 1 if any(line.problem for line in lines) else 0
+    print(f"\nwritten: {json}, {plot}", file=sys.stderr)
+    return ExitCode.FAILED if any(line.problem for line in lines) else ExitCode.DONE
 
 
 def run_workload(workload: str, peers: list[str], folder: Path, *, records: int, runs: int) -> list[Line]:
@@ -114,12 +128,7 @@ def _folder(kept: Path | None) -> Iterator[Path]:
             shutil.rmtree(folder, ignore_errors=True)
 
 
-def _write(options: Namespace, began: str, lines: list[Line]) -> None:
-    options.json.write_text(json.dumps(run_said(options, began, lines), indent=2) + "\n")
-    draw(lines, options.plot)
-
-
-def run_said(options: Namespace, began: str, lines: list[Line]) -> dict[str, Any]:
+def run_said(began: str, lines: list[Line], *, records: int, runs: int) -> dict[str, Any]:
     """The JSON of a run: when, where, with what, and every line."""
     return {
         "began": began,
@@ -127,8 +136,8 @@ def run_said(options: Namespace, began: str, lines: list[Line]) -> dict[str, Any
         "machine": platform.machine(),
         "python": platform.python_version(),
         "versions": {name: _version(name) for name in PACKAGES},
-        "records": options.records,
-        "runs": options.runs,
+        "records": records,
+        "runs": runs,
         "lines": [line.to_dict() for line in lines],
     }
 

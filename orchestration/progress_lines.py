@@ -1,10 +1,9 @@
 """Progress of a replay while it works, as people see it: in a terminal, in a file, in Dagster's log.
 
-Owns what is drawn and how often. Rule: a terminal gets one line that is drawn over; anything else a line for every
-increment, and within a long one every LINE_SECONDS. The command's goes to stderr, so that results can be piped.
+Owns what is drawn and how often. Rule: a terminal gets one line that is drawn over (by rich); anything else a line for
+every increment, and within a long one every LINE_SECONDS. The command's goes to stderr, so that results can be piped.
 """
 
-import shutil
 import time
 from collections.abc import Callable
 from typing import TextIO
@@ -53,39 +52,46 @@ class ProgressLines:
 
 
 class ProgressBar:
-    """A bar and a line on a terminal, drawn over."""
+    """A bar and a line on a terminal, drawn over by rich."""
 
     def __init__(self, stream: TextIO) -> None:
-        self.stream, self._drawn = stream, 0
-        self._width = shutil.get_terminal_size().columns - 1
+        from rich.console import Console
+        from rich.progress import BarColumn, SpinnerColumn, TaskProgressColumn, TextColumn
+        from rich.progress import Progress as Bar
+
+        self._bar = Bar(
+            SpinnerColumn(),
+            BarColumn(BAR_WIDTH),
+            TaskProgressColumn(),
+            TextColumn("{task.description}", markup=False),
+            console=Console(file=stream, force_terminal=True),
+            redirect_stdout=False,
+            redirect_stderr=False,
+            refresh_per_second=4,
+        )
+        self._task = self._bar.add_task("", visible=False)
 
     def show(self, progress: Progress) -> None:
         """Draw it."""
-        bar = _bar(progress.records_done, progress.records_to_do)
-        self._draw(f"{bar} {progress_line(progress)} · {progress.step}")
+        self._draw(progress.records_done, progress.records_to_do, f"{progress_line(progress)} · {progress.step}")
 
     def count(self, words: str, done: int, of: int) -> None:
         """Draw how many are done."""
-        self._draw(f"{_bar(done, of)} {words} {done} of {of}")
+        self._draw(done, of, f"{words} {done} of {of}")
 
-    def _draw(self, line: str) -> None:
-        line = line[: self._width]  # a line that wraps cannot be drawn over
-        print(f"\r{line.ljust(self._drawn)}", end="", file=self.stream, flush=True)
-        self._drawn = len(line)
+    def _draw(self, done: int, of: int, words: str) -> None:
+        room = self._bar.console.width - len(f"⠋ {'━' * BAR_WIDTH} 100% ")  # a line that wraps cannot be drawn over
+        words = words if len(words) <= room else f"{words[: max(room - 1, 0)]}…"
+        self._bar.start()
+        self._bar.update(
+            self._task, completed=done if of else 1, total=of or 1, description=words, visible=True, refresh=True
+        )
 
     def close(self) -> None:
         """Leave the line as it is and go to the next one."""
-        if self._drawn:
-            print(file=self.stream, flush=True)
-            self._drawn = 0
+        self._bar.stop()
 
 
 def progress_on(stream: TextIO) -> ProgressBar | ProgressLines:
     """What suits ``stream``."""
     return ProgressBar(stream) if stream.isatty() else ProgressLines(lambda line: print(line, file=stream, flush=True))
-
-
-def _bar(done: int, of: int) -> str:
-    share = done / of if of else 1.0
-    full = int(share * BAR_WIDTH)
-    return f"[{'#' * full}{'-' * (BAR_WIDTH - full)}] {share:4.0%}"

@@ -1,25 +1,57 @@
-"""Small tables as text, for the command line.
+"""Small tables for the command line: plain text, or drawn by rich on a terminal.
 
-Rule: numbers to the right, text to the left, nothing wider than it must be; a struct becomes columns of its own.
+Rule: numbers to the right, text to the left, nothing wider than it must be; a struct becomes columns of its own. What
+is printed to a file or a pipe does not depend on rich.
 """
 
 import datetime as dt
+import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 WIDTH_MAX = 40
 
 
+def print_table(
+    rows: Sequence[Mapping[str, Any]],
+    columns: Sequence[str] | None = None,
+    *,
+    thousands: bool = False,
+    wide: bool = False,
+) -> None:
+    """Print ``rows``, as ``text_table``; on a terminal cut to its width, or with ``wide`` folded."""
+    if not sys.stdout.isatty():
+        print(text_table(rows, columns, thousands=thousands, wide=wide))
+        return
+    from rich.box import SIMPLE_HEAD
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    names, cells, right = _cells(rows, columns, thousands, wide)
+    table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="bold")
+    for name, to_right in zip(names, right, strict=True):
+        table.add_column(
+            Text(name), justify="right" if to_right else "left", overflow="fold" if wide else "ellipsis",
+            no_wrap=not wide,
+        )  # fmt: skip
+    for line in cells:
+        table.add_row(*map(Text, line))
+    Console(file=sys.stdout).print(table)
+
+
 def text_table(
-    rows: Sequence[Mapping[str, Any]], columns: Sequence[str] | None = None, *, thousands: bool = False
+    rows: Sequence[Mapping[str, Any]],
+    columns: Sequence[str] | None = None,
+    *,
+    thousands: bool = False,
+    wide: bool = False,
 ) -> str:
     """Lines of ``rows`` beneath their column names; a column that a row has not is empty there.
 
-    ``thousands``: numbers are counts, so they get separators.
+    ``thousands``: numbers are counts, so they get separators. ``wide``: values longer than WIDTH_MAX stay whole.
     """
-    names = list(columns or dict.fromkeys(name for row in rows for name in row))
-    cells = [[_text(row.get(name), thousands) for name in names] for row in rows]
-    right = [any(_is_number(row.get(name)) for row in rows) for name in names]
+    names, cells, right = _cells(rows, columns, thousands, wide)
     widths = [max([len(name), *(len(line[i]) for line in cells)]) for i, name in enumerate(names)]
     lines = [names, ["-" * width for width in widths], *cells]
     return "\n".join(
@@ -58,11 +90,21 @@ def utc(time_ms: int) -> str:
     return text if time_ms % 1000 == 0 else f"{text}.{time_ms % 1000:03d}"
 
 
+def _cells(
+    rows: Sequence[Mapping[str, Any]], columns: Sequence[str] | None, thousands: bool, wide: bool
+) -> tuple[list[str], list[list[str]], list[bool]]:
+    """Column names, the text of every cell, and for each column whether it has numbers."""
+    names = list(columns or dict.fromkeys(name for row in rows for name in row))
+    width = sys.maxsize if wide else WIDTH_MAX
+    cells = [[_text(row.get(name), thousands, width) for name in names] for row in rows]
+    return names, cells, [any(_is_number(row.get(name)) for row in rows) for name in names]
+
+
 def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _text(value: Any, thousands: bool) -> str:
+def _text(value: Any, thousands: bool, width: int) -> str:
     if value is None:
         return ""
     if isinstance(value, bytes):
@@ -72,4 +114,6 @@ def _text(value: Any, thousands: bool) -> str:
     if thousands and _is_number(value):
         return f"{value:,}"
     text = str(value)
-    return text if len(text) <= WIDTH_MAX else f"{text[: WIDTH_MAX - 1]}…"
+    if not text.isprintable():  # a key may have a line break, or what a terminal takes for a command
+        text = "".join(each if each.isprintable() else repr(each)[1:-1] for each in text)
+    return text if len(text) <= width else f"{text[: width - 1]}…"

@@ -3,6 +3,8 @@
 from typing import Any
 
 from ...jobs.replay.increment_report import IncrementReport
+from ...state.tables.ledger import LedgerRow
+from ...state.tables.ledger_rows import DoneRow
 
 
 def books_line(report: IncrementReport) -> dict[str, Any]:
@@ -25,3 +27,8 @@ def counted(lines: list[dict[str, Any]]) -> list[str]:
     """Names of the numbers in ``lines`` that have a sum."""
     names = dict.fromkeys(name for line in lines for name in line)
     return [name for name in names if name not in ("increment", "late_max_ms")]
+
+
+def own_increments(rows: list[LedgerRow[DoneRow]]) -> list[int]:
+    """Of done rows, those that the pipeline itself did: not the one that a branch begins with."""
+    return [row.increment for row in rows if row.content.forked is None]

@@ -71,7 +71,7 @@ def test_another_sum_and_a_program_that_fails_are_errors_in_table_and_exit_code(
     code = main(["bench", "--workloads", "W1", "--records", "1000", "--peers", "polars,duckdb", *files])
 
     table = capsys.readouterr().out
-    assert code == 1
+    assert code == 4
     assert "ERROR W1 polars, c: first: ours 7, theirs 8" in table
     assert "ERROR W1 duckdb: no such file" in table
     assert [line["agrees"] for line in json.loads((tmp_path / "run.json").read_text())["lines"]] == ["-", "no", "-"]

@@ -24,7 +24,7 @@ from tests.laws.syscalls import hand_over, supervise
 def _context() -> ForkServerContext:
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(
-        [__name__, "kstreams_replay.orchestration.cli.run_commands", "kstreams_replay.jobs.replay.pipeline_run"]
+        [__name__, "kstreams_replay.orchestration.cli.commands.run", "kstreams_replay.jobs.replay.pipeline_run"]
     )
     return context
 

@@ -1,8 +1,12 @@
-"""Small tables as text."""
+"""Small tables as text, and on a terminal."""
+
+import io
+import re
+import sys
 
 import pytest
 
-from kstreams_replay.orchestration.text_tables import flat_row, text_table, utc
+from kstreams_replay.orchestration.text_tables import flat_row, print_table, text_table, utc
 
 
 def test_numbers_stand_to_the_right_and_text_to_the_left():
@@ -38,3 +42,33 @@ def test_a_struct_becomes_columns_that_keep_apart_from_those_that_are_there():
 )
 def test_a_time_is_shown_in_utc_and_one_that_no_calendar_has_in_milliseconds(time_ms, want):
     assert utc(time_ms) == want
+
+
+def test_a_long_value_is_cut_unless_the_table_is_wide():
+    row = {"key": "x" * 50}
+
+    assert text_table([row]).splitlines()[-1] == "x" * 39 + "…"
+    assert text_table([row], wide=True).splitlines()[-1] == "x" * 50
+
+
+def test_what_a_terminal_would_obey_is_shown_as_text():
+    assert text_table([{"key": "a\x1b[2Jb\nc"}]).splitlines()[2:] == ["a\\x1b[2Jb\\nc"]
+
+
+def test_a_terminal_gets_the_same_cells_drawn_by_rich(monkeypatch):
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    monkeypatch.setattr(sys, "stdout", terminal := Terminal())
+    monkeypatch.setenv("COLUMNS", "60")
+    monkeypatch.setenv("TERM", "xterm")
+    rows = [{"name": "[red]ann[/red]", "count": 1234}, {"name": "y" * 39, "count": 7}]
+
+    print_table(rows, thousands=True)
+
+    lines = re.sub(r"\x1b\[[\d;]*m", "", terminal.getvalue()).splitlines()
+    assert [line.split() for line in (lines[0], *lines[2:])] == [
+        ["name", "count"], ["[red]ann[/red]", "1,234"], ["y" * 39, "7"],
+    ]  # fmt: skip
+    assert "\x1b[1m" in terminal.getvalue(), "the header is bold"

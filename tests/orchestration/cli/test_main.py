@@ -5,10 +5,11 @@ import re
 from pathlib import Path
 
 import pytest
+from deltalake import DeltaTable
 
 from kstreams_replay.jobs.landing.landing import land_files
 from kstreams_replay.jobs.replay.pipeline_run import replay
-from kstreams_replay.orchestration.cli.main import main
+from kstreams_replay.orchestration.cli.main import COMMANDS, main
 from kstreams_replay.state.tables.warehouse import Warehouse
 from tests.dagster import shop
 from tests.dagster.duplicates import DuplicatingRunner
@@ -82,6 +83,63 @@ def test_nothing_new_is_said_and_is_no_error(run, tmp_path, clicks):
 
     assert run(*land)[:2] == (0, "clicks: nothing new\n")
     assert run(*replay)[:2] == (0, "nothing new to replay for shop\n")
+    assert run(*land, "--detailed-exit-code")[0] == 3
+    assert run(*replay, "--detailed-exit-code")[0] == 3
+
+
+def test_a_run_that_can_apply_nothing_exits_with_4_and_one_that_leaves_much_out_with_5(run, tmp_path, clicks):
+    """The shop reads values as JSON objects: a file of broken ones, then one that is half broken."""
+    land = ["land", "clicks", "--warehouse", tmp_path / "w", "--files", tmp_path / "clicks", "--timestamp", "ms"]
+    replay = ["run", SHOP, "--warehouse", tmp_path / "w", "--pipeline", "shop", "--local"]
+    (clicks / "1-morning.jsonl").unlink()
+
+    def drop(name: str, *pages: object) -> None:
+        rows = [json.dumps({"ms": 100, "user": "ann", "page": page}) for page in pages]
+        (clicks / name).write_text("\n".join(rows) + "\n")
+        assert run(*land, "--key", "user", "--local")[0] == 0
+
+    drop("1.jsonl", 7, [])
+    code, _, err = run(*replay)
+    assert (code, err.splitlines()[-1]) == (
+        4,
+        "replay: warning: 2 of 2 records (100%) were undecodable; see `replay show dead_letter`",
+    )
+
+    drop("2.jsonl", "home", {})
+    code, _, err = run(*replay, "--detailed-exit-code")
+    assert (code, err.splitlines()[-1]) == (
+        5,
+        "replay: warning: 1 of 2 records (50%) were undecodable; see `replay show dead_letter`",
+    )
+
+    drop("3.jsonl", "home", {})
+    assert run(*replay)[0] == 0
+    drop("4.jsonl", "home", "cart")
+    assert run(*replay, "--detailed-exit-code")[0] == 0
+
+
+def test_the_list_of_commands_is_shown_without_loading_one_and_every_command_has_its_help(run):
+    code, out, _ = run("--help")
+    names = [name for section in COMMANDS.values() for name in section]
+
+    assert code == 0
+    assert set(names) == set(re.findall(r"^  ([a-z-]+)  ", out, re.MULTILINE))
+    for name in names:
+        code, out, _ = run(name, "--help")
+        assert (code, out.splitlines()[0].split()[:3]) == (0, ["Usage:", "replay", name])
+        assert "--traceback" in out
+
+
+def test_an_option_takes_several_values_at_once_or_one_after_the_other(run, tmp_path, clicks):
+    land = ["--files", clicks, "--timestamp", "ms", "--local", "clicks"]
+
+    run("land", "--warehouse", tmp_path / "a", "--value", "page", "user", *land)
+    run("land", "--warehouse", tmp_path / "b", "--value", "page", "--value", "user", *land)
+
+    values = [Warehouse(tmp_path / name).landed("clicks") for name in "ab"]
+    first, second = (DeltaTable(each).to_pyarrow_table().column("value").to_pylist() for each in values)
+    assert first == second
+    assert set(json.loads(first[0])) == {"page", "user"}
 
 
 def test_books_have_a_line_for_every_increment_and_one_for_all(run, replayed):
@@ -152,21 +210,28 @@ def test_describe_prints_what_kafka_streams_would(run):
 
 
 @pytest.mark.parametrize(
-    ("command", "sentence"),
+    ("command", "expected", "sentence"),
     [
-        (["show", "nope"], "replay: pipeline 'shop': expected one of dead_letter, dropped, outputs/pages, "),
-        (["show", "pages", "--increment", "9"], "expected a done increment 9, got none; run the replay first"),
+        (["show", "nope"], 2, "replay: pipeline 'shop': expected one of dead_letter, dropped, outputs/pages, "),
+        (["show", "pages", "--increment", "9"], 1, "expected a done increment 9, got none; run the replay first"),
         (
             ["run", "nothing.py"],
+            2,
             "replay: nothing.py: expected a module or a file, got no file nothing.py; check the path",
         ),
-        (["run", SHOP, "--local", "--max-records", "0"], "max_records: expected 1 or more, got 0"),
+        (["run", SHOP, "--local", "--max-records", "0"], 2, "max_records: expected 1 or more, got 0"),
+        (["show"], 2, "replay: Missing argument 'OUTPUT'; see replay show --help"),
+        (["shwo"], 2, "replay: No such command 'shwo'"),
+        (["show", "pages", "--limit", "x"], 2, "replay: Invalid value for '--limit': 'x' is not a valid integer"),
+        (["vacuum", "--keep-days", "1", "--keep-increments", "1"], 2, "--keep-increments and --keep-days exclude"),
     ],
 )
-def test_an_error_is_one_sentence_on_stderr_and_exit_code_2(run, replayed, command, sentence):
+def test_an_error_is_one_sentence_on_stderr_2_for_what_was_asked_and_1_for_what_was_found(
+    run, replayed, command, expected, sentence
+):
     code, out, err = run(*command, *place(replayed))
 
-    assert (code, out) == (2, "")
+    assert (code, out) == (expected, "")
     assert sentence in err
     assert len(err.splitlines()) == 1
 
@@ -204,23 +269,23 @@ def test_the_stack_trace_is_shown_to_those_who_ask(run, tmp_path):
     assert "Traceback (most recent call last)" in err
 
 
-def test_a_bug_is_told_as_one_and_has_its_own_exit_code(run, replayed, monkeypatch):
-    monkeypatch.setattr("kstreams_replay.orchestration.cli.describe_commands.done_row", lambda *_: 1 / 0)
+def test_a_bug_is_told_as_one(run, replayed, monkeypatch):
+    monkeypatch.setattr("kstreams_replay.orchestration.cli.commands.describe.done_row", lambda *_: 1 / 0)
 
     code, _, err = run("books", *place(replayed))
 
-    assert code == 3
+    assert code == 1
     assert err == "replay: ZeroDivisionError: division by zero; this is a bug, --traceback shows where\n"
 
 
-def test_a_broken_guarantee_is_shown_with_its_witnesses_and_exit_code_1(run, tmp_path, clicks):
+def test_a_broken_guarantee_is_shown_with_its_witnesses_and_exit_code_4(run, tmp_path, clicks):
     warehouse = Warehouse(tmp_path / "w")
     land_files(None, warehouse, "clicks", shop.source(clicks))
     assert list(replay(warehouse, shop.topology(), pipeline="shop", runner=DuplicatingRunner()))
 
     code, out, _ = run("check", SHOP, *place(warehouse), "--engine", "plain")
 
-    assert code == 1
+    assert code == 4
     assert out.startswith(
         "BROKEN  G1 outputs/sessions, increment 1: One final result per key and window. (finals 3, repeated 1)\n"
     )

@@ -1,0 +1,106 @@
+"""What a command of `replay` has beyond click's own: sections in its help, options of which one may be given, an
+option that takes several values at once, and ``--traceback``.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import click
+from click.core import ParameterSource
+
+Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+
+@dataclass
+class Invocation:
+    """What ``main`` must know of a command that failed. It is the ``obj`` of click's context."""
+
+    shows_traceback: bool = False
+
+
+@dataclass(frozen=True)
+class OneOf:
+    """Names of parameters of which at most one may be given; ``required``: one must be."""
+
+    names: tuple[str, ...]
+    required: bool = False
+
+
+class Option(click.Option):
+    """``section``: heading in the help. ``takes_many``: ``--name A B`` means the same as ``--name A --name B``."""
+
+    def __init__(self, *args: Any, section: str = "", takes_many: bool = False, **kwargs: Any) -> None:
+        super().__init__(*args, **{"multiple": takes_many, **kwargs})
+        self.section, self.takes_many = section, takes_many
+
+
+class Command(click.Command):
+    """``one_of``: choices among options that exclude each other."""
+
+    def __init__(self, *args: Any, one_of: Sequence[OneOf] = (), **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.one_of = one_of
+        self.params.append(_traceback())
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Raises UsageError where ``one_of`` does not hold."""
+        rest = super().parse_args(ctx, self._repeated(args))
+        options = {param.name: param.opts[0] for param in self.params}
+        for choice in self.one_of:
+            given = [name for name in choice.names if ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE]
+            if len(given) > 1:
+                raise click.UsageError(f"{options[given[0]]} and {options[given[1]]} exclude each other", ctx)
+            if choice.required and not given:
+                raise click.UsageError(f"give one of {', '.join(options[name] for name in choice.names)}", ctx)
+        return rest
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Options without a section, then section by section."""
+        sections: dict[str, list[tuple[str, str]]] = {"Options": []}
+        for param in self.get_params(ctx):
+            record = None if isinstance(param, click.Argument) else param.get_help_record(ctx)
+            if record is not None:
+                sections.setdefault(getattr(param, "section", "") or "Options", []).append(record)
+        for name, records in sections.items():
+            with formatter.section(name):
+                formatter.write_dl(records)
+
+    def _repeated(self, args: Sequence[str]) -> list[str]:
+        many = {opt for param in self.params if getattr(param, "takes_many", False) for opt in param.opts}
+        repeated: list[str] = []
+        option, values = "", 0
+        for argument in args:
+            if argument.startswith("-"):
+                option, values = (argument if argument in many else ""), 0
+            elif option:
+                values += 1
+                if values > 1:
+                    repeated.append(option)
+            repeated.append(argument)
+        return repeated
+
+
+def command(*, one_of: Sequence[OneOf] = ()) -> Callable[[Callable[..., int]], Command]:
+    """Make a command of a function, whose docstring is its help and whose result is the exit code."""
+    return click.command(cls=Command, one_of=one_of)
+
+
+def option(*names: str, **settings: Any) -> Decorator:
+    """``click.option``, with what Option has."""
+    return click.option(*names, cls=Option, **settings)
+
+
+def argument(name: str, **settings: Any) -> Decorator:
+    """``click.argument``, which has a ``help`` since click 8.5."""
+    return click.argument(name, **settings)
+
+
+def _traceback() -> click.Option:
+    def remember(ctx: click.Context, param: click.Parameter, value: bool) -> None:
+        ctx.ensure_object(Invocation).shows_traceback = value
+
+    return click.Option(
+        ["--traceback"], is_flag=True, expose_value=False, is_eager=True, callback=remember,
+        help="show the stack trace of an error too",
+    )  # fmt: skip

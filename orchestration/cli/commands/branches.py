@@ -1,0 +1,128 @@
+"""The commands that go back in time: fork, branches, diff, promote, drop, restore.
+
+Owns their output. Rule: what is done is said with the increment at which it was.
+"""
+
+from typing import Any
+
+from ....jobs.branches import branches as registry
+from ....jobs.branches.promotion import promote as promote_branch
+from ....jobs.branches.restatement import restore as restore_pipeline
+from ....jobs.history.committed_tables import done_row
+from ....jobs.history.output_diff import OutputDiff, diff_output, outputs_of
+from ....state.tables.warehouse import Warehouse
+from ...text_tables import flat_row, print_table
+from .. import options
+from ..command import argument, command, option
+from ..exit_codes import ExitCode
+from ..topology_loading import load_topology
+
+branch_argument = argument("name", metavar="NAME", help="the branch")
+
+
+@command()
+@options.warehouse
+@options.pipeline
+@option("--at", type=int, required=True, metavar="N", help="after this increment; 0: from the start")
+@option("--as", "name", required=True, metavar="NAME", help="name of the branch, a pipeline of its own")
+@options.topology_option("the changed code that it will be replayed with")
+def fork(warehouse: str, pipeline: str, at: int, name: str, topology: str | None) -> int:
+    """Begin a branch with what a pipeline was, without copying it."""
+    changed = None if topology is None else load_topology(topology)
+    row = registry.fork(Warehouse(warehouse), pipeline, at, name, topology=changed)
+    what = "nothing" if row.increment == 0 else f"increment {row.increment}"
+    print(f"{name} begins with {what} of {pipeline}; replay run … --pipeline {name} goes on")
+    return 0
+
+
+@command()
+@options.warehouse
+def branches(warehouse: str) -> int:
+    """List the open branches."""
+    lines: list[dict[str, Any]] = [
+        {
+            "branch": branch.name,
+            "parent": branch.parent,
+            "forked_at": branch.increment,
+            "increment": done_row(Warehouse(warehouse), branch.name).increment,
+            "since_ms": branch.written_at_ms,
+        }
+        for branch in registry.branches(Warehouse(warehouse)).values()
+    ]
+    if lines:
+        print_table([flat_row(line) for line in lines])
+    else:
+        print("no branches")
+    return 0
+
+
+@command()
+@argument("a", metavar="A", help="a pipeline")
+@argument("b", metavar="B", help="another one, or the same as of another increment")
+@options.warehouse
+@option("--output", metavar="X", help="this output alone (default: all that both have)")
+@option("--increment-a", type=int, metavar="N", help="A as of this increment (default: the last)")
+@option("--increment-b", type=int, metavar="N", help="B as of this increment (default: the last)")
+@options.limit
+@options.raw
+def diff(
+    a: str, b: str, warehouse: str, output: str | None, increment_a: int | None, increment_b: int | None,
+    limit: int, raw: bool,
+) -> int:  # fmt: skip
+    """Compare the outputs of two pipelines by key and window. The exit code is 4 when any row differs."""
+    place = Warehouse(warehouse)
+    mine, other = outputs_of(place, a, increment_a), outputs_of(place, b, increment_b)
+    one_sided = [] if output else sorted({*mine} ^ {*other})
+    for name in one_sided:
+        print(f"{name}: only {a if name in mine else b} has it")
+    differs = bool(one_sided)
+    for name in [output] if output else [name for name in mine if name in other]:
+        found = diff_output(place, a, b, name, increment_a=increment_a, increment_b=increment_b)
+        _print_diff(found, limit, raw=raw)
+        differs = differs or not found.is_empty
+    return ExitCode.FAILED if differs else ExitCode.DONE
+
+
+def _print_diff(found: OutputDiff, limit: int, *, raw: bool) -> None:
+    """``A`` and ``B`` stand for the names that were given, which may be the same."""
+    counts = f"{found.equal:,} equal, {len(found.rows):,} differ"
+    print(f"{found.output}: {counts}; changelog of A {found.records[0]:,} records, of B {found.records[1]:,}")
+    rows = found.rows.head(limit).to_dicts()
+    if rows:
+        print_table([flat_row(row, as_numbers=raw) for row in rows])
+    if len(found.rows) > len(rows):
+        print(f"… {len(rows):,} of {len(found.rows):,} rows; --limit shows more")
+
+
+@command()
+@branch_argument
+@options.warehouse
+def promote(name: str, warehouse: str) -> int:
+    """Swap a branch into its parent."""
+    parent = registry.branch_of(Warehouse(warehouse), name).parent
+    row = promote_branch(Warehouse(warehouse), name)
+    print(f"{parent} is {name} from increment {row.increment} on (epoch {row.epoch})")
+    return 0
+
+
+@command()
+@branch_argument
+@options.warehouse
+def drop(name: str, warehouse: str) -> int:
+    """Remove a branch."""
+    registry.drop(Warehouse(warehouse), name)
+    print(f"{name} is gone")
+    return 0
+
+
+@command()
+@options.warehouse
+@options.pipeline
+@option("--to", type=int, required=True, metavar="N", help="go on from here; 0: from the start")
+@option("--abandon", is_flag=True, help="give up an increment that is planned and not done")
+def restore(warehouse: str, pipeline: str, to: int, abandon: bool) -> int:
+    """Make a pipeline go on from an increment that is done, under a new epoch."""
+    row = restore_pipeline(Warehouse(warehouse), pipeline, to, abandon=abandon)
+    what = "the start" if to == 0 else f"increment {to}"
+    print(f"{pipeline} goes on from {what} (increment {row.increment}, epoch {row.epoch})")
+    return 0

@@ -1,0 +1,53 @@
+"""The command `check`: verdicts on the guarantees, with the rows that speak against them."""
+
+from typing import Literal
+
+import click
+
+from ....expectations.verdicts import Verdict, check_increment
+from ....jobs.history.committed_tables import done_row
+from ....state.tables.ledger import Ledger
+from ....state.tables.warehouse import Warehouse
+from ...facts import replay_facts
+from ...text_tables import flat_row, print_table
+from .. import options
+from ..book_lines import own_increments
+from ..command import OneOf, command, option
+from ..exit_codes import ExitCode
+from ..topology_loading import load_topology
+
+
+@command(one_of=[OneOf(("increment", "every"))])
+@options.topology_argument
+@options.warehouse
+@options.pipeline
+@option("--increment", type=int, metavar="N", help="this one (default: the last)")
+@option("--all", "every", is_flag=True, help="every increment")
+@option("--engine", type=click.Choice(["gx", "plain"]), default="gx", help="Great Expectations, or plain code")
+def check(
+    topology: str, warehouse: str, pipeline: str, increment: int | None, every: bool, engine: Literal["gx", "plain"]
+) -> int:
+    """Judge the guarantees of an increment. The exit code is 4 when one does not hold or cannot be judged."""
+    place, facts = Warehouse(warehouse), replay_facts(load_topology(topology))
+    last = done_row(place, pipeline, increment).increment
+    ledger = Ledger(place.pipeline(pipeline).ledger, place.storage_options)
+    verdicts = [
+        verdict
+        for increment in (own_increments(ledger.done_rows(ledger.oldest_kept())) if every else [last])
+        for verdict in check_increment(place, pipeline, facts, increment, engine=engine)
+    ]
+    for verdict in verdicts:
+        _print_verdict(verdict)
+    return ExitCode.DONE if all(verdict.answer == "true" for verdict in verdicts) else ExitCode.FAILED
+
+
+def _print_verdict(verdict: Verdict) -> None:
+    answer = {"true": "holds", "false": "BROKEN", "unknown": "UNKNOWN"}[verdict.answer]
+    observed = ", ".join(f"{name} {count:,}" for name, count in verdict.observed.items())
+    print(
+        f"{answer:8}{verdict.guarantee} {verdict.table}, increment {verdict.increment}: {verdict.sentence} ({observed})"
+    )
+    if verdict.reason:
+        print(f"        {verdict.reason}")
+    if verdict.witnesses:
+        print_table([flat_row(row, as_numbers=True) for row in verdict.witnesses])

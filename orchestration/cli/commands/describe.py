@@ -1,0 +1,51 @@
+"""The commands `describe` and `books`."""
+
+from typing import Any
+
+import click
+
+from ....jobs.branches.restatement import in_force
+from ....jobs.history.committed_tables import done_row
+from ....jobs.replay.increment_report import report_of
+from ....state.tables.ledger import Ledger
+from ....state.tables.warehouse import Warehouse
+from ...text_tables import print_table
+from .. import options
+from ..book_lines import books_line, counted, own_increments
+from ..command import command, option
+from ..topology_loading import load_topology
+
+
+@command()
+@options.topology_argument
+def describe(topology: str) -> int:
+    """Print a topology as Kafka Streams does."""
+    print(load_topology(topology).describe())
+    return 0
+
+
+@command()
+@options.warehouse
+@options.pipeline
+@option("--last", type=click.IntRange(min=1), default=20, metavar="N", help="so many increments (default 20)")
+def books(warehouse: str, pipeline: str, last: int) -> int:
+    """Say what became of the records, in a line for every increment."""
+    place = Warehouse(warehouse)
+    newest = done_row(place, pipeline).increment
+    ledger = Ledger(place.pipeline(pipeline).ledger, place.storage_options)
+    rows = ledger.done_rows(max(1, newest - last + 1))
+    pairs = [ledger.rows_of(increment) for increment in own_increments(rows)]
+    lines = [
+        books_line(report_of(done.increment, planned.content, done.content))
+        for planned, done in pairs
+        if planned is not None and done is not None
+    ]
+    if not lines:
+        print(f"nothing replayed yet by {pipeline}")
+        return 0
+    counting = {row.increment for row in in_force(rows)}
+    in_sum = [line for line in lines if line["increment"] in counting]
+    total: dict[str, Any] = {name: sum(line.get(name) or 0 for line in in_sum) for name in counted(lines)}
+    lines = [line if line in in_sum else line | {"restated": "yes"} for line in lines]
+    print_table([*lines, {"increment": "all" if lines[0]["increment"] == 1 else "these", **total}], thousands=True)
+    return 0

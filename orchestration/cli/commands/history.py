@@ -1,0 +1,127 @@
+"""The commands that ask history: sql, inspect, explain.
+
+Rule: answers go to stdout, as of whole increments; nothing is written to the warehouse.
+"""
+
+from itertools import zip_longest
+from textwrap import wrap
+from typing import Any
+
+import click
+
+from ....jobs.explain.explanation import Step, say_place
+from ....jobs.explain.explanation import explain as explain_record
+from ....jobs.history.history import AsOf, History
+from ....jobs.history.inspection import all_clocks, clocks_of, inspect_store, read_positions, task_positions
+from ....state.tables.warehouse import Warehouse
+from ...text_tables import flat_row, print_table, utc
+from .. import options
+from ..command import argument, command, option
+from ..topology_loading import load_topology
+
+WIDTH_MAX, SAID_MIN = 120, 60
+"""Of a line of `explain`, and of the sentence in it however long the names of the nodes are."""
+
+
+@command()
+@argument("query", metavar="SELECT", help="over outputs, stores, dropped, dead_letter")
+@options.warehouse
+@options.pipeline
+@options.topology_option("show stores as their readers see them")
+@options.increment
+@options.limit
+@options.raw
+def sql(
+    query: str, warehouse: str, pipeline: str, topology: str | None, increment: int | None, limit: int, raw: bool
+) -> int:
+    """Ask outputs and stores as of an increment, in SQL."""
+    frame = _as_of(warehouse, pipeline, topology, increment).sql(query)
+    rows = frame.head(limit).to_dicts()
+    print_table([flat_row(row, as_numbers=raw) for row in rows], None if rows else frame.columns)
+    _count(len(rows), frame.height)
+    return 0
+
+
+@command()
+@argument("store", required=False, metavar="STORE", help="a store (default: positions and clocks of all)")
+@option("--key", metavar="KEY", help="this key alone, as text, a number, or JSON")
+@options.warehouse
+@options.pipeline
+@options.topology_option("whose operators show the store")
+@options.increment
+@options.limit
+@options.raw
+def inspect(
+    store: str | None, key: str | None, warehouse: str, pipeline: str, topology: str | None, increment: int | None,
+    limit: int, raw: bool,
+) -> int:  # fmt: skip
+    """Show what a store holds and what waits in it, or without a store how far everything has come."""
+    as_of = _as_of(warehouse, pipeline, topology, increment)
+    if store is None:
+        _print_positions(as_of, raw=raw)
+        return 0
+    table = inspect_store(as_of, store, key)
+    rows = table.slice(0, limit).to_pylist()
+    shown = [name for name in table.column_names if any(row[name] is not None for row in rows)]
+    lines = [flat_row({name: row[name] for name in shown}, as_numbers=raw) for row in rows]
+    print_table(lines, None if lines else table.column_names)
+    _count(len(rows), len(table))
+    print(f"\nclocks after increment {as_of.increment}")
+    print_table([flat_row(row, as_numbers=raw) for row in clocks_of(as_of, store)])
+    return 0
+
+
+@command()
+@option("--record", required=True, metavar="TOPIC:PARTITION:OFFSET", help="the landed record")
+@options.topology_option(options.TOPOLOGY, required=True)
+@options.warehouse
+@options.pipeline
+@option("--order", type=click.Choice(["time", "arrival"]), default="time", help="as the pipeline was replayed")
+@options.raw
+def explain(record: str, topology: str, warehouse: str, pipeline: str, order: str, raw: bool) -> int:
+    """Say what every operator did with a record, and why."""
+    explanation = explain_record(
+        Warehouse(warehouse), pipeline, load_topology(topology), record, order=order, say_time=str if raw else utc
+    )
+    print(f"{say_place(explanation.place)} was read by increment {explanation.increment}")
+    for line in _lines(explanation.steps):
+        print(line)
+    return 0
+
+
+def _lines(steps: list[Step]) -> list[str]:
+    """A heading a row of a task, then its sentences, aligned behind the names of the nodes."""
+    width = max((len(step.node) for step in steps), default=0)
+    lines: list[str] = []
+    before = None
+    for step in steps:
+        if (step.task, step.place) != before:
+            before = step.task, step.place
+            lines += ["", f"task {step.task} takes {say_place(step.place)}"]
+        said = [line for sentence in step.sentences for line in wrap(sentence, max(SAID_MIN, WIDTH_MAX - width - 4))]
+        lines += [f"  {name:<{width}}  {line}" for name, line in zip_longest([step.node], said, fillvalue="")]
+    return lines
+
+
+def _as_of(warehouse: str, pipeline: str, topology: str | None, increment: int | None) -> AsOf:
+    loaded = None if topology is None else load_topology(topology)
+    return History(Warehouse(warehouse), pipeline, loaded).at(increment)
+
+
+def _print_positions(as_of: AsOf, *, raw: bool) -> None:
+    def flat(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        return [flat_row(row, as_numbers=raw) for row in rows]
+
+    print(f"offsets of the topics after increment {as_of.increment}")
+    print_table(flat(read_positions(as_of)))
+    print("\nstream times of the tasks, and the next offsets of what they write")
+    print_table(flat(task_positions(as_of)))
+    counters = all_clocks(as_of)
+    if counters:
+        print("\nclocks of the stores")
+        print_table(counters)
+
+
+def _count(shown: int, total: int) -> None:
+    if shown < total:
+        print(f"{shown:,} of {total:,} rows; --limit shows more")

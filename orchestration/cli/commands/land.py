@@ -1,0 +1,150 @@
+"""The command `land`. Spark is imported where landing needs it."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ....jobs.landing.file_source import FORMATS, TIMESTAMP_UNITS
+from ....jobs.landing.landing import FileSource, KafkaSource, LandingReport, land_files, land_kafka
+from ....jobs.landing.recorded_time import record_idle
+from ....state.errors import ConfigError
+from ....state.tables.warehouse import Warehouse
+from ....state.times import duration_ms
+from ...text_tables import print_table
+from .. import options
+from ..command import OneOf, argument, command, option
+from ..exit_codes import ExitCode
+from .advance import print_recorded
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+FILES, KAFKA = "Files", "Kafka"
+"""Sections of the help."""
+
+
+@dataclass(frozen=True)
+class LandOptions:
+    """What the command was given: a field for each parameter that is declared above ``land``."""
+
+    topic: str
+    warehouse: str
+    local: bool
+    master: str | None
+    idle_after: str | None
+    detailed_exit_code: bool
+    files: str | None
+    format: str
+    timestamp: str | None
+    timestamp_unit: str
+    key: str | None
+    value: tuple[str, ...]
+    partition: str | None
+    partitions: int
+    pattern: str
+    delimiter: str
+    kafka: str | None
+    source_topic: str | None
+    option: tuple[str, ...]
+    on_gap: str
+    max_records: int | None
+
+
+@command(one_of=[OneOf(("files", "kafka"), required=True)])
+@argument("topic", help="name of the landed topic")
+@options.warehouse
+@options.local
+@options.master
+@option(
+    "--idle-after",
+    metavar="DURATION",
+    help="record the time of partitions that lag behind the newest record by more, as in 5m (default: never)",
+)
+@options.detailed_exit_code
+@option("--files", metavar="DIR", help="a directory of files", section=FILES)
+@option("--format", type=click.Choice(FORMATS), default="jsonl", help="of the files (default jsonl)", section=FILES)
+@option("--timestamp", metavar="COLUMN", help="column of the record time", section=FILES)
+@option("--timestamp-unit", type=click.Choice(TIMESTAMP_UNITS), default="ms", section=FILES, help="default ms")
+@option("--key", metavar="COLUMN", help="column of the key; without it all keys are null", section=FILES)
+@option(
+    "--value", metavar="COLUMN…", takes_many=True, section=FILES, help="columns of the value; without it the whole row"
+)
+@option("--partition", metavar="COLUMN", section=FILES, help="column of the partition; without it murmur2 of the key")
+@option("--partitions", type=int, default=1, metavar="N", section=FILES, help="partitions of the topic (default 1)")
+@option("--pattern", default="*", metavar="GLOB", help="names of the files, as in *.jsonl", section=FILES)
+@option("--delimiter", default=",", metavar="CHARACTER", help="of CSV", section=FILES)
+@option("--kafka", metavar="SERVERS", help="bootstrap servers of a broker", section=KAFKA)
+@option("--source-topic", metavar="NAME", section=KAFKA, help="the topic's name at the broker, if it is another one")
+@option("--option", metavar="NAME=VALUE", multiple=True, help="a setting of the client", section=KAFKA)
+@option(
+    "--on-gap",
+    type=click.Choice(["refuse", "skip"]),
+    default="refuse",
+    section=KAFKA,
+    help="when the broker deleted offsets",
+)
+@option("--max-records", type=int, metavar="N", help="land at most so many", section=KAFKA)
+def land(**given: Any) -> int:
+    """Land what is new in a topic, from files or from Kafka."""  # fmt: skip
+    asked = LandOptions(**given)
+    warehouse, source = Warehouse(asked.warehouse), _source(asked)
+    if isinstance(source, KafkaSource):
+        if asked.local:
+            raise ConfigError(f"topic {asked.topic!r}", "Spark, whose connector reads Kafka", "--local", "leave it out")
+        report = land_kafka(_spark(asked.master), warehouse, asked.topic, source, max_records=asked.max_records)
+    else:
+        report = land_files(None if asked.local else _spark(asked.master), warehouse, asked.topic, source)
+    _print_landed(report)
+    if asked.idle_after is not None:
+        recorded = record_idle(warehouse, asked.topic, duration_ms(asked.idle_after, "--idle-after"))
+        print_recorded(asked.topic, recorded)
+    code = ExitCode.DONE if report.increments else ExitCode.NOTHING_NEW
+    return code.unless_detailed(asked.detailed_exit_code)
+
+
+def _print_landed(report: LandingReport) -> None:
+    if not report.increments:
+        print(f"{report.topic}: nothing new")
+        return
+    increments = ", ".join(map(str, report.increments))
+    print(f"{report.topic}: {report.records:,} records landed in {report.seconds:.1f} s (increment {increments})")
+    spans = [
+        {"partition": p, "from": report.cut_from.get(p, 0), "to": end, "gone": _gap(report.gaps.get(p))}
+        for p, end in report.cut_to.items()
+    ]
+    print_table(spans, ["partition", "from", "to", *(["gone"] if report.gaps else [])])
+
+
+def _source(asked: LandOptions) -> FileSource | KafkaSource:
+    if asked.kafka is not None:
+        pairs = [setting.partition("=") for setting in asked.option]
+        settings = {name: value for name, _, value in pairs}
+        return KafkaSource(asked.kafka, topic=asked.source_topic, options=settings, on_gap=asked.on_gap)
+    if asked.timestamp is None:
+        raise ConfigError(
+            f"topic {asked.topic!r}", "the column of the record time", "none", "name it with --timestamp COLUMN"
+        )
+    assert asked.files is not None, "one of both is given"
+    return FileSource(
+        path=asked.files,
+        format=asked.format,
+        timestamp=asked.timestamp,
+        key=asked.key,
+        value=asked.value[0] if len(asked.value) == 1 else asked.value or None,
+        partition=asked.partition,
+        partitions=asked.partitions,
+        timestamp_unit=asked.timestamp_unit,
+        pattern=asked.pattern,
+        delimiter=asked.delimiter,
+    )
+
+
+def _gap(gap: tuple[int, int] | None) -> str | None:
+    return None if gap is None else f"[{gap[0]}, {gap[1]})"
+
+
+def _spark(master: str | None) -> "SparkSession":
+    from ....jobs.execution.spark_session import open_spark
+
+    return open_spark(master)

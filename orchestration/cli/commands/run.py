@@ -1,0 +1,132 @@
+"""The commands `run` and `warm-up`.
+
+Rule: Spark is begun before anything else is imported, since its JVM takes seconds.
+"""
+
+import sys
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ...engines import runner_of, start_spark, wait_for
+from .. import options
+from ..command import argument, command, option
+
+if TYPE_CHECKING:
+    from ....jobs.replay.increment_report import IncrementReport
+    from ....state.tables.warehouse import Warehouse
+
+EVERY_OPERATOR = "kstreams_replay.orchestration.cli.every_operator:topology"
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """What the command was given: a field for each parameter that is declared above ``run``."""
+
+    topology: str
+    warehouse: str
+    pipeline: str
+    local: bool
+    master: str | None
+    max_records: int | None
+    increments: int | None
+    idle: str
+    flush_at_end: bool
+    detailed_exit_code: bool
+    migrate: tuple[str, ...]
+    renamed: tuple[str, ...]
+
+
+@command()
+@options.topology_argument
+@options.warehouse
+@options.pipeline
+@options.local
+@options.master
+@option("--max-records", type=int, metavar="N", help="cut into increments of at most so many records")
+@option("--increments", type=int, metavar="N", help="stop after so many increments")
+@option(
+    "--idle",
+    type=click.Choice(["wait", "proceed"]),
+    default="wait",
+    help="records that a lagging partition may still have to precede: keep them for later, or take them now",
+)
+@option("--flush-at-end", is_flag=True, help="history is closed: close all windows; the pipeline ends there")
+@options.detailed_exit_code
+@options.migrate
+@options.renamed
+def run(**given: Any) -> int:
+    """Replay what has landed, increment by increment."""  # fmt: skip
+    asked = RunOptions(**given)
+    spark = None if asked.local else start_spark(asked.master)
+    from ....jobs.replay.pipeline_run import replay
+    from ....state.tables.warehouse import Warehouse
+    from ...progress_lines import progress_on
+    from ..run_outcome import run_exit_code
+    from ..topology_loading import load_topology
+    from .check_topology import wanted_of
+
+    warehouse, topology = Warehouse(asked.warehouse), load_topology(asked.topology)
+    runner, progress = runner_of(spark), progress_on(sys.stderr)
+    started = time.monotonic()
+    try:
+        reports = list(
+            replay(
+                warehouse,
+                topology,
+                pipeline=asked.pipeline,
+                runner=runner,
+                max_records=asked.max_records,
+                increments=asked.increments,
+                idle=asked.idle,
+                flush_at_end=asked.flush_at_end,
+                on_step=lambda step: None if spark is None else wait_for(spark, step),
+                wanted=wanted_of(asked.migrate, asked.renamed),
+                progress=progress.show,
+            )
+        )
+    finally:
+        progress.close()
+    _print_run(warehouse, asked.pipeline, reports, time.monotonic() - started)
+    return run_exit_code(reports).unless_detailed(asked.detailed_exit_code)
+
+
+@command()
+@argument("topology", required=False, metavar="TOPOLOGY", help=f"{options.TOPOLOGY} (default: every operator)")
+def warm_up(topology: str | None) -> int:
+    """Compile the kernels that a topology uses; without a topology, those of every operator."""
+    from ....jobs.task.task import call_kernels
+    from ....state.compilation.kernel_tiers import KernelTiers
+    from ...progress_lines import progress_on
+    from ..topology_loading import load_topology
+
+    loaded = load_topology(topology or EVERY_OPERATOR)
+    progress, started = progress_on(sys.stderr), time.monotonic()
+    try:
+        versions, compiled = KernelTiers().warm_up(lambda: call_kernels(loaded), progress.count)
+    finally:
+        progress.close()
+    print(f"{versions} versions of kernels cached, {compiled} of them new, in {time.monotonic() - started:.1f} s")
+    return 0
+
+
+def _print_run(warehouse: "Warehouse", pipeline: str, reports: "list[IncrementReport]", seconds: float) -> None:
+    from ...text_tables import print_table
+    from ..book_lines import books_line
+    from ..run_outcome import warnings_of
+
+    if not reports:
+        print(f"nothing new to replay for {pipeline}")
+        return
+    print_table([books_line(report) for report in reports], thousands=True)
+    increments = "1 increment" if len(reports) == 1 else f"{len(reports)} increments"
+    records = sum(report.books.read for report in reports)
+    print(f"{records:,} records in {increments}, {records / max(seconds, 1e-9):,.0f} records/s")
+    waiting = reports[-1].waiting
+    if waiting:
+        print(f"{waiting:,} landed records wait for partitions that lag behind; --idle proceed replays them now")
+    print(f"tables: {warehouse.pipeline(pipeline).root}")
+    for warning in warnings_of(reports):
+        print(f"replay: warning: {warning}", file=sys.stderr)

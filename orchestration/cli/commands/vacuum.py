@@ -1,0 +1,37 @@
+"""The command `vacuum`. Rule: it only tells, unless asked to delete."""
+
+from typing import Any
+
+from ....jobs.branches.vacuum import vacuum as vacuum_pipeline
+from ....state.tables.warehouse import Warehouse
+from ...text_tables import print_table
+from .. import options
+from ..command import OneOf, command, option
+
+
+@command(one_of=[OneOf(("keep_increments", "keep_days"))])
+@options.warehouse
+@options.pipeline
+@option("--keep-increments", type=int, metavar="N", help="so many can be asked for (default: all)")
+@option("--keep-days", type=float, metavar="D", help="those of so many days can be asked for")
+@option("--delete", is_flag=True, help="delete them; without it they are only listed")
+def vacuum(warehouse: str, pipeline: str, keep_increments: int | None, keep_days: float | None, delete: bool) -> int:
+    """Find files that nobody can ask for any more, by table and reason."""
+    done = vacuum_pipeline(
+        Warehouse(warehouse), pipeline, keep_increments=keep_increments, keep_days=keep_days, delete=delete
+    )
+    lines: dict[tuple[str, str], dict[str, Any]] = {}
+    for waste in done.waste:
+        first = {"table": waste.table, "why": waste.reason, "files": 0, "bytes": 0}
+        line = lines.setdefault((waste.table, waste.reason), first)
+        line["files"] += 1
+        line["bytes"] += waste.bytes
+    total = {"table": "all", **{name: sum(line[name] for line in lines.values()) for name in ("files", "bytes")}}
+    if lines:
+        print_table([*lines.values(), total], ["table", "why", "files", "bytes"], thousands=True)
+    what = "deleted" if done.is_deleted else "would be deleted by --delete"
+    print(f"{total['files']:,} files, {total['bytes']:,} bytes {what}" if lines else "nothing to delete")
+    if done.oldest:
+        tense = "can" if done.is_deleted else "could then"
+        print(f"the oldest increment that {tense} be asked for is {done.oldest}")
+    return 0

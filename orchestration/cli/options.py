@@ -1,0 +1,57 @@
+"""Options and arguments that several commands share. Each is a decorator, and gives the function one parameter."""
+
+import click
+
+from .command import Decorator, argument, option
+
+TOPOLOGY = "module:attribute or file.py:attribute, where the attribute is a Topology or a function that builds one"
+"""How a topology is named (orchestration/cli/topology_loading.py)."""
+
+
+warehouse = option("--warehouse", required=True, metavar="W", help="directory or URI of all tables")
+"""``warehouse: str``."""
+
+pipeline = option("--pipeline", required=True, metavar="NAME", help="folder of its tables in the warehouse")
+"""``pipeline: str``."""
+
+topology_argument = argument("topology", metavar="TOPOLOGY", help=TOPOLOGY)
+"""``topology: str``, as TOPOLOGY says."""
+
+raw = option("--raw", is_flag=True, help="times as milliseconds")
+"""``raw: bool``."""
+
+limit = option("--limit", type=click.IntRange(min=0), default=20, metavar="N", help="so many rows (default 20)")
+"""``limit: int``."""
+
+increment = option("--increment", type=int, metavar="N", help="as of this increment (default: the last)")
+"""``increment: int | None``."""
+
+local = option("--local", is_flag=True, help="in this process, without Spark and Java")
+"""``local: bool``."""
+
+master = option("--master", metavar="URL", help="Spark's master (default: $REPLAY_SPARK_MASTER, else all cores)")
+"""``master: str | None``."""
+
+detailed_exit_code = option(
+    "--detailed-exit-code",
+    is_flag=True,
+    help="exit with 3 when nothing is new, with 5 when there are warnings",
+)
+"""``detailed_exit_code: bool``: see orchestration/cli/exit_codes.py."""
+
+migrate = option(
+    "--migrate", metavar="STORE=MODULE:FUNCTION", multiple=True, section="changed code",
+    help="make the store's new rows of its old ones (two Arrow tables)",
+)  # fmt: skip
+"""``migrate: tuple[str, ...]``."""
+
+renamed = option(
+    "--renamed", metavar="OLD=NEW", multiple=True, section="changed code",
+    help="the rows of store OLD belong to store NEW now; OLD= lets them go",
+)  # fmt: skip
+"""``renamed: tuple[str, ...]``."""
+
+
+def topology_option(help_text: str, *, required: bool = False) -> Decorator:
+    """``topology: str | None``, as an option."""
+    return option("--topology", metavar="TOPOLOGY", required=required, help=help_text)

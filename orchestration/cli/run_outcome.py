@@ -1,0 +1,38 @@
+"""What a run comes to: its warnings and its exit code, from the reports of its increments.
+
+Rule: every warning of `replay run` is made here, from facts that the ledger keeps, so that a later look at the same
+increments gives the same. A new warning is one line in ``warnings_of``.
+"""
+
+from collections.abc import Sequence
+
+from ...jobs.replay.increment_report import IncrementReport
+from .exit_codes import ExitCode
+
+SHARE_MAX = 0.01
+"""Of the records read, so many may be undecodable, or dropped, without a word."""
+
+
+def warnings_of(reports: Sequence[IncrementReport]) -> list[str]:
+    """A sentence for every fact of the increments that a person should look at."""
+    read = sum(report.books.read for report in reports)
+    counts = {
+        "undecodable; see `replay show dead_letter`": sum(report.books.undecodable for report in reports),
+        "dropped; see `replay show dropped`": sum(report.books.dropped for report in reports),
+    }
+    return [
+        f"{count:,} of {read:,} records ({count / read:.0%}) were {words}"
+        for words, count in counts.items()
+        if count > SHARE_MAX * read
+    ]
+
+
+def run_exit_code(reports: Sequence[IncrementReport]) -> ExitCode:
+    """NOTHING_NEW without an increment; FAILED when records were read and none of them could be applied; WARNINGS when
+    there are any; else DONE.
+    """
+    if not reports:
+        return ExitCode.NOTHING_NEW
+    if any(report.books.read for report in reports) and not any(report.books.applied for report in reports):
+        return ExitCode.FAILED
+    return ExitCode.WARNINGS if warnings_of(reports) else ExitCode.DONE
