@@ -1,17 +1,21 @@
 """Promotion: what a branch has made takes the place of what its parent made since the fork, in one step.
 
 Owns the conditions. Rule: nobody loses what was read: the branch must have read as far as its parent; and the parent's
-tables keep their columns. The step itself is a restatement (`jobs/branches/restatement.py`): killed anywhere, it is
-finished by promoting again, from the same increment of the branch.
+tables keep their columns, though they may gain some, null in the rows of before. The step itself is a restatement
+(`jobs/branches/restatement.py`): killed anywhere, it is finished by promoting again, from the same increment of the
+branch.
 """
 
 from collections.abc import Callable
 
+import pyarrow as pa
+
 from ...state.errors import ConfigError, LedgerError
 from ...state.tables.commit import open_table
-from ...state.tables.data_files import StorageOptions, read_files
+from ...state.tables.data_files import read_files
 from ...state.tables.ledger import Ledger, LedgerRow
 from ...state.tables.ledger_rows import Cut, DoneRow, PlanRow
+from ...state.tables.schema_evolution import other_types
 from ...state.tables.warehouse import Warehouse
 from ...state.wall_clock import now_ms
 from ..history.committed_tables import done_row
@@ -30,7 +34,7 @@ def promote(
     """Swap the branch ``name`` into its parent; return the parent's done row. Nothing is written if that has been done.
 
     Raises LedgerError while one of both has an unfinished increment, or the parent has read further than the branch;
-    ConfigError when a table that has rows from before the fork has other columns in the branch.
+    ConfigError when a column of a table that has rows from before the fork is of another type in the branch.
     """
     branch = branch_of(warehouse, name)
     ledger = Ledger(warehouse.pipeline(branch.parent).ledger, warehouse.storage_options)
@@ -128,19 +132,17 @@ def _refuse_other_columns(warehouse: Warehouse, branch: Branch, base: DoneRow, d
     options = warehouse.storage_options
     for table, version in done.versions.items():
         path = warehouse.pipeline(branch.parent).table(table)
-        wanted = _column_types(warehouse.pipeline(branch.name).table(table), version, options)
-        there = _column_types(path, None, options)
+        brought = open_table(warehouse.pipeline(branch.name).table(table), version=version, storage_options=options)
+        there = open_table(path, storage_options=options)
         before = base.versions.get(table)
         stays = before is not None and read_files(path, version=before, storage_options=options)
-        if there is not None and wanted != there and (stays or not table.startswith("state/")):
+        if there is None or brought is None or not (stays or not table.startswith("state/")):
+            continue
+        other = other_types(there, pa.schema(brought.schema().to_arrow()))
+        if other:
             raise ConfigError(
                 f"{branch.name}/{table}",
-                f"the columns that {branch.parent} has",
-                ", ".join(sorted(name for name, _ in (wanted or set()) ^ there)),
+                f"columns of the types that {branch.parent} has",
+                f"another type of {', '.join(other)}",
                 "give the output or store another name in the changed topology",
             )
-
-
-def _column_types(path: str, version: int | None, options: StorageOptions) -> set[tuple[str, str]] | None:
-    table = open_table(path, version=version, storage_options=options)
-    return None if table is None else {(field.name, str(field.type)) for field in table.schema().fields}

@@ -23,6 +23,7 @@ from ...state.tables.data_files import DataFile, read_files, table_version
 from ...state.tables.ledger import Ledger, LedgerRow
 from ...state.tables.ledger_rows import Cut, DoneRow, PlanRow
 from ...state.tables.parquet_writer import TaskFile
+from ...state.tables.schema_evolution import other_types, union
 from ...state.tables.warehouse import RETRACTED_IN, Warehouse, open_filesystem
 from ...state.wall_clock import now_ms
 from ..history.committed_tables import done_row
@@ -219,12 +220,18 @@ class _Restatement:
         )
 
     def _schema(self, table: str) -> pa.Schema:
-        """The source's columns where it has the table, else those that are there."""
+        """The columns that are there and those of the source; the source's alone where one is of another type."""
+        there = open_table(self.own.table(table), storage_options=self.options)
+        mine = None if there is None else pa.schema(there.schema().to_arrow())
         version = self.brought().get(table)
-        path = self.own.table(table) if version is None else f"{self.source.root}/{table}"
+        if version is None:
+            assert mine is not None, f"{self.own.table(table)}: no table"
+            return mine
+        path = f"{self.source.root}/{table}"
         opened = open_table(path, version=version, storage_options=self.options)
         assert opened is not None, f"{path}: no table"
-        return pa.schema(opened.schema().to_arrow())
+        brought = pa.schema(opened.schema().to_arrow())
+        return brought if there is None or mine is None or other_types(there, brought) else union(mine, brought)
 
     def _base_files(self, table: str) -> list[DataFile]:
         """What the table had as of the increment that stays."""
@@ -289,6 +296,7 @@ class _Restatement:
             app_id=self.app_id(f"retractions/{table.partition('/')[2]}", self.planned.epoch),
             increment=self.number,
             storage_options=self.options,
+            may_grow=True,
         )
 
     def retractions(self) -> dict[str, int]:

@@ -110,8 +110,13 @@ def _flat(table: pa.Table, identity: Sequence[str], fields: Sequence[str], side:
 
 
 def _is_other(both: pl.DataFrame, name: str) -> pl.Expr:
-    """Null equals null, NaN equals NaN; fields of different types are compared as text."""
+    """Null equals null, NaN equals NaN; fields of different types are compared as text, and where one is a list or a
+    struct they differ, unless both are null.
+    """
     a, b = pl.col(f"A.{name}"), pl.col(f"B.{name}")
-    if both.schema[f"A.{name}"] != both.schema[f"B.{name}"]:
-        a, b = a.cast(pl.String, strict=False), b.cast(pl.String, strict=False)
-    return a.ne_missing(b)
+    kinds = both.schema[f"A.{name}"], both.schema[f"B.{name}"]
+    if kinds[0] == kinds[1]:
+        return a.ne_missing(b)
+    if any(kind.is_nested() for kind in kinds):
+        return a.is_not_null() | b.is_not_null()
+    return a.cast(pl.String, strict=False).ne_missing(b.cast(pl.String, strict=False))

@@ -30,7 +30,7 @@ from .data_files import (
 )
 from .formats import description, raise_format
 from .parquet_writer import write_task_file
-from .schema_evolution import grow, has_columns, refuse_other_columns
+from .schema_evolution import grow, other_types, refuse_other_columns
 from .warehouse import open_filesystem
 
 __all__ = [
@@ -119,7 +119,8 @@ def replace_files(
 
     Files that are live stay untouched, the others come and go; a table that already has ``increment`` is left as it is.
     ``fenced``: the app id of the epoch before, which gets the mark too, so that a runner who is still at work under it
-    is refused. Other columns are taken over where no live file stays. Raises as ``commit_files``.
+    is refused. The table gains the columns that it lacks, as of ``commit_files``; columns of other types are taken over
+    where no live file stays. Raises as ``commit_files``.
     """
     table = create_table(path, schema, partition_by=["partition"], storage_options=storage_options)
     if _has_increment(table, path, app_id, increment):
@@ -128,14 +129,15 @@ def replace_files(
     stay = {file.path for file in live} & wanted
     actions: list[AddAction | RemoveAction] = list(_add_actions(path, [f for f in files if f.path not in stay]))
     mode: Literal["append", "overwrite"] = "append"
-    if not stay and not has_columns(table, schema):
-        mode = "overwrite"  # removes what is live by itself, and takes the columns over
-    else:
-        refuse_other_columns(table, path, schema)
-        actions += [_remove_action(file, written_at_ms) for file in live if file.path not in wanted]
     marks = [Transaction(app_id, increment), Transaction(fenced, increment)]
     mark = CommitProperties(app_transactions=marks, custom_metadata=_metadata(app_id, increment))
     try:
+        if not stay and other_types(table, schema):
+            mode = "overwrite"  # removes what is live by itself, and takes the columns over
+        else:
+            table = grow(table, path, schema, storage_options=storage_options)
+            schema = pa.schema(table.schema().to_arrow())
+            actions += [_remove_action(file, written_at_ms) for file in live if file.path not in wanted]
         _commit(table, actions, mode, schema, ["partition"], mark)
     except CommitFailedError as error:
         return _after_conflict(path, app_id, increment, storage_options, error)

@@ -13,11 +13,6 @@ from ..errors import ConfigError
 from .data_files import OpenTables, StorageOptions, open_table
 
 
-def has_columns(table: DeltaTable, schema: pa.Schema) -> bool:
-    """Whether the table has the columns of ``schema`` and no others."""
-    return _delta_types(Schema.from_arrow(schema)) == _delta_types(table.schema())
-
-
 def refuse_other_columns(table: DeltaTable, path: str, schema: pa.Schema) -> None:
     """Raises ConfigError unless the table has the columns of ``schema`` and no others."""
     want, have = _delta_types(Schema.from_arrow(schema)), _delta_types(table.schema())
@@ -30,6 +25,30 @@ def refuse_other_columns(table: DeltaTable, path: str, schema: pa.Schema) -> Non
             found or "a table without them",
             "write to another pipeline or output",
         )
+
+
+def union(have: pa.Schema, want: pa.Schema) -> pa.Schema:
+    """Columns and fields of structs of both, first those of ``have``; of what both have, the types fit."""
+    fields = [
+        pa.field(field.name, _union(field.type, want.field(field.name).type)) if field.name in want.names else field
+        for field in have
+    ]
+    return pa.schema([*fields, *(field for field in want if field.name not in have.names)])
+
+
+def _union(have: pa.DataType, want: pa.DataType) -> pa.DataType:
+    if pa.types.is_struct(have) and pa.types.is_struct(want):
+        return pa.struct(list(union(pa.schema(list(have)), pa.schema(list(want)))))
+    if pa.types.is_list(have) and pa.types.is_list(want):
+        return pa.list_(_union(have.value_type, want.value_type))
+    return have
+
+
+def other_types(table: DeltaTable, schema: pa.Schema) -> list[str]:
+    """Columns of ``schema`` whose rows cannot stand in the table's, however many columns and fields it gains."""
+    have = dict(zip(*_columns(pa.schema(table.schema().to_arrow())), strict=True))
+    want = dict(zip(*_columns(pa.schema(Schema.from_arrow(schema).to_arrow())), strict=True))
+    return [name for name, kind in want.items() if name in have and not _fits(have[name], kind)]
 
 
 def grow(
@@ -47,7 +66,7 @@ def grow(
     """
     have = dict(zip(*_columns(pa.schema(table.schema().to_arrow())), strict=True))
     want = dict(zip(*_columns(pa.schema(Schema.from_arrow(schema).to_arrow())), strict=True))
-    wrong = [name for name, kind in want.items() if name in have and not _fits(have[name], kind)]
+    wrong = other_types(table, schema)
     if wrong:
         name = wrong[0]
         next_step = "write to another pipeline or output, or migrate the store"

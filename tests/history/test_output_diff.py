@@ -4,6 +4,7 @@ import polars as pl
 import pytest
 
 from kstreams_replay.jobs.execution.task_run import LocalRunner
+from kstreams_replay.jobs.folds.fold import Fold
 from kstreams_replay.jobs.history.output_diff import diff_output, outputs_of
 from kstreams_replay.jobs.replay.pipeline_run import replay
 from kstreams_replay.jobs.topology import Consumed, Serde, StreamsBuilder, TimeWindows, Topology, fold
@@ -12,12 +13,12 @@ from kstreams_replay.state.tables.warehouse import Warehouse
 from tests.planted import Landed, plant
 
 
-def totals(least: int = 0, *, mean: bool = False) -> Topology:
+def totals(least: int = 0, *, mean: bool = False, all_of: Fold | None = None) -> Topology:
     """Sums a window, of values from ``least`` on."""
     builder = StreamsBuilder()
     values = builder.stream("in", Consumed(Serde.string(), Serde.json("n long"))).filter(f"n >= {least}")
     windows = values.group_by_key().windowed_by(TimeWindows.of_size(10))
-    more = {"mean": fold.mean("n")} if mean else {}
+    more = {"mean": fold.mean("n")} if mean else {} if all_of is None else {"all": all_of}
     windows.aggregate(total=fold.sum("n"), **more).to("totals")
     return builder.build()
 
@@ -78,3 +79,19 @@ def test_outputs_are_those_of_the_ledger_and_others_are_refused(compared):
     assert outputs_of(compared, "a") == ["totals"]
     with pytest.raises(ConfigError, match=r"expected one of .*outputs/totals.*, got 'outputs/none'"):
         diff_output(compared, "a", "b", "none")
+
+
+def test_lists_are_compared_whatever_stands_on_the_other_side(compared):
+    """
+    `replay diff` ended with "this is a bug" where only one side had the list.
+    """
+    topologies = {"lists": totals(all_of=fold.collect("n")), "long": totals(all_of=fold.last("n"))}
+    for pipeline, topology in (topologies | {"fewer": totals(5, all_of=fold.collect("n"))}).items():
+        list(replay(compared, topology, pipeline=pipeline, runner=LocalRunner()))
+
+    assert diff_output(compared, "lists", "lists", "totals").is_empty
+    got = diff_output(compared, "lists", "fewer", "totals").rows.select("key", "A.all", "B.all").rows()
+    assert got == [("x", [5, 2], [5]), ("y", [1], None)]
+    for other in ("long", "a"):
+        for sides in (("lists", other), (other, "lists")):
+            assert len(diff_output(compared, *sides, "totals").rows) == 4  # every key and window
