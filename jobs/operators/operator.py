@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -211,6 +211,45 @@ class StatefulOperator(Operator):
     def metrics(self) -> dict[str, Any]:
         """Numbers of this increment for its report."""
         return {}
+
+
+class RowStore(Protocol):
+    """What keeps durable rows for an operator: a table's store, an operator within. Methods: as StatefulOperator's."""
+
+    def resume(self, rows: pa.Table, counters: Counters) -> None: ...
+    def counters(self) -> Counters: ...
+    def forgets(self, rows: pa.Table, counters: Counters) -> np.ndarray: ...
+    def changes(self) -> pa.Table: ...
+    def rows(self) -> pa.Table: ...
+    def contents(self) -> pa.Table: ...
+    def rows_schema(self) -> pa.Schema: ...
+
+
+class StoreOperator(StatefulOperator):
+    """An operator whose durable rows are those of ``store``."""
+
+    store: RowStore
+
+    def resume(self, rows: pa.Table, counters: Counters) -> None:
+        self.store.resume(rows, counters)
+
+    def counters(self) -> Counters:
+        return self.store.counters()
+
+    def forgets(self, rows: pa.Table, counters: Counters) -> np.ndarray:
+        return self.store.forgets(rows, counters)
+
+    def changes(self) -> pa.Table:
+        return self.store.changes()
+
+    def rows(self) -> pa.Table:
+        return self.store.rows()
+
+    def contents(self) -> pa.Table:
+        return self.store.contents()
+
+    def rows_schema(self) -> pa.Schema:
+        return self.store.rows_schema()
 
 
 def marked(alive: pa.Table, gone: pa.Table) -> pa.Table:

@@ -1,9 +1,9 @@
 """Records that wait in an operator and go on later as what they were: with their own time, headers and context.
 
-Owns the columns of the waiting records and their durable rows. Who leaves when, and in which order, is the operator's
-affair (stream-table join with a grace, reorder_within). Rule: at the front, in the order in which they came, are those
-that the operator has to look at; the others stand behind, by time, and nothing is done with them until they are
-recalled.
+Owns the columns of the waiting records, their durable rows, and the rule that the operators with a grace share
+(stream-table join with a grace, reorder_within). Rule: a record may leave once ``stream time - grace`` has reached its
+time (inclusive). At the front of the buffer, in the order in which they came, are the records that the operator has to
+look at; the others stand behind, by time, and nothing is done with them until their time is due.
 """
 
 from dataclasses import replace
@@ -14,7 +14,8 @@ import pyarrow as pa
 from ...state.buffers import is_valid, only_chunk
 from ...state.records.batches import Batch, Chunk, Values
 from ...state.tables.warehouse import HEADERS
-from .operator import OperatorContext, marked
+from ...state.times import NO_TIMESTAMP_MS
+from .operator import Counters, Due, OperatorContext, StatefulOperator, marked
 
 _NO_TOPIC = -1
 _TIME = "record_time_ms"
@@ -187,3 +188,65 @@ class RecordBuffer:
         }
         schema = self.rows_schema()
         return pa.table([columns[name] for name in schema.names], schema=schema)
+
+
+class BufferedByGrace(StatefulOperator):
+    """An operator whose records wait in ``buffer`` until ``observed_ms - grace_ms`` has reached their times.
+
+    ``grace_ms`` >= 0. ``observed_ms``: stream time, as the operator counts it; -1 before the first record.
+    """
+
+    observed_counter = "stream_time_ms"
+    """Name of ``observed_ms`` among the counters."""
+    row_key = RecordBuffer.row_key
+
+    def __init__(self, place: OperatorContext, grace_ms: int) -> None:
+        super().__init__(place)
+        self.grace_ms, self.buffer = grace_ms, RecordBuffer(place)
+        self.due = Due(_TIME, grace_ms)
+        self.observed_ms, self.sequence = NO_TIMESTAMP_MS, 0
+
+    def _observe(self, time_ms: np.ndarray) -> np.ndarray:
+        """Records of ``time_ms`` (int64) come: stream time before the first and after each of them, one longer."""
+        observed = np.maximum.accumulate(np.concatenate([[self.observed_ms], time_ms]))
+        self.observed_ms = int(observed[-1])
+        return observed
+
+    def _leave(self, leaves: np.ndarray, batch: Batch, chunk: Chunk) -> Batch:
+        """Forward the records at the front that leave with ``batch``, in order. ``leaves``: for each record at the
+        front the row of ``batch`` at which it leaves, len(batch) or more for one that stays.
+        """
+        going = self._in_order(np.flatnonzero(leaves < len(batch)), leaves)
+        return self.buffer.leave(going, batch, leaves[going], chunk)
+
+    def _in_order(self, going: np.ndarray, leaves: np.ndarray) -> np.ndarray:
+        """Records ``going`` of the front by the row they leave at, then by time, of equal times as they came."""
+        return going[np.lexsort((self.buffer.time_ms[going], leaves[going]))]
+
+    def advance(self, advance_row: Batch, chunk: Chunk) -> Batch:
+        self.observed_ms = max(self.observed_ms, int(advance_row.time_ms[0]))
+        self.buffer.load_due(self.observed_ms - self.grace_ms)
+        return self._leave(np.zeros(len(self.buffer), np.int64), advance_row, chunk)
+
+    def propagated_time_ms(self, time_ms: int) -> int:
+        return time_ms - self.grace_ms
+
+    # --- state -----------------------------------------------------------------------------------------------
+
+    def resume(self, rows: pa.Table, counters: Counters) -> None:
+        self.buffer.resume(rows)
+        self.observed_ms = counters.get(self.observed_counter, NO_TIMESTAMP_MS)
+        self.sequence = counters.get("sequence", 0)
+
+    def counters(self) -> Counters:
+        left = max(self.observed_ms - self.grace_ms, NO_TIMESTAMP_MS)
+        return {self.observed_counter: self.observed_ms, "sequence": self.sequence, "left_ms": left}
+
+    def changes(self) -> pa.Table:
+        return self.buffer.changes()
+
+    def rows(self) -> pa.Table:
+        return self.buffer.rows()
+
+    def rows_schema(self) -> pa.Schema:
+        return self.buffer.rows_schema()

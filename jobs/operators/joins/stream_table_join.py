@@ -20,8 +20,8 @@ from ....state.records.keys import NULL_CODE
 from ....state.times import NO_TIMESTAMP_MS
 from ...functions.expressions import Call, Expression
 from ...functions.value_joiners import Joiner
-from ..operator import Counters, Due, Operator, OperatorContext, StatefulOperator
-from ..record_buffer import RecordBuffer
+from ..operator import Operator, OperatorContext
+from ..record_buffer import BufferedByGrace
 from ..tables.global_table import GlobalTableView
 from .stream_table_join_nodes import StreamGlobalTableJoinNode, StreamTableJoinNode
 
@@ -86,22 +86,20 @@ class StreamGlobalTableJoin(Operator):
         return self.lookup.join(joined, keys[accepted])
 
 
-class BufferedStreamTableJoin(StatefulOperator):
-    """With a grace; ``grace_ms`` >= 0, the table is versioned (RocksDBTimeOrderedKeyValueBuffer).
+class BufferedStreamTableJoin(BufferedByGrace):
+    """With a grace; the table is versioned (RocksDBTimeOrderedKeyValueBuffer).
 
     A null key ends the run at a left join, as in Kafka. ``takes_null_keys`` (semantics "kip"): there is nothing to wait
     for, so such a record is joined at once, with null, and moves no time (KIP-962).
     """
 
+    observed_counter = "buffer_time_ms"
+
     def __init__(
         self, place: OperatorContext, joiner: Joiner, *, is_left: bool, grace_ms: int, takes_null_keys: bool = False
     ) -> None:
-        super().__init__(place)
-        self.grace_ms, self.lookup = grace_ms, Lookup(place, joiner, is_left=is_left)
-        self.takes_null_keys = takes_null_keys
-        self.buffer = RecordBuffer(place)
-        self.row_key, self.due = RecordBuffer.row_key, Due("record_time_ms", grace_ms)
-        self.observed_ms, self.sequence = NO_TIMESTAMP_MS, 0
+        super().__init__(place, grace_ms)
+        self.lookup, self.takes_null_keys = Lookup(place, joiner, is_left=is_left), takes_null_keys
 
     def process(self, batch: Batch, chunk: Chunk) -> Batch:
         batch = batch if self.takes_null_keys else self._until_failure(batch, chunk)
@@ -109,8 +107,10 @@ class BufferedStreamTableJoin(StatefulOperator):
         chunk.applied[arrived.cause] = True
         leaves, is_late = self._leaves(arrived)
         self.buffer.enter(arrived, chunk, self._numbered(is_late))
-        going = self._in_order(np.flatnonzero(leaves < len(arrived)), leaves)
-        released = self.buffer.leave(going, arrived, leaves[going], chunk)
+        return self._leave(leaves, arrived, chunk)
+
+    def _leave(self, leaves: np.ndarray, batch: Batch, chunk: Chunk) -> Batch:
+        released = super()._leave(leaves, batch, chunk)
         return self.lookup.join(released, released.key)
 
     def _until_failure(self, batch: Batch, chunk: Chunk) -> Batch:
@@ -135,9 +135,7 @@ class BufferedStreamTableJoin(StatefulOperator):
         """
         has_key = arrived.key != NULL_CODE
         times = np.where(has_key, arrived.time_ms, NO_TIMESTAMP_MS)
-        observed = np.maximum.accumulate(np.concatenate([[self.observed_ms], times]))
-        self.observed_ms = int(observed[-1])
-        passed = observed - self.grace_ms
+        passed = self._observe(times) - self.grace_ms
         self.buffer.load_due(int(passed[-1]))
         is_late, row = (arrived.time_ms < passed[:-1]) | ~has_key, np.arange(len(arrived))
         leaves = np.searchsorted(passed[1:], np.concatenate([self.buffer.time_ms, arrived.time_ms]))
@@ -151,7 +149,7 @@ class BufferedStreamTableJoin(StatefulOperator):
         return np.where(is_late, 0, numbers & _SEQUENCE_MASK)
 
     def _in_order(self, going: np.ndarray, leaves: np.ndarray) -> np.ndarray:
-        """Records ``going`` of the room by the row they leave at, time, then ``key || be32(sequence)``."""
+        """Records ``going`` of the front by the row they leave at, time, then ``key || be32(sequence)``."""
         going = going[np.lexsort((self.buffer.sequence[going], self.buffer.time_ms[going], leaves[going]))]
         row, time, key = leaves[going], self.buffer.time_ms[going], self.buffer.key[going]
         starts = np.append(True, (row[1:] != row[:-1]) | (time[1:] != time[:-1]))[: len(going)]
@@ -166,37 +164,6 @@ class BufferedStreamTableJoin(StatefulOperator):
             by_name = pc.sort_indices(named, [("group", "ascending"), ("name", "ascending")])
             going[tied] = going[tied[by_name.to_numpy()]]
         return going
-
-    def advance(self, advance_row: Batch, chunk: Chunk) -> Batch:
-        self.observed_ms = max(self.observed_ms, int(advance_row.time_ms[0]))
-        self.buffer.load_due(self.observed_ms - self.grace_ms)
-        leaves = np.zeros(len(self.buffer), np.int64)
-        going = self._in_order(np.arange(len(self.buffer)), leaves)
-        released = self.buffer.leave(going, advance_row, leaves[going], chunk)
-        return self.lookup.join(released, released.key)
-
-    def propagated_time_ms(self, time_ms: int) -> int:
-        return time_ms - self.grace_ms
-
-    # --- state -----------------------------------------------------------------------------------------------
-
-    def resume(self, rows: pa.Table, counters: Counters) -> None:
-        self.buffer.resume(rows)
-        self.observed_ms = counters.get("buffer_time_ms", NO_TIMESTAMP_MS)
-        self.sequence = counters.get("sequence", 0)
-
-    def counters(self) -> Counters:
-        left = max(self.observed_ms - self.grace_ms, NO_TIMESTAMP_MS)
-        return {"buffer_time_ms": self.observed_ms, "sequence": self.sequence, "left_ms": left}
-
-    def changes(self) -> pa.Table:
-        return self.buffer.changes()
-
-    def rows(self) -> pa.Table:
-        return self.buffer.rows()
-
-    def rows_schema(self) -> pa.Schema:
-        return self.buffer.rows_schema()
 
 
 def build(node: StreamTableJoinNode, place: OperatorContext) -> Operator:

@@ -4,12 +4,11 @@ Owns the choice between a plain and a versioned store. Rule: an operator without
 """
 
 import numpy as np
-import pyarrow as pa
 
 from ....state.records.batches import Batch, Chunk
 from ....state.records.keys import Keys
 from ...functions.expressions import Shape
-from ..operator import Counters, OperatorContext, StatefulOperator
+from ..operator import OperatorContext, StoreOperator
 from .table_store import PlainStore, TableStore
 from .versioned_store import VersionedTableStore
 
@@ -27,8 +26,10 @@ def open_store(place: OperatorContext, shape: Shape, keys: Keys) -> TableStore |
     return PlainStore(shape, keys, sends_old=place.wants_old)
 
 
-class StoredTable(StatefulOperator):
-    """An operator whose whole state is ``store``."""
+class StoredTable(StoreOperator):
+    """An operator that puts what it forwards into a table's store."""
+
+    store: TableStore
 
     def __init__(self, place: OperatorContext, store: TableStore) -> None:
         super().__init__(place)
@@ -43,24 +44,3 @@ class StoredTable(StatefulOperator):
             taken[drops.row] = False
         chunk.applied[batch.cause[taken]] = True
         return forwarded
-
-    def resume(self, rows: pa.Table, counters: Counters) -> None:
-        self.store.resume(rows, counters)
-
-    def counters(self) -> Counters:
-        return self.store.counters()
-
-    def forgets(self, rows: pa.Table, counters: Counters) -> np.ndarray:
-        return self.store.forgets(rows, counters)
-
-    def changes(self) -> pa.Table:
-        return self.store.changes()
-
-    def rows(self) -> pa.Table:
-        return self.store.rows()
-
-    def contents(self) -> pa.Table:
-        return self.store.contents()
-
-    def rows_schema(self) -> pa.Schema:
-        return self.store.rows_schema()
