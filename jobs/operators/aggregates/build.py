@@ -1,8 +1,9 @@
 """Which aggregate of streams a node runs."""
 
 from ...folds.aggregation import Aggregation
-from ...graph.windows import LAST_MS, SessionWindows, SlidingWindows, TimeWindows
+from ...graph.windows import LAST_MS, SessionWindows, SlidingWindows, TimeWindows, Windows
 from ..aggregate_parts.aggregate import Aggregate
+from ..aggregate_parts.window_settings import WindowSettings
 from ..operator import OperatorContext
 from .aggregate_nodes import AggregateNode, CogroupNode
 from .record_aggregate import RecordAggregate
@@ -17,46 +18,32 @@ def build(node: AggregateNode, place: OperatorContext) -> Aggregate:
     spec = place.table.store
     if node.windows is None and spec is not None and spec.history_retention_ms is not None:
         return VersionedAggregate(place, node.aggregation, node.shape, spec.history_retention_ms)
-    return aggregate(node, place, node.aggregation, emits_final=node.emit == "on_close")
+    settings = settings_of(node, emits_final=node.emit == "on_close")
+    return aggregate(place, node.aggregation, node.windows, settings)
+
+
+def settings_of(node: AggregateNode | CogroupNode, *, emits_final: bool = False, inputs: int = 1) -> WindowSettings:
+    """How ``node`` keeps its windows. ``inputs``: streams that share the store."""
+    return WindowSettings(
+        retention_ms=node.retention_ms,
+        is_persistent=node.is_persistent,
+        emits_final=emits_final,
+        is_kip=node.semantics == "kip",
+        inputs=inputs,
+    )
 
 
 def aggregate(
-    node: AggregateNode | CogroupNode,
-    place: OperatorContext,
-    aggregation: Aggregation,
-    *,
-    emits_final: bool = False,
-    inputs: int = 1,
+    place: OperatorContext, aggregation: Aggregation, windows: Windows | None, settings: WindowSettings
 ) -> Aggregate:
-    """``inputs``: streams that share the store."""
-    windows, retention, is_persistent = node.windows, node.retention_ms, node.is_persistent
-    is_kip = node.semantics == "kip"
+    """The aggregate of ``windows``; None: one a key, of which ``settings`` say nothing but ``inputs``."""
     if windows is None:
-        return RecordAggregate(place, aggregation, inputs=inputs)
+        return RecordAggregate(place, aggregation, inputs=settings.inputs)
     if isinstance(windows, SessionWindows):
-        return SessionAggregate(
-            place,
-            aggregation,
-            gap_ms=windows.gap_ms,
-            grace_ms=windows.grace_ms,
-            retention_ms=retention,
-            is_persistent=is_persistent,
-            emits_final=emits_final,
-            is_kip=is_kip,
-            inputs=inputs,
-        )
+        return SessionAggregate(place, aggregation, settings, gap_ms=windows.gap_ms, grace_ms=windows.grace_ms)
     if isinstance(windows, SlidingWindows):
-        return SlidingWindowAggregate(
-            place,
-            aggregation,
-            difference_ms=windows.difference_ms,
-            grace_ms=windows.grace_ms,
-            retention_ms=retention,
-            is_persistent=is_persistent,
-            emits_final=emits_final,
-            is_kip=is_kip,
-            inputs=inputs,
-        )
+        difference_ms, grace_ms = windows.difference_ms, windows.grace_ms
+        return SlidingWindowAggregate(place, aggregation, settings, difference_ms=difference_ms, grace_ms=grace_ms)
     if isinstance(windows, TimeWindows):
         size_ms, advance_ms, grace_ms, origin_ms = windows.size_ms, windows.advance_ms, windows.grace_ms, 0
     else:
@@ -65,13 +52,9 @@ def aggregate(
     return TimeWindowAggregate(
         place,
         aggregation,
+        settings,
         size_ms=size_ms,
         advance_ms=advance_ms,
         grace_ms=grace_ms,
-        retention_ms=retention,
-        is_persistent=is_persistent,
-        emits_final=emits_final,
-        is_kip=is_kip,
         origin_ms=origin_ms,
-        inputs=inputs,
     )

@@ -9,68 +9,46 @@ so that a window which has closed stays so. Every update is forwarded.
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-import pyarrow as pa
-
 from ....state.records.batches import Batch, Chunk
 from ...folds.aggregation import Aggregation
 from ...folds.python import PythonFold, PythonState
 from ...functions.expressions import python_keys
 from ..aggregate_parts.aggregate import Aggregate
 from ..forward_order import joined_batch, merge_in_forward_order
-from ..operator import Counters, MultiOperator, OperatorContext, StatefulOperator
+from ..operator import MultiOperator, OperatorContext, StoreOperator
 from .aggregate_nodes import CogroupNode
-from .build import aggregate
+from .build import aggregate, settings_of
 
 
-class Cogroup(MultiOperator, StatefulOperator):
+class Cogroup(MultiOperator, StoreOperator):
     """``shared``: the aggregate that has the store; its fold takes (number of the stream, value) for a value."""
+
+    store: Aggregate
 
     def __init__(self, place: OperatorContext, shared: Aggregate) -> None:
         super().__init__(place)
-        self.shared = shared
+        self.store = shared
         self.row_key, self.due = shared.row_key, shared.due
 
     def process_all(self, batches: tuple[Batch, ...], chunk: Chunk) -> Batch:
         merged = merge_in_forward_order(batches)
         batch = joined_batch(batches, merged, with_values=False)
-        state = self.shared.folds.only
+        state = self.store.folds.only
         assert isinstance(state, PythonState)
         records = [self._records(number, one) for number, one in enumerate(batches)]
         which, rows = merged.which.tolist(), merged.row.tolist()
         state.show(batch, [records[number][row] for number, row in zip(which, rows, strict=True)])
-        self.shared.input_of = merged.which if len(self.shared.stream_times_ms) > 1 else None
-        return self.shared.process(batch, chunk)
+        self.store.input_of = merged.which if len(self.store.stream_times_ms) > 1 else None
+        return self.store.process(batch, chunk)
 
     def advance(self, advance_row: Batch, chunk: Chunk) -> Batch | None:
-        return self.shared.advance(advance_row, chunk)
+        return self.store.advance(advance_row, chunk)
 
     def _records(self, number: int, batch: Batch) -> list[tuple[Any, tuple[int, Any]]]:
         """(key, (number of the stream, value)) of every record."""
         shape = self.place.shapes[number]
         values = shape.value.to_python(batch.value.all())
         return [(key, (number, value)) for key, value in zip(python_keys(shape, batch), values, strict=True)]
-
-    def resume(self, rows: pa.Table, counters: Counters) -> None:
-        self.shared.resume(rows, counters)
-
-    def counters(self) -> Counters:
-        return self.shared.counters()
-
-    def forgets(self, rows: pa.Table, counters: Counters) -> np.ndarray:
-        return self.shared.forgets(rows, counters)
-
-    def changes(self) -> pa.Table:
-        return self.shared.changes()
-
-    def rows(self) -> pa.Table:
-        return self.shared.rows()
-
-    def contents(self) -> pa.Table:
-        return self.shared.contents()
-
-    def rows_schema(self) -> pa.Schema:
-        return self.shared.rows_schema()
 
 
 def build(node: CogroupNode, place: OperatorContext) -> Cogroup:
@@ -83,5 +61,5 @@ def build(node: CogroupNode, place: OperatorContext) -> Cogroup:
     fold = PythonFold(node.initializer, add, node.shape.value)
     fold = fold if node.merger is None else replace(fold, merger=node.merger)
     aggregation = Aggregation({"": fold}, place.shape, node.name)
-    counters = 1 if node.semantics == "kip" else len(node.inputs)
-    return Cogroup(place, aggregate(node, place, aggregation, inputs=counters))
+    settings = settings_of(node, inputs=1 if node.semantics == "kip" else len(node.inputs))
+    return Cogroup(place, aggregate(place, aggregation, node.windows, settings))

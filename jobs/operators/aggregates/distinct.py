@@ -27,17 +27,19 @@ from ...folds.numbers import count
 from ...functions.expressions import Call, Expression, Shape
 from ...graph.windows import SessionWindows, TimeWindows, Windows
 from ..aggregate_parts.aggregate import Aggregate
-from ..operator import Counters, OperatorContext, StatefulOperator
+from ..aggregate_parts.window_settings import WindowSettings
+from ..operator import Counters, OperatorContext, StoreOperator
 from .aggregate_nodes import DistinctNode
-from .session_windows import SessionAggregate
-from .time_windows import TimeWindowAggregate
+from .build import aggregate
 
 
-class Distinct(StatefulOperator):
+class Distinct(StoreOperator):
     """``windows``: TimeWindows or SessionWindows; else TopologyError. ``id_selector`` None: the key alone counts.
 
-    It stands on the count of the windows: a window's first record makes it 1.
+    Its store counts the records of every window: a window's first record makes it 1. A reader sees that count as value.
     """
+
+    store: Aggregate
 
     def __init__(self, place: OperatorContext, windows: Windows, id_selector: Expression | Call | None = None) -> None:
         super().__init__(place)
@@ -47,13 +49,13 @@ class Distinct(StatefulOperator):
             key = packed(key=key, id=id_selector.result, number=Serde.long())
             keys = Keys(key)
         shape = Shape(key, place.shape.value)
-        self.counts = _counts(replace(place, shape=shape, keys=keys, wants_old=False, is_lazy=False), windows)
-        self.updates_per_record = getattr(self.counts, "updates_per_record", 1)
+        self.store = _counts(replace(place, shape=shape, keys=keys, wants_old=False, is_lazy=False), windows)
+        self.updates_per_record = getattr(self.store, "updates_per_record", 1)
         self._taken, self._forwarded = 0, 0
 
     def process(self, batch: Batch, chunk: Chunk) -> Batch:
         rows = np.arange(len(batch), dtype=np.int64)
-        counts = self.counts.process(replace(self._identified(batch), headers=None, path=(rows,)), chunk)
+        counts = self.store.process(replace(self._identified(batch), headers=None, path=(rows,)), chunk)
         first = np.flatnonzero(counts.valid)
         self._taken += len(first)
         first = first[fixed_view(counts.value.all())[first] == 1]
@@ -74,7 +76,7 @@ class Distinct(StatefulOperator):
         )
 
     def advance(self, advance_row: Batch, chunk: Chunk) -> None:
-        self.counts.advance(advance_row, chunk)
+        self.store.advance(advance_row, chunk)
 
     def _identified(self, batch: Batch) -> Batch:
         """The records under their identities: (key, id, null), or (key, null, a number of its own)."""
@@ -85,7 +87,7 @@ class Distinct(StatefulOperator):
         numbers = self.without_id + np.cumsum(has_none)
         self.without_id += int(has_none.sum())
         parts = [batch.keys.typed(batch.key), ids, pa.array(numbers, mask=~has_none)]
-        serde, keys = self.counts.place.shape.key, self.counts.place.keys
+        serde, keys = self.store.place.shape.key, self.store.place.keys
         codes = keys.intern(serde.encode(pa.StructArray.from_arrays(parts, fields=list(serde.arrow_type))))
         return batch.with_key(np.where(batch.key < 0, batch.key, codes).astype(np.int32), keys)
 
@@ -93,31 +95,15 @@ class Distinct(StatefulOperator):
 
     def resume(self, rows: pa.Table, counters: Counters) -> None:
         self.without_id = counters.get("without_id", 0)
-        self.counts.resume(rows, counters)
+        super().resume(rows, counters)
 
     def found_by(self, rows: pa.Table) -> pa.Array:
         if self.id_selector is None:
             return super().found_by(rows)
         return self.place.shape.key.encode(pc.struct_field(only_chunk(rows, "key"), "key"))
 
-    def forgets(self, rows: pa.Table, counters: Counters) -> np.ndarray:
-        return self.counts.forgets(rows, counters)
-
     def counters(self) -> Counters:
-        return self.counts.counters() | {"without_id": self.without_id}
-
-    def changes(self) -> pa.Table:
-        return self.counts.changes()
-
-    def rows(self) -> pa.Table:
-        return self.counts.rows()
-
-    def contents(self) -> pa.Table:
-        """The windows; the value is how many records each took."""
-        return self.counts.contents()
-
-    def rows_schema(self) -> pa.Schema:
-        return self.counts.rows_schema()
+        return super().counters() | {"without_id": self.without_id}
 
     def metrics(self) -> dict[str, Any]:
         """Of this increment, over all windows: records forwarded, and duplicates discarded."""
@@ -125,28 +111,14 @@ class Distinct(StatefulOperator):
 
 
 def _counts(place: OperatorContext, windows: Windows) -> Aggregate:
-    aggregation = Aggregation({"": count()}, place.shape, place.node)
-    if isinstance(windows, TimeWindows):
-        return TimeWindowAggregate(
-            place,
-            aggregation,
-            size_ms=windows.size_ms,
-            advance_ms=windows.advance_ms,
-            grace_ms=windows.grace_ms,
-            retention_ms=windows.retention_ms,
-            is_persistent=False,
-        )
+    if not isinstance(windows, TimeWindows | SessionWindows):
+        got, next_step = type(windows).__name__, "use TimeWindows or SessionWindows"
+        raise TopologyError(f"{place.node} windows", "time or session windows", got, next_step)
+    retention_ms = windows.retention_ms
     if isinstance(windows, SessionWindows):
-        return SessionAggregate(
-            place,
-            aggregation,
-            gap_ms=windows.gap_ms,
-            grace_ms=windows.grace_ms,
-            retention_ms=windows.retention_ms + 1,  # a session is known as long as it takes records
-            is_persistent=False,
-        )
-    got = type(windows).__name__
-    raise TopologyError(f"{place.node} windows", "time or session windows", got, "use TimeWindows or SessionWindows")
+        retention_ms += 1  # a session is known as long as it takes records
+    aggregation = Aggregation({"": count()}, place.shape, place.node)
+    return aggregate(place, aggregation, windows, WindowSettings(retention_ms=retention_ms))
 
 
 def build(node: DistinctNode, place: OperatorContext) -> Distinct:

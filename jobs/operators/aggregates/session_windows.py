@@ -15,10 +15,11 @@ from ....state.stores.slots import LIVE_COUNT
 from ...folds.aggregation import Aggregation
 from ...folds.fold import Program
 from ...kernels.aggregate_buffers import PROGRAM, REFUSALS, STREAM_TIME, UPDATES
-from ..aggregate_parts.emit_on_close import FinalResults, key_ranks
+from ..aggregate_parts.emit_on_close import key_ranks
 from ..aggregate_parts.kernel_decisions import Decisions
 from ..aggregate_parts.refusals import drops_of
 from ..aggregate_parts.slots_by_key import ListedAggregate, ListedSlots
+from ..aggregate_parts.window_settings import WindowSettings
 from ..operator import OperatorContext
 from ..store_segments import segment_ms
 from . import session_windows_kernel
@@ -27,9 +28,8 @@ _NOTHING_CLOSES = np.zeros(0, np.int64), 0
 
 
 class SessionAggregate(ListedAggregate):
-    """``gap_ms`` >= 0, ``grace_ms`` >= 0, ``retention_ms`` >= gap + grace. ``emits_final``: results go on at the close
-    of their sessions only. ``is_kip``: open sessions are merged and closed ones are not, whatever the retention, and no
-    final result is lost.
+    """``gap_ms`` >= 0, ``grace_ms`` >= 0, retention >= gap + grace. With semantics "kip" open sessions are merged and
+    closed ones are not, whatever the retention.
     """
 
     _window = "session"
@@ -41,23 +41,19 @@ class SessionAggregate(ListedAggregate):
         self,
         place: OperatorContext,
         aggregation: Aggregation,
+        settings: WindowSettings,
         *,
         gap_ms: int,
         grace_ms: int,
-        retention_ms: int,
-        is_persistent: bool,
-        emits_final: bool = False,
-        is_kip: bool = False,
-        inputs: int = 1,
     ) -> None:
-        final = FinalResults(grace_ms + gap_ms, 1, is_lossless=is_kip) if emits_final else None
-        super().__init__(place, aggregation, ListedSlots(), final=final, inputs=inputs)
-        open_ms = gap_ms + grace_ms + 1
+        final = settings.final(grace_ms + gap_ms, 1)
+        super().__init__(place, aggregation, ListedSlots(), final=final, inputs=settings.inputs)
+        open_ms, retention_ms = gap_ms + grace_ms + 1, settings.retention_ms
         self.gap_ms, self.grace_ms = gap_ms, grace_ms
-        self.retention_ms = max(retention_ms, open_ms) if is_kip else retention_ms
-        self.reach_ms = open_ms if is_kip else retention_ms
+        self.retention_ms = max(retention_ms, open_ms) if settings.is_kip else retention_ms
+        self.reach_ms = open_ms if settings.is_kip else retention_ms
         """Sessions that end that long before the store's time are not merged any more."""
-        self.segment_ms = segment_ms(self.retention_ms, is_persistent)
+        self.segment_ms = segment_ms(self.retention_ms, settings.is_persistent)
         self._room_sessions, self._room = 0, session_windows_kernel.allocate(1, 0)
 
     def _reserve(self, records: int) -> None:

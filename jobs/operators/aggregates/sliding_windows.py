@@ -14,22 +14,20 @@ from ....state.records.batches import Batch, Chunk
 from ...folds.aggregation import Aggregation
 from ...folds.fold import Program
 from ...kernels.aggregate_buffers import PROGRAM, REFUSALS, STREAM_TIME, UPDATES
-from ..aggregate_parts.emit_on_close import FinalResults, key_ranks
 from ..aggregate_parts.kernel_decisions import Decisions, joined
 from ..aggregate_parts.refusals import drops_of
 from ..aggregate_parts.slots_by_key import ListedAggregate, ListedSlots
+from ..aggregate_parts.window_settings import WindowSettings
+from ..aggregate_parts.windows_by_start import WindowsByStart
 from ..operator import OperatorContext
-from ..store_segments import segment_ms
 from . import sliding_windows_kernel
 from .sliding_windows_kernel import NEXT_ROW, SLOTS_PER_RECORD
 
 _ROOM_MIN = 64
 
 
-class SlidingWindowAggregate(ListedAggregate):
-    """``difference_ms`` >= 0, ``grace_ms`` >= 0, ``retention_ms`` >= 2 * difference + grace. ``emits_final``: results
-    go on at the close of their windows only; with ``is_kip`` none is lost.
-    """
+class SlidingWindowAggregate(WindowsByStart, ListedAggregate):
+    """``difference_ms`` >= 0, ``grace_ms`` >= 0, retention >= 2 * difference + grace."""
 
     _window = "sliding"
 
@@ -37,21 +35,15 @@ class SlidingWindowAggregate(ListedAggregate):
         self,
         place: OperatorContext,
         aggregation: Aggregation,
+        settings: WindowSettings,
         *,
         difference_ms: int,
         grace_ms: int,
-        retention_ms: int,
-        is_persistent: bool,
-        emits_final: bool = False,
-        is_kip: bool = False,
-        inputs: int = 1,
     ) -> None:
-        final = FinalResults(grace_ms, difference_ms + 1, is_lossless=is_kip) if emits_final else None
-        super().__init__(place, aggregation, ListedSlots(), final=final, inputs=inputs)
+        final = settings.final(grace_ms, difference_ms + 1)
+        super().__init__(place, aggregation, ListedSlots(), final=final, inputs=settings.inputs)
         self.difference_ms, self.grace_ms = difference_ms, grace_ms
-        self.hidden_ms = retention_ms if is_persistent and emits_final else retention_ms - 1
-        """The store shows starts from its newest less this on."""
-        self.kept = self.hidden_ms, retention_ms, segment_ms(retention_ms, is_persistent)
+        self.kept = settings.kept_by_start
         self._store_time = np.zeros(0, np.int64)
         self._room_of_row = 4
 
@@ -78,9 +70,6 @@ class SlidingWindowAggregate(ListedAggregate):
     def _reserve(self, records: int) -> None:
         self.slots.reserve(SLOTS_PER_RECORD * records)
         self._reserve_keys()
-
-    def _is_over(self, start_ms: np.ndarray, end_ms: np.ndarray, store_time_ms: int, emitted_ms: int) -> np.ndarray:
-        return start_ms < store_time_ms - self.hidden_ms
 
     def _decide(self, batch: Batch, begin: int, end: int) -> Decisions:
         """A record updates any number of windows, so the kernel is called until its room was enough."""
@@ -135,10 +124,3 @@ class SlidingWindowAggregate(ListedAggregate):
 
     def _visible_from(self) -> np.ndarray:
         return self._visible_at(self._store_time)
-
-    def _visible_at(self, store_time_ms: np.ndarray) -> np.ndarray:
-        return store_time_ms - self.hidden_ms
-
-    def _order(self, decided: Decisions) -> np.ndarray:
-        assert decided.window_start_ms is not None
-        return np.lexsort((key_ranks(self.place.keys, decided.key), decided.window_start_ms, decided.row))

@@ -15,20 +15,18 @@ from ....state.stores.slots import Slots
 from ...folds.aggregation import Aggregation
 from ...folds.fold import Program
 from ...kernels.aggregate_buffers import PROGRAM, REFUSALS, STREAM_TIME, UPDATES
-from ..aggregate_parts.aggregate import Aggregate
-from ..aggregate_parts.emit_on_close import FinalResults, key_ranks
 from ..aggregate_parts.kernel_decisions import Decisions
 from ..aggregate_parts.refusals import drops_of
+from ..aggregate_parts.window_settings import WindowSettings
+from ..aggregate_parts.windows_by_start import WindowsByStart
 from ..operator import OperatorContext
-from ..store_segments import segment_ms
 from . import time_windows_kernel
 
 
-class TimeWindowAggregate(Aggregate):
-    """``size_ms`` > 0, 0 < ``advance_ms`` <= ``size_ms``, ``grace_ms`` >= 0, ``retention_ms`` >= size + grace.
+class TimeWindowAggregate(WindowsByStart):
+    """``size_ms`` > 0, 0 < ``advance_ms`` <= ``size_ms``, ``grace_ms`` >= 0, retention >= size + grace.
 
-    ``origin_ms``: start of the first window; earlier records are in none and are no drops. ``emits_final``: results go
-    on at the close of their windows only; with ``is_kip`` none is lost.
+    ``origin_ms``: start of the first window; earlier records are in none and are no drops.
     """
 
     _window = "time"
@@ -38,30 +36,21 @@ class TimeWindowAggregate(Aggregate):
         self,
         place: OperatorContext,
         aggregation: Aggregation,
+        settings: WindowSettings,
         *,
         size_ms: int,
         advance_ms: int,
         grace_ms: int,
-        retention_ms: int,
-        is_persistent: bool,
-        emits_final: bool = False,
-        is_kip: bool = False,
         origin_ms: int = 0,
-        inputs: int = 1,
     ) -> None:
-        final = FinalResults(grace_ms, size_ms, is_lossless=is_kip) if emits_final else None
-        super().__init__(place, aggregation, Slots(), final=final, inputs=inputs)
+        final = settings.final(grace_ms, size_ms)
+        super().__init__(place, aggregation, Slots(), final=final, inputs=settings.inputs)
         self.size_ms, self.advance_ms, self.grace_ms, self.origin_ms = size_ms, advance_ms, grace_ms, origin_ms
-        self.hidden_ms = retention_ms if is_persistent and emits_final else retention_ms - 1
-        """The store shows starts from its newest less this on."""
-        self.kept = self.hidden_ms, retention_ms, segment_ms(retention_ms, is_persistent)
+        self.kept = settings.kept_by_start
         self.updates_per_record = time_windows_kernel.updates_per_record(size_ms, advance_ms)
 
     def _reserve(self, records: int) -> None:
         self.slots.reserve(records * self.updates_per_record)
-
-    def _is_over(self, start_ms: np.ndarray, end_ms: np.ndarray, store_time_ms: int, emitted_ms: int) -> np.ndarray:
-        return start_ms < store_time_ms - self.hidden_ms
 
     def _decide(self, batch: Batch, begin: int, end: int) -> Decisions:
         updates, program, refusals = time_windows_kernel.allocate(end - begin, self.updates_per_record)
@@ -98,10 +87,3 @@ class TimeWindowAggregate(Aggregate):
         """The newest record is never late, so the store's time is the start of its last window."""
         assert self.final is not None
         return self._visible_at(self.final.stream_time_ms // self.advance_ms * self.advance_ms)
-
-    def _visible_at(self, store_time_ms: np.ndarray) -> np.ndarray:
-        return store_time_ms - self.hidden_ms
-
-    def _order(self, decided: Decisions) -> np.ndarray:
-        assert decided.window_start_ms is not None
-        return np.lexsort((key_ranks(self.place.keys, decided.key), decided.window_start_ms, decided.row))

@@ -4,6 +4,7 @@ import pytest
 
 from kstreams_replay.jobs.folds.aggregation import Aggregation
 from kstreams_replay.jobs.functions.expressions import Shape
+from kstreams_replay.jobs.operators.aggregate_parts.window_settings import WindowSettings
 from kstreams_replay.jobs.operators.aggregates.session_windows import SessionAggregate
 from kstreams_replay.jobs.testing.test_driver import TopologyTestDriver
 from kstreams_replay.jobs.topology import (
@@ -334,8 +335,8 @@ def test_a_store_shows_open_sessions():
 def test_a_session_that_goes_on_in_a_later_increment_leaves_no_row_of_its_old_bounds():
     def counting() -> SessionAggregate:
         aggregation = Aggregation({"records": fold.count()}, Shape(STRING, STRING), "node")
-        times = {"gap_ms": 5, "grace_ms": 100, "retention_ms": 1_000}
-        return SessionAggregate(place_of(), aggregation, **times, is_persistent=True)
+        settings = WindowSettings(retention_ms=1_000, is_persistent=True)
+        return SessionAggregate(place_of(), aggregation, settings, gap_ms=5, grace_ms=100)
 
     _, resumed = run_increments(counting, [Change("a", None, time, "x") for time in (10, 40, 12, 14, 41, 41)], [2])
 

@@ -18,7 +18,7 @@ from kstreams_replay.jobs.operators.aggregate_parts import aggregate as aggregat
 from kstreams_replay.jobs.operators.aggregate_parts.aggregate import Aggregate
 from kstreams_replay.jobs.operators.aggregates import session_windows_kernel
 from kstreams_replay.jobs.operators.aggregates.aggregate_nodes import AggregateNode
-from kstreams_replay.jobs.operators.aggregates.build import aggregate
+from kstreams_replay.jobs.operators.aggregates.build import aggregate, settings_of
 from kstreams_replay.jobs.operators.operator import OperatorContext
 from kstreams_replay.state.errors import TaskFailed
 from kstreams_replay.state.records.batches import Batch
@@ -43,7 +43,7 @@ def started(windows: Windows | None, fold: PythonFold, retention_ms: int = GRACE
         retention_ms=retention_ms,
         is_persistent=False,
     )
-    operator = aggregate(node, OperatorContext("all", shape, Keys(KEY)), aggregation)
+    operator = aggregate(OperatorContext("all", shape, Keys(KEY)), aggregation, windows, settings_of(node))
     operator.resume(operator.rows_schema().empty_table(), {})
     return operator
 

@@ -16,7 +16,7 @@ from kstreams_replay.jobs.functions.expressions import Shape
 from kstreams_replay.jobs.graph.windows import Windows
 from kstreams_replay.jobs.operators.aggregate_parts.aggregate import Aggregate
 from kstreams_replay.jobs.operators.aggregates.aggregate_nodes import AggregateNode
-from kstreams_replay.jobs.operators.aggregates.build import aggregate
+from kstreams_replay.jobs.operators.aggregates.build import aggregate, settings_of
 from kstreams_replay.jobs.operators.operator import Counters, OperatorContext
 from kstreams_replay.state.records.batches import Batch, Chunk, Values
 from kstreams_replay.state.records.keys import Keys
@@ -70,7 +70,8 @@ class Run:
             is_persistent=self.is_persistent,
         )
         place = OperatorContext("all", shape, Keys(KEY), wants_old=self.wants_old, is_viewed=self.is_viewed)
-        return aggregate(node, place, aggregation, emits_final=self.emits_final)
+        settings = settings_of(node, emits_final=self.emits_final)
+        return aggregate(place, aggregation, self.windows, settings)
 
 
 @dataclass
