@@ -11,7 +11,8 @@ import numpy as np
 from ....state.compilation.kernel_compilation import inner_kernel, kernel
 from ....state.records.key_interning import compare_serialized
 from ....state.stores.slot_index import delete, find, insert
-from ....state.stores.slots import CHANGED, FREE_TOP, LIVE, LIVE_COUNT, STORED
+from ....state.stores.slots import CHANGED, FREE_TOP, LIVE, LIVE_COUNT
+from ...kernels.slot_lifecycle import vacate
 
 SUBSCRIPTION = 0
 """``which`` of a row: a subscription, else a change of the right table."""
@@ -147,13 +148,7 @@ def _removed(store, lists, slot):  # type: ignore[no-untyped-def]
         previous[after] = before
     lengths[key] -= 1
     delete(table, s_key, s_start, s_end, slot)
-    counts[LIVE_COUNT] -= 1
-    if s_flags[slot] & STORED:
-        s_flags[slot] = STORED
-    else:
-        s_flags[slot] = 0
-        free[counts[FREE_TOP]] = slot
-        counts[FREE_TOP] += 1
+    vacate(s_flags, free, counts, slot)
 
 
 @inner_kernel

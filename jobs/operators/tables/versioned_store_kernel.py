@@ -13,8 +13,9 @@ import numpy as np
 
 from ....state.compilation.kernel_compilation import inner_kernel, kernel
 from ....state.stores.skip_lists import enter, last_above, leave
-from ....state.stores.slots import CHANGED, FREE_TOP, LIVE, LIVE_COUNT, OBSERVED_MS, STORED
+from ....state.stores.slots import CHANGED, FREE_TOP, LIVE, LIVE_COUNT, OBSERVED_MS
 from ....state.stores.versions import LATEST, NO_SLOT, TOMBSTONE
+from ...kernels.slot_lifecycle import vacate
 
 IS_LATEST, NOT_PUT = -1, -(2**63)
 """Answers of a put beside the end of the version that was put (VersionedKeyValueStore.PUT_RETURN_CODE_*)."""
@@ -194,13 +195,7 @@ def remove(slot, versions, journal):  # type: ignore[no-untyped-def]
         write(end, slot, start[slot], END, journal)
         return
     reference[slot] = TOMBSTONE
-    counts[LIVE_COUNT] -= 1
-    if flags[slot] & STORED:
-        flags[slot] = STORED
-    else:
-        flags[slot] = 0
-        free[counts[FREE_TOP]] = slot
-        counts[FREE_TOP] += 1
+    vacate(flags, free, counts, slot)
 
 
 @inner_kernel
