@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import replace
+from typing import Any
 
 from .graph import Graph, Node
 from .nodes import RepartitionNode
@@ -30,23 +31,37 @@ def repartitioned(
         sink, null_filter, source = f"{topic}-sink", f"{topic}-filter", f"{topic}-source"
     if shared is not None:
         return shared
-    for child in graph.children(above.name):
-        if isinstance(child, RepartitionNode) and child.topic == topic:
-            return child
-    return graph.add(
-        RepartitionNode(
-            name=source,
-            inputs=(above.name,),
-            shape=above.shape,
-            topic=topic,
-            sink_name=sink,
-            filter_name=null_filter,
-            partitions=partitions,
-            keeps_null_keys=is_ours,
-            is_ours=is_ours,
-            has_own_offsets=is_ours and graph.semantics == "kip",
-        )
+    found = found_repartition(graph, above, topic)
+    if found is not None:
+        return found
+    return add_repartition(
+        graph,
+        above,
+        topic,
+        sink=sink,
+        null_filter=null_filter,
+        source=source,
+        partitions=partitions,
+        keeps_null_keys=is_ours,
+        is_ours=is_ours,
+        has_own_offsets=is_ours and graph.semantics == "kip",
     )
+
+
+def found_repartition(graph: Graph, above: Node, topic: str) -> Node | None:
+    """The repartition table ``topic`` that ``above`` already goes through, or None."""
+    children = graph.children(above.name)
+    return next((child for child in children if isinstance(child, RepartitionNode) and child.topic == topic), None)
+
+
+def add_repartition(
+    graph: Graph, above: Node, topic: str, *, sink: str, source: str, null_filter: str = "", **settings: Any
+) -> Node:
+    """A new repartition table of the records of ``above``; ``sink``, ``source`` and ``null_filter`` (empty: there is
+    none) name Kafka's nodes. ``settings``: the other fields of RepartitionNode.
+    """
+    names: dict[str, Any] = {"name": source, "sink_name": sink, "filter_name": null_filter}
+    return graph.add(RepartitionNode(inputs=(above.name,), shape=above.shape, topic=topic, **names, **settings))
 
 
 def keep_null_keys(graph: Graph) -> None:

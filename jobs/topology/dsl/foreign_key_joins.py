@@ -10,7 +10,7 @@ from ...functions.value_joiners import Joiner
 from ...graph.copartitioning import copartition
 from ...graph.foreign_key_messages import response_shape, subscription_shape
 from ...graph.graph import Graph, Node
-from ...graph.nodes import RepartitionNode
+from ...graph.repartition import add_repartition
 from ...graph.table_traits import add_table, look_into, send_old
 from ...operators.joins.foreign_key_nodes import ForeignKeyJoinNode, ForeignKeyResponseNode, ForeignKeySendNode
 from .materialized import Materialized
@@ -71,8 +71,14 @@ def _subscribed(
         foreign_key=foreign_key,
         left_value=left.shape.value,
     )
-    topic, sink, source = names.subscription_topic, names.subscription_sink, names.subscription_source
-    registration = _repartitioned(graph, graph.add(send), topic, sink, source)
+    registration = add_repartition(
+        graph,
+        graph.add(send),
+        names.subscription_topic,
+        sink=names.subscription_sink,
+        source=names.subscription_source,
+        keeps_null_keys=True,
+    )
     copartition(graph, registration.name, right.name)
     return registration
 
@@ -89,8 +95,15 @@ def _answered(graph: Graph, left: Node, right: Node, kind: str, subscriptions: N
         store=names.store,
     )
     graph.parts[join.name] = (names.receive, names.foreign_join)
-    topic, sink, source = names.response_topic, names.response_sink, names.response_source
-    response = _repartitioned(graph, graph.add(join), topic, sink, source, "partition")
+    response = add_repartition(
+        graph,
+        graph.add(join),
+        names.response_topic,
+        sink=names.response_sink,
+        source=names.response_source,
+        keeps_null_keys=True,
+        target_of="partition",
+    )
     look_into(graph, left.name)
     copartition(graph, response.name, left.name)
     return response
@@ -117,18 +130,3 @@ class _Names:
         self.response_source = taken("KTABLE-SOURCE-", f"{answered}-source")
         self.resolver = taken(f"{_PREFIX}SUBSCRIPTION-RESPONSE-RESOLVER-PROCESSOR-", f"{answered}-resolver")
         self.result = taken(f"{_PREFIX}OUTPUT-", "-result")
-
-
-def _repartitioned(graph: Graph, above: Node, topic: str, sink: str, source: str, target_of: str | None = None) -> Node:
-    return graph.add(
-        RepartitionNode(
-            name=source,
-            inputs=(above.name,),
-            shape=above.shape,
-            topic=topic,
-            sink_name=sink,
-            filter_name="",
-            keeps_null_keys=True,
-            target_of=target_of,
-        )
-    )

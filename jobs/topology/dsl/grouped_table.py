@@ -8,7 +8,7 @@ from ....state.serdes import Serde
 from ...folds.python import Aggregator
 from ...functions.expressions import Shape
 from ...graph.graph import Graph, Node
-from ...graph.nodes import RepartitionNode
+from ...graph.repartition import add_repartition, found_repartition
 from ...graph.table_traits import add_table
 from ...operators.table_aggregates.table_aggregate_node import TableAggregateNode
 from . import ktable
@@ -109,20 +109,10 @@ class KGroupedTable:
         return ktable.KTable(graph, node)
 
     def _repartitioned(self, topic: str, sink: str, source: str) -> Node:
-        for child in self.graph.children(self.node.name):
-            if isinstance(child, RepartitionNode) and child.topic == topic:
-                return child
-        return self.graph.add(
-            RepartitionNode(
-                name=source,
-                inputs=(self.node.name,),
-                shape=self.shape,
-                topic=topic,
-                sink_name=sink,
-                filter_name="",
-                carries_change=True,
-            )
-        )
+        found = found_repartition(self.graph, self.node, topic)
+        if found is not None:
+            return found
+        return add_repartition(self.graph, self.node, topic, sink=sink, source=source, carries_change=True)
 
 
 class WithoutKey:
