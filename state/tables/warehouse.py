@@ -49,16 +49,21 @@ RECORDED_TIME_SCHEMA = pa.schema(
 )
 """Beside a landed table: stream time has reached `time_ms` before the record of `before_offset`."""
 
+_REFUSED_WHERE = (
+    ("partition", pa.int32()),
+    ("increment", pa.int64()),
+    ("sub_topology", pa.int32()),
+    ("node", pa.string()),
+    ("reason", pa.string()),
+    ("topic", pa.string()),
+    ("offset", pa.int64()),
+    ("record_time_ms", pa.int64()),
+)
+"""Of a record that was refused: in which task, by which node, and which record it was."""
+
 DROPPED_SCHEMA = pa.schema(
     [
-        ("partition", pa.int32()),
-        ("increment", pa.int64()),
-        ("sub_topology", pa.int32()),
-        ("node", pa.string()),
-        ("reason", pa.string()),
-        ("topic", pa.string()),
-        ("offset", pa.int64()),
-        ("record_time_ms", pa.int64()),
+        *_REFUSED_WHERE,
         ("stream_time_ms", pa.int64()),
         ("limit_ms", pa.int64()),
         ("window_start_ms", pa.int64()),
@@ -72,14 +77,7 @@ one window refused it, or one branch did while another took it."""
 
 DEAD_LETTER_SCHEMA = pa.schema(
     [
-        ("partition", pa.int32()),
-        ("increment", pa.int64()),
-        ("sub_topology", pa.int32()),
-        ("node", pa.string()),
-        ("reason", pa.string()),
-        ("topic", pa.string()),
-        ("offset", pa.int64()),
-        ("record_time_ms", pa.int64()),
+        *_REFUSED_WHERE,
         ("key", pa.binary()),
         ("value", pa.binary()),
         ("arrival", pa.int64()),
