@@ -8,22 +8,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..buffers import is_valid
-from .codec import Decoded, refuse_value
+from .codec import Codec, Decoded, check_values
 
 _TRUE, _FALSE = b"\x01", b"\x00"
 
 
 @dataclass(frozen=True, slots=True)
-class BooleanCodec:
+class BooleanCodec(Codec):
     """Any other byte, or another number of bytes, is bad."""
 
-    @property
-    def name(self) -> str:
-        return "boolean()"
-
-    @property
-    def arrow_type(self) -> pa.DataType:
-        return pa.bool_()
+    name, arrow_type = "boolean()", pa.bool_()
 
     def decode(self, binary: pa.BinaryArray) -> Decoded:
         is_true = pc.equal(binary, pa.scalar(_TRUE, pa.binary()))
@@ -38,11 +32,6 @@ class BooleanCodec:
     def sizes(self, values: pa.Array) -> np.ndarray:
         return is_valid(values).astype(np.int64)
 
-    def to_python(self, values: pa.Array) -> list[Any]:
-        return list(values.to_pylist())
-
     def from_python(self, values: list[Any]) -> pa.Array:
-        for row, value in enumerate(values):
-            if value is not None and not isinstance(value, bool | np.bool_):
-                refuse_value(f"Serde.boolean, row {row}", "a bool", value)
+        check_values(values, bool | np.bool_, f"Serde.{self.name}", "a bool")
         return pa.array([None if value is None else bool(value) for value in values], pa.bool_())

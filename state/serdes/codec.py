@@ -3,8 +3,10 @@
 Rule: a null row is a tombstone and stays null; a row that cannot be decoded is null, flagged, and has a sentence.
 """
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, NoReturn, Protocol
+from types import UnionType
+from typing import Any, NoReturn
 
 import numpy as np
 import pyarrow as pa
@@ -26,26 +28,47 @@ class Decoded:
         return cls(values, np.zeros(len(values), np.bool_), {})
 
 
-class Codec(Protocol):
+class Codec(ABC):
     """One format. Arrays come in as exactly ``pa.binary()`` or ``arrow_type``; Serde has seen to that."""
 
+    __slots__ = ()
+
     @property
+    @abstractmethod
     def name(self) -> str:
         """As written after ``Serde.``, so that equal names mean equal bytes."""
-        ...
 
     @property
-    def arrow_type(self) -> pa.DataType: ...
+    @abstractmethod
+    def arrow_type(self) -> pa.DataType:
+        """Type of the decoded column."""
 
-    def decode(self, binary: pa.BinaryArray) -> Decoded: ...
+    @abstractmethod
+    def decode(self, binary: pa.BinaryArray) -> Decoded:
+        """Values of every row."""
 
-    def encode(self, values: pa.Array) -> pa.BinaryArray: ...
+    @abstractmethod
+    def encode(self, values: pa.Array) -> pa.BinaryArray:
+        """Bytes of every row; null stays null."""
 
-    def sizes(self, values: pa.Array) -> np.ndarray: ...
+    @abstractmethod
+    def sizes(self, values: pa.Array) -> np.ndarray:
+        """Bytes of every row as int64, 0 for null."""
 
-    def to_python(self, values: pa.Array) -> list[Any]: ...
+    def to_python(self, values: pa.Array) -> list[Any]:
+        """Python values; here those that Arrow gives."""
+        return list(values.to_pylist())
 
-    def from_python(self, values: list[Any]) -> pa.Array: ...
+    @abstractmethod
+    def from_python(self, values: list[Any]) -> pa.Array:
+        """Column of Python values; ConfigError names the first row that is not of the format's type."""
+
+
+def check_values(values: list[Any], kinds: type | UnionType, place: str, expected: str) -> None:
+    """Raise ConfigError for the first of ``values`` that is neither None nor of ``kinds``; ``expected``: in words."""
+    for row, value in enumerate(values):
+        if value is not None and not isinstance(value, kinds):
+            refuse_value(f"{place}, row {row}", expected, value)
 
 
 def refuse_value(place: str, expected: str, value: object, next_step: str = "give a value of that type") -> NoReturn:

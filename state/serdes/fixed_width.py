@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from ..buffers import BinaryView, binary_array, binary_view, fixed_array, fixed_view, is_valid
-from .codec import Decoded, refuse_value
+from .codec import Codec, Decoded, refuse_value
 
 _ARROW = {"int": pa.int32(), "long": pa.int64(), "double": pa.float64()}
 _BIG_ENDIAN: dict[str, np.dtype] = {"int": np.dtype(">i4"), "long": np.dtype(">i8"), "double": np.dtype(">f8")}
@@ -20,7 +20,7 @@ _BITS = {"int": 32, "long": 64}
 
 
 @dataclass(frozen=True, slots=True)
-class FixedWidth:
+class FixedWidth(Codec):
     """``kind``: int, long or double."""
 
     kind: str
@@ -56,9 +56,6 @@ class FixedWidth:
 
     def sizes(self, values: pa.Array) -> np.ndarray:
         return is_valid(values).astype(np.int64) * _BIG_ENDIAN[self.kind].itemsize
-
-    def to_python(self, values: pa.Array) -> list[Any]:
-        return list(values.to_pylist())
 
     def from_python(self, values: list[Any]) -> pa.Array:
         return numbers_from_python(values, self.kind, f"Serde.{self.name}")

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from ..errors import ConfigError
-from .codec import Decoded, refuse_value
+from .codec import Codec, Decoded, refuse_value
 from .fixed_width import number, numbers_from_python
 from .json_reader import read_objects
 from .json_schema import schema_text
@@ -22,7 +22,7 @@ _OFFSET_MAX = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True)
-class JsonCodec:
+class JsonCodec(Codec):
     """``schema``: the object as an Arrow struct type."""
 
     schema: pa.StructType
@@ -46,9 +46,6 @@ class JsonCodec:
 
     def sizes(self, values: pa.Array) -> np.ndarray:
         return byte_lengths(encode_objects(values))
-
-    def to_python(self, values: pa.Array) -> list[Any]:
-        return list(values.to_pylist())
 
     def from_python(self, values: list[Any]) -> pa.Array:
         try:

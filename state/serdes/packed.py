@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from ..buffers import binary_array, binary_view, is_valid
 from ..compilation.kernel_compilation import kernel
-from .codec import Decoded, refuse_value
+from .codec import Codec, Decoded, refuse_value
 from .serde import Serde
 
 _NULL = -1
@@ -27,7 +27,7 @@ def packed(**fields: Serde) -> Serde:
 
 
 @dataclass(frozen=True, slots=True)
-class PackedCodec:
+class PackedCodec(Codec):
     """``fields``: (name, serde) of each."""
 
     fields: tuple[tuple[str, Serde], ...]

@@ -11,20 +11,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..buffers import binary_view, is_valid
-from .codec import Decoded, refuse_value
+from .codec import Codec, Decoded, check_values, refuse_value
 
 
 @dataclass(frozen=True, slots=True)
-class StringCodec:
+class StringCodec(Codec):
     """UTF-8."""
 
-    @property
-    def name(self) -> str:
-        return "string()"
-
-    @property
-    def arrow_type(self) -> pa.DataType:
-        return pa.string()
+    name, arrow_type = "string()", pa.string()
 
     def decode(self, binary: pa.BinaryArray) -> Decoded:
         return decode_strings(binary)
@@ -35,24 +29,15 @@ class StringCodec:
     def sizes(self, values: pa.Array) -> np.ndarray:
         return byte_lengths(values)
 
-    def to_python(self, values: pa.Array) -> list[Any]:
-        return list(values.to_pylist())
-
     def from_python(self, values: list[Any]) -> pa.Array:
         return strings_from_python(values, f"Serde.{self.name}")
 
 
 @dataclass(frozen=True, slots=True)
-class BytesCodec:
+class BytesCodec(Codec):
     """Nothing is interpreted."""
 
-    @property
-    def name(self) -> str:
-        return "bytes()"
-
-    @property
-    def arrow_type(self) -> pa.DataType:
-        return pa.binary()
+    name, arrow_type = "bytes()", pa.binary()
 
     def decode(self, binary: pa.BinaryArray) -> Decoded:
         return Decoded.whole(binary)
@@ -63,13 +48,8 @@ class BytesCodec:
     def sizes(self, values: pa.Array) -> np.ndarray:
         return byte_lengths(values)
 
-    def to_python(self, values: pa.Array) -> list[Any]:
-        return list(values.to_pylist())
-
     def from_python(self, values: list[Any]) -> pa.Array:
-        for row, value in enumerate(values):
-            if value is not None and not isinstance(value, bytes):
-                refuse_value(f"Serde.{self.name}, row {row}", "bytes", value)
+        check_values(values, bytes, f"Serde.{self.name}", "bytes")
         return pa.array(values, pa.binary())
 
 
@@ -116,9 +96,7 @@ def byte_lengths(array: pa.Array) -> np.ndarray:
 
 def strings_from_python(values: list[Any], place: str) -> pa.Array:
     """Array of ``str`` and None; ConfigError for anything else and for surrogates without their other half."""
-    for row, value in enumerate(values):
-        if value is not None and not isinstance(value, str):
-            refuse_value(f"{place}, row {row}", "a str", value)
+    check_values(values, str, place, "a str")
     try:
         return pa.array(values, pa.string())
     except UnicodeEncodeError as error:

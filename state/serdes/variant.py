@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from ..buffers import binary_view, fixed_array, fixed_view, is_valid
 from ..errors import ConfigError
-from .codec import Decoded, refuse_value
+from .codec import Codec, Decoded, refuse_value
 from .fixed_width import FixedWidth, big_endian_values
 from .text import byte_lengths, decode_strings, strings_from_python, without
 
@@ -22,16 +22,10 @@ _LONG = FixedWidth("long")
 
 
 @dataclass(frozen=True, slots=True)
-class VariantCodec:
+class VariantCodec(Codec):
     """Arrow form: struct<long: int64, string: utf8> with exactly one of the two in every row that is not null."""
 
-    @property
-    def name(self) -> str:
-        return "variant()"
-
-    @property
-    def arrow_type(self) -> pa.DataType:
-        return pa.struct([("long", pa.int64()), ("string", pa.string())])
+    name, arrow_type = "variant()", pa.struct([("long", pa.int64()), ("string", pa.string())])
 
     def decode(self, binary: pa.BinaryArray) -> Decoded:
         view, valid = binary_view(binary), is_valid(binary)
