@@ -17,6 +17,7 @@ from ..state.tables.branch_files import table_files, table_names
 from ..state.tables.data_files import DataFile, read_files, table_version
 from ..state.tables.ledger import Ledger
 from ..state.tables.ledger_rows import DoneRow, PlanRow
+from ..state.tables.names import TableName
 from ..state.tables.parquet_reader import open_file
 from ..state.tables.warehouse import PipelineTables, Warehouse
 from ..state.times import END_OF_TIME_MS
@@ -80,7 +81,7 @@ class Scope:
         """Path and live files of the table in which the records of ``source`` lie."""
         if source.kind == "repartition":
             path = self.tables.repartition(source.topic)
-            return path, self.files(f"repartition/{source.topic}", path)
+            return path, self.files(TableName.repartition(source.topic), path)
         path = self.warehouse.landed(source.topic)
         if table_version(path, storage_options=self.warehouse.storage_options) is None:
             raise ConfigError(path, f"a landed table of topic {source.topic}", "no table", "land the topic")

@@ -11,6 +11,7 @@ import polars as pl
 
 from ..state.errors import LedgerError
 from ..state.tables.data_files import DataFile
+from ..state.tables.names import DEAD_LETTER, DROPPED
 from .audits import Audit, Scope, witness_rows
 from .facts import Source, SubTopology
 
@@ -19,8 +20,8 @@ POSITION = ["topic", "partition", "offset"]
 
 def audit_books_balance(scope: Scope) -> Audit:
     """Frame: one row a sub-topology: the recounts, and differences that must be 0."""
-    dropped = _refusals(scope, "dropped", scope.tables.dropped)
-    undecodable = _refusals(scope, "dead_letter", scope.tables.dead_letter)
+    dropped = _refusals(scope, DROPPED, scope.tables.dropped)
+    undecodable = _refusals(scope, DEAD_LETTER, scope.tables.dead_letter)
     lines, witnesses = [], []
     for part in scope.facts.sub_topologies:
         tapes = [_landed(scope, source) for source in part.sources]
@@ -99,9 +100,9 @@ def _refusals(scope: Scope, table: str, path: str) -> pl.DataFrame:
     files = [file for file in scope.files(table, path) if file.may_hold("increment", number, number)]
     if not files:
         return _no_positions().with_columns(pl.lit(0, pl.Int32).alias("sub_topology"))
-    columns = ["topic", "offset", "increment", "sub_topology", *(["is_record"] if table == "dropped" else [])]
+    columns = ["topic", "offset", "increment", "sub_topology", *(["is_record"] if table == DROPPED else [])]
     rows = scope.scan(path, files, columns).filter(pl.col("increment") == number)
-    whole = rows.filter(pl.col("is_record")) if table == "dropped" else rows
+    whole = rows.filter(pl.col("is_record")) if table == DROPPED else rows
     return whole.select(*POSITION, "sub_topology").collect()
 
 

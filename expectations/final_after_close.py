@@ -9,6 +9,7 @@ repartition) table, and from that of recorded times as far as the plan takes the
 import polars as pl
 
 from ..state.tables.data_files import DataFile
+from ..state.tables.names import TableName
 from .audits import Audit, Scope, recorded_times, witness_rows
 from .facts import FinalOutput, Source
 from .final_once import finals_of
@@ -17,7 +18,7 @@ from .final_once import finals_of
 def audit_final_after_close(scope: Scope, output: FinalOutput) -> Audit:
     """Frame: one row with `finals` (of the increment), `early` and `unproven` among them."""
     path = scope.tables.output(output.name)
-    own = finals_of(scope, path, scope.files(f"outputs/{output.name}", path))
+    own = finals_of(scope, path, scope.files(TableName.output(output.name), path))
     if own.is_empty():
         return Audit(_frame(output, 0, 0, 0), [])
     judged = (

@@ -8,6 +8,7 @@ each compares its own records only: with themselves, and with earlier ones that 
 import polars as pl
 
 from ..state.tables.data_files import DataFile
+from ..state.tables.names import TableName
 from .audits import Audit, Scope, witness_rows
 from .facts import FinalOutput
 
@@ -19,7 +20,7 @@ COLUMNS = [*IDENTITY, "offset", "increment", "cause_offset", "stream_time_ms"]
 def audit_final_once(scope: Scope, output: FinalOutput) -> Audit:
     """Frame: one row with `finals` (of the increment) and `repeated` among them."""
     path = scope.tables.output(output.name)
-    files = scope.files(f"outputs/{output.name}", path)
+    files = scope.files(TableName.output(output.name), path)
     own = finals_of(scope, path, files)
     if own.is_empty():
         return Audit(_frame(output, 0, 0), [])

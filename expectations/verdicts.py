@@ -14,6 +14,7 @@ import polars as pl
 
 from ..state.errors import ReplayError
 from ..state.tables.data_files import table_version
+from ..state.tables.names import TableName
 from ..state.tables.warehouse import Warehouse
 from .audits import WITNESSES_MAX, Audit, Scope, open_scope
 from .books_balance import audit_books_balance
@@ -93,7 +94,7 @@ def check_increment(
 def _questions(facts: ReplayFacts) -> list[_Question]:
     questions = []
     for output in facts.final_outputs:
-        table = f"outputs/{output.name}"
+        table = TableName.output(output.name)
         questions.append(_Question(G1, table, partial(audit_final_once, output=output)))
         questions.append(_Question(G2, table, partial(audit_final_after_close, output=output)))
     return [*questions, _Question(G3, "ledger", audit_books_balance)]

@@ -28,6 +28,7 @@ from ..jobs.replay.pipeline_run import replay
 from ..jobs.topology import SubTopology
 from ..state.errors import BufferFull, CommitLost, LedgerConflict, ReplayError, TaskFailed
 from ..state.tables.ledger import LandingLedger, Ledger
+from ..state.tables.names import LANDED, OUTPUTS, REPARTITION, STATE, TableName
 from .metadata import (
     Metadata,
     data_version,
@@ -42,10 +43,10 @@ from .reported_increments import increments_to_report, ran_in_run, reported_incr
 from .resources import Engine
 
 WORDS = {
-    "landed": "Records of topic `{name}` as they came, with their positions.",
-    "state": "Rows of store `{name}`: typed columns, one row a change, the newest of a key counts.",
-    "outputs": "Changelog of output `{name}`: every record, in the order in which Kafka Streams would have written it.",
-    "repartition": "Records between two sub-topologies, by their new key; their order is fixed for ever.",
+    LANDED: "Records of topic `{name}` as they came, with their positions.",
+    STATE: "Rows of store `{name}`: typed columns, one row a change, the newest of a key counts.",
+    OUTPUTS: "Changelog of output `{name}`: every record, in the order in which Kafka Streams would have written it.",
+    REPARTITION: "Records between two sub-topologies, by their new key; their order is fixed for ever.",
 }
 
 
@@ -54,7 +55,7 @@ def replay_assets(pipeline: Pipeline) -> list[dg.AssetsDefinition | dg.AssetSpec
     external = [topic for topic in pipeline.topology.source_topics() if topic not in pipeline.sources]
     subs = [sub for sub in pipeline.topology.sub_topologies if pipeline.tables(sub)]
     return [
-        *(_spec(pipeline, f"landed/{topic}", (), {"deltalake"}) for topic in external),
+        *(_spec(pipeline, TableName.landed(topic), (), {"deltalake"}) for topic in external),
         *([_landing_assets(pipeline)] if pipeline.sources else []),
         *(_sub_topology_assets(pipeline, sub) for sub in subs),
     ]
@@ -73,7 +74,7 @@ def _landing_assets(pipeline: Pipeline) -> dg.AssetsDefinition:
     def landing(context: dg.AssetExecutionContext) -> Iterator[dg.MaterializeResult[Any]]:
         engine: Engine = getattr(context.resources, pipeline.engine_key)
         for topic, source in pipeline.sources.items():
-            key = pipeline.key(f"landed/{topic}")
+            key = pipeline.key(TableName.landed(topic))
             if key not in context.selected_asset_keys:
                 continue
             with told_in_one_sentence():
@@ -82,7 +83,7 @@ def _landing_assets(pipeline: Pipeline) -> dg.AssetsDefinition:
             yield from _report(
                 context,
                 pipeline,
-                f"landed/{topic}",
+                TableName.landed(topic),
                 pipeline.landing_ledger(topic),
                 landed.increments,
                 partial(landing_metadata, pipeline, topic),
@@ -185,7 +186,7 @@ def _observe_external_topics(context: dg.AssetExecutionContext, pipeline: Pipeli
     for topic in pipeline.topology.source_topics():
         row = None if topic in pipeline.sources else pipeline.landing_ledger(topic).last_done()
         if row is not None:
-            key = pipeline.key(f"landed/{topic}")
+            key = pipeline.key(TableName.landed(topic))
             tags = {"dagster/data_version": data_version(row).value}
             context.log_event(
                 dg.AssetObservation(key, metadata=landing_metadata(pipeline, topic, row.increment), tags=tags)
@@ -195,7 +196,7 @@ def _observe_external_topics(context: dg.AssetExecutionContext, pipeline: Pipeli
 def _landed_spec(pipeline: Pipeline, topic: str) -> dg.AssetSpec:
     source = pipeline.sources[topic]
     kind = "kafka" if isinstance(source, KafkaSource) else source.format.removesuffix("l")  # jsonl: Dagster draws json
-    return _spec(pipeline, f"landed/{topic}", (), {pipeline.engine.kind, "deltalake", kind})
+    return _spec(pipeline, TableName.landed(topic), (), {pipeline.engine.kind, "deltalake", kind})
 
 
 def _settings(node: Node | None) -> str:
@@ -214,7 +215,7 @@ def _spec(
         description=WORDS[kind].format(name=name) + _settings(node),
         group_name=pipeline.word,
         kinds=kinds,
-        code_version=None if kind == "landed" else pipeline.topology.fingerprint,
+        code_version=None if kind == LANDED else pipeline.topology.fingerprint,
         metadata=table_metadata(pipeline, table),
     )
 

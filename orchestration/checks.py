@@ -14,6 +14,7 @@ import dagster as dg
 from ..expectations.guarantees import G1, G2, G3, Guarantee
 from ..expectations.verdicts import Verdict, check_increment
 from ..jobs.topology import SubTopology
+from ..state.tables.names import TableName
 from .facts import facts_of_output
 from .pipeline import Pipeline
 from .reported_increments import HOLDS_UP_TO, INCREMENT, increments_to_check
@@ -43,7 +44,7 @@ def _checks_of(pipeline: Pipeline, sub: SubTopology) -> dg.AssetChecksDefinition
         selected = context.selected_asset_check_keys
         for output in (sink.topic for sink in sub.sinks):
             for guarantee in guarantees_of(pipeline, output):
-                key = dg.AssetCheckKey(pipeline.key(f"outputs/{output}"), guarantee.check)
+                key = dg.AssetCheckKey(pipeline.key(TableName.output(output)), guarantee.check)
                 if key not in selected:
                     continue
                 increments = increments_to_check(context.instance, key, context.run.run_id)
@@ -55,7 +56,7 @@ def _checks_of(pipeline: Pipeline, sub: SubTopology) -> dg.AssetChecksDefinition
 def _spec(pipeline: Pipeline, output: str, guarantee: Guarantee) -> dg.AssetCheckSpec:
     return dg.AssetCheckSpec(
         guarantee.check,
-        asset=pipeline.key(f"outputs/{output}"),
+        asset=pipeline.key(TableName.output(output)),
         description=guarantee.sentence,
         blocking=True,
         metadata={"guarantee": guarantee.id, "operator": guarantee.operator, "kip": guarantee.kip or "none"},

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from ..jobs.graph.graph import Node
 from ..jobs.topology import SubTopology, Topology
+from ..state.tables.names import TableName
 
 
 @dataclass(frozen=True)
@@ -26,7 +27,7 @@ class Table:
     @property
     def kind(self) -> str:
         """``state``, ``outputs`` or ``repartition``."""
-        return self.name.partition("/")[0]
+        return TableName(self.name).kind
 
 
 def tables_of(topology: Topology, sub: SubTopology) -> list[Table]:

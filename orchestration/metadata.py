@@ -17,6 +17,7 @@ from ..jobs.topology import SubTopology
 from ..state.tables.data_files import StorageOptions, read_files
 from ..state.tables.ledger import LedgerRow
 from ..state.tables.ledger_rows import Cut, DoneRow, LandingDoneRow, RowContent
+from ..state.tables.names import LANDED, STATE, TableName, TaskId
 from ..state.tables.warehouse import LANDED_SCHEMA
 from .lineage import Table
 from .pipeline import Pipeline
@@ -48,7 +49,7 @@ def data_version(row: LedgerRow[RowContent] | None) -> dg.DataVersion:
 
 def table_metadata(pipeline: Pipeline, table: str) -> Metadata:
     """What is known of a table before anything has run: where it lies and its columns."""
-    schema = LANDED_SCHEMA if table.startswith("landed/") else table_schema(pipeline.topology, table)
+    schema = LANDED_SCHEMA if TableName(table).kind == LANDED else table_schema(pipeline.topology, table)
     return {"dagster/table_name": pipeline.path(table), "dagster/column_schema": _column_schema(schema)}
 
 
@@ -97,7 +98,7 @@ def landing_metadata(pipeline: Pipeline, topic: str, increment: int) -> Metadata
         "partitions": content.partitions,
         "gaps": len(content.gaps),
         "cut": _cut({topic: content.cut_from}, {topic: content.cut_to}),
-        **_committed(pipeline, f"landed/{topic}", _landed_version(content)),
+        **_committed(pipeline, TableName.landed(topic), _landed_version(content)),
     }
 
 
@@ -121,7 +122,7 @@ def _books(report: IncrementReport, sub: SubTopology) -> Metadata:
 def _emitted(report: IncrementReport, table: Table) -> Metadata:
     if isinstance(table.node, SinkNode):
         return {"records_emitted": report.outputs[table.node.topic]}
-    numbers = report.operators.get(table.node.name, {}) if table.kind == "state" else {}
+    numbers = report.operators.get(table.node.name, {}) if table.kind == STATE else {}
     kind = table.node.metric_prefix
     names = {"emitted": "results_emitted", "count_current": "buffer_count"}
     return {names.get(name, f"{kind}_{name}"): number for name, number in numbers.items() if number is not None}
@@ -135,7 +136,8 @@ def _lateness(report: IncrementReport) -> Metadata:
 
 def _stream_time(report: IncrementReport, sub: SubTopology) -> Metadata:
     """The largest of the sub-topology's tasks; left out before any record."""
-    times = [task["stream_time_ms"] for name, task in report.done.tasks.items() if name.startswith(f"{sub.id}_")]
+    tasks = {TaskId.of(name): task for name, task in report.done.tasks.items()}
+    times = [task["stream_time_ms"] for name, task in tasks.items() if name.sub_topology == sub.id]
     return {"stream_time_ms": max(times)} if times else {}
 
 

@@ -13,6 +13,7 @@ import dagster as dg
 from ..jobs.landing.landing import FileSource, KafkaSource
 from ..jobs.topology import SubTopology, Topology
 from ..state.tables.ledger import LandingLedger, Ledger
+from ..state.tables.names import LANDED, OUTPUTS, REPARTITION, STATE
 from ..state.tables.warehouse import Warehouse
 from .lineage import Table, tables_of
 from .resources import Engine
@@ -73,6 +74,6 @@ class Pipeline:
         """Where the table lies."""
         kind, name = table.split("/", 1)
         tables = self.warehouse.pipeline(self.name)
-        if kind == "landed":
+        if kind == LANDED:
             return self.warehouse.landed(name)
-        return {"outputs": tables.output, "state": tables.state, "repartition": tables.repartition}[kind](name)
+        return {OUTPUTS: tables.output, STATE: tables.state, REPARTITION: tables.repartition}[kind](name)

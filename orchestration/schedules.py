@@ -7,6 +7,7 @@ next tick, since two runs of one pipeline would only refuse each other.
 import dagster as dg
 from dagster._core.definitions.unresolved_asset_job_definition import UnresolvedAssetJobDefinition
 
+from ..state.tables.names import TableName
 from .pipeline import Pipeline
 
 UNFINISHED = [
@@ -19,7 +20,7 @@ UNFINISHED = [
 
 def replay_job(pipeline: Pipeline) -> UnresolvedAssetJobDefinition:
     """Land, replay and check. Steps share one process, since a second one would start a second JVM."""
-    landed = [pipeline.key(f"landed/{topic}") for topic in pipeline.sources]
+    landed = [pipeline.key(TableName.landed(topic)) for topic in pipeline.sources]
     tables = [pipeline.key(table.name) for sub in pipeline.topology.sub_topologies for table in pipeline.tables(sub)]
     return dg.define_asset_job(
         f"{pipeline.word}_replay",

@@ -7,7 +7,7 @@ import ast
 from collections import Counter
 
 from tests.node_type_tests import type_tests
-from tests.source_tree import ROOT, Function, files, matches, modules, package_modules, refuse, text_of
+from tests.source_tree import PACKAGES, ROOT, Function, files, matches, modules, package_modules, refuse, text_of
 
 MODULE_LINES_MAX = 400
 FUNCTION_LINES_MAX = 60
@@ -84,6 +84,14 @@ def test_generic_code_asks_a_node_and_not_what_kind_it_is():
     refuse(
         [f"{path}:{line}: {what}" for path, line, what in excess],
         f"Give the node a method (jobs/graph/graph.py); {len(found)} such tests, at most {NODE_TYPE_TESTS_MAX} may be:",
+    )
+
+
+def test_a_table_is_named_in_one_place():
+    spelled = matches(r'f"(outputs|state|repartition|retractions|landed)/\{')
+    refuse(
+        [place for place, _ in spelled if place.split("/")[0] in PACKAGES and "state/tables/names.py" not in place],
+        "Say TableName.output(…) and so on (state/tables/names.py):",
     )
 
 

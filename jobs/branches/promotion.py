@@ -15,6 +15,7 @@ from ...state.tables.commit import open_table
 from ...state.tables.data_files import read_files
 from ...state.tables.ledger import Ledger, LedgerRow
 from ...state.tables.ledger_rows import Cut, DoneRow, PlanRow
+from ...state.tables.names import STATE, TableName
 from ...state.tables.schema_evolution import other_types
 from ...state.tables.warehouse import Warehouse
 from ...state.wall_clock import now_ms
@@ -136,7 +137,7 @@ def _refuse_other_columns(warehouse: Warehouse, branch: Branch, base: DoneRow, d
         there = open_table(path, storage_options=options)
         before = base.versions.get(table)
         stays = before is not None and read_files(path, version=before, storage_options=options)
-        if there is None or brought is None or not (stays or not table.startswith("state/")):
+        if there is None or brought is None or not (stays or TableName(table).kind != STATE):
             continue
         other = other_types(there, pa.schema(brought.schema().to_arrow()))
         if other:

@@ -22,6 +22,7 @@ from ...state.tables.commit import commit_files, open_table, replace_files, tran
 from ...state.tables.data_files import DataFile, read_files, table_version
 from ...state.tables.ledger import Ledger, LedgerRow
 from ...state.tables.ledger_rows import Cut, DoneRow, PlanRow
+from ...state.tables.names import DEAD_LETTER, DROPPED, LEDGER, OUTPUTS, REPARTITION, RETRACTIONS, STATE, TableName
 from ...state.tables.parquet_writer import TaskFile
 from ...state.tables.schema_evolution import other_types, union
 from ...state.tables.warehouse import RETRACTED_IN, Warehouse, open_filesystem
@@ -32,8 +33,8 @@ from ..replay.unfinished import refuse_pending, unfinished
 from .restated_output import RestatedOutput, renumbered, rewritten
 
 OnStep = Callable[[str], None]
-_ORDER = ("state", "repartition", "dropped", "dead_letter", "outputs")
-_NOT_RESTATED = ("ledger", "retractions")
+_ORDER = (STATE, REPARTITION, DROPPED, DEAD_LETTER, OUTPUTS)
+_NOT_RESTATED = (LEDGER, RETRACTIONS)
 
 
 def done_at(warehouse: Warehouse, pipeline: str, increment: int) -> DoneRow:
@@ -186,12 +187,12 @@ class _Restatement:
     def tables(self) -> list[str]:
         """State first, so that outputs never outrun it."""
         names = {*_restated_tables(self.own.root), *self.brought()}
-        return sorted(names, key=lambda name: (_ORDER.index(name.partition("/")[0]), name))
+        return sorted(names, key=lambda name: (_ORDER.index(TableName(name).kind), name))
 
     def brought(self) -> dict[str, int]:
         """Tables that the source has rows of, with their versions."""
         found = {} if self.source.done is None else self.source.done.versions
-        return {name: version for name, version in found.items() if name.partition("/")[0] in _ORDER}
+        return {name: version for name, version in found.items() if TableName(name).kind in _ORDER}
 
     def app_id(self, table: str, epoch: int) -> str:
         return f"{self.own.name}/{table}/{epoch}"
@@ -202,7 +203,7 @@ class _Restatement:
         if transaction_version(path, app_id, storage_options=self.options) == self.number:
             return self._version(table)
         schema, base = self._schema(table), self._base_files(table)
-        if table.startswith("outputs/"):
+        if TableName(table).kind == OUTPUTS:
             live = read_files(path, storage_options=self.options)
             output = RestatedOutput(path, schema, live, base, self.number, self._name)
             base = output.files()
@@ -253,7 +254,7 @@ class _Restatement:
         root = f"{self.source.root}/{table}"
         for file in read_files(root, version=version, storage_options=self.options):
             placed = replace(file, root=root)
-            if table.startswith("state/"):
+            if TableName(table).kind == STATE:
                 yield self._copied(table, placed)
             elif file.records:
                 yield self._renumbered(table, schema, placed)
@@ -279,7 +280,7 @@ class _Restatement:
 
     def _retract(self, table: str, schema: pa.Schema, gone: Iterator[tuple[DataFile, pa.Table]]) -> None:
         """Keep the rows that the output loses, for those who have read them; before it loses them."""
-        path = self.own.retractions(table.partition("/")[2])
+        path = self.own.retractions(TableName(table).name)
         files = []
         for file, rows in gone:
             rows = rows.append_column(RETRACTED_IN, pa.array(np.full(len(rows), self.number, np.int64)))
@@ -293,7 +294,7 @@ class _Restatement:
             path,
             schema.append(pa.field(RETRACTED_IN, pa.int64())),
             files,
-            app_id=self.app_id(f"retractions/{table.partition('/')[2]}", self.planned.epoch),
+            app_id=self.app_id(TableName.retractions(TableName(table).name), self.planned.epoch),
             increment=self.number,
             storage_options=self.options,
             may_grow=True,
@@ -301,7 +302,7 @@ class _Restatement:
 
     def retractions(self) -> dict[str, int]:
         """Versions of the tables of retractions, which only restatements write."""
-        names = [name for name in existing_tables(self.own.root) if name.startswith("retractions/")]
+        names = [name for name in existing_tables(self.own.root) if TableName(name).kind == RETRACTIONS]
         return {name: self._version(name) for name in names}
 
     def _version(self, table: str) -> int:
@@ -312,7 +313,7 @@ class _Restatement:
 
 
 def _restated_tables(root: str) -> list[str]:
-    return [name for name in existing_tables(root) if name.partition("/")[0] not in _NOT_RESTATED]
+    return [name for name in existing_tables(root) if TableName(name).kind not in _NOT_RESTATED]
 
 
 def _nothing_read(ledger: Ledger) -> Cut:

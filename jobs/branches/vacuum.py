@@ -20,6 +20,7 @@ from ...state.tables.data_files import StorageOptions, read_files, table_version
 from ...state.tables.ledger import LandingLedger, Ledger, LedgerRow
 from ...state.tables.ledger_rows import LandingDoneRow
 from ...state.tables.log_cleanup import LOG_ENTRY, entries_before
+from ...state.tables.names import LEDGER, TableName
 from ...state.tables.warehouse import Warehouse, open_filesystem
 from ...state.wall_clock import now_ms
 from .branches import pinned_versions
@@ -133,7 +134,7 @@ class _Vacuum:
                 if row.increment >= oldest:
                     begins.setdefault(table, version)
         newest = table_version(self.tables.ledger, storage_options=self.options) or 0
-        return begins | {"ledger": max(newest - _LEDGER_VERSIONS, 0)}
+        return begins | {LEDGER: max(newest - _LEDGER_VERSIONS, 0)}
 
     def _pinned(self) -> dict[str, set[int]]:
         """Versions before that which branches and unfinished restatements need."""
@@ -161,7 +162,10 @@ class _Vacuum:
         ledger = self.warehouse.landing_ledger(topic)
         done = LandingLedger(ledger, self.options).last_done()
         if done is not None:
-            for table, path in ((f"landed/{topic}", self.warehouse.landed(topic)), (f"landing/{topic}/ledger", ledger)):
+            for table, path in (
+                (TableName.landed(topic), self.warehouse.landed(topic)),
+                (f"landing/{topic}/ledger", ledger),
+            ):
                 yield from self._of_table(table, path, _listed(path), None, set(), done.increment, done)
 
     def _of_table(

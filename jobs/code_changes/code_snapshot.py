@@ -11,6 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from ...state.tables.names import TableName
 from ...state.tables.warehouse import output_schema
 from ..folds.fold import Fold
 from ..functions.expressions import Call, Expression
@@ -69,7 +70,7 @@ def _sub_topology(topology: Topology, sub: SubTopology) -> dict[str, Any]:
         "queues": queues + [None] * len(imports),
         "globals": [table.topic for table in sub.globals],
         "reads": [source.topic for source in sub.sources],
-        "writes": [f"outputs/{sink.topic}" for sink in sub.sinks],
+        "writes": [TableName.output(sink.topic) for sink in sub.sinks],
     }
 
 

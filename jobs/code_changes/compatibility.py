@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ...state.errors import ConfigError
+from ...state.tables.names import TableName
 from .store_rules import compare_stores, same_or_grown, type_words
 
 Record = Mapping[str, Any]
@@ -143,7 +144,7 @@ def _whole(before: Record, now: Record) -> Iterator[Change]:
 
 def _repartitions(before: Record, now: Record, partitions: Mapping[str, int]) -> Iterator[Change]:
     for name, node in now["repartitions"].items():
-        had = partitions.get(f"repartition/{name}")
+        had = partitions.get(TableName.repartition(name))
         wanted = node["partitions"]
         if had is not None and wanted is not None and wanted != had:
             note = "keys would move away from their rows"

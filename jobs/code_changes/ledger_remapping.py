@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from ...state.tables.ledger_rows import DoneRow
+from ...state.tables.names import REPARTITION, TableName, TaskId
 from ...state.times import NO_TIMESTAMP_MS
 from .store_rules import merged_types
 
@@ -77,7 +78,7 @@ def _next_offsets(previous: DoneRow, before: Content) -> dict[str, dict[str, int
         table: dict(offsets) for table, offsets in before.get("next_offsets", {}).items()
     }
     for task, entry in previous.tasks.items():
-        partition = task.partition("_")[2]
+        partition = str(TaskId.of(task).partition)
         for table, offset in entry.get("next_offsets", {}).items():
             offsets = found.setdefault(table, {})
             offsets[partition] = max(offset, offsets.get(partition, 0))
@@ -86,16 +87,16 @@ def _next_offsets(previous: DoneRow, before: Content) -> dict[str, dict[str, int
 
 def _tasks(previous: DoneRow, before: Content, code: Content, sources: Mapping[str, str]) -> dict[str, Any]:
     old_tasks = previous.tasks
-    partitions = sorted({task.partition("_")[2] for task in old_tasks}, key=int)
+    partitions = sorted({TaskId.of(task).partition for task in old_tasks})
     found: dict[str, Any] = {}
     for number, sub in code["sub_topologies"].items():
         stores = {name: store for name, store in code["stores"].items() if str(store["sub_topology"]) == number}
         above = list(_same(number, sub, stores, before, sources))
         for p in partitions:
-            entries = [(old, old_tasks[f"{old}_{p}"]) for old in above if f"{old}_{p}" in old_tasks]
-            offsets = _offsets(code, sub, p)
+            entries = [(old, old_tasks[task]) for old in above if (task := str(TaskId(int(old), p))) in old_tasks]
+            offsets = _offsets(code, sub, str(p))
             if entries or offsets:
-                found[f"{number}_{p}"] = _task(sub, stores, entries, previous, before, sources) | {
+                found[str(TaskId(int(number), p))] = _task(sub, stores, entries, previous, before, sources) | {
                     "next_offsets": offsets
                 }
     return found
@@ -142,7 +143,7 @@ def _task(
 
 def _offsets(code: Content, sub: Content, partition: str) -> dict[str, int]:
     """Next offsets of what the sub-topology writes: its outputs, and the repartition tables that it reads."""
-    tables = [*sub["writes"], *(f"repartition/{name}" for name in sub["reads"])]
+    tables = [*sub["writes"], *(TableName.repartition(name) for name in sub["reads"])]
     offsets: Content = code["next_offsets"]
     return {table: offsets[table][partition] for table in tables if partition in offsets.get(table, {})}
 
@@ -174,7 +175,7 @@ def _tape_times(previous: DoneRow, before: Content) -> dict[str, Any]:
     """By topic and partition. A topic that a task read alone had its time in the task's entry."""
     found = {topic: dict(times) for topic, times in (previous.tape_times or {}).items()}
     for task, entry in previous.tasks.items():
-        number, _, partition = task.partition("_")
+        number, partition = map(str, TaskId.of(task))
         sub = before["sub_topologies"].get(number, {"queues": [], "globals": [], "reads": []})
         if len(sub["reads"]) == 1 and sub["queues"] and sub["queues"][0] is not None and not sub["globals"]:
             times = found.setdefault(sub["queues"][0], {})
@@ -185,10 +186,10 @@ def _tape_times(previous: DoneRow, before: Content) -> dict[str, Any]:
 def _partitions(previous: DoneRow, before: Content, now: Content, sources: Mapping[str, str]) -> dict[str, int]:
     """Of the repartition tables; one under a new name above a store of before keeps the number of the old one."""
     counts: dict[str, int] = {
-        name: number for name, number in previous.partitions.items() if name.startswith("repartition/")
+        name: number for name, number in previous.partitions.items() if TableName(name).kind == REPARTITION
     }
     for name, old in sources.items():
         new_table, old_table = now["stores"][name]["repartition"], before["stores"][old]["repartition"]
-        if new_table is not None and f"repartition/{old_table}" in counts:
-            counts.setdefault(f"repartition/{new_table}", counts[f"repartition/{old_table}"])
+        if new_table is not None and TableName.repartition(old_table) in counts:
+            counts.setdefault(TableName.repartition(new_table), counts[TableName.repartition(old_table)])
     return counts

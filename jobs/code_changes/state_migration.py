@@ -19,6 +19,7 @@ from ...state.runs.sorted_runs import live_rows
 from ...state.tables.data_files import DataFile, conformed
 from ...state.tables.ledger import LedgerRow
 from ...state.tables.ledger_rows import DoneRow, PlanRow
+from ...state.tables.names import TableName
 from ...state.tables.parquet_writer import TaskFile
 from ...state.tables.warehouse import Warehouse
 from ..execution.table_schemas import state_schema
@@ -146,13 +147,13 @@ def migrated_files(
     warehouse: Warehouse, pipeline: str, increment: int, topology: Topology, change: CodeChange
 ) -> dict[str, list[DataFile]]:
     """The new rows of every store that is migrated, written and not yet visible, by table: a file a partition."""
-    found = {}
+    found: dict[str, list[DataFile]] = {}
     for store, rewrite in change.rewrites.items():
-        rows = read_table(warehouse, pipeline, f"state/{rewrite.store}", increment=increment - 1)
+        rows = read_table(warehouse, pipeline, TableName.state(rewrite.store), increment=increment - 1)
         rows = live_rows(rows, rewrite.row_key).drop_columns(["increment", "deleted"])
         row_key = change.record["stores"][store]["row_key"]
         made = _made(store, rewrite, rows, ["partition", *row_key], state_schema(topology, store))
-        found[f"state/{store}"] = _written(warehouse.pipeline(pipeline).state(store), made, increment)
+        found[TableName.state(store)] = _written(warehouse.pipeline(pipeline).state(store), made, increment)
     return found
 
 

@@ -2,6 +2,7 @@
 
 import pyarrow as pa
 
+from ...state.tables.names import DEAD_LETTER, DROPPED, OUTPUTS, STATE, TableName
 from ...state.tables.warehouse import DEAD_LETTER_SCHEMA, DROPPED_SCHEMA, HEADERS, output_schema
 from ..tape.input_queues import PLACE_COLUMNS
 from ..task.task import Task
@@ -10,17 +11,17 @@ from ..topology.topology import Topology
 
 def table_schema(topology: Topology, table: str) -> pa.Schema:
     """Schema of a table of the pipeline, by the name it has in reports: "outputs/x", "state/y", "repartition/z", ..."""
-    kind, _, name = table.partition("/")
-    if kind == "dropped":
+    kind, name = TableName(table).kind, TableName(table).name
+    if kind == DROPPED:
         return DROPPED_SCHEMA
-    if kind == "dead_letter":
+    if kind == DEAD_LETTER:
         return DEAD_LETTER_SCHEMA
-    if kind == "outputs":
+    if kind == OUTPUTS:
         sink = next(node for node in topology.sinks() if node.topic == name)
         return output_schema(
             sink.shape.key.arrow_type, sink.shape.value.arrow_type, windowed=sink.shape.window is not None
         )
-    if kind == "state":
+    if kind == STATE:
         return state_schema(topology, name)
     return REPARTITION_SCHEMA
 

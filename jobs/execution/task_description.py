@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from ...state.runs.local_copies import StateFile
+from ...state.tables.names import TaskId
 from ...state.tables.warehouse import PipelineTables, Warehouse
 from ..tape.input_queues import Queue
 from ..tape.landed_slice import Slice
@@ -44,7 +45,7 @@ class TaskDescription:
     @property
     def id(self) -> str:
         """As Kafka's TaskId prints."""
-        return f"{self.sub_topology}_{self.partition}"
+        return str(TaskId(self.sub_topology, self.partition))
 
     @property
     def size(self) -> int:

@@ -16,6 +16,7 @@ import pyarrow as pa
 from ...state.compilation.kernel_tiers import tiers
 from ...state.errors import ReplayError, TaskFailed
 from ...state.tables.data_files import DataFile, without_partition
+from ...state.tables.names import DEAD_LETTER, DROPPED, TableName
 from ...state.tables.parquet_writer import TaskFile, stored_as
 from ...state.tables.warehouse import PipelineTables
 from ...state.times import NO_TIMESTAMP_MS
@@ -172,7 +173,7 @@ class TaskRun:
             d.before.get("heap"),
             empty_input(task).tables,
             {
-                number: self.next_offsets.get(f"repartition/{source.topic}", 0)
+                number: self.next_offsets.get(TableName.repartition(source.topic), 0)
                 for number, source in enumerate(self.sub.sources)
                 if source.landed_topic is None
             },
@@ -189,7 +190,7 @@ class TaskRun:
 
     def _write(self, result: Result, places: CausalOrder) -> None:
         for name, rows in result.outputs.items():
-            table = f"outputs/{name}"
+            table = TableName.output(name)
             first = self.next_offsets.get(table, 0)
             self.next_offsets[table] = first + len(rows)
             offsets = pa.array(np.arange(first, first + len(rows)))
@@ -199,8 +200,8 @@ class TaskRun:
             self._write_pieces(name, rows, places)
         self.sent += sum(len(rows) for rows in [*result.repartitions.values(), *result.exports.values()])
         for table, path, rows in (
-            ("dropped", self.tables.dropped, result.dropped),
-            ("dead_letter", self.tables.dead_letter, result.dead_letters),
+            (DROPPED, self.tables.dropped, result.dropped),
+            (DEAD_LETTER, self.tables.dead_letter, result.dead_letters),
         ):
             sub = pa.array(np.full(len(rows), self.sub.id, np.int32))
             self._write_rows(table, path, self._with_arrival(rows, places).append_column("sub_topology", sub))
@@ -231,7 +232,7 @@ class TaskRun:
         """Fix the order of this task's repartition records for ever, by writing them with their offsets."""
         for number, rows in tape.fixed.items():
             source = self.sub.sources[number]
-            table = f"repartition/{source.topic}"
+            table = TableName.repartition(source.topic)
             self.next_offsets[table] = tape.next_offset[number]
             if "old" not in rows.column_names:
                 rows = rows.append_column("old", pa.nulls(len(rows), pa.binary()))

@@ -15,6 +15,7 @@ import pyarrow as pa
 from ...state.runs.local_copies import StateFile, forget_others
 from ...state.runs.sorted_runs import key_hashes
 from ...state.tables.data_files import DataFile
+from ...state.tables.names import TableName
 from ...state.tables.parquet_writer import TaskFile
 from ...state.tables.warehouse import PipelineTables
 from ...state.times import NO_TIMESTAMP_MS
@@ -107,15 +108,16 @@ class TaskState:
         """Write the rows that changed; the new files by table ("state/x"), and those whose rows went into them. Files
         begin with ``name``.
         """
-        written, removed = {}, {}
+        written: dict[str, DataFile] = {}
+        removed: dict[str, list[DataFile]] = {}
         for store, operator in self.task.stores.items():
             changes = operator.changes()
             if len(changes):
                 changes = changes.append_column("increment", pa.array(np.full(len(changes), increment)))
                 file, absorbed = self._write(store, operator, changes, name)
-                removed[f"state/{store}"] = absorbed
+                removed[TableName.state(store)] = absorbed
                 if file is not None:
-                    written[f"state/{store}"] = file
+                    written[TableName.state(store)] = file
         return written, removed
 
     def _write(

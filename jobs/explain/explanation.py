@@ -18,6 +18,7 @@ from ...state.buffers import only_chunk
 from ...state.errors import ConfigError, LedgerError
 from ...state.tables.branch_files import table_parts
 from ...state.tables.data_files import DataFile, read_files, read_rows
+from ...state.tables.names import TableName
 from ...state.tables.warehouse import Warehouse
 from ..execution.table_schemas import table_schema
 from ..graph.nodes import SinkNode
@@ -194,7 +195,7 @@ def _steps(run: ObservedRun, taken: Taken, writer: SentenceWriter, later: Later)
     for sent in taken.sent:
         if sent.partition is not None:
             said = [f"sent on under {sent.key!r}, to partition {sent.partition}"]
-            steps.append(Step(task, place, f"repartition/{sent.name}", said))
+            steps.append(Step(task, place, TableName.repartition(sent.name), said))
     return steps
 
 
@@ -206,7 +207,7 @@ def _later(history: History, topology: Topology, increment: int, wait: Wait, par
         if not _keeps_keys(topology, sink, wait.node):
             continue
         names = ["partition", "offset", "increment", "key", *(WINDOW if wait.window is not None else ())]
-        for part in table_parts(history.warehouse, history.pipeline, done, f"outputs/{sink.topic}"):
+        for part in table_parts(history.warehouse, history.pipeline, done, TableName.output(sink.topic)):
             files = read_files(
                 part.path,
                 version=part.version,
@@ -214,7 +215,7 @@ def _later(history: History, topology: Topology, increment: int, wait: Wait, par
                 storage_options=history.warehouse.storage_options,
             )
             files = [file for file in files if file.partition == partition and _may_have(file, wait)]
-            schema = table_schema(topology, f"outputs/{sink.topic}")
+            schema = table_schema(topology, TableName.output(sink.topic))
             rows = read_rows(part.path, files, pa.schema([schema.field(name) for name in names]))
             codes = sink.shape.key.encode(only_chunk(rows, "key"))
             found = pc.and_(

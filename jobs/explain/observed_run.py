@@ -15,6 +15,7 @@ import pyarrow as pa
 from ...state.buffers import only_chunk
 from ...state.records.batches import Batch, Chunk
 from ...state.tables.data_files import DataFile
+from ...state.tables.names import TableName
 from ..execution.task_description import TaskDescription
 from ..execution.task_run import TaskRun
 from ..graph.graph import Node
@@ -148,7 +149,7 @@ class ObservedRun(TaskRun):
         if node.identity is not None:
             observation.ids = node.identity.evaluate(inputs[0]).to_pylist()
         if isinstance(node, SinkNode):
-            observation.first_offset = self.next_offsets.get(f"outputs/{node.topic}", 0)
+            observation.first_offset = self.next_offsets.get(TableName.output(node.topic), 0)
         self._observations.append(observation)
 
     def still(self) -> list[Wait]:
@@ -170,7 +171,7 @@ class ObservedRun(TaskRun):
     def _look_out(self, node: Node, forwarded: Batch, chunk: Chunk) -> None:
         """Whether something that waits has left now, and which outputs it reaches."""
         if isinstance(node, SinkNode):
-            first = self.next_offsets.get(f"outputs/{node.topic}", 0)
+            first = self.next_offsets.get(TableName.output(node.topic), 0)
             for cause, left in [pair for pair in self._leaving if node.name in self._below(pair[1].wait.node)]:
                 found = np.flatnonzero((forwarded.cause == cause) & left.wait.matches(forwarded, None))
                 left.written.extend((node.topic, first + int(row)) for row in found[:1])

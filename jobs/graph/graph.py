@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from ...state.errors import TopologyError
+from ...state.tables.names import TableName
 from ..functions.expressions import Call, Expression, Shape
 from .kafka_processors import KafkaNode, kafka_processor
 from .name_rules import check_name
@@ -107,7 +108,7 @@ class Node:
     def table(self, graph: "Graph") -> str | None:
         """The table that has its records or its state, as the ledger calls it: "state/x", "outputs/y"; or None."""
         store = graph.store_of(self)
-        return None if store is None else f"state/{store}"
+        return None if store is None else TableName.state(store)
 
     def kafka_processors(self, graph: "Graph") -> Iterable[KafkaNode]:
         """What Kafka Streams makes of it, in the order in which it adds them."""

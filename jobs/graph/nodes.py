@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from ...state.errors import TopologyError
+from ...state.tables.names import TableName
 from .graph import Graph, Node
 from .kafka_processors import PROCESSOR, SINK, SOURCE, KafkaNode, kafka_processor
 from .observations import Observation
@@ -38,7 +39,7 @@ class SourceNode(Node):
         return self.topic
 
     def table(self, graph: Graph) -> str:
-        return f"landed/{self.topic}"
+        return TableName.landed(self.topic)
 
     def kafka_processors(self, graph: Graph) -> Iterable[KafkaNode]:
         return [KafkaNode(SOURCE, self.name, topic=self.topic)]
@@ -55,7 +56,7 @@ class SinkNode(Node):
             raise TopologyError(f"output {self.topic!r}", "one to()", "two", "write to outputs of different names")
 
     def table(self, graph: Graph) -> str:
-        return f"outputs/{self.topic}"
+        return TableName.output(self.topic)
 
     def kafka_processors(self, graph: Graph) -> Iterable[KafkaNode]:
         return [KafkaNode(SINK, self.name, self.inputs, topic=self.topic)]
@@ -99,7 +100,7 @@ class RepartitionNode(Node):
         return self.topic
 
     def table(self, graph: Graph) -> str:
-        return f"repartition/{self.topic}"
+        return TableName.repartition(self.topic)
 
     def kafka_processors(self, graph: Graph) -> Iterable[KafkaNode]:
         above = graph.parent(self).forwarding_processors(graph)
@@ -132,7 +133,7 @@ class GlobalTableNode(Node):
         return self.topic
 
     def table(self, graph: Graph) -> str:
-        return f"landed/{self.topic}"
+        return TableName.landed(self.topic)
 
     def kafka_processors(self, graph: Graph) -> Iterable[KafkaNode]:
         (source,) = graph.parts[self.name]

@@ -18,6 +18,7 @@ from ...state.tables.branch_files import table_files, table_names, table_parts
 from ...state.tables.data_files import DataFile, open_table, read_rows
 from ...state.tables.ledger import Ledger, LedgerRow
 from ...state.tables.ledger_rows import DoneRow
+from ...state.tables.names import TableName
 from ...state.tables.warehouse import Warehouse
 from ..operators.operator import StatefulOperator
 
@@ -33,7 +34,7 @@ def read_changelog(
     ``last``: only so many, the newest. Raises ConfigError for an output that is not there, LedgerError for an increment
     that is not done.
     """
-    return read_table(warehouse, pipeline, f"outputs/{output}", increment=increment, last=last)
+    return read_table(warehouse, pipeline, TableName.output(output), increment=increment, last=last)
 
 
 def read_newest(warehouse: Warehouse, pipeline: str, output: str, *, increment: int | None = None) -> pa.Table:
@@ -64,7 +65,7 @@ def read_state(warehouse: Warehouse, pipeline: str, store: str, *, increment: in
     """
     tasks = done_row(warehouse, pipeline, increment).content.tasks.values()
     row_key = next((task["row_keys"][store] for task in tasks if store in task["row_keys"]), StatefulOperator.row_key)
-    return live_rows(read_table(warehouse, pipeline, f"state/{store}", increment=increment), row_key)
+    return live_rows(read_table(warehouse, pipeline, TableName.state(store), increment=increment), row_key)
 
 
 def read_table(

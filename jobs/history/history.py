@@ -18,6 +18,7 @@ from ...state.errors import ConfigError, LedgerError
 from ...state.tables.branch_files import TablePart, table_names, table_parts
 from ...state.tables.ledger import Ledger, LedgerRow
 from ...state.tables.ledger_rows import Cut, DoneRow, PlanRow
+from ...state.tables.names import OUTPUTS, STATE, TableName
 from ...state.tables.warehouse import Warehouse
 from ..topology.topology import Topology
 from .committed_tables import done_row, read_changelog, read_newest, read_state, read_table
@@ -150,11 +151,12 @@ class AsOf:
         """What ``sql`` knows, by name. Where an output and a store have one name, it means the output."""
         names: dict[str, Callable[[], pa.Table]] = {}
         for table in self.tables():
-            kind, _, name = table.partition("/")
+            named = TableName(table)
+            kind, name = named.kind, named.name
             names[table] = lambda table=table: self.table(table)  # type: ignore[misc]
-            if kind == "outputs":
+            if kind == OUTPUTS:
                 names[name] = lambda name=name: self.output(name)  # type: ignore[misc]
-            elif kind == "state" and f"outputs/{name}" not in self.tables():
+            elif kind == STATE and TableName.output(name) not in self.tables():
                 names[name] = lambda name=name: self.state(name)  # type: ignore[misc]
         return names
 

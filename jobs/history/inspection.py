@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 from ...state.errors import ConfigError
 from ...state.serdes import Serde
+from ...state.tables.names import TaskId
 from ..tape.landed_topic import Landed
 from .history import AsOf
 
@@ -109,5 +110,4 @@ def all_clocks(as_of: AsOf) -> list[dict[str, Any]]:
 
 def _tasks(as_of: AsOf) -> list[dict[str, Any]]:
     tasks = as_of.row.content.tasks
-    by_number = sorted(tasks, key=lambda name: tuple(map(int, name.split("_"))))
-    return [{"task": name, **tasks[name]} for name in by_number]
+    return [{"task": name, **tasks[name]} for name in sorted(tasks, key=TaskId.of)]

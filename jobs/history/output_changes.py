@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 from ...state.errors import ConfigError
 from ...state.tables.branch_files import table_names
+from ...state.tables.names import TableName
 from ...state.tables.warehouse import RETRACTED_IN, Warehouse
 from .committed_tables import done_row, read_table
 
@@ -29,10 +30,10 @@ def read_changes(
     if after < 0:
         raise ConfigError("after", "an increment, or 0 for nothing", str(after), "give a number of the ledger")
     row = done_row(warehouse, pipeline, increment)
-    rows = read_table(warehouse, pipeline, f"outputs/{output}", increment=increment, after=after)
+    rows = read_table(warehouse, pipeline, TableName.output(output), increment=increment, after=after)
     changes = [_marked(rows, INSERT)]
-    if f"retractions/{output}" in table_names(row.content):
-        gone = read_table(warehouse, pipeline, f"retractions/{output}", increment=increment)
+    if TableName.retractions(output) in table_names(row.content):
+        gone = read_table(warehouse, pipeline, TableName.retractions(output), increment=increment)
         seen = pc.and_(pc.less_equal(gone["increment"], after), pc.greater(gone[RETRACTED_IN], after))
         changes.insert(0, _marked(gone.filter(seen).drop_columns([RETRACTED_IN]), RETRACT))
     return pa.concat_tables(changes)

@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from ...state.errors import ConfigError
 from ...state.tables.branch_files import table_names
+from ...state.tables.names import OUTPUTS, TableName
 from ...state.tables.warehouse import Warehouse
 from .committed_tables import WINDOW, count_rows, done_row, read_newest
 
@@ -40,8 +41,8 @@ class OutputDiff:
 
 def outputs_of(warehouse: Warehouse, pipeline: str, increment: int | None = None) -> list[str]:
     """Outputs that a pipeline has as of ``increment`` (None: the last done one), in alphabetical order."""
-    names = table_names(done_row(warehouse, pipeline, increment).content)
-    return [name.partition("/")[2] for name in names if name.startswith("outputs/")]
+    tables = map(TableName, table_names(done_row(warehouse, pipeline, increment).content))
+    return [table.name for table in tables if table.kind == OUTPUTS]
 
 
 def diff_output(
@@ -81,8 +82,8 @@ def diff_output(
     )  # fmt: skip
     rows = marked.filter(pl.col("difference").is_not_null())
     counts = (
-        count_rows(warehouse, a, f"outputs/{output}", increment=increment_a),
-        count_rows(warehouse, b, f"outputs/{output}", increment=increment_b),
+        count_rows(warehouse, a, TableName.output(output), increment=increment_a),
+        count_rows(warehouse, b, TableName.output(output), increment=increment_b),
     )
     return OutputDiff(output, rows, len(marked) - len(rows), counts)
 

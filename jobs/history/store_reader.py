@@ -9,6 +9,7 @@ from ...state.errors import ConfigError
 from ...state.runs.local_copies import StateFile
 from ...state.tables.branch_files import table_files
 from ...state.tables.data_files import oldest_first
+from ...state.tables.names import TableName, TaskId
 from ...state.tables.warehouse import Warehouse
 from ..execution.store_files import StoreRows
 from ..task.task import Task
@@ -30,14 +31,14 @@ def read_store(
         raise ConfigError("store", f"one of {known}", repr(store), "name a store of the topology")
     done = done_row(warehouse, pipeline, increment).content
     path = warehouse.pipeline(pipeline).state(store)
-    files = oldest_first(table_files(warehouse, pipeline, done, f"state/{store}"))
+    files = oldest_first(table_files(warehouse, pipeline, done, TableName.state(store)))
     operator = Task(topology, sub).stores[store]
     operator.resume(operator.rows_schema().empty_table(), {})
     pieces = [operator.contents().add_column(0, "partition", pa.array([], pa.int32()))]
     for partition in sorted({file.partition for file in files}):
         operator = Task(topology, sub, partition).stores[store]
         mine = [StateFile(file.root or path, file) for file in files if file.partition == partition]
-        counters = done.tasks[f"{sub.id}_{partition}"]["clocks"][store]
+        counters = done.task(TaskId(sub.id, partition))["clocks"][store]
         operator.resume(StoreRows(operator, mine, None).load(counters), counters)
         rows = operator.contents()
         pieces.append(rows.add_column(0, "partition", pa.array([partition] * len(rows), pa.int32())))

@@ -7,26 +7,11 @@ depends on the unit.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+
+from ...state.tables.names import TaskId as TaskId
 
 RUNNING = -2
 """Lag of a member that runs the task: it cannot have less (Kafka's ``Task.LATEST_OFFSET``)."""
-
-
-class TaskId(NamedTuple):
-    """A task, in Kafka's order: by sub-topology, then by partition."""
-
-    sub_topology: int
-    partition: int
-
-    def __str__(self) -> str:
-        return f"{self.sub_topology}_{self.partition}"
-
-    @classmethod
-    def of(cls, text: str) -> "TaskId":
-        """The task that prints as ``text``, as in "0_3"."""
-        sub_topology, _, partition = text.partition("_")
-        return cls(int(sub_topology), int(partition))
 
 
 @dataclass(frozen=True, slots=True)

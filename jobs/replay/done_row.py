@@ -3,6 +3,7 @@
 from typing import Any
 
 from ...state.tables.ledger_rows import Bases, Cut, DoneRow
+from ...state.tables.names import TableName, TaskId
 from ..execution.task_description import TaskReport
 from ..topology.topology import Topology
 from .books import add_books
@@ -25,7 +26,7 @@ def done_row_of(
         str(sub.id): add_books([report.counts for report in reports if report.sub_topology == sub.id])
         for sub in topology.sub_topologies
     }
-    tasks = {f"{report.sub_topology}_{report.partition}": report.after for report in reports}
+    tasks = {str(TaskId(report.sub_topology, report.partition)): report.after for report in reports}
     books = add_books([report.landed for report in reports])
     return DoneRow(
         topology=topology.fingerprint,
@@ -33,7 +34,7 @@ def done_row_of(
         cut_to=previous.cut_to | plan.row.cut_to,
         partitions=plan.row.partitions,
         books=books | {"read": plan.row.records, "by_sub_topology": by_sub},
-        outputs={sink.topic: _rows_written(reports, f"outputs/{sink.topic}") for sink in topology.sinks()},
+        outputs={sink.topic: _rows_written(reports, TableName.output(sink.topic)) for sink in topology.sinks()},
         versions=versions,
         bases=_bases(previous, plan) or None,
         tasks=previous.tasks | tasks,
@@ -54,5 +55,5 @@ def _rows_written(reports: list[TaskReport], table: str) -> int:
 
 def _bases(previous: DoneRow, plan: Plan) -> Bases:
     """Of a branch: where its rows up to the fork are. A migrated store has all its rows in its own table."""
-    migrated = {f"state/{store}" for store in plan.row.migrate or ()}
+    migrated = {TableName.state(store) for store in plan.row.migrate or ()}
     return {table: parts for table, parts in (previous.bases or {}).items() if table not in migrated}

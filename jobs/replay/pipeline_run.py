@@ -22,6 +22,7 @@ from ...state.tables.compaction import compact
 from ...state.tables.data_files import DataFile, OpenTables, oldest_first
 from ...state.tables.ledger import Ledger, LedgerRow
 from ...state.tables.ledger_rows import DoneRow
+from ...state.tables.names import DEAD_LETTER, DROPPED, STATE, TableName, TaskId
 from ...state.tables.warehouse import Warehouse, open_filesystem
 from ...state.wall_clock import now_ms
 from ..code_changes.state_migration import CodeChange, Wanted, check_pending, migrated_files, take_over
@@ -252,7 +253,7 @@ class Pipeline:
     ) -> TaskDescription | None:
         """The task, or None when it has nothing to read."""
         dataflow = dataflows(self.topology)[sub.id]
-        queues, task = list[Queue](), f"{sub.id}_{partition}"
+        queues, task = list[Queue](), str(TaskId(sub.id, partition))
         for source in sub.sources:
             if source.landed_topic is not None:
                 queues.append(self._landed_queue(plan, len(queues), landed[source.topic], partition))
@@ -279,12 +280,14 @@ class Pipeline:
             state={store: of_partition(state[store], partition) for store in sub.stores},
             imported=self._imported(sub, partition, state),
             globals={table.name: self._read_before(plan, landed[table.topic]) for table in sub.globals},
-            repartitions={node.topic: plan.row.partitions[f"repartition/{node.topic}"] for node in sub.repartitions},
+            repartitions={
+                node.topic: plan.row.partitions[TableName.repartition(node.topic)] for node in sub.repartitions
+            },
             before=self._before(sub.id, partition),
         )
 
     def _before(self, sub_topology: int, partition: int) -> dict[str, Any]:
-        return self.previous.tasks.get(f"{sub_topology}_{partition}", {})
+        return self.previous.task(TaskId(sub_topology, partition))
 
     @staticmethod
     def _read_before(plan: Plan, landed: Landed) -> tuple[Slice, ...]:
@@ -332,7 +335,7 @@ class Pipeline:
         found = {}
         for store in self.topology.stores():
             path = self.tables.state(store)
-            files = table_files(self.warehouse, self.name, self.previous, f"state/{store}", self._opened)
+            files = table_files(self.warehouse, self.name, self.previous, TableName.state(store), self._opened)
             found[store] = [StateFile(file.root or path, file) for file in oldest_first(files)]
         return found
 
@@ -340,12 +343,12 @@ class Pipeline:
 
     def _tables(self) -> dict[str, str]:
         """Path of every table that an increment commits, by name; state first, so that outputs never outrun it."""
-        tables = {f"state/{store}": self.tables.state(store) for store in self.topology.stores()}
+        tables: dict[str, str] = {TableName.state(store): self.tables.state(store) for store in self.topology.stores()}
         for sub in self.topology.sub_topologies:
             for node in sub.repartitions:
-                tables[f"repartition/{node.topic}"] = self.tables.repartition(node.topic)
-        tables |= {"dropped": self.tables.dropped, "dead_letter": self.tables.dead_letter}
-        return tables | {f"outputs/{sink.topic}": self.tables.output(sink.topic) for sink in self.topology.sinks()}
+                tables[TableName.repartition(node.topic)] = self.tables.repartition(node.topic)
+        tables |= {DROPPED: self.tables.dropped, DEAD_LETTER: self.tables.dead_letter}
+        return tables | {TableName.output(sink.topic): self.tables.output(sink.topic) for sink in self.topology.sinks()}
 
     def _commit(self, plan: Plan, reports: list[TaskReport], rewritten: dict[str, list[DataFile]]) -> dict[str, int]:
         """Versions of all tables, those that the topology has no more included. One that is there and gets nothing is
@@ -370,7 +373,7 @@ class Pipeline:
                     replaces=table in rewritten,
                     opened=self._opened,
                 )
-            if not table.startswith("state/"):
+            if TableName(table).kind != STATE:
                 merged = compact(
                     path, app_id=app_id, increment=plan.increment, storage_options=options, opened=self._opened
                 )

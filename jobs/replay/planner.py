@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from ...state.errors import ConfigError
 from ...state.tables.ledger_rows import Cut, DoneRow, PlanRow
+from ...state.tables.names import TableName, TaskId
 from ...state.tables.warehouse import Warehouse
 from ...state.times import NO_TIMESTAMP_MS
 from ..graph.copartitioning import partitions_of
@@ -69,7 +70,7 @@ class Planner:
         tasks: dict[int, int] = {}
         for sub in self.topology.sub_topologies:
             for node in sub.repartitions:
-                name = f"repartition/{node.topic}"
+                name = TableName.repartition(node.topic)
                 topics[node.topic] = counts[name] = before.get(name, topics[node.topic])
         for sub in self.topology.sub_topologies:
             read = [topics[s.topic] for s in sub.sources if s.target_of is None]
@@ -156,7 +157,7 @@ class Planner:
         if topic in self._meeting_topics():
             return (self.previous.tape_times or {}).get(topic, {}).get(partition, NO_TIMESTAMP_MS)
         (sub,) = self.topology.readers_of(topic)
-        task = self.previous.tasks.get(f"{sub.id}_{partition}", {})
+        task = self.previous.task(TaskId(sub.id, int(partition)))
         return int(task.get("tape_time_ms", NO_TIMESTAMP_MS))
 
     def _meeting_topics(self) -> set[str]:

@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, Self
 
+from .names import TaskId
+
 Cut = dict[str, dict[str, int]]
 """topic → partition (as text, since it is JSON) → next offset to read."""
 
@@ -98,7 +100,7 @@ class DoneRow(RowContent):
     bases: Bases | None = None
     """Of a branch: where its rows up to the fork are."""
     tasks: dict[str, dict[str, Any]] = field(default_factory=dict)
-    """Where each task goes on (`<sub-topology>_<partition>`)."""
+    """Where each task goes on, by its TaskId as text."""
     tape_times: Cut | None = None
     """Largest record time read of each partition of topics that meet others in a task."""
     lateness: dict[str, float | int | None] | None = None
@@ -116,6 +118,10 @@ class DoneRow(RowContent):
     """Those four: as in the plan of a restatement."""
     forked: dict[str, Any] | None = None
     """Of the first row of a branch: `pipeline` and `increment` that it was forked from."""
+
+    def task(self, task: TaskId) -> dict[str, Any]:
+        """Where a task goes on; {} when it has had no records."""
+        return self.tasks.get(str(task), {})
 
 
 @dataclass(frozen=True, kw_only=True)

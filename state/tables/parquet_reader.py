@@ -18,6 +18,7 @@ from pyarrow import fs
 
 from ..errors import DamagedFile
 from .footer_seal import holds, token_of
+from .names import LANDED, LEDGER, OUTPUTS, RETRACTIONS
 from .warehouse import open_filesystem
 
 if TYPE_CHECKING:
@@ -85,13 +86,13 @@ def way_back(table: str, increment: int | None) -> str:
     copy = "put it back from a copy of the warehouse"
     above, _, name = table.rpartition("/")
     kind = above.rpartition("/")[2]
-    if kind == "landed" or name == "recorded_time":
-        topic = name if kind == "landed" else kind
+    if kind == LANDED or name == "recorded_time":
+        topic = name if kind == LANDED else kind
         return f"{copy}, or land topic {topic} again into a new warehouse and replay it there"
-    if name in ("ledger", "branches"):
+    if name in (LEDGER, "branches"):
         return f"{copy}; nothing else can make it again"
     other = "replay the landed topics under another pipeline name"
-    if kind in ("outputs", "retractions") or increment is None:
+    if kind in (OUTPUTS, RETRACTIONS) or increment is None:
         return f"{copy}, or {other}"
     return f"{copy}, or go back with `replay restore --to {increment - 1}` and run again, or {other}"
 

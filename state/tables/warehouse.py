@@ -21,6 +21,7 @@ import pyarrow as pa
 from pyarrow import fs
 
 from ..errors import ConfigError
+from .names import DEAD_LETTER, DROPPED, LANDED, LEDGER, TableName
 
 HEADERS = pa.list_(pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())]))
 
@@ -95,7 +96,7 @@ LEDGER_SCHEMA = pa.schema(
 )
 
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,249}")
-_TAKEN = frozenset({"landed", "landing", "branches"})
+_TAKEN = frozenset({LANDED, "landing", "branches"})
 
 
 def output_schema(key: pa.DataType, value: pa.DataType, *, windowed: bool) -> pa.Schema:
@@ -128,19 +129,19 @@ class PipelineTables:
 
     def output(self, name: str) -> str:
         """Changelog of the output topic ``name``."""
-        return f"{self.root}/outputs/{_checked(name, 'output')}"
+        return f"{self.root}/{TableName.output(_checked(name, 'output'))}"
 
     def state(self, store: str) -> str:
         """Rows of the store ``store``."""
-        return f"{self.root}/state/{_checked(store, 'store')}"
+        return f"{self.root}/{TableName.state(_checked(store, 'store'))}"
 
     def repartition(self, name: str) -> str:
         """The repartition table ``name``, landed-shaped."""
-        return f"{self.root}/repartition/{_checked(name, 'repartition table')}"
+        return f"{self.root}/{TableName.repartition(_checked(name, 'repartition table'))}"
 
     def retractions(self, output: str) -> str:
         """Rows of the output ``output`` that a restatement took back."""
-        return f"{self.root}/retractions/{_checked(output, 'output')}"
+        return f"{self.root}/{TableName.retractions(_checked(output, 'output'))}"
 
     def table(self, name: str) -> str:
         """A table by its name in the ledger: "outputs/x", "state/y", "dropped", …"""
@@ -154,17 +155,17 @@ class PipelineTables:
     @property
     def dropped(self) -> str:
         """Refused records, each with its reason."""
-        return f"{self.root}/dropped"
+        return f"{self.root}/{DROPPED}"
 
     @property
     def dead_letter(self) -> str:
         """Undecodable records, with their bytes."""
-        return f"{self.root}/dead_letter"
+        return f"{self.root}/{DEAD_LETTER}"
 
     @property
     def ledger(self) -> str:
         """The pipeline's ledger."""
-        return f"{self.root}/ledger"
+        return f"{self.root}/{LEDGER}"
 
 
 @dataclass(frozen=True)
@@ -185,7 +186,7 @@ class Warehouse:
 
     def landed(self, topic: str) -> str:
         """The landed table of ``topic``."""
-        return f"{self.root}/landed/{_checked(topic, 'topic')}"
+        return f"{self.root}/{TableName.landed(_checked(topic, 'topic'))}"
 
     def landing_ledger(self, topic: str) -> str:
         """The ledger of the landing of ``topic``."""
@@ -208,7 +209,7 @@ class Warehouse:
 
     def topics(self) -> list[str]:
         """Names of the landed topics, in alphabetical order."""
-        filesystem, path = open_filesystem(f"{self.root}/landed")
+        filesystem, path = open_filesystem(f"{self.root}/{LANDED}")
         found = filesystem.get_file_info(fs.FileSelector(path, allow_not_found=True))
         names = [entry.base_name for entry in found if entry.type == fs.FileType.Directory]
         logs = filesystem.get_file_info([f"{path}/{name}/_delta_log" for name in names])

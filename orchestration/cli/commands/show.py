@@ -7,6 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ....jobs.history.committed_tables import count_rows, read_newest, read_state, read_table
+from ....state.tables.names import DEAD_LETTER, DROPPED, OUTPUTS, STATE, TableName
 from ....state.tables.warehouse import HEADERS, Warehouse
 from ...text_tables import flat_row, print_table
 from .. import options
@@ -31,16 +32,16 @@ def show(
     wide: bool, raw: bool,
 ) -> int:  # fmt: skip
     """Show rows of an output, a store, the drops or the dead letters."""
-    table = name if "/" in name or name in ("dropped", "dead_letter") else f"outputs/{name}"
+    table = name if "/" in name or name in (DROPPED, DEAD_LETTER) else TableName.output(name)
     kind = table.partition("/")[0]
-    if kind == "state" and topology is not None and not changelog:
+    if kind == STATE and topology is not None and not changelog:
         rows, total = _as_readers_see_it(warehouse, pipeline, table, topology, increment)
     else:
         rows, total = _stored(Warehouse(warehouse), pipeline, table, increment, limit, changelog=changelog)
     shown = rows.slice(0, limit).to_pylist()
     lines = [flat_row(row, as_numbers=raw) for row in shown]
     print_table(lines or [dict.fromkeys(rows.column_names)], wide=wide)
-    if kind == "state" and topology is None:
+    if kind == STATE and topology is None:
         print("rows as they are stored; with --topology, what the store shows (without those past its retention)")
     if total > len(shown):
         print(f"… {len(shown):,} of {total:,} rows; --limit shows more")
@@ -66,10 +67,10 @@ def _stored(
     are.
     """
     kind, _, name = table.partition("/")
-    if changelog or kind not in ("outputs", "state"):
+    if changelog or kind not in (OUTPUTS, STATE):
         rows = read_table(warehouse, pipeline, table, increment=increment, last=limit)
         return rows, count_rows(warehouse, pipeline, table, increment=increment)
-    read = read_newest if kind == "outputs" else read_state
+    read = read_newest if kind == OUTPUTS else read_state
     rows = read(warehouse, pipeline, name, increment=increment)
     return rows.drop_columns(_hidden(rows)), len(rows)
 

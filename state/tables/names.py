@@ -1,0 +1,73 @@
+"""Names of tables and tasks, as ledgers, reports, commands and Dagster spell them.
+
+Owns the spelling. Rule: a name is made here and taken apart here, and nowhere else is a kind of table written as text.
+"""
+
+from typing import NamedTuple
+
+OUTPUTS, STATE, REPARTITION, RETRACTIONS, LANDED = "outputs", "state", "repartition", "retractions", "landed"
+"""Kinds of tables that there are several of."""
+
+
+class TableName(str):
+    """A table: its kind, and the name that tells it from others of the kind: "outputs/clicks", "state/c", "dropped".
+
+    It is the text itself, so that it can stand in JSON and name a folder.
+    """
+
+    __slots__ = ()
+
+    @classmethod
+    def output(cls, topic: str) -> "TableName":
+        """The changelog of the output ``topic``."""
+        return cls(f"{OUTPUTS}/{topic}")
+
+    @classmethod
+    def state(cls, store: str) -> "TableName":
+        """The rows of ``store``."""
+        return cls(f"{STATE}/{store}")
+
+    @classmethod
+    def repartition(cls, topic: str) -> "TableName":
+        """The records between two sub-topologies."""
+        return cls(f"{REPARTITION}/{topic}")
+
+    @classmethod
+    def retractions(cls, output: str) -> "TableName":
+        """What restatements took back of ``output``."""
+        return cls(f"{RETRACTIONS}/{output}")
+
+    @classmethod
+    def landed(cls, topic: str) -> "TableName":
+        """The records of ``topic``, as they came."""
+        return cls(f"{LANDED}/{topic}")
+
+    @property
+    def kind(self) -> str:
+        """What stands before the slash; all of it where there is none."""
+        return self.partition("/")[0]
+
+    @property
+    def name(self) -> str:
+        """What stands behind it; "" where there is none."""
+        return self.partition("/")[2]
+
+
+DROPPED, DEAD_LETTER = TableName("dropped"), TableName("dead_letter")
+LEDGER = TableName("ledger")
+
+
+class TaskId(NamedTuple):
+    """A task, in Kafka's order: by sub-topology, then by partition. It prints as Kafka's: "0_3"."""
+
+    sub_topology: int
+    partition: int
+
+    def __str__(self) -> str:
+        return f"{self.sub_topology}_{self.partition}"
+
+    @classmethod
+    def of(cls, text: str) -> "TaskId":
+        """The task that prints as ``text``."""
+        sub_topology, _, partition = text.partition("_")
+        return cls(int(sub_topology), int(partition))
