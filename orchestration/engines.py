@@ -4,7 +4,8 @@ Rule: a session of Spark, which takes seconds, starts beside what else is to do,
 """
 
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, TimeoutError
+from threading import Thread
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -12,23 +13,52 @@ if TYPE_CHECKING:
 
     from ..jobs.execution.task_description import Runner
 
-
-def start_spark(master: str | None) -> "Callable[[], SparkSession]":
-    """Start the session of this process; called, what is returned waits for it, and raises what starting it raised."""
-    from ..jobs.execution.spark_session import (
-        open_spark,  # in this thread, so that two do not import the same at one time
-    )
-
-    thread = ThreadPoolExecutor(1, thread_name_prefix="replay-spark")
-    session = thread.submit(open_spark, master)
-    thread.shutdown(wait=False)
-    return session.result
+LOOK_SECONDS = 0.2
 
 
-def wait_for(spark: "Callable[[], SparkSession]", step: str) -> None:
+class SparkStart:
+    """The session of this process, which starts in a thread: one that ends with the process, so that nobody who stops a
+    command waits for Spark. Called, it waits for the session, and raises what starting it raised.
+    """
+
+    def __init__(self, master: str | None) -> None:
+        from ..jobs.execution.spark_session import (
+            open_spark,  # in this thread, so that two do not import the same at one time
+        )
+
+        self._session: Future[SparkSession] = Future()
+        self._step = "starting Spark"
+        Thread(target=self._open, args=(open_spark, master), name="replay-spark", daemon=True).start()
+
+    def __call__(self, say: Callable[[str], None] = lambda step: None) -> "SparkSession":
+        """``say``: told again and again what is waited for."""
+        while True:
+            try:
+                return self._session.result(LOOK_SECONDS)
+            except TimeoutError:
+                if self._session.done():
+                    raise  # by the start itself
+                say(self._step)
+
+    def _open(self, open_spark: "Callable[..., SparkSession]", master: str | None) -> None:
+        try:
+            self._session.set_result(open_spark(master, say=self._say))
+        except BaseException as error:
+            self._session.set_exception(error)
+
+    def _say(self, step: str) -> None:
+        self._step = step
+
+
+def start_spark(master: str | None) -> SparkStart:
+    """Start the session of this process."""
+    return SparkStart(master)
+
+
+def wait_for(spark: SparkStart, step: str, say: Callable[[str], None] = lambda step: None) -> None:
     """At the step of a replay behind which tasks run; so the wait is no part of the increment's seconds."""
     if step.startswith("planned"):
-        spark()
+        spark(say)
 
 
 def runner_of(spark: "Callable[[], SparkSession] | None") -> "Runner":

@@ -1,21 +1,28 @@
 """Progress of a replay while it works, as people see it: in a terminal, in a file, in Dagster's log.
 
 Owns what is drawn and how often. Rule: a terminal gets one line that is drawn over (by rich); anything else a line for
-every increment, and within a long one every LINE_SECONDS. The command's goes to stderr, so that results can be piped.
+every increment, and within a long one every LINE_SECONDS. Whatever takes long is named: a step that nothing was said
+about is said after SILENCE_SECONDS, and then every LINE_SECONDS. The command's goes to stderr, so that results can be
+piped.
 """
 
 import time
 from collections.abc import Callable
-from typing import TextIO
+from threading import Event, RLock, Thread
+from typing import TYPE_CHECKING, TextIO
 
-from ..jobs.replay.progress import Progress
 from .text_tables import utc
+
+if TYPE_CHECKING:  # so that it can say what is imported while it is
+    from ..jobs.replay.progress import Progress
 
 BAR_WIDTH = 12
 LINE_SECONDS = 10.0
+SILENCE_SECONDS = 3.0
+LOOK_SECONDS = 0.5
 
 
-def progress_line(progress: Progress) -> str:
+def progress_line(progress: "Progress") -> str:
     """Increment, records, rate and stream time in one line."""
     parts = [
         f"increment {progress.increment}",
@@ -28,27 +35,61 @@ def progress_line(progress: Progress) -> str:
 
 
 class ProgressLines:
-    """One line after the other, by ``write``."""
+    """One line after the other, by ``write``. ``doing`` and ``show`` may be called by several threads."""
 
     def __init__(self, write: Callable[[str], None], *, seconds: Callable[[], float] = time.monotonic) -> None:
         self._write, self._seconds = write, seconds
-        self._written = seconds()
+        self._written = self._began = seconds()
+        self._doing = ""
+        self._lock, self._closed = RLock(), Event()
+        self._watch: Thread | None = None
 
-    def show(self, progress: Progress) -> None:
+    def show(self, progress: "Progress") -> None:
         """A line when the increment is done; else, with the step, when none was written for LINE_SECONDS."""
-        now, is_done = self._seconds(), progress.step == "done"
-        if is_done or now - self._written >= LINE_SECONDS:
-            self._written = now
-            self._write(progress_line(progress) + ("" if is_done else f" · {progress.step}"))
+        with self._lock:
+            now, is_done = self._seconds(), progress.step == "done"
+            line = progress_line(progress)
+            if is_done or now - self._written >= LINE_SECONDS:
+                self._written = now
+                self._write(line + ("" if is_done else f" · {progress.step}"))
+            self._begin("planning the next increment" if is_done else f"{line} · {progress.step}", now)
 
     def count(self, words: str, done: int, of: int) -> None:
         """A line when all is done; else when none was written for LINE_SECONDS."""
-        if done == of or self._seconds() - self._written >= LINE_SECONDS:
-            self._written = self._seconds()
-            self._write(f"{words} {done} of {of}")
+        with self._lock:
+            if done == of or self._seconds() - self._written >= LINE_SECONDS:
+                self._written = self._seconds()
+                self._write(f"{words} {done} of {of}")
+
+    def doing(self, words: str) -> None:
+        """What begins now. From the first call on a thread looks every LOOK_SECONDS whether it takes long."""
+        with self._lock:
+            self._begin(words, self._seconds())
+            if self._watch is None:
+                self._watch = Thread(target=self._look, name="replay-progress", daemon=True)
+                self._watch.start()
+
+    def look(self) -> None:
+        """A line when what is being done takes SILENCE_SECONDS without a word, or LINE_SECONDS since the last one."""
+        with self._lock:
+            now = self._seconds()
+            is_named = self._written > self._began
+            quiet = now - max(self._written, self._began)
+            if self._doing and quiet >= (LINE_SECONDS if is_named else SILENCE_SECONDS):
+                self._written = now
+                self._write(f"{self._doing} · for {now - self._began:.0f} s")
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Nothing is being done any more."""
+        self._closed.set()
+
+    def _begin(self, words: str, now: float) -> None:
+        if words != self._doing:
+            self._doing, self._began = words, now
+
+    def _look(self) -> None:
+        while not self._closed.wait(LOOK_SECONDS):
+            self.look()
 
 
 class ProgressBar:
@@ -69,9 +110,9 @@ class ProgressBar:
             redirect_stderr=False,
             refresh_per_second=4,
         )
-        self._task = self._bar.add_task("", visible=False)
+        self._task = self._bar.add_task("", visible=False, total=None)
 
-    def show(self, progress: Progress) -> None:
+    def show(self, progress: "Progress") -> None:
         """Draw it."""
         self._draw(progress.records_done, progress.records_to_do, f"{progress_line(progress)} · {progress.step}")
 
@@ -79,13 +120,17 @@ class ProgressBar:
         """Draw how many are done."""
         self._draw(done, of, f"{words} {done} of {of}")
 
-    def _draw(self, done: int, of: int, words: str) -> None:
+    def doing(self, words: str) -> None:
+        """Draw what begins now, with a bar that only moves."""
+        self._draw(0, None, words)
+
+    def _draw(self, done: int, of: int | None, words: str) -> None:
         room = self._bar.console.width - len(f"⠋ {'━' * BAR_WIDTH} 100% ")  # a line that wraps cannot be drawn over
         words = words if len(words) <= room else f"{words[: max(room - 1, 0)]}…"
         self._bar.start()
-        self._bar.update(
-            self._task, completed=done if of else 1, total=of or 1, description=words, visible=True, refresh=True
-        )
+        (task,) = self._bar.tasks
+        task.total, task.completed = (1, 1) if of == 0 else (of, done)
+        self._bar.update(self._task, description=words, visible=True, refresh=True)
 
     def close(self) -> None:
         """Leave the line as it is and go to the next one."""

@@ -17,16 +17,18 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
 
 import pyspark
 from py4j.protocol import Py4JError
+from pyspark import SparkContext
 from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
 
 from ...state.errors import MachineError
+from .spark_jvm import start_context
 
 SCALA = "2.13"
 SPARK_LINE = ".".join(pyspark.__version__.split(".")[:2])
@@ -60,9 +62,14 @@ _DELTA_EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
 
 
 def open_spark(
-    master: str | None = None, *, app_name: str = "replay", extra: Mapping[str, str] | None = None
+    master: str | None = None,
+    *,
+    app_name: str = "replay",
+    extra: Mapping[str, str] | None = None,
+    say: Callable[[str], None] = lambda step: None,
 ) -> SparkSession:
-    """The session of this process, started on the first call. ``extra`` settings win over ours.
+    """The session of this process, started on the first call. ``extra`` settings win over ours. ``say``: told what
+    takes time when it begins.
 
     Raises MachineError: no Java or one below 17, a package that cannot be resolved, a session of somebody else.
     """
@@ -70,18 +77,28 @@ def open_spark(
     if active is not None:
         return _checked_session(active)
     check_java()
+    say("resolving Spark's packages")
     jars = resolve(PACKAGES, provided=PROVIDED_BY_SPARK)
+    say("starting Spark")
     master = master or os.environ.get("REPLAY_SPARK_MASTER") or f"local[{os.cpu_count() or 1}]"
-    builder = SparkSession.builder.master(master).appName(app_name)
-    settings = {**_settings(jars), **(_small_machine() if master.startswith("local") else {}), **(extra or {})}
-    for name, value in settings.items():
-        builder = builder.config(name, value)
+    settings = {
+        "spark.master": master,
+        "spark.app.name": app_name,
+        **_settings(jars),
+        **(_small_machine() if master.startswith("local") else {}),
+        **(extra or {}),
+    }
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     try:
-        session = builder.getOrCreate()
+        if SparkContext._gateway is None:  # else a session of before was stopped, and its JVM lives
+            start_context(settings)
+        session = SparkSession.builder.config(map={**settings}).getOrCreate()
     except (PySparkRuntimeError, Py4JError) as error:
         raise MachineError(
-            f"Spark at {master}", "a session", _reason(error), "read what the JVM printed above; check the master"
+            f"Spark at {master}",
+            "a session",
+            _reason(error),
+            "check the master; --traceback shows what the JVM printed",
         ) from error
     return _checked_session(session)
 
@@ -165,7 +182,7 @@ def _checked_session(session: SparkSession) -> SparkSession:
 def _reason(error: Exception) -> str:
     """What Python says, or, of an error in the JVM, the line with Java's own message."""
     lines = str(error).splitlines() or [type(error).__name__]
-    return next((line.removeprefix(": ") for line in lines if line.startswith(": ")), lines[0])
+    return next((line.removeprefix(": ") for line in lines if line.startswith(": ")), lines[0]).rstrip(".")
 
 
 def _java() -> str | None:

@@ -15,7 +15,7 @@ from ...state.errors import TopologyError
 from ...state.tables.names import TableName
 from ..functions.expressions import Call, Expression, Shape
 from .kafka_processors import KafkaNode, kafka_processor
-from .name_rules import check_name
+from .name_rules import check_name, check_table_name
 from .observations import Observation, Wait
 from .windows import Windows
 from .wording import Wording
@@ -266,11 +266,11 @@ class Graph:
         return spec.name if node.store is None and spec is not None else node.store
 
     def check_stores(self) -> None:
-        """Raises TopologyError when two operators share a store's name."""
+        """Raises TopologyError when two operators share a store's name, or one has a name that is reserved."""
         taken: dict[str, Node] = {}
         for node in self.nodes.values():
             store = self.store_of(node)
-            if store is not None and taken.setdefault(store, node) is not node:
+            if store is not None and taken.setdefault(check_table_name("store", store), node) is not node:
                 raise TopologyError(f"store {store!r}", "one operator", "two", "give them different names")
 
     def children(self, name: str) -> list[Node]:

@@ -7,6 +7,20 @@ from ...state.errors import TopologyError
 _LEGAL = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 
 
+RESERVED = frozenset({"dropped", "dead_letter"})
+"""Tables that every pipeline has beside its outputs and stores (state/README.md)."""
+
+
+def check_table_name(kind: str, name: str) -> str:
+    """``name`` of an output or a store. Raises TopologyError for one that a table of the pipeline has already."""
+    if name in RESERVED:
+        raise TopologyError(
+            f"{kind} {name!r}", "a name that no table of the pipeline has", "that of its drops or dead letters",
+            "choose another name",
+        )  # fmt: skip
+    return name
+
+
 def check_name(name: str) -> str:
     """``name``. Raises TopologyError for one that Kafka refuses."""
     if not is_legal(name):

@@ -22,6 +22,7 @@ from ...state.tables.names import OUTPUTS, STATE, TableName
 from ...state.tables.warehouse import Warehouse
 from ..topology.topology import Topology
 from .committed_tables import done_row, read_changelog, read_newest, read_state, read_table
+from .query_rules import refuse_what_is_no_query, refuse_what_reads_files
 from .store_reader import read_store
 
 if TYPE_CHECKING:
@@ -165,17 +166,21 @@ class AsOf:
 
         An output's name means its newest records, a store's its rows; ``"outputs/x"``, ``"state/y"``, ``dropped`` and
         so on, in double quotes where they have a slash, mean every row of the table up to the increment. Fields of a
-        value are ``value.clicks``. Raises ConfigError for what polars refuses.
+        value are ``value.clicks``. Raises ConfigError for what polars refuses, for another statement than a query, and
+        for a query that reads files (jobs/history/query_rules.py).
         """
         context, names = pl.SQLContext(), self.names()
+        known = ", ".join(f'"{name}"' if "/" in name or "-" in name else name for name in sorted(names))
+        refuse_what_is_no_query(query, known)
         for name, read in names.items():
             if re.search(rf"(?<![\w./-]){re.escape(name)}(?![\w/-])", query):
                 context.register(name, _frame(read()).lazy())
         try:
-            return context.execute(query).collect()
+            frame = context.execute(query, eager=False)
+            refuse_what_reads_files(frame, known)
+            return frame.collect()
         except PolarsError as error:
             sentence = str(error).strip().splitlines()[0]
-            known = ", ".join(f'"{name}"' if "/" in name or "-" in name else name for name in sorted(names))
             raise ConfigError("sql", "a SELECT over the pipeline's tables", sentence, f"tables are {known}") from error
 
     def register(self, spark: "SparkSession") -> list[str]:

@@ -14,9 +14,13 @@ Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 @dataclass
 class Invocation:
-    """What ``main`` must know of a command that failed. It is the ``obj`` of click's context."""
+    """What ``main`` must know of a command that failed or was stopped. It is the ``obj`` of click's context.
+
+    ``kept``: what of its work stays.
+    """
 
     shows_traceback: bool = False
+    kept: str = "what was committed before stays"
 
 
 @dataclass(frozen=True)
@@ -79,6 +83,11 @@ class Command(click.Command):
                     repeated.append(option)
             repeated.append(argument)
         return repeated
+
+
+def keep(words: str) -> None:
+    """Say what stays of the command's work when it is stopped from now on."""
+    click.get_current_context().ensure_object(Invocation).kept = words
 
 
 def command(*, one_of: Sequence[OneOf] = ()) -> Callable[[Callable[..., int]], Command]:

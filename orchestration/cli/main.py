@@ -34,9 +34,9 @@ from contextlib import contextmanager
 
 import click
 
-from ...state.errors import ReplayError
 from .command import Invocation
 from .exit_codes import ExitCode, exit_code_of
+from .failures import failure_of
 
 COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
     "Replay": {
@@ -113,17 +113,22 @@ def main(argv: Sequence[str] | None = None) -> int:
             sys.stdout.flush()
         return code
     except (KeyboardInterrupt, _Terminated) as stop:
-        print("replay: stopped; what is committed stays, and the next run goes on from there", file=sys.stderr)
-        return ExitCode.TERMINATED if isinstance(stop, _Terminated) else ExitCode.INTERRUPTED
+        is_terminated = isinstance(stop, _Terminated)
+        _ignore_interrupts()
+        print(f"replay: stopped by {'SIGTERM' if is_terminated else 'Ctrl-C'}", file=sys.stderr)
+        print(f"replay: {invocation.kept}; the same command goes on from there", file=sys.stderr)
+        return ExitCode.TERMINATED if is_terminated else ExitCode.INTERRUPTED
     except BrokenPipeError:  # the reader of our output, `head` for one, has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return ExitCode.DONE
-    except ReplayError as error:
-        _say(invocation, f"replay: {error}", error)
-        return exit_code_of(error)
     except Exception as error:
-        _say(invocation, f"replay: {type(error).__name__}: {error}; this is a bug, --traceback shows where", error)
-        return ExitCode.ERROR
+        failure = failure_of(error)
+        if failure is None:
+            words = f"{type(error).__name__}: {error}; this is a bug, --traceback shows where"
+            _say(invocation, f"replay: {words}", error)
+            return ExitCode.ERROR
+        _say(invocation, f"replay: {failure}", error)
+        return exit_code_of(failure)
 
 
 def _run(arguments: list[str], invocation: Invocation) -> int:
@@ -163,6 +168,12 @@ def _sigterm_raises() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGTERM, before)
+
+
+def _ignore_interrupts() -> None:
+    """A second Ctrl-C must not disturb the end."""
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def _log_to_stderr() -> None:

@@ -50,7 +50,7 @@ def test_a_session_that_is_still_starting_is_waited_for_once_and_when_it_is_need
 
 
 def test_what_starting_a_session_raises_is_raised_to_whoever_waits(monkeypatch):
-    def refuse(master):
+    def refuse(master, say):
         raise MachineError("Java", "version 17 or newer", f"no java command for {master}", "install a JDK")
 
     monkeypatch.setattr("kstreams_replay.jobs.execution.spark_session.open_spark", refuse)

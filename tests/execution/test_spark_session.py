@@ -175,20 +175,22 @@ def test_spark_writes_delta_that_the_driver_reads_without_spark(spark, tmp_path)
 def test_a_cluster_that_does_not_take_us_is_told_in_javas_own_words(monkeypatch):
     said = "An error occurred while calling None.x.\n: java.lang.IllegalStateException: Spark context stopped\n\tat x"
 
-    def refuse(builder):
+    def refuse(settings):
+        assert settings["spark.master"] == "spark://127.0.0.1:1"
         raise Py4JError(said)
 
     monkeypatch.setattr("kstreams_replay.jobs.execution.spark_session.SparkSession.getActiveSession", lambda: None)
     monkeypatch.setattr("kstreams_replay.jobs.execution.spark_session.check_java", lambda: 21)
     monkeypatch.setattr("kstreams_replay.jobs.execution.spark_session.resolve", lambda coordinates, provided: [])
-    monkeypatch.setattr("kstreams_replay.jobs.execution.spark_session.SparkSession.Builder.getOrCreate", refuse)
+    monkeypatch.setattr("kstreams_replay.jobs.execution.spark_session.start_context", refuse)
+    monkeypatch.setattr("kstreams_replay.jobs.execution.spark_session.SparkContext._gateway", None)
 
     with pytest.raises(MachineError) as raised:
         open_spark("spark://127.0.0.1:1")
 
     assert str(raised.value) == (
         "Spark at spark://127.0.0.1:1: expected a session, got java.lang.IllegalStateException: Spark context stopped; "
-        "read what the JVM printed above; check the master"
+        "check the master; --traceback shows what the JVM printed"
     )
 
 

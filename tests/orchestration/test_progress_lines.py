@@ -2,11 +2,13 @@
 
 import io
 import re
+import threading
 
 import dagster as dg
 import pytest
 
 from kstreams_replay.jobs.replay.progress import Progress
+from kstreams_replay.orchestration import progress_lines
 from kstreams_replay.orchestration.progress_lines import ProgressLines, progress_on
 from tests.dagster import shop
 
@@ -42,6 +44,59 @@ def test_lines_count_what_is_waited_for_every_ten_seconds_and_at_its_end():
         lines.count("compiling kernels", done, 3)
 
     assert got == ["compiling kernels 1 of 3", "compiling kernels 3 of 3"]
+
+
+def test_what_takes_long_is_named_after_three_seconds_and_then_every_ten():
+    got, now = [], [0.0]
+    lines = ProgressLines(got.append, seconds=lambda: now[0])
+
+    def look_until(second: int) -> None:
+        while now[0] < second:
+            now[0] += 0.5
+            lines.look()
+
+    lines._begin("starting Spark", 0.0)
+    look_until(2)
+    assert got == []
+    look_until(20)
+    lines._begin("planning the first increment", 20.0)
+    look_until(22)
+    lines.show(told(1_000, "planned"))
+    look_until(26)
+
+    assert got == [
+        "starting Spark · for 3 s",
+        "starting Spark · for 13 s",
+        "increment 3 · 1,000 of 8,000 records · 2,000/s · stream time 1970-01-01 00:00:01.400 · planned · for 3 s",
+    ]
+
+
+def test_a_thread_looks_until_the_lines_are_closed(monkeypatch):
+    monkeypatch.setattr(progress_lines, "LOOK_SECONDS", 0.001)
+    monkeypatch.setattr(progress_lines, "SILENCE_SECONDS", 0.0)
+    said = threading.Event()
+    lines = ProgressLines(lambda line: said.set())
+
+    lines.doing("starting Spark")
+
+    assert said.wait(60)
+    lines.close()
+    assert lines._watch is not None
+    lines._watch.join(60)
+    assert not lines._watch.is_alive()
+
+
+def test_a_terminal_names_what_takes_long_at_once(monkeypatch):
+    stream = Terminal()
+    monkeypatch.setenv("COLUMNS", "200")
+    bar = progress_on(stream)
+
+    bar.doing("starting Spark")
+    bar.count("compiling kernels", 12, 12)
+    bar.close()
+
+    assert drawn(stream)[0].endswith("starting Spark")
+    assert drawn(stream)[-1].endswith("100% compiling kernels 12 of 12")
 
 
 def test_a_terminal_counts_what_is_waited_for_in_its_bar(monkeypatch):
@@ -103,7 +158,7 @@ def test_a_line_is_cut_to_the_width_of_the_terminal(monkeypatch):
 def drawn(stream: Terminal) -> list[str]:
     """What was on the terminal's line, one after the other, without colours."""
     plain = re.sub(r"\x1b\[[\d;?]*[A-Za-z]", "", stream.getvalue())
-    return [line.rstrip() for line in plain.splitlines() if "%" in line]
+    return [line.rstrip() for line in plain.splitlines() if "━" in line]
 
 
 @pytest.mark.slow

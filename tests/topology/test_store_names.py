@@ -8,7 +8,7 @@ from kstreams_replay.jobs.topology import (
     Materialized,
     Topology,
 )
-from kstreams_replay.state.errors import ConfigError
+from kstreams_replay.state.errors import ConfigError, TopologyError
 from tests.code_changes.changes import clicks, said, verdict
 
 
@@ -99,3 +99,11 @@ def test_names_that_moved_up_by_one_are_told_apart_from_a_wish_that_is_fulfilled
 
     assert verdict(before, now, wish).sources == {"b": "a", "c": "b"}
     assert verdict(now, now, wish).sources == {"b": "b", "c": "c"}
+
+
+@pytest.mark.parametrize("name", ["dropped", "dead_letter"])
+def test_no_output_and_no_store_is_called_as_a_table_that_every_pipeline_has(name):
+    with pytest.raises(TopologyError, match=f"^output '{name}': expected a name that no table of the pipeline has"):
+        clicks(lambda stream: stream.to(name))
+    with pytest.raises(TopologyError, match=f"^store '{name}': expected a name that no table of the pipeline has"):
+        clicks(lambda stream: stream.group_by_key().count(Materialized.as_(name)))

@@ -15,6 +15,7 @@ from ...functions.expressions import Expressible, Shape
 from ...functions.processor_api import KeyValues
 from ...functions.value_joiners import JoinerStep
 from ...graph.graph import Graph, Node
+from ...graph.name_rules import check_table_name
 from ...graph.nodes import SinkNode
 from ...graph.repartition import repartitioned
 from ...graph.table_traits import add_table
@@ -269,7 +270,8 @@ class KStream:
         return ktable.KTable(self.graph, node)
 
     def to(self, topic: str, *, name: str | None = None) -> None:
-        """Write to the output ``topic``."""
+        """Write to the output ``topic``. TopologyError for ``dropped`` and ``dead_letter``: every pipeline has them."""
+        check_table_name("output", topic)
         name = self.graph.name(name, "KSTREAM-SINK-")
         self.graph.add(SinkNode(name=name, inputs=(self.node.name,), shape=self.shape, topic=topic))
 

@@ -1,7 +1,9 @@
-"""The command `land`. Spark is imported where landing needs it."""
+"""The command `land`."""
 
+import sys
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -11,14 +13,13 @@ from ....jobs.landing.recorded_time import record_idle
 from ....state.errors import ConfigError
 from ....state.tables.warehouse import Warehouse
 from ....state.times import duration_ms
+from ...engines import start_spark
+from ...progress_lines import progress_on
 from ...text_tables import print_table
 from .. import options
 from ..command import OneOf, argument, command, option
 from ..exit_codes import ExitCode
 from .advance import print_recorded
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 FILES, KAFKA = "Files", "Kafka"
 """Sections of the help."""
@@ -89,18 +90,30 @@ def land(**given: Any) -> int:
     """Land what is new in a topic, from files or from Kafka."""  # fmt: skip
     asked = LandOptions(**given)
     warehouse, source = Warehouse(asked.warehouse), _source(asked)
-    if isinstance(source, KafkaSource):
-        if asked.local:
-            raise ConfigError(f"topic {asked.topic!r}", "Spark, whose connector reads Kafka", "--local", "leave it out")
-        report = land_kafka(_spark(asked.master), warehouse, asked.topic, source, max_records=asked.max_records)
-    else:
-        report = land_files(None if asked.local else _spark(asked.master), warehouse, asked.topic, source)
+    if isinstance(source, KafkaSource) and asked.local:
+        raise ConfigError(f"topic {asked.topic!r}", "Spark, whose connector reads Kafka", "--local", "leave it out")
+    progress = progress_on(sys.stderr)
+    try:
+        report = _landed(asked, warehouse, source, progress.doing)
+    finally:
+        progress.close()
     _print_landed(report)
     if asked.idle_after is not None:
         recorded = record_idle(warehouse, asked.topic, duration_ms(asked.idle_after, "--idle-after"))
         print_recorded(asked.topic, recorded)
     code = ExitCode.DONE if report.increments else ExitCode.NOTHING_NEW
     return code.unless_detailed(asked.detailed_exit_code)
+
+
+def _landed(
+    asked: LandOptions, warehouse: Warehouse, source: FileSource | KafkaSource, say: Callable[[str], None]
+) -> LandingReport:
+    spark = None if asked.local else start_spark(asked.master)(say)
+    say(f"landing {asked.topic}")
+    if isinstance(source, FileSource):
+        return land_files(spark, warehouse, asked.topic, source)
+    assert spark is not None, "Kafka is refused without it"
+    return land_kafka(spark, warehouse, asked.topic, source, max_records=asked.max_records)
 
 
 def _print_landed(report: LandingReport) -> None:
@@ -142,9 +155,3 @@ def _source(asked: LandOptions) -> FileSource | KafkaSource:
 
 def _gap(gap: tuple[int, int] | None) -> str | None:
     return None if gap is None else f"[{gap[0]}, {gap[1]})"
-
-
-def _spark(master: str | None) -> "SparkSession":
-    from ....jobs.execution.spark_session import open_spark
-
-    return open_spark(master)

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ...engines import runner_of, start_spark, wait_for
+from ...progress_lines import progress_on
 from .. import options
-from ..command import argument, command, option
+from ..command import argument, command, keep, option
 
 if TYPE_CHECKING:
     from ....jobs.replay.increment_report import IncrementReport
@@ -61,32 +62,33 @@ def run(**given: Any) -> int:
     """Replay what has landed, increment by increment."""  # fmt: skip
     asked = RunOptions(**given)
     spark = None if asked.local else start_spark(asked.master)
+    progress = progress_on(sys.stderr)
+    progress.doing("loading the topology")
     from ....jobs.replay.pipeline_run import replay
     from ....state.tables.warehouse import Warehouse
-    from ...progress_lines import progress_on
     from ..run_outcome import run_exit_code
     from ..topology_loading import load_topology
     from .check_topology import wanted_of
 
     warehouse, topology = Warehouse(asked.warehouse), load_topology(asked.topology)
-    runner, progress = runner_of(spark), progress_on(sys.stderr)
-    started = time.monotonic()
+    started, reports = time.monotonic(), []
+    progress.doing("planning the first increment")
     try:
-        reports = list(
-            replay(
-                warehouse,
-                topology,
-                pipeline=asked.pipeline,
-                runner=runner,
-                max_records=asked.max_records,
-                increments=asked.increments,
-                idle=asked.idle,
-                flush_at_end=asked.flush_at_end,
-                on_step=lambda step: None if spark is None else wait_for(spark, step),
-                wanted=wanted_of(asked.migrate, asked.renamed),
-                progress=progress.show,
-            )
-        )
+        for report in replay(
+            warehouse,
+            topology,
+            pipeline=asked.pipeline,
+            runner=runner_of(spark),
+            max_records=asked.max_records,
+            increments=asked.increments,
+            idle=asked.idle,
+            flush_at_end=asked.flush_at_end,
+            on_step=lambda step: None if spark is None else wait_for(spark, step, progress.doing),
+            wanted=wanted_of(asked.migrate, asked.renamed),
+            progress=progress.show,
+        ):
+            reports.append(report)
+            keep(f"increments up to {report.increment} are committed")
     finally:
         progress.close()
     _print_run(warehouse, asked.pipeline, reports, time.monotonic() - started)
@@ -99,11 +101,11 @@ def warm_up(topology: str | None) -> int:
     """Compile the kernels that a topology uses; without a topology, those of every operator."""
     from ....jobs.task.task import call_kernels
     from ....state.compilation.kernel_tiers import KernelTiers
-    from ...progress_lines import progress_on
     from ..topology_loading import load_topology
 
     loaded = load_topology(topology or EVERY_OPERATOR)
     progress, started = progress_on(sys.stderr), time.monotonic()
+    progress.doing("looking for kernels")
     try:
         versions, compiled = KernelTiers().warm_up(lambda: call_kernels(loaded), progress.count)
     finally:

@@ -1,0 +1,76 @@
+"""The JVM that Spark runs in, and what it writes to stderr.
+
+Rule: while it starts, its lines are held: when it does not start, the error has them as a note, and nobody has to read
+them who did not ask; afterwards each goes to this process's stderr, but for those that say nothing.
+"""
+
+import os
+from threading import Lock, Thread
+from typing import Any, BinaryIO
+
+from pyspark import SparkConf, SparkContext
+from pyspark.java_gateway import launch_gateway
+
+MEANINGLESS = (b"WARNING: Using incubator modules: jdk.incubator.vector",)
+"""Lines that tell of what Spark itself has switched on."""
+
+STDERR = 2
+
+
+class JvmStderr:
+    """Reads ``write_end``, which the JVM gets as its stderr, until the JVM and its children are gone."""
+
+    def __init__(self) -> None:
+        read_end, self.write_end = os.pipe()
+        self._lock, self._held = Lock(), list[bytes]()
+        self._is_held = True
+        Thread(target=self._read, args=(os.fdopen(read_end, "rb"),), name="replay-jvm-stderr", daemon=True).start()
+
+    def pass_on(self) -> None:
+        """Write what was held, and from now on every line at once."""
+        with self._lock:
+            self._is_held = False
+            _write(b"".join(self._held))
+            self._held.clear()
+
+    def held(self) -> str:
+        """The lines so far."""
+        with self._lock:
+            return b"".join(self._held).decode(errors="replace").rstrip()
+
+    def _read(self, stream: BinaryIO) -> None:
+        for line in stream:
+            if line.strip() in MEANINGLESS:
+                continue
+            with self._lock:
+                if self._is_held:
+                    self._held.append(line)
+                else:
+                    _write(line)
+
+
+def start_context(settings: dict[str, str]) -> None:
+    """Launch a JVM and the SparkContext of this process in it. Raises what PySpark raises, with the JVM's lines as a
+    note.
+    """
+    conf = SparkConf().setAll(list(settings.items()))
+    stderr = JvmStderr()
+    try:
+        SparkContext(conf=conf, gateway=_gateway(conf, stderr))
+    except Exception as error:
+        error.add_note(stderr.held())
+        raise
+    stderr.pass_on()
+
+
+def _gateway(conf: SparkConf, stderr: JvmStderr) -> Any:
+    try:
+        return launch_gateway(conf, popen_kwargs={"stderr": stderr.write_end})  # type: ignore[no-untyped-call]
+    finally:
+        os.close(stderr.write_end)
+
+
+def _write(lines: bytes) -> None:
+    """To the file and not to ``sys.stderr``, whose lock this thread could hold when the interpreter ends."""
+    while lines:
+        lines = lines[os.write(STDERR, lines) :]

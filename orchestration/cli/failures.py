@@ -1,0 +1,129 @@
+"""Errors of the machine as errors of ours: what the system, Arrow, Delta or the JVM raised, in one sentence.
+
+Owns every such translation. Rule: what a user or an administrator can mend is a ReplayError with its place and the next
+step; what is left over is a bug, and only that is called one. Libraries are known by the names of their classes, so
+that this loads none of them.
+"""
+
+import errno
+import os
+import re
+from typing import Any
+
+from ...state.errors import MachineError, ReplayError, StorageError
+
+KEPT = "what is committed stays"
+_AGAIN = f"then give the same command again; {KEPT}"
+_BY_NUMBER = {
+    errno.ENOENT: ("a file or folder that is there", "check the path"),
+    errno.ENOTDIR: ("a folder", "check the path: a part of it is a file"),
+    errno.EISDIR: ("a file", "check the path: it is a folder"),
+    errno.EACCES: ("leave to read and write", "give this user the rights, or name another place"),
+    errno.EPERM: ("leave to read and write", "give this user the rights, or name another place"),
+    errno.EROFS: ("a disk that can be written", "mount it for writing, or name another place"),
+    errno.ENOSPC: ("room on the disk", f"free some, {_AGAIN}"),
+    errno.EDQUOT: ("room in the quota of this user", f"free some, {_AGAIN}"),
+    errno.EFBIG: ("a file as large as needed", f"raise the limit of file sizes (ulimit -f), {_AGAIN}"),
+    errno.EMFILE: ("a file handle", f"raise the limit of open files (ulimit -n), {_AGAIN}"),
+    errno.ENFILE: ("a file handle", f"let the machine open more files, {_AGAIN}"),
+    errno.EIO: ("a disk that works", f"look into the machine's log for this disk, {_AGAIN}"),
+    errno.ESTALE: ("a mount that answers", f"mount the folder anew, {_AGAIN}"),
+    errno.ENAMETOOLONG: ("a path that the file system takes", "choose shorter names"),
+}
+"""What was expected, and the next step, by the system's number."""
+
+_UNREADABLE = re.compile(
+    r"(?i)parquet|magic bytes|footer|thrift|corrupt|truncated|not an arrow file|decompress|checksum|unexpected end"
+)
+"""In the words of Arrow and Delta: a file is not what it should be."""
+
+
+def failure_of(error: BaseException) -> ReplayError | None:
+    """What ``error``, or what it was raised from, means for a user; None for a bug."""
+    seen: BaseException | None = error
+    while seen is not None:
+        found = _translated(seen)
+        if found is not None:
+            return found
+        seen = seen.__cause__
+    return None
+
+
+def _translated(error: BaseException) -> ReplayError | None:
+    if isinstance(error, ReplayError):
+        return error
+    if isinstance(error, MemoryError):
+        return MachineError("this process", "memory", "none left", f"cut with --max-records, or give it more, {_AGAIN}")
+    origin = {each.__module__.partition(".")[0] for each in type(error).__mro__}
+    text = _first_line(error)
+    if "py4j" in origin or "pyspark" in origin:
+        return _of_spark(error)
+    if isinstance(error, OSError):
+        number = error.errno if error.errno is not None else _number(str(error))
+        place = error.filename or _path(str(error))
+        return _of_system(number, place, error.strerror or text)
+    if "deltalake" in origin or "_internal" in origin:
+        number = _number(str(error))
+        if number is not None:
+            return _of_system(number, _path(str(error)), text)
+        if "Unknown scheme" in text:
+            return StorageError(
+                "the warehouse", "a path, or a URI of a known scheme", text.partition(". ")[0], "correct it"
+            )
+        return StorageError(_path(str(error)), "a Delta table that can be read and written", text, _CHECK)
+    if "pyarrow" in origin and _UNREADABLE.search(str(error)):
+        return StorageError(_path(str(error)), "a whole file", text, _CHECK)
+    return None
+
+
+_CHECK = "check the path and the file; `replay restore`, or landing it again, makes it anew"
+
+
+def _of_system(number: int | None, place: Any, text: str) -> StorageError:
+    expected, next_step = _BY_NUMBER.get(
+        number or 0, ("a file or folder that can be used", f"see what it is, {_AGAIN}")
+    )
+    got = os.strerror(number) if number in _BY_NUMBER else text
+    return StorageError(_named(place), expected, got, next_step)
+
+
+def _of_spark(error: BaseException) -> ReplayError | None:
+    """Of an error in the JVM: the system's reason where Java names one, else Java's own message."""
+    said = str(error)
+    if "No space left on device" in said:
+        return _of_system(errno.ENOSPC, "a disk that Spark writes to (spark.local.dir, TMPDIR, the warehouse)", "")
+    if "OutOfMemoryError" in said:
+        memory = f"give it more (REPLAY_SPARK_DRIVER_MEMORY), {_AGAIN}"
+        return MachineError("Spark's JVM", "memory", "OutOfMemoryError", memory)
+    if type(error).__name__ in ("Py4JNetworkError", "Py4JError") and not hasattr(error, "java_exception"):
+        return MachineError(
+            "Spark's JVM", "to be there until the end", "no answer from it", f"see what ended it, {_AGAIN}"
+        )
+    if hasattr(error, "java_exception") or type(error).__name__.endswith("Exception"):
+        lines = said.splitlines()
+        reason = next((line.removeprefix(": ") for line in lines if line.startswith(": ")), lines[0] if lines else "")
+        return MachineError(
+            "Spark", "to do its work", reason, f"--traceback shows all of it; when it is mended, {_AGAIN}"
+        )
+    return None
+
+
+def _number(text: str) -> int | None:
+    """The system's error number, as Rust and Arrow write it."""
+    found = re.search(r"Os \{ code: (\d+)|os error (\d+)|\[errno (\d+)", text, re.IGNORECASE)
+    return None if found is None else int(next(group for group in found.groups() if group))
+
+
+def _path(text: str) -> str:
+    """The first path or URI in ``text``."""
+    found = re.search(r"[\w+.-]*:?/?/[^\s'\",;:]+", text)
+    return "" if found is None else found[0]
+
+
+def _named(place: Any) -> str:
+    return os.fsdecode(place) if isinstance(place, str | bytes | os.PathLike) and place else "a file of the warehouse"
+
+
+def _first_line(error: BaseException) -> str:
+    lines = str(error).strip().splitlines()
+    return lines[0].rstrip(".") if lines else type(error).__name__
