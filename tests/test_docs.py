@@ -38,9 +38,10 @@ from kstreams_replay.jobs.topology import (
 )
 from kstreams_replay.state import errors
 from kstreams_replay.state.errors import ReplayError
+from kstreams_replay.state.records.drop_reasons import DropReason
 from kstreams_replay.state.tables import warehouse
 from tests.every_store import every_store
-from tests.source_tree import ROOT, files, matches, package_modules, refuse
+from tests.source_tree import ROOT, files, matches, package_modules, refuse, text_of
 
 GUARANTEE_COLUMNS = ["id", "sentence", "KIP", "operator", "check", "status"]
 DSL = (
@@ -136,6 +137,14 @@ def test_every_error_of_the_packages_stands_in_the_tree():
 
 
 # --- state/README.md -----------------------------------------------------------------------------------------
+
+
+def test_every_reason_of_a_drop_stands_in_state_readme():
+    _, found, table = text_of("state/README.md").partition("| reason | when |\n|---|---|\n")
+    cells = [line.split("|")[1] for line in table.partition("\n\n")[0].splitlines()]
+
+    assert found
+    assert sorted(re.findall(r"`([a-z-]+)`", " ".join(cells))) == sorted(DropReason)
 
 
 @pytest.mark.parametrize(

@@ -8,27 +8,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from ...state.records.drop_reasons import DropReason
 from ..graph.observations import Row
 from ..graph.wording import Wording
 from ..topology.topology import Topology
 from .observations import Left, NodeObservation, Taken
-
-REFUSALS = {
-    "null-key": "its key is null",
-    "null-value": "its value is null",
-    "null-foreign-key": "its foreign key is null",
-    "negative-timestamp": "its time is negative",
-    "stale-response": "the left value has changed since it asked",
-    "out-of-order-version": "a newer version of its key is there already",
-    "expired-version": "it is older than the history that the store keeps",
-    "expired-in-store": "the store keeps nothing so old any more",
-    "expired-window": "its window has closed",
-    "late": "records after it have gone on already",
-}
-"""What the reasons of the table `dropped` mean."""
-
-LIMITED = frozenset({"expired-version", "expired-in-store", "expired-window", "late"})
-"""Those that a limit of time decided."""
 
 
 @dataclass(frozen=True)
@@ -59,8 +43,9 @@ class SentenceWriter:
             window = (
                 f" by the window from {self.say_time(row['window_start_ms'])} to {self.say_time(row['window_end_ms'])}"
             )
-        said = f"refused ({row['reason']}){window}: {REFUSALS.get(row['reason'], 'see its operator')}"
-        if row["reason"] not in LIMITED or row["limit_ms"] is None:
+        reason = DropReason(row["reason"])
+        said = f"refused ({reason}){window}: {reason.sentence}"
+        if not reason.has_limit or row["limit_ms"] is None:
             return said
         stream, limit, time_ms = row["stream_time_ms"], row["limit_ms"], row["record_time_ms"]
         return (

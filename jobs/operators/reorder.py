@@ -10,11 +10,10 @@ KIP would reorder key by key; in the order of all records every key is in order 
 import numpy as np
 
 from ...state.records.batches import Batch, Chunk, Drops
+from ...state.records.drop_reasons import DropReason
 from .operator import OperatorContext
 from .record_buffer import BufferedByGrace
 from .reorder_node import ReorderNode
-
-LATE = "late"
 
 
 class Reorder(BufferedByGrace):
@@ -25,7 +24,7 @@ class Reorder(BufferedByGrace):
         passed = observed - self.grace_ms
         is_late = batch.time_ms < passed
         rows = np.flatnonzero(is_late).astype(np.int32)
-        refused = Drops(LATE, rows, np.ones(len(rows), np.bool_), observed[rows], passed[rows])
+        refused = Drops(DropReason.LATE, rows, np.ones(len(rows), np.bool_), observed[rows], passed[rows])
         chunk.drop(self.place.node, batch, refused)
         arrived = batch.where(~is_late)
         chunk.applied[arrived.cause] = True

@@ -109,7 +109,7 @@ def dropped_table(chunk: Chunk) -> pa.Table:
         stream_time = chunk.stream_time_ms[cause] if drops.stream_time_ms is None else drops.stream_time_ms
         columns = [
             pa.array([node] * n, pa.string()),
-            pa.array([drops.reason] * n, pa.string()),
+            pa.array([drops.reason.value] * n, pa.string()),
             topics.take(pa.array(source[cause])),
             pa.array(chunk.offset[cause]),
             pa.array(chunk.time_ms[cause]),

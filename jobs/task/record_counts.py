@@ -48,5 +48,6 @@ class Counts:
             whole = np.unique(cause[drops.is_record & dropped[cause] & ~booked[cause]])
             booked[whole] = True
             if len(whole):
-                self.dropped_by_reason[drops.reason] = self.dropped_by_reason.get(drops.reason, 0) + len(whole)
+                reason = drops.reason.value
+                self.dropped_by_reason[reason] = self.dropped_by_reason.get(reason, 0) + len(whole)
             self.windows_refused += int((~drops.is_record & mine[cause]).sum())

@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from ...state.compilation.kernel_compilation import interpreted
 from ...state.records.batches import Batch, Chunk, Drops
+from ...state.records.drop_reasons import DropReason
 from ...state.records.keys import Keys
 from ...state.runs.sorted_runs import key_hashes
 from ...state.serdes import Serde
@@ -320,7 +321,9 @@ class Task:
             rows = np.flatnonzero(negative & (chunk.source == number)).astype(np.int32)
             if len(rows):
                 chunk.refused[rows] = True
-                drops = Drops("negative-timestamp", rows, np.ones(len(rows), np.bool_), chunk.stream_time_ms[rows])
+                drops = Drops(
+                    DropReason.NEGATIVE_TIMESTAMP, rows, np.ones(len(rows), np.bool_), chunk.stream_time_ms[rows]
+                )
                 chunk.drops.append((source.name, rows, drops))
 
     def _count(self, chunk: Chunk, unread: np.ndarray) -> None:

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from ..buffers import is_valid
 from ..errors import TaskFailed
+from .drop_reasons import DropReason
 from .keys import Keys
 
 
@@ -178,7 +179,7 @@ class Drops:
     only the window ``[window_start_ms, window_end_ms]`` refused it. ``limit_ms``: the number that decided.
     """
 
-    reason: str
+    reason: DropReason
     row: np.ndarray
     is_record: np.ndarray
     stream_time_ms: np.ndarray | None = None

@@ -3,9 +3,10 @@
 import numpy as np
 
 from ....state.records.batches import Batch, Drops
+from ....state.records.drop_reasons import DropReason
 from ...kernels.aggregate_buffers import CLOSED, NULL, UNSTORED
 
-_REASONS = {CLOSED: "expired-window", UNSTORED: "expired-in-store"}
+_REASONS = {CLOSED: DropReason.EXPIRED_WINDOW, UNSTORED: DropReason.EXPIRED_IN_STORE}
 
 
 def drops_of(batch: Batch, refusals: tuple[np.ndarray, ...], end: np.ndarray) -> list[Drops]:
@@ -30,6 +31,6 @@ def null_drops(batch: Batch, rows: np.ndarray) -> list[Drops]:
     has_key = batch.key[rows] >= 0
     return [
         Drops(reason, chosen, np.ones(len(chosen), np.bool_))
-        for reason, chosen in (("null-key", rows[~has_key]), ("null-value", rows[has_key]))
+        for reason, chosen in ((DropReason.NULL_KEY, rows[~has_key]), (DropReason.NULL_VALUE, rows[has_key]))
         if len(chosen)
     ]

@@ -7,6 +7,7 @@ and the aggregate's; an aggregate that becomes null is deleted, and the next rec
 import numpy as np
 
 from ....state.records.batches import Batch, Drops
+from ....state.records.drop_reasons import DropReason
 from ....state.stores.slots import Slots
 from ...folds.aggregation import Aggregation
 from ...folds.fold import Program
@@ -55,6 +56,6 @@ class RecordAggregate(Aggregate):
         old = limit >= 0
         if old.any():
             every_old = np.ones(int(old.sum()), np.bool_)
-            drops.append(Drops("expired-version", rows[old], every_old, store_time[old], limit[old]))
+            drops.append(Drops(DropReason.EXPIRED_VERSION, rows[old], every_old, store_time[old], limit[old]))
         every = np.ones(len(row), np.bool_)
         return Decisions(row, key, time_ms, every, every, cut, drops=drops)

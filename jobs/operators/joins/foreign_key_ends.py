@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from ....state.buffers import fixed_array, is_valid
 from ....state.records.batches import Batch, Chunk, Drops, Values
+from ....state.records.drop_reasons import DropReason
 from ....state.records.keys import Keys
 from ....state.serdes import Serde
 from ...graph.foreign_key_messages import Instruction
@@ -59,7 +60,7 @@ class ForeignKeySend(Operator):
         )
         refused = taken.valid & (new_key < 0) if self.node.kind != "left" else np.zeros(len(taken), np.bool_)
         is_record = sent.old_instruction[refused] == _NOTHING
-        chunk.drop(self.place.node, taken, Drops("null-foreign-key", _rows(refused), is_record))
+        chunk.drop(self.place.node, taken, Drops(DropReason.NULL_FOREIGN_KEY, _rows(refused), is_record))
         chunk.applied[taken.cause[~refused | (sent.old_instruction != _NOTHING)]] = True
         return self._messages(taken, chunk, sent, old_key, new_key)
 
@@ -137,7 +138,7 @@ class ForeignKeyResponse(Operator):
         asked_a, asked_b = (answers.field(name).fill_null(0).to_numpy() for name in ("hash_a", "hash_b"))
         is_fresh = (had_value == found.valid) & (asked_a == hash_a) & (asked_b == hash_b)
         stale = _rows(~is_fresh)
-        chunk.drop(self.place.node, batch, Drops("stale-response", stale, np.ones(len(stale), np.bool_)))
+        chunk.drop(self.place.node, batch, Drops(DropReason.STALE_RESPONSE, stale, np.ones(len(stale), np.bool_)))
         rows = np.flatnonzero(is_fresh)
         places = pa.array(rows)
         return self._joined(batch.take(rows), found.value.take(places), answers.field("right").take(places))
@@ -180,7 +181,7 @@ def _newest(place: OperatorContext, batch: Batch, chunk: Chunk) -> Batch:
     if batch.latest is None or not place.above[0].is_versioned:
         return batch
     skipped = _rows(~batch.latest)
-    chunk.drop(place.node, batch, Drops("out-of-order-version", skipped, np.ones(len(skipped), np.bool_)))
+    chunk.drop(place.node, batch, Drops(DropReason.OUT_OF_ORDER_VERSION, skipped, np.ones(len(skipped), np.bool_)))
     return batch.where(batch.latest)
 
 

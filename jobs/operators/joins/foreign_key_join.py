@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from ....state.buffers import fixed_array, is_valid
 from ....state.records.batches import Batch, Chunk, Drops, Values
+from ....state.records.drop_reasons import DropReason
 from ....state.records.keys import Keys
 from ....state.stores.slots import Slots
 from ...graph.foreign_key_messages import Instruction, without_empty
@@ -102,7 +103,7 @@ class ForeignKeyJoin(MultiOperator, StatefulOperator):
         primary, instruction, hash_a, hash_b, partition = message.flatten()
         instructions = instruction.to_numpy()
         refused = (batch.key < 0) & (instructions != Instruction.PROPAGATE_NULL_IF_NO_FK)
-        self._drop(batch, refused, "null-foreign-key", chunk)
+        self._drop(batch, refused, DropReason.NULL_FOREIGN_KEY, chunk)
         chunk.applied[batch.cause[~refused]] = True
         return (
             batch.key,
@@ -121,14 +122,14 @@ class ForeignKeyJoin(MultiOperator, StatefulOperator):
     def _answers_due(self, batch: Batch, chunk: Chunk) -> tuple[np.ndarray, ...]:
         """Columns of the right table's changes as the kernel takes them."""
         refused = has_no_key = batch.key < 0
-        self._drop(batch, has_no_key, "null-key", chunk)
+        self._drop(batch, has_no_key, DropReason.NULL_KEY, chunk)
         if batch.latest is not None and self.place.above[-1].is_versioned:
             refused = has_no_key | ~batch.latest
-            self._drop(batch, ~has_no_key & ~batch.latest, "out-of-order-version", chunk)
+            self._drop(batch, ~has_no_key & ~batch.latest, DropReason.OUT_OF_ORDER_VERSION, chunk)
         chunk.applied[batch.cause[~refused]] = True
         return batch.key, batch.time_ms, batch.valid, refused
 
-    def _drop(self, batch: Batch, refused: np.ndarray, reason: str, chunk: Chunk) -> None:
+    def _drop(self, batch: Batch, refused: np.ndarray, reason: DropReason, chunk: Chunk) -> None:
         rows = np.flatnonzero(refused).astype(np.int32)
         chunk.drop(self.place.node, batch, Drops(reason, rows, np.ones(len(rows), np.bool_)))
 

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 from ....state.buffers import only_chunk
 from ....state.records.batches import Batch, Chunk, Drops, Values
+from ....state.records.drop_reasons import DropReason
 from ....state.stores import waiting_records as waiting
 from ....state.stores.timed_records import PENDING, REFERENCE, SEQUENCE, TIME, TimedRecords
 from ....state.stores.value_heap import ValueHeap
@@ -29,7 +30,7 @@ from .stream_join_node import StreamJoinNode
 from .stream_join_unmatched_kernel import LEFT, NONE, RIGHT, leaves, leaving_order, mark_all, ranked
 
 _KINDS = ("left", "right", "unmatched-left", "unmatched-right")
-_REASONS = ("null-key", "null-value", "expired-in-store")
+_REASONS = (DropReason.NULL_KEY, DropReason.NULL_VALUE, DropReason.EXPIRED_IN_STORE)
 _PAIRS_MIN = 65_536
 
 

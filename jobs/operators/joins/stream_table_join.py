@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 
 from ....state.errors import NullKey
 from ....state.records.batches import Batch, Chunk, Drops
+from ....state.records.drop_reasons import DropReason
 from ....state.records.keys import NULL_CODE
 from ....state.times import NO_TIMESTAMP_MS
 from ...functions.expressions import Call, Expression
@@ -25,7 +26,6 @@ from ..record_buffer import BufferedByGrace
 from ..tables.global_table import GlobalTableView
 from .stream_table_join_nodes import StreamGlobalTableJoinNode, StreamTableJoinNode
 
-NULL_KEY, NULL_VALUE = "null-key", "null-value"
 _SEQUENCE_MASK = 0x7FFFFFFF
 
 
@@ -38,7 +38,7 @@ class Lookup:
     def accepted(self, batch: Batch, keys: np.ndarray, chunk: Chunk) -> np.ndarray:
         """Which records are joined by ``keys``; the others are booked as refused."""
         has_key = (keys != NULL_CODE) | self.is_left
-        for reason, refused in ((NULL_VALUE, ~batch.valid), (NULL_KEY, batch.valid & ~has_key)):
+        for reason, refused in ((DropReason.NULL_VALUE, ~batch.valid), (DropReason.NULL_KEY, batch.valid & ~has_key)):
             rows = np.flatnonzero(refused).astype(np.int32)
             chunk.drop(self.node, batch, Drops(reason, rows, np.ones(len(rows), np.bool_)))
         return batch.valid & has_key

@@ -20,6 +20,7 @@ import pyarrow as pa
 
 from ....state.buffers import is_valid
 from ....state.records.batches import Batch, Chunk, Column, Drops, Values
+from ....state.records.drop_reasons import DropReason
 from ...functions.value_joiners import Joiner
 from ..forward_order import joined_batch, merge_in_forward_order
 from ..operator import MultiOperator, Operator, OperatorContext
@@ -28,9 +29,6 @@ from ..tables.table_source import with_keys
 from ..tables.table_steps import old_values
 from ..tables.table_store import TableStore
 from .table_join_node import TableJoinNode
-
-OUT_OF_ORDER = "out-of-order-version"
-"""Reason for refusing a change of a versioned table that is not its key's newest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +107,7 @@ class TableJoin(MultiOperator):
         if not self.place.above[number].is_versioned or batch.latest is None:
             return batch
         rows = np.flatnonzero(~batch.latest).astype(np.int32)
-        chunk.drop(self.place.node, batch, Drops(OUT_OF_ORDER, rows, np.ones(len(rows), np.bool_)))
+        chunk.drop(self.place.node, batch, Drops(DropReason.OUT_OF_ORDER_VERSION, rows, np.ones(len(rows), np.bool_)))
         return batch.where(batch.latest)
 
 

@@ -10,12 +10,11 @@ from dataclasses import replace
 import numpy as np
 
 from ....state.records.batches import Batch, Chunk, Drops
+from ....state.records.drop_reasons import DropReason
 from ..operator import Operator, OperatorContext, TableView
 from .materialized_table import StoredTable, open_store
 from .table_nodes import TableNode
 from .versioned_store import VersionedTableStore, VersionedView
-
-NULL_KEY = "null-key"
 
 
 class TableSource(Operator):
@@ -47,7 +46,7 @@ def with_keys(batch: Batch, node: str, chunk: Chunk) -> Batch:
     """Records that have a key; the others are refused."""
     has_key = batch.key >= 0
     rows = np.flatnonzero(~has_key).astype(np.int32)
-    chunk.drop(node, batch, Drops(NULL_KEY, rows, np.ones(len(rows), np.bool_)))
+    chunk.drop(node, batch, Drops(DropReason.NULL_KEY, rows, np.ones(len(rows), np.bool_)))
     return batch.where(has_key)
 
 

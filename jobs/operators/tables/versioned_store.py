@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from ....state.buffers import is_valid, only_chunk
 from ....state.records.batches import Batch, Chunk, Drops, Values
+from ....state.records.drop_reasons import DropReason
 from ....state.records.keys import Keys
 from ....state.stores.slots import FREE_TOP
 from ....state.stores.versions import LATEST, TOMBSTONE, Versions
@@ -66,7 +67,9 @@ class VersionedTableStore(TableStore):
         put = (answers != versioned_store_kernel.NOT_PUT) & (answers != versioned_store_kernel.SKIPPED)
         observed = np.maximum.accumulate(np.where(put, np.maximum(batch.time_ms, before), before))[rows]
         limit = observed - self.versions.retention_ms
-        chunk.drop(self.node, batch, Drops("expired-version", rows, np.ones(len(rows), np.bool_), observed, limit))
+        chunk.drop(
+            self.node, batch, Drops(DropReason.EXPIRED_VERSION, rows, np.ones(len(rows), np.bool_), observed, limit)
+        )
 
     def lend(self, batch: Batch, chunk: Chunk) -> Batch:
         """As ``put`` of changes that nobody but the view sees that has borrowed the store: it puts them."""
