@@ -1,17 +1,19 @@
 """Assets of a pipeline: one for each landed topic and for each table that an increment writes.
 
-Owns what a step does. One multi-asset lands topics; one multi-asset a sub-topology stands for its tables. Rule: **steps
-run the replay, the ledger speaks.** An increment is one: all sub-topologies, one ledger row. So whichever sub-topology
-comes first in a Dagster run replays what has landed; those after it find that the run has replayed and do not replay
-again, so that what lands in the middle does not split the run. Each then reports the increments in the ledger that
-Dagster has not heard of for *its* assets, one materialization an increment, with that row's numbers and data version.
+Owns what the step does: one multi-asset lands what is new, replays it and tells what the ledger says. Rule: **the step
+runs the replay, the ledger speaks.** An increment is one: all sub-topologies, one ledger row. Of every asset that was
+asked for, the step reports the increments in the ledger that Dagster has not heard of, one materialization an
+increment, with that row's numbers and data version. An asset of which there are none is *observed*, never materialized:
+so the last real numbers stay, and nobody downstream runs for nothing. Its checks, which Dagster skips with it, are made
+here.
 
 Why this is exact: a materialization is a function of a ledger row. A step that dies before the commit reports nothing,
 and its retry runs the planned increment again; one that dies after it finds the row and reports it. When only some
-sub-topologies are selected, the increment still runs whole (the ledger knows no other kind), and the others report it
-when they are next asked. Two processes at once: the ledger refuses the second, whose retry reports what the first did.
-Topics are landed in one step, because an increment's plan reads all of them, while lineage shows each table only those
-it is made from.
+assets are selected, the increment still runs whole (the ledger knows no other kind), and the others report it when they
+are next asked. Two processes at once: the ledger refuses the second, whose retry reports what the first did.
+
+Why one multi-asset: a step below an asset that was not materialized is skipped, green. Were topics landed by a step of
+their own, a quiet topic would skip the replay of the others.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -22,24 +24,27 @@ from typing import Any
 import dagster as dg
 
 from ..jobs.graph.graph import Node
-from ..jobs.landing.landing import KafkaSource
+from ..jobs.landing.landing import FileSource, KafkaSource
 from ..jobs.replay.increment_report import IncrementReport
 from ..jobs.replay.pipeline_run import replay
 from ..jobs.topology import SubTopology
 from ..state.errors import BufferFull, CommitLost, LedgerConflict, ReplayError, TaskFailed
 from ..state.tables.ledger import LandingLedger, Ledger
 from ..state.tables.names import LANDED, OUTPUTS, REPARTITION, STATE, TableName
+from .checks import evaluations_of
+from .heartbeats import Heart, beating
+from .lineage import Table
 from .metadata import (
     Metadata,
     data_version,
     increment_metadata,
     landing_metadata,
+    quiet_metadata,
     table_metadata,
-    unchanged_metadata,
 )
 from .pipeline import Pipeline
 from .progress_lines import ProgressLines
-from .reported_increments import increments_to_report, ran_in_run, reported_increment
+from .reported_increments import increments_to_report, planned_checks, reported_increment
 from .resources import Engine
 
 WORDS = {
@@ -50,88 +55,74 @@ WORDS = {
 }
 
 
+Told = Iterator[dg.MaterializeResult[Any] | dg.AssetObservation | dg.AssetCheckEvaluation]
+
+
 def replay_assets(pipeline: Pipeline) -> list[dg.AssetsDefinition | dg.AssetSpec]:
     """Everything a pipeline reads and writes."""
     external = [topic for topic in pipeline.topology.source_topics() if topic not in pipeline.sources]
-    subs = [sub for sub in pipeline.topology.sub_topologies if pipeline.tables(sub)]
-    return [
-        *(_spec(pipeline, TableName.landed(topic), (), {"deltalake"}) for topic in external),
-        *([_landing_assets(pipeline)] if pipeline.sources else []),
-        *(_sub_topology_assets(pipeline, sub) for sub in subs),
-    ]
+    return [*(_spec(pipeline, TableName.landed(topic), (), {"deltalake"}) for topic in external), _increments(pipeline)]
 
 
-def _landing_assets(pipeline: Pipeline) -> dg.AssetsDefinition:
+def _increments(pipeline: Pipeline) -> dg.AssetsDefinition:
     @dg.multi_asset(
-        name=f"{pipeline.word}_landing",
-        description=f"Lands what is new in the topics of {pipeline.name}.",
-        specs=[_landed_spec(pipeline, topic) for topic in pipeline.sources],
+        name=f"{pipeline.word}_increments",
+        description=f"Lands what is new in the topics of {pipeline.name}, and replays it.",
+        specs=[
+            *(_landed_spec(pipeline, topic) for topic in pipeline.sources),
+            *(_table_spec(pipeline, sub, table) for sub, table in pipeline.all_tables()),
+        ],
         can_subset=True,
         required_resource_keys={pipeline.engine_key},
         retry_policy=pipeline.retry_policy,
         pool=pipeline.word,
     )
-    def landing(context: dg.AssetExecutionContext) -> Iterator[dg.MaterializeResult[Any]]:
-        engine: Engine = getattr(context.resources, pipeline.engine_key)
-        for topic, source in pipeline.sources.items():
-            key = pipeline.key(TableName.landed(topic))
-            if key not in context.selected_asset_keys:
-                continue
-            with told_in_one_sentence():
-                landed = engine.land(pipeline.warehouse, topic, source)
-            context.log.info(f"{topic}: {landed.records} records landed in {landed.seconds:.1f} s")
-            yield from _report(
-                context,
-                pipeline,
-                TableName.landed(topic),
-                pipeline.landing_ledger(topic),
-                landed.increments,
-                partial(landing_metadata, pipeline, topic),
-            )
+    def increments(context: dg.AssetExecutionContext) -> Told:
+        with beating(pipeline.own, context.run.run_id, "landing") as heart:
+            yield from _land_and_replay(context, pipeline, heart)
 
-    return landing
+    return increments
 
 
-def _sub_topology_assets(pipeline: Pipeline, sub: SubTopology) -> dg.AssetsDefinition:
-    tables = pipeline.tables(sub)
-
-    @dg.multi_asset(
-        name=f"{pipeline.word}_sub_topology_{sub.id}",
-        description=f"Sub-topology {sub.id} of {pipeline.name}, a task for each partition of {_read(sub)}.",
-        specs=[
-            _spec(pipeline, table.name, table.upstream, {pipeline.engine.kind, "deltalake"}, table.node)
-            for table in tables
-        ],
-        required_resource_keys={pipeline.engine_key},
-        retry_policy=pipeline.retry_policy,
-        pool=pipeline.word,
-    )
-    def sub_topology(context: dg.AssetExecutionContext) -> Iterator[dg.MaterializeResult[Any]]:
-        ran = _replay_once_a_run(context, pipeline)
-        for table in tables:
-            yield from _report(
-                context,
-                pipeline,
-                table.name,
-                pipeline.ledger,
-                ran,
-                partial(increment_metadata, pipeline, sub, table),
-            )
-
-    return sub_topology
+def _land_and_replay(context: dg.AssetExecutionContext, pipeline: Pipeline, heart: Heart) -> Told:
+    quiet: list[dg.AssetKey] = []
+    selected = context.selected_asset_keys
+    for topic, source in pipeline.sources.items():
+        if pipeline.key(TableName.landed(topic)) in selected:
+            heart.say(f"landing {topic}")
+            yield from _land(context, pipeline, topic, source, quiet)
+    tables = [(sub, table) for sub, table in pipeline.all_tables() if pipeline.key(table.name) in selected]
+    ran = _replay(context, pipeline, heart) if tables else []
+    for sub, table in tables:
+        said = partial(increment_metadata, pipeline, sub, table)
+        yield from _report(context, pipeline, table.name, pipeline.ledger, ran, said, quiet)
+    heart.say("checks")
+    yield from _check_quiet(context, pipeline, quiet)
 
 
-def _read(sub: SubTopology) -> str:
-    """Names of the topics that a sub-topology reads."""
-    return ", ".join(source.topic for source in sub.sources)
+def _land(
+    context: dg.AssetExecutionContext,
+    pipeline: Pipeline,
+    topic: str,
+    source: FileSource | KafkaSource,
+    quiet: list[dg.AssetKey],
+) -> Told:
+    engine: Engine = getattr(context.resources, pipeline.engine_key)
+    with told_in_one_sentence():
+        landed = engine.land(pipeline.warehouse, topic, source)
+    context.log.info(f"{topic}: {landed.records} records landed in {landed.seconds:.1f} s")
+    ledger, said = pipeline.landing_ledger(topic), partial(landing_metadata, pipeline, topic)
+    yield from _report(context, pipeline, TableName.landed(topic), ledger, landed.increments, said, quiet)
 
 
-def _replay_once_a_run(context: dg.AssetExecutionContext, pipeline: Pipeline) -> list[int]:
-    """Increments that this Dagster run has run, by this step or one before it."""
-    ran = ran_in_run(context.instance, context.run.run_id, pipeline.keys())
-    if ran is not None:
-        context.log.info("this run has replayed already; its increments are read from the ledger")
-        return ran
+def _replay(context: dg.AssetExecutionContext, pipeline: Pipeline, heart: Heart) -> list[int]:
+    """Run what has landed; the increments that were run."""
+
+    def tell(line: str) -> None:
+        heart.say(line)
+        context.log.info(line)
+
+    heart.say("replaying")
     _observe_external_topics(context, pipeline)
     engine: Engine = getattr(context.resources, pipeline.engine_key)
     with told_in_one_sentence():
@@ -144,7 +135,7 @@ def _replay_once_a_run(context: dg.AssetExecutionContext, pipeline: Pipeline) ->
             increments=pipeline.increments,
             idle=pipeline.idle,
             on_step=context.log.debug,
-            progress=ProgressLines(context.log.info).show,
+            progress=ProgressLines(tell).show,
         )
         return [_told(context, report) for report in reports]
 
@@ -165,20 +156,34 @@ def _report(
     ledger: Ledger | LandingLedger,
     ran: Iterable[int],
     metadata_of: Callable[[int], Metadata],
-) -> Iterator[dg.MaterializeResult[Any]]:
-    """One materialization for each increment that Dagster has not heard of; if there is none, one that says so."""
+    quiet: list[dg.AssetKey],
+) -> Told:
+    """One materialization for each increment that Dagster has not heard of; if there is none, an observation, and the
+    key is one of the ``quiet``.
+    """
     key, last = pipeline.key(table), ledger.last_done()
-    known = reported_increment(context.instance, key)
+    known = reported_increment(context.instance, key, pipeline.path(table))
     unheard = range(0) if last is None else increments_to_report(known, ran, last.increment)
     if last is None or (known is not None and not unheard):
-        yield dg.MaterializeResult(
-            asset_key=key, metadata=unchanged_metadata(pipeline, table, last), data_version=data_version(last)
-        )
+        quiet.append(key)
+        yield dg.AssetObservation(key, metadata=quiet_metadata(pipeline, table, last))
         return
     for row in ledger.done_rows(unheard[0], unheard[-2]) if len(unheard) > 1 else []:  # some numbers may be left out
         tags = {"dagster/data_version": data_version(row).value}
         context.log_event(dg.AssetMaterialization(key, metadata=metadata_of(row.increment), tags=tags))
     yield dg.MaterializeResult(asset_key=key, metadata=metadata_of(unheard[-1]), data_version=data_version(last))
+
+
+def _check_quiet(context: dg.AssetExecutionContext, pipeline: Pipeline, quiet: list[dg.AssetKey]) -> Told:
+    """Make the checks of ``quiet`` assets. A blocking one that is broken fails the step, as it would fail its own."""
+    planned = {key for key in planned_checks(context.instance, context.run.run_id) if key.asset_key in quiet}
+    broken = []
+    for evaluation in evaluations_of(pipeline, context.instance, context.run.run_id, planned):
+        yield evaluation
+        is_error = evaluation.severity is dg.AssetCheckSeverity.ERROR and evaluation.blocking
+        broken += [evaluation.description or evaluation.check_name] if is_error and not evaluation.passed else []
+    if broken:
+        raise dg.Failure("\n".join(broken), allow_retries=False)
 
 
 def _observe_external_topics(context: dg.AssetExecutionContext, pipeline: Pipeline) -> None:
@@ -199,20 +204,26 @@ def _landed_spec(pipeline: Pipeline, topic: str) -> dg.AssetSpec:
     return _spec(pipeline, TableName.landed(topic), (), {pipeline.engine.kind, "deltalake", kind})
 
 
-def _settings(node: Node | None) -> str:
+def _table_spec(pipeline: Pipeline, sub: SubTopology, table: Table) -> dg.AssetSpec:
+    spec = _spec(pipeline, table.name, table.upstream, {pipeline.engine.kind, "deltalake"})
+    reads = ", ".join(source.topic for source in sub.sources)
+    tasks = f"Sub-topology {sub.id}, a task for each partition of {reads}."
+    return spec.replace_attributes(description=f"{spec.description}{_settings(table.node)} {tasks}")
+
+
+def _settings(node: Node) -> str:
     """What decides in a store's operator: its windows."""
-    windows = None if node is None else node.windows_of_rows
-    return "" if node is None or windows is None else f" Operator `{node.name}`, `{windows}`."
+    windows = node.windows_of_rows
+    return "" if windows is None else f" Operator `{node.name}`, `{windows}`."
 
 
-def _spec(
-    pipeline: Pipeline, table: str, upstream: Iterable[str], kinds: set[str], node: Node | None = None
-) -> dg.AssetSpec:
+def _spec(pipeline: Pipeline, table: str, upstream: Iterable[str], kinds: set[str]) -> dg.AssetSpec:
     kind, name = table.split("/", 1)
     return dg.AssetSpec(
         pipeline.key(table),
         deps=[pipeline.key(each) for each in upstream],
-        description=WORDS[kind].format(name=name) + _settings(node),
+        description=WORDS[kind].format(name=name),
+        skippable=True,
         group_name=pipeline.word,
         kinds=kinds,
         code_version=None if kind == LANDED else pipeline.topology.fingerprint,

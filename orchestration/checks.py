@@ -6,25 +6,26 @@ stays broken until it is repaired; what could not be judged is not passed. An ou
 sub-topologies that its records came through.
 """
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any
 
 import dagster as dg
 
 from ..expectations.guarantees import G1, G2, G3, Guarantee
 from ..expectations.verdicts import Verdict, check_increment
-from ..jobs.topology import SubTopology
 from ..state.tables.names import TableName
 from .facts import facts_of_output
+from .heartbeats import beating
 from .pipeline import Pipeline
-from .reported_increments import HOLDS_UP_TO, INCREMENT, increments_to_check
+from .reported_increments import HOLDS_UP_TO, INCREMENT, WAREHOUSE, increments_to_check
 
 SEQUENCES = (list, tuple, dict)
 
 
 def replay_checks(pipeline: Pipeline) -> list[dg.AssetChecksDefinition]:
-    """Checks of every output, one step a sub-topology."""
-    return [_checks_of(pipeline, sub) for sub in pipeline.topology.sub_topologies if sub.sinks]
+    """Checks of every output, one step an output: Dagster skips the step when one of its assets has nothing new."""
+    sinks = [sink for sub in pipeline.topology.sub_topologies for sink in sub.sinks]
+    return [_checks_of(pipeline, number, sink.topic) for number, sink in enumerate(sinks)]
 
 
 def guarantees_of(pipeline: Pipeline, output: str) -> list[Guarantee]:
@@ -32,25 +33,51 @@ def guarantees_of(pipeline: Pipeline, output: str) -> list[Guarantee]:
     return [G1, G2, G3] if facts_of_output(pipeline.topology, output).final_outputs else [G3]
 
 
-def _checks_of(pipeline: Pipeline, sub: SubTopology) -> dg.AssetChecksDefinition:
+def evaluations_of(
+    pipeline: Pipeline, instance: dg.DagsterInstance, run_id: str, keys: Collection[dg.AssetCheckKey]
+) -> Iterator[dg.AssetCheckEvaluation]:
+    """Make checks outside of their own steps."""
+    for key, spec, result in _results(pipeline, instance, run_id, keys):
+        yield dg.AssetCheckEvaluation(
+            asset_key=key.asset_key,
+            check_name=key.name,
+            passed=result.passed,
+            metadata=result.metadata,
+            severity=result.severity,
+            description=result.description,
+            blocking=spec.blocking,
+        )
+
+
+def _checks_of(pipeline: Pipeline, number: int, output: str) -> dg.AssetChecksDefinition:
     @dg.multi_asset_check(
-        name=f"{pipeline.word}_checks_{sub.id}",
-        description=f"What must hold for the outputs of sub-topology {sub.id} of {pipeline.name}.",
-        specs=[_spec(pipeline, sink.topic, each) for sink in sub.sinks for each in guarantees_of(pipeline, sink.topic)],
+        name=f"{pipeline.word}_checks_{number}",
+        description=f"What must hold for output `{output}` of {pipeline.name}.",
+        specs=[_spec(pipeline, output, each) for each in guarantees_of(pipeline, output)],
         can_subset=True,
     )
     def checks(context: dg.AssetCheckExecutionContext) -> Iterator[dg.AssetCheckResult]:
-        asked: dict[tuple[str, int], dict[str, Verdict]] = {}  # each increment of an output is audited once
-        selected = context.selected_asset_check_keys
-        for output in (sink.topic for sink in sub.sinks):
-            for guarantee in guarantees_of(pipeline, output):
-                key = dg.AssetCheckKey(pipeline.key(TableName.output(output)), guarantee.check)
-                if key not in selected:
-                    continue
-                increments = increments_to_check(context.instance, key, context.run.run_id)
-                yield _result(pipeline, key, output, guarantee, increments, asked)
+        keys = context.selected_asset_check_keys
+        with beating(pipeline.own, context.run.run_id, f"checks of {output}"):
+            for _, _, result in _results(pipeline, context.instance, context.run.run_id, keys):
+                yield result
 
     return checks
+
+
+def _results(
+    pipeline: Pipeline, instance: dg.DagsterInstance, run_id: str, keys: Collection[dg.AssetCheckKey]
+) -> Iterator[tuple[dg.AssetCheckKey, dg.AssetCheckSpec, dg.AssetCheckResult]]:
+    """Each increment of an output is audited once."""
+    asked: dict[tuple[str, int], dict[str, Verdict]] = {}
+    for output in (sink.topic for sub in pipeline.topology.sub_topologies for sink in sub.sinks):
+        path = pipeline.path(TableName.output(output))
+        for guarantee in guarantees_of(pipeline, output):
+            key = dg.AssetCheckKey(pipeline.key(TableName.output(output)), guarantee.check)
+            if key in keys:
+                increments = increments_to_check(instance, key, run_id, path, pipeline.warehouse.root)
+                result = _result(pipeline, key, output, guarantee, increments, asked)
+                yield key, _spec(pipeline, output, guarantee), result
 
 
 def _spec(pipeline: Pipeline, output: str, guarantee: Guarantee) -> dg.AssetCheckSpec:
@@ -86,7 +113,7 @@ def _result(
             check_name=key.name,
             passed=True,
             description=f"{guarantee.sentence} Nothing has been replayed yet.",
-            metadata={INCREMENT: 0, HOLDS_UP_TO: 0},
+            metadata={INCREMENT: 0, HOLDS_UP_TO: 0, WAREHOUSE: pipeline.warehouse.root},
         )
     return dg.AssetCheckResult(
         asset_key=key.asset_key,
@@ -94,7 +121,7 @@ def _result(
         passed=verdict.answer == "true",
         severity=dg.AssetCheckSeverity.ERROR,
         description=_sentence(verdict),
-        metadata={HOLDS_UP_TO: held, **_metadata(verdict)},
+        metadata={HOLDS_UP_TO: held, WAREHOUSE: pipeline.warehouse.root, **_metadata(verdict)},
     )
 
 

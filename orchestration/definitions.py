@@ -12,6 +12,7 @@ from ..jobs.landing.landing import FileSource, KafkaSource
 from ..jobs.topology import Topology
 from ..state.errors import ConfigError
 from ..state.tables.warehouse import Warehouse
+from ..state.times import Duration, duration_ms
 from .assets import replay_assets
 from .checks import replay_checks
 from .pipeline import Pipeline
@@ -34,6 +35,7 @@ def replay_definitions(
     check_engine: str = "gx",
     cron: str | None = None,
     retry_policy: dg.RetryPolicy | None = None,
+    max_runtime: Duration | None = "1d",
 ) -> dg.Definitions:
     """Definitions of one pipeline; ``dg.Definitions.merge`` puts several together.
 
@@ -41,7 +43,9 @@ def replay_definitions(
     topology does not read is landed all the same. ``engine``: None for ``SparkEngine()``. ``max_records``,
     ``increments``, ``idle``: as ``kstreams_replay.replay`` takes them; by default a run is one increment of all that
     has landed. ``check_engine``: "gx" (Great Expectations) or "plain". ``cron``: None for no schedule, else when, in
-    UTC. ``retry_policy``: of the steps that land and replay; only errors that a second try can mend are tried again.
+    UTC. ``retry_policy``: of the step that lands and replays; only errors that a second try can mend are tried again.
+    ``max_runtime``: of a run, after which the schedule does not wait for it any more, and Dagster's run monitoring ends
+    it where it is on (examples/dagster.yaml); None: no limit.
     Raises ConfigError for a setting that is wrong.
     """
     if check_engine not in CHECK_ENGINES:
@@ -59,6 +63,7 @@ def replay_definitions(
         idle=idle,
         check_engine=check_engine,
         retry_policy=retry_policy,
+        max_runtime_ms=None if max_runtime is None else duration_ms(max_runtime, "max_runtime"),
     )
     settings.warehouse.pipeline(pipeline)  # refuses a name that no folder can have
     job = replay_job(settings)

@@ -21,7 +21,7 @@ from ..state.tables.names import LANDED, STATE, TableName, TaskId
 from ..state.tables.warehouse import LANDED_SCHEMA
 from .lineage import Table
 from .pipeline import Pipeline
-from .reported_increments import INCREMENT, NOTHING_NEW
+from .reported_increments import INCREMENT, NOTHING_NEW, TABLE
 
 Metadata = dict[str, Any]
 NO_INCREMENT = "increment-0-epoch-0"
@@ -50,7 +50,7 @@ def data_version(row: LedgerRow[RowContent] | None) -> dg.DataVersion:
 def table_metadata(pipeline: Pipeline, table: str) -> Metadata:
     """What is known of a table before anything has run: where it lies and its columns."""
     schema = LANDED_SCHEMA if TableName(table).kind == LANDED else table_schema(pipeline.topology, table)
-    return {"dagster/table_name": pipeline.path(table), "dagster/column_schema": _column_schema(schema)}
+    return {TABLE: pipeline.path(table), "dagster/column_schema": _column_schema(schema)}
 
 
 def increment_metadata(pipeline: Pipeline, sub: SubTopology, table: Table, increment: int) -> Metadata:
@@ -75,12 +75,12 @@ def increment_metadata(pipeline: Pipeline, sub: SubTopology, table: Table, incre
     }
 
 
-def unchanged_metadata(pipeline: Pipeline, table: str, row: LedgerRow[DoneRow | LandingDoneRow] | None) -> Metadata:
+def quiet_metadata(pipeline: Pipeline, table: str, row: LedgerRow[DoneRow | LandingDoneRow] | None) -> Metadata:
     """For a table that has nothing new since the ``row`` that was reported before; None: nothing was ever run."""
     said: Metadata = {INCREMENT: 0 if row is None else row.increment, NOTHING_NEW: True}
     if row is None:
         return said | table_metadata(pipeline, table)
-    said |= {"epoch": row.epoch, "records_read": 0}
+    said |= {"epoch": row.epoch}
     if isinstance(row.content, DoneRow):
         return said | _committed(pipeline, table, row.content.versions[table])
     return said | _committed(pipeline, table, _landed_version(row.content))

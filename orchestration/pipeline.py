@@ -14,7 +14,7 @@ from ..jobs.landing.landing import FileSource, KafkaSource
 from ..jobs.topology import SubTopology, Topology
 from ..state.tables.ledger import LandingLedger, Ledger
 from ..state.tables.names import LANDED, OUTPUTS, REPARTITION, STATE
-from ..state.tables.warehouse import Warehouse
+from ..state.tables.warehouse import PipelineTables, Warehouse
 from .lineage import Table, tables_of
 from .resources import Engine
 
@@ -36,6 +36,7 @@ class Pipeline:
     idle: str = "wait"
     check_engine: str = "gx"
     retry_policy: dg.RetryPolicy | None = None
+    max_runtime_ms: int | None = None
 
     @property
     def word(self) -> str:
@@ -55,17 +56,22 @@ class Pipeline:
         """Tables of one sub-topology, each after those it is made from."""
         return tables_of(self.topology, sub)
 
-    def keys(self) -> set[dg.AssetKey]:
-        """Keys of all tables that an increment writes."""
-        return {self.key(table.name) for sub in self.topology.sub_topologies for table in self.tables(sub)}
+    def all_tables(self) -> list[tuple[SubTopology, Table]]:
+        """All tables that an increment writes, sub-topology by sub-topology."""
+        return [(sub, table) for sub in self.topology.sub_topologies for table in self.tables(sub)]
 
     def topics(self) -> list[str]:
         """Topics that are read, then those that are landed only."""
         return list(dict.fromkeys([*self.topology.source_topics(), *self.sources]))
 
     @property
+    def own(self) -> PipelineTables:
+        """Paths of its own tables."""
+        return self.warehouse.pipeline(self.name)
+
+    @property
     def ledger(self) -> Ledger:
-        return Ledger(self.warehouse.pipeline(self.name).ledger, self.warehouse.storage_options)
+        return Ledger(self.own.ledger, self.warehouse.storage_options)
 
     def landing_ledger(self, topic: str) -> LandingLedger:
         return LandingLedger(self.warehouse.landing_ledger(topic), self.warehouse.storage_options)
@@ -73,7 +79,7 @@ class Pipeline:
     def path(self, table: str) -> str:
         """Where the table lies."""
         kind, name = table.split("/", 1)
-        tables = self.warehouse.pipeline(self.name)
+        tables = self.own
         if kind == LANDED:
             return self.warehouse.landed(name)
         return {OUTPUTS: tables.output, STATE: tables.state, REPARTITION: tables.repartition}[kind](name)

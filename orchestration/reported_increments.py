@@ -2,56 +2,82 @@
 
 Owns the reading of Dagster's event log. Rule: the ledger says what happened, the event log only what was reported; an
 asset reports every increment between the two once and in order. So a step that died after its commit, a subset of
-assets, or a run of the command line in between loses no number and reports none twice.
+assets, or a run of the command line in between loses no number and reports none twice. Two warehouses may have a
+pipeline of one name, hence assets of one key: what was reported of another one's table counts for nothing.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 import dagster as dg
-from dagster import AssetCheckKey, AssetKey, DagsterEventType, DagsterInstance, EventLogEntry
+from dagster import AssetCheckKey, AssetKey, DagsterEventType, DagsterInstance
+from dagster._core.event_api import EventLogRecord
 from dagster._core.storage.asset_check_execution_record import COMPLETED_ASSET_CHECK_EXECUTION_RECORD_STATUSES
 
 INCREMENT = "increment"
 HOLDS_UP_TO = "holds_up_to"
 NOTHING_NEW = "nothing_new"
+TABLE = "dagster/table_name"
+WAREHOUSE = "warehouse"
+_PAGE = 100
 
 
-def reported_increment(instance: DagsterInstance, key: AssetKey) -> int | None:
-    """The increment of the asset's newest materialization; None when it has none."""
-    return _increment(instance.get_latest_materialization_event(key))
+def reported_increment(instance: DagsterInstance, key: AssetKey, path: str) -> int | None:
+    """The increment of the newest materialization of the table at ``path``; None when it has none."""
+    for record in _materializations(instance, key):
+        materialization = record.asset_materialization
+        if materialization is not None and INCREMENT in materialization.metadata:
+            table = materialization.metadata.get(TABLE)
+            if table is None or table.value == path:
+                return int(_value(materialization.metadata[INCREMENT]))
+    return None
 
 
-def ran_in_run(instance: DagsterInstance, run_id: str, keys: Collection[AssetKey]) -> list[int] | None:
-    """Increments that assets of ``keys`` have reported in this Dagster run; None when none has reported anything."""
+def _materializations(instance: DagsterInstance, key: AssetKey) -> Iterator[EventLogRecord]:
+    """Newest first."""
+    cursor, has_more = None, True
+    while has_more:
+        page = instance.fetch_materializations(key, limit=_PAGE, cursor=cursor)
+        yield from page.records
+        cursor, has_more = page.cursor, page.has_more
+
+
+def ran_in_run(instance: DagsterInstance, run_id: str, keys: Collection[AssetKey]) -> list[int]:
+    """Increments that assets of ``keys`` have reported in this Dagster run."""
     events = instance.all_logs(run_id, of_type=DagsterEventType.ASSET_MATERIALIZATION)
     mine = [event.asset_materialization for event in events]
-    materialized = [event for event in mine if event is not None and event.asset_key in keys]
-    if not materialized:
-        return None
-    new = [event for event in materialized if NOTHING_NEW not in event.metadata]
-    return sorted({int(_value(event.metadata[INCREMENT])) for event in new})
+    told = [event for event in mine if event is not None and event.asset_key in keys]
+    return sorted({int(_value(event.metadata[INCREMENT])) for event in told})
+
+
+def planned_checks(instance: DagsterInstance, run_id: str) -> set[AssetCheckKey]:
+    """Checks that this Dagster run was to make when it began."""
+    events = instance.all_logs(run_id, of_type=DagsterEventType.ASSET_CHECK_EVALUATION_PLANNED)
+    planned = [
+        None if event.dagster_event is None else event.dagster_event.asset_check_planned_data for event in events
+    ]
+    return {each.asset_check_key for each in planned if each is not None}
 
 
 def increments_to_report(known: int | None, ran: Iterable[int], last: int) -> range:
     """After what is ``known`` up to the ``last`` done one.
 
-    Where Dagster knows nothing of the asset (or of another warehouse's), history stays in the ledger: what this run
-    ``ran``, or else the last increment.
+    Where Dagster knows nothing of the table (or of one that lay there before), history stays in the ledger: what this
+    run ``ran``, or else the last increment.
     """
     if known is None or known > last:
         return range(min(ran, default=last), last + 1)
     return range(known + 1, last + 1)
 
 
-def increments_to_check(instance: DagsterInstance, key: AssetCheckKey, run_id: str) -> range:
-    """After the last increment up to which the guarantee held, up to what the asset has reported.
+def increments_to_check(instance: DagsterInstance, key: AssetCheckKey, run_id: str, path: str, warehouse: str) -> range:
+    """After the last increment up to which the guarantee held, up to what the table at ``path`` has reported.
 
     So a guarantee that was broken stays broken until its increment is repaired, however many good ones follow. What is
     known to hold is checked once more when nothing is new.
     """
-    last = reported_increment(instance, key.asset_key) or 0
-    held = _held_up_to(instance, key)
+    last = reported_increment(instance, key.asset_key, path) or 0
+    held = _held_up_to(instance, key, warehouse)
     if held is None or held > last:
         first = min(ran_in_run(instance, run_id, {key.asset_key}) or [last])
     else:
@@ -59,24 +85,29 @@ def increments_to_check(instance: DagsterInstance, key: AssetCheckKey, run_id: s
     return range(max(first, 1), last + 1)
 
 
-def _held_up_to(instance: DagsterInstance, key: AssetCheckKey) -> int | None:
-    records = instance.event_log_storage.get_asset_check_execution_history(
-        key, limit=1, status=COMPLETED_ASSET_CHECK_EXECUTION_RECORD_STATUSES
-    )
-    for record in records:
-        event = None if record.event is None else record.event.dagster_event
-        evaluation = None if event is None else event.event_specific_data
-        if isinstance(evaluation, dg.AssetCheckEvaluation) and HOLDS_UP_TO in evaluation.metadata:
-            return int(_value(evaluation.metadata[HOLDS_UP_TO]))
+def _held_up_to(instance: DagsterInstance, key: AssetCheckKey, warehouse: str) -> int | None:
+    said = last_evaluation(instance, key, warehouse)
+    return None if said is None or HOLDS_UP_TO not in said else int(_value(said[HOLDS_UP_TO]))
+
+
+def last_evaluation(
+    instance: DagsterInstance, key: AssetCheckKey, warehouse: str
+) -> Mapping[str, dg.MetadataValue[Any]] | None:
+    """What the check said when it was last made for this ``warehouse``; None when it never was."""
+    cursor: int | None = None
+    while records := instance.event_log_storage.get_asset_check_execution_history(
+        key, limit=_PAGE, cursor=cursor, status=COMPLETED_ASSET_CHECK_EXECUTION_RECORD_STATUSES
+    ):
+        for record in records:
+            event = None if record.event is None else record.event.dagster_event
+            evaluation = None if event is None else event.event_specific_data
+            if isinstance(evaluation, dg.AssetCheckEvaluation):
+                place = evaluation.metadata.get(WAREHOUSE)
+                if place is None or place.value == warehouse:
+                    return evaluation.metadata
+        cursor = records[-1].id
     return None
 
 
-def _increment(event: EventLogEntry | None) -> int | None:
-    materialization = None if event is None else event.asset_materialization
-    if materialization is None or INCREMENT not in materialization.metadata:
-        return None
-    return int(_value(materialization.metadata[INCREMENT]))
-
-
-def _value(metadata: dg.MetadataValue) -> Any:
+def _value(metadata: dg.MetadataValue[Any]) -> Any:
     return metadata.value

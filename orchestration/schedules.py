@@ -1,14 +1,23 @@
 """When a pipeline runs: one job over all that it materializes, and a schedule of it.
 
-Owns the job and the schedule. Rule: a tick either finds nothing running and starts the job, or leaves the work to the
-next tick, since two runs of one pipeline would only refuse each other.
+Owns the job, the schedule and the judgement whether a run lives. Rule: a tick either finds nothing running and starts
+the job, or leaves the work to the next tick, since two runs of one pipeline would only refuse each other. A run that
+shows no sign of life, or is at it for longer than its `max_runtime`, is not waited for.
 """
+
+import datetime as dt
+from dataclasses import dataclass
 
 import dagster as dg
 from dagster._core.definitions.unresolved_asset_job_definition import UnresolvedAssetJobDefinition
+from dagster._core.launcher.base import WorkerStatus
+from dagster._core.storage.dagster_run import RunRecord
 
 from ..state.tables.names import TableName
+from ..state.wall_clock import now_ms
+from .heartbeats import LOST_SECONDS, Heartbeat, forget, heartbeat_of
 from .pipeline import Pipeline
+from .text_tables import utc
 
 UNFINISHED = [
     dg.DagsterRunStatus.QUEUED,
@@ -16,17 +25,36 @@ UNFINISHED = [
     dg.DagsterRunStatus.STARTING,
     dg.DagsterRunStatus.STARTED,
 ]
+WAREHOUSE_TAG = "replay/warehouse"
+"""Of a run: two warehouses may have a pipeline of one name, hence jobs of one name."""
+MAX_RUNTIME_TAG = "dagster/max_runtime"
+"""Seconds after which Dagster's run monitoring ends a run."""
+START_SECONDS = 900.0
+"""A run that was launched so long ago and has not begun is lost."""
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """``is_waited_for``: the tick leaves the work to this run. ``is_lost``: nobody is at work on it. ``words``: why."""
+
+    words: str
+    is_waited_for: bool = False
+    is_lost: bool = False
 
 
 def replay_job(pipeline: Pipeline) -> UnresolvedAssetJobDefinition:
     """Land, replay and check. Steps share one process, since a second one would start a second JVM."""
     landed = [pipeline.key(TableName.landed(topic)) for topic in pipeline.sources]
-    tables = [pipeline.key(table.name) for sub in pipeline.topology.sub_topologies for table in pipeline.tables(sub)]
+    tables = [pipeline.key(table.name) for _, table in pipeline.all_tables()]
+    tags = {WAREHOUSE_TAG: pipeline.warehouse.root}
+    if pipeline.max_runtime_ms is not None:
+        tags[MAX_RUNTIME_TAG] = str(max(pipeline.max_runtime_ms // 1000, 1))
     return dg.define_asset_job(
         f"{pipeline.word}_replay",
         selection=dg.AssetSelection.assets(*landed, *tables),
         description=f"Lands what is new, replays it and checks what came out: one increment of {pipeline.name}.",
         executor_def=dg.in_process_executor,
+        tags=tags,
     )
 
 
@@ -41,9 +69,51 @@ def replay_schedule(pipeline: Pipeline, job: UnresolvedAssetJobDefinition, cron:
         description=f"Replays {pipeline.name} unless a run is still at work.",
     )
     def tick(context: dg.ScheduleEvaluationContext) -> dg.RunRequest | dg.SkipReason:
-        running = context.instance.get_runs(dg.RunsFilter(job_name=job.name, statuses=UNFINISHED), limit=1)
-        if running:
-            return dg.SkipReason(f"run {running[0].run_id} is still at work")
-        return dg.RunRequest()
+        mine = dg.RunsFilter(job_name=job.name, statuses=UNFINISHED, tags={WAREHOUSE_TAG: pipeline.warehouse.root})
+        waits_for = None
+        for record in context.instance.get_run_records(mine):
+            found = judged(pipeline, context.instance, record, now_ms())
+            if found.is_waited_for:
+                waits_for = waits_for or found.words
+                continue
+            context.log.warning(found.words)
+            if found.is_lost:
+                context.instance.report_run_failed(record.dagster_run, found.words)
+                forget(pipeline.own, record.dagster_run.run_id)
+        return dg.RunRequest() if waits_for is None else dg.SkipReason(waits_for)
 
     return tick
+
+
+def judged(pipeline: Pipeline, instance: dg.DagsterInstance, record: RunRecord, at_ms: int) -> Judgement:
+    """Whether an unfinished run lives, and is to be waited for."""
+    run = record.dagster_run
+    name, age_ms = f"run {run.run_id}", at_ms - int(record.create_timestamp.timestamp() * 1000)
+    if run.status is dg.DagsterRunStatus.QUEUED:
+        return Judgement(f"{name} is still in the queue", is_waited_for=True)
+    beat = heartbeat_of(pipeline.own, run.run_id)
+    lost = _lost(instance, record, beat, at_ms, age_ms)
+    if lost is not None:
+        return Judgement(f"{name} is lost: {lost}", is_lost=True)
+    if pipeline.max_runtime_ms is not None and age_ms > pipeline.max_runtime_ms:
+        most = dt.timedelta(milliseconds=pipeline.max_runtime_ms)
+        return Judgement(f"{name} is at work for longer than {most}, and is not waited for: terminate it")
+    at = "" if beat is None else f": {beat.said} (heartbeat of {utc(beat.written_at_ms)})"
+    return Judgement(f"{name} is still at work{at}", is_waited_for=True)
+
+
+def _lost(
+    instance: dg.DagsterInstance, record: RunRecord, beat: Heartbeat | None, at_ms: int, age_ms: int
+) -> str | None:
+    """Why a run is lost; None: it lives, as far as anybody can tell."""
+    if beat is not None and at_ms - beat.written_at_ms > LOST_SECONDS * 1000:
+        return f"its last heartbeat is of {utc(beat.written_at_ms)}, when it was at: {beat.said}"
+    has_begun = record.dagster_run.status is dg.DagsterRunStatus.STARTED
+    if not has_begun and age_ms > START_SECONDS * 1000:
+        return f"it was launched at {record.create_timestamp:%Y-%m-%d %H:%M:%S} and has not begun"
+    launcher = instance.run_launcher
+    if has_begun and launcher.supports_check_run_worker_health:
+        health = launcher.check_run_worker_health(record.dagster_run)
+        if health.status in (WorkerStatus.FAILED, WorkerStatus.NOT_FOUND):
+            return f"the run launcher says {health.status.value} {health.msg or ''}".rstrip()
+    return None

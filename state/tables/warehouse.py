@@ -167,6 +167,10 @@ class PipelineTables:
         """The pipeline's ledger."""
         return f"{self.root}/{LEDGER}"
 
+    def heartbeat(self, run: str) -> str:
+        """A file that is written time and again while the run ``run`` is at work; no table."""
+        return f"{self.root}/_heartbeats/{_checked(run, 'run')}"
+
 
 @dataclass(frozen=True)
 class Warehouse:

@@ -54,6 +54,12 @@ def told(result: dg.ExecuteInProcessResult) -> dict[str, list[dg.AssetMaterializ
     return by_asset
 
 
+def observed(result: dg.ExecuteInProcessResult) -> dict[str, dg.AssetObservation]:
+    """Observations of a run, by asset."""
+    found = [event.asset_observation_data.asset_observation for event in result.get_asset_observation_events()]
+    return {each.asset_key.to_user_string(): each for each in found}
+
+
 def versions(result: dg.ExecuteInProcessResult) -> dict[str, list[str | None]]:
     """Data versions that a run told, by asset."""
     return {
@@ -62,7 +68,7 @@ def versions(result: dg.ExecuteInProcessResult) -> dict[str, list[str | None]]:
     }
 
 
-def numbers(materialization: dg.AssetMaterialization, *names: str) -> dict[str, Any]:
+def numbers(materialization: dg.AssetMaterialization | dg.AssetObservation, *names: str) -> dict[str, Any]:
     """The metadata called ``names``; all of it without."""
     metadata = materialization.metadata
     return {name: metadata[name].value for name in names or metadata if name in metadata}

@@ -10,7 +10,7 @@ from kstreams_replay.orchestration.definitions import replay_definitions
 from kstreams_replay.orchestration.resources import LocalEngine
 from kstreams_replay.state.errors import TaskFailed
 from tests.dagster import shop
-from tests.dagster.conftest import numbers, told, versions
+from tests.dagster.conftest import Shop, numbers, observed, passed, told, versions
 
 SUB_TOPOLOGY_0 = [
     "shop/state/open-sessions",
@@ -40,7 +40,7 @@ def test_one_run_lands_replays_and_materializes_every_table_of_one_increment(sma
     assert got == want
 
 
-def test_lineage_is_the_graph_of_tables_and_a_sub_topology_is_one_multi_asset():
+def test_lineage_is_the_graph_of_tables_and_a_pipeline_is_one_multi_asset():
     graph = replay_definitions(shop.topology(), pipeline="shop", warehouse="w", engine=LocalEngine())
     nodes = {node.key.to_user_string(): node for node in graph.resolve_asset_graph().asset_nodes}
 
@@ -57,12 +57,14 @@ def test_lineage_is_the_graph_of_tables_and_a_sub_topology_is_one_multi_asset():
         "shop/outputs/pages": ["shop/state/held-pages-store"],
     }
     assert got == want
-    assert {key.to_user_string() for key in nodes["shop/outputs/pages"].execution_set_asset_keys} == {*SUB_TOPOLOGY_1}
+    (step,) = {each.node_def.name for each in graph.assets if isinstance(each, dg.AssetsDefinition)}
+    assert step == "shop_increments"
     assert {node.group_name for node in nodes.values()} == {"shop"}
     assert nodes["shop/outputs/pages"].kinds == {"python", "deltalake"}
     assert nodes["shop/state/open-pages"].description == (
         "Rows of store `open-pages`: typed columns, one row a change, the newest of a key counts. "
-        "Operator `KSTREAM-AGGREGATE-0000000005`, `TimeWindows(size_ms=30, advance_ms=30, grace_ms=10)`."
+        "Operator `KSTREAM-AGGREGATE-0000000005`, `TimeWindows(size_ms=30, advance_ms=30, grace_ms=10)`. "
+        "Sub-topology 1, a task for each partition of open-pages-repartition."
     )
 
 
@@ -105,20 +107,61 @@ def test_a_materialization_says_what_the_increment_did_to_the_table_and_its_sub_
     assert numbers(landed, *want) == want
 
 
-def test_a_run_with_nothing_new_says_so_under_the_same_data_version(small_shop):
-    small_shop.run()
+def test_a_run_with_nothing_new_materializes_nothing_and_its_checks_are_made(small_shop):
+    checks = passed(small_shop.run())
 
     result = small_shop.run()
 
     assert result.success
-    assert versions(result) == {name: [FIRST] for name in ["shop/landed/clicks", *TABLES]}
-    for materializations in told(result).values():
-        assert numbers(materializations[0], "nothing_new", "records_read", "increment") == {
+    assert told(result) == {}
+    assert sorted(observed(result)) == sorted(["shop/landed/clicks", *TABLES])
+    for observation in observed(result).values():
+        assert numbers(observation, "nothing_new", "increment", "table_version", "records_read") == {
             "nothing_new": True,
-            "records_read": 0,
             "increment": 1,
+            "table_version": 1,
         }
+    assert passed(result) == checks
+    assert checks == dict.fromkeys(checks, True)
+    pages = small_shop.instance.get_latest_materialization_event(dg.AssetKey(["shop", "outputs", "pages"]))
+    assert numbers(pages.asset_materialization, "records_read")["records_read"] == 6  # the last real numbers stay
     assert small_shop.replay() == []
+
+
+def with_readers(definitions):
+    """Somebody's own assets, which read the pages and the clicks."""
+
+    @dg.asset(deps=[dg.AssetKey(["shop", "outputs", "pages"]), dg.AssetKey(["shop", "landed", "clicks"])])
+    def report():
+        return dg.MaterializeResult()
+
+    job = dg.define_asset_job("everything", dg.AssetSelection.all(), executor_def=dg.in_process_executor)
+    return dg.Definitions.merge(definitions, dg.Definitions(assets=[report], jobs=[job]))
+
+
+def test_who_reads_a_table_runs_when_it_has_something_new_and_only_then(small_shop):
+    job = with_readers(shop.definitions(small_shop.root, check_engine="plain")).resolve_job_def("everything")
+
+    runs = [job.execute_in_process(instance=small_shop.instance) for _ in range(2)]
+
+    assert [("report" in told(run)) for run in runs] == [True, False]
+
+
+def test_a_quiet_topic_holds_up_neither_the_tables_nor_their_checks(small_shop):
+    """Two topics are landed: one has something new, the other has not."""
+    shop.drop_files(small_shop.root / "visits", "1-morning", shop.MORNING)
+    sources = {name: shop.source(small_shop.root / name) for name in ("clicks", "visits")}
+    definitions = shop.definitions(small_shop.root, sources=sources, check_engine="plain")
+    checks = passed(small_shop.run(definitions))
+    small_shop.drop("2-evening", shop.EVENING)
+
+    result = small_shop.run(definitions)
+
+    assert result.success
+    assert versions(result) == {name: [SECOND] for name in ["shop/landed/clicks", *TABLES]}
+    assert sorted(observed(result)) == ["shop/landed/visits"]
+    assert passed(result) == checks
+    assert len(checks) == 6
 
 
 def test_nothing_landed_at_all_is_no_increment_and_no_error(tmp_path, small_shop):
@@ -127,8 +170,35 @@ def test_nothing_landed_at_all_is_no_increment_and_no_error(tmp_path, small_shop
     result = small_shop.run()
 
     assert result.success
-    assert versions(result)["shop/outputs/pages"] == ["increment-0-epoch-0"]
-    assert versions(result)["shop/landed/clicks"] == [FIRST]  # the first landing fixes the partitions
+    assert versions(result) == {"shop/landed/clicks": [FIRST]}  # the first landing fixes the partitions
+    assert numbers(observed(result)["shop/outputs/pages"], "nothing_new", "increment") == {
+        "nothing_new": True,
+        "increment": 0,
+    }
+
+
+def test_two_warehouses_with_a_pipeline_of_one_name_are_told_apart(small_shop):
+    """Their assets have the same keys in one Dagster instance."""
+    other = Shop(small_shop.root / "other", small_shop.instance)
+    other.drop("1-morning", shop.MORNING)
+    small_shop.run()
+    small_shop.drop("2-evening", shop.EVENING)
+    small_shop.run()
+
+    first, again = other.run(), other.run()
+    back = small_shop.run()
+
+    assert versions(first) == {name: [FIRST] for name in ["shop/landed/clicks", *TABLES]}
+    assert (versions(again), versions(back)) == ({}, {})
+    pages = "pages: the_books_balance"
+    checked = [evaluation_of(run, pages) for run in (first, again, back)]
+    assert [numbers(each, "increment")["increment"] for each in checked] == [1, 1, 2]
+
+
+def evaluation_of(result, name):
+    return next(
+        each for each in result.get_asset_check_evaluations() if f"{each.asset_key.path[-1]}: {each.check_name}" == name
+    )
 
 
 def test_every_increment_of_a_run_is_one_materialization(small_shop):
@@ -154,10 +224,8 @@ def test_increments_that_the_command_line_ran_are_told_once_by_the_next_run(smal
 
     result = small_shop.run()
 
-    assert versions(result) == {"shop/landed/clicks": [SECOND]} | {
-        name: [SECOND, "increment-3-epoch-0"] for name in TABLES
-    }
-    assert told(result)["shop/landed/clicks"][0].metadata["nothing_new"].value
+    assert versions(result) == {name: [SECOND, "increment-3-epoch-0"] for name in TABLES}
+    assert sorted(observed(result)) == ["shop/landed/clicks"]
 
 
 def test_history_from_before_dagster_looked_stays_in_the_ledger(small_shop):
@@ -216,7 +284,7 @@ def test_a_retry_runs_the_planned_increment_and_tells_it_once(small_shop):
     result = small_shop.run(definitions)
 
     assert result.success
-    assert result.retry_attempts_for_node("shop_sub_topology_0") == 1
+    assert result.retry_attempts_for_node("shop_increments") == 1
     assert versions(result) == {name: [FIRST] for name in ["shop/landed/clicks", *TABLES]}
 
 
@@ -226,7 +294,7 @@ def test_an_error_fails_the_step_with_its_sentence_and_no_number_is_told(small_s
     result = small_shop.run(shop.definitions(small_shop.root, engine=engine, check_engine="plain"))
 
     assert not result.success
-    failure = result.failure_data_for_node("shop_sub_topology_0")
+    failure = result.failure_data_for_node("shop_increments")
     sentence = "task 0_0: expected to run to its end, got a machine that went away; run it again"
     assert failure.user_failure_data.description == sentence
     assert failure.user_failure_data.metadata["next step"].value == "run it again"
@@ -239,7 +307,7 @@ def test_a_bad_file_fails_the_landing_and_nothing_is_replayed(small_shop):
     result = small_shop.run()
 
     assert not result.success
-    assert "2-broken.jsonl" in result.failure_data_for_node("shop_landing").user_failure_data.description
+    assert "2-broken.jsonl" in result.failure_data_for_node("shop_increments").user_failure_data.description
     assert told(result) == {}
 
 

@@ -4,7 +4,7 @@ import dagster as dg
 
 from kstreams_replay.orchestration.definitions import replay_definitions
 from kstreams_replay.orchestration.resources import LocalEngine
-from tests.dagster.conftest import numbers, passed, told, versions
+from tests.dagster.conftest import numbers, observed, passed, told, versions
 from tests.laws.joined import PARTITIONS, TOPICS, joined, tapes
 from tests.planted import plant
 
@@ -41,10 +41,7 @@ def test_every_part_is_told_in_one_run_and_what_comes_back_stands_below_what_was
         result = definitions.resolve_job_def("meet_replay").execute_in_process(instance=instance)
 
     assert versions(result) == {f"meet/{name}": [FIRST] for name in TABLES}
-    observed = [
-        event.asset_observation_data.asset_observation.asset_key for event in result.get_asset_observation_events()
-    ]
-    assert sorted(key.path[-1] for key in observed) == sorted(TOPICS)
+    assert sorted(observed(result)) == sorted(f"meet/landed/{topic}" for topic in TOPICS)
     assert passed(result) == dict.fromkeys(CHECKS, True)
     (unique,) = told(result)["meet/state/unique-store"]
     assert numbers(unique, "records_forwarded", "records_duplicates") == {  # c at 182, within 5 of 181
