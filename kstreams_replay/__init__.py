@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from .jobs.functions.processor_api import Record as Record
     from .jobs.landing.landing import FileSource as FileSource
     from .jobs.landing.landing import KafkaSource as KafkaSource
+    from .jobs.landing.landing import LandingRules as LandingRules
     from .jobs.landing.landing import land_files as land_files
     from .jobs.landing.landing import land_kafka as land_kafka
     from .jobs.landing.landing import land_records as land_records
@@ -64,6 +65,7 @@ _MODULES: dict[str, str] = {
     "KTable": ".jobs.topology",
     "KafkaSource": ".jobs.landing.landing",
     "KeyValues": ".jobs.functions.processor_api",
+    "LandingRules": ".jobs.landing.landing",
     "LocalRunner": ".jobs.execution.task_run",
     "Materialized": ".jobs.topology",
     "Processor": ".jobs.functions.processor_api",

@@ -109,8 +109,10 @@ def _land(
 ) -> Told:
     engine: Engine = getattr(context.resources, pipeline.engine_key)
     with told_in_one_sentence():
-        landed = engine.land(pipeline.warehouse, topic, source)
+        landed = engine.land(pipeline.warehouse, topic, source, pipeline.landing)
     context.log.info(f"{topic}: {landed.records} records landed in {landed.seconds:.1f} s")
+    for warning in landed.warnings:
+        context.log.warning(warning)
     ledger, said = pipeline.landing_ledger(topic), partial(landing_metadata, pipeline, topic)
     yield from _report(context, pipeline, TableName.landed(topic), ledger, landed.increments, said, quiet)
 
@@ -200,7 +202,8 @@ def _observe_external_topics(context: dg.AssetExecutionContext, pipeline: Pipeli
 
 def _landed_spec(pipeline: Pipeline, topic: str) -> dg.AssetSpec:
     source = pipeline.sources[topic]
-    kind = "kafka" if isinstance(source, KafkaSource) else source.format.removesuffix("l")  # jsonl: Dagster draws json
+    is_kafka = isinstance(source, KafkaSource)
+    kind = "kafka" if is_kafka else (source.format or "file").removesuffix("l")  # jsonl: Dagster draws json
     return _spec(pipeline, TableName.landed(topic), (), {pipeline.engine.kind, "deltalake", kind})
 
 

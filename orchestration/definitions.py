@@ -8,7 +8,7 @@ from pathlib import Path
 
 import dagster as dg
 
-from ..jobs.landing.landing import FileSource, KafkaSource
+from ..jobs.landing.landing import FileSource, KafkaSource, LandingRules
 from ..jobs.topology import Topology
 from ..state.errors import ConfigError
 from ..state.tables.warehouse import Warehouse
@@ -28,6 +28,7 @@ def replay_definitions(
     pipeline: str,
     warehouse: Warehouse | str | Path,
     sources: Mapping[str, FileSource | KafkaSource] | None = None,
+    landing: LandingRules | None = None,
     engine: Engine | None = None,
     max_records: int | None = None,
     increments: int | None = None,
@@ -40,7 +41,8 @@ def replay_definitions(
     """Definitions of one pipeline; ``dg.Definitions.merge`` puts several together.
 
     ``sources``: topic → where it is landed from; a topic of the topology without one is an external asset, one that the
-    topology does not read is landed all the same. ``engine``: None for ``SparkEngine()``. ``max_records``,
+    topology does not read is landed all the same. ``landing``: what a landing does with what is wrong, None for its
+    defaults. ``engine``: None for ``SparkEngine()``. ``max_records``,
     ``increments``, ``idle``: as ``kstreams_replay.replay`` takes them; by default a run is one increment of all that
     has landed. ``check_engine``: "gx" (Great Expectations) or "plain". ``cron``: None for no schedule, else when, in
     UTC. ``retry_policy``: of the step that lands and replays; only errors that a second try can mend are tried again.
@@ -58,6 +60,7 @@ def replay_definitions(
         warehouse=warehouse if isinstance(warehouse, Warehouse) else Warehouse(str(warehouse)),
         engine=engine or SparkEngine(),
         sources=dict(sources or {}),
+        landing=landing or LandingRules(),
         max_records=max_records,
         increments=increments,
         idle=idle,

@@ -95,6 +95,8 @@ def landing_metadata(pipeline: Pipeline, topic: str, increment: int) -> Metadata
         INCREMENT: row.increment,
         "epoch": row.epoch,
         "records_read": content.records,
+        "dead_letters": content.dead_letters or 0,
+        "implausible_times": (content.implausible or {}).get("records", 0),
         "partitions": content.partitions,
         "gaps": len(content.gaps),
         "cut": _cut({topic: content.cut_from}, {topic: content.cut_to}),

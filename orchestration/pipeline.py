@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 import dagster as dg
 
-from ..jobs.landing.landing import FileSource, KafkaSource
+from ..jobs.landing.landing import FileSource, KafkaSource, LandingRules
 from ..jobs.topology import SubTopology, Topology
 from ..state.tables.ledger import LandingLedger, Ledger
 from ..state.tables.names import LANDED, OUTPUTS, REPARTITION, STATE
@@ -23,7 +23,8 @@ from .resources import Engine
 class Pipeline:
     """``sources``: topic → where it is landed from.
 
-    ``max_records``, ``increments``, ``idle``: as ``kstreams_replay.replay`` takes them.
+    ``landing``: what a landing does with what is wrong. ``max_records``, ``increments``, ``idle``: as
+    ``kstreams_replay.replay`` takes them.
     """
 
     name: str
@@ -31,6 +32,7 @@ class Pipeline:
     warehouse: Warehouse
     engine: Engine
     sources: Mapping[str, FileSource | KafkaSource] = field(default_factory=dict)
+    landing: LandingRules = field(default_factory=LandingRules)
     max_records: int | None = None
     increments: int | None = None
     idle: str = "wait"

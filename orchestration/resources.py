@@ -11,7 +11,7 @@ import dagster as dg
 
 from ..jobs.execution.task_description import Runner
 from ..jobs.execution.task_run import LocalRunner
-from ..jobs.landing.landing import FileSource, KafkaSource, LandingReport, land_files, land_kafka
+from ..jobs.landing.landing import FileSource, KafkaSource, LandingReport, LandingRules, land_files, land_kafka
 from ..state.errors import ConfigError
 from ..state.runs.local_copies import default_cache
 from ..state.tables.warehouse import Warehouse
@@ -36,16 +36,18 @@ class Engine(dg.ConfigurableResource["Engine"], ABC):
     def runner(self) -> Runner:
         """What ``kstreams_replay.jobs.replay.pipeline_run`` runs tasks with."""
 
-    def land(self, warehouse: Warehouse, topic: str, source: FileSource | KafkaSource) -> LandingReport:
+    def land(
+        self, warehouse: Warehouse, topic: str, source: FileSource | KafkaSource, rules: LandingRules | None = None
+    ) -> LandingReport:
         """Land what is new. Raises ConfigError for Kafka without Spark, and what landing raises."""
         spark = self.session()
         if isinstance(source, FileSource):
-            return land_files(spark, warehouse, topic, source)
+            return land_files(spark, warehouse, topic, source, rules=rules)
         if spark is None:
             raise ConfigError(
                 f"topic {topic!r}", "Spark, whose connector reads Kafka", "a local engine", "use SparkEngine()"
             )
-        return land_kafka(spark, warehouse, topic, source)
+        return land_kafka(spark, warehouse, topic, source, rules=rules)
 
 
 class LocalEngine(Engine):

@@ -151,6 +151,7 @@ def test_every_reason_of_a_drop_stands_in_state_readme():
     ("heading", "schema"),
     [
         ("## Landed topic", warehouse.LANDED_SCHEMA),
+        ("## Landed dead letters", warehouse.LANDED_DEAD_LETTER_SCHEMA),
         ("## Recorded time", warehouse.RECORDED_TIME_SCHEMA),
         ("## Output", warehouse.output_schema(pa.null(), pa.null(), windowed=True)),
         ("## Repartition", REPARTITION_SCHEMA),

@@ -8,9 +8,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .landing import FileSource, KafkaSource, LandingReport, land_files, land_kafka, land_records
+    from .landing import FileSource, KafkaSource, LandingReport, LandingRules, land_files, land_kafka, land_records
 
-__all__ = ["FileSource", "KafkaSource", "LandingReport", "land_files", "land_kafka", "land_records"]
+__all__ = ["FileSource", "KafkaSource", "LandingReport", "LandingRules", "land_files", "land_kafka", "land_records"]
 
 
 def __getattr__(name: str) -> Any:

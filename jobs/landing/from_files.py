@@ -1,24 +1,19 @@
 """Landing from a directory of files: the source of a laptop, of tests, and of history that Kafka no longer has.
 
-Owns which files are new, and the offsets of their records. Rule: the order of records is (landing, file name, place in
-the file); offsets follow it without a gap in each partition. Files are read twice: once to check every row and count,
-before anything is planned, so that a bad row leaves nothing behind; once to write, into exactly the offsets planned. A
-file that was landed must never change.
+Owns the offsets of their records. Rule: the order of records is (landing, file name, place in the file); offsets follow
+it without a gap in each partition. Files are read twice: once to check every row, to count and to take digests, before
+anything is planned, so that a mapping that is wrong leaves nothing behind; once to write, into exactly the offsets
+planned. A file that changed in between makes another plan necessary.
 
 The work is cut into tasks of consecutive slices; Spark runs them, and the driver commits their files as one increment.
 """
 
-import hashlib
-import json
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
-from fnmatch import fnmatch
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from pyarrow import fs
 from pyspark.sql import SparkSession
 
 from ...state.errors import LandingError
@@ -27,187 +22,235 @@ from ...state.tables.data_files import DataFile
 from ...state.tables.ledger import LedgerRow
 from ...state.tables.ledger_rows import LandingDoneRow, LandingPlanRow
 from ...state.tables.parquet_writer import write_task_file
-from ...state.tables.warehouse import LANDED_SCHEMA, Warehouse, open_filesystem
-from .file_reader import SLICE_BYTES, FileRecords, FileSlice, read_slice, slices_of
+from ...state.tables.warehouse import LANDED_SCHEMA, Warehouse
+from .bad_rows import commit_dead_letters, dead_letters, refuse_too_many
 from .file_source import FileSource
+from .files.counting import Counted
+from .files.formats import Reading, as_they_stand
+from .files.known_files import (
+    FoundFile,
+    KnownFiles,
+    PlanOutdated,
+    find_files,
+    mapping_changes,
+    refuse_no_files,
+)
+from .files.records import FileRecords, read_slice
+from .files.spark_tasks import run_tasks
+from .files.streams import FileSlice, is_as_planned
+from .first_record import FirstRecord, first_record
+from .landing_rules import DEAD_LETTER, LandingRules, RowRules
 
 FILE_BYTES = 128 << 20
 """About the size in memory of what goes into the files of one flush."""
-
-
-@dataclass(frozen=True)
-class _Found:
-    """A file of the directory. ``name``: relative to it, with slashes."""
-
-    name: str
-    bytes: int
-    mtime_ns: int | None
+_ATTEMPTS = 3
 
 
 @dataclass(frozen=True)
 class FileLander:
-    """Lands the files of ``source`` that no plan names yet. ``spark`` None reads in this process."""
+    """Lands the files of ``source`` that no plan names yet. ``spark`` None reads in this process. ``show`` is called
+    with the first new record before anything is planned.
+    """
 
     spark: SparkSession | None
     warehouse: Warehouse
     topic: str
     source: FileSource
+    rules: LandingRules = field(default_factory=LandingRules)
+    show: Callable[[FirstRecord], None] | None = None
     kind: str = "files"
+    schema = LANDED_SCHEMA
 
     def next_plan(
-        self, last: LedgerRow[LandingDoneRow] | None, planned: Callable[[], list[LedgerRow[LandingPlanRow]]]
+        self,
+        last: LedgerRow[LandingDoneRow] | None,
+        planned: Callable[[], list[LedgerRow[LandingPlanRow]]],
+        clock_ms: int,
+        *,
+        must: bool,
     ) -> LandingPlanRow | None:
-        """Check and count the new files; None when there are none and the topic has been landed before."""
-        if last is not None:
-            self._refuse_other_partitions(last.content.partitions)
-        landed = {file["name"]: file for row in planned() for file in row.content.files}
-        found = self._find()
-        for file in found:
-            if file.name in landed:
-                self._refuse_changed(file, landed[file.name])
-        new = [file for file in found if file.name not in landed]
-        if last is not None and not new:
-            return None
-        with ThreadPoolExecutor() as pool:
-            digests = list(pool.map(lambda file: _digest(self.source.path, file.name), new))
-        tasks = self._count(new)
-        cut_from = {str(p): 0 for p in range(self.source.partitions)} if last is None else last.content.cut_to
+        """Check and count the new files; None when there are none, the topic has been landed before and nothing
+        ``must`` be planned.
+        """
+        plans = planned()
+        for _ in range(_ATTEMPTS):
+            found, others = find_files(self.source, self.topic)
+            source = self.source.with_format_of(file.name for file in found)
+            changes = self._mapping_changes(source, last)
+            if (
+                not found
+                and not self.rules.allow_empty
+                and (last is None or (others and self._has_other_pattern(last)))
+            ):
+                refuse_no_files(source, self.topic, others)
+            known = KnownFiles(source, self.topic, plans)
+            new = known.new(found)
+            if last is not None and not new and not must:
+                return None
+            if self.show is not None and (first := first_record(source, new)) is not None:
+                self.show(first)
+            rows = RowRules(self.rules.on_bad_row == DEAD_LETTER, self.rules.latest_ms(clock_ms))
+            counted = Counted.of(self.spark, source, rows, new)
+            if counted is not None:
+                return self._plan(source, rows, last, plans, known, counted, changes)
+        raise LandingError(
+            f"topic {self.topic}, directory {self.source.path}",
+            "files that are whole",
+            f"files that changed while they were read, {_ATTEMPTS} times",
+            "write a file under a name that begins with '.' and rename it when it is whole",
+        )
+
+    def _plan(
+        self,
+        source: FileSource,
+        rows: RowRules,
+        last: LedgerRow[LandingDoneRow] | None,
+        plans: Sequence[LedgerRow[LandingPlanRow]],
+        known: KnownFiles,
+        counted: Counted,
+        changes: dict[str, list[Any]],
+    ) -> LandingPlanRow:
+        for file in counted.files:
+            if file.bad_rows:
+                refuse_too_many(
+                    source, file.found.name, file.rows, file.bad_rows, file.first_bad, self.rules.max_bad_share
+                )
+        counted.refuse_absent_columns(source, plans)
+        entries = [file.entry() for file in counted.files]
+        if not self.rules.allow_same_content:
+            known.refuse_same_content(entries)
+        cut_from = {str(p): 0 for p in range(source.partitions)} if last is None else last.content.cut_to
         return LandingPlanRow(
-            partitions=self.source.partitions,
+            partitions=source.partitions,
             cut_from=cut_from,
-            cut_to={p: first + sum(task["counts"].get(p, 0) for task in tasks) for p, first in cut_from.items()},
-            source={"kind": self.kind, "mapping": self.source.to_dict()},
-            files=[
-                {"name": file.name, "bytes": file.bytes, "mtime_ns": file.mtime_ns, "digest": digest}
-                for file, digest in zip(new, digests, strict=True)
-            ],
-            tasks=tasks,
+            cut_to={
+                p: first + sum(task["counts"].get(p, 0) for task in counted.tasks) for p, first in cut_from.items()
+            },
+            source={"kind": self.kind, "mapping": source.to_dict()},
+            folder=known.folder,
+            files=entries,
+            files_again=known.again or None,
+            tasks=counted.tasks,
+            rules=rows.to_dict(),
+            seen=sorted({name for file in counted.files for name in file.seen}),
+            mapping_changes=changes or None,
         )
 
     def write(self, row: LedgerRow[LandingPlanRow], app_id: str) -> dict[str, Any]:
-        """Write the planned files' records into their planned offsets, by the mapping of the plan; commit them."""
+        """Write the planned files' records into their planned offsets, by the mapping of the plan; commit them.
+
+        Raises PlanOutdated when a file is gone or has changed since.
+        """
         plan = row.content
         source = FileSource.from_dict(self.source.path, plan.source["mapping"])
-        present = self._unchanged(plan.files)
+        present = self._present(source, row)
+        rules = RowRules.from_dict(plan.rules or {})
         first = {int(p): offset for p, offset in plan.cut_from.items()}
-        directory = self.warehouse.landed(self.topic)
+        directories = self.warehouse.landed(self.topic), self.warehouse.landed_dead_letter(self.topic)
         work = []
         for number, task in enumerate(plan.tasks or ()):
             slices = [FileSlice.from_list(values) for values in task["slices"]]
             slices = [replace(piece, mtime_ns=present[piece.name].mtime_ns) for piece in slices]
             name = f"{row.increment:08d}-{number:05d}"
-            work.append(_Write(source, slices, dict(first), directory, row.increment, name))
+            work.append(_Write(source, slices, rules, dict(first), directories, row.increment, name))
             first = {p: offset + task["counts"].get(str(p), 0) for p, offset in first.items()}
         assert {str(p): offset for p, offset in first.items()} == plan.cut_to
-        written = _run_tasks(self.spark, [task.run for task in work])
-        files = [DataFile.from_dict(fields) for task in written for fields in task]
+        written = run_tasks(self.spark, [task.run for task in work])
+        for task in written:
+            if task["changed"] is not None:
+                raise PlanOutdated(f"{task['changed']} changed while it was read")
+        files = [DataFile.from_dict(fields) for task in written for fields in task["files"]]
         _check_cut(self.topic, files, plan)
+        letters = [DataFile.from_dict(fields) for task in written for fields in task["dead_letters"]]
+        commit_dead_letters(self.warehouse, self.topic, letters, app_id, row.increment)
+        options = self.warehouse.storage_options
         commit_files(
-            directory,
-            LANDED_SCHEMA,
-            files,
-            app_id=app_id,
-            increment=row.increment,
-            storage_options=self.warehouse.storage_options,
+            directories[0], LANDED_SCHEMA, files, app_id=app_id, increment=row.increment, storage_options=options
         )
         return {"files": len(plan.files)}
 
-    def _find(self) -> list[_Found]:
-        """Files of the directory, by name."""
-        filesystem, root = open_filesystem(self.source.path)
-        if filesystem.get_file_info(root).type != fs.FileType.Directory:
-            raise LandingError(f"topic {self.topic}", "a directory of files", self.source.path, "correct the path")
-        found = []
-        for entry in filesystem.get_file_info(fs.FileSelector(root, recursive=True)):
-            name = entry.path[len(root) :].lstrip("/")
-            hidden = any(part.startswith((".", "_")) for part in name.split("/"))
-            if entry.type == fs.FileType.File and not hidden and fnmatch(entry.base_name, self.source.pattern):
-                found.append(_Found(name, entry.size, entry.mtime_ns))
-        return sorted(found, key=lambda file: file.name)
-
-    def _count(self, files: Sequence[_Found]) -> list[dict[str, Any]]:
-        """Tasks of about SLICE_BYTES each, in order, with the number of records in each partition."""
-        groups: list[list[FileSlice]] = []
-        weight = 0
-        for file in files:
-            for piece in slices_of(self.source, file.name, file.bytes, file.mtime_ns):
-                if not groups or weight + piece.bytes > SLICE_BYTES:
-                    groups.append([])
-                    weight = 0
-                groups[-1].append(piece)
-                weight += piece.bytes
-        counts = _run_tasks(self.spark, [_Count(self.source, group).run for group in groups])
-        return [
-            {"slices": [piece.to_list() for piece in group], "counts": count}
-            for group, count in zip(groups, counts, strict=True)
-        ]
-
-    def _unchanged(self, planned: Sequence[dict[str, Any]]) -> dict[str, _Found]:
-        """The planned files as they lie there now; LandingError when one is gone or has other bytes."""
-        found = {file.name: file for file in self._find()}
-        for file in planned:
+    def _present(self, source: FileSource, row: LedgerRow[LandingPlanRow]) -> dict[str, FoundFile]:
+        """The planned files as they lie there now, with the content that was planned."""
+        found = {file.name: file for file in find_files(source, self.topic)[0]}
+        planned = KnownFiles(source, self.topic, [replace(row, content=replace(row.content, folder=None))])
+        for file in row.content.files:
             if file["name"] not in found:
-                raise self._changed(file["name"], "no file")
-            self._refuse_changed(found[file["name"]], file)
+                raise PlanOutdated(f"{file['name']} is gone")
+            try:
+                planned.new([found[file["name"]]])
+            except LandingError as error:
+                raise PlanOutdated(f"{file['name']} has {error.got}") from error
         return found
 
-    def _refuse_changed(self, file: _Found, landed: dict[str, Any]) -> None:
-        """Another time alone is not another content; then the digest decides."""
-        if file.bytes != landed["bytes"]:
-            raise self._changed(file.name, f"{file.bytes} bytes instead of {landed['bytes']}")
-        if file.mtime_ns != landed["mtime_ns"] and _digest(self.source.path, file.name) != landed["digest"]:
-            raise self._changed(file.name, "other bytes")
-
-    def _changed(self, name: str, got: str) -> LandingError:
-        return LandingError(
-            f"topic {self.topic}, file {self.source.path}/{name}",
-            "the file as it was when it was planned",
-            got,
-            "put the old file back and land what is new under a new name",
-        )
-
-    def _refuse_other_partitions(self, partitions: int) -> None:
-        if self.source.partitions != partitions:
+    def _mapping_changes(self, source: FileSource, last: LedgerRow[LandingDoneRow] | None) -> dict[str, list[Any]]:
+        if last is None:
+            return {}
+        if source.partitions != last.content.partitions:
             raise LandingError(
                 f"topic {self.topic}",
-                f"{partitions} partitions, as in its first landing",
-                str(self.source.partitions),
+                f"{last.content.partitions} partitions, as in its first landing",
+                str(source.partitions),
                 "declare the same number, or land into a topic of another name: keys would change their partition",
             )
+        changes = mapping_changes(last.content.source["mapping"], source)
+        if changes and not self.rules.new_mapping:
+            raise LandingError(
+                f"topic {self.topic}",
+                "the mapping of its last landing, "
+                + ", ".join(f"{name} {before!r}" for name, (before, _) in changes.items()),
+                ", ".join(f"{name} {now!r}" for name, (_, now) in changes.items()),
+                "correct the mapping, land into a topic of another name, or go on with the new one (--new-mapping)",
+            )
+        return changes
 
-
-@dataclass(frozen=True)
-class _Count:
-    """A task that checks every row of its slices and counts the records of each partition."""
-
-    source: FileSource
-    slices: Sequence[FileSlice]
-
-    def run(self) -> dict[str, int]:
-        counts = np.zeros(self.source.partitions, np.int64)
-        for piece in self.slices:
-            for records in read_slice(self.source, piece):
-                counts += np.bincount(records.partition, minlength=self.source.partitions)
-        return {str(p): int(count) for p, count in enumerate(counts) if count}
+    def _has_other_pattern(self, last: LedgerRow[LandingDoneRow]) -> bool:
+        return bool(last.content.source["mapping"]["pattern"] != self.source.pattern)
 
 
 @dataclass(frozen=True)
 class _Write:
-    """A task that writes the records of its slices; ``first``: the next offset of each partition."""
+    """A task that writes the records of its slices, and their dead letters; ``first``: the next offset of each
+    partition; ``directories``: of both tables.
+    """
 
     source: FileSource
     slices: Sequence[FileSlice]
+    rules: RowRules
     first: dict[int, int]
-    directory: str
+    directories: tuple[str, str]
     increment: int
     name: str
 
-    def run(self) -> list[dict[str, Any]]:
+    def run(self) -> dict[str, Any]:
         files: list[DataFile] = []
+        letters: list[pa.Table] = []
         following = dict(self.first)
-        for blocks in _flushes(records for piece in self.slices for records in read_slice(self.source, piece)):
-            files += self._write(blocks, following)
-        return [file.to_dict() for file in files]
+        try:
+            for blocks in _flushes(records for piece in self.slices for records in self._read(piece, letters)):
+                files += self._write(blocks, following)
+        except PlanOutdated as changed:
+            return {"changed": str(changed)}
+        written = []
+        if letters:
+            table = pa.concat_tables(letters)
+            written.append(write_task_file(self.directories[1], table, partition=0, name=self.name))
+        return {
+            "changed": None,
+            "files": [file.to_dict() for file in files],
+            "dead_letters": [file.to_dict() for file in written],
+        }
+
+    def _read(self, piece: FileSlice, letters: list[pa.Table]) -> Iterator[FileRecords]:
+        """Records of a slice; then its dead letters are among ``letters``. PlanOutdated when the file changed."""
+        if not is_as_planned(self.source, piece):
+            raise PlanOutdated(piece.name)
+        reading = Reading(self.source, piece, self.rules, takes_digests=False, keeps=None)
+        yield from read_slice(reading)
+        if reading.bad:
+            rows = as_they_stand(self.source, piece, reading.bad)
+            letters.append(dead_letters(rows, reading.bad, piece.name, self.increment))
+        if not is_as_planned(self.source, piece):
+            raise PlanOutdated(piece.name)
 
     def _write(self, blocks: Sequence[FileRecords], following: dict[int, int]) -> list[DataFile]:
         """One file a partition; ``following`` moves on."""
@@ -219,7 +262,7 @@ class _Write:
         for p in np.unique(partition).tolist():
             rows = np.flatnonzero(partition == p)
             table = _landed_rows(key.take(rows), value.take(rows), time_ms[rows], p, following[p], self.increment)
-            files.append(write_task_file(self.directory, table, partition=p, name=self.name))
+            files.append(write_task_file(self.directories[0], table, partition=p, name=self.name))
             following[p] += len(rows)
         return files
 
@@ -256,35 +299,6 @@ def _landed_rows(
     return pa.table(columns).cast(LANDED_SCHEMA)
 
 
-def _run_tasks(spark: SparkSession | None, tasks: Sequence[Callable[[], Any]]) -> list[Any]:
-    """Results of ``tasks`` in their order; the first LandingError in that order is raised."""
-    if spark is None:
-        return [task() for task in tasks]
-    if not tasks:
-        return []
-
-    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            for number in batch.column(0).to_pylist():
-                answer = json.dumps(_answer(tasks[number]))
-                yield pa.RecordBatch.from_arrays([pa.array([number]), pa.array([answer])], ["task", "answer"])
-
-    numbers = spark.range(0, len(tasks), 1, len(tasks))
-    rows = numbers.mapInArrow(run, "task long, answer string").collect()  # type: ignore[arg-type]
-    answers = [json.loads(row["answer"]) for row in sorted(rows, key=lambda row: row["task"])]
-    for answer in answers:
-        if "error" in answer:
-            raise LandingError(*answer["error"])
-    return [answer["result"] for answer in answers]
-
-
-def _answer(task: Callable[[], Any]) -> dict[str, Any]:
-    try:
-        return {"result": task()}
-    except LandingError as error:
-        return {"error": [error.place, error.expected, error.got, error.next_step]}
-
-
 def _check_cut(topic: str, files: Sequence[DataFile], plan: LandingPlanRow) -> None:
     """The files hold exactly the planned offsets, each once; else LandingError."""
     following = {int(p): offset for p, offset in plan.cut_from.items()}
@@ -300,12 +314,3 @@ def _check_cut(topic: str, files: Sequence[DataFile], plan: LandingPlanRow) -> N
             str(following),
             "a file changed while it was read: put the planned one back, then land the topic again",
         )
-
-
-def _digest(directory: str, name: str) -> str:
-    filesystem, root = open_filesystem(directory)
-    digest = hashlib.sha256()
-    with filesystem.open_input_file(f"{root}/{name}") as stream:
-        while part := stream.read(1 << 20):
-            digest.update(part)
-    return digest.hexdigest()

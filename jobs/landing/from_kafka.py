@@ -24,7 +24,9 @@ from ...state.tables.data_files import live_files, open_table, read_rows
 from ...state.tables.ledger import LedgerRow
 from ...state.tables.ledger_rows import LandingDoneRow, LandingPlanRow
 from ...state.tables.warehouse import LANDED_SCHEMA, Warehouse
+from .files.columns import time_text
 from .kafka_offsets import TopicState, topic_state
+from .landing_rules import LandingRules, RowRules
 
 ROWS_PER_FILE = 5_000_000
 _HEADERS = "array<struct<key: string, value: binary>>"
@@ -65,7 +67,9 @@ class KafkaLander:
     topic: str
     source: KafkaSource
     max_records: int | None = None
+    rules: LandingRules = field(default_factory=LandingRules)
     kind: str = "kafka"
+    schema = LANDED_SCHEMA
 
     def __post_init__(self) -> None:
         if self.max_records is not None and self.max_records < 1:
@@ -76,7 +80,9 @@ class KafkaLander:
         """The topic's name at the broker."""
         return self.source.topic or self.topic
 
-    def next_plan(self, last: LedgerRow[LandingDoneRow] | None, _planned: object) -> LandingPlanRow | None:
+    def next_plan(
+        self, last: LedgerRow[LandingDoneRow] | None, _planned: object, clock_ms: int, *, must: bool
+    ) -> LandingPlanRow | None:
         """Ranges from the last landed offsets to the last stable ones; None when they are empty."""
         state = topic_state(self.spark, self.source_topic, self.source.client_settings())
         landed = None if last is None else last.content
@@ -87,7 +93,8 @@ class KafkaLander:
         begins = _behind(gaps, cut_from)
         available = {p: state.stable[p] - first for p, first in begins.items()}
         taken = share_out(available, self.max_records)
-        if landed is not None and not any(taken.values()) and not gaps and len(following) == len(cut_from):
+        is_quiet = landed is not None and not any(taken.values()) and not gaps and len(following) == len(cut_from)
+        if is_quiet and not must:
             return None
         return LandingPlanRow(
             partitions=len(cut_from),
@@ -95,6 +102,7 @@ class KafkaLander:
             cut_to=_as_json({p: first + taken[p] for p, first in begins.items()}),
             gaps={str(p): list(gap) for p, gap in gaps.items()},
             source={"kind": self.kind, "topic": self.source_topic, "topic_id": state.topic_id},
+            rules=RowRules(latest_ms=self.rules.latest_ms(clock_ms)).to_dict(),
         )
 
     def write(self, row: LedgerRow[LandingPlanRow], app_id: str) -> dict[str, Any]:
@@ -109,13 +117,26 @@ class KafkaLander:
         ranges = {p: (begin, cut_to[p]) for p, begin in begins.items() if begin < cut_to[p]}
         if ranges:
             try:
-                _append(self._records(ranges, row.increment), path, app_id, row.increment)
+                self._append_ranges(ranges, row, app_id)
             except (PySparkException, Py4JError) as error:
                 raise self._explained(error, row, cut_from, cut_to, app_id) from error
             _check_order(path, row.increment, begins, cut_to, self.warehouse)
         else:
             commit_files(path, LANDED_SCHEMA, [], app_id=app_id, increment=row.increment, storage_options=options)
         return {"gaps": {str(p): list(gap) for p, gap in gaps.items()}}
+
+    def _append_ranges(
+        self, ranges: Mapping[int, tuple[int, int]], row: LedgerRow[LandingPlanRow], app_id: str
+    ) -> None:
+        """Records that are later than the plan allows become dead letters, before the others are committed."""
+        records = self._records(ranges, row.increment)
+        latest_ms = RowRules.from_dict(row.content.rules or {}).latest_ms
+        if latest_ms is not None:
+            late = _dead_letters(records.where(f.col("timestamp") > latest_ms), latest_ms)
+            if not late.isEmpty():
+                _append(late, self.warehouse.landed_dead_letter(self.topic), app_id, row.increment, order="line")
+            records = records.where(f.col("timestamp") <= latest_ms)
+        _append(records, self.warehouse.landed(self.topic), app_id, row.increment)
 
     def _records(self, ranges: Mapping[int, tuple[int, int]], increment: int) -> DataFrame:
         """Rows of the landed table for the ranges, one Spark task each range."""
@@ -228,13 +249,29 @@ def share_out(available: Mapping[int, int], limit: int | None) -> dict[int, int]
     return taken if limit is not None else dict(available)
 
 
-def _append(records: DataFrame, path: str, app_id: str, increment: int) -> None:
+def _dead_letters(late: DataFrame, latest_ms: int) -> DataFrame:
+    """Rows of `landed_dead_letter/<topic>`: ``line`` is the offset."""
+    got = f.date_format(f.timestamp_millis("timestamp"), "yyyy-MM-dd'T'HH:mm:ss.SSS'Z'")
+    return late.select(
+        "partition",
+        "increment",
+        f.lit(None).cast("string").alias("file"),
+        f.col("offset").alias("line"),
+        f.col("value").alias("bytes"),
+        f.concat(f.lit(f"expected a time up to {time_text(latest_ms)}, got "), got).alias("reason"),
+        "timestamp",
+        "key",
+        "headers",
+    )
+
+
+def _append(records: DataFrame, path: str, app_id: str, increment: int, order: str = "offset") -> None:
     """Delta's append, once per (app id, increment). Sorted here, because a writer's own sort may mix equal keys.
 
     The first one creates the table: a table that somebody else created is read by Spark for a second before it appends.
     """
     (
-        records.sortWithinPartitions("partition", "offset")
+        records.sortWithinPartitions("partition", order)
         .write.format("delta")
         .mode("append")
         .partitionBy("partition")

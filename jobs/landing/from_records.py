@@ -34,10 +34,13 @@ class RecordLander:
     partitions: int
 
     kind = "records"
+    schema = RECORDS_SCHEMA
 
-    def next_plan(self, last: LedgerRow[LandingDoneRow] | None, _planned: object) -> LandingPlanRow | None:
+    def next_plan(
+        self, last: LedgerRow[LandingDoneRow] | None, _planned: object, _clock_ms: int, *, must: bool
+    ) -> LandingPlanRow | None:
         """All of ``records``; they are landed once for each call."""
-        if last is not None and not len(self.records):
+        if last is not None and not len(self.records) and not must:
             return None
         if last is not None and last.content.partitions != self.partitions:
             expected = f"{last.content.partitions} partitions, as landed before"

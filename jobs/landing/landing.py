@@ -3,34 +3,50 @@
 Owns the way of one landing increment: plan into the ledger, rows into the table in one Delta transaction marked with
 the increment, done row. Rule: nothing is interpreted, so nothing can be lost to a parser; what was planned is what is
 landed, however often it is run. A call first finishes an increment that an earlier one left behind, then lands what is
-new. The sources (`landing_files`, `landing_kafka`) say what is new and write it.
+new. The sources (`from_files`, `from_kafka`, `from_records`) say what is new and write it. A plan whose source is not
+any more what it was is given up (`given_up_plans`), and another is made.
 
 A topic's first landing is always written, even without records, so that its partitions are known.
 """
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Protocol
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from ...state.errors import CommitLost, LandingError
+from ...state.errors import CommitLost, LandingError, LedgerConflict
 from ...state.tables.commit import transaction_version
 from ...state.tables.compaction import compact
-from ...state.tables.data_files import live_files, open_table
+from ...state.tables.data_files import live_files, open_table, read_files
 from ...state.tables.ledger import LandingLedger, LedgerRow
 from ...state.tables.ledger_rows import LandingDoneRow, LandingPlanRow
 from ...state.tables.warehouse import Warehouse
 from ...state.wall_clock import now_ms
 from .file_source import FileSource
+from .files.known_files import PlanOutdated
+from .first_record import FirstRecord
 from .from_files import FileLander
 from .from_kafka import KafkaLander, KafkaSource
 from .from_records import RecordLander
+from .given_up_plans import give_up, is_given_up, kept_plans, landing_app_id
+from .landing_rules import DAY_MS, LandingRules
+from .plausible_times import Implausible, find_implausible
 from .recorded_time import finish_recording
 
-__all__ = ["FileSource", "KafkaSource", "LandingReport", "land_files", "land_kafka", "land_records"]
+__all__ = [
+    "FileSource",
+    "KafkaSource",
+    "LandingReport",
+    "LandingRules",
+    "land_files",
+    "land_kafka",
+    "land_records",
+]
+
+_ATTEMPTS = 3
 
 
 @dataclass(frozen=True)
@@ -39,6 +55,7 @@ class LandingReport:
 
     ``cut_from``/``cut_to``: per partition, the first offset landed by this call and the one after the last.
     ``gaps``: offsets ``[from, to)`` that were gone from the broker and skipped on request.
+    ``dead_letters``: what was found and became no record. ``warnings``: sentences about what is unusual.
     """
 
     topic: str
@@ -50,6 +67,8 @@ class LandingReport:
     gaps: Mapping[int, tuple[int, int]]
     table_version: int | None
     seconds: float
+    dead_letters: int = 0
+    warnings: tuple[str, ...] = ()
 
 
 PlannedRows = Callable[[], list[LedgerRow[LandingPlanRow]]]
@@ -60,19 +79,28 @@ class Lander(Protocol):
 
     @property
     def kind(self) -> str:
-        """What the source is, in the ledger."""
+        """What gives the topic its offsets; a topic keeps to one."""
         ...
 
-    def next_plan(self, last: LedgerRow[LandingDoneRow] | None, planned: PlannedRows, /) -> LandingPlanRow | None:
-        """The plan of what is new after the done row ``last``; None when nothing is.
+    @property
+    def schema(self) -> pa.Schema:
+        """Columns of the landed table."""
+        ...
 
-        ``planned``: reads the plans of all landings, which cost more with every one; for those who need more than the
-        last.
+    def next_plan(
+        self, last: LedgerRow[LandingDoneRow] | None, planned: PlannedRows, clock_ms: int, *, must: bool
+    ) -> LandingPlanRow | None:
+        """The next plan after ``last``; None when nothing is new and nothing ``must`` be planned.
+
+        ``clock_ms``: what the machine's clock shows.
         """
         ...
 
     def write(self, row: LedgerRow[LandingPlanRow], app_id: str) -> dict[str, Any]:
-        """Commit the records of the plan ``row`` under ``app_id``; the fields that this adds to the done row."""
+        """Write the planned increment and commit it once, marked with it; what to add to the done row.
+
+        Raises PlanOutdated when the source is not what it was when it was planned; then nothing is committed.
+        """
         ...
 
 
@@ -82,14 +110,19 @@ def land_files(
     topic: str,
     source: FileSource,
     *,
+    rules: LandingRules | None = None,
+    show: Callable[[FirstRecord], None] | None = None,
     clock_ms: Callable[[], int] | None = None,
 ) -> LandingReport:
     """Land the files of ``source`` that are not landed yet, in the order of their names.
 
-    ``spark`` None reads them in this process. Raises LandingError for a bad row (file and line), a file that changed
-    after it was landed, a topic landed otherwise; LedgerConflict when another runner lands the same increment.
+    ``spark`` None reads them in this process. ``rules``: None for their defaults. ``show`` is called with the first new
+    record, as it will be landed, before anything is planned. Raises LandingError for rows that do
+    not fit (file and line) where they stop the landing, a file that changed after it was landed, content that has
+    landed under another name, a topic landed otherwise; LedgerConflict when another runner lands the same increment.
     """
-    return _land(warehouse, topic, FileLander(spark, warehouse, topic, source), clock_ms or now_ms)
+    lander = FileLander(spark, warehouse, topic, source, rules or LandingRules(), show)
+    return _land(warehouse, topic, lander, lander.rules, clock_ms or now_ms)
 
 
 def land_kafka(
@@ -99,15 +132,17 @@ def land_kafka(
     source: KafkaSource,
     *,
     max_records: int | None = None,
+    rules: LandingRules | None = None,
     clock_ms: Callable[[], int] | None = None,
 ) -> LandingReport:
     """Land what the broker has after the last landed offsets, up to the last stable ones, at most ``max_records``.
 
-    Raises RetentionGap when offsets that come next are gone (see ``KafkaSource.on_gap``); LandingError when the broker
-    does not answer, or its topic is another one; LedgerConflict when another runner lands the same increment.
+    ``rules``: those about times, and ``abandon``. Raises RetentionGap when offsets that come next are gone (see
+    ``KafkaSource.on_gap``); LandingError when the broker does not answer, or its topic is another one; LedgerConflict
+    when another runner lands the same increment.
     """
-    lander = KafkaLander(spark, warehouse, topic, source, max_records)
-    return _land(warehouse, topic, lander, clock_ms or now_ms)
+    lander = KafkaLander(spark, warehouse, topic, source, max_records, rules or LandingRules())
+    return _land(warehouse, topic, lander, lander.rules, clock_ms or now_ms)
 
 
 def land_records(
@@ -116,73 +151,157 @@ def land_records(
     records: pa.Table,
     *,
     partitions: int = 1,
+    abandon: bool = False,
     clock_ms: Callable[[], int] | None = None,
 ) -> LandingReport:
     """Land ``records`` (see RecordLander for the columns) after those landed before, in their order.
 
-    Raises LandingError when an unfinished landing was of other records, LedgerConflict when another runner lands the
-    same increment.
+    ``abandon``: give up an increment that is planned and not committed. Raises LandingError when an unfinished landing
+    was of other records, LedgerConflict when another runner lands the same increment.
     """
-    return _land(warehouse, topic, RecordLander(warehouse, topic, records, partitions), clock_ms or now_ms)
+    lander = RecordLander(warehouse, topic, records, partitions)
+    return _land(warehouse, topic, lander, LandingRules(abandon=abandon), clock_ms or now_ms)
 
 
-def _land(warehouse: Warehouse, topic: str, lander: Lander, clock_ms: Callable[[], int]) -> LandingReport:
+def _land(
+    warehouse: Warehouse, topic: str, lander: Lander, rules: LandingRules, clock_ms: Callable[[], int]
+) -> LandingReport:
     started = time.monotonic()
     ledger = LandingLedger(warehouse.landing_ledger(topic), warehouse.storage_options)
     pending, last = ledger.pending(), ledger.last_done()
     newest = pending or last
     if newest is not None:
         _refuse_other_source(topic, newest.content.source, lander)
-    done: list[LedgerRow[LandingDoneRow]] = []
+    run = _Run(warehouse, topic, ledger, lander, rules, clock_ms)
     if pending is not None and pending.content.recorded_time is not None:
-        last = finish_recording(warehouse, topic, pending, clock_ms)
-    elif pending is not None:
-        last = _run(warehouse, topic, ledger, lander, pending, clock_ms)
-        done.append(last)
-    plan = lander.next_plan(last, lambda: _landing_plans(ledger))
-    if plan is not None:
-        increment, epoch = (1, 0) if last is None else (last.increment + 1, last.epoch)
-        planned = ledger.plan(increment, plan, epoch=epoch, written_at_ms=clock_ms())
-        last = _run(warehouse, topic, ledger, lander, planned, clock_ms)
-        done.append(last)
-    assert last is not None, f"{topic}: a first landing always has an increment"
-    return _report(topic, done, last, time.monotonic() - started)
+        last, pending = finish_recording(warehouse, topic, pending, clock_ms), None
+    if pending is not None:
+        last = run.finish(pending) or last
+    last = run.land_new(last)
+    return _report(topic, run, last, time.monotonic() - started)
 
 
-def _run(
-    warehouse: Warehouse,
-    topic: str,
-    ledger: LandingLedger,
-    lander: Lander,
-    planned: LedgerRow[LandingPlanRow],
-    clock_ms: Callable[[], int],
-) -> LedgerRow[LandingDoneRow]:
-    """Commit the planned increment unless the table has it already; then its done row."""
-    path, app_id = warehouse.landed(topic), f"landing/{topic}/{planned.epoch}"
-    added: dict[str, Any] = {}
-    if not _is_committed(path, app_id, planned.increment, warehouse):
-        added = lander.write(planned, app_id)
-    if not _is_committed(path, app_id, planned.increment, warehouse):
-        raise CommitLost(
-            path, f"increment {planned.increment} when read back", "a table without it", "land the topic again"
+class _Run:
+    """One call: the increments that it has ``done``, the plan that it has ``given_up`` last, and what it has to say."""
+
+    def __init__(
+        self,
+        warehouse: Warehouse,
+        topic: str,
+        ledger: LandingLedger,
+        lander: Lander,
+        rules: LandingRules,
+        clock_ms: Callable[[], int],
+    ) -> None:
+        self.warehouse, self.topic, self.ledger, self.lander = warehouse, topic, ledger, lander
+        self.rules, self.clock_ms = rules, clock_ms
+        self.done: list[LedgerRow[LandingDoneRow]] = []
+        self.given_up: LedgerRow[LandingPlanRow] | None = None
+        self.warnings: list[str] = []
+
+    def finish(self, pending: LedgerRow[LandingPlanRow]) -> LedgerRow[LandingDoneRow] | None:
+        """Land what an earlier call has planned; None: it was given up."""
+        if self.rules.abandon:
+            if self._give_up(pending, "as asked"):
+                return None
+            self.warnings.append(
+                f"increment {pending.increment} was committed already, so it is finished, not given up"
+            )
+        return self._try(pending)
+
+    def land_new(self, last: LedgerRow[LandingDoneRow] | None) -> LedgerRow[LandingDoneRow]:
+        """Plan and land what is new; the last done row."""
+        for _ in range(_ATTEMPTS):
+            must = self.given_up is not None
+            plan = self.lander.next_plan(last, self._kept_plans, self.clock_ms(), must=must)
+            if plan is None:
+                assert last is not None, f"{self.topic}: a first landing always has an increment"
+                return last
+            done = self._try(self._plan(plan, last))
+            if done is not None:
+                return done
+        raise LandingError(
+            f"topic {self.topic}",
+            "a source that stays as it is while it is landed",
+            f"one that changed {_ATTEMPTS} times after it was planned",
+            "land the topic again when nobody writes there",
         )
-    compact(path, app_id=app_id, increment=planned.increment, storage_options=warehouse.storage_options)
-    ledger.compact(planned.increment)
-    table = open_table(path, storage_options=warehouse.storage_options)
-    assert table is not None, f"{path}: committed, yet not there"
-    own = planned.increment, planned.increment
-    files = live_files(table, ("increment", *own))
-    plan = planned.content
-    row = LandingDoneRow(
-        partitions=plan.partitions,
-        cut_from=plan.cut_from,
-        cut_to=plan.cut_to,
-        gaps=plan.gaps,
-        source=plan.source,
-        records=sum(file.records for file in files if file.bounds.get("increment") == own),
-        table_version=table.version(),
-    )
-    return ledger.done(planned.increment, replace(row, **added), epoch=planned.epoch, written_at_ms=clock_ms())
+
+    def _kept_plans(self) -> list[LedgerRow[LandingPlanRow]]:
+        return kept_plans(self.ledger, self.given_up)
+
+    def _plan(self, plan: LandingPlanRow, last: LedgerRow[LandingDoneRow] | None) -> LedgerRow[LandingPlanRow]:
+        """In the place of the plan that was given up, if one was."""
+        now, gone = self.clock_ms(), self.given_up
+        if gone is not None:
+            plan = replace(plan, gives_up=gone.increment)
+            return self.ledger.plan_restatement(gone.increment + 1, plan, epoch=gone.epoch, written_at_ms=now)
+        increment, epoch = (1, 0) if last is None else (last.increment + 1, last.epoch)
+        return self.ledger.plan(increment, plan, epoch=epoch, written_at_ms=now)
+
+    def _try(self, planned: LedgerRow[LandingPlanRow]) -> LedgerRow[LandingDoneRow] | None:
+        """Land a planned increment; None where its source is another one now, so that it was given up."""
+        try:
+            row = self._run(planned)
+        except PlanOutdated as outdated:
+            if not self._give_up(planned, str(outdated)):
+                row = self._run(planned)
+            else:
+                return None
+        self.given_up = None
+        self.done.append(row)
+        return row
+
+    def _give_up(self, planned: LedgerRow[LandingPlanRow], why: str) -> bool:
+        """False: it is committed, so that it cannot be given up."""
+        if not give_up(self.warehouse, self.topic, planned, self.lander.schema):
+            return False
+        self.given_up = planned
+        self.warnings.append(
+            f"the plan of increment {planned.increment} was given up ({why}); nothing of it had landed"
+        )
+        return True
+
+    def _run(self, planned: LedgerRow[LandingPlanRow]) -> LedgerRow[LandingDoneRow]:
+        """Commit the planned increment unless the table has it already; then its done row."""
+        warehouse, number = self.warehouse, planned.increment
+        path, app_id = warehouse.landed(self.topic), landing_app_id(self.topic, planned)
+        if is_given_up(warehouse, self.topic, planned):
+            raise PlanOutdated("given up by a landing that died then")
+        added: dict[str, Any] = {}
+        if not _is_committed(path, app_id, number, warehouse):
+            added = self.lander.write(planned, app_id)
+        if is_given_up(warehouse, self.topic, planned):
+            got = "one that another runner has given up"
+            raise LedgerConflict(path, f"the plan of increment {number}", got, "land the topic again")
+        if not _is_committed(path, app_id, number, warehouse):
+            raise CommitLost(path, f"increment {number} when read back", "a table without it", "land the topic again")
+        options = warehouse.storage_options
+        compact(path, app_id=app_id, increment=number, storage_options=options)
+        self.ledger.compact(number)
+        table = open_table(path, storage_options=options)
+        assert table is not None, f"{path}: committed, yet not there"
+        own = number, number
+        files = [file for file in live_files(table, ("increment", *own)) if file.bounds.get("increment") == own]
+        now = self.clock_ms()
+        odd = find_implausible(path, files, self.rules.earliest_ms(), now + DAY_MS, storage_options=options)
+        plan = planned.content
+        row = LandingDoneRow(
+            partitions=plan.partitions,
+            cut_from=plan.cut_from,
+            cut_to=plan.cut_to,
+            gaps=plan.gaps,
+            source=plan.source,
+            records=sum(file.records for file in files),
+            dead_letters=self._dead_letters(own),
+            implausible=None if odd is None else asdict(odd),
+            table_version=table.version(),
+        )
+        return self.ledger.done(number, replace(row, **added), epoch=planned.epoch, written_at_ms=now)
+
+    def _dead_letters(self, own: tuple[int, int]) -> int:
+        path, options = self.warehouse.landed_dead_letter(self.topic), self.warehouse.storage_options
+        return sum(file.records for file in read_files(path, within=("increment", *own), storage_options=options))
 
 
 def _is_committed(path: str, app_id: str, increment: int, warehouse: Warehouse) -> bool:
@@ -197,11 +316,6 @@ def _is_committed(path: str, app_id: str, increment: int, warehouse: Warehouse) 
     return committed == increment
 
 
-def _landing_plans(ledger: LandingLedger) -> list[LedgerRow[LandingPlanRow]]:
-    """Plans of records, not of recorded times."""
-    return [row for row in ledger.plans() if row.content.recorded_time is None]
-
-
 def _refuse_other_source(topic: str, source: Mapping[str, Any], lander: Lander) -> None:
     """``source``: of the newest row."""
     landed = source["kind"]
@@ -214,11 +328,10 @@ def _refuse_other_source(topic: str, source: Mapping[str, Any], lander: Lander) 
         )
 
 
-def _report(
-    topic: str, done: list[LedgerRow[LandingDoneRow]], last: LedgerRow[LandingDoneRow], seconds: float
-) -> LandingReport:
+def _report(topic: str, run: _Run, last: LedgerRow[LandingDoneRow], seconds: float) -> LandingReport:
     cut_from: dict[int, int] = {}
     gaps: dict[int, tuple[int, int]] = {}
+    done = run.done
     for row in done or [last]:
         begun = row.content.cut_from if done else row.content.cut_to
         cut_from = {int(p): offset for p, offset in begun.items()} | cut_from
@@ -233,4 +346,20 @@ def _report(
         gaps=gaps,
         table_version=last.content.table_version,
         seconds=seconds,
+        dead_letters=sum(row.content.dead_letters or 0 for row in done),
+        warnings=(*run.warnings, *(sentence for row in done for sentence in warnings_of(topic, row.content))),
     )
+
+
+def warnings_of(topic: str, done: LandingDoneRow) -> list[str]:
+    """Sentences about what is unusual in a done landing increment."""
+    found = []
+    records, letters = done.records or 0, done.dead_letters or 0
+    if letters:
+        share = f"{letters:,} of {records + letters:,} rows ({letters / (records + letters):.1%})"
+        found.append(
+            f"{topic}: {share} became no record and are kept in landed_dead_letter/{topic}, each with its reason"
+        )
+    if done.implausible is not None:
+        found.append(Implausible(**done.implausible).sentence(topic, records))
+    return found

@@ -148,6 +148,8 @@ def _record(
         cut_from=last.content.cut_to,
         gaps={},
         records=0,
+        dead_letters=None,
+        implausible=None,
         arrival=arrival,
         recorded_time={str(p): time_ms for p, time_ms in new.items()},
     )

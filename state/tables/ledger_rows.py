@@ -139,7 +139,9 @@ class LandingRow(RowContent):
     table_version: int | None = None
     """Of the landed table, at the end of the increment."""
     files: Any = None
-    """Of a source of files. A plan has a list: name, bytes, mtime_ns, digest. A done row has their number."""
+    """Of a source of files. A plan has a list: name, bytes, mtime_ns, digest, digest of the `content` where a file is
+    compressed, records, dead_letters. A done row has their number.
+    """
     recorded_time: dict[str, int] | None = None
     """Of an increment that lands no records but recorded times: time in ms by partition. Its plan says all that its
     done row will.
@@ -157,8 +159,25 @@ class LandingPlanRow(LandingRow):
 
     tasks: list[dict[str, Any]] | None = None
     """Of a source of files: `slices` and `counts` by partition of every task."""
+    folder: str | None = None
+    """Of a source of files: below which their names are."""
+    files_again: list[dict[str, Any]] | None = None
+    """Files that were known by their digest, as in `files`."""
+    rules: dict[str, Any] | None = None
+    """What decides about single rows (`RowRules`)."""
+    seen: list[str] | None = None
+    """Columns of the files that some row had."""
+    mapping_changes: dict[str, list[Any]] | None = None
+    """Field of the mapping to what it was in the landing before and what it is."""
+    gives_up: int | None = None
+    """The increment whose plan, of which nothing is committed, this one takes the place of."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class LandingDoneRow(LandingRow):
     """What came of a topic's landing increment."""
+
+    dead_letters: int | None = None
+    """What was found and became no record."""
+    implausible: dict[str, Any] | None = None
+    """How many records have times that can hardly be meant, and the first of them (`Implausible`)."""

@@ -4,6 +4,7 @@ Owns paths and columns, never rows. Rule: all times are BIGINT milliseconds; nob
 
     <warehouse>/landed/<topic>               records as they came, partitioned by `partition`
     <warehouse>/landing/<topic>/ledger       ledger of that topic's landing
+    <warehouse>/landed_dead_letter/<topic>   rows of files that became no record
     <warehouse>/landing/<topic>/recorded_time  stream times recorded between its records
     <warehouse>/<pipeline>/outputs/<name>    changelog of an output topic
     <warehouse>/<pipeline>/state/<store>     rows of a store
@@ -49,6 +50,21 @@ RECORDED_TIME_SCHEMA = pa.schema(
     ]
 )
 """Beside a landed table: stream time has reached `time_ms` before the record of `before_offset`."""
+
+LANDED_DEAD_LETTER_SCHEMA = pa.schema(
+    [
+        ("partition", pa.int32()),
+        ("increment", pa.int64()),
+        ("file", pa.string()),
+        ("line", pa.int64()),
+        ("bytes", pa.binary()),
+        ("reason", pa.string()),
+        ("timestamp", pa.int64()),
+        ("key", pa.binary()),
+        ("headers", HEADERS),
+    ]
+)
+"""Of a file's row `partition` is 0, and `timestamp`, `key` and `headers` are null: all that it has is in `bytes`."""
 
 _REFUSED_WHERE = (
     ("partition", pa.int32()),
@@ -96,7 +112,7 @@ LEDGER_SCHEMA = pa.schema(
 )
 
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,249}")
-_TAKEN = frozenset({LANDED, "landing", "branches"})
+_TAKEN = frozenset({LANDED, "landed_dead_letter", "landing", "branches"})
 
 
 def output_schema(key: pa.DataType, value: pa.DataType, *, windowed: bool) -> pa.Schema:
@@ -191,6 +207,10 @@ class Warehouse:
     def landed(self, topic: str) -> str:
         """The landed table of ``topic``."""
         return f"{self.root}/{TableName.landed(_checked(topic, 'topic'))}"
+
+    def landed_dead_letter(self, topic: str) -> str:
+        """What was found in the sources of ``topic`` and became no record; there is no table until there is some."""
+        return f"{self.root}/landed_dead_letter/{_checked(topic, 'topic')}"
 
     def landing_ledger(self, topic: str) -> str:
         """The ledger of the landing of ``topic``."""

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from kstreams_replay.jobs.landing.file_columns import BadValueError, times_ms
+from kstreams_replay.jobs.landing.files.columns import BadValuesError, times_ms
 from kstreams_replay.jobs.landing.landing import FileSource, land_files
 from kstreams_replay.state.errors import ConfigError, LandingError
 from kstreams_replay.state.tables.ledger import LandingLedger
@@ -140,10 +140,10 @@ def test_timestamps_of_every_unit_become_milliseconds(given, unit, want):
     [(None, "ms"), ("", "ms"), ("1_000", "ms"), ("x", "s"), (True, "ms"), ("nan", "ms"), (1 << 63, "ms"), (5, "iso")],
 )
 def test_what_is_no_timestamp_is_refused(given, unit):
-    with pytest.raises(BadValueError) as raised:
+    with pytest.raises(BadValuesError) as raised:
         times_ms([1 if unit != "iso" else "1970-01-01", given], unit)
 
-    assert (raised.value.row, raised.value.got) == (1, repr(given))
+    assert [(bad.row, bad.got) for bad in raised.value.values] == [(1, repr(given))]
 
 
 def test_a_compressed_file_lands_like_a_plain_one(warehouse, directory):
@@ -214,7 +214,17 @@ def test_the_row_of_a_parquet_file_is_named_across_row_groups(warehouse, directo
         ({"partitions": 0}, "FileSource partitions: expected a number of at least 1, got 0"),
         ({"value": []}, r"FileSource value: expected at least one column, got \(\)"),
         ({"format": "jsonl", "types": {"a": "long"}}, "FileSource types: expected nothing: they are for CSV"),
-        ({"types": {"a": "int"}}, r"FileSource types\['a'\]: expected one of string, long, double, boolean, got 'int'"),
+        (
+            {"types": {"a": "day"}},
+            r"FileSource types\['a'\]: expected one of string, int, long, double, boolean, json, got",
+        ),
+        ({"types": "a day"}, "expected a type .* at 2, got 'day'"),
+        ({"timestamp": ""}, "FileSource timestamp: expected the column of the record time, got ''"),
+        (
+            {"key": "k", "key_type": "day"},
+            "FileSource key_type: expected one of string, bytes, int, long, double, boolean",
+        ),
+        ({"value_type": "long"}, "FileSource value_type: expected nothing, or one column as value, got 'long'"),
     ],
 )
 def test_a_mapping_that_cannot_work_is_refused_when_it_is_declared(tmp_path, arguments, want):
@@ -237,6 +247,7 @@ def test_a_mapping_survives_the_ledger():
         columns=("t", "k", "p", "a", "b"),
         types={"a": "long"},
         nulls=("", "NA"),
+        key_type="long",
     )
 
     assert FileSource.from_dict("in", json.loads(json.dumps(source.to_dict()))) == source

@@ -1,13 +1,14 @@
 """Values of file rows as the parts of a record: key and value bytes, times, partitions.
 
 Owns conversions, column by column, without any file. Rule: all or nothing. A column whose conversion fails raises
-``BadValueError`` with the first row that does not fit; nothing is replaced, guessed or left out.
+``BadValuesError`` with every row that does not fit; nothing is replaced, guessed or left out.
 """
 
 import json
 import math
 from base64 import b64encode
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from json.encoder import encode_basestring
@@ -17,18 +18,33 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ....state.serdes import Serde
+
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MS = timedelta(milliseconds=1)
-_INT64_MIN, _INT64_MAX = -(1 << 63), (1 << 63) - 1
 _TO_MS: dict[str, tuple[int, int]] = {"ms": (1, 1), "s": (1000, 1), "us": (1, 1_000), "ns": (1, 1_000_000)}
 
 
-class BadValueError(Exception):
+SERDES = {"string": Serde.string, "bytes": Serde.bytes, "int": Serde.int, "long": Serde.long, "double": Serde.double}
+SERDES["boolean"] = Serde.boolean
+"""What a key or a value of one column may be written as, in the words of Kafka's serializers."""
+
+
+@dataclass(frozen=True, slots=True)
+class BadValue:
     """Row ``row`` of a block does not fit: what was expected, what was got."""
 
-    def __init__(self, row: int, expected: str, got: object) -> None:
-        super().__init__(row, expected, got)
-        self.row, self.expected, self.got = row, expected, repr(got)[:200]
+    row: int
+    expected: str
+    got: str
+
+
+class BadValuesError(Exception):
+    """Rows of a block that do not fit, in their order; at least one."""
+
+    def __init__(self, values: Sequence[BadValue]) -> None:
+        super().__init__(values)
+        self.values = values
 
 
 def times_ms(values: Sequence[Any] | pa.Array, unit: str) -> np.ndarray:
@@ -48,12 +64,17 @@ def times_ms(values: Sequence[Any] | pa.Array, unit: str) -> np.ndarray:
     return _as_int64(_each(listed, f"a timestamp ({unit})", lambda value: _time_ms(value, unit)))
 
 
+def time_text(time_ms: int) -> str:
+    """A record time as ISO 8601, in UTC, of any year."""
+    return f"{np.datetime64(time_ms, 'ms')}Z"
+
+
 def partition_numbers(values: Sequence[Any], partitions: int) -> np.ndarray:
     """Declared partitions as int32, each in [0, ``partitions``)."""
 
     def checked(value: Any) -> int:
-        number = _whole(value) if isinstance(value, str) else value
-        if type(number) is not int or not 0 <= number < partitions:
+        number = _whole(value)
+        if not 0 <= number < partitions:
             raise ValueError
         return number
 
@@ -68,6 +89,17 @@ def bytes_of(values: Sequence[Any]) -> pa.Array:
         except UnicodeEncodeError:  # half a surrogate pair; named below
             pass
     return pa.array(_each(values, "a value that can be written as text", _bytes), pa.binary())
+
+
+def encoded(values: Sequence[Any], kind: str) -> pa.Array:
+    """Values, or their text, as the bytes that Kafka's serializer of ``kind`` (see ``SERDES``) writes; null: null."""
+    if kind in ("string", "bytes"):
+        return bytes_of(values)
+    read = _READERS[kind]
+    article = "an" if kind == "int" else "a"
+    found = _each(values, f"{article} {kind}", lambda value: None if value is None else read(value))
+    serde = SERDES[kind]()
+    return serde.encode(serde.from_python(found)).cast(pa.binary())
 
 
 def json_objects(names: Sequence[str], columns: Sequence[Sequence[Any]]) -> pa.Array:
@@ -96,18 +128,15 @@ def _json_column(values: Sequence[Any]) -> pa.Array:
 
 
 def typed(texts: Sequence[str | None], kind: str) -> Sequence[Any]:
-    """Text of CSV fields as ``string``, ``long``, ``double`` or ``boolean``; null stays null."""
+    """Text of CSV fields as ``string``, ``int``, ``long``, ``double``, ``boolean`` or ``json``; null stays null."""
     if kind == "string":
         return texts
     if kind == "long" and (numbers := _whole_numbers(texts)) is not None:
         return list(numbers.to_pylist())
-    readers: dict[str, Callable[[str], Any]] = {
-        "long": _whole,
-        "double": lambda text: float(_plain(text)),
-        "boolean": _boolean,
-    }
-    read = readers[kind]
-    return _each(texts, f"a {kind}", lambda text: None if text is None else read(text))
+    read = _READERS[kind]
+    article = "an" if kind == "int" else "a"
+    expected = "JSON" if kind == "json" else f"{article} {kind}"
+    return _each(texts, expected, lambda text: None if text is None else read(text))
 
 
 def json_text(value: Any) -> str:
@@ -127,12 +156,14 @@ def _whole_numbers(texts: Sequence[str | None]) -> pa.Array | None:
 
 
 def _each(values: Sequence[Any], expected: str, convert: Callable[[Any], Any]) -> list[Any]:
-    converted = []
+    converted, bad = [], []
     for row, value in enumerate(values):
         try:
             converted.append(convert(value))
-        except (ValueError, TypeError, OverflowError, ArithmeticError) as error:
-            raise BadValueError(row, expected, value) from error
+        except (ValueError, TypeError, OverflowError, ArithmeticError, RecursionError):
+            bad.append(BadValue(row, expected, repr(value)[:200]))
+    if bad:
+        raise BadValuesError(bad)
     return converted
 
 
@@ -140,8 +171,7 @@ def _as_int64(values: Sequence[int]) -> np.ndarray:
     try:
         return np.array(values, np.int64)
     except OverflowError:
-        row = next(row for row, value in enumerate(values) if not _INT64_MIN <= value <= _INT64_MAX)
-        raise BadValueError(row, "a timestamp of 64 bits", values[row]) from None
+        return np.array(_each(values, "a timestamp of 64 bits", lambda value: _in_range(value, 64)), np.int64)
 
 
 def _time_ms(value: Any, unit: str) -> int:
@@ -175,18 +205,39 @@ def _plain(text: str) -> str:
     return text
 
 
-def _whole(text: str) -> int:
-    return int(_plain(text))
+def _whole(value: Any) -> int:
+    return _in_range(int(_plain(value)) if isinstance(value, str) else value, 64)
 
 
-def _double(text: str) -> float:
-    return float(_plain(text))
+def _in_range(number: Any, bits: int) -> int:
+    if type(number) is not int:
+        raise TypeError(number)
+    if not -(1 << bits - 1) <= number < 1 << bits - 1:
+        raise OverflowError(number)
+    return number
 
 
-def _boolean(text: str) -> bool:
-    if text.lower() not in ("true", "false"):
-        raise ValueError(text)
-    return text.lower() == "true"
+def _double(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, str | int | float | Decimal):
+        raise TypeError(value)
+    return float(_plain(value) if isinstance(value, str) else value)
+
+
+def _boolean(value: Any) -> bool:
+    if isinstance(value, bool):
+        return value
+    if not isinstance(value, str) or value.lower() not in ("true", "false"):
+        raise ValueError(value)
+    return value.lower() == "true"
+
+
+_READERS: dict[str, Callable[[Any], Any]] = {
+    "int": lambda value: _in_range(_whole(value), 32),
+    "long": _whole,
+    "double": _double,
+    "boolean": _boolean,
+    "json": json.loads,
+}
 
 
 def _bytes(value: Any) -> bytes | None:

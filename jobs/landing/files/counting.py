@@ -1,0 +1,139 @@
+"""What is in the new files of a landing: records by partition, bad rows, columns, digests.
+
+Owns the first of the two passes over files, after which a plan can be made. Rule: every row is read as it will be
+landed, and a file that changes meanwhile is counted anew.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from pyspark.sql import SparkSession
+
+from ....state.errors import LandingError
+from ....state.tables.ledger import LedgerRow
+from ....state.tables.ledger_rows import LandingPlanRow
+from ..file_source import FileSource
+from ..landing_rules import RowRules
+from . import streams
+from .formats import Reading
+from .known_files import FoundFile, file_entry
+from .records import read_slice, slices_of
+from .spark_tasks import run_tasks
+from .streams import FileSlice, is_as_planned, whole_digest
+
+_FIRST_BAD = 1
+"""Bad rows of a slice that are looked up for the error, should they be too many."""
+
+
+@dataclass(frozen=True)
+class CountedFile:
+    """What was found in a new file. ``first_bad``: line or row, what was expected, what was got."""
+
+    found: FoundFile
+    digest: str
+    content: str
+    rows: int
+    bad_rows: int
+    first_bad: tuple[int, str, str]
+    seen: frozenset[str]
+    columns: tuple[str, ...]
+
+    def entry(self) -> dict[str, Any]:
+        """As a plan keeps it."""
+        entry = {**file_entry(self.found, self.digest, self.content), "records": self.rows - self.bad_rows}
+        return entry if not self.bad_rows else {**entry, "dead_letters": self.bad_rows}
+
+
+@dataclass(frozen=True)
+class Counted:
+    """New files, and the tasks that will land them: slices, and records by partition."""
+
+    files: list[CountedFile]
+    tasks: list[dict[str, Any]]
+
+    @classmethod
+    def of(
+        cls, spark: SparkSession | None, source: FileSource, rules: RowRules, files: Sequence[FoundFile]
+    ) -> "Counted | None":
+        """Read ``files``; None when one changed meanwhile."""
+        groups: list[list[FileSlice]] = []
+        weight = 0
+        for file in files:
+            for piece in slices_of(source, file.name, file.bytes, file.mtime_ns):
+                if not groups or weight + piece.bytes > streams.SLICE_BYTES:
+                    groups.append([])
+                    weight = 0
+                groups[-1].append(piece)
+                weight += piece.bytes
+        counts = run_tasks(spark, [_Count(source, group, rules).run for group in groups])
+        if any(count["changed"] is not None for count in counts):
+            return None
+        slices: dict[str, list[dict[str, Any]]] = {}
+        for count in counts:
+            for found in count["slices"]:
+                slices.setdefault(found["name"], []).append(found)
+        tasks = [
+            {"slices": [piece.to_list() for piece in group], "counts": count["counts"]}
+            for group, count in zip(groups, counts, strict=True)
+        ]
+        return cls([_counted_file(file, slices[file.name]) for file in files], tasks)
+
+    def refuse_absent_columns(self, source: FileSource, plans: Sequence[LedgerRow[LandingPlanRow]]) -> None:
+        """Raises LandingError when a column of the mapping stands in no row of the files, nor did in those of before;
+        of plans of before, which do not say, all did.
+        """
+        seen = {name for file in self.files for name in file.seen}
+        for plan in plans:
+            mapping = FileSource.from_dict(source.path, plan.content.source["mapping"])
+            if plan.content.cut_from != plan.content.cut_to:
+                seen |= set(mapping.named_columns() if plan.content.seen is None else plan.content.seen)
+        absent = [name for name in source.named_columns() if name not in seen]
+        with_rows = [file for file in self.files if file.rows > file.bad_rows]
+        if absent and with_rows:
+            raise LandingError(
+                f"{source.path}/{with_rows[0].found.name}",
+                f"a column {absent[0]}",
+                f"columns {', '.join(with_rows[0].columns)}",
+                "correct the mapping; a column that comes later can be named then (--new-mapping)",
+            )
+
+
+def _counted_file(file: FoundFile, slices: Sequence[Mapping[str, Any]]) -> CountedFile:
+    digest = whole_digest([part for piece in slices for part in piece["digests"]])
+    inside = [part for piece in slices for part in piece["content"] or ()]
+    return CountedFile(
+        found=file,
+        digest=digest,
+        content=whole_digest(inside) if slices[0]["content"] is not None else digest,
+        rows=sum(piece["rows"] for piece in slices),
+        bad_rows=sum(piece["bad_rows"] for piece in slices),
+        first_bad=next((tuple(piece["first_bad"]) for piece in slices if piece["first_bad"]), (0, "", "")),
+        seen=frozenset(name for piece in slices for name in piece["seen"]),
+        columns=next((tuple(piece["columns"]) for piece in slices if piece["columns"]), ()),
+    )
+
+
+@dataclass(frozen=True)
+class _Count:
+    """A task that checks every row of its slices, counts the records of each partition and takes digests."""
+
+    source: FileSource
+    slices: Sequence[FileSlice]
+    rules: RowRules
+
+    def run(self) -> dict[str, Any]:
+        counts = np.zeros(self.source.partitions, np.int64)
+        found = []
+        for piece in self.slices:
+            if not is_as_planned(self.source, piece):
+                return {"changed": piece.name}
+            reading = Reading(self.source, piece, self.rules, takes_digests=True, keeps=_FIRST_BAD)
+            for records in read_slice(reading):
+                counts += np.bincount(records.partition, minlength=self.source.partitions)
+            found.append({"name": piece.name, **reading.summary()})
+            if not is_as_planned(self.source, piece):
+                return {"changed": piece.name}
+        by_partition = {str(p): int(count) for p, count in enumerate(counts) if count}
+        return {"changed": None, "counts": by_partition, "slices": found}

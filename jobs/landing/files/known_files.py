@@ -1,0 +1,179 @@
+"""Which files of a directory are new to a topic, and whether what is in them is.
+
+Owns the comparison of a directory with the files that the topic's ledger knows. Rule: a file is known by its path below
+the directory that it was landed from; its content is known by its digest, whatever the file is called. A file that was
+landed must never change, and no content lands twice unasked.
+"""
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatch
+from typing import Any
+
+from pyarrow import fs
+
+from ....state.errors import LandingError
+from ....state.tables.ledger import LedgerRow
+from ....state.tables.ledger_rows import LandingPlanRow
+from ....state.tables.warehouse import open_filesystem
+from ..file_source import FileSource
+from .streams import digest_like
+
+
+class PlanOutdated(Exception):
+    """What a plan was made of is not there any more as it was; the plan is given up, and another one made."""
+
+
+_MAPPING_FREE = ("pattern", "partitions")
+"""Fields of a mapping that say which files there are and what is fixed by the first landing, not what a row means."""
+
+
+@dataclass(frozen=True, slots=True)
+class FoundFile:
+    """A file of the directory. ``name``: relative to it, with slashes."""
+
+    name: str
+    bytes: int
+    mtime_ns: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class KnownFile:
+    """A file of a plan. ``folder`` None: of a plan of before, which did not say. ``content``: the digest of what a
+    compressed file holds; else that of its bytes.
+    """
+
+    name: str
+    folder: str | None
+    bytes: int
+    mtime_ns: int | None
+    digest: str
+    content: str
+    increment: int
+
+
+def folder_of(source: FileSource) -> str:
+    """The directory, as it is called from everywhere on this machine."""
+    filesystem, root = open_filesystem(source.path)
+    return os.path.abspath(root) if isinstance(filesystem, fs.LocalFileSystem) else source.path
+
+
+def find_files(source: FileSource, topic: str) -> tuple[list[FoundFile], list[str]]:
+    """Files that match the pattern, by name, and names of those that do not. LandingError for no directory."""
+    filesystem, root = open_filesystem(source.path)
+    if filesystem.get_file_info(root).type != fs.FileType.Directory:
+        raise LandingError(f"topic {topic}", "a directory of files", source.path, "correct the path")
+    found, others = [], []
+    for entry in filesystem.get_file_info(fs.FileSelector(root, recursive=True)):
+        name = entry.path[len(root) :].lstrip("/")
+        if entry.type != fs.FileType.File or any(part.startswith((".", "_")) for part in name.split("/")):
+            continue
+        if fnmatch(name if "/" in source.pattern else entry.base_name, source.pattern):
+            found.append(FoundFile(name, entry.size, entry.mtime_ns))
+        else:
+            others.append(name)
+    return sorted(found, key=lambda file: file.name), sorted(others)
+
+
+class KnownFiles:
+    """The files of a topic's plans, compared with those of ``source``.
+
+    ``again``: files that were known by their digest, since their time or their directory is another one; to be written
+    into the next plan, so that nobody reads them once more.
+    """
+
+    def __init__(self, source: FileSource, topic: str, plans: Iterable[LedgerRow[LandingPlanRow]]) -> None:
+        self.source, self.topic, self.folder = source, topic, folder_of(source)
+        self.files: list[KnownFile] = []
+        self.again: list[dict[str, Any]] = []
+        for row in plans:
+            folder = row.content.folder
+            for file in [*row.content.files, *(row.content.files_again or ())]:
+                content = file.get("content", file["digest"])
+                described = (file["bytes"], file["mtime_ns"], file["digest"], content, row.increment)
+                self.files.append(KnownFile(file["name"], folder, *described))
+        self._by_name: dict[str, list[KnownFile]] = {}
+        for known in self.files:
+            self._by_name.setdefault(known.name, []).append(known)
+
+    def new(self, found: Sequence[FoundFile]) -> list[FoundFile]:
+        """Those that no plan names. LandingError for one that changed after it was landed."""
+        return [file for file in found if not self._is_known(file)]
+
+    def _is_known(self, file: FoundFile) -> bool:
+        named = self._by_name.get(file.name, [])
+        here = [known for known in named if known.folder in (None, self.folder)]
+        if any((known.bytes, known.mtime_ns) == (file.bytes, file.mtime_ns) for known in here):
+            return True
+        alike = [known for known in named if known.bytes == file.bytes and self._is_like(file, known)]
+        if alike:
+            self.again.append(file_entry(file, alike[-1].digest, alike[-1].content))
+            return True
+        if here:
+            other = f"{file.bytes} bytes instead of {here[-1].bytes}"
+            raise LandingError(
+                f"topic {self.topic}, file {self.source.path}/{file.name}",
+                "the file as it was when it was landed",
+                other if file.bytes != here[-1].bytes else "other bytes",
+                "put the old file back and land what is new under a new name",
+            )
+        return False
+
+    def _is_like(self, file: FoundFile, known: KnownFile) -> bool:
+        return digest_like(known.digest, self.source, file.name) == known.digest
+
+    def refuse_same_content(self, new: Sequence[Mapping[str, Any]]) -> None:
+        """Raises LandingError for a file of ``new`` (of a plan) whose records have landed under another name, or do in
+        the same landing. Files without records are no matter.
+        """
+        contents: dict[str, str] = {
+            known.content: f"{known.name}, landed by increment {known.increment}" for known in self.files
+        }
+        for file in new:
+            content = file.get("content", file["digest"])
+            if not file["records"]:
+                continue
+            same = contents.get(content) or self._same_otherwise(file, content)
+            if same is not None:
+                raise LandingError(
+                    f"topic {self.topic}, file {self.source.path}/{file['name']}",
+                    "records that have not landed",
+                    f"the content of {same}",
+                    "take it out of the directory, or land it once more as other records (--allow-same-content)",
+                )
+            contents[content] = f"{file['name']}, which is new as well"
+
+    def _same_otherwise(self, file: Mapping[str, Any], content: str) -> str | None:
+        """A known file of equal size whose digest was taken in another way."""
+        for known in self.files:
+            is_other = (":" in known.digest) != (":" in content) and known.content == known.digest
+            is_candidate = is_other and known.bytes == file["bytes"]
+            if is_candidate and digest_like(known.digest, self.source, file["name"]) == known.digest:
+                return f"{known.name}, landed by increment {known.increment}"
+        return None
+
+
+def file_entry(file: FoundFile, digest: str, content: str) -> dict[str, Any]:
+    """A file as a plan keeps it."""
+    entry = {"name": file.name, "bytes": file.bytes, "mtime_ns": file.mtime_ns, "digest": digest}
+    return entry if content == digest else {**entry, "content": content}
+
+
+def mapping_changes(before: Mapping[str, Any], now: FileSource) -> dict[str, list[Any]]:
+    """Field to [before, now] of what decides what a row means; {} where nothing does otherwise."""
+    then = FileSource.from_dict(now.path, before).to_dict()
+    fields = {name: [then[name], value] for name, value in now.to_dict().items() if name not in _MAPPING_FREE}
+    is_open = then["format"] is None or now.format is None
+    return {name: pair for name, pair in fields.items() if pair[0] != pair[1] and not (is_open and name == "format")}
+
+
+def refuse_no_files(source: FileSource, topic: str, others: Sequence[str]) -> None:
+    """The error of a first landing that finds no file."""
+    got = f"none of {len(others)} ({', '.join(others[:5])}{', …' if len(others) > 5 else ''})" if others else "no file"
+    raise LandingError(
+        f"topic {topic}, directory {source.path}",
+        f"files whose names match {source.pattern!r}",
+        got,
+        "correct the path or the pattern; a topic without records is landed with --allow-empty",
+    )

@@ -1,0 +1,43 @@
+"""Tasks over files, in this process or on Spark's executors.
+
+Owns the way there and back. Rule: results come in the order of the tasks, and the first error in it is
+raised.
+"""
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+
+from ....state.errors import LandingError
+
+
+def run_tasks(spark: SparkSession | None, tasks: Sequence[Callable[[], Any]]) -> list[Any]:
+    """Results of ``tasks`` in their order; the first LandingError in that order is raised."""
+    if spark is None:
+        return [task() for task in tasks]
+    if not tasks:
+        return []
+
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                answer = json.dumps(_answer(tasks[number]))
+                yield pa.RecordBatch.from_arrays([pa.array([number]), pa.array([answer])], ["task", "answer"])
+
+    numbers = spark.range(0, len(tasks), 1, len(tasks))
+    rows = numbers.mapInArrow(run, "task long, answer string").collect()  # type: ignore[arg-type]
+    answers = [json.loads(row["answer"]) for row in sorted(rows, key=lambda row: row["task"])]
+    for answer in answers:
+        if "error" in answer:
+            raise LandingError(*answer["error"])
+    return [answer["result"] for answer in answers]
+
+
+def _answer(task: Callable[[], Any]) -> dict[str, Any]:
+    try:
+        return {"result": task()}
+    except LandingError as error:
+        return {"error": [error.place, error.expected, error.got, error.next_step]}

@@ -1,0 +1,190 @@
+"""Bytes of a directory's files, and the digest of their content, taken while they are read.
+
+Owns opening and digests. Rule: a file of up to ``SLICE_BYTES`` has SHA-256 of its bytes as its digest; a larger one,
+whose slices are read by several tasks, ``<slice bytes>:`` and SHA-256 of the digests of its parts of that size. Content
+is what a compressed file holds: compressing a file makes no other content of it.
+"""
+
+import hashlib
+import io
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Self
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from ....state.errors import LandingError
+from ....state.tables.warehouse import open_filesystem
+from ..file_source import FileSource
+
+SLICE_BYTES = 32 << 20
+"""About what one task reads; a CSV file is never split, because a quoted field may hold line ends."""
+_PART = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class FileSlice:
+    """Part of a file: bytes ``[start, end)`` of JSON lines, row groups ``[start, end)`` of Parquet; ``end`` None: all.
+
+    ``bytes`` is its weight, about; ``size`` and ``mtime_ns`` are what the whole file had when it was planned.
+    ``first_byte``, ``last_byte``: the part ``[first, last)`` of the file's bytes whose digest this slice takes.
+    """
+
+    name: str
+    start: int
+    end: int | None
+    bytes: int
+    size: int
+    mtime_ns: int | None
+    first_byte: int = 0
+    last_byte: int | None = None
+
+    def to_list(self) -> list[Any]:
+        """As JSON values."""
+        return [
+            self.name, self.start, self.end, self.bytes, self.size, self.mtime_ns, self.first_byte, self.last_byte,
+        ]  # fmt: skip
+
+    @classmethod
+    def from_list(cls, values: Sequence[Any]) -> Self:
+        """The reverse of ``to_list``; plans of before have no bytes of digests."""
+        return cls(*values)
+
+
+class PartDigests:
+    """SHA-256 of the parts of ``part`` bytes, in order, of a stream that begins at ``first`` (where a part begins)."""
+
+    def __init__(self, first: int = 0, last: int | None = None, *, part: int | None = None) -> None:
+        self.part = SLICE_BYTES if part is None else part
+        self.place, self.last = first, last
+        self.found: list[str] = []
+        self._open: Any = None
+
+    def take(self, place: int, data: memoryview | bytes) -> None:
+        """``data`` stands at ``place``; what has been taken already, or is outside, is left out."""
+        data = memoryview(data)[max(0, self.place - place) :]
+        if self.last is not None:
+            data = data[: max(0, self.last - self.place)]
+        while data:
+            room = self.part - self.place % self.part
+            self._open = self._open or hashlib.sha256()
+            self._open.update(data[:room])
+            self.place += len(data[:room])
+            if self.place % self.part == 0:
+                self.close()
+            data = data[room:]
+
+    def close(self) -> list[str]:
+        """All digests; the last part may be shorter than the others."""
+        if self._open is not None:
+            self.found.append(self._open.hexdigest())
+            self._open = None
+        return self.found
+
+
+def whole_digest(parts: Sequence[str], part: int | None = None) -> str:
+    """The digest of a file, of those of its parts of ``part`` bytes."""
+    if len(parts) < 2:
+        return parts[0] if parts else hashlib.sha256().hexdigest()
+    return f"{SLICE_BYTES if part is None else part}:{hashlib.sha256(''.join(parts).encode()).hexdigest()}"
+
+
+def digest_like(known: str, source: FileSource, name: str, *, content: bool = False) -> str:
+    """The digest of a file's bytes, or of its content, in the way in which ``known`` was taken."""
+    part = int(known.partition(":")[0]) if ":" in known else 1 << 62
+    digests = PartDigests(part=part)
+    inner = digests if content and name.endswith(".gz") else None
+    with opened(source, name, digests if inner is None else None, inner) as stream:
+        while stream.read(_PART):
+            pass
+    return whole_digest(digests.close(), part)
+
+
+@contextmanager
+def opened(
+    source: FileSource, name: str, digests: PartDigests | None = None, content: PartDigests | None = None
+) -> Iterator[io.BufferedReader]:
+    """The bytes of a file, decompressed where it is ``.gz``; LandingError where they cannot be read.
+
+    ``digests`` takes the file's own bytes, all of them unless it ends before; ``content`` those of a compressed file.
+    """
+    filesystem, root = open_filesystem(source.path)
+    try:
+        with filesystem.open_input_file(f"{root}/{name}") as file:
+            own: Any = io.BufferedReader(_Counted(file, digests), buffer_size=_PART)
+            if name.endswith(".gz"):
+                inner = pa.CompressedInputStream(pa.PythonFile(own, mode="r"), "gzip")
+                yield io.BufferedReader(_Counted(inner, content), buffer_size=_PART)
+            else:
+                yield own
+            while digests is not None and digests.last is None and own.read(_PART):  # what nobody asked for
+                pass
+    except OSError as error:
+        raise LandingError(
+            f"{source.path}/{name}", "a file that can be read", str(error), "put a whole file there, then land again"
+        ) from error
+
+
+@contextmanager
+def parquet_file(source: FileSource, name: str, digests: PartDigests | None = None) -> Iterator[pq.ParquetFile]:
+    """A Parquet file; LandingError when it is none. ``digests`` takes the bytes that it is to take at once."""
+    filesystem, root = open_filesystem(source.path)
+    with filesystem.open_input_file(f"{root}/{name}") as file:
+        try:
+            yield pq.ParquetFile(file if digests is None else _digested(file, digests))
+        except (pa.ArrowInvalid, OSError) as error:
+            raise LandingError(
+                f"{source.path}/{name}", "a Parquet file", str(error).splitlines()[0], "remove or rewrite the file"
+            ) from error
+
+
+def _digested(file: pa.NativeFile, digests: PartDigests) -> pa.NativeFile:
+    """``file`` after its digests were taken; one that is read at once is read no second time."""
+    size = file.size()
+    if digests.place == 0 and size <= digests.part:
+        data = file.read()
+        digests.take(0, data)
+        return pa.BufferReader(data)
+    place, last = digests.place, size if digests.last is None else digests.last
+    file.seek(place)
+    while place < last and (data := file.read(min(_PART, last - place))):
+        digests.take(place, data)
+        place += len(data)
+    file.seek(0)
+    return file
+
+
+class _Counted(io.RawIOBase):
+    """``stream``, of which ``digests`` are taken while it is read."""
+
+    def __init__(self, stream: Any, digests: PartDigests | None) -> None:
+        self.stream, self.digests, self.place = stream, digests, 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return bool(self.stream.seekable())
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        self.place = self.stream.seek(offset, whence)
+        return self.place
+
+    def tell(self) -> int:
+        return self.place
+
+    def readinto(self, buffer: Any) -> int:
+        count: int = self.stream.readinto(buffer)
+        if self.digests is not None:
+            self.digests.take(self.place, memoryview(buffer)[:count])
+        self.place += count
+        return count
+
+
+def is_as_planned(source: FileSource, piece: FileSlice) -> bool:
+    """Has its file the size and time with which it was planned?"""
+    filesystem, root = open_filesystem(source.path)
+    entry = filesystem.get_file_info(f"{root}/{piece.name}")
+    return bool((entry.size, entry.mtime_ns) == (piece.size, piece.mtime_ns))

@@ -1,0 +1,79 @@
+"""What a landing does with what is wrong or unusual: the settings of one call, beside the mapping of its source.
+
+Owns settings and their defaults, the same for the command, Python and Dagster. What decides about records (not about
+whether to land at all) stands in the plan, so that a plan is finished by the rules that it was made with.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ...state.errors import ConfigError
+from ...state.times import duration_ms, instant_ms
+
+DAY_MS = 86_400_000
+STOP, DEAD_LETTER = "stop", "dead_letter"
+
+
+@dataclass(frozen=True, slots=True)
+class LandingRules:
+    """Settings of a landing.
+
+    ``on_bad_row``: a row of a file that does not fit the mapping is a ``"dead_letter"``, kept in the table
+    `landed_dead_letter/<topic>`, or lets the landing ``"stop"``, which then has committed nothing.
+    ``max_bad_share``: the landing stops, too, where more than this share of a file's rows do not fit (0.01: 1 %).
+    ``max_future``: a record whose time is later than the machine's clock by more is a dead letter ("1d"); None: none
+    is, as in Kafka. ``plausible_since``: a day (ISO 8601); the landing warns of records before it, and of those later
+    than a day after the machine's clock.
+
+    For one call only: ``allow_same_content``: land a file whose content has landed under another name;
+    ``new_mapping``: go on with another mapping than the landing before, which the ledger notes; ``allow_empty``: a
+    first landing may find no file; ``abandon``: give up an increment that is planned and not committed.
+    """
+
+    on_bad_row: str = DEAD_LETTER
+    max_bad_share: float = 0.01
+    max_future: str | int | None = None
+    plausible_since: str = "1980-01-01"
+    allow_same_content: bool = False
+    new_mapping: bool = False
+    allow_empty: bool = False
+    abandon: bool = False
+
+    def __post_init__(self) -> None:
+        known = self.on_bad_row in (STOP, DEAD_LETTER)
+        _refuse("on_bad_row", self.on_bad_row, known, f'"{STOP}" or "{DEAD_LETTER}"')
+        _refuse("max_bad_share", self.max_bad_share, 0 <= self.max_bad_share <= 1, "a share from 0 to 1")
+        if self.max_future is not None:
+            duration_ms(self.max_future, "max_future")
+        instant_ms(self.plausible_since, "plausible_since")
+
+    def earliest_ms(self) -> int:
+        """The earliest plausible time."""
+        return instant_ms(self.plausible_since, "plausible_since")
+
+    def latest_ms(self, clock_ms: int) -> int | None:
+        """The latest time that lands when the machine's clock shows ``clock_ms``; None: any."""
+        return None if self.max_future is None else clock_ms + duration_ms(self.max_future, "max_future")
+
+
+@dataclass(frozen=True, slots=True)
+class RowRules:
+    """What decides about single rows of a planned increment; stands in its plan."""
+
+    keeps_bad: bool = False
+    latest_ms: int | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON values."""
+        return {"keeps_bad": self.keeps_bad, "latest_ms": self.latest_ms}
+
+    @classmethod
+    def from_dict(cls, fields: Mapping[str, Any]) -> "RowRules":
+        """The reverse of ``to_dict``; {} of plans of before, which had no bad rows."""
+        return cls(**fields)
+
+
+def _refuse(name: str, got: object, is_right: bool, expected: str) -> None:
+    if not is_right:
+        raise ConfigError(f"LandingRules {name}", expected, repr(got), "correct the setting")

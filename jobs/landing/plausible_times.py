@@ -1,0 +1,54 @@
+"""Record times that can hardly be meant: seconds taken for milliseconds land as 1970, microseconds in the far future.
+
+Owns the search among the records of one landing increment. Rule: files whose bounds are plausible are not opened.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from ...state.tables.data_files import DataFile, StorageOptions, read_rows
+from ...state.tables.warehouse import LANDED_SCHEMA
+from ...state.times import NO_TIMESTAMP_MS
+from .files.columns import time_text
+
+_COLUMNS = pa.schema([LANDED_SCHEMA.field("offset"), LANDED_SCHEMA.field("timestamp")])
+
+
+@dataclass(frozen=True, slots=True)
+class Implausible:
+    """``records`` of an increment before the plausible span or after it, and the first of them."""
+
+    records: int
+    partition: int
+    offset: int
+    time_ms: int
+
+    def sentence(self, topic: str, of: int) -> str:
+        """What a user is told; ``of``: records of the landing."""
+        share = f"{self.records:,} of {of:,} records ({self.records / max(1, of):.1%})"
+        return (
+            f"{topic}: {share} have times that can hardly be meant, the first at offset {self.offset} of partition "
+            f"{self.partition}: {time_text(self.time_ms)}; is the unit of the times right (--timestamp-unit)?"
+        )
+
+
+def find_implausible(
+    path: str, files: Sequence[DataFile], earliest_ms: int, latest_ms: int, *, storage_options: StorageOptions = None
+) -> Implausible | None:
+    """Records of ``files`` with times outside ``[earliest_ms, latest_ms]``; records without a time are none."""
+    count, first = 0, None
+    for file in files:
+        low, high = file.bounds.get("timestamp", (earliest_ms, latest_ms))
+        if earliest_ms <= low and high <= latest_ms:
+            continue
+        rows = read_rows(path, [file], _COLUMNS)
+        times = rows["timestamp"].to_numpy()
+        outside = np.flatnonzero(((times < earliest_ms) & (times != NO_TIMESTAMP_MS)) | (times > latest_ms))
+        count += len(outside)
+        if first is None and len(outside):
+            row = int(outside[0])
+            first = Implausible(0, file.partition, rows["offset"][row].as_py(), int(times[row]))
+    return None if first is None else Implausible(count, first.partition, first.offset, first.time_ms)

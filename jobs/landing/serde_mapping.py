@@ -1,0 +1,63 @@
+"""A mapping that fits what a topology reads: types of CSV columns, keys and values of one column, by its serdes.
+
+Owns the step from serdes to a mapping. Rule: what the serdes do not say is left as it was declared.
+"""
+
+from dataclasses import replace
+
+import pyarrow as pa
+
+from ...state.errors import ConfigError, LandingError
+from ...state.serdes import Serde
+from .file_source import CSV_TYPES, SERDE_TYPES, FileSource
+from .files.columns import SERDES
+from .first_record import FirstRecord
+
+_TYPES = {SERDES[kind](): kind for kind in SERDE_TYPES}
+_TEXT = ("string", "bytes")
+
+
+def with_serdes(source: FileSource, topic: str, key: Serde, value: Serde) -> FileSource:
+    """``source``, whose format is known, for a topic that is read with these serdes.
+
+    Raises ConfigError where a number is to be written and no column is named for it.
+    """
+    key_type, value_type, types = source.key_type, source.value_type, source.types
+    if source.key is not None and source.key_type is None and _TYPES.get(key) not in (None, *_TEXT):
+        key_type = _TYPES[key]
+    kind = _TYPES.get(value)
+    if kind not in (None, *_TEXT) and source.value_type is None:
+        if not isinstance(source.value, str):
+            got = "none" if source.value is None else f"{len(source.value)}"
+            raise ConfigError(f"topic {topic!r}, read as {value}", "one column as the value", got, "name it (--value)")
+        value_type = kind
+    if value.is_struct and source.format == "csv" and not source.types and not isinstance(source.value, str):
+        of = {field.name: _csv_type(field.type) for field in value.arrow_type}
+        types = of if source.value is None else {name: of[name] for name in source.value if name in of}
+    return replace(source, key_type=key_type, value_type=value_type, types=types)
+
+
+def refuse_undecodable(topic: str, first: FirstRecord, key: Serde, value: Serde) -> None:
+    """Raises LandingError when none of the first records can be decoded: nothing that reads the topic could."""
+    for part, serde, column in (("key", key, first.block.key), ("value", value, first.block.value)):
+        decoded = serde.decode(column)
+        if decoded.bad.all():
+            raise LandingError(
+                f"topic {topic}, {first.file}",
+                f"a {part} that {serde} reads",
+                decoded.reasons[0],
+                "correct the mapping, types of CSV columns (--types) or the serde of the topology",
+            )
+
+
+def _csv_type(kind: pa.DataType) -> str:
+    names = {
+        pa.string(): "string",
+        pa.int32(): "int",
+        pa.int64(): "long",
+        pa.float64(): "double",
+        pa.bool_(): "boolean",
+    }
+    found = names.get(kind, "json")
+    assert found in CSV_TYPES
+    return found

@@ -1,0 +1,291 @@
+"""A row that does not fit is kept with file, line, bytes and reason, or stops the landing; too many always stop it."""
+
+import gzip
+import json
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from kstreams_replay.jobs.landing.bad_rows import landed_dead_letters
+from kstreams_replay.jobs.landing.files import csv_rows, formats, streams
+from kstreams_replay.jobs.landing.landing import FileSource, LandingRules, land_files
+from kstreams_replay.state.errors import ConfigError, LandingError
+from kstreams_replay.state.tables.ledger import LandingLedger
+from tests.landing.file_folders import NOON, dies, land, write
+from tests.landing.landed_rows import landed
+
+HALF: dict[str, Any] = {"max_bad_share": 0.5}
+
+
+def letters(warehouse, topic: str = "t") -> list[tuple[Any, ...]]:
+    """(increment, file, line, bytes, reason)."""
+    rows = landed_dead_letters(warehouse, topic).to_pylist()
+    return [tuple(row[name] for name in ("increment", "file", "line", "bytes", "reason")) for row in rows]
+
+
+def lines(bad: int, of: int, bad_line: str = '{"t":"soon"}') -> str:
+    return "".join([f"{bad_line}\n"] * bad + [f'{{"t":{n}}}\n' for n in range(of - bad)])
+
+
+# What is kept
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "want"),
+    [
+        (
+            "a.jsonl",
+            b'{"t":1,"k":"x"}\n\n{"t":"soon"}\r\n{"t":3}\n{"t":4\n[5]\n{"t":6,"k":"y"}',
+            [
+                (3, b'{"t":"soon"}', "expected a timestamp (ms), got 'soon'"),
+                (
+                    5,
+                    b'{"t":4',
+                    "expected a JSON object, got b'{\"t\":4' (Expecting ',' delimiter: line 1 column 7 (char 6))",
+                ),
+                (6, b"[5]", "expected a JSON object, got b'[5]'"),
+            ],
+        ),
+        (
+            "a.csv",
+            b't,k\n1,"x\n\ny"\n\n2,y,z\n3,\xff\n4,"x"y\n5\nsoon,"a\nb"\n6,z\n',
+            [
+                (6, b"2,y,z", "expected 2 fields, got 3 fields"),
+                (7, b"3,\xff", "expected a CSV row in UTF-8, got bytes that are not UTF-8"),
+                (8, b'4,"x"y', "expected a CSV row in UTF-8, got ',' expected after '\"'"),
+                (9, b"5", "expected 2 fields, got 1 fields"),
+                (10, b'soon,"a\nb"', "expected a timestamp (ms), got 'soon'"),
+            ],
+        ),
+        (
+            "a.csv.gz",
+            gzip.compress(b"t,k\n1,x\nsoon,y\n"),
+            [(3, b"soon,y", "expected a timestamp (ms), got 'soon'")],
+        ),
+    ],
+)
+def test_rows_that_do_not_fit_are_kept_as_they_stand_and_the_others_land(warehouse, tmp_path, name, content, want):
+    report = land(warehouse, write(tmp_path / "in", {name: content}), key="k", rules={"max_bad_share": 1})
+
+    good = {"a.jsonl": [1, 3, 6], "a.csv": [1, 6], "a.csv.gz": [1]}[name]
+    assert letters(warehouse) == [(1, name, *each) for each in want]
+    assert landed(warehouse, "t", "offset", "timestamp") == list(enumerate(good))
+    assert (report.records, report.dead_letters) == (len(good), len(want))
+
+
+def test_a_parquet_row_is_kept_as_json_of_all_its_columns(warehouse, tmp_path):
+    (tmp_path / "in").mkdir()
+    table = pa.table({"t": [1, None, 3, None], "v": [b"a", b"b", b"\xff", None], "w": [1.0, 2.0, 3.0, float("nan")]})
+    pq.write_table(table, tmp_path / "in" / "a.parquet", row_group_size=3)
+
+    land(warehouse, tmp_path / "in", value="v", rules=HALF)
+
+    reason = "expected a timestamp (ms), got None"
+    assert letters(warehouse) == [
+        (1, "a.parquet", 2, b'{"t":null,"v":"Yg==","w":2.0}', reason),
+        (1, "a.parquet", 4, b'{"t":null,"v":null,"w":null}', reason),
+    ]
+
+
+def test_bad_rows_of_slices_have_the_lines_of_their_file(warehouse, tmp_path, monkeypatch):
+    monkeypatch.setattr(streams, "SLICE_BYTES", 100)
+    monkeypatch.setattr(formats, "BLOCK_ROWS", 3)
+    rows = [json.dumps({"t": "bad" if n % 10 == 7 else n}) for n in range(60)]
+
+    report = land(warehouse, write(tmp_path / "in", {"a.jsonl": "\n".join(rows)}), rules=HALF)
+
+    assert [line for _, _, line, _, _ in letters(warehouse)] == [8, 18, 28, 38, 48, 58]
+    assert (report.records, report.dead_letters) == (54, 6)
+    assert [offset for (offset,) in landed(warehouse, "t", "offset")] == list(range(54))
+
+
+def test_rows_before_the_first_that_cannot_be_read_are_read_once(warehouse, tmp_path, monkeypatch):
+    monkeypatch.setattr(csv_rows, "BLOCK_ROWS", 10)
+    rows = "".join("\udcff,\n" if n in (1_055, 2_900) else f"{n},é\n" for n in range(3_000))
+
+    land(warehouse, write(tmp_path / "in", {"a.csv": f"t,v\n{rows}".encode(errors="surrogateescape")}))
+
+    assert [time for (time,) in landed(warehouse, "t", "timestamp")] == [
+        n for n in range(3_000) if n not in (1_055, 2_900)
+    ]
+    assert [line for _, _, line, _, _ in letters(warehouse)] == [1_057, 2_902]
+
+
+@pytest.mark.jvm
+def test_spark_keeps_the_same_rows(spark, warehouse, tmp_path, monkeypatch):
+    monkeypatch.setattr(streams, "SLICE_BYTES", 2_000)
+    files = {f"{name}.csv": f"t\nbad {name}\n" + "\n".join(f"{n}" for n in range(300)) for name in "abcd"}
+    source = FileSource(str(write(tmp_path / "in", files)), timestamp="t", pattern="*.csv")
+    rules = LandingRules(allow_same_content=True)
+
+    by_spark = land_files(spark, warehouse, "by_spark", source, rules=rules)
+    land_files(None, warehouse, "here", source, rules=rules)
+
+    assert letters(warehouse, "by_spark") == letters(warehouse, "here")
+    assert [row[1:4] for row in letters(warehouse, "here")] == [(f"{n}.csv", 2, f"bad {n}".encode()) for n in "abcd"]
+    assert (by_spark.records, by_spark.dead_letters) == (1_200, 4)
+
+
+# How many are too many
+
+
+@pytest.mark.parametrize(("bad", "of", "stops"), [(1, 100, False), (2, 100, True), (1, 99, True), (3, 300, False)])
+def test_more_than_one_per_cent_of_a_files_rows_stop_the_landing(warehouse, tmp_path, bad, of, stops):
+    directory = write(tmp_path / "in", {"a.jsonl": lines(bad, of)})
+    if not stops:
+        assert land(warehouse, directory).dead_letters == bad
+        return
+
+    with pytest.raises(LandingError) as raised:
+        land(warehouse, directory)
+
+    assert str(raised.value) == (
+        f"{directory}/a.jsonl, line 1: expected a timestamp (ms), got 'soon'; {bad} of {of} rows of the file do not "
+        f"fit ({bad / of:.1%}), more than 1.0%: correct the file, or the mapping, and land again, or allow more "
+        "(--max-bad-share)"
+    )
+    assert (warehouse.topics(), letters(warehouse)) == ([], [])
+    assert LandingLedger(warehouse.landing_ledger("t")).rows() == []
+
+
+def test_the_share_is_that_of_the_file_and_not_of_the_landing(warehouse, tmp_path):
+    directory = write(tmp_path / "in", {"a.jsonl": lines(0, 1_000), "b.jsonl": lines(1, 50)})
+
+    with pytest.raises(LandingError, match=r"b\.jsonl, line 1: .* 1 of 50 rows of the file do not fit"):
+        land(warehouse, directory)
+
+
+def test_one_bad_row_stops_a_landing_that_is_to_stop(warehouse, tmp_path):
+    directory = write(tmp_path / "in", {"a.jsonl": lines(1, 1_000)})
+
+    with pytest.raises(
+        LandingError, match=r"line 1: expected a timestamp \(ms\), got 'soon'; correct the file, or the"
+    ):
+        land(warehouse, directory, rules={"on_bad_row": "stop"})
+
+    assert warehouse.topics() == []
+
+
+@pytest.mark.parametrize("on_bad_row", ["stop", "dead_letter"])
+def test_a_quote_that_is_never_closed_always_stops(warehouse, tmp_path, on_bad_row):
+    """
+    Else the rest of the file would be one bad row.
+    """
+    directory = write(tmp_path / "in", {"a.csv": "t,v\n" + "1,x\n" * 500 + '1,"x\n' + "1,x\n" * 500})
+
+    with pytest.raises(
+        LandingError, match=r"a\.csv, line 502: expected a CSV row in UTF-8, got unexpected end of data"
+    ):
+        land(warehouse, directory, rules={"on_bad_row": on_bad_row})
+
+
+def test_a_header_line_that_is_none_always_stops(warehouse, tmp_path):
+    directory = write(tmp_path / "in", {"a.csv": b"t,\xff\n" + b"1,x\n" * 500})
+
+    with pytest.raises(LandingError, match=r"a\.csv, line 1: expected a CSV row in UTF-8"):
+        land(warehouse, directory)
+
+
+@pytest.mark.parametrize(
+    ("setting", "want"),
+    [
+        ({"on_bad_row": "skip"}, 'LandingRules on_bad_row: expected "stop" or "dead_letter", got \'skip\''),
+        ({"max_bad_share": 2}, "LandingRules max_bad_share: expected a share from 0 to 1, got 2"),
+        ({"max_future": "soon"}, "max_future: expected"),
+        ({"plausible_since": "soon"}, "plausible_since: expected a time"),
+    ],
+)
+def test_settings_that_cannot_be_are_refused(setting, want):
+    with pytest.raises(ConfigError, match=want):
+        LandingRules(**setting)
+
+
+# Once, whatever happens
+
+
+@pytest.mark.parametrize("dies_in", ["before_the_commit", "between_commit_and_ledger"])
+def test_a_killed_landing_keeps_each_bad_row_once(warehouse, tmp_path, monkeypatch, dies_in):
+    directory = write(tmp_path / "in", {"a.jsonl": lines(1, 4)})
+    with dies(monkeypatch, in_=dies_in):
+        land(warehouse, directory, rules=HALF)
+    assert letters(warehouse) == []  # not done yet
+
+    report = land(warehouse, directory, rules={"on_bad_row": "stop"})  # by the rules of its plan
+
+    assert [row[2] for row in letters(warehouse)] == [1]
+    assert landed(warehouse, "t", "offset", "timestamp") == [(0, 0), (1, 1), (2, 2)]
+    assert (report.records, report.dead_letters) == (3, 1)
+
+
+def test_the_report_and_the_ledger_tell_how_many(warehouse, tmp_path):
+    directory = write(tmp_path / "in", {"a.jsonl": lines(1, 4, "{}")})
+
+    report = land(warehouse, directory, rules={**HALF, "plausible_since": "1970-01-01"})
+    write(directory, {"b.jsonl": lines(0, 5)})
+    quiet = land(warehouse, directory, rules={"plausible_since": "1970-01-01"})
+
+    kept = "t: 1 of 4 rows (25.0%) became no record and are kept in landed_dead_letter/t, each with its reason"
+    assert (report.warnings, quiet.warnings) == ((kept,), ())
+    done = LandingLedger(warehouse.landing_ledger("t")).done_rows()
+    assert [(row.content.records, row.content.dead_letters) for row in done] == [(3, 1), (5, 0)]
+
+
+# Times
+
+
+def test_records_later_than_the_clock_and_more_become_dead_letters_when_that_is_asked_for(warehouse, tmp_path):
+    hour, day = 3_600_000, 86_400_000
+    times = [NOON, NOON + day, NOON + day + 1, NOON - hour]
+    directory = write(tmp_path / "in", {"a.jsonl": "".join(f'{{"t":{time}}}\n' for time in times)})
+
+    report = land(warehouse, directory, rules={**HALF, "max_future": "1d"})
+
+    assert [time for (time,) in landed(warehouse, "t", "timestamp")] == [NOON, NOON + day, NOON - hour]
+    reason = "expected a time up to 2026-01-02T12:00:00.000Z, got 2026-01-02T12:00:00.001Z"
+    assert letters(warehouse) == [(1, "a.jsonl", 3, f'{{"t":{NOON + day + 1}}}'.encode(), reason)]
+    assert report.dead_letters == 1
+
+
+def test_a_plan_is_finished_by_the_clock_that_it_was_made_by(warehouse, tmp_path, monkeypatch):
+    directory = write(tmp_path / "in", {"a.jsonl": f'{{"t":{NOON}}}\n{{"t":{NOON + 2}}}\n'})
+    source, rules = FileSource(str(directory), timestamp="t"), LandingRules(max_future="1ms", max_bad_share=0.5)
+    with dies(monkeypatch, in_="before_the_commit"):
+        land_files(None, warehouse, "t", source, rules=rules, clock_ms=lambda: NOON)
+
+    land_files(None, warehouse, "t", source, rules=rules, clock_ms=lambda: NOON + 1_000)
+
+    assert landed(warehouse, "t", "timestamp") == [(NOON,)]
+
+
+@pytest.mark.parametrize(
+    ("unit", "time", "told"),
+    [
+        ("ms", NOON // 1000, "1970-01-21T10:54:28.800Z"),  # seconds taken for milliseconds
+        ("ms", NOON * 1000, "57972-07-09T00:00:00.000Z"),  # microseconds
+        ("ms", NOON + 2 * 86_400_000, "2026-01-03T12:00:00.000Z"),
+        ("s", NOON // 1000, None),
+        ("ms", NOON + 3_600_000, None),
+    ],
+)
+def test_times_that_can_hardly_be_meant_are_told_and_land(warehouse, tmp_path, unit, time, told):
+    other = NOON if unit == "ms" else NOON // 1000
+    directory = write(
+        tmp_path / "in", {"a.jsonl": f'{{"t":{other}}}\n{{"t":{time}}}\n{{"t":{time}}}\n{{"t":{other}}}\n'}
+    )
+
+    report = land(warehouse, directory, timestamp_unit=unit)
+
+    want = (
+        f"t: 2 of 4 records (50.0%) have times that can hardly be meant, the first at offset 1 of partition 0: {told}"
+    )
+    assert report.warnings == (() if told is None else (f"{want}; is the unit of the times right (--timestamp-unit)?",))
+    assert report.records == 4
+
+
+def test_what_is_plausible_is_a_setting(warehouse, tmp_path):
+    directory = write(tmp_path / "in", {"a.jsonl": '{"t":-1000}\n'})
+
+    assert len(land(warehouse, directory).warnings) == 1
+    assert land(warehouse, directory, topic="u", rules={"plausible_since": "1969-01-01"}).warnings == ()
