@@ -202,8 +202,8 @@ def _observe_external_topics(context: dg.AssetExecutionContext, pipeline: Pipeli
 
 def _landed_spec(pipeline: Pipeline, topic: str) -> dg.AssetSpec:
     source = pipeline.sources[topic]
-    is_kafka = isinstance(source, KafkaSource)
-    kind = "kafka" if is_kafka else (source.format or "file").removesuffix("l")  # jsonl: Dagster draws json
+    format = "kafka" if isinstance(source, KafkaSource) else source.format or "file"
+    kind = format.removesuffix("l")  # jsonl: Dagster draws json
     return _spec(pipeline, TableName.landed(topic), (), {pipeline.engine.kind, "deltalake", kind})
 
 

@@ -205,7 +205,7 @@ class _Run:
             if self._give_up(pending, "as asked"):
                 return None
             self.warnings.append(
-                f"increment {pending.increment} was committed already, so it is finished, not given up"
+                f"{self.topic}: increment {pending.increment} was committed already, so it is finished, not given up"
             )
         return self._try(pending)
 
@@ -258,7 +258,7 @@ class _Run:
             return False
         self.given_up = planned
         self.warnings.append(
-            f"the plan of increment {planned.increment} was given up ({why}); nothing of it had landed"
+            f"{self.topic}: the plan of increment {planned.increment} was given up ({why}); nothing of it had landed"
         )
         return True
 

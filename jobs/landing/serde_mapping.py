@@ -4,6 +4,7 @@ Owns the step from serdes to a mapping. Rule: what the serdes do not say is left
 """
 
 from dataclasses import replace
+from typing import NamedTuple
 
 import pyarrow as pa
 
@@ -17,11 +18,19 @@ _TYPES = {SERDES[kind](): kind for kind in SERDE_TYPES}
 _TEXT = ("string", "bytes")
 
 
-def with_serdes(source: FileSource, topic: str, key: Serde, value: Serde) -> FileSource:
+class Serdes(NamedTuple):
+    """With which a topic is read."""
+
+    key: Serde
+    value: Serde
+
+
+def with_serdes(source: FileSource, topic: str, serdes: Serdes) -> FileSource:
     """``source``, whose format is known, for a topic that is read with these serdes.
 
     Raises ConfigError where a number is to be written and no column is named for it.
     """
+    key, value = serdes
     key_type, value_type, types = source.key_type, source.value_type, source.types
     if source.key is not None and source.key_type is None and _TYPES.get(key) not in (None, *_TEXT):
         key_type = _TYPES[key]
@@ -37,9 +46,9 @@ def with_serdes(source: FileSource, topic: str, key: Serde, value: Serde) -> Fil
     return replace(source, key_type=key_type, value_type=value_type, types=types)
 
 
-def refuse_undecodable(topic: str, first: FirstRecord, key: Serde, value: Serde) -> None:
+def refuse_undecodable(topic: str, first: FirstRecord, serdes: Serdes) -> None:
     """Raises LandingError when none of the first records can be decoded: nothing that reads the topic could."""
-    for part, serde, column in (("key", key, first.block.key), ("value", value, first.block.value)):
+    for part, serde, column in zip(("key", "value"), serdes, (first.block.key, first.block.value), strict=True):
         decoded = serde.decode(column)
         if decoded.bad.all():
             raise LandingError(

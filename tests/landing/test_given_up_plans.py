@@ -43,11 +43,8 @@ def test_a_file_that_grew_after_a_landing_died_is_planned_anew(warehouse, tmp_pa
     first = 1 if with_landed else None
     want = [(0, 1, first or 2), (1, 2, 2 if first is None else 3), (2, 3, 2 if first is None else 3)]
     assert times(warehouse) == want
-    given_up = 1 if first is None else 2
-    assert (
-        f"the plan of increment {given_up} was given up (b.jsonl has 16 bytes instead of 8); nothing of it had landed"
-        in report.warnings
-    )
+    plan, grown = f"the plan of increment {1 if first is None else 2}", "(b.jsonl has 16 bytes instead of 8)"
+    assert f"t: {plan} was given up {grown}; nothing of it had landed" in report.warnings
     assert second.increments == ()
 
 
@@ -151,7 +148,7 @@ def test_a_plan_is_abandoned_when_that_is_asked_for(warehouse, tmp_path, monkeyp
     report = land(warehouse, directory, rules={"abandon": True})  # by another mapping, too
 
     assert landed(warehouse, "t", "key", "increment") == [(None, 2)]
-    assert report.warnings[0] == "the plan of increment 1 was given up (as asked); nothing of it had landed"
+    assert report.warnings[0] == "t: the plan of increment 1 was given up (as asked); nothing of it had landed"
 
 
 def test_what_is_committed_is_finished_and_not_abandoned(warehouse, tmp_path, monkeypatch):
@@ -162,7 +159,7 @@ def test_what_is_committed_is_finished_and_not_abandoned(warehouse, tmp_path, mo
     report = land(warehouse, directory, rules={"abandon": True})
 
     assert times(warehouse) == [(0, 1, 1)]
-    assert report.warnings[0] == "increment 1 was committed already, so it is finished, not given up"
+    assert report.warnings[0] == "t: increment 1 was committed already, so it is finished, not given up"
 
 
 def test_records_of_another_landing_are_abandoned(warehouse, monkeypatch):

@@ -135,8 +135,5 @@ def _landed_names(warehouse) -> set[str]:
     rows = LandingLedger(warehouse.landing_ledger("t")).rows()
     done = {row.increment for row in rows if row.phase == "done"}
     return {
-        file["name"]
-        for row in rows
-        if row.phase == "planned" and row.increment in done
-        for file in row.content.files
+        file["name"] for row in rows if row.phase == "planned" and row.increment in done for file in row.content.files
     }

@@ -33,6 +33,7 @@ class CsvRow:
 
 
 def csv_blocks(reading: "Reading") -> Iterator[Block]:
+    """Rows of the file that are rows, block by block; the others are refused."""
     source, names = reading.source, reading.source.columns
     nulls = set(source.nulls)
     for places, rows in _csv_row_blocks(reading):

@@ -1,4 +1,4 @@
-"""The command `land`."""
+"""The command `land` (docs/landing.md)."""
 
 import sys
 from collections.abc import Callable
@@ -7,9 +7,13 @@ from typing import Any
 
 import click
 
-from ....jobs.landing.file_source import FORMATS, TIMESTAMP_UNITS
-from ....jobs.landing.landing import FileSource, KafkaSource, LandingReport, land_files, land_kafka
+from ....jobs.landing.file_source import FORMATS, SERDE_TYPES, TIMESTAMP_UNITS, csv_types
+from ....jobs.landing.files.known_files import find_files
+from ....jobs.landing.first_record import FirstRecord
+from ....jobs.landing.landing import FileSource, KafkaSource, LandingReport, LandingRules, land_files, land_kafka
+from ....jobs.landing.landing_rules import DEAD_LETTER, STOP
 from ....jobs.landing.recorded_time import record_idle
+from ....jobs.landing.serde_mapping import Serdes, refuse_undecodable, with_serdes
 from ....state.errors import ConfigError
 from ....state.tables.warehouse import Warehouse
 from ....state.times import duration_ms
@@ -21,7 +25,7 @@ from ..command import OneOf, argument, command, option
 from ..exit_codes import ExitCode
 from .advance import print_recorded
 
-FILES, KAFKA = "Files", "Kafka"
+FILES, KAFKA, RULES, ONCE = "Files", "Kafka", "What is wrong or unusual", "For one call"
 """Sections of the help."""
 
 
@@ -36,7 +40,7 @@ class LandOptions:
     idle_after: str | None
     detailed_exit_code: bool
     files: str | None
-    format: str
+    format: str | None
     timestamp: str | None
     timestamp_unit: str
     key: str | None
@@ -45,11 +49,36 @@ class LandOptions:
     partitions: int
     pattern: str
     delimiter: str
+    types: str | None
+    key_type: str | None
+    value_type: str | None
+    topology: str | None
     kafka: str | None
     source_topic: str | None
     option: tuple[str, ...]
     on_gap: str
     max_records: int | None
+    on_bad_row: str
+    max_bad_share: float
+    max_future: str | None
+    plausible_since: str
+    allow_same_content: bool
+    new_mapping: bool
+    allow_empty: bool
+    abandon: bool
+
+    def rules(self) -> LandingRules:
+        """What the landing does with what is wrong or unusual."""
+        return LandingRules(
+            on_bad_row=self.on_bad_row,
+            max_bad_share=self.max_bad_share,
+            max_future=self.max_future,
+            plausible_since=self.plausible_since,
+            allow_same_content=self.allow_same_content,
+            new_mapping=self.new_mapping,
+            allow_empty=self.allow_empty,
+            abandon=self.abandon,
+        )
 
 
 @command(one_of=[OneOf(("files", "kafka"), required=True)])
@@ -64,7 +93,7 @@ class LandOptions:
 )
 @options.detailed_exit_code
 @option("--files", metavar="DIR", help="a directory of files", section=FILES)
-@option("--format", type=click.Choice(FORMATS), default="jsonl", help="of the files (default jsonl)", section=FILES)
+@option("--format", type=click.Choice(FORMATS), help="of the files (default: as their extension says)", section=FILES)
 @option("--timestamp", metavar="COLUMN", help="column of the record time", section=FILES)
 @option("--timestamp-unit", type=click.Choice(TIMESTAMP_UNITS), default="ms", section=FILES, help="default ms")
 @option("--key", metavar="COLUMN", help="column of the key; without it all keys are null", section=FILES)
@@ -75,6 +104,10 @@ class LandOptions:
 @option("--partitions", type=int, default=1, metavar="N", section=FILES, help="partitions of the topic (default 1)")
 @option("--pattern", default="*", metavar="GLOB", help="names of the files, as in *.jsonl", section=FILES)
 @option("--delimiter", default=",", metavar="CHARACTER", help="of CSV", section=FILES)
+@option("--types", metavar="TYPES", help='of CSV columns, as in "ms long, price double" (default: text)', section=FILES)
+@option("--key-type", type=click.Choice(SERDE_TYPES), section=FILES, help="write the key as Kafka's serializer does")
+@option("--value-type", type=click.Choice(SERDE_TYPES), section=FILES, help="write the one column of the value so")
+@option("--for", "topology", metavar="TOPOLOGY", section=FILES, help="take these types from the serdes of a topology")
 @option("--kafka", metavar="SERVERS", help="bootstrap servers of a broker", section=KAFKA)
 @option("--source-topic", metavar="NAME", section=KAFKA, help="the topic's name at the broker, if it is another one")
 @option("--option", metavar="NAME=VALUE", multiple=True, help="a setting of the client", section=KAFKA)
@@ -86,6 +119,27 @@ class LandOptions:
     help="when the broker deleted offsets",
 )
 @option("--max-records", type=int, metavar="N", help="land at most so many", section=KAFKA)
+@option(
+    "--on-bad-row",
+    type=click.Choice([STOP, DEAD_LETTER]),
+    default=DEAD_LETTER,
+    section=RULES,
+    help="a row of a file that does not fit stops the landing, or is kept in landed_dead_letter/TOPIC (default)",
+)
+@option(
+    "--max-bad-share",
+    type=float,
+    default=0.01,
+    metavar="SHARE",
+    section=RULES,
+    help="stop where more of a file's rows do not fit (default 0.01: 1 %)",
+)
+@option("--max-future", metavar="DURATION", section=RULES, help="records later than the clock by more are dead letters")
+@option("--plausible-since", default="1980-01-01", metavar="DAY", section=RULES, help="warn of times before it")
+@option("--allow-same-content", is_flag=True, section=ONCE, help="land a file whose content landed under another name")
+@option("--new-mapping", is_flag=True, section=ONCE, help="go on with another mapping than the last landing had")
+@option("--allow-empty", is_flag=True, section=ONCE, help="a first landing may find no file")
+@option("--abandon", is_flag=True, section=ONCE, help="give up an increment that is planned and not committed")
 def land(**given: Any) -> int:
     """Land what is new in a topic, from files or from Kafka."""  # fmt: skip
     asked = LandOptions(**given)
@@ -101,22 +155,43 @@ def land(**given: Any) -> int:
     if asked.idle_after is not None:
         recorded = record_idle(warehouse, asked.topic, duration_ms(asked.idle_after, "--idle-after"))
         print_recorded(asked.topic, recorded)
-    code = ExitCode.DONE if report.increments else ExitCode.NOTHING_NEW
+    done = ExitCode.WARNINGS if report.warnings else ExitCode.DONE
+    code = done if report.increments else ExitCode.NOTHING_NEW
     return code.unless_detailed(asked.detailed_exit_code)
 
 
 def _landed(
     asked: LandOptions, warehouse: Warehouse, source: FileSource | KafkaSource, say: Callable[[str], None]
 ) -> LandingReport:
+    rules, serdes = asked.rules(), None
+    if isinstance(source, FileSource) and asked.topology is not None:
+        serdes = _serdes(asked.topology, asked.topic)
+        known = source.with_format_of(file.name for file in find_files(source, asked.topic)[0])
+        source = with_serdes(known, asked.topic, serdes)
+
+    def show(first: FirstRecord) -> None:
+        _print_first(first)
+        if serdes is not None:
+            refuse_undecodable(asked.topic, first, serdes)
+
     spark = None if asked.local else start_spark(asked.master)(say)
     say(f"landing {asked.topic}")
     if isinstance(source, FileSource):
-        return land_files(spark, warehouse, asked.topic, source)
+        return land_files(spark, warehouse, asked.topic, source, rules=rules, show=show)
     assert spark is not None, "Kafka is refused without it"
-    return land_kafka(spark, warehouse, asked.topic, source, max_records=asked.max_records)
+    return land_kafka(spark, warehouse, asked.topic, source, max_records=asked.max_records, rules=rules)
+
+
+def _print_first(first: FirstRecord) -> None:
+    print(f"first record, of {first.file} ({first.format}):")
+    for name, text in first.described().items():
+        print(f"  {name:<9}  {text}")
+    sys.stdout.flush()
 
 
 def _print_landed(report: LandingReport) -> None:
+    for warning in report.warnings:
+        print(f"replay: warning: {warning}", file=sys.stderr)
     if not report.increments:
         print(f"{report.topic}: nothing new")
         return
@@ -150,7 +225,22 @@ def _source(asked: LandOptions) -> FileSource | KafkaSource:
         timestamp_unit=asked.timestamp_unit,
         pattern=asked.pattern,
         delimiter=asked.delimiter,
+        types={} if asked.types is None else csv_types(asked.types),
+        key_type=asked.key_type,
+        value_type=asked.value_type,
     )
+
+
+def _serdes(reference: str, topic: str) -> Serdes:
+    """Key's and value's, of the topic in the topology that ``reference`` names."""
+    from ..topology_loading import load_topology
+
+    topology = load_topology(reference)
+    for node in topology.graph.nodes.values():
+        if node.landed_topic == topic:
+            return Serdes(node.shape.key, node.shape.value)
+    topics = ", ".join(topology.source_topics())
+    raise ConfigError(f"--for {reference}", f"a topology that reads {topic}", f"one of {topics}", "name another one")
 
 
 def _gap(gap: tuple[int, int] | None) -> str | None:

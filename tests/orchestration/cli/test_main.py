@@ -40,6 +40,11 @@ def test_land_run_check_and_show_work_one_after_the_other_without_java(run, tmp_
     code, out, _ = run(*land, "--local")
     assert code == 0
     assert re.sub(r"\d\.\d s", "0.0 s", out) == (
+        "first record, of 1-morning.jsonl (jsonl):\n"
+        "  key        ann\n"
+        "  time       1970-01-01T00:00:00.100Z (100)\n"
+        '  value      {"user": "ann", "page": "home", "ms": 100}\n'
+        "  partition  0\n"
         "clicks: 6 records landed in 0.0 s (increment 1)\n"
         "partition  from  to\n"
         "---------  ----  --\n"

@@ -1,0 +1,150 @@
+"""The command `land`: what it shows before it lands, what it warns of, and mappings by a topology's serdes."""
+
+import re
+import struct
+from pathlib import Path
+
+import pytest
+
+from kstreams_replay.orchestration.cli.main import main
+from kstreams_replay.state.tables.warehouse import Warehouse
+from tests.landing.file_folders import write
+from tests.landing.landed_rows import landed
+
+NOON = 1_767_268_800_000
+TOPOLOGY = """
+from kstreams_replay import Consumed, Serde, StreamsBuilder
+
+builder = StreamsBuilder()
+price = Serde.json("price double, stock long, ok boolean, tags array<string>")
+builder.stream("prices", Consumed(Serde.string(), price)).to("a")
+builder.stream("doubles", Consumed(Serde.string(), Serde.double())).to("b")
+builder.stream("counts", Consumed(Serde.long(), Serde.long())).to("c")
+topology = builder.build()
+"""
+CSV = f't,item,price,stock,ok,tags\n{NOON},tea,2.5,7,true,"[""green""]"\n{NOON + 1},,,,,\n'
+
+
+@pytest.fixture
+def land(capsys, tmp_path):
+    """Lands the folder `in`; returns exit code, stdout and stderr."""
+
+    def run(topic: str, *arguments: object) -> tuple[int, str, str]:
+        where = ["--warehouse", tmp_path / "w", "--files", tmp_path / "in", "--timestamp", "t", "--local"]
+        code = main([str(argument) for argument in ("land", topic, *where, *arguments)])
+        said = capsys.readouterr()
+        told = [
+            line for line in said.err.splitlines() if line.startswith("replay: ")
+        ]  # and what takes long, if it does
+        return code, re.sub(r"\d+\.\d s", "0.0 s", said.out), "\n".join(told)
+
+    return run
+
+
+@pytest.fixture
+def topology(tmp_path) -> Path:
+    write(tmp_path, {"topology.py": TOPOLOGY})
+    return tmp_path / "topology.py"
+
+
+def values(tmp_path, topic: str, *columns: str):
+    return landed(Warehouse(str(tmp_path / "w")), topic, *columns)
+
+
+def test_the_first_record_is_shown_as_it_lands(land, tmp_path):
+    write(tmp_path / "in", {"a.csv": "t,item,n\n", "b.csv": f"t,item,n\n{NOON},tea,5\n"})
+
+    code, out, err = land("prices", "--key", "item", "--partitions", 3, "--types", "n int")
+
+    assert (code, err) == (0, "")
+    [(partition, key, value)] = values(tmp_path, "prices", "partition", "key", "value")
+    assert out.split("prices:")[0] == (
+        "first record, of b.csv (csv):\n"
+        "  key        tea\n"
+        "  time       2026-01-01T12:00:00.000Z (1767268800000)\n"
+        f'  value      {{"t":"{NOON}","item":"tea","n":5}}\n'
+        f"  partition  {partition}\n"
+    )
+    assert (key, value) == (b"tea", f'{{"t":"{NOON}","item":"tea","n":5}}'.encode())
+
+
+def test_csv_columns_have_the_types_of_the_serde_that_reads_them(land, tmp_path, topology):
+    write(tmp_path / "in", {"a.csv": CSV})
+    columns = ["--value", "price", "stock", "ok", "tags"]
+
+    assert land("prices", "--key", "item", *columns, "--for", topology)[0] == 0
+
+    assert values(tmp_path, "prices", "value") == [
+        (b'{"price":2.5,"stock":7,"ok":true,"tags":["green"]}',),
+        (b'{"price":null,"stock":null,"ok":null,"tags":null}',),
+    ]
+
+
+def test_a_topic_of_doubles_gets_doubles_and_one_of_longs_longs(land, tmp_path, topology):
+    write(tmp_path / "in", {"a.csv": CSV})
+
+    assert land("doubles", "--key", "item", "--value", "price", "--for", f"{topology}:topology")[0] == 0
+    assert land("counts", "--key", "stock", "--value", "stock", "--for", topology)[0] == 0
+
+    assert values(tmp_path, "doubles", "key", "value") == [(b"tea", struct.pack(">d", 2.5)), (None, None)]
+    assert values(tmp_path, "counts", "key", "value") == [(struct.pack(">q", 7),) * 2, (None, None)]
+
+
+def test_what_no_reader_could_decode_is_refused_before_it_lands(land, tmp_path, topology):
+    """
+    Text where the serde has numbers, in JSON lines, whose bytes land as they are.
+    """
+    write(tmp_path / "in", {"a.jsonl": f'{{"t":{NOON},"price":"2.5"}}\n' * 20})
+
+    code, out, err = land("prices", "--for", topology)
+
+    assert code == 1
+    assert err.startswith("replay: topic prices, a.jsonl: expected a value that Serde.json(")
+    assert "first record, of a.jsonl (jsonl):" in out
+    assert Warehouse(str(tmp_path / "w")).topics() == []
+
+
+@pytest.mark.parametrize(
+    ("topic", "arguments", "want"),
+    [
+        ("doubles", [], "expected one column as the value, got none; name it (--value)"),
+        ("nope", [], "expected a topology that reads nope, got one of prices, doubles, counts; name another one"),
+    ],
+)
+def test_a_mapping_that_the_serdes_do_not_fit_is_refused(land, tmp_path, topology, topic, arguments, want):
+    write(tmp_path / "in", {"a.csv": CSV})
+
+    code, _, err = land(topic, *arguments, "--for", topology)
+
+    assert (code, want in err) == (2, True)
+
+
+def test_warnings_are_on_stderr_and_have_an_exit_code(land, tmp_path):
+    rows = "".join(f'{{"t":{NOON + n}}}\n' for n in range(199))
+    write(tmp_path / "in", {"a.jsonl": rows + '{"t":"soon"}\n'})
+    detailed = "--detailed-exit-code"
+
+    code, _, err = land("t", detailed)
+
+    kept = "t: 1 of 200 rows (0.5%) became no record and are kept in landed_dead_letter/t, each with its reason"
+    assert (code, err) == (5, f"replay: warning: {kept}")
+    assert land("t", detailed)[0] == 3
+    assert land("u")[0] == 0
+    assert land("v", "--on-bad-row", "stop")[0] == 1
+    assert land("v", "--max-bad-share", "0.001")[0] == 1
+    assert land("v", detailed, "--plausible-since", "2027-01-01", "--pattern", "a*")[2].count("warning") == 2
+
+
+def test_settings_for_one_call_are_options(land, tmp_path):
+    write(tmp_path / "in", {"a.jsonl": f'{{"t":{NOON},"k":1}}\n'})
+    assert land("t", "--pattern", "*.csv")[0] == 1
+    assert land("t", "--pattern", "*.csv", "--allow-empty")[0] == 0
+    assert land("t", "--max-future", "1d")[0] == 0
+    write(tmp_path / "in", {"b.jsonl": f'{{"t":{NOON},"k":1}}\n'})
+    assert land("t")[0] == 1
+    assert land("t", "--allow-same-content", "--abandon")[0] == 0
+    write(tmp_path / "in", {"c.jsonl": f'{{"t":{NOON},"k":2}}\n'})
+    assert land("t", "--key", "k")[0] == 1
+    assert land("t", "--key", "k", "--new-mapping")[0] == 0
+
+    assert values(tmp_path, "t", "key") == [(None,), (None,), (b"2",)]
