@@ -14,6 +14,12 @@ NO_TIMESTAMP_MS = -1
 END_OF_TIME_MS = 253_402_300_799_999
 """9999-12-31T23:59:59.999Z: what the end of history is advanced to. Windows that end later stay open."""
 
+UNBOUNDED = 2**63 - 1
+"""No time is later, no offset, increment or limit is higher (Java's Long.MAX_VALUE)."""
+
+FOREVER = 2**62
+"""Longer than any duration and later than any time, and the one can be added to the other, or taken from it."""
+
 _UNITS_MS = {"ms": 1, "s": 1_000, "m": 60_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
 _PART = re.compile(r"\s*(\d+)\s*(ms|min|s|m|h|d)")
 

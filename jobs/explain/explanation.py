@@ -20,6 +20,7 @@ from ...state.tables.branch_files import table_parts
 from ...state.tables.data_files import DataFile, read_files, read_rows
 from ...state.tables.names import TableName
 from ...state.tables.warehouse import Warehouse
+from ...state.times import UNBOUNDED
 from ..execution.table_schemas import table_schema
 from ..graph.nodes import SinkNode
 from ..graph.observations import Wait
@@ -211,7 +212,7 @@ def _later(history: History, topology: Topology, increment: int, wait: Wait, par
             files = read_files(
                 part.path,
                 version=part.version,
-                within=("increment", increment + 1, 2**63 - 1),
+                within=("increment", increment + 1, UNBOUNDED),
                 storage_options=history.warehouse.storage_options,
             )
             files = [file for file in files if file.partition == partition and _may_have(file, wait)]

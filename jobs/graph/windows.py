@@ -7,10 +7,7 @@ Durations are ints of milliseconds or text such as ``"30s"`` (state/times.py).
 from dataclasses import dataclass
 
 from ...state.errors import ConfigError
-from ...state.times import Duration, duration_ms
-
-LAST_MS = 2**63 - 1
-"""The largest time there is."""
+from ...state.times import UNBOUNDED, Duration, duration_ms
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +133,7 @@ class UnlimitedWindows:
     @property
     def retention_ms(self) -> int:
         """For ever."""
-        return LAST_MS
+        return UNBOUNDED
 
 
 @dataclass(frozen=True, slots=True)

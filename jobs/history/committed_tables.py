@@ -20,10 +20,10 @@ from ...state.tables.ledger import Ledger, LedgerRow
 from ...state.tables.ledger_rows import DoneRow
 from ...state.tables.names import TableName
 from ...state.tables.warehouse import Warehouse
+from ...state.times import UNBOUNDED
 from ..operators.operator import StatefulOperator
 
 WINDOW = ("window_start_ms", "window_end_ms")
-_EVER = 2**63 - 1
 
 
 def read_changelog(
@@ -87,7 +87,7 @@ def read_table(
     opened = open_table(path, version=version, storage_options=warehouse.storage_options)
     assert opened is not None, f"{path}: in the ledger, yet not there"
     files = table_files(warehouse, pipeline, done, table)
-    files = [file for file in files if file.may_hold("increment", after + 1, _EVER)]
+    files = [file for file in files if file.may_hold("increment", after + 1, UNBOUNDED)]
     rows = read_rows(path, _newest_files(files, last), pa.schema(opened.schema().to_arrow()))
     if after:
         rows = rows.filter(pc.greater(rows["increment"], after))
@@ -130,7 +130,7 @@ def _newest_files(files: Sequence[DataFile], last: int | None) -> Sequence[DataF
         return files
     if last == 0:
         return []
-    rows, increment_of = 0, {id(file): file.bounds.get("increment", (0, _EVER))[1] for file in files}
+    rows, increment_of = 0, {id(file): file.bounds.get("increment", (0, UNBOUNDED))[1] for file in files}
     kept: list[DataFile] = []
     for file in sorted(files, key=lambda file: -increment_of[id(file)]):
         if rows >= last and increment_of[id(file)] < increment_of[id(kept[-1])]:

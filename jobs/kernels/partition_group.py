@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from ...state.compilation.kernel_compilation import inner_kernel, kernel
+from ...state.times import UNBOUNDED
 
 
 @kernel
@@ -43,7 +44,7 @@ def poll(heap, size, head_time):  # type: ignore[no-untyped-def]
     return first
 
 
-NO_MORE = np.iinfo(np.int64).max
+NO_MORE = UNBOUNDED
 """Time of the next record of a queue that has none."""
 UNREAD = np.iinfo(np.int64).min
 """Time of the next record of a queue of which more is to be read before anything else is taken."""

@@ -14,12 +14,11 @@ import pyarrow as pa
 from ...state.buffers import is_valid, only_chunk
 from ...state.records.batches import Batch, Chunk, Values
 from ...state.tables.warehouse import HEADERS
-from ...state.times import NO_TIMESTAMP_MS
+from ...state.times import NO_TIMESTAMP_MS, UNBOUNDED
 from .operator import Counters, Due, OperatorContext, StatefulOperator, marked
 
 _NO_TOPIC = -1
 _TIME = "record_time_ms"
-_EVER = 2**63 - 1
 
 
 class _Later:
@@ -164,11 +163,11 @@ class RecordBuffer:
         self._value, self._headers = only_chunk(rows, "value"), only_chunk(rows, "headers")
 
     def changes(self) -> pa.Table:
-        self.load_due(_EVER)
+        self.load_due(UNBOUNDED)
         return marked(self._table(np.flatnonzero(~self._stored)), self._gone)
 
     def rows(self) -> pa.Table:
-        self.load_due(_EVER)
+        self.load_due(UNBOUNDED)
         return self._table(np.arange(len(self)))
 
     def rows_schema(self) -> pa.Schema:

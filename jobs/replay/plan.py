@@ -6,13 +6,10 @@ Rule: a plan is never changed once it is written down, and is run again as writt
 from dataclasses import dataclass
 
 from ...state.tables.ledger_rows import PlanRow
-from ...state.times import END_OF_TIME_MS
+from ...state.times import END_OF_TIME_MS, FOREVER
 from ..kernels.partition_group import NO_MORE
 from ..landing.recorded_time import Recorded
 from ..tape.landed_topic import Landed
-
-LAST_ARRIVAL = 2**62
-"""Of the end of time: behind every landed record."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +33,7 @@ class Plan:
         first, after = self.taken_before(landed.topic, partition), self.taken(landed.topic, partition)
         found = landed.recorded.get(partition, ())[first:after]
         end = self.row.cut_to[landed.topic].get(partition, 0)
-        return (*found, Recorded(end, END_OF_TIME_MS, LAST_ARRIVAL)) if self.row.flushes else found
+        return (*found, Recorded(end, END_OF_TIME_MS, FOREVER)) if self.row.flushes else found
 
     def beyond(self, landed: "Landed", partition: str, record: tuple[int, int] | None) -> tuple[int, bool]:
         """Time of what comes after the increment, and whether that is a recorded time (then plus one); NO_MORE when

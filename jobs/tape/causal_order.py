@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ...state.errors import TaskFailed
+from ...state.times import UNBOUNDED
 from ..kernels.causal_order import INLINED, number_caused
 from ..topology.topology import Topology
 
@@ -118,7 +119,7 @@ class Causes:
         sent, _ = self._all()
         places = self.sequence(np.flatnonzero((sent.arrival == arrival) & ~self._inlined(sent)))
         later = places[places > self.sequence(np.array([number]))[0]]
-        return int(later.min(initial=np.iinfo(np.int64).max)) - 1
+        return int(later.min(initial=UNBOUNDED)) - 1
 
     def _inlined(self, sent: _Sent) -> np.ndarray:
         found: np.ndarray = np.array(self._is_inlined, np.bool_)[sent.topic]

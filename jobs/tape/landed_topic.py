@@ -7,6 +7,7 @@ from ...state.errors import ConfigError, LandingError
 from ...state.tables.data_files import DataFile, read_files
 from ...state.tables.ledger import LandingLedger
 from ...state.tables.warehouse import Warehouse
+from ...state.times import UNBOUNDED
 from ..landing.recorded_time import Recorded, RecordedTimes, recorded_times
 from .landed_slice import Slice, slice_of
 
@@ -34,7 +35,7 @@ class Landed:
         path = warehouse.landed(topic)
         ends = dict.fromkeys(map(str, range(last.content.partitions)), 0) | last.content.cut_to
         first = min(((begin or {}).get(partition, 0) for partition in ends), default=0)
-        files = read_files(path, within=("offset", first, 2**63 - 1), storage_options=warehouse.storage_options)
+        files = read_files(path, within=("offset", first, UNBOUNDED), storage_options=warehouse.storage_options)
         return cls(topic, path, files, ends, recorded_times(warehouse, topic, increment=last.increment))
 
     def arrival(self, recorded: Recorded) -> int:

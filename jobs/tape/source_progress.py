@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from ...state.times import NO_TIMESTAMP_MS
+from ...state.times import FOREVER, NO_TIMESTAMP_MS
 from ..kernels.partition_group import NO_MORE
-from .stream_time import UNBOUND_MS, SourceProgress, StreamTimeAdvance
+from .stream_time import SourceProgress, StreamTimeAdvance
 
 if TYPE_CHECKING:
     from .input_queues import Queue
@@ -59,7 +59,7 @@ class SourceClock:
         return SourceProgress(time_ms, time_ms)
 
     def _landed(self, place: int, counts: np.ndarray, tables: Sequence[pa.Table]) -> SourceProgress:
-        queue, recorded_ms, reached_ms = self.queues[place], self._recorded[place], UNBOUND_MS
+        queue, recorded_ms, reached_ms = self.queues[place], self._recorded[place], FOREVER
         if tables:
             times, n = tables[place]["timestamp"].to_numpy(), int(counts[place])
             has_more = self.order == "time" and (n < len(times) or queue.beyond_ms != NO_MORE)

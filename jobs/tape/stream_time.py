@@ -10,13 +10,10 @@ from typing import NamedTuple
 
 from ...state.times import NO_TIMESTAMP_MS
 
-UNBOUND_MS = 2**62
-"""Reached by a source that holds nobody back."""
-
 
 class SourceProgress(NamedTuple):
     """Of a source or node: the largest time recorded for it, and the time that it has reached by whatever means, in
-    ms; NO_TIMESTAMP_MS for none.
+    ms; NO_TIMESTAMP_MS for none. A source that holds nobody back has reached FOREVER.
     """
 
     recorded_ms: int

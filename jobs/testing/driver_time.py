@@ -7,8 +7,8 @@ whoever reads what they write is told when all that the advance caused above has
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from ...state.times import NO_TIMESTAMP_MS
-from ..tape.stream_time import UNBOUND_MS, SourceProgress, StreamTimeAdvance
+from ...state.times import FOREVER, NO_TIMESTAMP_MS
+from ..tape.stream_time import SourceProgress, StreamTimeAdvance
 from ..task.task import Task
 
 
@@ -65,7 +65,7 @@ class DrivenTime:
             recorded_ms = self._recorded.get((task.sub_topology.id, number), NO_TIMESTAMP_MS)
             reached_ms = recorded_ms
             if source.landed_topic is not None:
-                reached_ms = self._reached.get(source.landed_topic, UNBOUND_MS)
+                reached_ms = self._reached.get(source.landed_topic, FOREVER)
             if not source.is_global:
                 sources[number] = SourceProgress(recorded_ms, max(recorded_ms, reached_ms))
         return StreamTimeAdvance(waiting.source, sources, waiting.time_ms + 1)

@@ -6,6 +6,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...state.records.keys import Keys
+from ...state.times import UNBOUNDED
 from ..operators.tables.key_value_view import OBSERVED
 from ..operators.tables.versioned_store import VersionedTableStore
 from ..task.task import Task
@@ -34,7 +35,7 @@ class StoreView:
         """The value of ``key`` in a store without windows, or None."""
         return next((value for found, window, value in self._rows if found == key and window is None), None)
 
-    def fetch(self, key: Any, from_ms: int = 0, to_ms: int = 2**63 - 1) -> list[tuple[tuple[int, int], Any]]:
+    def fetch(self, key: Any, from_ms: int = 0, to_ms: int = UNBOUNDED) -> list[tuple[tuple[int, int], Any]]:
         """(window, value) of ``key``'s windows that start in ``[from_ms, to_ms]``, by start."""
         return [
             (window, value)

@@ -15,8 +15,9 @@ import pyarrow.compute as pc
 
 from ..buffers import binary_view
 from ..records.key_interning import hash_rows
+from ..times import UNBOUNDED
 
-NEVER = np.int64(2**63 - 1)
+NEVER = np.int64(UNBOUNDED)
 """Due time of a row that never acts by itself."""
 
 MERGED_ROWS = 262_144

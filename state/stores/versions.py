@@ -13,11 +13,12 @@ import pyarrow as pa
 
 from ..records.keys import Keys
 from ..serdes import Serde
+from ..times import UNBOUNDED
 from .skip_lists import SkipLists
 from .slots import CHANGED, LIVE, LIVE_COUNT, OBSERVED_MS, STORED, Slots
 from .value_heap import ValueHeap
 
-LATEST = 2**63 - 1
+LATEST = UNBOUNDED
 """``end`` of a latest version."""
 TOMBSTONE = -1
 NO_SLOT = -1

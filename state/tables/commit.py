@@ -7,7 +7,6 @@ for before writing, and answered with CommitLost. A restored table goes on under
 """
 
 import json
-import time
 from collections.abc import Sequence
 from typing import Literal
 
@@ -18,6 +17,7 @@ from deltalake.transaction import AddAction, RemoveAction
 from pyarrow import fs
 
 from ..errors import CommitLost
+from ..wall_clock import now_ms
 from .data_files import (
     DataFile,
     OpenTables,
@@ -93,7 +93,7 @@ def commit_files(
         refuse_other_columns(table, path, schema)
     if _has_increment(table, path, app_id, increment):
         return table.version()
-    actions = [*_add_actions(path, files), *(_remove_action(file, time.time_ns() // 1_000_000) for file in removed)]
+    actions = [*_add_actions(path, files), *(_remove_action(file, now_ms()) for file in removed)]
     mark = _mark(app_id, increment)
     try:
         if may_grow and not replaces:
@@ -163,10 +163,10 @@ def swap_files(
 
     Raises CommitFailedError when somebody else committed under ``app_id`` since ``table`` was opened.
     """
-    now_ms = time.time_ns() // 1_000_000
+    removed_at_ms = now_ms()
     actions = [
         *_add_actions(path, files, changes_data=False),
-        *(_remove_action(file, now_ms, changes_data=False) for file in removed),
+        *(_remove_action(file, removed_at_ms, changes_data=False) for file in removed),
     ]
     schema = pa.schema(table.schema().to_arrow())
     _commit(table, actions, "append", schema, table.metadata().partition_columns, _mark(app_id, increment))

@@ -18,6 +18,7 @@ from deltalake import DeltaTable
 from deltalake.exceptions import CommitFailedError
 
 from ..errors import LedgerConflict, LedgerError, LedgerGap
+from ..times import UNBOUNDED
 from .commit import (
     append_row,
     create_table,
@@ -34,7 +35,6 @@ from .log_cleanup import trim_log
 from .warehouse import LEDGER_SCHEMA
 
 PLANNED, DONE = "planned", "done"
-_EVERY = 2**63 - 1
 KEPT_VERSIONS = 256
 """So many versions of its log stay, two or three an increment."""
 _OLDEST = "ledger/oldest"
@@ -114,7 +114,7 @@ class LedgerOf(Generic[P, D]):
         """Every plan, in order."""
         return self._all().planned
 
-    def done_rows(self, lowest: int = 0, highest: int = _EVERY) -> list[LedgerRow[D]]:
+    def done_rows(self, lowest: int = 0, highest: int = UNBOUNDED) -> list[LedgerRow[D]]:
         """Done rows of the increments ``[lowest, highest]``, in order."""
         return self._all(lowest, highest).done
 
@@ -234,7 +234,7 @@ class LedgerOf(Generic[P, D]):
     def _open_or_create(self) -> DeltaTable:
         return create_table(self.path, LEDGER_SCHEMA, storage_options=self.storage_options, opened=self._opened)
 
-    def _all(self, lowest: int = 0, most: int = _EVERY) -> Rows[P, D]:
+    def _all(self, lowest: int = 0, most: int = UNBOUNDED) -> Rows[P, D]:
         table = self._open()
         return Rows([], []) if table is None else self._read(table, lowest, most)
 

@@ -1,7 +1,8 @@
 """Which aggregate of streams a node runs."""
 
+from ....state.times import UNBOUNDED
 from ...folds.aggregation import Aggregation
-from ...graph.windows import LAST_MS, SessionWindows, SlidingWindows, TimeWindows, Windows
+from ...graph.windows import SessionWindows, SlidingWindows, TimeWindows, Windows
 from ..aggregate_parts.aggregate import Aggregate
 from ..aggregate_parts.window_settings import WindowSettings
 from ..operator import OperatorContext
@@ -47,7 +48,7 @@ def aggregate(
     if isinstance(windows, TimeWindows):
         size_ms, advance_ms, grace_ms, origin_ms = windows.size_ms, windows.advance_ms, windows.grace_ms, 0
     else:
-        size_ms = advance_ms = LAST_MS - windows.start_ms
+        size_ms = advance_ms = UNBOUNDED - windows.start_ms
         grace_ms, origin_ms = 0, windows.start_ms
     return TimeWindowAggregate(
         place,

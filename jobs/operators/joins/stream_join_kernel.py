@@ -28,9 +28,9 @@ from ....state.stores.timed_records import (
     insert,
     is_late_next,
 )
+from ....state.times import UNBOUNDED
 from ...kernels.slot_lifecycle import is_expired
 from .stream_join_unmatched_kernel import (
-    LONG_MAX,
     NONE,
     begin_waiting,
     end_waiting,
@@ -231,7 +231,7 @@ def keep(row, windows, store, refusals, totals):  # type: ignore[no-untyped-def]
 def fresh_totals() -> np.ndarray:
     """``totals`` before the first record."""
     totals = np.zeros(10, np.int64)
-    totals[STREAM_TIME], totals[TRACKED_TIME] = -1, LONG_MAX
+    totals[STREAM_TIME], totals[TRACKED_TIME] = -1, UNBOUNDED
     return totals
 
 

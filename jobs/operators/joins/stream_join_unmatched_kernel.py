@@ -16,16 +16,16 @@ import numpy as np
 from ....state.compilation.kernel_compilation import inner_kernel, kernel
 from ....state.records.key_interning import compare_serialized
 from ....state.stores.waiting_records import KEY, RANK, REFERENCE, SEQUENCE, SIDE, TIME
+from ....state.times import UNBOUNDED
 
 NONE = -1
 LEFT, RIGHT = 0, 1
-LONG_MAX = 2**63 - 1
 
 
 @inner_kernel
 def is_open(time, wait, observed):  # type: ignore[no-untyped-def]
     """``time + wait >= observed`` of Java's long, which wraps: Kafka counts on it when nothing is tracked."""
-    if wait > 0 and time > LONG_MAX - wait:
+    if wait > 0 and time > UNBOUNDED - wait:
         return False
     return time + wait >= observed
 
@@ -199,13 +199,13 @@ def first_closed(unmatched, left_wait, right_wait, observed):  # type: ignore[no
 @inner_kernel
 def tracked_time(unmatched, left):  # type: ignore[no-untyped-def]
     """Time of the last record that Kafka reads when all closed ones leave; ``left``: rank of the last that did, or
-    NONE. LONG_MAX when nothing was there.
+    NONE. UNBOUNDED when nothing was there.
     """
     trees, times = unmatched[0], unmatched[1]
     first_left, first_right = next_marked(trees, LEFT, 0), next_marked(trees, RIGHT, 0)
     if first_left == NONE or first_right == NONE:  # it reads to the end
         rank = max(left, last_marked(trees, LEFT), last_marked(trees, RIGHT))
-        return LONG_MAX if rank == NONE else times[rank]
+        return UNBOUNDED if rank == NONE else times[rank]
     rank = max(first_left, first_right)
     next_left, next_right = next_marked(trees, LEFT, rank + 1), next_marked(trees, RIGHT, rank + 1)
     if next_left == NONE or (next_right != NONE and next_right < next_left):

@@ -16,10 +16,11 @@ from ....state.records.batches import NO_OFFSET, OF_CAUSE, Batch, Values
 from ....state.records.keys import Keys
 from ....state.serdes import Serde
 from ....state.tables.warehouse import HEADERS
+from ....state.times import UNBOUNDED
 from ...functions.processor_api import Headers
 from .process_node import ProcessNode
 
-BEHIND = np.iinfo(np.int64).max
+BEHIND = UNBOUNDED
 """First column of the path of what a punctuation forwards: no other record of the cause is behind it."""
 _NO_ROW, _NO_CAUSE, _NO_PLACE, _NO_TOPIC = -1, -1, -1, -1
 

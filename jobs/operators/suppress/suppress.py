@@ -21,13 +21,12 @@ from ....state.records.batches import Batch, Chunk, Values
 from ....state.serdes import Serde
 from ....state.stores.slots import LIVE_COUNT
 from ....state.stores.spilling_heap import SpillingHeap
+from ....state.times import UNBOUNDED
 from ...kernels.earlier_changes import earlier_by_key
 from ..operator import Counters, Due, OperatorContext, StatefulOperator, marked
 from . import suppress_early_kernel, suppress_kernel
 from .buffer_entries import Entries
 from .suppress_node import SuppressNode
-
-UNBOUNDED = 2**63 - 1
 
 
 class Suppress(StatefulOperator):

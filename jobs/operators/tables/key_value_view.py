@@ -14,12 +14,12 @@ from ....state.records.batches import Batch
 from ....state.records.keys import Keys
 from ....state.stores.key_values import NO_REFERENCE, KeyValues
 from ....state.stores.slots import LIVE_COUNT
+from ....state.times import FOREVER
 from ...functions.expressions import Shape
 from ..forward_order import merge_in_forward_order
 from ..operator import Found, TableView
 from .table_store_kernel import look, put_rows
 
-FOREVER = 2**62
 OBSERVED = b"observed_ms"
 """In the metadata of an owner's ``contents``: the largest bound it ever put, which its rows do not always show."""
 _KEPT_SLOTS = 65_536

@@ -15,9 +15,10 @@ from ....state.buffers import is_valid
 from ....state.records.batches import Batch, Column
 from ....state.records.keys import Keys
 from ....state.stores.key_values import NO_REFERENCE, KeyValues
+from ....state.times import FOREVER
 from ..forward_order import merge_in_forward_order
 from ..operator import Found, TableView
-from .suppressed_table_view_kernel import HELD, NO_WAIT, clear, commit, watch_buffer
+from .suppressed_table_view_kernel import HELD, clear, commit, watch_buffer
 from .table_steps import old_values
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ class SuppressView(TableView):
         self.wants = {*above.wants, (node.name, self.INPUT), (node.name, self.AFTER)}
         shape = node.shape
         self.priors = KeyValues(shape.key, keys, shape.value.arrow_type, is_windowed=shape.window is not None)
-        self._wait_ms = node.wait_ms if node.until == "window-closes" else NO_WAIT
+        self._wait_ms = node.wait_ms if node.until == "window-closes" else FOREVER
         self._observed_ms = self._advanced_ms = -1
         self._fed: tuple[Batch, Batch] | None = None
         self._at = (np.zeros(0, np.int64), np.zeros(0, np.int64))

@@ -13,8 +13,6 @@ HELD = 8
 """Flag of a slot whose key waits."""
 LEFT = -1
 """In ``newest``: the entry has left in this chunk."""
-NO_WAIT = 2**62
-"""Of a table whose entries never leave in silence."""
 
 
 @kernel
