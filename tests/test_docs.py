@@ -136,6 +136,15 @@ def test_every_error_of_the_packages_stands_in_the_tree():
     assert elsewhere == []
 
 
+def test_every_error_has_a_section_that_says_what_to_do_and_every_section_an_error():
+    page = section(document("docs/when-something-is-wrong.md"), "## Errors")
+    classes = {name for name, each in inspect.getmembers(errors, inspect.isclass) if issubclass(each, ReplayError)}
+    headings = re.findall(r"^### (.+)$", page, re.MULTILINE)
+
+    assert sorted(headings) == sorted(classes)
+    assert [each for each in headings if len(section(page, f"### {each}").split()) < 10] == []
+
+
 # --- state/README.md -----------------------------------------------------------------------------------------
 
 

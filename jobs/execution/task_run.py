@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from ...state.compilation.kernel_tiers import tiers
 from ...state.errors import ReplayError, TaskFailed
+from ...state.failures import failure_of
 from ...state.tables.data_files import DataFile, without_partition
 from ...state.tables.names import DEAD_LETTER, DROPPED, TableName
 from ...state.tables.parquet_writer import TaskFile, stored_as
@@ -56,6 +57,10 @@ def run_task(topology: Topology, description: TaskDescription, cache: str | None
         error.add_note(f"in task {description.id} of increment {description.increment}")
         raise
     except Exception as error:
+        failure = failure_of(error)
+        if failure is not None:  # a full disk, say
+            failure.add_note(f"in task {description.id} of increment {description.increment}")
+            raise failure from error
         failed = TaskFailed(
             f"task {description.id} of increment {description.increment}",
             "to run to its end",

@@ -19,7 +19,8 @@
     replay bench --workloads W1,W2 --records 1000000 --peers polars,duckdb
 
 Owns the list of commands, and what happens when one fails or is stopped; exit codes are those of exit_codes.py.
-Rule: an error is one sentence on stderr; the stack trace is for those who ask for it.
+Rule: an error is one sentence on stderr, with its class, which docs/when-something-is-wrong.md explains; the stack
+trace is for those who ask for it.
 """
 
 import importlib
@@ -34,9 +35,9 @@ from contextlib import contextmanager
 
 import click
 
+from ...state.failures import failure_of
 from .command import Invocation
 from .exit_codes import ExitCode, exit_code_of
-from .failures import failure_of
 
 COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
     "Replay": {
@@ -100,7 +101,10 @@ HELP = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
 @click.group(cls=_Commands, name="replay", context_settings=HELP)
 def _replay() -> None:
-    """Replay Kafka topics through a topology, over Delta tables."""
+    """Replay Kafka topics through a topology, over Delta tables.
+
+    An error ends with its class in brackets, [ConfigError]: docs/when-something-is-wrong.md says what to do about each.
+    """
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -127,7 +131,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             words = f"{type(error).__name__}: {error}; this is a bug, --traceback shows where"
             _say(invocation, f"replay: {words}", error)
             return ExitCode.ERROR
-        _say(invocation, f"replay: {failure}", error)
+        _say(invocation, f"replay: {failure} [{type(failure).__name__}]", error)
         return exit_code_of(failure)
 
 

@@ -7,6 +7,7 @@ import pytest
 from kstreams_replay.jobs.execution.task_run import LocalRunner
 from kstreams_replay.jobs.landing.landing import land_files
 from kstreams_replay.jobs.replay.pipeline_run import replay
+from kstreams_replay.orchestration import progress_lines
 from kstreams_replay.state.tables.warehouse import Warehouse
 from tests.dagster import shop
 
@@ -21,6 +22,12 @@ def replayed(tmp_path_factory: pytest.TempPathFactory) -> Warehouse:
         land_files(None, warehouse, "clicks", shop.source(root / "clicks"))
         assert len(list(replay(warehouse, shop.topology(), pipeline="shop", runner=LocalRunner()))) == 1
     return warehouse
+
+
+@pytest.fixture(autouse=True)
+def _quiet(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However slow the machine is, what a command prints is the same."""
+    monkeypatch.setattr(progress_lines, "SILENCE_SECONDS", 1e9)
 
 
 @pytest.fixture

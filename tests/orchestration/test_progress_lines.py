@@ -46,7 +46,8 @@ def test_lines_count_what_is_waited_for_every_ten_seconds_and_at_its_end():
     assert got == ["compiling kernels 1 of 3", "compiling kernels 3 of 3"]
 
 
-def test_what_takes_long_is_named_after_three_seconds_and_then_every_ten():
+def test_what_takes_long_is_named_after_three_seconds_and_then_every_ten(monkeypatch):
+    monkeypatch.setattr(progress_lines, "SILENCE_SECONDS", 3.0)
     got, now = [], [0.0]
     lines = ProgressLines(got.append, seconds=lambda: now[0])
 

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
@@ -141,16 +142,13 @@ class LandOptions:
 @option("--allow-empty", is_flag=True, section=ONCE, help="a first landing may find no file")
 @option("--abandon", is_flag=True, section=ONCE, help="give up an increment that is planned and not committed")
 def land(**given: Any) -> int:
-    """Land what is new in a topic, from files or from Kafka."""  # fmt: skip
+    """Land what is new in a topic, from files or from Kafka."""
     asked = LandOptions(**given)
     warehouse, source = Warehouse(asked.warehouse), _source(asked)
     if isinstance(source, KafkaSource) and asked.local:
         raise ConfigError(f"topic {asked.topic!r}", "Spark, whose connector reads Kafka", "--local", "leave it out")
-    progress = progress_on(sys.stderr)
-    try:
+    with closing(progress_on(sys.stderr)) as progress:
         report = _landed(asked, warehouse, source, progress.doing)
-    finally:
-        progress.close()
     _print_landed(report)
     if asked.idle_after is not None:
         recorded = record_idle(warehouse, asked.topic, duration_ms(asked.idle_after, "--idle-after"))

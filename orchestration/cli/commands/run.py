@@ -5,19 +5,19 @@ Rule: Spark is begun before anything else is imported, since its JVM takes secon
 
 import sys
 import time
+from contextlib import closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from ...engines import runner_of, start_spark, wait_for
-from ...progress_lines import progress_on
+from ...progress_lines import ProgressBar, ProgressLines, progress_on
 from .. import options
 from ..command import argument, command, keep, option
 
 if TYPE_CHECKING:
     from ....jobs.replay.increment_report import IncrementReport
-    from ....state.tables.warehouse import Warehouse
 
 EVERY_OPERATOR = "kstreams_replay.orchestration.cli.every_operator:topology"
 
@@ -59,68 +59,72 @@ class RunOptions:
 @options.migrate
 @options.renamed
 def run(**given: Any) -> int:
-    """Replay what has landed, increment by increment."""  # fmt: skip
+    """Replay what has landed, increment by increment."""
     asked = RunOptions(**given)
+    with closing(progress_on(sys.stderr)) as progress:
+        reports, seconds = _replay(asked, progress)
+    from ..run_outcome import run_exit_code
+
+    _print_run(asked, reports, seconds)
+    return run_exit_code(reports).unless_detailed(asked.detailed_exit_code)
+
+
+def _replay(asked: RunOptions, progress: ProgressBar | ProgressLines) -> "tuple[list[IncrementReport], float]":
+    """Reports, and the seconds that they took once the topology was loaded."""
     spark = None if asked.local else start_spark(asked.master)
-    progress = progress_on(sys.stderr)
     progress.doing("loading the topology")
     from ....jobs.replay.pipeline_run import replay
     from ....state.tables.warehouse import Warehouse
-    from ..run_outcome import run_exit_code
     from ..topology_loading import load_topology
     from .check_topology import wanted_of
 
     warehouse, topology = Warehouse(asked.warehouse), load_topology(asked.topology)
-    started, reports = time.monotonic(), []
     progress.doing("planning the first increment")
-    try:
-        for report in replay(
-            warehouse,
-            topology,
-            pipeline=asked.pipeline,
-            runner=runner_of(spark),
-            max_records=asked.max_records,
-            increments=asked.increments,
-            idle=asked.idle,
-            flush_at_end=asked.flush_at_end,
-            on_step=lambda step: None if spark is None else wait_for(spark, step, progress.doing),
-            wanted=wanted_of(asked.migrate, asked.renamed),
-            progress=progress.show,
-        ):
-            reports.append(report)
-            keep(f"increments up to {report.increment} are committed")
-    finally:
-        progress.close()
-    _print_run(warehouse, asked.pipeline, reports, time.monotonic() - started)
-    return run_exit_code(reports).unless_detailed(asked.detailed_exit_code)
+    started, reports = time.monotonic(), []
+    for report in replay(
+        warehouse,
+        topology,
+        pipeline=asked.pipeline,
+        runner=runner_of(spark),
+        max_records=asked.max_records,
+        increments=asked.increments,
+        idle=asked.idle,
+        flush_at_end=asked.flush_at_end,
+        on_step=lambda step: None if spark is None else wait_for(spark, step, progress.doing),
+        wanted=wanted_of(asked.migrate, asked.renamed),
+        progress=progress.show,
+    ):
+        reports.append(report)
+        keep(f"increments up to {report.increment} are committed")
+    return reports, time.monotonic() - started
 
 
 @command()
 @argument("topology", required=False, metavar="TOPOLOGY", help=f"{options.TOPOLOGY} (default: every operator)")
 def warm_up(topology: str | None) -> int:
     """Compile the kernels that a topology uses; without a topology, those of every operator."""
-    from ....jobs.task.task import call_kernels
-    from ....state.compilation.kernel_tiers import KernelTiers
-    from ..topology_loading import load_topology
+    started = time.monotonic()
+    with closing(progress_on(sys.stderr)) as progress:
+        progress.doing("loading the topology")
+        from ....jobs.task.task import call_kernels
+        from ....state.compilation.kernel_tiers import KernelTiers
+        from ..topology_loading import load_topology
 
-    loaded = load_topology(topology or EVERY_OPERATOR)
-    progress, started = progress_on(sys.stderr), time.monotonic()
-    progress.doing("looking for kernels")
-    try:
+        loaded = load_topology(topology or EVERY_OPERATOR)
+        progress.doing("looking for kernels")
         versions, compiled = KernelTiers().warm_up(lambda: call_kernels(loaded), progress.count)
-    finally:
-        progress.close()
     print(f"{versions} versions of kernels cached, {compiled} of them new, in {time.monotonic() - started:.1f} s")
     return 0
 
 
-def _print_run(warehouse: "Warehouse", pipeline: str, reports: "list[IncrementReport]", seconds: float) -> None:
+def _print_run(asked: RunOptions, reports: "list[IncrementReport]", seconds: float) -> None:
+    from ....state.tables.warehouse import Warehouse
     from ...text_tables import print_table
     from ..book_lines import books_line
     from ..run_outcome import warnings_of
 
     if not reports:
-        print(f"nothing new to replay for {pipeline}")
+        print(f"nothing new to replay for {asked.pipeline}")
         return
     print_table([books_line(report) for report in reports], thousands=True)
     increments = "1 increment" if len(reports) == 1 else f"{len(reports)} increments"
@@ -129,6 +133,6 @@ def _print_run(warehouse: "Warehouse", pipeline: str, reports: "list[IncrementRe
     waiting = reports[-1].waiting
     if waiting:
         print(f"{waiting:,} landed records wait for partitions that lag behind; --idle proceed replays them now")
-    print(f"tables: {warehouse.pipeline(pipeline).root}")
+    print(f"tables: {Warehouse(asked.warehouse).pipeline(asked.pipeline).root}")
     for warning in warnings_of(reports):
         print(f"replay: warning: {warning}", file=sys.stderr)

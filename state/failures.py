@@ -10,7 +10,7 @@ import os
 import re
 from typing import Any
 
-from ...state.errors import MachineError, ReplayError, StorageError
+from .errors import MachineError, ReplayError, StorageError
 
 KEPT = "what is committed stays"
 _AGAIN = f"then give the same command again; {KEPT}"
