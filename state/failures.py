@@ -38,18 +38,20 @@ _UNREADABLE = re.compile(
 """In the words of Arrow and Delta: a file is not what it should be."""
 
 
-def failure_of(error: BaseException) -> ReplayError | None:
-    """What ``error``, or what it was raised from, means for a user; None for a bug."""
+def failure_of(error: BaseException, place: str) -> ReplayError | None:
+    """What ``error``, or what it was raised from, means for a user; None for a bug. ``place``: where it happened, for
+    an error that names no file.
+    """
     seen: BaseException | None = error
     while seen is not None:
-        found = _translated(seen)
+        found = _translated(seen, place)
         if found is not None:
             return found
         seen = seen.__cause__
     return None
 
 
-def _translated(error: BaseException) -> ReplayError | None:
+def _translated(error: BaseException, place: str) -> ReplayError | None:
     if isinstance(error, ReplayError):
         return error
     if isinstance(error, MemoryError):
@@ -60,31 +62,28 @@ def _translated(error: BaseException) -> ReplayError | None:
         return _of_spark(error)
     if isinstance(error, OSError):
         number = error.errno if error.errno is not None else _number(str(error))
-        place = error.filename or _path(str(error))
-        return _of_system(number, place, error.strerror or text)
+        return _of_system(number, _named(error.filename) or _path(str(error)) or place, error.strerror or text)
     if "deltalake" in origin or "_internal" in origin:
         number = _number(str(error))
         if number is not None:
-            return _of_system(number, _path(str(error)), text)
+            return _of_system(number, _path(str(error)) or place, text)
         if "Unknown scheme" in text:
-            return StorageError(
-                "the warehouse", "a path, or a URI of a known scheme", text.partition(". ")[0], "correct it"
-            )
-        return StorageError(_path(str(error)), "a Delta table that can be read and written", text, _CHECK)
+            return StorageError(place, "a path, or a URI of a known scheme", text.partition(". ")[0], "correct it")
+        return StorageError(_path(str(error)) or place, "a Delta table that can be read and written", text, _CHECK)
     if "pyarrow" in origin and _UNREADABLE.search(str(error)):
-        return StorageError(_path(str(error)), "a whole file", text, _CHECK)
+        return StorageError(_path(str(error)) or place, "a whole file", text, _CHECK)
     return None
 
 
 _CHECK = "check the path and the file; `replay restore`, or landing it again, makes it anew"
 
 
-def _of_system(number: int | None, place: Any, text: str) -> StorageError:
+def _of_system(number: int | None, place: str, text: str) -> StorageError:
     expected, next_step = _BY_NUMBER.get(
         number or 0, ("a file or folder that can be used", f"see what it is, {_AGAIN}")
     )
     got = os.strerror(number) if number in _BY_NUMBER else text
-    return StorageError(_named(place), expected, got, next_step)
+    return StorageError(place, expected, got, next_step)
 
 
 def _of_spark(error: BaseException) -> ReplayError | None:
@@ -121,7 +120,7 @@ def _path(text: str) -> str:
 
 
 def _named(place: Any) -> str:
-    return os.fsdecode(place) if isinstance(place, str | bytes | os.PathLike) and place else "a file of the warehouse"
+    return os.fsdecode(place) if isinstance(place, str | bytes | os.PathLike) else ""
 
 
 def _first_line(error: BaseException) -> str:

@@ -36,6 +36,7 @@ from kstreams_replay.jobs.topology import (
     UnlimitedWindows,
     fold,
 )
+from kstreams_replay.orchestration.cli.exit_codes import ExitCode
 from kstreams_replay.state import errors
 from kstreams_replay.state.errors import ReplayError
 from kstreams_replay.state.records.drop_reasons import DropReason
@@ -143,6 +144,12 @@ def test_every_error_has_a_section_that_says_what_to_do_and_every_section_an_err
 
     assert sorted(headings) == sorted(classes)
     assert [each for each in headings if len(section(page, f"### {each}").split()) < 10] == []
+
+
+def test_the_exit_codes_in_orchestrations_readme_are_those_of_the_command():
+    rows = only_table(section(document("orchestration/README.md"), "## Exit codes"), "code", "name", "meaning")
+
+    assert [(row["code"], row["name"]) for row in rows] == [(str(int(code)), code.name) for code in ExitCode]
 
 
 # --- state/README.md -----------------------------------------------------------------------------------------

@@ -57,7 +57,7 @@ def run_task(topology: Topology, description: TaskDescription, cache: str | None
         error.add_note(f"in task {description.id} of increment {description.increment}")
         raise
     except Exception as error:
-        failure = failure_of(error)
+        failure = failure_of(error, f"task {description.id} of increment {description.increment}")
         if failure is not None:  # a full disk, say
             failure.add_note(f"in task {description.id} of increment {description.increment}")
             raise failure from error

@@ -16,11 +16,12 @@ Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 class Invocation:
     """What ``main`` must know of a command that failed or was stopped. It is the ``obj`` of click's context.
 
-    ``kept``: what of its work stays.
+    ``kept``: what of its work stays. ``place``: its warehouse, where it has one.
     """
 
     shows_traceback: bool = False
     kept: str = "what was committed before stays"
+    place: str = "this command"
 
 
 @dataclass(frozen=True)
@@ -50,6 +51,8 @@ class Command(click.Command):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Raises UsageError where ``one_of`` does not hold."""
         rest = super().parse_args(ctx, self._repeated(args))
+        if "warehouse" in ctx.params:
+            ctx.ensure_object(Invocation).place = f"warehouse {ctx.params['warehouse']}"
         options = {param.name: param.opts[0] for param in self.params}
         for choice in self.one_of:
             given = [name for name in choice.names if ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE]

@@ -126,7 +126,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return ExitCode.DONE
     except Exception as error:
-        failure = failure_of(error)
+        failure = failure_of(error, invocation.place)
         if failure is None:
             words = f"{type(error).__name__}: {error}; this is a bug, --traceback shows where"
             _say(invocation, f"replay: {words}", error)

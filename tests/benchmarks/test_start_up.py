@@ -53,6 +53,13 @@ def loaded_by(*arguments: str) -> tuple[int, set[str]]:
     return code, set(names)
 
 
+def test_the_list_of_commands_comes_without_anything_that_computes():
+    code, loaded = loaded_by("--help")
+
+    assert code == 0
+    assert loaded & (HEAVY | {"numpy", "polars", "pyarrow", "rich"}) == set()
+
+
 def test_a_local_run_of_few_records_comes_without_a_compiler_spark_and_dagster(warehouse):
     plant_clicks(warehouse)
 

@@ -30,10 +30,12 @@ def raised(call) -> Exception:
     ],
 )
 def test_what_the_system_refuses_names_the_file_and_what_to_do(number, expected, next_step):
-    python = failure_of(OSError(number, os.strerror(number), "w/outputs/x.parquet"))
-    rust = failure_of(OSError(f'Generic LocalFileSystem error: Os {{ code: {number}, kind: Other, message: "no" }}'))
+    python = failure_of(OSError(number, os.strerror(number), "w/outputs/x.parquet"), "warehouse w")
+    rust = failure_of(
+        OSError(f'Generic LocalFileSystem error: Os {{ code: {number}, kind: Other, message: "no" }}'), "warehouse w"
+    )
 
-    for found, where in ((python, "w/outputs/x.parquet"), (rust, "a file of the warehouse")):
+    for found, where in ((python, "w/outputs/x.parquet"), (rust, "warehouse w")):
         assert isinstance(found, StorageError)
         assert (found.place, found.expected, found.got) == (where, expected, os.strerror(number))
         assert found.next_step.startswith(next_step)
@@ -43,7 +45,7 @@ def test_a_full_disk_is_found_below_the_error_that_it_caused():
     outer = RuntimeError("the thread ended")
     outer.__cause__ = OSError(errno.ENOSPC, "No space left on device", "w/x")
 
-    found = failure_of(outer)
+    found = failure_of(outer, "warehouse w")
 
     assert found is not None
     assert found.got == "No space left on device"
@@ -52,7 +54,7 @@ def test_a_full_disk_is_found_below_the_error_that_it_caused():
 def test_a_file_that_is_none_is_no_bug(tmp_path):
     (tmp_path / "x.parquet").write_bytes(b"hello, this is no file of that kind")
 
-    found = failure_of(raised(lambda: pq.read_table(tmp_path / "x.parquet")))
+    found = failure_of(raised(lambda: pq.read_table(tmp_path / "x.parquet")), "warehouse w")
 
     assert isinstance(found, StorageError)
     assert found.expected == "a whole file"
@@ -61,8 +63,8 @@ def test_a_file_that_is_none_is_no_bug(tmp_path):
 def test_deltas_own_errors_are_no_bugs(tmp_path):
     (tmp_path / "file").touch()
 
-    not_a_folder = failure_of(raised(lambda: DeltaTable(str(tmp_path / "file"))))
-    scheme = failure_of(raised(lambda: DeltaTable("nope://b/t")))
+    not_a_folder = failure_of(raised(lambda: DeltaTable(str(tmp_path / "file"))), "warehouse w")
+    scheme = failure_of(raised(lambda: DeltaTable("nope://b/t")), "warehouse w")
 
     assert isinstance(not_a_folder, StorageError)
     assert isinstance(scheme, StorageError)
@@ -70,9 +72,9 @@ def test_deltas_own_errors_are_no_bugs(tmp_path):
 
 
 def test_a_jvm_that_is_gone_or_has_no_memory_left_says_so():
-    gone = failure_of(Py4JNetworkError("Answer from Java side is empty"))
-    full = failure_of(Py4JNetworkError("java.lang.OutOfMemoryError: Java heap space"))
-    disk = failure_of(Py4JNetworkError("java.io.IOException: No space left on device"))
+    gone = failure_of(Py4JNetworkError("Answer from Java side is empty"), "warehouse w")
+    full = failure_of(Py4JNetworkError("java.lang.OutOfMemoryError: Java heap space"), "warehouse w")
+    disk = failure_of(Py4JNetworkError("java.io.IOException: No space left on device"), "warehouse w")
 
     assert isinstance(gone, MachineError)
     assert "no answer from it" in str(gone)
@@ -82,4 +84,4 @@ def test_a_jvm_that_is_gone_or_has_no_memory_left_says_so():
 
 @pytest.mark.parametrize("error", [ZeroDivisionError("x"), KeyError("x"), pa.ArrowInvalid("Column 3 has 2 rows")])
 def test_what_nobody_outside_can_mend_is_a_bug(error):
-    assert failure_of(error) is None
+    assert failure_of(error, "warehouse w") is None

@@ -1,5 +1,7 @@
 """The command `check`: verdicts on the guarantees, with the rows that speak against them."""
 
+import sys
+from contextlib import closing
 from typing import Literal
 
 import click
@@ -9,6 +11,7 @@ from ....jobs.history.committed_tables import done_row
 from ....state.tables.ledger import Ledger
 from ....state.tables.warehouse import Warehouse
 from ...facts import replay_facts
+from ...progress_lines import progress_on
 from ...text_tables import flat_row, print_table
 from .. import options
 from ..book_lines import own_increments
@@ -31,11 +34,11 @@ def check(
     place, facts = Warehouse(warehouse), replay_facts(load_topology(topology))
     last = done_row(place, pipeline, increment).increment
     ledger = Ledger(place.pipeline(pipeline).ledger, place.storage_options)
-    verdicts = [
-        verdict
-        for increment in (own_increments(ledger.done_rows(ledger.oldest_kept())) if every else [last])
-        for verdict in check_increment(place, pipeline, facts, increment, engine=engine)
-    ]
+    verdicts: list[Verdict] = []
+    with closing(progress_on(sys.stderr)) as progress:
+        for number in own_increments(ledger.done_rows(ledger.oldest_kept())) if every else [last]:
+            progress.doing(f"judging increment {number}")
+            verdicts += check_increment(place, pipeline, facts, number, engine=engine)
     for verdict in verdicts:
         _print_verdict(verdict)
     return ExitCode.DONE if all(verdict.answer == "true" for verdict in verdicts) else ExitCode.FAILED

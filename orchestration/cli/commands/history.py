@@ -3,6 +3,8 @@
 Rule: answers go to stdout, as of whole increments; nothing is written to the warehouse.
 """
 
+import sys
+from contextlib import closing
 from itertools import zip_longest
 from textwrap import wrap
 from typing import Any
@@ -14,6 +16,7 @@ from ....jobs.explain.explanation import explain as explain_record
 from ....jobs.history.history import AsOf, History
 from ....jobs.history.inspection import all_clocks, clocks_of, inspect_store, read_positions, task_positions
 from ....state.tables.warehouse import Warehouse
+from ...progress_lines import progress_on
 from ...text_tables import flat_row, print_table, utc
 from .. import options
 from ..command import argument, command, option
@@ -80,9 +83,11 @@ def inspect(
 @options.raw
 def explain(record: str, topology: str, warehouse: str, pipeline: str, order: str, raw: bool) -> int:
     """Say what every operator did with a record, and why."""
-    explanation = explain_record(
-        Warehouse(warehouse), pipeline, load_topology(topology), record, order=order, say_time=str if raw else utc
-    )
+    with closing(progress_on(sys.stderr)) as progress:
+        progress.doing("running the record's increment again")
+        explanation = explain_record(
+            Warehouse(warehouse), pipeline, load_topology(topology), record, order=order, say_time=str if raw else utc
+        )
     print(f"{say_place(explanation.place)} was read by increment {explanation.increment}")
     for line in _lines(explanation.steps):
         print(line)

@@ -9,6 +9,7 @@ from deltalake import DeltaTable
 
 from kstreams_replay.jobs.landing.landing import land_files
 from kstreams_replay.jobs.replay.pipeline_run import replay
+from kstreams_replay.orchestration import text_tables
 from kstreams_replay.orchestration.cli.main import COMMANDS, main
 from kstreams_replay.state.tables.warehouse import Warehouse
 from tests.dagster import shop
@@ -186,6 +187,17 @@ def test_show_as_of_an_increment_is_the_table_of_then(run, replayed):
     _, out, _ = run("show", "sessions", *place(replayed), "--increment", 1)
 
     assert [line.split()[0] for line in out.splitlines()[2:]] == ["ann", "bob"]
+
+
+def test_long_values_are_cut_unless_the_table_is_wide(run, replayed, monkeypatch):
+    monkeypatch.setattr(text_tables, "WIDTH_MAX", 4)
+
+    narrow, wide = (
+        run("show", "sessions", *place(replayed), *option)[1].splitlines()[2] for option in ([], ["--wide"])
+    )
+
+    assert narrow.split() == ["ann", "197…", "197…", "2", "cart", "197…"]
+    assert "1970-01-01 00:00:00.100" in wide
 
 
 @pytest.mark.parametrize(
