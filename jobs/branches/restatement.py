@@ -22,19 +22,19 @@ from ...state.tables.commit import commit_files, open_table, replace_files, tran
 from ...state.tables.data_files import DataFile, read_files, table_version
 from ...state.tables.ledger import Ledger, LedgerRow
 from ...state.tables.ledger_rows import Cut, DoneRow, PlanRow
-from ...state.tables.names import DEAD_LETTER, DROPPED, LEDGER, OUTPUTS, REPARTITION, RETRACTIONS, STATE, TableName
+from ...state.tables.names import DEAD_LETTER, DROPPED, OUTPUTS, REPARTITION, RETRACTIONS, STATE, TableName
 from ...state.tables.parquet_writer import TaskFile
 from ...state.tables.schema_evolution import other_types, union
 from ...state.tables.warehouse import RETRACTED_IN, Warehouse, open_filesystem
 from ...state.wall_clock import now_ms
 from ..history.committed_tables import done_row
 from ..replay.books import add_books
+from ..replay.takeover import committed_tables, tables_with, unused_epoch
 from ..replay.unfinished import refuse_pending, unfinished
 from .restated_output import RestatedOutput, renumbered, rewritten
 
 OnStep = Callable[[str], None]
 _ORDER = (STATE, REPARTITION, DROPPED, DEAD_LETTER, OUTPUTS)
-_NOT_RESTATED = (LEDGER, RETRACTIONS)
 
 
 def done_at(warehouse: Warehouse, pipeline: str, increment: int) -> DoneRow:
@@ -98,13 +98,7 @@ def _refuse_unless_given_up(
 ) -> None:
     if pending is None:
         return
-    tables = warehouse.pipeline(pipeline)
-    if not abandon or any(
-        transaction_version(
-            tables.table(table), f"{pipeline}/{table}/{pending.epoch}", storage_options=warehouse.storage_options
-        ) == pending.increment
-        for table in existing_tables(tables.root)
-    ):  # fmt: skip
+    if not abandon or tables_with(warehouse, pipeline, pending):
         refuse_pending(pipeline, pending)
     if not abandon:
         raise unfinished(pipeline, pending, "run it to its end, or give it up with --abandon")
@@ -115,15 +109,8 @@ def plan_restatement(
 ) -> LedgerRow[PlanRow]:
     """Write the plan of a restatement, with a number above ``highest`` and all others, and an epoch never used."""
     increment = max(ledger.next_free(), highest + 1)
-    root = ledger.path.removesuffix("/ledger")
-    last, name = ledger.last_done(), root.rpartition("/")[2]
-    tables, options = _restated_tables(root), warehouse.storage_options
-    epoch = 1 + (0 if last is None else last.epoch)
-    while any(
-        transaction_version(f"{root}/{table}", f"{name}/{table}/{epoch}", storage_options=options) is not None
-        for table in tables
-    ):
-        epoch += 1
+    last, pipeline = ledger.last_done(), ledger.path.removesuffix("/ledger").rpartition("/")[2]
+    epoch = unused_epoch(warehouse, pipeline, 0 if last is None else last.epoch)
     plan = replace(plan, fenced=0 if last is None else last.epoch)
     return ledger.plan_restatement(increment, plan, epoch=epoch, written_at_ms=clock_ms())
 
@@ -178,7 +165,8 @@ class _Restatement:
         source: Source,
         clock_ms: Callable[[], int],
     ) -> None:
-        self.options, self.planned, self.source, self.clock_ms = warehouse.storage_options, planned, source, clock_ms
+        self.warehouse, self.planned, self.source, self.clock_ms = warehouse, planned, source, clock_ms
+        self.options = warehouse.storage_options
         assert planned.content.restates is not None
         self.base = done_at(warehouse, pipeline, planned.content.restates)
         self.own = warehouse.pipeline(pipeline)
@@ -186,7 +174,7 @@ class _Restatement:
 
     def tables(self) -> list[str]:
         """State first, so that outputs never outrun it."""
-        names = {*_restated_tables(self.own.root), *self.brought()}
+        names = {*committed_tables(self.warehouse, self.own.name), *self.brought()}
         return sorted(names, key=lambda name: (_ORDER.index(TableName(name).kind), name))
 
     def brought(self) -> dict[str, int]:
@@ -310,10 +298,6 @@ class _Restatement:
         version = table_version(path, storage_options=self.options)
         assert version is not None, f"{path}: marked, yet not there"
         return version
-
-
-def _restated_tables(root: str) -> list[str]:
-    return [name for name in existing_tables(root) if TableName(name).kind not in _NOT_RESTATED]
 
 
 def _nothing_read(ledger: Ledger) -> Cut:

@@ -144,12 +144,14 @@ def check_pending(pending: LedgerRow[PlanRow], topology: Topology, change: CodeC
 
 
 def migrated_files(
-    warehouse: Warehouse, pipeline: str, increment: int, topology: Topology, change: CodeChange
+    warehouse: Warehouse, pipeline: str, increment: int, topology: Topology, change: CodeChange, *, before: int
 ) -> dict[str, list[DataFile]]:
-    """The new rows of every store that is migrated, written and not yet visible, by table: a file a partition."""
+    """The new rows of every store that is migrated, written and not yet visible, by table: a file a partition.
+    ``before``: the increment that they come from.
+    """
     found: dict[str, list[DataFile]] = {}
     for store, rewrite in change.rewrites.items():
-        rows = read_table(warehouse, pipeline, TableName.state(rewrite.store), increment=increment - 1)
+        rows = read_table(warehouse, pipeline, TableName.state(rewrite.store), increment=before)
         rows = live_rows(rows, rewrite.row_key).drop_columns(["increment", "deleted"])
         row_key = change.record["stores"][store]["row_key"]
         made = _made(store, rewrite, rows, ["partition", *row_key], state_schema(topology, store))

@@ -7,11 +7,9 @@ there.
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
-
-from pyarrow import fs
 
 from ...state.compilation.kernel_tiers import tiers
 from ...state.errors import LedgerError
@@ -21,11 +19,11 @@ from ...state.tables.commit import commit_files
 from ...state.tables.compaction import compact
 from ...state.tables.data_files import DataFile, OpenTables, oldest_first
 from ...state.tables.ledger import Ledger, LedgerRow
-from ...state.tables.ledger_rows import DoneRow
+from ...state.tables.ledger_rows import DoneRow, PlanRow
 from ...state.tables.names import DEAD_LETTER, DROPPED, STATE, TableName, TaskId
-from ...state.tables.warehouse import Warehouse, open_filesystem
+from ...state.tables.warehouse import Warehouse
 from ...state.wall_clock import now_ms
-from ..code_changes.state_migration import CodeChange, Wanted, check_pending, migrated_files, take_over
+from ..code_changes.state_migration import CodeChange, Wanted, migrated_files, take_over
 from ..execution.table_schemas import table_schema
 from ..execution.task_description import Runner, TaskDescription, TaskReport, exchange_folder
 from ..execution.task_stores import ImportedStore, of_partition
@@ -41,8 +39,8 @@ from .increment_report import IncrementReport, report_of
 from .plan import Plan
 from .planner import Planner
 from .progress import Meter, OnProgress
-from .stage_exchange import Exchange
-from .unfinished import refuse_pending
+from .stage_exchange import Exchange, clear_exchange, discard
+from .takeover import refusal_of, shut_out, unused_epoch
 
 OnStep = Callable[[str], None]
 """Told of every step: "planned 3", "computed 3", "committed outputs/x 3", "done 3". What it raises stops the run
@@ -112,17 +110,24 @@ class Pipeline:
         self.code: CodeChange = take_over(pipeline, last, topology, wanted)
         self.previous = self.code.previous
         self.increment, self.epoch = (0, 0) if last is None else (last.increment, last.epoch)
+        self.last_done, self.last_versions = (
+            self.increment,
+            DoneRow().versions if last is None else last.content.versions,
+        )
+        self.given_up: LedgerRow[PlanRow] | None = None
+        """A plan of other code, in whose place the next one stands."""
         self._opened: OpenTables = {}
 
     def plans(self, max_records: int | None, idle: str, flush_at_end: bool) -> Iterator[Plan]:
         """The unfinished increment, then new ones, then the flush."""
         idle = "proceed" if flush_at_end else idle
         pending = self.ledger.pending()
+        refusal = refusal_of(self.warehouse, self.name, pending, self.topology, self.code, self.last_done)
+        if refusal is not None:
+            self.given_up, self.increment = pending, self.ledger.next_free() - 1
         self.planner = self._planner(idle)
-        if pending is not None:
-            refuse_pending(self.name, pending)
+        if pending is not None and refusal is None:
             self.epoch = pending.epoch
-            check_pending(pending, self.topology, self.code, self.name)
             yield Plan(pending.increment, pending.content, is_rerun=True)
         elif self.code.rewrites:
             yield self._migration()
@@ -135,6 +140,19 @@ class Pipeline:
         if flush_at_end and not self.previous.flushed:
             self.planner = self._planner(idle)
             yield self.planner.flush()
+        if refusal is not None and self.given_up is not None:  # nothing was planned in its place
+            raise refusal
+
+    def _write(self, plan: Plan) -> Plan:
+        """Write the plan down; in the place of a pending one where this code takes over."""
+        if self.given_up is None:
+            self.epoch = self.ledger.plan(plan.increment, plan.row, written_at_ms=now_ms()).epoch
+            return plan
+        pending, self.given_up = self.given_up, None
+        row = replace(plan.row, instead_of={"increment": pending.increment, "epoch": pending.epoch})
+        self.epoch = unused_epoch(self.warehouse, self.name, pending.epoch)
+        self.ledger.plan_instead(pending, plan.increment, row, epoch=self.epoch, written_at_ms=now_ms())
+        return replace(plan, row=row)
 
     def _refuse_after_flush(self) -> None:
         if self.previous.flushed:
@@ -157,7 +175,12 @@ class Pipeline:
     def run(self, plan: Plan) -> IncrementReport:
         started = time.perf_counter()
         if not plan.is_rerun:
-            self.epoch = self.ledger.plan(plan.increment, plan.row, written_at_ms=now_ms()).epoch
+            plan = self._write(plan)
+        if plan.row.instead_of is not None:
+            shut_out(
+                self.warehouse, self.name, self.topology, self._tables(), self.last_versions,
+                epoch=self.epoch, given_up=plan.row.instead_of, increment=plan.increment, written_at_ms=now_ms(),
+            )  # fmt: skip
         self.meter.begin(plan, self.planner, self.topology)
         planned = time.perf_counter()
         tiers.expect(plan.row.records, lambda: call_kernels(self.topology), self.meter.count)
@@ -166,7 +189,9 @@ class Pipeline:
         rewritten: dict[str, list[DataFile]] = {}
         with self._unless_overtaken(plan):
             if plan.row.migrate is not None:
-                rewritten = migrated_files(self.warehouse, self.name, plan.increment, self.topology, self.code)
+                rewritten = migrated_files(
+                    self.warehouse, self.name, plan.increment, self.topology, self.code, before=self.last_done
+                )
             reports = self._compute(plan) if plan.row.migrate is None else []
             self.on_step(f"computed {plan.increment}")
             computed = time.perf_counter()
@@ -176,7 +201,7 @@ class Pipeline:
         tape_times = self.planner.tape_times(plan)
         done = done_row_of(self.topology, self.code.record, self.previous, plan, reports, versions, tape_times, seconds)
         self.ledger.done(plan.increment, done, written_at_ms=now_ms())
-        self._clear_exchange(plan.increment)
+        clear_exchange(self.tables, plan.increment)
         self.previous, self.increment = done, plan.increment
         self.planner.previous = done
         self.on_step(f"done {plan.increment}")
@@ -212,18 +237,10 @@ class Pipeline:
         state, exchange = self._state_files(), Exchange(self.order, self.topology, plan.row.partitions)
         reports = self._run_stages(plan, exchange, state)
         while not exchange.is_settled:
-            self._discard(reports)
+            discard(self._tables(), reports)
             exchange.again()
             reports = self._run_stages(plan, exchange, state)
         return reports
-
-    def _discard(self, reports: list[TaskReport]) -> None:
-        """Delete what tasks wrote that run again; what cannot be deleted is left to vacuum."""
-        for table, path in self._tables().items():
-            filesystem, root = open_filesystem(path)
-            for file in (file for report in reports for file in report.files.get(table, ())):
-                with suppress(OSError):
-                    filesystem.delete_file(f"{root}/{file['path']}")
 
     def _run_stages(self, plan: Plan, exchange: Exchange, state: dict[str, list[StateFile]]) -> list[TaskReport]:
         reports: list[TaskReport] = []
@@ -381,14 +398,3 @@ class Pipeline:
             self.on_step(f"committed {table} {plan.increment}")
         self.ledger.compact(plan.increment)
         return versions
-
-    def _clear_exchange(self, increment: int) -> None:
-        """Delete what this increment, and any killed one before it, handed from stage to stage. Where a runner that has
-        lost still writes, the rest goes with the next increment.
-        """
-        filesystem, root = open_filesystem(exchange_folder(self.tables, increment))
-        above, _, newest = root.rpartition("/")
-        for entry in filesystem.get_file_info(fs.FileSelector(above, allow_not_found=True)):
-            if entry.base_name <= newest:
-                with suppress(OSError):
-                    filesystem.delete_dir(entry.path)

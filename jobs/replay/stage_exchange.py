@@ -1,9 +1,14 @@
 """What the stages of one increment hand to each other: files nobody else sees, and the tree of causes."""
 
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+
 import numpy as np
 import pyarrow as pa
+from pyarrow import fs
 
-from ..execution.task_description import TaskReport
+from ...state.tables.warehouse import PipelineTables, open_filesystem
+from ..execution.task_description import TaskReport, exchange_folder
 from ..tape.causal_order import Causes, are_in_order, is_known_late
 from ..tape.exchange_files import read_exchange_file
 from ..tape.input_queues import Pieces, Queue
@@ -96,3 +101,24 @@ class Exchange:
             if name in {node.topic for node in sub.repartitions}:
                 return tuple(range(self.partitions[str(sub.id)]))
         return (partition,)
+
+
+def clear_exchange(tables: PipelineTables, increment: int) -> None:
+    """Delete what this increment, and any killed one before it, handed from stage to stage. Where a runner that has
+    lost still writes, the rest goes with the next increment.
+    """
+    filesystem, root = open_filesystem(exchange_folder(tables, increment))
+    above, _, newest = root.rpartition("/")
+    for entry in filesystem.get_file_info(fs.FileSelector(above, allow_not_found=True)):
+        if entry.base_name <= newest:
+            with suppress(OSError):
+                filesystem.delete_dir(entry.path)
+
+
+def discard(tables: Mapping[str, str], reports: Sequence[TaskReport]) -> None:
+    """Delete what tasks wrote that run again; what cannot be deleted is left to vacuum. ``tables``: paths by name."""
+    for table, path in tables.items():
+        filesystem, root = open_filesystem(path)
+        for file in (file for report in reports for file in report.files.get(table, ())):
+            with suppress(OSError):
+                filesystem.delete_file(f"{root}/{file['path']}")

@@ -222,13 +222,17 @@ def create_table(
     return made
 
 
-def append_row(table: DeltaTable, path: str, row: pa.Table, *, app_id: str, increment: int) -> None:
+def append_row(
+    table: DeltaTable, path: str, row: pa.Table, *, app_id: str, increment: int, against: Sequence[str] = ()
+) -> None:
     """Add ``row`` to an unpartitioned table that was opened *before* the caller decided to write.
 
-    Raises CommitFailedError when somebody else committed under ``app_id`` since then.
+    Raises CommitFailedError when somebody else committed under ``app_id``, or under one of ``against``, since then.
     """
     file = write_task_file(path, row, partition=-1, name=f"{increment:08d}")
-    _commit(table, _add_actions(path, [file]), "append", row.schema, [], _mark(app_id, increment))
+    marks = [Transaction(each, increment) for each in (app_id, *against)]
+    mark = CommitProperties(app_transactions=marks, custom_metadata=_metadata(app_id, increment))
+    _commit(table, _add_actions(path, [file]), "append", row.schema, [], mark)
 
 
 def transaction_version(path: str, app_id: str, *, storage_options: StorageOptions = None) -> int | None:

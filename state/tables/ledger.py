@@ -2,13 +2,15 @@
 
 Owns two rows an increment: `planned` (the cut) before anything runs, `done` after everything is committed. Rule:
 increments are 1, 2, 3 … without a gap, the next is planned only when the last is done, and of two runners one wins.
-Only a restatement may leave numbers out, so that its own is above those of all rows that it brings, and may give up a
-plan that is pending. A row without another epoch has that of the row before it.
+Only a restatement may leave numbers out, so that its own is above those of all rows that it brings. It may give up a
+plan that is pending, and so may a plan of corrected code, in its place. A row without another epoch has that of the row
+before it.
 The winner is named by Delta: both commit under the same app id on a table they opened before they looked, so the
 second is refused. Rows decide, marks only guard.
 """
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Generic, NamedTuple, TypeVar
 
@@ -148,12 +150,24 @@ class LedgerOf(Generic[P, D]):
         """Write the plan of an increment that puts others' rows in the place of some; return its row.
 
         It may leave numbers out, goes on after a RESTORE of the ledger, and gives up a plan that is pending: that one
-        can never be done. Raises LedgerConflict when its number is taken.
+        can never be done. Raises LedgerConflict when its number is taken, or when the pending one is done meanwhile.
         """
         table = self._open_or_create()
         if self._read_newest(table).holds(increment):
             raise self._conflict(increment, PLANNED)
-        return self._append_plan(table, LedgerRow(increment, epoch, PLANNED, content, written_at_ms))
+        return self._append_plan(table, LedgerRow(increment, epoch, PLANNED, content, written_at_ms), against=[DONE])
+
+    def plan_instead(
+        self, pending: LedgerRow[P], increment: int, content: P, *, epoch: int, written_at_ms: int
+    ) -> LedgerRow[P]:
+        """Write a plan in the place of the one that is ``pending``, which is given up and can never be done; return its
+        row. Raises LedgerConflict when it is not pending any more, or another runner planned something.
+        """
+        table = self._open_or_create()
+        newest = self._read_newest(table)
+        if newest.holds(increment) or newest.pending() != pending:
+            raise self._conflict(increment, PLANNED)
+        return self._append_plan(table, LedgerRow(increment, epoch, PLANNED, content, written_at_ms), against=[DONE])
 
     def begin(self, increment: int, content: D, *, epoch: int, written_at_ms: int) -> LedgerRow[D]:
         """The first row of a branch's ledger: ``increment`` as done, since its parent has done it.
@@ -265,21 +279,24 @@ class LedgerOf(Generic[P, D]):
                 rows.done.append(LedgerRow(increment, epoch, phase, self._done_row.from_json(content), at_ms))
         return rows
 
-    def _append_plan(self, table: DeltaTable, row: LedgerRow[P]) -> LedgerRow[P]:
-        self._append(table, row)
+    def _append_plan(self, table: DeltaTable, row: LedgerRow[P], against: Sequence[str] = ()) -> LedgerRow[P]:
+        self._append(table, row, against)
         return self._written(row.increment, row.phase, self._read_newest(table).planned)
 
     def _append_done(self, table: DeltaTable, row: LedgerRow[D]) -> LedgerRow[D]:
         self._append(table, row)
         return self._written(row.increment, row.phase, self._read_newest(table).done)
 
-    def _append(self, table: DeltaTable, row: LedgerRow[RowContent]) -> None:
-        """Commit ``row`` on the table that was opened before the checks, so that it can be read back."""
+    def _append(self, table: DeltaTable, row: LedgerRow[RowContent], against: Sequence[str] = ()) -> None:
+        """Commit ``row`` on the table that was opened before the checks, so that it can be read back. ``against``:
+        phases of which no row may have been written since.
+        """
         content = json.dumps(row.content.to_json(), sort_keys=True)
         columns = [row.increment], [row.epoch], [row.phase], [content], [row.written_at_ms]
         line = pa.table([pa.array(c, f.type) for c, f in zip(columns, LEDGER_SCHEMA, strict=True)], LEDGER_SCHEMA)
         try:
-            append_row(table, self.path, line, app_id=f"ledger/{row.phase}", increment=row.increment)
+            marks = [f"ledger/{phase}" for phase in against]
+            append_row(table, self.path, line, app_id=f"ledger/{row.phase}", increment=row.increment, against=marks)
         except CommitFailedError as error:
             raise self._conflict(row.increment, row.phase) from error
         table.update_incremental()

@@ -68,6 +68,8 @@ class PlanRow(RowContent):
     """Of the code since the increment before (jobs/code_changes/state_migration.py)."""
     migrate: dict[str, Any] | None = None
     """Stores that this increment rewrites, reading no records."""
+    instead_of: dict[str, int] | None = None
+    """`increment` and `epoch` of the plan in whose place it is (jobs/replay/takeover.py)."""
     kind: str | None = None
     """"restore" or "promote"."""
     restates: int | None = None

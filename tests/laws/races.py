@@ -13,6 +13,7 @@ import sys
 import threading
 import traceback
 from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -137,8 +138,8 @@ def _by_processes(warehouse: Warehouse, race: Race) -> list[str]:
 class _Turns:
     """One of the threads runs at a time; at every step the dice may hand over to the other."""
 
-    def __init__(self, race: Race, number: int) -> None:
-        self._dice, self._changes, self._lead = random.Random(race.seed), race.changes, race.lead
+    def __init__(self, seed: int, changes: float, lead: int, number: int) -> None:
+        self._dice, self._changes, self._lead = random.Random(seed), changes, lead
         self._changed = threading.Condition()
         self._running, self._left = 0, list(range(number))
         self._numbers: dict[int, int] = {}
@@ -186,14 +187,30 @@ def _get_without_lock(self: Any, instance: Any, owner: Any = None) -> Any:
 def _by_turns(warehouse: Warehouse, race: Race) -> list[str]:
     works = [lambda: drive(warehouse, PIPELINES[race.pipeline].build(), race.target)] * RUNNERS
     works += [lambda: _vacuum(warehouse)] * race.vacuums
-    turns, ends = _Turns(race, len(works)), [""] * len(works)
+    ends = raced_by_turns(warehouse, works, race.seed, changes=race.changes, lead=race.lead)
+    return [VACUUMED if end == "finished" and number >= RUNNERS else end for number, end in enumerate(ends)]
+
+
+def raced_by_turns(
+    warehouse: Warehouse,
+    works: Sequence[Callable[[], Any]],
+    seed: int,
+    *,
+    changes: float,
+    lead: int = 0,
+    told: tuple[type[Exception], ...] = (LedgerConflict, CommitLost),
+) -> list[str]:
+    """How each of ``works`` ended, which take turns: "finished", the name of one of the errors that it may be ``told``,
+    or a traceback.
+    """
+    turns, ends = _Turns(seed, changes, lead, len(works)), [""] * len(works)
 
     def run(number: int) -> None:
         turns.begin(number)
         try:
             works[number]()
-            ends[number] = "finished" if number < RUNNERS else VACUUMED
-        except (LedgerConflict, CommitLost) as refusal:
+            ends[number] = "finished"
+        except told as refusal:
             ends[number] = type(refusal).__name__
         except Exception:
             ends[number] = traceback.format_exc()

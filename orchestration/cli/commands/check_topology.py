@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from ....jobs.code_changes.compatibility import Verdict
 from ....jobs.code_changes.state_migration import Wanted, verdict_on
 from ....jobs.history.committed_tables import done_row
+from ....jobs.replay.takeover import tables_with
 from ....state.errors import ConfigError
 from ....state.tables.ledger import Ledger
 from ....state.tables.warehouse import Warehouse
@@ -35,10 +36,16 @@ def check_topology(
         return ExitCode.DONE if is_same else ExitCode.FAILED
     verdict = verdict_on(last.content, changed, wanted_of(migrate, renamed))
     pending = Ledger(place.pipeline(pipeline).ledger, place.storage_options).pending()
-    is_held = pending is not None and pending.content.topology != changed.fingerprint
     _print(verdict, last.increment)
-    if is_held and pending is not None:
-        print(f"increment {pending.increment} is planned by other code: run it to its end with that code first")
+    is_held = False
+    if pending is not None and pending.content.topology != changed.fingerprint:
+        is_held = bool(tables_with(place, pipeline, pending))
+        way = (
+            "run it to its end with that code first"
+            if is_held
+            else "no table has anything of it, so a run takes it over"
+        )
+        print(f"increment {pending.increment} is planned by other code: {way}")
     return ExitCode.DONE if verdict.goes_on and not is_held else ExitCode.FAILED
 
 

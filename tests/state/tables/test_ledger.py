@@ -99,9 +99,9 @@ class Overtaken(Ledger):
         super().__init__(path)
         self.other = other
 
-    def _append(self, table, row):
+    def _append(self, table, row, against=()):
         self.other()
-        return super()._append(table, row)
+        return super()._append(table, row, against)
 
 
 @pytest.mark.parametrize("first", [1, 2, 3])
@@ -122,6 +122,25 @@ def test_of_two_runners_that_finish_at_once_one_wins(ledger):
     with pytest.raises(LedgerConflict, match="increment 2 not done yet"):
         loser.done(2, DoneRow(unknown={"runner": "b"}), written_at_ms=1)
     assert [row.content.unknown for row in ledger.rows() if row.phase == "done"][-1] == {"runner": "a"}
+
+
+def test_of_a_plan_in_the_place_of_another_and_its_done_row_at_once_one_wins(ledger):
+    """
+    Corrected code takes over increment 1 while its runner finishes it, and the other way round.
+    """
+    ledger.plan(1, PlanRow(), written_at_ms=1)
+    pending = ledger.pending()
+    late = Overtaken(ledger.path, lambda: ledger.done(1, DoneRow(), written_at_ms=1))
+
+    with pytest.raises(LedgerConflict, match="increment 2 not planned yet"):
+        late.plan_instead(pending, 2, PlanRow(), epoch=1, written_at_ms=1)
+
+    ledger.plan(2, PlanRow(), written_at_ms=1)
+    pending = ledger.pending()
+    late = Overtaken(ledger.path, lambda: ledger.plan_instead(pending, 3, PlanRow(), epoch=1, written_at_ms=1))
+    with pytest.raises(LedgerConflict, match="increment 2 not done yet"):
+        late.done(2, DoneRow(), written_at_ms=1)
+    assert phases(ledger) == [(1, 0, "planned"), (1, 0, "done"), (2, 0, "planned"), (3, 1, "planned")]
 
 
 def test_a_restored_ledger_goes_on_only_under_a_higher_epoch(ledger):

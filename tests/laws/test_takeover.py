@@ -1,0 +1,166 @@
+"""Corrected code takes over an increment that the code before could not do, and shuts out whoever is still at work.
+
+A first run that failed used to lock its pipeline: "run it to its end with that code, then change the code".
+"""
+
+import random
+
+import pytest
+
+from kstreams_replay.jobs.branches.restatement import restore
+from kstreams_replay.jobs.topology import Consumed, Serde, StreamsBuilder, Topology
+from kstreams_replay.state.errors import CodeChanged, CommitLost, LedgerConflict, LedgerGap, TaskFailed
+from kstreams_replay.state.tables.ledger import DONE, PLANNED, Ledger
+from kstreams_replay.state.tables.warehouse import Warehouse
+from tests.laws.races import raced_by_turns
+from tests.laws.restated import Killed, changelog, clicks, contents, kill, landed, run
+from tests.rotation import rotated
+
+OLD, NEW = clicks(grace=10), clicks(grace=40)
+TOLD = (CodeChanged, LedgerConflict, CommitLost, LedgerGap)
+"""What a runner may be told who is not the one that goes on."""
+
+
+def phases(warehouse: Warehouse, pipeline: str = "p") -> list[tuple[int, int, str]]:
+    rows = Ledger(warehouse.pipeline(pipeline).ledger).rows()
+    return [(row.increment, row.epoch, row.phase) for row in rows]
+
+
+def fresh(warehouse: Warehouse, topology: Topology) -> dict:
+    run(warehouse, "fresh", topology, max_records=30)
+    return contents(warehouse, "fresh", topology)
+
+
+def numbered(*, corrected: bool) -> Topology:
+    """``corrected``: a filter stands before the cast, so it is another topology and not only another step."""
+    builder = StreamsBuilder()
+    stream = builder.stream("clicks", Consumed(Serde.string(), Serde.json("page string, ms long")))
+    stream = stream.filter("TRY_CAST(page AS BIGINT) IS NULL") if corrected else stream
+    stream.map_values("TRY_CAST(page AS BIGINT)" if corrected else "CAST(page AS BIGINT)").to("numbers")
+    return builder.build()
+
+
+CAST, TRY_CAST = numbered(corrected=False), numbered(corrected=True)
+
+
+def test_corrected_code_takes_over_the_first_run_that_failed(tmp_path):
+    warehouse = landed(tmp_path)
+    with pytest.raises(TaskFailed, match="conversion from `str` to `i64` failed"):
+        run(warehouse, "p", CAST)
+
+    assert run(warehouse, "p", TRY_CAST, max_records=30) == [2, 3]
+
+    run(warehouse, "fresh", TRY_CAST, max_records=30)
+    mine, want = (
+        [(row["partition"], row["offset"], row["value"]) for row in changelog(warehouse, name, "numbers")]
+        for name in ("p", "fresh")
+    )
+    assert sorted(mine) == sorted(want)
+    assert phases(warehouse)[:3] == [(1, 0, PLANNED), (2, 1, PLANNED), (2, 1, DONE)]  # no plan row was changed
+
+
+def test_a_later_increment_is_taken_over_too_and_the_state_stays(tmp_path):
+    warehouse = landed(tmp_path)
+    assert run(warehouse, "p", OLD, max_records=30, increments=1) == [1]
+    kill(warehouse, "p", "computed 2", OLD)
+
+    assert run(warehouse, "p", NEW, max_records=30) == [3]
+
+    run(warehouse, "fresh", OLD, max_records=30, increments=1)
+    assert contents(warehouse, "p", NEW) == fresh(warehouse, NEW)
+
+
+def test_what_has_rows_already_is_not_taken_over_but_given_up_by_a_restore(tmp_path):
+    warehouse = landed(tmp_path)
+    kill(warehouse, "p", "committed dropped 1", OLD)
+
+    with pytest.raises(CodeChanged, match=r"dropped, .* committed it already: .* --to 0 --abandon"):
+        run(warehouse, "p", NEW)
+    restore(warehouse, "p", 0, abandon=True)
+    run(warehouse, "p", NEW, max_records=30)
+
+    assert contents(warehouse, "p", NEW) == fresh(warehouse, NEW)
+
+
+@pytest.mark.parametrize("at", ["planned 2", "computed 2", "committed outputs/counts 2"])
+def test_who_takes_over_and_dies_is_run_again(tmp_path, at):
+    warehouse = landed(tmp_path)
+    kill(warehouse, "p", "computed 1", OLD)
+    kill(warehouse, "p", at, NEW)
+
+    run(warehouse, "p", NEW, max_records=30)
+
+    assert contents(warehouse, "p", NEW) == fresh(warehouse, NEW)
+
+
+@pytest.mark.parametrize("at", ["planned 1", "computed 1"])
+def test_the_runner_that_was_taken_over_is_shut_out_of_every_table(tmp_path, at):
+    warehouse = landed(tmp_path)
+
+    def taken_over(step: str) -> None:
+        if step == at:
+            run(warehouse, "p", NEW, max_records=30)
+
+    with pytest.raises(TOLD[1:]):
+        run(warehouse, "p", OLD, max_records=30, on_step=taken_over)
+
+    assert contents(warehouse, "p", NEW) == fresh(warehouse, NEW)
+
+
+def test_what_the_old_runner_slips_in_before_it_is_shut_out_is_taken_out_again(tmp_path):
+    """
+    It has looked into the ledger before the new plan is there, and commits after it.
+    """
+    warehouse = landed(tmp_path)
+    first, plan = Ledger(warehouse.pipeline("p").ledger), Ledger.plan_instead
+
+    def planned_late(self: Ledger, *arguments, **options):
+        row = plan(self, *arguments, **options)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(Ledger, "pending", lambda self: first.rows_of(1).planned)
+            with pytest.raises(LedgerGap):  # all its tables are committed; that it is done is refused
+                run(warehouse, "p", OLD, max_records=60)
+        return row
+
+    kill(warehouse, "p", "computed 1", OLD)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Ledger, "plan_instead", planned_late)
+        run(warehouse, "p", NEW, max_records=30)
+
+    assert contents(warehouse, "p", NEW) == fresh(warehouse, NEW)
+
+
+@pytest.mark.parametrize("seed", rotated(range(1, 21), lambda seed: seed % 2))
+def test_of_two_runners_with_different_code_one_goes_on_and_the_tables_are_whole(tmp_path, seed):
+    """
+    Who loses is told; nothing is of both. What neither finished a third one finishes, or gives up.
+    """
+    warehouse, dice = landed(tmp_path), random.Random(seed)
+    want = {"old": contents_of(warehouse, OLD), "new": contents_of(warehouse, NEW)}
+    if dice.random() < 0.5:
+        with pytest.raises(Killed):
+            run(warehouse, "p", OLD, max_records=60, on_step=die)
+    works = {
+        name: lambda topology=topology: run(warehouse, "p", topology, max_records=60)
+        for name, topology in (("old", OLD), ("new", NEW))
+    }
+
+    ends = raced_by_turns(warehouse, list(works.values()), seed, changes=dice.choice((0.02, 0.1, 0.5)), told=TOLD)
+
+    assert not [end for end in ends if "\n" in end], ends
+    if "finished" not in ends:
+        restore(warehouse, "p", 0, abandon=True)
+        run(warehouse, "p", NEW, max_records=60)
+    last = Ledger(warehouse.pipeline("p").ledger).last_done()
+    name, topology = ("old", OLD) if last.content.topology == OLD.fingerprint else ("new", NEW)
+    assert contents(warehouse, "p", topology) == want[name], (seed, ends)
+
+
+def die(step: str) -> None:
+    raise Killed(step)
+
+
+def contents_of(warehouse: Warehouse, topology: Topology) -> dict:
+    name = f"alone-{topology.fingerprint}"
+    run(warehouse, name, topology, max_records=60)
+    return contents(warehouse, name, topology)
