@@ -149,3 +149,11 @@ def test_a_column_that_was_there_once_is_remembered():
     assert found.code["stores"]["as"]["known"] == {
         "key": "string", "aggregate": "int64", "gone": "string", "record_time_ms": "int64",
     }  # fmt: skip
+
+
+def test_a_field_of_a_later_version_goes_on_as_it_is():
+    before, now = topology(counted("a", "old")), topology(counted("a", "new"))
+
+    found = carried(done(before, {}, unknown={"later": [1]}), code_snapshot(now), {"new": "old"}, 4)
+
+    assert found.to_json()["later"] == [1]
