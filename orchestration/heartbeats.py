@@ -14,7 +14,8 @@ from dataclasses import dataclass
 
 from pyarrow import fs
 
-from ..state.tables.warehouse import PipelineTables, open_filesystem
+from ..state.tables.object_stores import open_filesystem
+from ..state.tables.warehouse import PipelineTables
 
 BEAT_SECONDS = 30.0
 LOST_SECONDS = 300.0

@@ -19,7 +19,8 @@ from ...state.tables.branch_files import bases_of
 from ...state.tables.commit import append_row, create_table, live_files, open_table, read_rows
 from ...state.tables.ledger import Ledger, LedgerRow
 from ...state.tables.ledger_rows import Bases, DoneRow
-from ...state.tables.warehouse import Warehouse, open_filesystem
+from ...state.tables.object_stores import open_filesystem
+from ...state.tables.warehouse import Warehouse
 from ...state.wall_clock import now_ms
 from ..code_changes.state_migration import take_over
 from ..history.committed_tables import done_row

@@ -23,9 +23,10 @@ from ...state.tables.data_files import DataFile, read_files, table_version
 from ...state.tables.ledger import Ledger, LedgerRow
 from ...state.tables.ledger_rows import Cut, DoneRow, PlanRow
 from ...state.tables.names import DEAD_LETTER, DROPPED, OUTPUTS, REPARTITION, RETRACTIONS, STATE, TableName
+from ...state.tables.object_stores import open_filesystem
 from ...state.tables.parquet_writer import TaskFile
 from ...state.tables.schema_evolution import other_types, union
-from ...state.tables.warehouse import RETRACTED_IN, Warehouse, open_filesystem
+from ...state.tables.warehouse import RETRACTED_IN, Warehouse
 from ...state.wall_clock import now_ms
 from ..history.committed_tables import done_row
 from ..replay.books import add_books

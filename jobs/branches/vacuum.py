@@ -21,7 +21,8 @@ from ...state.tables.ledger import LandingLedger, Ledger, LedgerRow
 from ...state.tables.ledger_rows import LandingDoneRow
 from ...state.tables.log_cleanup import LOG_ENTRY, entries_before
 from ...state.tables.names import LEDGER, TableName
-from ...state.tables.warehouse import Warehouse, open_filesystem
+from ...state.tables.object_stores import open_filesystem
+from ...state.tables.warehouse import Warehouse
 from ...state.wall_clock import now_ms
 from .branches import pinned_versions
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from pyarrow import fs
 
-from ...state.tables.warehouse import open_filesystem
+from ...state.tables.object_stores import open_filesystem
 from ...state.times import NO_TIMESTAMP_MS
 
 

@@ -7,7 +7,8 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import fs
 
-from ...state.tables.warehouse import PipelineTables, open_filesystem
+from ...state.tables.object_stores import open_filesystem
+from ...state.tables.warehouse import PipelineTables
 from ..execution.task_description import TaskReport, exchange_folder
 from ..tape.causal_order import Causes, are_in_order, is_known_late
 from ..tape.exchange_files import read_exchange_file

@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from ...state.tables.warehouse import open_filesystem
+from ...state.tables.object_stores import open_filesystem
 
 _OPTIONS = pa.ipc.IpcWriteOptions(compression="lz4")
 

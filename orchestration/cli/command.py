@@ -9,6 +9,9 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
+STORAGE_OPTION = "storage_option"
+"""Parameter of all commands that have a warehouse."""
+
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 
@@ -62,6 +65,15 @@ class Command(click.Command):
                 raise click.UsageError(f"give one of {', '.join(options[name] for name in choice.names)}", ctx)
         return rest
 
+    def invoke(self, ctx: click.Context) -> Any:
+        """What ``--storage-option`` says of the warehouse's store is remembered; every Warehouse of it takes it."""
+        pairs = ctx.params.pop(STORAGE_OPTION, ())
+        if pairs:
+            from ...state.tables.object_stores import remember_options  # here, since pyarrow's files take a moment
+
+            remember_options(ctx.params["warehouse"], dict(map(_key_and_value, pairs)))
+        return super().invoke(ctx)
+
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Options without a section, then section by section."""
         sections: dict[str, list[tuple[str, str]]] = {"Options": []}
@@ -86,6 +98,13 @@ class Command(click.Command):
                     repeated.append(option)
             repeated.append(argument)
         return repeated
+
+
+def _key_and_value(pair: str) -> tuple[str, str]:
+    key, is_pair, value = pair.partition("=")
+    if not (key and is_pair):
+        raise click.BadParameter(f"{pair!r} is not KEY=VALUE", param_hint="--storage-option")
+    return key, value
 
 
 def keep(words: str) -> None:

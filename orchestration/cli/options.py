@@ -1,15 +1,25 @@
 """Options and arguments that several commands share. Each is a decorator, and gives the function one parameter."""
 
+from collections.abc import Callable
+from typing import Any
+
 import click
 
-from .command import Decorator, argument, option
+from .command import STORAGE_OPTION, Decorator, argument, option
 
 TOPOLOGY = "module:attribute or file.py:attribute, where the attribute is a Topology or a function that builds one"
 """How a topology is named (orchestration/cli/topology_loading.py)."""
 
 
-warehouse = option("--warehouse", required=True, metavar="W", help="directory or URI of all tables")
-"""``warehouse: str``."""
+def warehouse(function: Callable[..., Any]) -> Callable[..., Any]:
+    """``warehouse: str``. With it comes ``--storage-option``, which the command does not see (Command.invoke)."""
+    place = option("--warehouse", required=True, metavar="W", help="directory or URI of all tables")
+    how = option(
+        f"--{STORAGE_OPTION.replace('_', '-')}", metavar="KEY=VALUE", multiple=True, section="object store",
+        help="how the store of a URI is reached, in the words of delta-rs: AWS_ENDPOINT_URL=…, AWS_REGION=…",
+    )  # fmt: skip
+    return place(how(function))
+
 
 pipeline = option("--pipeline", required=True, metavar="NAME", help="folder of its tables in the warehouse")
 """``pipeline: str``."""

@@ -11,7 +11,8 @@ from pyarrow import fs
 
 from .data_files import DataFile, OpenTables, read_files
 from .ledger_rows import Bases, DoneRow
-from .warehouse import Warehouse, open_filesystem
+from .object_stores import open_filesystem
+from .warehouse import Warehouse
 
 
 class TablePart(NamedTuple):

@@ -29,9 +29,9 @@ from .data_files import (
     table_version,
 )
 from .formats import description, raise_format
+from .object_stores import open_filesystem
 from .parquet_writer import write_task_file
 from .schema_evolution import grow, other_types, refuse_other_columns
-from .warehouse import open_filesystem
 
 __all__ = [
     "DataFile",

@@ -10,7 +10,7 @@ from contextlib import suppress
 
 from pyarrow import fs
 
-from .warehouse import open_filesystem
+from .object_stores import open_filesystem
 
 LOG_ENTRY = re.compile(r"(\d{20})\.(json|checkpoint\..*parquet|crc)")
 """A log entry's name: its version, and what it is."""

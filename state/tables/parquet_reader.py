@@ -19,7 +19,7 @@ from pyarrow import fs
 from ..errors import DamagedFile
 from .footer_seal import holds, token_of
 from .names import LANDED, LEDGER, OUTPUTS, RETRACTIONS
-from .warehouse import open_filesystem
+from .object_stores import open_filesystem
 
 if TYPE_CHECKING:
     from .data_files import DataFile

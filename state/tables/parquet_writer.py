@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 
 from .data_files import BOUNDED, NO_BOUNDS, DataFile, column_bounds
 from .footer_seal import ENDING, KEY, UNSEALED, SealedFile
-from .warehouse import open_filesystem
+from .object_stores import open_filesystem
 
 _SAMPLE = 1 << 16
 _GROUP_ROWS, _GROUP_BYTES = 1 << 18, 16 << 20

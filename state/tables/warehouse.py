@@ -16,13 +16,15 @@ Owns paths and columns, never rows. Rule: all times are BIGINT milliseconds; nob
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 import pyarrow as pa
 from pyarrow import fs
 
 from ..errors import ConfigError
 from .names import DEAD_LETTER, DROPPED, LANDED, LEDGER, TableName
+from .object_stores import open_filesystem, options_of, remember_options
 
 HEADERS = pa.list_(pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())]))
 
@@ -192,17 +194,26 @@ class PipelineTables:
 class Warehouse:
     """A directory, or a URI that both pyarrow and Delta can open, with every table beneath it.
 
-    ``storage_options`` go to Delta as they are. Raises ConfigError for a name that is no legal topic name.
+    ``storage_options``: how an object store is reached, in the words of Delta (delta-rs): "AWS_ENDPOINT_URL",
+    "AWS_REGION", … They go along to wherever its tasks run; None: those that this process was told for the store, if any.
     """
 
     root: str
-    storage_options: Mapping[str, str] | None = None
+    storage_options: Mapping[str, str] | None = field(default=None, hash=False, repr=False)
 
     def __post_init__(self) -> None:
         root = str(self.root).rstrip("/")  # a pathlib.Path may come in
         if not root:
             raise ConfigError("warehouse", "a directory or a URI", repr(self.root), "name a directory")
         object.__setattr__(self, "root", root)
+        remember_options(root, self.storage_options)
+        if self.storage_options is None:
+            object.__setattr__(self, "storage_options", options_of(root))
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """It has come from another process."""
+        self.__dict__.update(state)
+        remember_options(self.root, self.storage_options)
 
     def landed(self, topic: str) -> str:
         """The landed table of ``topic``."""
@@ -238,14 +249,6 @@ class Warehouse:
         names = [entry.base_name for entry in found if entry.type == fs.FileType.Directory]
         logs = filesystem.get_file_info([f"{path}/{name}/_delta_log" for name in names])
         return sorted(n for n, log in zip(names, logs, strict=True) if log.type == fs.FileType.Directory)
-
-
-def open_filesystem(directory: str) -> tuple[fs.FileSystem, str]:
-    """pyarrow's file system of ``directory`` and the path in it; plain paths are local."""
-    if "://" in directory:
-        filesystem, path = fs.FileSystem.from_uri(directory)
-        return filesystem, path
-    return fs.LocalFileSystem(), directory
 
 
 def _checked(name: str, kind: str) -> str:

@@ -18,6 +18,9 @@ from deltalake import DeltaTable
 from deltalake.table import TableOptimizer
 from pyarrow import fs
 
+from kstreams_replay.state.tables import object_stores
+from kstreams_replay.state.tables.warehouse import Warehouse
+
 
 @dataclass(frozen=True)
 class Step:
@@ -56,14 +59,21 @@ def watched(root: Any, on_step: OnStep) -> Iterator[None]:
     """Tell ``on_step`` of everything that this process is about to do to files below ``root``."""
     assert _watch.on_step is None, "one watch at a time"
     _listen_to_python()
-    kept = fs.LocalFileSystem, pa.OSFile
-    fs.LocalFileSystem, pa.OSFile = _WatchedFiles, _open_watched
+    kept = fs.LocalFileSystem, fs.S3FileSystem, pa.OSFile
+    fs.LocalFileSystem, fs.S3FileSystem, pa.OSFile = _WatchedFiles, _WatchedStore, _open_watched
+    object_stores._s3.cache_clear()
     _watch.root, _watch.on_step, _watch.is_dead = str(root), on_step, False
     try:
         with _watched_tables():
             yield
     finally:
-        (fs.LocalFileSystem, pa.OSFile), _watch.on_step = kept, None
+        (fs.LocalFileSystem, fs.S3FileSystem, pa.OSFile), _watch.on_step = kept, None
+        object_stores._s3.cache_clear()
+
+
+def above(warehouse: Warehouse) -> str:
+    """Where to watch what is done to a warehouse: the folder, or the prefix of an object store, that holds it."""
+    return warehouse.root.rpartition("/")[0].removeprefix("s3://")
 
 
 def _tell(name: str, path: Any, half: Callable[[], None] | None = None) -> None:
@@ -85,6 +95,14 @@ class _WatchedFiles(fs.PyFileSystem):
         super().__init__(_Handler(_LOCAL))
 
 
+class _WatchedStore(fs.PyFileSystem):
+    """Stands for ``S3FileSystem``."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(_StoreHandler(_S3(**options)))
+
+
+_S3 = fs.S3FileSystem
 _LOCAL, _OS_FILE = fs.LocalFileSystem(), pa.OSFile
 
 
@@ -168,6 +186,14 @@ class _Handler(fs.FileSystemHandler):
             (self.files.delete_file if entry.type == fs.FileType.File else self.files.delete_dir)(entry.path)
 
 
+class _StoreHandler(_Handler):
+    """Of an object store, where an object is there as a whole or not at all."""
+
+    def open_output_stream(self, path: str, metadata: Any) -> Any:
+        _tell("open", path)
+        return pa.PythonFile(_Upload(path, self.files.open_output_stream(path, compression=None)), mode="w")
+
+
 class _Stream:
     """A file being written: told when it is about to be whole."""
 
@@ -198,6 +224,17 @@ class _Stream:
     def _cut_short(self) -> None:
         self.sink.close()
         os.truncate(self.path, os.path.getsize(self.path) // 2)
+
+
+class _Upload(_Stream):
+    """An object being written, which is made by its close: before, there is none."""
+
+    def close(self) -> None:
+        if not (self.is_told or _watch.is_dead):
+            self.is_told = True
+            _tell("close", self.path)
+        if not _watch.is_dead:
+            self.sink.close()
 
 
 # --- Delta ---------------------------------------------------------------------------------------------------
@@ -233,8 +270,8 @@ def _told(name: str, method: Any) -> Any:
 
         @functools.wraps(method.__func__)
         def on_class(cls: type, place: Any, *args: Any, **options: Any) -> Any:
-            if not DeltaTable.is_deltatable(str(place)):
-                _tell(name.replace("_", " "), str(place))
+            if not DeltaTable.is_deltatable(str(place), options.get("storage_options")):
+                _tell(name.replace("_", " "), str(place).removeprefix("s3://"))
             return method.__func__(cls, place, *args, **options)
 
         return classmethod(on_class)
@@ -242,7 +279,7 @@ def _told(name: str, method: Any) -> Any:
     @functools.wraps(method)
     def on_table(self: Any, *args: Any, **options: Any) -> Any:
         table = self if isinstance(self, DeltaTable) else self.table
-        _tell(name.replace("_", " "), table.table_uri.removeprefix("file://").rstrip("/"))
+        _tell(name.replace("_", " "), table.table_uri.removeprefix("file://").removeprefix("s3://").rstrip("/"))
         return method(self, *args, **options)
 
     return on_table

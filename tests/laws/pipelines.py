@@ -37,6 +37,7 @@ from kstreams_replay.state.tables.ledger import Ledger
 from kstreams_replay.state.tables.warehouse import Warehouse
 from tests.laws import joined, topologies
 from tests.laws.border import Step, watched
+from tests.laws.object_stores import ObjectStore
 from tests.once_a_run import once_a_run, run_folder
 from tests.planted import Landed, plant
 
@@ -108,7 +109,7 @@ PIPELINES = {
 
 def done_of(warehouse: Warehouse) -> int:
     """Increments that are done."""
-    last = Ledger(warehouse.pipeline(NAME).ledger).last_done()
+    last = Ledger(warehouse.pipeline(NAME).ledger, warehouse.storage_options).last_done()
     return 0 if last is None else last.increment
 
 
@@ -180,15 +181,18 @@ def _run_undisturbed(chosen: Pipeline, tape: int, folder: Path) -> None:
 
 
 @contextmanager
-def begun(pipeline: str, tape: int, increments: int) -> Iterator[Warehouse]:
+def begun(pipeline: str, tape: int, increments: int, store: ObjectStore | None = None) -> Iterator[Warehouse]:
     """The pipeline as it stood when ``increments`` were done, in a folder of its own, where warm copies go too; gone
-    afterwards.
+    afterwards. ``store``: the tables are there, only warm copies in the folder.
     """
     folder = Path(tempfile.mkdtemp(dir=run_folder()))
     try:
         before = undisturbed(pipeline, tape).before[increments]
         with _cache_in(folder):
-            yield Warehouse(shutil.copytree(before, folder / "warehouse", copy_function=_link))
+            if store is not None:
+                yield store.filled(before)
+            else:
+                yield Warehouse(shutil.copytree(before, folder / "warehouse", copy_function=_link))
     finally:
         shutil.rmtree(folder)
 

@@ -15,7 +15,6 @@ import traceback
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 from unittest import mock
 
@@ -23,7 +22,8 @@ from kstreams_replay.jobs.branches.vacuum import vacuum
 from kstreams_replay.state.errors import CommitLost, LedgerConflict
 from kstreams_replay.state.tables.ledger import Ledger
 from kstreams_replay.state.tables.warehouse import Warehouse
-from tests.laws.border import Step, watched
+from tests.laws.border import Step, above, watched
+from tests.laws.object_stores import ObjectStore
 from tests.laws.pipelines import INCREMENTS, NAME, PIPELINES, RECORDS, begun, done_of, drive, undisturbed
 from tests.laws.processes import raced
 from tests.laws.whole import first_difference
@@ -87,12 +87,13 @@ class Outcome:
         )
 
 
-def outcome_of(seed: int) -> Outcome:
-    """Run one round."""
+def outcome_of(seed: int, store: ObjectStore | None = None) -> Outcome:
+    """Run one round; on an object store only by threads."""
     race = Race.of(seed)
+    assert store is None or not race.is_by_processes, f"round {seed} is run by processes"
     outcome = Outcome(race)
     try:
-        with begun(race.pipeline, 1, race.begun) as warehouse:
+        with begun(race.pipeline, 1, race.begun, store) as warehouse:
             outcome.ends = _by_processes(warehouse, race) if race.is_by_processes else _by_turns(warehouse, race)
             outcome.difference = _difference(warehouse, race, outcome.ends)
     except Exception:
@@ -111,7 +112,7 @@ def _difference(warehouse: Warehouse, race: Race, ends: list[str]) -> str | None
     target = done_of(warehouse)  # the command line has no target, both may do so many increments
     if target < race.target:
         return f"{target} increments are done"
-    since = max(race.begun, Ledger(warehouse.pipeline(NAME).ledger).oldest_kept() - 1)
+    since = max(race.begun, Ledger(warehouse.pipeline(NAME).ledger, warehouse.storage_options).oldest_kept() - 1)
     return first_difference(warehouse, want, topology, since=since, until=target)
 
 
@@ -218,7 +219,7 @@ def raced_by_turns(
             turns.end(number)
 
     unlocked = mock.patch.object(functools.cached_property, "__get__", _get_without_lock)
-    with unlocked, watched(Path(warehouse.root).parent, turns.on_step):
+    with unlocked, watched(above(warehouse), turns.on_step):
         threads = [threading.Thread(target=run, args=(number,)) for number in range(len(works))]
         for thread in threads:
             thread.start()
@@ -230,7 +231,7 @@ def raced_by_turns(
 def _vacuum(warehouse: Warehouse) -> None:
     """Again and again while there is something to ask for."""
     for _ in range(3):
-        ledger = Ledger(warehouse.pipeline(NAME).ledger)
+        ledger = Ledger(warehouse.pipeline(NAME).ledger, warehouse.storage_options)
         if ledger.rows():
             vacuum(warehouse, NAME, keep_increments=1, delete=True)
 

@@ -13,7 +13,8 @@ from pyarrow import fs
 from kstreams_replay.jobs.execution.task_run import LocalRunner
 from kstreams_replay.jobs.replay.pipeline_run import replay
 from kstreams_replay.jobs.topology import Topology
-from kstreams_replay.state.tables.warehouse import Warehouse, open_filesystem
+from kstreams_replay.state.tables.object_stores import open_filesystem
+from kstreams_replay.state.tables.warehouse import Warehouse
 from tests.laws import joined
 from tests.laws.border import Step, watched
 from tests.laws.crash import Died, area_of, outcome_of, seeds_of_all_strata, stratum_of

@@ -16,7 +16,7 @@ from pyarrow import fs
 from ....state.errors import LandingError
 from ....state.tables.ledger import LedgerRow
 from ....state.tables.ledger_rows import LandingPlanRow
-from ....state.tables.warehouse import open_filesystem
+from ....state.tables.object_stores import open_filesystem
 from ..file_source import FileSource
 from .streams import digest_like
 

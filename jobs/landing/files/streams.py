@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ....state.errors import LandingError
-from ....state.tables.warehouse import open_filesystem
+from ....state.tables.object_stores import open_filesystem
 from ..file_source import FileSource
 
 SLICE_BYTES = 32 << 20
