@@ -81,6 +81,12 @@ def _s3(options: tuple[tuple[str, str], ...]) -> fs.S3FileSystem:
         found = next((given[name] for name in names if name in given), None)
         if found is not None:
             said[word] = found.lower() in _YES if word in ("force_virtual_addressing", "anonymous") else found
+    if ("access_key" in said) != ("secret_key" in said):
+        got = "the first" if "access_key" in said else "the second"
+        raise ConfigError(
+            "storage options", "aws_access_key_id and aws_secret_access_key, both or none", f"{got} alone",
+            "give both, or leave both to the AWS_… variables",
+        )  # fmt: skip
     said.setdefault("region", os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION") or "us-east-1")
     endpoint = urlsplit(said.get("endpoint_override", ""))
     if endpoint.scheme:

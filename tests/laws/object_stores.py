@@ -1,4 +1,4 @@
-"""Object stores that the laws run on: one that a library plays in this process, and a real gateway over a folder.
+"""Object stores that the laws run on: one that a library plays, and a real gateway over a folder.
 
 Owns how each is started and filled. Rule: a law begins with a copy of a pipeline as it stood, as on disks, under a
 prefix of its own; what is known of a store goes in by the warehouse's options alone.
@@ -7,6 +7,7 @@ prefix of its own; what is known of a store goes in by the warehouse's options a
 import os
 import socket
 import subprocess
+import sys
 import time
 import uuid
 from collections.abc import Iterator
@@ -62,18 +63,30 @@ class ObjectStore:
         return made
 
 
+_PLAY = """
+import logging, sys
+from moto.server import ThreadedMotoServer
+logging.getLogger("werkzeug").setLevel(logging.ERROR)
+server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+server.start()
+print("http://%s:%d" % server.get_host_and_port(), flush=True)
+sys.stdin.read()
+"""
+
+
 @contextmanager
 def played_store() -> Iterator[ObjectStore]:
-    """By moto, in memory, in this process."""
-    from moto.server import ThreadedMotoServer
-
-    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-    server.start()
-    try:
-        host, port = server.get_host_and_port()
-        yield _with_bucket(ObjectStore(f"http://{host}:{port}"))
-    finally:
-        server.stop()
+    """By moto, in memory, in a process of its own: Delta asks for a table's history with Python's lock held, in which a
+    server in this process could not answer. It ends with the pipe to it.
+    """
+    pipe = subprocess.PIPE
+    with subprocess.Popen([sys.executable, "-c", _PLAY], stdin=pipe, stdout=pipe, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdin is not None
+        try:
+            yield _with_bucket(ObjectStore(process.stdout.readline().strip()))
+        finally:
+            process.stdin.close()
 
 
 @contextmanager
@@ -118,10 +131,3 @@ def _wait_for(port: int, process: subprocess.Popen[bytes], log: Path) -> None:
                 return
         time.sleep(0.05)
     raise RuntimeError(f"the gateway does not answer: {log.read_text()}")
-
-
-def objects_below(warehouse: Warehouse) -> list[str]:
-    """Keys of all objects, for a look into the store past the code under test."""
-    filesystem, path = open_filesystem(warehouse.root)
-    found = filesystem.get_file_info(fs.FileSelector(path, recursive=True))
-    return sorted(entry.path.removeprefix(f"{path}/") for entry in found if entry.type == fs.FileType.File)
