@@ -89,8 +89,9 @@ def _of_system(number: int | None, place: str, text: str) -> StorageError:
 def _of_spark(error: BaseException) -> ReplayError | None:
     """Of an error in the JVM: the system's reason where Java names one, else Java's own message."""
     said = str(error)
-    if "No space left on device" in said:
-        return _of_system(errno.ENOSPC, "a disk that Spark writes to (spark.local.dir, TMPDIR, the warehouse)", "")
+    number = errno.ENOSPC if "No space left on device" in said else _number(said)
+    if number in _BY_NUMBER:
+        return _of_system(number, "Spark, at work for this warehouse or in its own folders (spark.local.dir)", "")
     if "OutOfMemoryError" in said:
         memory = f"give it more (REPLAY_SPARK_DRIVER_MEMORY), {_AGAIN}"
         return MachineError("Spark's JVM", "memory", "OutOfMemoryError", memory)

@@ -75,11 +75,15 @@ def test_a_jvm_that_is_gone_or_has_no_memory_left_says_so():
     gone = failure_of(Py4JNetworkError("Answer from Java side is empty"), "warehouse w")
     full = failure_of(Py4JNetworkError("java.lang.OutOfMemoryError: Java heap space"), "warehouse w")
     disk = failure_of(Py4JNetworkError("java.io.IOException: No space left on device"), "warehouse w")
+    worker = failure_of(
+        Py4JNetworkError("in a worker: OSError: [Errno 30] Read-only file system: 'w/x'"), "warehouse w"
+    )
 
     assert isinstance(gone, MachineError)
     assert "no answer from it" in str(gone)
     assert "REPLAY_SPARK_DRIVER_MEMORY" in str(full)
     assert isinstance(disk, StorageError)
+    assert "expected a disk that can be written, got Read-only file system" in str(worker)
 
 
 @pytest.mark.parametrize("error", [ZeroDivisionError("x"), KeyError("x"), pa.ArrowInvalid("Column 3 has 2 rows")])
