@@ -16,7 +16,7 @@ Why one multi-asset: a step below an asset that was not materialized is skipped,
 their own, a quiet topic would skip the replay of the others.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
@@ -27,10 +27,11 @@ from ..jobs.graph.graph import Node
 from ..jobs.landing.landing import FileSource, KafkaSource
 from ..jobs.replay.increment_report import IncrementReport
 from ..jobs.replay.pipeline_run import replay
+from ..jobs.replay.waiting_inputs import WaitingInput
 from ..jobs.topology import SubTopology
 from ..state.errors import BufferFull, CommitLost, LedgerConflict, ReplayError, TaskFailed
 from ..state.tables.ledger import LandingLedger, Ledger
-from ..state.tables.names import LANDED, OUTPUTS, REPARTITION, STATE, TableName
+from ..state.tables.names import DEAD_LETTER, DROPPED, LANDED, OUTPUTS, REPARTITION, STATE, TableName
 from .checks import evaluations_of
 from .heartbeats import Heart, beating
 from .lineage import Table
@@ -40,17 +41,22 @@ from .metadata import (
     increment_metadata,
     landing_metadata,
     quiet_metadata,
+    refusals_metadata,
     table_metadata,
+    waiting_metadata,
 )
-from .pipeline import Pipeline
+from .pipeline import REFUSALS, Pipeline
 from .progress_lines import ProgressLines
 from .reported_increments import increments_to_report, planned_checks, reported_increment
 from .resources import Engine
+from .what_waits import inputs_that_wait, results_that_wait, sentences_of
 
 WORDS = {
     LANDED: "Records of topic `{name}` as they came, with their positions.",
     STATE: "Rows of store `{name}`: typed columns, one row a change, the newest of a key counts.",
     OUTPUTS: "Changelog of output `{name}`: every record, in the order in which Kafka Streams would have written it.",
+    DROPPED: "Records that were refused, each with its reason and the numbers that decided.",
+    DEAD_LETTER: "Records that cannot be decoded, with their bytes.",
     REPARTITION: "Records between two sub-topologies, by their new key; their order is fixed for ever.",
 }
 
@@ -71,6 +77,7 @@ def _increments(pipeline: Pipeline) -> dg.AssetsDefinition:
         specs=[
             *(_landed_spec(pipeline, topic) for topic in pipeline.sources),
             *(_table_spec(pipeline, sub, table) for sub, table in pipeline.all_tables()),
+            *(_refusals_spec(pipeline, name) for name in REFUSALS),
         ],
         can_subset=True,
         required_resource_keys={pipeline.engine_key},
@@ -92,10 +99,11 @@ def _land_and_replay(context: dg.AssetExecutionContext, pipeline: Pipeline, hear
             heart.say(f"landing {topic}")
             yield from _land(context, pipeline, topic, source, quiet)
     tables = [(sub, table) for sub, table in pipeline.all_tables() if pipeline.key(table.name) in selected]
-    ran = _replay(context, pipeline, heart) if tables else []
-    for sub, table in tables:
-        said = partial(increment_metadata, pipeline, sub, table)
-        yield from _report(context, pipeline, table.name, pipeline.ledger, ran, said, quiet)
+    asked = {table.name: partial(increment_metadata, pipeline, sub, table) for sub, table in tables}
+    asked |= {name: partial(refusals_metadata, pipeline, name) for name in REFUSALS if pipeline.key(name) in selected}
+    ran, waits = _replay(context, pipeline, heart) if asked else ([], [])
+    for name, said in asked.items():
+        yield from _report(context, pipeline, name, pipeline.ledger, ran, said, quiet, waits)
     heart.say("checks")
     yield from _check_quiet(context, pipeline, quiet)
 
@@ -117,8 +125,10 @@ def _land(
     yield from _report(context, pipeline, TableName.landed(topic), ledger, landed.increments, said, quiet)
 
 
-def _replay(context: dg.AssetExecutionContext, pipeline: Pipeline, heart: Heart) -> list[int]:
-    """Run what has landed; the increments that were run."""
+def _replay(
+    context: dg.AssetExecutionContext, pipeline: Pipeline, heart: Heart
+) -> tuple[list[int], list[WaitingInput]]:
+    """Run what has landed; the increments that were run, and what waits."""
 
     def tell(line: str) -> None:
         heart.say(line)
@@ -128,7 +138,8 @@ def _replay(context: dg.AssetExecutionContext, pipeline: Pipeline, heart: Heart)
     _observe_external_topics(context, pipeline)
     engine: Engine = getattr(context.resources, pipeline.engine_key)
     with told_in_one_sentence():
-        reports = replay(
+        ran, waits = list[int](), None
+        for report in replay(
             pipeline.warehouse,
             pipeline.topology,
             pipeline=pipeline.name,
@@ -138,8 +149,17 @@ def _replay(context: dg.AssetExecutionContext, pipeline: Pipeline, heart: Heart)
             idle=pipeline.idle,
             on_step=context.log.debug,
             progress=ProgressLines(tell).show,
-        )
-        return [_told(context, report) for report in reports]
+        ):
+            ran.append(_told(context, report))
+            waits = report.waits
+        place = pipeline.warehouse, pipeline.topology
+        if waits is None:
+            waits = inputs_that_wait(*place, pipeline=pipeline.name, idle=pipeline.idle)
+        for sentence in sentences_of(waits):
+            context.log.warning(sentence)
+        for results in results_that_wait(*place, pipeline=pipeline.name) if ran else ():
+            context.log.info(str(results))
+    return ran, waits
 
 
 def _told(context: dg.AssetExecutionContext, report: IncrementReport) -> int:
@@ -159,6 +179,7 @@ def _report(
     ran: Iterable[int],
     metadata_of: Callable[[int], Metadata],
     quiet: list[dg.AssetKey],
+    waits: Sequence[WaitingInput] = (),
 ) -> Told:
     """One materialization for each increment that Dagster has not heard of; if there is none, an observation, and the
     key is one of the ``quiet``.
@@ -168,7 +189,8 @@ def _report(
     unheard = range(0) if last is None else increments_to_report(known, ran, last.increment)
     if last is None or (known is not None and not unheard):
         quiet.append(key)
-        yield dg.AssetObservation(key, metadata=quiet_metadata(pipeline, table, last))
+        said = quiet_metadata(pipeline, table, last) | (waiting_metadata(waits) if waits else {})
+        yield dg.AssetObservation(key, metadata=said)
         return
     for row in ledger.done_rows(unheard[0], unheard[-2]) if len(unheard) > 1 else []:  # some numbers may be left out
         tags = {"dagster/data_version": data_version(row).value}
@@ -214,6 +236,11 @@ def _table_spec(pipeline: Pipeline, sub: SubTopology, table: Table) -> dg.AssetS
     return spec.replace_attributes(description=f"{spec.description}{_settings(table.node)} {tasks}")
 
 
+def _refusals_spec(pipeline: Pipeline, name: str) -> dg.AssetSpec:
+    topics = [TableName.landed(topic) for topic in pipeline.topology.source_topics()]
+    return _spec(pipeline, name, topics, {pipeline.engine.kind, "deltalake"})
+
+
 def _settings(node: Node) -> str:
     """What decides in a store's operator: its windows."""
     windows = node.windows_of_rows
@@ -221,7 +248,7 @@ def _settings(node: Node) -> str:
 
 
 def _spec(pipeline: Pipeline, table: str, upstream: Iterable[str], kinds: set[str]) -> dg.AssetSpec:
-    kind, name = table.split("/", 1)
+    kind, _, name = table.partition("/")
     return dg.AssetSpec(
         pipeline.key(table),
         deps=[pipeline.key(each) for each in upstream],

@@ -13,19 +13,40 @@ import dagster as dg
 
 from ..expectations.guarantees import G1, G2, G3, Guarantee
 from ..expectations.verdicts import Verdict, check_increment
-from ..state.tables.names import TableName
+from ..jobs.replay.increment_report import SHARE_MAX
+from ..state.tables.names import DEAD_LETTER, DROPPED, TableName
 from .facts import facts_of_output
 from .heartbeats import beating
-from .pipeline import Pipeline
-from .reported_increments import HOLDS_UP_TO, INCREMENT, WAREHOUSE, increments_to_check
+from .pipeline import REFUSALS, Pipeline
+from .reported_increments import (
+    HOLDS_UP_TO,
+    INCREMENT,
+    WAREHOUSE,
+    increments_to_check,
+    last_evaluation,
+    ran_in_run,
+    reported_increment,
+)
+from .what_waits import inputs_that_wait, sentences_of
 
 SEQUENCES = (list, tuple, dict)
+SHARES = {DROPPED: "few_records_are_dropped", DEAD_LETTER: "few_records_are_undecodable"}
+SHARE_RULE = f"At most {SHARE_MAX:.0%} of the records, and never all that were read."
+REPLAYED = "landed_records_are_replayed"
+REPLAYED_RULE = "What has landed is replayed, or some of it, by every second run at the latest."
+RUNS = "runs_without_replay"
+RUNS_MAX = 2
 
 
 def replay_checks(pipeline: Pipeline) -> list[dg.AssetChecksDefinition]:
-    """Checks of every output, one step an output: Dagster skips the step when one of its assets has nothing new."""
-    sinks = [sink for sub in pipeline.topology.sub_topologies for sink in sub.sinks]
-    return [_checks_of(pipeline, number, sink.topic) for number, sink in enumerate(sinks)]
+    """Checks of every output and of what was refused, one step an asset: Dagster skips the step when one of its assets
+    has nothing new.
+    """
+    return [_checks_of(pipeline, number, table) for number, table in enumerate([*_outputs(pipeline), *REFUSALS])]
+
+
+def _outputs(pipeline: Pipeline) -> list[TableName]:
+    return [TableName.output(sink.topic) for sub in pipeline.topology.sub_topologies for sink in sub.sinks]
 
 
 def guarantees_of(pipeline: Pipeline, output: str) -> list[Guarantee]:
@@ -49,16 +70,16 @@ def evaluations_of(
         )
 
 
-def _checks_of(pipeline: Pipeline, number: int, output: str) -> dg.AssetChecksDefinition:
+def _checks_of(pipeline: Pipeline, number: int, table: TableName) -> dg.AssetChecksDefinition:
     @dg.multi_asset_check(
         name=f"{pipeline.word}_checks_{number}",
-        description=f"What must hold for output `{output}` of {pipeline.name}.",
-        specs=[_spec(pipeline, output, each) for each in guarantees_of(pipeline, output)],
+        description=f"What must hold for `{table}` of {pipeline.name}.",
+        specs=_specs(pipeline, table),
         can_subset=True,
     )
     def checks(context: dg.AssetCheckExecutionContext) -> Iterator[dg.AssetCheckResult]:
         keys = context.selected_asset_check_keys
-        with beating(pipeline.own, context.run.run_id, f"checks of {output}"):
+        with beating(pipeline.own, context.run.run_id, f"checks of {table}"):
             for _, _, result in _results(pipeline, context.instance, context.run.run_id, keys):
                 yield result
 
@@ -70,14 +91,104 @@ def _results(
 ) -> Iterator[tuple[dg.AssetCheckKey, dg.AssetCheckSpec, dg.AssetCheckResult]]:
     """Each increment of an output is audited once."""
     asked: dict[tuple[str, int], dict[str, Verdict]] = {}
-    for output in (sink.topic for sub in pipeline.topology.sub_topologies for sink in sub.sinks):
-        path = pipeline.path(TableName.output(output))
-        for guarantee in guarantees_of(pipeline, output):
-            key = dg.AssetCheckKey(pipeline.key(TableName.output(output)), guarantee.check)
-            if key in keys:
-                increments = increments_to_check(instance, key, run_id, path, pipeline.warehouse.root)
-                result = _result(pipeline, key, output, guarantee, increments, asked)
-                yield key, _spec(pipeline, output, guarantee), result
+    for table in (*_outputs(pipeline), *REFUSALS):
+        guarantees = {} if table in REFUSALS else {each.check: each for each in guarantees_of(pipeline, table.name)}
+        for spec in _specs(pipeline, table):
+            if spec.key not in keys:
+                continue
+            key, guarantee = spec.key, guarantees.get(spec.name)
+            if guarantee is not None:
+                path, root = pipeline.path(table), pipeline.warehouse.root
+                increments = increments_to_check(instance, key, run_id, path, root)
+                yield key, spec, _result(pipeline, key, table.name, guarantee, increments, asked)
+            elif table in REFUSALS:
+                yield key, spec, _share(pipeline, instance, run_id, key, table)
+            else:
+                yield key, spec, _progress(pipeline, instance, run_id, key, table.name)
+
+
+def _specs(pipeline: Pipeline, table: TableName) -> list[dg.AssetCheckSpec]:
+    if table in REFUSALS:
+        return [dg.AssetCheckSpec(SHARES[table], asset=pipeline.key(table), description=SHARE_RULE, blocking=True)]
+    return [
+        *(_spec(pipeline, table.name, each) for each in guarantees_of(pipeline, table.name)),
+        dg.AssetCheckSpec(REPLAYED, asset=pipeline.key(table), description=REPLAYED_RULE),
+    ]
+
+
+def _share(
+    pipeline: Pipeline, instance: dg.DagsterInstance, run_id: str, key: dg.AssetCheckKey, table: TableName
+) -> dg.AssetCheckResult:
+    """Of the increments that this run has reported, else of the last one."""
+    last = reported_increment(instance, key.asset_key, pipeline.path(table)) or 0
+    numbers = ran_in_run(instance, run_id, {key.asset_key}) or [last]
+    books = [row.content.books for row in pipeline.ledger.done_rows(numbers[0], numbers[-1])]
+    word = "dropped" if table == DROPPED else "undecodable"
+    read, applied, refused, where = _worst([each for each in books if each is not None], word)
+    share = refused / read if read else 0.0
+    applied_nothing = read > 0 and applied == 0 and refused > 0
+    said = f"{refused:,} of {read:,} records {where}({share:.1%}) were {word}"
+    return dg.AssetCheckResult(
+        asset_key=key.asset_key,
+        check_name=key.name,
+        passed=share <= SHARE_MAX and not applied_nothing,
+        severity=dg.AssetCheckSeverity.ERROR if applied_nothing else dg.AssetCheckSeverity.WARN,
+        description=f"{said}{', and none could be applied' if applied_nothing else ''}; see `replay show {table}`.",
+        metadata={"records_read": read, f"records_{word}": refused, "share": share, WAREHOUSE: pipeline.warehouse.root},
+    )
+
+
+def _worst(books: list[dict[str, Any]], word: str) -> tuple[int, int, int, str]:
+    """Records read, applied and refused: of all that landed, or of the sub-topology that refused the largest share of
+    what it read; and which that is.
+    """
+    parts = {"": books}
+    for sub in dict.fromkeys(sub for each in books for sub in each["by_sub_topology"]):
+        name = f"of sub-topology {sub} "
+        parts[name] = [each["by_sub_topology"][sub] for each in books if sub in each["by_sub_topology"]]
+    sums = [
+        (*(sum(each[name] for each in part) for name in ("read", "applied", word)), where)
+        for where, part in parts.items()
+    ]
+    return max(sums, key=lambda part: part[2] / part[0] if part[0] else 0.0)
+
+
+def _progress(
+    pipeline: Pipeline, instance: dg.DagsterInstance, run_id: str, key: dg.AssetCheckKey, output: str
+) -> dg.AssetCheckResult:
+    """How many runs in a row, this one included, have replayed nothing although records had landed."""
+    unread = _unread(pipeline, output)
+    said = last_evaluation(instance, key, pipeline.warehouse.root) or {}
+    before = int(said[RUNS].value) if RUNS in said else 0
+    runs = 0 if not unread or ran_in_run(instance, run_id, {key.asset_key}) else before + 1
+    sentences = []
+    if runs >= RUNS_MAX:
+        waits = inputs_that_wait(pipeline.warehouse, pipeline.topology, pipeline=pipeline.name, idle=pipeline.idle)
+        sentences = [
+            f"{unread:,} landed records are unread, and {runs} runs have replayed nothing",
+            *sentences_of(waits),
+        ]
+    return dg.AssetCheckResult(
+        asset_key=key.asset_key,
+        check_name=key.name,
+        passed=runs < RUNS_MAX,
+        severity=dg.AssetCheckSeverity.WARN,
+        description=". ".join(sentences) or REPLAYED_RULE,
+        metadata={RUNS: runs, "records_unread": unread, WAREHOUSE: pipeline.warehouse.root},
+    )
+
+
+def _unread(pipeline: Pipeline, output: str) -> int:
+    """Offsets of the topics behind an output that have landed and were not replayed."""
+    last = pipeline.ledger.last_done()
+    cut = {} if last is None else last.content.cut_to
+    unread = 0
+    for sub in facts_of_output(pipeline.topology, output).sub_topologies:
+        for topic in (source.topic for source in sub.sources if source.kind == "landed"):
+            landed = pipeline.landing_ledger(topic).last_done()
+            for partition, end in ({} if landed is None else landed.content.cut_to).items():
+                unread += end - cut.get(topic, {}).get(partition, 0)
+    return unread
 
 
 def _spec(pipeline: Pipeline, output: str, guarantee: Guarantee) -> dg.AssetCheckSpec:

@@ -5,6 +5,7 @@ increment says the same whoever reports it and however often. Times and duration
 in `_ms`; `seconds/<part>` are seconds.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import dagster as dg
@@ -13,15 +14,17 @@ import pyarrow as pa
 from ..jobs.execution.table_schemas import table_schema
 from ..jobs.graph.nodes import SinkNode
 from ..jobs.replay.increment_report import IncrementReport, report_of
+from ..jobs.replay.waiting_inputs import WaitingInput
 from ..jobs.topology import SubTopology
 from ..state.tables.data_files import StorageOptions, read_files
 from ..state.tables.ledger import LedgerRow
 from ..state.tables.ledger_rows import Cut, DoneRow, LandingDoneRow, RowContent
-from ..state.tables.names import LANDED, STATE, TableName, TaskId
+from ..state.tables.names import DROPPED, LANDED, STATE, TableName, TaskId
 from ..state.tables.warehouse import LANDED_SCHEMA
 from .lineage import Table
 from .pipeline import Pipeline
 from .reported_increments import INCREMENT, NOTHING_NEW, TABLE
+from .what_waits import sentences_of
 
 Metadata = dict[str, Any]
 NO_INCREMENT = "increment-0-epoch-0"
@@ -65,14 +68,30 @@ def increment_metadata(pipeline: Pipeline, sub: SubTopology, table: Table, incre
         "epoch": done.epoch,
         **_books(report, sub),
         **_emitted(report, table),
-        **_lateness(report),
-        **{f"seconds/{part}": round(seconds, 3) for part, seconds in report.seconds.items()},
+        **_lateness(report, sub),
+        **_seconds(report, sub),
         **_stream_time(report, sub),
         "memory_bytes_max": report.rss_bytes_max,
-        "records_waiting": report.waiting,
+        **waiting_metadata(report.waits),
         "cut": _cut(report.cut_from, report.cut_to),
         **_committed(pipeline, table.name, version),
     }
+
+
+def refusals_metadata(pipeline: Pipeline, table: str, increment: int) -> Metadata:
+    """What one increment added to `dropped` or `dead_letter`, of all that it read."""
+    planned, done = pipeline.ledger.rows_of(increment)
+    assert planned is not None, f"increment {increment} was planned"
+    assert done is not None, f"increment {increment} is done"
+    report = report_of(increment, planned.content, done.content)
+    books = report.books
+    mine = {"records_undecodable": books.undecodable}
+    if table == DROPPED:
+        reasons = {f"records_dropped/{reason}": count for reason, count in sorted(books.dropped_by_reason.items())}
+        mine = {"records_dropped": books.dropped, **reasons}
+    version = report.versions[table]
+    said = {INCREMENT: increment, "epoch": done.epoch, "records_read": books.read, "records_applied": books.applied}
+    return said | mine | _committed(pipeline, table, version)
 
 
 def quiet_metadata(pipeline: Pipeline, table: str, row: LedgerRow[DoneRow | LandingDoneRow] | None) -> Metadata:
@@ -130,10 +149,25 @@ def _emitted(report: IncrementReport, table: Table) -> Metadata:
     return {names.get(name, f"{kind}_{name}"): number for name, number in numbers.items() if number is not None}
 
 
-def _lateness(report: IncrementReport) -> Metadata:
-    """Left out where nothing was taken: an increment without records has no lateness, not one of 0."""
-    numbers = {"lateness_avg_ms": report.lateness["avg"], "lateness_max_ms": report.lateness["max"]}
+def _lateness(report: IncrementReport, sub: SubTopology) -> Metadata:
+    """Of the sub-topology's tasks. Left out where nothing was taken: no records have no lateness, not one of 0."""
+    own = report.lateness_by_sub_topology.get(str(sub.id), {})
+    numbers = {"lateness_avg_ms": own.get("avg"), "lateness_max_ms": own.get("max")}
     return {name: round(number, 3) for name, number in numbers.items() if number is not None}
+
+
+def _seconds(report: IncrementReport, sub: SubTopology) -> Metadata:
+    """Of the sub-topology's tasks, summed over them, by part."""
+    own = report.seconds_by_sub_topology.get(str(sub.id), {})
+    return {f"seconds/{part}": round(seconds, 3) for part, seconds in own.items()}
+
+
+def waiting_metadata(waits: Sequence[WaitingInput]) -> Metadata:
+    """Landed records that are held back, and for whom."""
+    said: Metadata = {"records_waiting": sum(each.records for each in waits)}
+    if waits:
+        said["waits"] = dg.MetadataValue.md("\n".join(f"- {sentence}" for sentence in sentences_of(waits)))
+    return said
 
 
 def _stream_time(report: IncrementReport, sub: SubTopology) -> Metadata:

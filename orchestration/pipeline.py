@@ -13,10 +13,13 @@ import dagster as dg
 from ..jobs.landing.landing import FileSource, KafkaSource, LandingRules
 from ..jobs.topology import SubTopology, Topology
 from ..state.tables.ledger import LandingLedger, Ledger
-from ..state.tables.names import LANDED, OUTPUTS, REPARTITION, STATE
+from ..state.tables.names import DEAD_LETTER, DROPPED, LANDED, OUTPUTS, REPARTITION, STATE
 from ..state.tables.warehouse import PipelineTables, Warehouse
 from .lineage import Table, tables_of
 from .resources import Engine
+
+REFUSALS = (DROPPED, DEAD_LETTER)
+"""Tables of what had no effect, of the whole pipeline."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +54,7 @@ class Pipeline:
         return f"{self.word}_engine"
 
     def key(self, table: str) -> dg.AssetKey:
-        """Asset key of a table, given as "outputs/x", "state/y", "repartition/z" or "landed/topic"."""
+        """Asset key of a table, given as "outputs/x", "state/y", "repartition/z", "landed/topic", "dropped" …"""
         return dg.AssetKey([self.name, *table.split("/", 1)])
 
     def tables(self, sub: SubTopology) -> list[Table]:
@@ -80,8 +83,10 @@ class Pipeline:
 
     def path(self, table: str) -> str:
         """Where the table lies."""
-        kind, name = table.split("/", 1)
         tables = self.own
+        if table in REFUSALS:
+            return tables.table(table)
+        kind, name = table.split("/", 1)
         if kind == LANDED:
             return self.warehouse.landed(name)
         return {OUTPUTS: tables.output, STATE: tables.state, REPARTITION: tables.repartition}[kind](name)

@@ -16,7 +16,7 @@ from dagster._core.storage.dagster_run import RunRecord
 from ..state.tables.names import TableName
 from ..state.wall_clock import now_ms
 from .heartbeats import LOST_SECONDS, Heartbeat, forget, heartbeat_of
-from .pipeline import Pipeline
+from .pipeline import REFUSALS, Pipeline
 from .text_tables import utc
 
 UNFINISHED = [
@@ -45,7 +45,8 @@ class Judgement:
 def replay_job(pipeline: Pipeline) -> UnresolvedAssetJobDefinition:
     """Land, replay and check. Steps share one process, since a second one would start a second JVM."""
     landed = [pipeline.key(TableName.landed(topic)) for topic in pipeline.sources]
-    tables = [pipeline.key(table.name) for _, table in pipeline.all_tables()]
+    names = [*(table.name for _, table in pipeline.all_tables()), *REFUSALS]
+    tables = [pipeline.key(name) for name in names]
     tags = {WAREHOUSE_TAG: pipeline.warehouse.root}
     if pipeline.max_runtime_ms is not None:
         tags[MAX_RUNTIME_TAG] = str(max(pipeline.max_runtime_ms // 1000, 1))

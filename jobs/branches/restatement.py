@@ -335,6 +335,8 @@ def _done_row_of(
         outputs={name: sum(each.get(name, 0) for each in written) for name in names},
         tape_times={} if done.tape_times is None else done.tape_times,
         operators={} if done.operators is None else done.operators,
-        lateness={"avg": None, "max": None} if done.lateness is None else done.lateness,
-        rss_bytes_max=0 if done.rss_bytes_max is None else done.rss_bytes_max,
+        lateness={"avg": None, "max": None},
+        lateness_by_sub_topology=None,
+        seconds_by_sub_topology=None,
+        rss_bytes_max=0,
     )

@@ -22,10 +22,10 @@ def done_row_of(
     seconds: dict[str, float],
 ) -> DoneRow:
     """``previous``: the done row before; tasks without records stand as they stood there."""
-    by_sub = {
-        str(sub.id): add_books([report.counts for report in reports if report.sub_topology == sub.id])
-        for sub in topology.sub_topologies
+    by_id = {
+        str(sub.id): [report for report in reports if report.sub_topology == sub.id] for sub in topology.sub_topologies
     }
+    by_sub = {sub: add_books([report.counts for report in mine]) for sub, mine in by_id.items()}
     tasks = {str(TaskId(report.sub_topology, report.partition)): report.after for report in reports}
     books = add_books([report.landed for report in reports])
     return DoneRow(
@@ -40,6 +40,8 @@ def done_row_of(
         tasks=previous.tasks | tasks,
         tape_times=tape_times,
         lateness=total_lateness(reports),
+        lateness_by_sub_topology={sub: total_lateness(mine) for sub, mine in by_id.items()},
+        seconds_by_sub_topology={sub: task_seconds(mine) for sub, mine in by_id.items()},
         operators=total_numbers(reports),
         recorded_to=((previous.recorded_to or {}) | (plan.row.recorded_to or {})) or None,
         moments=sum(report.advances for report in reports) or None,

@@ -6,6 +6,10 @@ from typing import Any
 from ...state.tables.ledger_rows import Cut, DoneRow, PlanRow
 from ..execution.task_description import TaskReport
 from .books import Books
+from .waiting_inputs import WaitingInput
+
+SHARE_MAX = 0.01
+"""Of the records read, so many may be undecodable, or dropped, without a word."""
 
 
 @dataclass(frozen=True)
@@ -27,6 +31,10 @@ class IncrementReport:
     cut_from: Cut
     cut_to: Cut
     waiting: int
+    waits: list[WaitingInput]
+    lateness_by_sub_topology: dict[str, dict[str, float | int | None]]
+    seconds_by_sub_topology: dict[str, dict[str, float]]
+    """The two of an increment that an earlier version ran: {}."""
     done: DoneRow
 
 
@@ -90,5 +98,8 @@ def report_of(increment: int, planned: PlanRow, done: DoneRow) -> IncrementRepor
         cut_from=planned.cut_from,
         cut_to=planned.cut_to,
         waiting=planned.waiting,
+        waits=[WaitingInput(**each) for each in planned.waits or ()],
+        lateness_by_sub_topology=done.lateness_by_sub_topology or {},
+        seconds_by_sub_topology=done.seconds_by_sub_topology or {},
         done=done,
     )

@@ -20,6 +20,7 @@ from ..tape.stream_time import SourceProgress
 from ..topology.topology import Topology
 from .plan import Plan
 from .unread_records import PendingQueue, PendingRecords, by_arrival, by_time
+from .waiting_inputs import WaitingInput, waiting_inputs
 
 
 class Planner:
@@ -50,6 +51,7 @@ class Planner:
         self.begin: Cut = {
             topic: {p: cut_from.get(topic, {}).get(p, 0) for p in landed.ends} for topic, landed in self.landed.items()
         }
+        self.waits: list[WaitingInput] = []
         taken = previous.recorded_to or {}
         self.recorded: Cut = {
             topic: {p: taken.get(topic, {}).get(p, 0) for p in landed.recorded}
@@ -90,9 +92,13 @@ class Planner:
             unread = self._unread()
             waiting = unread.waiting
             cuts = self._cuts(unread, max_records or max(unread.ready, 1))
+        waits = [each.to_json() for each in self.waits] or None
         for cut, recorded, records in cuts:
             if any(cut[topic] != begin[topic] for topic in cut) or recorded != taken:
-                yield Plan(increment, replace(self._row(begin, cut, taken, recorded), records=records, waiting=waiting))
+                yield Plan(
+                    increment,
+                    replace(self._row(begin, cut, taken, recorded), records=records, waiting=waiting, waits=waits),
+                )
                 begin, increment, taken = cut, increment + 1, recorded
 
     def flush(self) -> Plan:
@@ -123,6 +129,12 @@ class Planner:
             for p, end in landed.ends.items()
         )
 
+    def what_waits(self) -> list[WaitingInput]:
+        """What is left unread now, since records of several queues meet."""
+        if self._waits():
+            self._unread()
+        return self.waits
+
     def _waits(self) -> bool:
         """Whether records of several queues meet anywhere, whose order waits for the slowest."""
         if self.idle == "proceed" or self.order == "arrival":
@@ -136,6 +148,7 @@ class Planner:
         """All that was not read, with what is to wait held back."""
         queues = [self._unread_of(landed, p) for landed in self.landed.values() for p in landed.ends]
         unread = PendingRecords(queues)
+        self.waits = []
         if self._waits():
             self._hold_back(unread)
         return unread
@@ -191,7 +204,7 @@ class Planner:
     def _hold_back(self, unread: PendingRecords) -> None:
         """What cannot be placed for good yet: all from the time that the slowest queue which it meets has reached."""
         for meeting in self._meetings():
-            mine, reached = [], []
+            mine, reached = list[int](), list[tuple[int, int]]()
             for number, queue in enumerate(unread.queues):
                 if (queue.topic, queue.partition) in meeting:
                     mine.append(number)
@@ -199,10 +212,13 @@ class Planner:
                         int(queue.rows.place[-1]) if len(queue) else 2 * self._tape_time(queue.topic, queue.partition)
                     )
                     if last != 2 * NO_TIMESTAMP_MS:
-                        reached.append(last + last % 2)  # nothing comes behind a recorded time at its own place
+                        # nothing comes behind a recorded time at its own place
+                        reached.append((last + last % 2, number))
             if len(reached) > 1:
+                place, slowest = min(reached)
                 for number in mine:
-                    unread.hold_back(number, min(reached))
+                    unread.hold_back(number, place)
+                self.waits += waiting_inputs(unread, mine, slowest, place)
 
     def _meetings(self) -> list[set[tuple[str, str]]]:
         """Queues (topic, partition) whose records meet, in a task or through a repartition table."""

@@ -6,11 +6,9 @@ increments gives the same. A new warning is one line in ``warnings_of``.
 
 from collections.abc import Sequence
 
-from ...jobs.replay.increment_report import IncrementReport
+from ...jobs.replay.increment_report import SHARE_MAX, IncrementReport
+from ...jobs.replay.waiting_inputs import WaitingInput
 from .exit_codes import ExitCode
-
-SHARE_MAX = 0.01
-"""Of the records read, so many may be undecodable, or dropped, without a word."""
 
 
 def warnings_of(reports: Sequence[IncrementReport]) -> list[str]:
@@ -27,12 +25,12 @@ def warnings_of(reports: Sequence[IncrementReport]) -> list[str]:
     ]
 
 
-def run_exit_code(reports: Sequence[IncrementReport]) -> ExitCode:
-    """NOTHING_NEW without an increment; FAILED when records were read and none of them could be applied; WARNINGS when
-    there are any; else DONE.
+def run_exit_code(reports: Sequence[IncrementReport], waits: Sequence[WaitingInput] = ()) -> ExitCode:
+    """Without an increment NOTHING_NEW, or WARNINGS where what has landed ``waits``. FAILED when records were read and
+    none of them could be applied; WARNINGS when there are any; else DONE.
     """
     if not reports:
-        return ExitCode.NOTHING_NEW
+        return ExitCode.WARNINGS if waits else ExitCode.NOTHING_NEW
     if any(report.books.read for report in reports) and not any(report.books.applied for report in reports):
         return ExitCode.FAILED
     return ExitCode.WARNINGS if warnings_of(reports) else ExitCode.DONE

@@ -57,6 +57,10 @@ class PlanRow(RowContent):
     cut_to: Cut = field(default_factory=dict)
     records: int = 0
     waiting: int = 0
+    waits: list[dict[str, Any]] | None = None
+    """Of each partition that is held back: how many records, of which times, wait for whom
+    (jobs/replay/waiting_inputs.py).
+    """
     partitions: dict[str, int] = field(default_factory=dict)
     """Sub-topology (as text) → number of its tasks, "repartition/<name>" → number of its partitions."""
     recorded_from: Cut | None = None
@@ -106,6 +110,9 @@ class DoneRow(RowContent):
     tape_times: Cut | None = None
     """Largest record time read of each partition of topics that meet others in a task."""
     lateness: dict[str, float | int | None] | None = None
+    lateness_by_sub_topology: dict[str, dict[str, float | int | None]] | None = None
+    seconds_by_sub_topology: dict[str, dict[str, float]] | None = None
+    """Of its tasks, summed, by part."""
     operators: dict[str, dict[str, float | None]] | None = None
     recorded_to: Cut | None = None
     moments: int | None = None

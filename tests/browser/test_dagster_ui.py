@@ -53,14 +53,14 @@ def value_of(browser: webdriver.Chrome, name: str) -> str:
 def test_the_asset_graph_shows_every_table_of_the_pipeline_and_its_edges(browser, address, artifacts):
     browser.get(f"{address}/locations/{CODE_LOCATION}/asset-groups/flights")
 
-    for name in (*TOPICS, *STORES, *OUTPUTS):
+    for name in (*TOPICS, *STORES, *OUTPUTS, "dropped", "dead_letter"):
         shown(browser, node(name))
     shown(browser, text("Materialized"), len((*TOPICS, *STORES, *OUTPUTS)))
-    shown(browser, text("3 / 3 Passed"), len(OUTPUTS))  # three checks of each
+    shown(browser, text("4 / 4 Passed"), len(OUTPUTS))  # three guarantees of each, and that records are replayed
     save(browser, artifacts / "dagster-asset-graph.png")
 
     edges = browser.find_elements(By.CSS_SELECTOR, "path[marker-end]")
-    assert len(edges) == 6  # topic → aggregate → suppress → output, twice
+    assert len(edges) == 6 + 4  # topic → aggregate → suppress → output, twice; both topics → dropped, dead_letter
 
 
 def test_a_materialization_shows_its_increment_its_books_and_its_table(browser, address, artifacts):

@@ -74,6 +74,16 @@ def numbers(materialization: dg.AssetMaterialization | dg.AssetObservation, *nam
     return {name: metadata[name].value for name in names or metadata if name in metadata}
 
 
+def broken(result: dg.ExecuteInProcessResult) -> list[dg.AssetCheckEvaluation]:
+    """Checks that did not pass."""
+    return [evaluation for evaluation in result.get_asset_check_evaluations() if not evaluation.passed]
+
+
+def errors(result: dg.ExecuteInProcessResult) -> list[dg.AssetCheckEvaluation]:
+    """Checks that did not pass, warnings left out."""
+    return [evaluation for evaluation in broken(result) if evaluation.severity is dg.AssetCheckSeverity.ERROR]
+
+
 def passed(result: dg.ExecuteInProcessResult) -> dict[str, bool]:
     """Answers of the checks, by output and check."""
     return {

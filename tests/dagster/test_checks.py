@@ -3,7 +3,7 @@
 import dagster as dg
 
 from tests.dagster import shop
-from tests.dagster.conftest import passed
+from tests.dagster.conftest import errors, passed
 from tests.dagster.duplicates import DuplicatingEngine, DuplicatingRunner
 
 ALL_HOLD = {
@@ -13,8 +13,11 @@ ALL_HOLD = {
         "one_final_result_per_key_and_window",
         "no_final_result_before_its_window_closed",
         "the_books_balance",
+        "landed_records_are_replayed",
     )
-}
+} | {"dropped: few_records_are_dropped": True, "dead_letter: few_records_are_undecodable": True}
+WARNED = {"dropped: few_records_are_dropped": False}
+"""Of the morning's six clicks, one is late; of the evening's none."""
 SESSIONS_G1 = "sessions: one_final_result_per_key_and_window"
 
 
@@ -22,8 +25,10 @@ def test_every_guarantee_of_every_output_is_checked_by_great_expectations(small_
     result = small_shop.run(shop.definitions(small_shop.root))
 
     assert result.success
-    assert passed(result) == ALL_HOLD
+    assert passed(result) == ALL_HOLD | WARNED
     for evaluation in result.get_asset_check_evaluations():
+        if "engine" not in evaluation.metadata:
+            continue
         assert numbers_of(evaluation, "engine", "increment", "holds_up_to") == {
             "engine": "gx",
             "increment": 1,
@@ -62,9 +67,9 @@ def test_a_duplicate_final_fails_its_check_with_witnesses_and_blocks_who_reads_t
     result = run_everything(small_shop, definitions)
 
     assert not result.success
-    assert passed(result) == ALL_HOLD | {SESSIONS_G1: False}
+    assert passed(result) == ALL_HOLD | WARNED | {SESSIONS_G1: False}
     assert read(result) == []
-    (broken,) = [each for each in result.get_asset_check_evaluations() if not each.passed]
+    (broken,) = errors(result)
     assert broken.description == (
         "One final result per key and window. Broken in increment 1: expect_one_final_row_per_key_window"
     )
@@ -91,7 +96,7 @@ def test_a_broken_guarantee_stays_broken_whatever_good_increments_follow(small_s
 
     assert passed(result) == ALL_HOLD | {SESSIONS_G1: False}
     assert read(result) == []
-    (broken,) = [each for each in result.get_asset_check_evaluations() if not each.passed]
+    (broken,) = errors(result)
     assert numbers_of(broken, "increment", "holds_up_to") == {"increment": 1, "holds_up_to": 0}
 
 
@@ -104,7 +109,7 @@ def test_increments_that_nobody_checked_are_checked_by_the_next_run(small_shop):
     result = small_shop.run()
 
     assert passed(result) == ALL_HOLD | {SESSIONS_G1: False}
-    (broken,) = [each for each in result.get_asset_check_evaluations() if not each.passed]
+    (broken,) = errors(result)
     assert numbers_of(broken, "increment", "holds_up_to") == {"increment": 2, "holds_up_to": 1}
 
 
@@ -116,13 +121,13 @@ def test_a_check_that_cannot_be_judged_is_not_passed(small_shop):
     result = small_shop.run()
 
     want = {SESSIONS_G1: False, "sessions: no_final_result_before_its_window_closed": False}
-    assert passed(result) == ALL_HOLD | want
-    unknown = next(each for each in result.get_asset_check_evaluations() if not each.passed)
+    assert passed(result) == ALL_HOLD | WARNED | want
+    unknown = errors(result)[0]
     assert unknown.description.startswith("One final result per key and window. Unknown: ")
 
 
 def test_a_check_before_the_first_increment_says_that_there_is_none(small_shop):
-    (small_shop.root / "clicks" / "1-morning.jsonl").unlink()
+    (small_shop.root / "clicks" / "1-morning.jsonl").write_text("")
 
     result = small_shop.run()
 

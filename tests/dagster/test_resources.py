@@ -11,7 +11,7 @@ from kstreams_replay.orchestration.resources import LocalEngine, SparkEngine
 from kstreams_replay.state.errors import ConfigError
 from kstreams_replay.state.tables.warehouse import Warehouse
 from tests.dagster import shop
-from tests.dagster.conftest import passed
+from tests.dagster.conftest import errors
 from tests.planted import tables_of
 
 
@@ -64,7 +64,7 @@ def test_spark_materializes_the_tables_that_this_process_would(small_shop, tmp_p
     job.execute_in_process(instance=small_shop.instance)
 
     assert result.success
-    assert all(passed(result).values())
+    assert errors(result) == []
     assert tables_of(small_shop.warehouse, "shop", shop.topology()) == tables_of(here, "shop", shop.topology())
     pages = definitions.resolve_asset_graph().get(dg.AssetKey(["shop", "outputs", "pages"]))
     assert pages.kinds == {"spark", "deltalake"}

@@ -22,11 +22,14 @@ TABLES = (
     *(QUESTIONS, ANSWERS, "repartition/by-name-repartition"),
     *(f"outputs/{name}" for name in ("orders-with-users", "orders-and-users", "paid", "paid-counts", "priced")),
     *(f"outputs/{name}" for name in ("orders-or-users", "users-by-name", "items-and-names")),
+    *("dropped", "dead_letter"),
 )
 CHECKS = (
     "paid-counts: one_final_result_per_key_and_window",
     "paid-counts: no_final_result_before_its_window_closed",
     *(f"{name.partition('/')[2]}: the_books_balance" for name in TABLES if name.startswith("outputs/")),
+    *(f"{name.partition('/')[2]}: landed_records_are_replayed" for name in TABLES if name.startswith("outputs/")),
+    *("dropped: few_records_are_dropped", "dead_letter: few_records_are_undecodable"),
 )
 
 
@@ -42,7 +45,8 @@ def test_every_part_is_told_in_one_run_and_what_comes_back_stands_below_what_was
 
     assert versions(result) == {f"meet/{name}": [FIRST] for name in TABLES}
     assert sorted(observed(result)) == sorted(f"meet/landed/{topic}" for topic in TOPICS)
-    assert passed(result) == dict.fromkeys(CHECKS, True)
+    late = {"dropped: few_records_are_dropped": False}  # the joined tapes have many that are too late
+    assert passed(result) == dict.fromkeys(CHECKS, True) | late
     (unique,) = told(result)["meet/state/unique-store"]
     assert numbers(unique, "records_forwarded", "records_duplicates") == {  # c at 182, within 5 of 181
         "records_forwarded": 5,

@@ -7,7 +7,7 @@ import sys
 import time
 from contextlib import closing
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -18,6 +18,8 @@ from ..command import argument, command, keep, option
 
 if TYPE_CHECKING:
     from ....jobs.replay.increment_report import IncrementReport
+    from ....jobs.replay.waiting_inputs import WaitingInput
+    from ...what_waits import WaitingResults
 
 EVERY_OPERATOR = "kstreams_replay.orchestration.cli.every_operator:topology"
 
@@ -62,19 +64,30 @@ def run(**given: Any) -> int:
     """Replay what has landed, increment by increment."""
     asked = RunOptions(**given)
     with closing(progress_on(sys.stderr)) as progress:
-        reports, seconds = _replay(asked, progress)
+        replayed = _replay(asked, progress)
     from ..run_outcome import run_exit_code
 
-    _print_run(asked, reports, seconds)
-    return run_exit_code(reports).unless_detailed(asked.detailed_exit_code)
+    _print_run(asked, replayed)
+    return run_exit_code(replayed.reports, replayed.waits).unless_detailed(asked.detailed_exit_code)
 
 
-def _replay(asked: RunOptions, progress: ProgressBar | ProgressLines) -> "tuple[list[IncrementReport], float]":
-    """Reports, and the seconds that they took once the topology was loaded."""
+class Replayed(NamedTuple):
+    """``seconds``: that the reports took once the topology was loaded. ``waits``: landed records that were held back;
+    ``results``: that wait in suppress.
+    """
+
+    reports: "list[IncrementReport]"
+    seconds: float
+    waits: "list[WaitingInput]"
+    results: "list[WaitingResults]"
+
+
+def _replay(asked: RunOptions, progress: ProgressBar | ProgressLines) -> Replayed:
     spark = None if asked.local else start_spark(asked.master)
     progress.doing("loading the topology")
     from ....jobs.replay.pipeline_run import replay
     from ....state.tables.warehouse import Warehouse
+    from ...what_waits import inputs_that_wait, results_that_wait
     from ..topology_loading import load_topology
     from .check_topology import wanted_of
 
@@ -96,7 +109,12 @@ def _replay(asked: RunOptions, progress: ProgressBar | ProgressLines) -> "tuple[
     ):
         reports.append(report)
         keep(f"increments up to {report.increment} are committed")
-    return reports, time.monotonic() - started
+    seconds, idle = time.monotonic() - started, "proceed" if asked.flush_at_end else asked.idle
+    if not reports:
+        waits = inputs_that_wait(warehouse, topology, pipeline=asked.pipeline, idle=idle)
+        return Replayed([], seconds, waits, [])
+    results = results_that_wait(warehouse, topology, pipeline=asked.pipeline)
+    return Replayed(reports, seconds, reports[-1].waits, results)
 
 
 @command()
@@ -117,22 +135,26 @@ def warm_up(topology: str | None) -> int:
     return 0
 
 
-def _print_run(asked: RunOptions, reports: "list[IncrementReport]", seconds: float) -> None:
+def _print_run(asked: RunOptions, replayed: Replayed) -> None:
     from ....state.tables.warehouse import Warehouse
     from ...text_tables import print_table
+    from ...what_waits import sentences_of
     from ..book_lines import books_line
     from ..run_outcome import warnings_of
 
-    if not reports:
+    reports = replayed.reports
+    if reports:
+        print_table([books_line(report) for report in reports], thousands=True)
+        increments = "1 increment" if len(reports) == 1 else f"{len(reports)} increments"
+        records = sum(report.books.read for report in reports)
+        print(f"{records:,} records in {increments}, {records / max(replayed.seconds, 1e-9):,.0f} records/s")
+    elif replayed.waits:
+        print(f"nothing replayed for {asked.pipeline}: what has landed waits")
+    else:
         print(f"nothing new to replay for {asked.pipeline}")
-        return
-    print_table([books_line(report) for report in reports], thousands=True)
-    increments = "1 increment" if len(reports) == 1 else f"{len(reports)} increments"
-    records = sum(report.books.read for report in reports)
-    print(f"{records:,} records in {increments}, {records / max(seconds, 1e-9):,.0f} records/s")
-    waiting = reports[-1].waiting
-    if waiting:
-        print(f"{waiting:,} landed records wait for partitions that lag behind; --idle proceed replays them now")
-    print(f"tables: {Warehouse(asked.warehouse).pipeline(asked.pipeline).root}")
+    for line in (*sentences_of(replayed.waits), *replayed.results):
+        print(line)
+    if reports:
+        print(f"tables: {Warehouse(asked.warehouse).pipeline(asked.pipeline).root}")
     for warning in warnings_of(reports):
         print(f"replay: warning: {warning}", file=sys.stderr)

@@ -118,7 +118,7 @@ def test_a_run_that_can_apply_nothing_exits_with_4_and_one_that_leaves_much_out_
         "replay: warning: 1 of 2 records (50%) were undecodable; see `replay show dead_letter`",
     )
 
-    drop("3.jsonl", "home", {})
+    drop("3.jsonl", "help", {})
     assert run(*replay)[0] == 0
     drop("4.jsonl", "home", "cart")
     assert run(*replay, "--detailed-exit-code")[0] == 0

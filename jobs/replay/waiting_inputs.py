@@ -1,0 +1,56 @@
+"""What has landed and is held back by ``idle="wait"``: which partition waits for which, and until when.
+
+Owns the words of it, which plans keep and people are told. Rule: records of a time are taken when every partition that
+meets them, and has records at all, has got past that time (jobs/replay/planner.py); so whatever waits, waits for the
+slowest.
+"""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from .unread_records import PendingRecords
+
+
+@dataclass(frozen=True)
+class WaitingInput:
+    """``records`` of a partition of a topic, with times from ``first_ms`` to ``last_ms``, wait until the partition
+    ``for_partition`` of ``for_topic``, which has come to ``reached_ms``, has got past each of them.
+    """
+
+    topic: str
+    partition: int
+    records: int
+    first_ms: int
+    last_ms: int
+    for_topic: str
+    for_partition: int
+    reached_ms: int
+
+    def to_json(self) -> dict[str, Any]:
+        """As the ledger keeps it."""
+        return asdict(self)
+
+
+def waiting_inputs(unread: PendingRecords, meeting: Sequence[int], slowest: int, place: int) -> list[WaitingInput]:
+    """Of the queues with the numbers in ``meeting``, which meet: what is held back since the queue ``slowest`` has not
+    got past ``place``.
+    """
+    found, last = [], unread.queues[slowest]
+    for number in meeting:
+        queue, end = unread.queues[number], unread.ends[number]
+        records = queue.records(len(queue)) - queue.records(end)
+        if records:
+            found.append(
+                WaitingInput(
+                    topic=queue.topic,
+                    partition=int(queue.partition),
+                    records=records,
+                    first_ms=int(queue.rows.place[end]) // 2,
+                    last_ms=int(queue.rows.place[-1]) // 2,
+                    for_topic=last.topic,
+                    for_partition=int(last.partition),
+                    reached_ms=place // 2,
+                )
+            )
+    return found

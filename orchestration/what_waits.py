@@ -1,0 +1,103 @@
+"""What a pipeline waits for, in words: landed records that are held back, and results that are not yet final.
+
+Rule: who waits, for whom, until when, and how it can go on; the same words for the command, Dagster's log and its
+checks.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pyarrow.compute as pc
+
+from ..jobs.history.history import History
+from ..jobs.history.inspection import WAITS_UNTIL, inspect_store
+from ..jobs.replay.planner import Planner
+from ..jobs.replay.waiting_inputs import WaitingInput
+from ..jobs.topology import Topology
+from ..state.tables.ledger import Ledger
+from ..state.tables.ledger_rows import DoneRow
+from ..state.tables.warehouse import Warehouse
+from .text_tables import utc
+
+READ_MAX = 100_000
+"""Of more results than that it is not said until when they wait, since all of them would be read."""
+
+
+@dataclass(frozen=True)
+class WaitingResults:
+    """``results`` in ``store`` wait for stream times from ``first_ms`` to ``last_ms``; None: they were not read."""
+
+    store: str
+    results: int
+    first_ms: int | None
+    last_ms: int | None
+
+    def __str__(self) -> str:
+        """One sentence."""
+        said = f"{self.results:,} results wait in {self.store}"
+        if self.first_ms is None or self.last_ms is None:
+            return said
+        return f"{said} until stream time {utc(self.first_ms)}" + (
+            "" if self.first_ms == self.last_ms else f", the last until {utc(self.last_ms)}"
+        )
+
+
+def inputs_that_wait(
+    warehouse: Warehouse, topology: Topology, *, pipeline: str, idle: str = "wait", order: str = "time"
+) -> list[WaitingInput]:
+    """Landed records that a replay with these settings would leave unread now."""
+    last = Ledger(warehouse.pipeline(pipeline).ledger, warehouse.storage_options).last_done()
+    done, increment = (DoneRow(), 0) if last is None else (last.content, last.increment)
+    planner = Planner(warehouse, topology, increment=increment + 1, previous=done, idle=idle, order=order)
+    return planner.what_waits()
+
+
+def results_that_wait(warehouse: Warehouse, topology: Topology, *, pipeline: str) -> list[WaitingResults]:
+    """Results that suppress holds back after the last increment, by store; none before the first."""
+    as_of = None
+    found = []
+    for node in topology.graph.nodes.values():
+        if node.metric_prefix != "buffer":
+            continue
+        store = topology.graph.store_of(node)
+        if store is None:
+            continue
+        if as_of is None:
+            if Ledger(warehouse.pipeline(pipeline).ledger, warehouse.storage_options).last_done() is None:
+                return []
+            as_of = History(warehouse, pipeline, topology).at()
+        tasks = as_of.row.content.tasks.values()
+        count = sum(task.get("clocks", {}).get(store, {}).get("count", 0) for task in tasks)
+        if count > READ_MAX:
+            found.append(WaitingResults(store, count, None, None))
+        elif count:
+            until = inspect_store(as_of, store)[WAITS_UNTIL]
+            if len(until):
+                bounds = pc.min_max(until).as_py()
+                found.append(WaitingResults(store, len(until), bounds["min"], bounds["max"]))
+    return found
+
+
+def sentences_of(waits: Sequence[WaitingInput]) -> list[str]:
+    """A sentence for each partition that waits, and how it can go on; [] when nothing waits."""
+    if not waits:
+        return []
+    last = max(waits, key=lambda each: each.last_ms)
+    return [*map(_sentence, waits), ways_on(last)]
+
+
+def _sentence(each: WaitingInput) -> str:
+    times = utc(each.first_ms) + ("" if each.first_ms == each.last_ms else f" to {utc(each.last_ms)}")
+    return (
+        f"{each.records:,} records of {each.topic}, partition {each.partition}, with times {times}, wait until "
+        f"{each.for_topic}, partition {each.for_partition}, has got past them; it has come to {utc(each.reached_ms)}"
+    )
+
+
+def ways_on(last: WaitingInput) -> str:
+    """What can be done about it."""
+    return (
+        f"three ways on: land more of {last.for_topic}; or, if nothing more comes for now, record that it has come so "
+        f'far: replay advance {last.for_topic} --to "{utc(last.last_ms)}"; or replay with --idle proceed, which takes '
+        "the records now, whatever may still come before them"
+    )

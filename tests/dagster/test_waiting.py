@@ -1,0 +1,199 @@
+"""What waits is said, and what went wrong is not green: held-back records, waiting results, records without effect."""
+
+import dagster as dg
+import pytest
+
+from kstreams_replay.jobs.branches.restatement import restore
+from kstreams_replay.jobs.execution.task_run import LocalRunner
+from kstreams_replay.jobs.replay.pipeline_run import replay
+from kstreams_replay.jobs.topology import Consumed, Serde, StreamsBuilder, Topology
+from kstreams_replay.orchestration.definitions import replay_definitions
+from kstreams_replay.orchestration.resources import LocalEngine
+from kstreams_replay.orchestration.what_waits import inputs_that_wait, results_that_wait, sentences_of
+from tests.dagster import shop
+from tests.dagster.conftest import broken, numbers, observed, passed, told
+from tests.planted import Landed, plant
+
+ORDERS_WAIT = (
+    "2 records of orders, partition 0, with times 1970-01-01 00:00:00.010 to 1970-01-01 00:00:00.020, wait until "
+    "users, partition 0, has got past them; it has come to 1970-01-01 00:00:00.005"
+)
+WAYS_ON = (
+    "three ways on: land more of users; or, if nothing more comes for now, record that it has come so far: "
+    'replay advance users --to "1970-01-01 00:00:00.020"; or replay with --idle proceed, which takes the records now, '
+    "whatever may still come before them"
+)
+
+
+def joined() -> Topology:
+    """Orders of users; users do not change."""
+    builder = StreamsBuilder()
+    users = builder.table("users", Consumed(Serde.string(), Serde.string()))
+    orders = builder.stream("orders", Consumed(Serde.string(), Serde.string()))
+    orders.join(users, user="right").to("named")
+    return builder.build()
+
+
+def counted() -> Topology:
+    """Words, of which the long ones go through a repartition."""
+    builder = StreamsBuilder()
+    words = builder.stream("words", Consumed(Serde.string(), Serde.json("text string")))
+    words.group_by_key().count().to_stream().to("all")
+    words.filter("text == 'long'").group_by("text").count().to_stream().to("long")
+    return builder.build()
+
+
+def run(topology: Topology, warehouse, instance, **settings) -> dg.ExecuteInProcessResult:
+    definitions = replay_definitions(
+        topology, pipeline="p", warehouse=warehouse, engine=LocalEngine(), check_engine="plain", **settings
+    )
+    return definitions.resolve_job_def("p_replay").execute_in_process(instance=instance, raise_on_error=False)
+
+
+@pytest.fixture
+def instance():
+    with dg.DagsterInstance.ephemeral() as made:
+        yield made
+
+
+@pytest.fixture
+def static(warehouse):
+    """A user, then two orders."""
+    plant(warehouse, "users", [Landed(0, b"ann", b"Ann", 5)], partitions=1)
+    plant(warehouse, "orders", [Landed(0, b"ann", b"tea", 10), Landed(0, b"ann", b"mug", 20)], partitions=1)
+    return warehouse
+
+
+def test_a_static_table_holds_everything_back_and_after_two_runs_a_check_warns(static, instance):
+    runs = [run(joined(), static, instance) for _ in range(2)]
+
+    assert [each.success for each in runs] == [True, True]
+    assert [told(each) for each in runs] == [{}, {}]
+    waits = observed(runs[0])["p/outputs/named"].metadata
+    assert waits["records_waiting"].value == 3  # the user itself, since another may come at its time
+    assert f"- {ORDERS_WAIT}\n" in waits["waits"].value
+    assert waits["waits"].value.endswith(WAYS_ON)
+    said = [event.user_message for event in instance.all_logs(runs[0].run_id) if event.level == 30]
+    assert ORDERS_WAIT in said
+    assert WAYS_ON in said
+
+    name = "named: landed_records_are_replayed"
+    assert [passed(each)[name] for each in runs] == [True, False]
+    (warned,) = broken(runs[1])
+    assert warned.severity is dg.AssetCheckSeverity.WARN
+    assert warned.description.startswith("3 landed records are unread, and 2 runs have replayed nothing. ")
+    assert ORDERS_WAIT in warned.description
+
+    plant(static, "users", [Landed(0, b"bob", b"Bob", 30)], partitions=1)
+    after = run(joined(), static, instance)
+    assert passed(after)[name]
+    assert numbers(told(after)["p/outputs/named"][0], "records_read", "records_emitted") == {
+        "records_read": 2,  # the second order waits, since another may come at its time
+        "records_emitted": 1,
+    }
+
+
+def test_each_way_on_that_is_named_is_one(static):
+    waits = inputs_that_wait(static, joined(), pipeline="p")
+    assert sentences_of(waits)[-1] == WAYS_ON
+
+    assert inputs_that_wait(static, joined(), pipeline="p", idle="proceed") == []
+    (report,) = replay(static, joined(), pipeline="p", runner=LocalRunner(), idle="proceed")
+    assert report.books.read == 3
+
+
+def test_a_report_says_what_waits_and_so_does_its_row_in_the_ledger(static):
+    plant(static, "users", [Landed(0, b"bob", b"Bob", 15)], partitions=1)
+
+    (report,) = replay(static, joined(), pipeline="p", runner=LocalRunner())
+
+    (orders, users) = sorted(report.waits, key=lambda each: each.topic)
+    assert (orders.records, orders.first_ms, orders.last_ms) == (1, 20, 20)
+    assert (orders.for_topic, orders.for_partition, orders.reached_ms) == ("users", 0, 15)
+    assert users.records == 1
+
+
+def test_results_that_wait_in_suppress_are_counted_with_the_times_that_let_them_go(small_shop):
+    result = small_shop.run()
+
+    (sessions, pages) = results_that_wait(small_shop.warehouse, shop.topology(), pipeline="shop")
+    want = (
+        "1 results wait in held-sessions-store until stream time 1970-01-01 00:00:00.235",
+        "2 results wait in held-pages-store until stream time 1970-01-01 00:00:00.220, "
+        "the last until 1970-01-01 00:00:00.250",
+    )
+    assert (str(sessions), str(pages)) == want
+    said = [event.user_message for event in small_shop.instance.all_logs(result.run_id)]
+    assert set(want) <= set(said)
+
+
+BAD, GOOD = b"{", b'{"text": "short"}'
+
+
+@pytest.mark.parametrize(
+    ("bad", "good", "severity", "succeeds"),
+    [
+        (5, 0, dg.AssetCheckSeverity.ERROR, False),
+        (2, 98, dg.AssetCheckSeverity.WARN, True),
+        (1, 99, None, True),
+    ],
+)
+def test_records_that_cannot_be_decoded_are_red_when_all_are_and_warned_of_above_one_in_a_hundred(
+    warehouse, instance, bad, good, severity, succeeds
+):
+    records = [Landed(0, b"a", value, time) for time, value in enumerate([BAD] * bad + [GOOD] * good)]
+    plant(warehouse, "words", records, partitions=1)
+
+    result = run(counted(), warehouse, instance)
+
+    assert result.success is succeeds
+    assert [(each.check_name, each.severity) for each in broken(result)] == (
+        [] if severity is None else [("few_records_are_undecodable", severity)]
+    )
+    (letters,) = told(result)["p/dead_letter"]
+    want = {"records_undecodable": bad, "records_read": bad + good, "records_applied": good, "dagster/row_count": bad}
+    assert numbers(letters, *want) == want
+    (dropped,) = told(result)["p/dropped"]
+    assert numbers(dropped, "records_dropped")["records_dropped"] == 0
+    if severity is dg.AssetCheckSeverity.ERROR:
+        (red,) = broken(result)
+        assert red.description == (
+            "5 of 5 records (100.0%) were undecodable, and none could be applied; see `replay show dead_letter`."
+        )
+        assert not run(counted(), warehouse, instance).success  # red until something can be applied
+
+
+def test_refused_records_are_warned_of_with_their_share(small_shop):
+    (warned,) = broken(small_shop.run())
+
+    assert (warned.check_name, warned.severity) == ("few_records_are_dropped", dg.AssetCheckSeverity.WARN)
+    assert warned.description == ("1 of 6 records of sub-topology 1 (16.7%) were dropped; see `replay show dropped`.")
+
+
+def test_lateness_and_seconds_are_those_of_the_tasks_that_wrote_the_table(warehouse, instance):
+    times = [(b"short", 100), (b"long", 200), (b"short", 110), (b"long", 230)]
+    records = [Landed(0, b"a", b'{"text": "%s"}' % text, time) for text, time in times]
+    plant(warehouse, "words", records, partitions=1)
+
+    result = told(run(counted(), warehouse, instance))
+
+    lateness = ("lateness_avg_ms", "lateness_max_ms")
+    assert numbers(result["p/outputs/all"][0], *lateness) == {"lateness_avg_ms": 22.5, "lateness_max_ms": 90}
+    assert numbers(result["p/outputs/long"][0], *lateness) == {"lateness_avg_ms": 0, "lateness_max_ms": 0}
+    parts = [name for name in result["p/outputs/long"][0].metadata if name.startswith("seconds/")]
+    assert parts
+    assert all(name.startswith("seconds/task_") for name in parts)
+
+
+def test_a_restore_has_no_lateness_and_no_seconds_of_what_it_went_back_to(warehouse, instance):
+    for times in ((100, 50), (200, 190)):
+        plant(warehouse, "words", [Landed(0, b"a", GOOD, time) for time in times], partitions=1)
+        run(counted(), warehouse, instance)
+
+    row = restore(warehouse, "p", 1)
+    result = told(run(counted(), warehouse, instance))
+
+    assert row.content.lateness == {"avg": None, "max": None}
+    first, *_ = result["p/outputs/all"]
+    assert numbers(first, "increment")["increment"] == 3
+    assert not [name for name in first.metadata if name.startswith(("lateness", "seconds"))]
