@@ -357,9 +357,7 @@ def warnings_of(topic: str, done: LandingDoneRow) -> list[str]:
     records, letters = done.records or 0, done.dead_letters or 0
     if letters:
         share = f"{letters:,} of {records + letters:,} rows ({letters / (records + letters):.1%})"
-        found.append(
-            f"{topic}: {share} became no record and are kept in landed_dead_letter/{topic}, each with its reason"
-        )
+        found.append(f"{topic}: {share} became no record; see `replay show landed_dead_letter/{topic}`")
     if done.implausible is not None:
         found.append(Implausible(**done.implausible).sentence(topic, records))
     return found

@@ -6,6 +6,7 @@ Owns the spelling. Rule: a name is made here and taken apart here, and nowhere e
 from typing import NamedTuple
 
 OUTPUTS, STATE, REPARTITION, RETRACTIONS, LANDED = "outputs", "state", "repartition", "retractions", "landed"
+LANDED_DEAD_LETTER = "landed_dead_letter"
 """Kinds of tables that there are several of."""
 
 
@@ -41,6 +42,11 @@ class TableName(str):
     def landed(cls, topic: str) -> "TableName":
         """The records of ``topic``, as they came."""
         return cls(f"{LANDED}/{topic}")
+
+    @classmethod
+    def landed_dead_letter(cls, topic: str) -> "TableName":
+        """What was found in the sources of ``topic`` and became no record."""
+        return cls(f"{LANDED_DEAD_LETTER}/{topic}")
 
     @property
     def kind(self) -> str:

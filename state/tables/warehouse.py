@@ -23,7 +23,7 @@ import pyarrow as pa
 from pyarrow import fs
 
 from ..errors import ConfigError
-from .names import DEAD_LETTER, DROPPED, LANDED, LEDGER, TableName
+from .names import DEAD_LETTER, DROPPED, LANDED, LANDED_DEAD_LETTER, LEDGER, TableName
 from .object_stores import open_filesystem, options_of, remember_options
 
 HEADERS = pa.list_(pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())]))
@@ -114,7 +114,7 @@ LEDGER_SCHEMA = pa.schema(
 )
 
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,249}")
-_TAKEN = frozenset({LANDED, "landed_dead_letter", "landing", "branches"})
+_TAKEN = frozenset({LANDED, LANDED_DEAD_LETTER, "landing", "branches"})
 
 
 def output_schema(key: pa.DataType, value: pa.DataType, *, windowed: bool) -> pa.Schema:
@@ -221,7 +221,7 @@ class Warehouse:
 
     def landed_dead_letter(self, topic: str) -> str:
         """What was found in the sources of ``topic`` and became no record; there is no table until there is some."""
-        return f"{self.root}/landed_dead_letter/{_checked(topic, 'topic')}"
+        return f"{self.root}/{TableName.landed_dead_letter(_checked(topic, 'topic'))}"
 
     def landing_ledger(self, topic: str) -> str:
         """The ledger of the landing of ``topic``."""

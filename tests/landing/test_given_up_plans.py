@@ -197,6 +197,30 @@ def test_who_is_still_at_work_with_a_plan_that_was_given_up_cannot_commit_it(war
     assert land(warehouse, directory).increments == ()
 
 
+def test_nor_before_the_new_plan_is_committed(warehouse, tmp_path, monkeypatch):
+    """
+    Only the mark of the plan that was given up can tell, since nothing later is in the table.
+    """
+    directory = write(tmp_path / "in", {"a.jsonl": ONE})
+    write_rows = from_files.FileLander.write
+
+    def write_slowly(self, row, app_id):
+        with monkeypatch.context() as patch:
+            patch.setattr(from_files.FileLander, "write", write_rows)
+            with dies(monkeypatch, in_="before_the_commit"):
+                land(warehouse, directory, rules={"abandon": True})  # the other runner dies
+        return write_rows(self, row, app_id)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(from_files.FileLander, "write", write_slowly)
+        with pytest.raises(LedgerConflict, match="got one that another runner has given up"):
+            land(warehouse, directory)
+
+    assert times(warehouse) == []
+    land(warehouse, directory)
+    assert times(warehouse) == [(0, 1, 2)]
+
+
 @pytest.mark.parametrize("dies_after", ["the_mark", "the_new_plan"])
 def test_a_landing_that_dies_while_it_gives_up_goes_on_from_there(warehouse, tmp_path, monkeypatch, dies_after):
     directory = write(tmp_path / "in", {"a.jsonl": ONE})

@@ -90,10 +90,12 @@ def _records(reading: Reading, block: Block) -> FileRecords:
     key = pa.nulls(rows, pa.binary()) if source.key is None else _as_bytes(block.columns[source.key], source.key_type)
     time_ms = times_ms(block.columns[source.timestamp], source.timestamp_unit)
     _refuse_later(time_ms, reading.rules.latest_ms)
-    if source.partition is None:
-        partition = murmur2_partitions(key, source.partitions)
-    else:
+    if source.partition is not None:
         partition = partition_numbers(_listed(block.columns[source.partition]), source.partitions)
+    elif source.partitions == 1:
+        partition = np.zeros(rows, np.int32)  # without Numba, which takes longer to load than a first landing
+    else:
+        partition = murmur2_partitions(key, source.partitions)
     return FileRecords(key, _value(source, block), time_ms, partition)
 
 

@@ -7,7 +7,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ....jobs.history.committed_tables import count_rows, read_newest, read_state, read_table
-from ....state.tables.names import DEAD_LETTER, DROPPED, OUTPUTS, STATE, TableName
+from ....state.errors import ConfigError
+from ....state.tables.names import DEAD_LETTER, DROPPED, LANDED_DEAD_LETTER, OUTPUTS, STATE, TableName
 from ....state.tables.warehouse import HEADERS, Warehouse
 from ...text_tables import flat_row, print_table
 from .. import options
@@ -18,9 +19,9 @@ HIDDEN = ("partition", "offset", "increment", "cause_offset", "stream_time_ms", 
 
 
 @command()
-@argument("name", metavar="OUTPUT", help="an output, state/STORE, dropped or dead_letter")
+@argument("name", metavar="OUTPUT", help="an output, state/STORE, dropped, dead_letter or landed_dead_letter/TOPIC")
 @options.warehouse
-@options.pipeline
+@option("--pipeline", metavar="NAME", help="folder of its tables in the warehouse; none for landed_dead_letter/TOPIC")
 @option("--changelog", is_flag=True, help="every record instead of the newest of each key")
 @options.topology_option("for state/STORE: show values as its readers see them")
 @options.increment
@@ -28,13 +29,17 @@ HIDDEN = ("partition", "offset", "increment", "cause_offset", "stream_time_ms", 
 @option("--wide", is_flag=True, help="whole values, however long")
 @options.raw
 def show(
-    name: str, warehouse: str, pipeline: str, changelog: bool, topology: str | None, increment: int | None, limit: int,
-    wide: bool, raw: bool,
+    name: str, warehouse: str, pipeline: str | None, changelog: bool, topology: str | None, increment: int | None,
+    limit: int, wide: bool, raw: bool,
 ) -> int:  # fmt: skip
     """Show rows of an output, a store, the drops or the dead letters."""
     table = name if "/" in name or name in (DROPPED, DEAD_LETTER) else TableName.output(name)
     kind = table.partition("/")[0]
-    if kind == STATE and topology is not None and not changelog:
+    if pipeline is None and kind != LANDED_DEAD_LETTER:
+        raise ConfigError(f"show {name}", "the pipeline whose table it is", "none", "name it with --pipeline")
+    if pipeline is None:
+        rows, total = _landed_dead_letters(Warehouse(warehouse), table.partition("/")[2])
+    elif kind == STATE and topology is not None and not changelog:
         rows, total = _as_readers_see_it(warehouse, pipeline, table, topology, increment)
     else:
         rows, total = _stored(Warehouse(warehouse), pipeline, table, increment, limit, changelog=changelog)
@@ -46,6 +51,15 @@ def show(
     if total > len(shown):
         print(f"… {len(shown):,} of {total:,} rows; --limit shows more")
     return 0
+
+
+def _landed_dead_letters(warehouse: Warehouse, topic: str) -> tuple[pa.Table, int]:
+    """What became no record; of files without the columns of Kafka's records."""
+    from ....jobs.landing.bad_rows import landed_dead_letters
+
+    rows = landed_dead_letters(warehouse, topic)
+    nothing = [name for name in rows.column_names if rows[name].null_count == len(rows)]
+    return (rows if not len(rows) else rows.drop_columns(nothing)), len(rows)
 
 
 def _as_readers_see_it(

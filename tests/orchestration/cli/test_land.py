@@ -126,13 +126,33 @@ def test_warnings_are_on_stderr_and_have_an_exit_code(land, tmp_path):
 
     code, _, err = land("t", detailed)
 
-    kept = "t: 1 of 200 rows (0.5%) became no record and are kept in landed_dead_letter/t, each with its reason"
+    kept = "t: 1 of 200 rows (0.5%) became no record; see `replay show landed_dead_letter/t`"
     assert (code, err) == (5, f"replay: warning: {kept}")
     assert land("t", detailed)[0] == 3
     assert land("u")[0] == 0
     assert land("v", "--on-bad-row", "stop")[0] == 1
     assert land("v", "--max-bad-share", "0.001")[0] == 1
     assert land("v", detailed, "--plausible-since", "2027-01-01", "--pattern", "a*")[2].count("warning") == 2
+
+
+def test_rows_that_became_no_record_are_shown(land, tmp_path, capsys):
+    rows = "".join(f'{{"t":{NOON + n}}}\n' for n in range(199))
+    write(tmp_path / "in", {"a.jsonl": rows + '{"t":"soon"}\n'})
+    land("t")
+
+    assert main(["show", "landed_dead_letter/t", "--warehouse", str(tmp_path / "w")]) == 0
+
+    header, _, row = capsys.readouterr().out.splitlines()
+    assert header.split() == ["partition", "increment", "file", "line", "bytes", "reason"]
+    assert row.split(maxsplit=5) == [
+        "0",
+        "1",
+        "a.jsonl",
+        "200",
+        '{"t":"soon"}',
+        "expected a timestamp (ms), got 'soon'",
+    ]
+    assert main(["show", "dropped", "--warehouse", str(tmp_path / "w")]) == 2
 
 
 def test_settings_for_one_call_are_options(land, tmp_path):
