@@ -33,7 +33,7 @@ from .files.known_files import (
     PlanOutdated,
     find_files,
     mapping_changes,
-    refuse_no_files,
+    refuse_no_match,
 )
 from .files.records import FileRecords, read_slice
 from .files.spark_tasks import run_tasks
@@ -77,12 +77,9 @@ class FileLander:
             found, others = find_files(self.source, self.topic)
             source = self.source.with_format_of(file.name for file in found)
             changes = self._mapping_changes(source, last)
-            if (
-                not found
-                and not self.rules.allow_empty
-                and (last is None or (others and self._has_other_pattern(last)))
-            ):
-                refuse_no_files(source, self.topic, others)
+            is_new_pattern = last is None or self._has_other_pattern(last)
+            if not found and others and is_new_pattern and not self.rules.allow_empty:
+                refuse_no_match(source, self.topic, others)
             known = KnownFiles(source, self.topic, plans)
             new = known.new(found)
             if last is not None and not new and not must:
@@ -119,7 +116,9 @@ class FileLander:
         entries = [file.entry() for file in counted.files]
         if not self.rules.allow_same_content:
             known.refuse_same_content(entries)
-        cut_from = {str(p): 0 for p in range(source.partitions)} if last is None else last.content.cut_to
+        cut_from = dict.fromkeys(map(str, range(source.partitions)), 0)
+        if last is not None and any(last.content.cut_to.values()):
+            cut_from = last.content.cut_to
         return LandingPlanRow(
             partitions=source.partitions,
             cut_from=cut_from,
@@ -185,7 +184,7 @@ class FileLander:
     def _mapping_changes(self, source: FileSource, last: LedgerRow[LandingDoneRow] | None) -> dict[str, list[Any]]:
         if last is None:
             return {}
-        if source.partitions != last.content.partitions:
+        if source.partitions != last.content.partitions and any(last.content.cut_to.values()):
             raise LandingError(
                 f"topic {self.topic}",
                 f"{last.content.partitions} partitions, as in its first landing",

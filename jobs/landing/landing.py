@@ -354,6 +354,8 @@ def _report(topic: str, run: _Run, last: LedgerRow[LandingDoneRow], seconds: flo
 def warnings_of(topic: str, done: LandingDoneRow) -> list[str]:
     """Sentences about what is unusual in a done landing increment."""
     found = []
+    if done.files == 0 and not any(done.cut_to.values()):
+        found.append(f"{topic}: there is no file yet, so no record; its number of partitions may still change")
     records, letters = done.records or 0, done.dead_letters or 0
     if letters:
         share = f"{letters:,} of {records + letters:,} rows ({letters / (records + letters):.1%})"

@@ -28,7 +28,7 @@ class LandingRules:
 
     For one call only: ``allow_same_content``: land a file whose content has landed under another name;
     ``new_mapping``: go on with another mapping than the landing before, which the ledger notes; ``allow_empty``: a
-    first landing may find no file; ``abandon``: give up an increment that is planned and not committed.
+    pattern may match none of the files; ``abandon``: give up an increment that is planned and not committed.
     """
 
     on_bad_row: str = DEAD_LETTER

@@ -136,12 +136,23 @@ def test_a_second_landing_takes_only_the_files_that_are_new(warehouse, directory
     assert (third.increments, third.records) == ((), 0)
 
 
-def test_an_empty_directory_is_a_topic_without_records_when_that_is_meant(warehouse, directory):
-    source = FileSource(directory, "csv", timestamp="t", partitions=2)
-    report = land_files(None, warehouse, "t", source, rules=LandingRules(allow_empty=True))
+def test_an_empty_directory_is_a_topic_without_records_and_says_so(warehouse, directory):
+    report = land_files(None, warehouse, "t", FileSource(directory, "csv", timestamp="t", partitions=2))
 
     assert (report.increments, report.records, report.partitions) == ((1,), 0, 2)
+    assert report.warnings == ("t: there is no file yet, so no record; its number of partitions may still change",)
     assert (warehouse.topics(), values(warehouse)) == (["t"], [])
+
+
+def test_a_topic_without_records_may_get_another_number_of_partitions(warehouse, directory):
+    land_files(None, warehouse, "t", FileSource(directory, "csv", timestamp="t", partitions=3))
+    (directory / "a.csv").write_text("t,p\n1,1\n")
+    source = FileSource(directory, "csv", timestamp="t", value="t", partition="p", partitions=2)
+
+    report = land_files(None, warehouse, "t", source, rules=LandingRules(new_mapping=True))
+
+    assert (report.partitions, report.cut_from, report.cut_to) == (2, {0: 0, 1: 0}, {0: 0, 1: 1})
+    assert landed(warehouse, "t", "partition", "offset", "value") == [(1, 0, b"1")]
 
 
 def test_an_empty_file_is_landed_and_not_looked_at_again(warehouse, directory):

@@ -192,11 +192,12 @@ def test_a_ledger_of_before_knows_its_files_by_their_bare_names(warehouse, tmp_p
     ("files", "pattern", "got"),
     [
         ({"a.csv": ONE, "b.csv": ONE}, "*.jsonl", r"none of 2 \(a\.csv, b\.csv\)"),
-        ({}, "*", "no file"),
-        ({"_tmp": ONE}, "*", "no file"),
+        ({"a.csv": ONE, "_b.jsonl": ONE}, "*.jsonl", r"none of 1 \(a\.csv\)"),
     ],
 )
-def test_a_first_landing_that_finds_no_file_is_refused_and_fixes_nothing(warehouse, tmp_path, files, pattern, got):
+def test_a_first_landing_whose_pattern_matches_no_file_is_refused_and_fixes_nothing(
+    warehouse, tmp_path, files, pattern, got
+):
     directory = write(tmp_path, files)
 
     with pytest.raises(LandingError, match=rf"expected files whose names match '.*', got {got}; correct the path"):

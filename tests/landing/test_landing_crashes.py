@@ -30,7 +30,7 @@ STEPS: list[tuple[Any, str]] = [
     (LandingLedger, "done"),
 ]
 LANDINGS = 6
-RULES = {"max_bad_share": 1, "allow_empty": True}
+RULES = {"max_bad_share": 1}
 
 
 @pytest.mark.parametrize("seed", rotated(SEEDS))

@@ -168,9 +168,9 @@ def mapping_changes(before: Mapping[str, Any], now: FileSource) -> dict[str, lis
     return {name: pair for name, pair in fields.items() if pair[0] != pair[1] and not (is_open and name == "format")}
 
 
-def refuse_no_files(source: FileSource, topic: str, others: Sequence[str]) -> None:
-    """The error of a first landing that finds no file."""
-    got = f"none of {len(others)} ({', '.join(others[:5])}{', …' if len(others) > 5 else ''})" if others else "no file"
+def refuse_no_match(source: FileSource, topic: str, others: Sequence[str]) -> None:
+    """Raises LandingError for a pattern that none of the files, ``others``, matches."""
+    got = f"none of {len(others)} ({', '.join(others[:5])}{', …' if len(others) > 5 else ''})"
     raise LandingError(
         f"topic {topic}, directory {source.path}",
         f"files whose names match {source.pattern!r}",

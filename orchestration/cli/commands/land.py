@@ -139,7 +139,7 @@ class LandOptions:
 @option("--plausible-since", default="1980-01-01", metavar="DAY", section=RULES, help="warn of times before it")
 @option("--allow-same-content", is_flag=True, section=ONCE, help="land a file whose content landed under another name")
 @option("--new-mapping", is_flag=True, section=ONCE, help="go on with another mapping than the last landing had")
-@option("--allow-empty", is_flag=True, section=ONCE, help="a first landing may find no file")
+@option("--allow-empty", is_flag=True, section=ONCE, help="the pattern may match none of the files")
 @option("--abandon", is_flag=True, section=ONCE, help="give up an increment that is planned and not committed")
 def land(**given: Any) -> int:
     """Land what is new in a topic, from files or from Kafka."""
