@@ -10,7 +10,8 @@ from ...state.errors import ConfigError, TopologyError
 from ...state.records.batches import Batch
 from ...state.serdes import Serde
 from ..functions.expressions import Shape
-from .fold import Fold, FoldState, Program, Wanted
+from ..kernels.fold_program import Program
+from .fold import Fold, FoldState, Wanted
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,21 +6,13 @@ program out on its kind of value and knows nothing of windows, time or stores.
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from ...state.records.batches import Batch
 from ..functions.expressions import Shape
-
-
-class Program(NamedTuple):
-    """Columns of jobs/kernels/fold_program.py, cut to their length."""
-
-    flags: np.ndarray
-    slots: np.ndarray
-    arguments: np.ndarray
+from ..kernels.fold_program import Program
 
 
 @dataclass(frozen=True, slots=True)

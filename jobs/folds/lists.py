@@ -14,8 +14,8 @@ import pyarrow as pa
 
 from ...state.records.batches import Batch
 from ..functions.expressions import Expressible, Expression, Shape, bind
-from ..kernels.fold_program import ADD, COPY, EMIT, MERGE, OLD, START
-from .fold import Fold, FoldState, Program, Wanted
+from ..kernels.fold_program import ADD, COPY, EMIT, MERGE, OLD, START, Program
+from .fold import Fold, FoldState, Wanted
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,9 @@ from ...state.buffers import is_valid
 from ...state.errors import TopologyError
 from ...state.records.batches import Batch
 from ..functions.expressions import Expressible, Expression, Shape, bind
+from ..kernels.fold_program import Program
 from ..kernels.folding import COUNT, MAX, MIN, SUM, fold_numbers
-from .fold import Fold, FoldState, Program, Wanted
+from .fold import Fold, FoldState, Wanted
 
 _NOTHING: dict[type, np.ndarray] = {np.int64: np.zeros(0, np.int64), np.float64: np.zeros(0, np.float64)}
 

@@ -16,8 +16,8 @@ from ...state.errors import ConfigError, TaskFailed
 from ...state.records.batches import Batch
 from ...state.serdes import Serde
 from ..functions.expressions import Expressible, Expression, Shape, bind, python_keys
-from ..kernels.fold_program import ADD, COPY, EMIT, MERGE, OLD, START
-from .fold import Fold, FoldState, Program, Wanted
+from ..kernels.fold_program import ADD, COPY, EMIT, MERGE, OLD, START, Program
+from .fold import Fold, FoldState, Wanted
 
 Aggregator = Callable[[Any, Any, Any], Any]
 """(key, value, aggregate) -> aggregate; for sessions a merger (key, one aggregate, other aggregate) -> aggregate."""

@@ -13,8 +13,9 @@ import pyarrow as pa
 from ...state.records.batches import Batch
 from ...state.stores.value_heap import ValueHeap
 from ..functions.expressions import Expressible, Expression, Shape, bind
+from ..kernels.fold_program import Program
 from ..kernels.folding import FIRST, LAST, MAX_BY, MIN_BY, NO_REFERENCE, fold_references
-from .fold import Fold, FoldState, Program, Wanted
+from .fold import Fold, FoldState, Wanted
 from .numbers import number_columns, numeric
 
 

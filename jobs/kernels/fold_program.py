@@ -10,4 +10,17 @@ An entry is (flags, slot, argument), carried out in this order of flags:
 One order of the rows, one implementation of the rules, any number of folds.
 """
 
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
 START, OLD, MERGE, ADD, EMIT, COPY = 1, 2, 4, 8, 16, 32
+
+
+class Program(NamedTuple):
+    """Entries in order, shape (entries,): what to do, the slot that it is done to, and the slot or row it takes."""
+
+    flags: NDArray[np.uint8]
+    slots: NDArray[np.int32]
+    arguments: NDArray[np.int32]

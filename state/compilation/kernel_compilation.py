@@ -8,6 +8,13 @@ A loop over records makes no array; who needs room takes it from the caller. Num
 arrays are handed on in tuples, to count them for every record costs more than the record (measured on sessions: four
 times as much). A function that makes one all the same does not compile (NRTRequired).
 
+A bundle of arrays is a NamedTuple with a dtype a field. Python hands it over as a plain tuple, ``tuple(bundle)``, and
+the kernel names it again before its loop: ``slots = SlotColumns(*slots)``. Fields by name cost nothing in compiled code
+(sessions took 0.99 of the time of tuples, medians of 20 pairs of runs over 2 M records; to compile them took the same
+31 s), but Numba takes 1 µs to see the kind of a NamedTuple argument (a call of the session kernel took 10.7 µs, not
+3.3), which counts where a Python aggregator makes every record a call. Numba's cache sees neither that the fields of a
+bundle changed places nor that an inlined kernel changed: who edits one deletes the ``*.nbi`` and ``*.nbc`` files.
+
 Nothing is compiled that nobody calls, which halved the time: a kernel for kernels has no entry from Python (to take
 tuples of arrays apart is more code than most kernels are), none has an entry from C; and a number that one kernel hands
 to another is an int64, be it a literal or narrower, so that the other has one version for all. A kernel for kernels is
@@ -161,6 +168,7 @@ def kind_of(value: Any) -> Kind:
         layout = "C" if flags.c_contiguous else "F" if flags.f_contiguous else "A"
         return ("array", value.dtype.str, value.ndim, layout, not flags.writeable)
     if isinstance(value, tuple):
+        assert type(value) is tuple, f"a kernel takes plain tuples: hand over tuple(...) of the {type(value).__name__}"
         return ("tuple", *map(kind_of, value))
     if isinstance(value, np.generic):
         return ("number", value.dtype.str)

@@ -2,7 +2,8 @@
 
 Owns the locks, and how a version is written. Rule: one process at a time writes to a folder, code before the index that
 names it. Numba takes no lock and writes the index first: of two processes that compile a function for different
-arguments both would write the same file, and a reader could find old code under a new name.
+arguments both would write the same file, and a reader could find old code under a new name. An index that names a
+class which has moved since (a bundle of arrays) is that of another version, and counts as empty.
 """
 
 import os
@@ -28,10 +29,21 @@ def alone(folder: str, name: str) -> Iterator[None]:
 
 
 def write_in_turn(dispatcher: Any) -> None:
-    """Let what ``dispatcher`` compiles be written under the lock. The names are Numba's own; its version is pinned."""
+    """Let ``dispatcher`` write what it compiles under the lock, and read no index of another version. The names are
+    Numba's own; its version is pinned.
+    """
     file = getattr(getattr(dispatcher, "_cache", None), "_cache_file", None)
     if file is None:  # Numba is switched off, or no folder can be written to
         return
+
+    load_index = file._load_index
+
+    def load() -> dict[Any, str]:
+        try:
+            found: dict[Any, str] = load_index()
+        except (AttributeError, ImportError):
+            return {}
+        return found
 
     def save(key: Any, compiled: Any) -> None:
         with alone(file._cache_path, WRITING):
@@ -41,4 +53,4 @@ def write_in_turn(dispatcher: Any) -> None:
             file._save_data(name, compiled)
             file._save_index({**names, key: name})
 
-    file.save = save
+    file._load_index, file.save = load, save

@@ -8,9 +8,10 @@ a kernel cannot.
 """
 
 from collections.abc import Mapping
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from . import slot_index
 
@@ -22,6 +23,23 @@ CHANGED = 4
 
 FREE_TOP, OBSERVED_MS, LIVE_COUNT = 0, 1, 2
 """Places in ``Slots.counts``: free slots left, the store's own stream time (-1: none yet), live slots."""
+
+
+class SlotColumns(NamedTuple):
+    """What kernels see of Slots. Shape (capacity,), but for ``table`` and ``counts``; times in ms, bounds inclusive."""
+
+    key: NDArray[np.int64]
+    start: NDArray[np.int64]
+    end: NDArray[np.int64]
+    time: NDArray[np.int64]
+    flags: NDArray[np.uint8]
+    """LIVE, STORED, CHANGED."""
+    table: NDArray[np.int32]
+    """Index by (key, start, end): state/stores/slot_index.py."""
+    free: NDArray[np.int32]
+    """Free slots, a stack."""
+    counts: NDArray[np.int64]
+    """FREE_TOP, OBSERVED_MS, LIVE_COUNT."""
 
 
 class Slots:
@@ -52,7 +70,7 @@ class Slots:
         return int(self.counts[OBSERVED_MS])
 
     def columns(self) -> tuple[np.ndarray, ...]:
-        """What kernels take as ``slots``; right until the next ``reserve``."""
+        """What kernels take as ``slots``: fields of SlotColumns; right until the next ``reserve``."""
         return self.key, self.start, self.end, self.time, self.flags, self.table, self.free, self.counts
 
     def reserve(self, slots: int) -> None:

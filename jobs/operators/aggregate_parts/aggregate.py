@@ -17,9 +17,8 @@ from ....state.records.batches import Batch, Chunk, Column, Values
 from ....state.stores.slots import LIVE, LIVE_COUNT, OBSERVED_MS, Slots
 from ....state.times import NO_TIMESTAMP_MS
 from ...folds.aggregation import Aggregation
-from ...folds.fold import Program
 from ...folds.python import PythonState
-from ...kernels.fold_program import ADD, EMIT
+from ...kernels.fold_program import ADD, EMIT, Program
 from ...kernels.slot_lifecycle import remove
 from ..operator import Counters, Due, OperatorContext, StatefulOperator, marked
 from .emit_on_close import FinalResults

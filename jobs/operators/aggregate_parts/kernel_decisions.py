@@ -13,8 +13,9 @@ import pyarrow as pa
 from ....state.buffers import masked
 from ....state.records.batches import Batch, Column, Drops
 from ...folds.aggregation import AggregationState
-from ...folds.fold import Program, Wanted
+from ...folds.fold import Wanted
 from ...kernels.earlier_changes import earlier_by_slot
+from ...kernels.fold_program import Program
 
 
 @dataclass(frozen=True, slots=True)

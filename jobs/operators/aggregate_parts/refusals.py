@@ -4,17 +4,14 @@ import numpy as np
 
 from ....state.records.batches import Batch, Drops
 from ....state.records.drop_reasons import DropReason
-from ...kernels.aggregate_buffers import CLOSED, NULL, UNSTORED
+from ...kernels.aggregate_buffers import CLOSED, NULL, UNSTORED, Refusals
 
 _REASONS = {CLOSED: DropReason.EXPIRED_WINDOW, UNSTORED: DropReason.EXPIRED_IN_STORE}
 
 
-def drops_of(batch: Batch, refusals: tuple[np.ndarray, ...], end: np.ndarray) -> list[Drops]:
-    """One ``Drops`` a reason. ``refusals``: (row, kind, start, stream time, limit, is record) of windows up to ``end``.
-
-    What the store alone refuses is forwarded all the same, so it is no refusal of the record.
-    """
-    row, kind, start, stream_time, limit, is_record = refusals
+def drops_of(batch: Batch, refusals: Refusals) -> list[Drops]:
+    """One ``Drops`` a reason. What the store alone refuses is forwarded all the same: no refusal of the record."""
+    row, kind, start, end, stream_time, limit, is_record = refusals
     if len(row) == 0:
         return []
     drops = null_drops(batch, row[kind == NULL])

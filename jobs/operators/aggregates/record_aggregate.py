@@ -10,8 +10,7 @@ from ....state.records.batches import Batch, Drops
 from ....state.records.drop_reasons import DropReason
 from ....state.stores.slots import Slots
 from ...folds.aggregation import Aggregation
-from ...folds.fold import Program
-from ...kernels.aggregate_buffers import PROGRAM, REFUSALS, UPDATES
+from ...kernels.aggregate_buffers import PROGRAM, REFUSALS, UPDATES, written
 from ..aggregate_parts.aggregate import Aggregate
 from ..aggregate_parts.kernel_decisions import Decisions
 from ..aggregate_parts.refusals import null_drops
@@ -44,18 +43,17 @@ class RecordAggregate(Aggregate):
             self.history_ms,
             self.place.wants_old,
             self.slots.columns(),
-            updates,
-            program,
-            refused,
+            tuple(updates),
+            tuple(program),
+            tuple(refused),
             totals,
         )
-        row, key, time_ms = (column[: totals[UPDATES]] for column in updates)
-        cut = Program(*(column[: totals[PROGRAM]] for column in program))
-        rows, limit, store_time = (column[: totals[REFUSALS]] for column in refused)
+        row, key, time_ms = written(updates, totals[UPDATES])
+        rows, limit, store_time = written(refused, totals[REFUSALS])
         drops = null_drops(batch, rows[limit < 0])
         old = limit >= 0
         if old.any():
             every_old = np.ones(int(old.sum()), np.bool_)
             drops.append(Drops(DropReason.EXPIRED_VERSION, rows[old], every_old, store_time[old], limit[old]))
         every = np.ones(len(row), np.bool_)
-        return Decisions(row, key, time_ms, every, every, cut, drops=drops)
+        return Decisions(row, key, time_ms, every, every, written(program, totals[PROGRAM]), drops=drops)

@@ -5,34 +5,52 @@ larger of its own time and the aggregate's. With a history retention (a versione
 time - retention`` is refused.
 """
 
+from typing import NamedTuple
+
 import numpy as np
+from numpy.typing import NDArray
 
 from ....state.compilation.kernel_compilation import kernel
 from ....state.stores.slot_index import find, insert
-from ....state.stores.slots import CHANGED, FREE_TOP, LIVE, LIVE_COUNT, OBSERVED_MS
-from ...kernels.aggregate_buffers import PROGRAM, REFUSALS, UPDATES
-from ...kernels.fold_program import ADD, EMIT, OLD, START
+from ....state.stores.slots import CHANGED, FREE_TOP, LIVE, LIVE_COUNT, OBSERVED_MS, SlotColumns
+from ...kernels.aggregate_buffers import PROGRAM, REFUSALS, UPDATES, empty
+from ...kernels.fold_program import ADD, EMIT, OLD, START, Program
 
 UNVERSIONED = -1
 """History retention of a store that is not versioned."""
 
 
+class RecordUpdates(NamedTuple):
+    """Updates in the order in which they are forwarded, shape (updates,)."""
+
+    row: NDArray[np.int32]
+    key: NDArray[np.int32]
+    time: NDArray[np.int64]
+
+
+class Refused(NamedTuple):
+    """Records that were refused, shape (refusals,)."""
+
+    row: NDArray[np.int32]
+    limit: NDArray[np.int64]
+    """-1 for a null key or value."""
+    store_time: NDArray[np.int64]
+
+
 @kernel
 def aggregate_records(rows, history, with_old, slots, updates, program, refused, totals):  # type: ignore[no-untyped-def]
-    """Decide rows ``begin`` up to ``end_row`` of ``(key, time, valid)``.
+    """Decide rows ``begin`` up to ``end_row`` of ``(key int32, time int64, valid bool)``.
 
-    ``history``: its retention, or UNVERSIONED. ``updates``: (row, key, time). ``refused``: (row, limit or -1 for a
-    null, store time).
+    ``history``: its retention, or UNVERSIONED. Fields of SlotColumns, RecordUpdates, Program and Refused.
     """
     key, time, valid, begin, end_row = rows
-    s_key, s_start, s_end, s_time, s_flags, table, free, counts = slots
-    u_row, u_key, u_time = updates
-    p_flags, p_slot, p_argument = program
+    updates, program, refused = RecordUpdates(*updates), Program(*program), Refused(*refused)
+    s_key, s_start, s_end, s_time, s_flags, table, free, counts = SlotColumns(*slots)
     n, n_refused = 0, 0
     for row in range(begin, end_row):
         k = key[row]
         if k < 0 or not valid[row]:
-            refused[0][n_refused], refused[1][n_refused], refused[2][n_refused] = row, -1, -1
+            refused.row[n_refused], refused.limit[n_refused], refused.store_time[n_refused] = row, -1, -1
             n_refused += 1
             continue
         slot = find(table, s_key, s_start, s_end, k, 0, 0)
@@ -40,7 +58,8 @@ def aggregate_records(rows, history, with_old, slots, updates, program, refused,
             time_now = time[row] if slot < 0 else max(s_time[slot], time[row])
             limit = counts[OBSERVED_MS] - history
             if time_now < limit:
-                refused[0][n_refused], refused[1][n_refused], refused[2][n_refused] = row, limit, counts[OBSERVED_MS]
+                refused.row[n_refused], refused.limit[n_refused] = row, limit
+                refused.store_time[n_refused] = counts[OBSERVED_MS]
                 n_refused += 1
                 continue
             counts[OBSERVED_MS] = max(counts[OBSERVED_MS], time_now)
@@ -56,14 +75,12 @@ def aggregate_records(rows, history, with_old, slots, updates, program, refused,
         s_flags[slot] |= CHANGED
         if with_old:
             flags |= OLD
-        u_row[n], u_key[n], u_time[n] = row, k, s_time[slot]
-        p_flags[n], p_slot[n], p_argument[n] = flags, slot, row
+        updates.row[n], updates.key[n], updates.time[n] = row, k, s_time[slot]
+        program.flags[n], program.slots[n], program.arguments[n] = flags, slot, row
         n += 1
     totals[UPDATES], totals[PROGRAM], totals[REFUSALS] = n, n, n_refused
 
 
-def allocate(records: int) -> tuple[tuple[np.ndarray, ...], ...]:
-    """Empty (updates, program, refused) arrays for a call over ``records`` rows."""
-    updates = np.empty(records, np.int32), np.empty(records, np.int32), np.empty(records, np.int64)
-    program = np.empty(records, np.uint8), np.empty(records, np.int32), np.empty(records, np.int32)
-    return updates, program, (np.empty(records, np.int32), np.empty(records, np.int64), np.empty(records, np.int64))
+def allocate(records: int) -> tuple[RecordUpdates, Program, Refused]:
+    """Room for a call over ``records`` rows."""
+    return empty(RecordUpdates, records), empty(Program, records), empty(Refused, records)

@@ -13,8 +13,8 @@ import numpy as np
 from ....state.records.batches import Batch
 from ....state.stores.slots import LIVE_COUNT
 from ...folds.aggregation import Aggregation
-from ...folds.fold import Program
-from ...kernels.aggregate_buffers import PROGRAM, REFUSALS, STREAM_TIME, UPDATES
+from ...kernels.aggregate_buffers import PROGRAM, REFUSALS, STREAM_TIME, UPDATES, Refusals
+from ...kernels.fold_program import Program
 from ..aggregate_parts.emit_on_close import key_ranks
 from ..aggregate_parts.kernel_decisions import Decisions
 from ..aggregate_parts.refusals import drops_of
@@ -23,6 +23,7 @@ from ..aggregate_parts.window_settings import WindowSettings
 from ..operator import OperatorContext
 from ..store_segments import segment_ms
 from . import session_windows_kernel
+from .session_windows_kernel import SessionUpdates
 
 _NOTHING_CLOSES = np.zeros(0, np.int64), 0
 
@@ -66,7 +67,7 @@ class SessionAggregate(ListedAggregate):
             is_hidden &= (end_ms < self._visible_at(np.array([store_time_ms]))[0]) | (end_ms <= emitted_ms)
         return is_hidden
 
-    def _allocate(self, records: int) -> tuple[tuple[np.ndarray, ...], ...]:
+    def _allocate(self, records: int) -> tuple[SessionUpdates, Program, Refusals]:
         """Room for what a call gives, which is the same at every call over one record: it must be for all sessions."""
         sessions = int(self.slots.counts[LIVE_COUNT])
         if records != 1:
@@ -87,15 +88,14 @@ class SessionAggregate(ListedAggregate):
             self.slots.columns(),
             self.slots.lists,
             np.empty(self.slots.capacity, np.int32),
-            updates,
-            program,
-            refusals,
+            tuple(updates),
+            tuple(program),
+            tuple(refusals),
             totals,
         )
         self.observed_stream_time_ms = int(totals[STREAM_TIME])
         cut = _copied if end - begin == 1 else _cut
         row, key, start, last, kind, stream_time = (cut(column, totals[UPDATES]) for column in updates)
-        *refused, refused_end = (cut(column, totals[REFUSALS]) for column in refusals)
         return Decisions(
             row=row,
             key=key,
@@ -107,7 +107,7 @@ class SessionAggregate(ListedAggregate):
             window_start_ms=start,
             window_end_ms=last,
             stream_time_ms=stream_time if self.final is None else self.final.stream_time_ms[row],
-            drops=drops_of(batch, tuple(refused), refused_end),
+            drops=drops_of(batch, Refusals(*(cut(column, totals[REFUSALS]) for column in refusals))),
         )
 
     def _position(self, slots: np.ndarray) -> np.ndarray:

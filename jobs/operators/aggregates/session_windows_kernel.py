@@ -7,12 +7,26 @@ of a one-point session makes no tombstone. A session is visible while ``end >= s
 A null key is refused before the clock moves; null values are taken.
 """
 
+from typing import NamedTuple
+
 import numpy as np
+from numpy.typing import NDArray
 
 from ....state.compilation.kernel_compilation import inlined_kernel, inner_kernel, kernel
-from ....state.stores.slots import CHANGED, FREE_TOP, OBSERVED_MS, STORED
-from ...kernels.aggregate_buffers import CLOSED, NULL, PROGRAM, REFUSALS, STREAM_TIME, UNSTORED, UPDATES, refuse
-from ...kernels.fold_program import ADD, EMIT, MERGE, OLD, START
+from ....state.stores.slots import CHANGED, FREE_TOP, OBSERVED_MS, STORED, SlotColumns
+from ...kernels.aggregate_buffers import (
+    CLOSED,
+    NULL,
+    PROGRAM,
+    REFUSALS,
+    STREAM_TIME,
+    UNSTORED,
+    UPDATES,
+    Refusals,
+    empty,
+    refuse,
+)
+from ...kernels.fold_program import ADD, EMIT, MERGE, OLD, START, Program
 from ...kernels.slot_lifecycle import is_expired
 from ..aggregate_parts.slots_by_key_kernel import NO_SLOT, first_from, link, unlink
 
@@ -20,40 +34,90 @@ UPDATE, TOMBSTONE, FINAL = 0, 1, 2
 """Kinds of update: a session as it is now, one that was merged away, one that closed at the row."""
 
 
+class Rows(NamedTuple):
+    """Records to decide: ``begin`` up to ``end`` of the batch."""
+
+    key: NDArray[np.int32]
+    time: NDArray[np.int64]
+    begin: int
+    end: int
+
+
+class Windows(NamedTuple):
+    """In ms. ``segment``: length of a persistent store's segment, or 0 for a store in memory."""
+
+    gap: int
+    grace: int
+    reach: int
+    retention: int
+    segment: int
+
+
+class Asked(NamedTuple):
+    """What the kernel writes. ``go_on``: sessions go on in their slots; what is merged into nothing is what it was."""
+
+    updates: bool
+    old: bool
+    final: bool
+    go_on: bool
+
+
+class Closing(NamedTuple):
+    """For final results: the latest end that is closed after each row, and the one that was closed before the batch."""
+
+    closed: NDArray[np.int64]
+    done: int
+
+
+class SessionUpdates(NamedTuple):
+    """Updates in the order in which they are forwarded, shape (updates,). Sessions are closed on both sides."""
+
+    row: NDArray[np.int32]
+    key: NDArray[np.int32]
+    start: NDArray[np.int64]
+    end: NDArray[np.int64]
+    kind: NDArray[np.int8]
+    """UPDATE, TOMBSTONE or FINAL."""
+    stream_time: NDArray[np.int64]
+
+
 @kernel
 def aggregate_sessions(  # type: ignore[no-untyped-def]
     rows, windows, asked, closing, slots, lists, found, updates, program, refusals, totals
 ):
-    """Decide rows ``begin`` up to ``end_row`` of ``(key, time)`` in order; shapes as in time_windows, with an end in
-    updates, and last in refusals.
+    """Decide ``rows`` in order. Fields of Rows, Windows, Asked, Closing, SlotColumns, SessionUpdates, Program and
+    Refusals; ``totals``: as in aggregate_buffers.
 
-    ``windows``: (gap, grace, reach, retention, segment): of a persistent store its length, or 0 for an in-memory store.
-    ``asked``: (updates, their old values, final results, whether sessions go on in their slots: what is merged into
-    nothing is then what it was). ``closing``: (latest end that is closed after each row, latest end that was closed
-    before the batch), for final results. An update's kind is UPDATE, TOMBSTONE or FINAL. ``lists``: as in window_lists;
-    visible sessions of a key are apart, so their order by start is the same. ``found``: room for as many slots as there
-    are. Refusals of the store do not keep the update from being forwarded.
+    ``lists``: as in slots_by_key_kernel; visible sessions of a key are apart, so their order by start is the same.
+    ``found`` int32: room for as many slots as there are. Refusals of the store do not keep the update from being
+    forwarded.
     """
-    key, time, begin, end_row = rows
-    gap, grace, reach, _, _ = windows
-    s_start, s_end, following, counts = slots[1], slots[2], lists[1], slots[7]
+    rows, windows, asked, closing = Rows(*rows), Windows(*windows), Asked(*asked), Closing(*closing)
+    slots, updates, program, refusals = (
+        SlotColumns(*slots),
+        SessionUpdates(*updates),
+        Program(*program),
+        Refusals(*refusals),
+    )
+    gap, grace, reach, following = windows.gap, windows.grace, windows.reach, lists[1]
     n_updates, n_program, n_refusals, observed = 0, 0, 0, totals[STREAM_TIME]
-    for row in range(begin, end_row):
-        k, t = key[row], time[row]
+    for row in range(rows.begin, rows.end):
+        k, t = rows.key[row], rows.time[row]
         if k >= 0:
             observed = max(observed, t)
         close = observed - grace - gap
         start, end, n_found = t, t, 0
         if k >= 0:
-            horizon = max(t - gap, counts[OBSERVED_MS] - reach + 1)
-            slot = first_from(lists, k, s_start, t + gap)
-            while slot != NO_SLOT and s_end[slot] >= horizon:
+            horizon = max(t - gap, slots.counts[OBSERVED_MS] - reach + 1)
+            slot = first_from(lists, k, slots.start, t + gap)
+            while slot != NO_SLOT and slots.end[slot] >= horizon:
                 found[n_found] = slot
                 n_found += 1
-                start, end = min(start, s_start[slot]), max(end, s_end[slot])
+                start, end = min(start, slots.start[slot]), max(end, slots.end[slot])
                 slot = following[slot]
         if k < 0 or end < close:
-            refuse_session(refusals, n_refusals, row, CLOSED if k >= 0 else NULL, (start, end), observed, close)
+            kind = CLOSED if k >= 0 else NULL
+            refuse(refusals, n_refusals, row, kind, start, end, observed, close, True)
             n_refusals += 1
             continue
         session, has_tombstones = (row, k, start, end, observed), start != t or end != t
@@ -61,16 +125,16 @@ def aggregate_sessions(  # type: ignore[no-untyped-def]
         n_updates, n_program = forward_merged(
             found[:n_found], session, has_tombstones, asked, closing, slots, updates, program, written
         )
-        merged, n_program = merge(found[:n_found], asked[3], slots, lists, program, n_program)
-        enter(program, n_program, ADD | (0 if n_found else START) | (EMIT if asked[0] else 0), merged, row)
+        merged, n_program = merge(found[:n_found], asked.go_on, slots, lists, program, n_program)
+        enter(program, n_program, ADD | (0 if n_found else START) | (EMIT if asked.updates else 0), merged, row)
         n_program += 1
-        if asked[0]:
+        if asked.updates:
             show(updates, n_updates, row, k, start, end, UPDATE, observed)
             n_updates += 1
         if n_found and merged == found[n_found - 1]:
             go_on(merged, start, end, slots)
         else:
-            n_refusals += keep(merged, session, windows, asked[2], slots, lists, refusals, n_refusals)
+            n_refusals += keep(merged, session, windows, asked.final, slots, lists, refusals, n_refusals)
     totals[UPDATES], totals[PROGRAM], totals[REFUSALS], totals[STREAM_TIME] = n_updates, n_program, n_refusals, observed
 
 
@@ -79,18 +143,18 @@ def forward_merged(found, session, has_tombstones, asked, closing, slots, update
     """Forward what becomes of the sessions ``found`` (by falling end): final results of those that have closed, and
     tombstones. ``written``: updates and entries so far; how many then.
     """
-    s_start, s_end = slots[1], slots[2]
+    s_start, s_end = slots.start, slots.end
     row, k, _, _, observed = session
     n_updates, n_program = written
     for f in range(found.shape[0] - 1, -1, -1):
         slot = found[f]
-        if asked[2] and has_closed(closing, s_end[slot], row):  # it left before; its value stood until now
+        if asked.final and has_closed(closing, s_end[slot], row):  # it left before; its value stood until now
             enter(program, n_program, EMIT, slot, -1)
-            left = np.searchsorted(closing[0], s_end[slot])
+            left = np.searchsorted(closing.closed, s_end[slot])
             show(updates, n_updates, left, k, s_start[slot], s_end[slot], FINAL, observed)
             n_program, n_updates = n_program + 1, n_updates + 1
-        if asked[0] and has_tombstones:
-            enter(program, n_program, EMIT | (OLD if asked[1] else 0), slot, -1)
+        if asked.updates and has_tombstones:
+            enter(program, n_program, EMIT | (OLD if asked.old else 0), slot, -1)
             show(updates, n_updates, row, k, s_start[slot], s_end[slot], TOMBSTONE, observed)
             n_program, n_updates = n_program + 1, n_updates + 1
     return n_updates, n_program
@@ -102,7 +166,7 @@ def merge(found, goes_on, slots, lists, program, n_program):  # type: ignore[no-
     entries there are then. The first of them goes on in its slot, if that may be, and stays in its list, where its
     place is that of the merged session. A durable one is left for a new slot, so that its row is deleted.
     """
-    s_flags, free, counts = slots[4], slots[6], slots[7]
+    s_flags, free, counts = slots.flags, slots.free, slots.counts
     n = found.shape[0]
     if n and goes_on and not s_flags[found[n - 1]] & STORED:
         merged, flags = np.int64(found[n - 1]), MERGE
@@ -120,9 +184,9 @@ def merge(found, goes_on, slots, lists, program, n_program):  # type: ignore[no-
 @inner_kernel
 def go_on(slot, start, end, slots):  # type: ignore[no-untyped-def]
     """Widen a session in its slot. It is visible, and stays so."""
-    slots[1][slot], slots[2][slot], slots[3][slot] = start, end, end
-    slots[4][slot] |= CHANGED
-    slots[7][OBSERVED_MS] = max(slots[7][OBSERVED_MS], end)
+    slots.start[slot], slots.end[slot], slots.time[slot] = start, end, end
+    slots.flags[slot] |= CHANGED
+    slots.counts[OBSERVED_MS] = max(slots.counts[OBSERVED_MS], end)
 
 
 @inner_kernel
@@ -130,13 +194,12 @@ def keep(slot, session, windows, wants_final, slots, lists, refusals, n_refusals
     """Enter a session into the store, unless it is nothing that the store would show; how many refusals that makes."""
     s_key, s_start, s_end, s_time, s_flags, _, free, counts = slots
     row, k, start, end, _ = session
-    _, _, _, retention, segment = windows
     s_key[slot], s_start[slot], s_end[slot], s_time[slot], s_flags[slot] = k, start, end, end, 0
     counts[OBSERVED_MS] = max(counts[OBSERVED_MS], end)
-    limit = counts[OBSERVED_MS] - retention
-    expired = is_expired(end, limit, segment)
+    limit = counts[OBSERVED_MS] - windows.retention
+    expired = is_expired(end, limit, windows.segment)
     if expired:
-        refuse_session(refusals, n_refusals, row, UNSTORED, (start, end), counts[OBSERVED_MS], limit)
+        refuse(refusals, n_refusals, row, UNSTORED, start, end, counts[OBSERVED_MS], limit, False)
     if expired or (not wants_final and end <= limit):  # not stored, or stored where it is never visible again
         free[counts[FREE_TOP]] = slot
         counts[FREE_TOP] += 1
@@ -150,36 +213,26 @@ def keep(slot, session, windows, wants_final, slots, lists, refusals, n_refusals
 @inlined_kernel
 def enter(program, n, flags, slot, argument):  # type: ignore[no-untyped-def]
     """Entry ``n`` of the program."""
-    p_flags, p_slot, p_argument = program
-    p_flags[n], p_slot[n], p_argument[n] = flags, slot, argument
+    program.flags[n], program.slots[n], program.arguments[n] = flags, slot, argument
 
 
 @inlined_kernel
 def show(updates, n, row, k, start, end, kind, stream_time):  # type: ignore[no-untyped-def]
     """Update ``n``."""
-    u_row, u_key, u_start, u_end, u_kind, u_stream_time = updates
-    u_row[n], u_key[n], u_start[n], u_end[n], u_kind[n], u_stream_time[n] = row, k, start, end, kind, stream_time
-
-
-@inner_kernel
-def refuse_session(refusals, n, row, kind, bounds, stream_time, limit):  # type: ignore[no-untyped-def]
-    """Refusal ``n``; what the store alone refuses is none of the record."""
-    refuse(refusals[:6], n, row, kind, bounds[0], stream_time, limit, kind != UNSTORED)
-    refusals[6][n] = bounds[1]
+    updates.row[n], updates.key[n], updates.start[n], updates.end[n] = row, k, start, end
+    updates.kind[n], updates.stream_time[n] = kind, stream_time
 
 
 @inlined_kernel
 def has_closed(closing, end, row):  # type: ignore[no-untyped-def]
     """Did the session that ends at ``end`` close at a row before ``row`` of this batch?"""
-    closed, done = closing
-    return row > 0 and done < end and end <= closed[row - 1]
+    return row > 0 and closing.done < end and end <= closing.closed[row - 1]
 
 
 @inner_kernel
 def overwrite(slots, lists, slot):  # type: ignore[no-untyped-def]
     """Forget a session of the same bounds as ``slot`` which the store has, but shows to no lookup any more."""
-    _, s_start, s_end, _, _, _, _, _ = slots
-    following = lists[1]
+    s_start, s_end, following = slots.start, slots.end, lists[1]
     other = following[slot]
     while other != NO_SLOT and s_end[other] == s_end[slot]:
         if s_start[other] == s_start[slot]:
@@ -188,29 +241,10 @@ def overwrite(slots, lists, slot):  # type: ignore[no-untyped-def]
         other = following[other]
 
 
-def allocate(records: int, sessions: int) -> tuple[tuple[np.ndarray, ...], ...]:
-    """Empty (updates, program, refusals) arrays for a call over ``records`` rows and ``sessions`` live sessions.
+def allocate(records: int, sessions: int) -> tuple[SessionUpdates, Program, Refusals]:
+    """Room for a call over ``records`` rows and ``sessions`` live sessions.
 
     A record makes one session and one update; every session, new or there before, closes and is merged away once.
     """
     most = 3 * records + 2 * sessions
-    updates = (
-        np.empty(most, np.int32),
-        np.empty(most, np.int32),
-        np.empty(most, np.int64),
-        np.empty(most, np.int64),
-        np.empty(most, np.int8),
-        np.empty(most, np.int64),
-    )
-    entries = most + records + sessions
-    program = np.empty(entries, np.uint8), np.empty(entries, np.int32), np.empty(entries, np.int32)
-    refusals = (
-        np.empty(records, np.int32),
-        np.empty(records, np.int8),
-        np.empty(records, np.int64),
-        np.empty(records, np.int64),
-        np.empty(records, np.int64),
-        np.empty(records, np.bool_),
-        np.empty(records, np.int64),
-    )
-    return updates, program, refusals
+    return empty(SessionUpdates, most), empty(Program, most + records + sessions), empty(Refusals, records)

@@ -12,8 +12,8 @@ import numpy as np
 from ....state.errors import TaskFailed
 from ....state.records.batches import Batch, Chunk
 from ...folds.aggregation import Aggregation
-from ...folds.fold import Program
-from ...kernels.aggregate_buffers import PROGRAM, REFUSALS, STREAM_TIME, UPDATES
+from ...kernels.aggregate_buffers import PROGRAM, REFUSALS, STREAM_TIME, UPDATES, Refusals, written
+from ...kernels.fold_program import Program
 from ..aggregate_parts.kernel_decisions import Decisions, joined
 from ..aggregate_parts.refusals import drops_of
 from ..aggregate_parts.slots_by_key import ListedAggregate, ListedSlots
@@ -21,7 +21,7 @@ from ..aggregate_parts.window_settings import WindowSettings
 from ..aggregate_parts.windows_by_start import WindowsByStart
 from ..operator import OperatorContext
 from . import sliding_windows_kernel
-from .sliding_windows_kernel import NEXT_ROW, SLOTS_PER_RECORD
+from .sliding_windows_kernel import NEXT_ROW, SLOTS_PER_RECORD, SlidingUpdates
 
 _ROOM_MIN = 64
 
@@ -86,9 +86,9 @@ class SlidingWindowAggregate(WindowsByStart, ListedAggregate):
                 self.slots.lists,
                 np.empty(self.slots.capacity, np.int32),
                 self._store_time,
-                updates,
-                program,
-                refusals,
+                tuple(updates),
+                tuple(program),
+                tuple(refusals),
                 totals,
             )
             pieces.append(self._decided(batch, updates, program, refusals, totals))
@@ -102,24 +102,23 @@ class SlidingWindowAggregate(WindowsByStart, ListedAggregate):
     def _decided(
         self,
         batch: Batch,
-        updates: tuple[np.ndarray, ...],
-        program: tuple[np.ndarray, ...],
-        refusals: tuple[np.ndarray, ...],
+        updates: SlidingUpdates,
+        program: Program,
+        refusals: Refusals,
         totals: np.ndarray,
     ) -> Decisions:
-        row, key, start, time_ms, has_old, stream_time = (column[: totals[UPDATES]] for column in updates)
-        refused = tuple(column[: totals[REFUSALS]] for column in refusals)
+        row, key, start, time_ms, has_old, stream_time = written(updates, totals[UPDATES])
         return Decisions(
             row=row,
             key=key,
             time_ms=time_ms,
             valid=np.ones(len(row), np.bool_),
             old_valid=has_old,
-            program=Program(*(column[: totals[PROGRAM]] for column in program)),
+            program=written(program, totals[PROGRAM]),
             window_start_ms=start,
             window_end_ms=start + self.difference_ms,
             stream_time_ms=stream_time,
-            drops=drops_of(batch, refused, refused[2] + self.difference_ms),
+            drops=drops_of(batch, written(refusals, totals[REFUSALS])),
         )
 
     def _visible_from(self) -> np.ndarray:

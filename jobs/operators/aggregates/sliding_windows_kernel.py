@@ -11,13 +11,26 @@ before the clock moves. The store shows windows from its own newest start less t
 forwarded and not stored.
 """
 
+from typing import NamedTuple
+
 import numpy as np
+from numpy.typing import NDArray
 
 from ....state.compilation.kernel_compilation import inner_kernel, kernel
-from ....state.stores.slots import CHANGED, FREE_TOP, LIVE, OBSERVED_MS
-from ...kernels.aggregate_buffers import CLOSED, NULL, PROGRAM, REFUSALS, STREAM_TIME, UNSTORED, UPDATES
+from ....state.stores.slots import CHANGED, FREE_TOP, LIVE, OBSERVED_MS, SlotColumns
+from ...kernels.aggregate_buffers import (
+    CLOSED,
+    NULL,
+    PROGRAM,
+    REFUSALS,
+    STREAM_TIME,
+    UNSTORED,
+    UPDATES,
+    Refusals,
+    empty,
+)
 from ...kernels.aggregate_buffers import refuse as write_refusal
-from ...kernels.fold_program import ADD, COPY, EMIT, OLD, START
+from ...kernels.fold_program import ADD, COPY, EMIT, OLD, START, Program
 from ...kernels.slot_lifecycle import is_expired
 from ..aggregate_parts.slots_by_key_kernel import NO_SLOT, first_from, link
 
@@ -30,19 +43,41 @@ _OTHERS = 8
 """Room that a record needs beside that of the windows it finds."""
 
 
+class SlidingUpdates(NamedTuple):
+    """Updates in the order in which they are forwarded, shape (updates,). ``time``: the largest time in the window."""
+
+    row: NDArray[np.int32]
+    key: NDArray[np.int32]
+    start: NDArray[np.int64]
+    time: NDArray[np.int64]
+    has_old: NDArray[np.bool_]
+    stream_time: NDArray[np.int64]
+
+
+class Written(NamedTuple):
+    """What a call writes; ``totals``: as in aggregate_buffers, and NEXT_ROW."""
+
+    updates: SlidingUpdates
+    program: Program
+    refusals: Refusals
+    totals: NDArray[np.int64]
+
+
 @kernel
 def aggregate_sliding_windows(  # type: ignore[no-untyped-def]
     rows, windows, kept, asked, slots, lists, found, store_time, updates, program, refusals, totals
 ):
-    """Decide rows of ``(key, time, valid, begin, end_row)`` in order, as long as there is room.
+    """Decide rows of ``(key int32, time int64, valid bool, begin, end_row)`` in order, as long as there is room.
 
-    ``windows``: (difference, grace). ``store_time``: the store's newest start after each row, filled. ``updates``:
-    (row, key, start, time, has old, stream time). ``kept``, ``program``, ``asked``, ``refusals``: as for time windows;
-    ``lists``: as in window_lists. ``found``: room for as many slots as there are.
+    ``windows``: (difference, grace). ``store_time`` int64: the store's newest start after each row, filled. ``kept``,
+    ``asked``: as for time windows; ``lists``: as in slots_by_key_kernel. ``found`` int32: room for as many slots as
+    there are. Fields of SlotColumns, SlidingUpdates, Program and Refusals.
     """
+    slots = SlotColumns(*slots)
+    into = Written(SlidingUpdates(*updates), Program(*program), Refusals(*refusals), totals)
     key, time, valid, begin, end_row = rows
     difference, grace = windows
-    counts = slots[7]
+    counts = slots.counts
     observed = totals[STREAM_TIME]
     for place in (UPDATES, PROGRAM, REFUSALS):
         totals[place] = 0
@@ -50,40 +85,39 @@ def aggregate_sliding_windows(  # type: ignore[no-untyped-def]
         totals[NEXT_ROW] = row
         t = time[row]
         if key[row] < 0 or not valid[row]:
-            if totals[REFUSALS] == refusals[0].shape[0]:
+            if totals[REFUSALS] == into.refusals.row.shape[0]:
                 return
-            refuse(refusals, totals, row, NULL, -1, observed, -1, True)
+            refuse(into, row, NULL, (-1, -1), observed, -1, True)
             store_time[row] = counts[OBSERVED_MS]
             continue
         n_found, has_right = search(key[row], t, difference, kept[0], slots, lists, found)
-        if not has_room(n_found + _OTHERS, updates, program, refusals, totals):
+        if not has_room(n_found + _OTHERS, into):
             return
         observed = max(observed, t)
         totals[STREAM_TIME] = observed
         close = observed - grace
         if t + difference < close:
-            refuse(refusals, totals, row, CLOSED, t, observed, close, True)
+            refuse(into, row, CLOSED, (t, t + difference), observed, close, True)
         else:
             first_refusal, n_before = totals[REFUSALS], totals[PROGRAM]
             record = row, key[row], t, observed, close, kept
-            into = updates, program, refusals, totals
             if t < difference:
                 take_early(record, difference, asked, found[:n_found], has_right, slots, lists, into)
             else:
                 take(record, difference, asked, found[:n_found], has_right, slots, lists, into)
             if totals[PROGRAM] == n_before:
-                refusals[5][first_refusal : totals[REFUSALS]] = True
+                into.refusals.is_record[first_refusal : totals[REFUSALS]] = True
         store_time[row] = counts[OBSERVED_MS]
     totals[NEXT_ROW] = end_row
 
 
 @inner_kernel
-def has_room(needed, updates, program, refusals, totals):  # type: ignore[no-untyped-def]
+def has_room(needed, into):  # type: ignore[no-untyped-def]
     """Is there room for what a record with that many windows may cause?"""
     return (
-        totals[UPDATES] + needed <= updates[0].shape[0]
-        and totals[PROGRAM] + needed <= program[0].shape[0]
-        and totals[REFUSALS] + needed <= refusals[0].shape[0]
+        into.totals[UPDATES] + needed <= into.updates.row.shape[0]
+        and into.totals[PROGRAM] + needed <= into.program.flags.shape[0]
+        and into.totals[REFUSALS] + needed <= into.refusals.row.shape[0]
     )
 
 
@@ -135,7 +169,7 @@ def take(record, difference, asked, found, has_right, slots, lists, into):  # ty
     if made != NO_SLOT and previous + 1 == t - difference:  # Kafka makes this window once more, from nothing
         put(record, made, START | ADD | (OLD if asked[1] else 0), record[0], asked, slots, into)
         if not s_flags[made] & LIVE:
-            book_unstored(record, t - difference, slots, into)
+            book_unstored(record, (t - difference, t), slots, into)
     elif not has_left:
         base = left if previous >= t - difference else NO_SLOT
         make(record, t - difference, difference, base, asked, slots, lists, into)
@@ -185,7 +219,7 @@ def update(record, slot, asked, slots, into):  # type: ignore[no-untyped-def]
     _, s_start, s_end, s_time, s_flags, _, _, _ = slots
     row, _, t, observed, close, _ = record
     if s_end[slot] < close:
-        refuse(into[2], into[3], row, CLOSED, s_start[slot], observed, close, False)
+        refuse(into, row, CLOSED, (s_start[slot], s_end[slot]), observed, close, False)
         return
     s_time[slot] = max(s_time[slot], t)
     s_flags[slot] |= CHANGED
@@ -197,7 +231,7 @@ def make(record, start, difference, base, asked, slots, lists, into):  # type: i
     """Make a window of the record, and of what is in ``base``, if it is open; its slot."""
     row, k, t, observed, close, _ = record
     if start + difference < close:
-        refuse(into[2], into[3], row, CLOSED, start, observed, close, False)
+        refuse(into, row, CLOSED, (start, start + difference), observed, close, False)
         return NO_SLOT
     slot = claim(k, start, start + difference, t, slots)
     flags = ADD | (OLD if asked[1] else 0)
@@ -214,9 +248,9 @@ def make(record, start, difference, base, asked, slots, lists, into):  # type: i
 def copy_right(record, difference, source, has_right, slots, into):  # type: ignore[no-untyped-def]
     """Keep what is in ``source``, before the record is added to it, for the record's right window, if it needs one."""
     _, k, t, _, _, _ = record
-    if has_right or source == NO_SLOT or slots[3][source] <= t:
+    if has_right or source == NO_SLOT or slots.time[source] <= t:
         return NO_SLOT
-    slot = claim(k, t + 1, t + 1 + difference, slots[3][source], slots)
+    slot = claim(k, t + 1, t + 1 + difference, slots.time[source], slots)
     put_entry(COPY, slot, source, into)
     return slot
 
@@ -232,25 +266,23 @@ def enter_right(record, slot, asked, slots, lists, into):  # type: ignore[no-unt
 @inner_kernel
 def store(record, slot, slots, lists, into):  # type: ignore[no-untyped-def]
     """Let a new window be found, unless it is where the store shows none: then its slot is free again."""
-    s_start, free, counts = slots[1], slots[6], slots[7]
-    hidden = record[5][0]
-    start = s_start[slot]
+    free, counts, start, hidden = slots.free, slots.counts, slots.start[slot], record[5][0]
     if start >= counts[OBSERVED_MS] - hidden:
         link(slots, lists, slot)
         counts[OBSERVED_MS] = max(counts[OBSERVED_MS], start)
         return
     free[counts[FREE_TOP]] = slot
     counts[FREE_TOP] += 1
-    book_unstored(record, start, slots, into)
+    book_unstored(record, (start, slots.end[slot]), slots, into)
 
 
 @inner_kernel
-def book_unstored(record, start, slots, into):  # type: ignore[no-untyped-def]
+def book_unstored(record, bounds, slots, into):  # type: ignore[no-untyped-def]
     """The store counts a put where it shows nothing as a drop, if it has forgotten that time."""
-    store_time = slots[7][OBSERVED_MS]
+    store_time = slots.counts[OBSERVED_MS]
     _, retention, segment = record[5]
-    if is_expired(start, store_time - retention, segment):
-        refuse(into[2], into[3], record[0], UNSTORED, start, store_time, store_time - retention, False)
+    if is_expired(bounds[0], store_time - retention, segment):
+        refuse(into, record[0], UNSTORED, bounds, store_time, store_time - retention, False)
 
 
 @inner_kernel
@@ -266,12 +298,11 @@ def claim(k, start, end, time, slots):  # type: ignore[no-untyped-def]
 @inner_kernel
 def put(record, slot, flags, argument, asked, slots, into):  # type: ignore[no-untyped-def]
     """An entry of the program, and if it is to be forwarded its update."""
-    u_row, u_key, u_start, u_time, u_has_old, u_stream_time = into[0]
-    totals = into[3]
+    updates, totals = into.updates, into.totals
     if asked[0]:
         n = totals[UPDATES]
-        u_row[n], u_key[n], u_stream_time[n] = record[0], record[1], record[3]
-        u_start[n], u_time[n], u_has_old[n] = slots[1][slot], slots[3][slot], flags & ADD > 0
+        updates.row[n], updates.key[n], updates.stream_time[n] = record[0], record[1], record[3]
+        updates.start[n], updates.time[n], updates.has_old[n] = slots.start[slot], slots.time[slot], flags & ADD > 0
         totals[UPDATES] += 1
         flags |= EMIT
     put_entry(flags, slot, argument, into)
@@ -280,37 +311,20 @@ def put(record, slot, flags, argument, asked, slots, into):  # type: ignore[no-u
 @inner_kernel
 def put_entry(flags, slot, argument, into):  # type: ignore[no-untyped-def]
     """An entry of the program."""
-    p_flags, p_slot, p_argument = into[1]
-    totals = into[3]
+    program, totals = into.program, into.totals
     n = totals[PROGRAM]
-    p_flags[n], p_slot[n], p_argument[n] = flags, slot, argument
+    program.flags[n], program.slots[n], program.arguments[n] = flags, slot, argument
     totals[PROGRAM] += 1
 
 
 @inner_kernel
-def refuse(refusals, totals, row, kind, start, stream_time, limit, is_record):  # type: ignore[no-untyped-def]
+def refuse(into, row, kind, bounds, stream_time, limit, is_record):  # type: ignore[no-untyped-def]
     """Book a refusal."""
-    write_refusal(refusals, totals[REFUSALS], row, kind, start, stream_time, limit, is_record)
-    totals[REFUSALS] += 1
+    n = into.totals[REFUSALS]
+    write_refusal(into.refusals, n, row, kind, bounds[0], bounds[1], stream_time, limit, is_record)
+    into.totals[REFUSALS] += 1
 
 
-def allocate(most: int) -> tuple[tuple[np.ndarray, ...], ...]:
-    """Empty (updates, program, refusals) arrays for that many of each."""
-    updates = (
-        np.empty(most, np.int32),
-        np.empty(most, np.int32),
-        np.empty(most, np.int64),
-        np.empty(most, np.int64),
-        np.empty(most, np.bool_),
-        np.empty(most, np.int64),
-    )
-    program = np.empty(most, np.uint8), np.empty(most, np.int32), np.empty(most, np.int32)
-    refusals = (
-        np.empty(most, np.int32),
-        np.empty(most, np.int8),
-        np.empty(most, np.int64),
-        np.empty(most, np.int64),
-        np.empty(most, np.int64),
-        np.empty(most, np.bool_),
-    )
-    return updates, program, refusals
+def allocate(most: int) -> tuple[SlidingUpdates, Program, Refusals]:
+    """Room for that many of each."""
+    return empty(SlidingUpdates, most), empty(Program, most), empty(Refusals, most)

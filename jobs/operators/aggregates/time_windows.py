@@ -13,8 +13,7 @@ import numpy as np
 from ....state.records.batches import Batch
 from ....state.stores.slots import Slots
 from ...folds.aggregation import Aggregation
-from ...folds.fold import Program
-from ...kernels.aggregate_buffers import PROGRAM, REFUSALS, STREAM_TIME, UPDATES
+from ...kernels.aggregate_buffers import PROGRAM, REFUSALS, STREAM_TIME, UPDATES, written
 from ..aggregate_parts.kernel_decisions import Decisions
 from ..aggregate_parts.refusals import drops_of
 from ..aggregate_parts.window_settings import WindowSettings
@@ -61,14 +60,13 @@ class TimeWindowAggregate(WindowsByStart):
             self.kept,
             self._asked[:2],
             self.slots.columns(),
-            updates,
-            program,
-            refusals,
+            tuple(updates),
+            tuple(program),
+            tuple(refusals),
             totals,
         )
         self.observed_stream_time_ms = int(totals[STREAM_TIME])
-        row, key, start, time_ms, stream_time = (column[: totals[UPDATES]] for column in updates)
-        refused = tuple(column[: totals[REFUSALS]] for column in refusals)
+        row, key, start, time_ms, stream_time = written(updates, totals[UPDATES])
         every = np.ones(len(row), np.bool_)
         return Decisions(
             row=row,
@@ -76,11 +74,11 @@ class TimeWindowAggregate(WindowsByStart):
             time_ms=time_ms,
             valid=every,
             old_valid=every,
-            program=Program(*(column[: totals[PROGRAM]] for column in program)),
+            program=written(program, totals[PROGRAM]),
             window_start_ms=start,
             window_end_ms=start + self.size_ms,
             stream_time_ms=stream_time,
-            drops=drops_of(batch, refused, refused[2] + self.size_ms),
+            drops=drops_of(batch, written(refusals, totals[REFUSALS])),
         )
 
     def _visible_from(self) -> np.ndarray:

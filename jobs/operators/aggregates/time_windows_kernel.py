@@ -8,37 +8,59 @@ A window that starts before ``newest start - hidden`` is not shown by the store:
 stored. That happens only where another stream with a stream time of its own shares the store.
 """
 
+from typing import NamedTuple
+
 import numpy as np
+from numpy.typing import NDArray
 
 from ....state.compilation.kernel_compilation import kernel
 from ....state.stores.slot_index import find, insert
-from ....state.stores.slots import CHANGED, FREE_TOP, LIVE, LIVE_COUNT, OBSERVED_MS
-from ...kernels.aggregate_buffers import CLOSED, NULL, PROGRAM, REFUSALS, STREAM_TIME, UNSTORED, UPDATES, refuse
-from ...kernels.fold_program import ADD, EMIT, OLD, START
+from ....state.stores.slots import CHANGED, FREE_TOP, LIVE, LIVE_COUNT, OBSERVED_MS, SlotColumns
+from ...kernels.aggregate_buffers import (
+    CLOSED,
+    NULL,
+    PROGRAM,
+    REFUSALS,
+    STREAM_TIME,
+    UNSTORED,
+    UPDATES,
+    Refusals,
+    empty,
+    refuse,
+)
+from ...kernels.fold_program import ADD, EMIT, OLD, START, Program
 from ...kernels.slot_lifecycle import is_expired
+
+
+class WindowUpdates(NamedTuple):
+    """Updates in the order in which they are forwarded, shape (updates,). ``time``: the largest time in the window."""
+
+    row: NDArray[np.int32]
+    key: NDArray[np.int32]
+    start: NDArray[np.int64]
+    time: NDArray[np.int64]
+    stream_time: NDArray[np.int64]
 
 
 @kernel
 def aggregate_time_windows(rows, windows, kept, asked, slots, updates, program, refusals, totals):  # type: ignore[no-untyped-def]
-    """Decide rows ``begin`` up to ``end_row`` of ``(key, time)`` in order.
+    """Decide rows ``begin`` up to ``end_row`` of ``(key int32, time int64)`` in order.
 
     ``windows``: (origin, size, advance, grace); times before the origin are in none. ``kept``: (hidden, retention,
-    length of a persistent store's segment, or 0). ``asked``: (updates are asked for, with old values). ``slots``: (key,
-    start, end, time, flags, table, free, counts). ``updates``: (row, key, start, time, stream time). ``program``:
-    (flags, slot, argument). ``refusals``: (row, kind, start, stream time, limit, is record).
+    length of a persistent store's segment, or 0). ``asked``: (updates are asked for, with old values). Fields of
+    SlotColumns, WindowUpdates, Program and Refusals; ``totals``: as in aggregate_buffers.
     """
     key, time, begin, end_row = rows
     origin, size, advance, grace = windows
     is_asked, with_old = asked
-    s_key, s_start, s_end, s_time, s_flags, table, free, counts = slots
-    u_row, u_key, u_start, u_time, u_stream_time = updates
-    p_flags, p_slot, p_argument = program
+    updates, program, refusals = WindowUpdates(*updates), Program(*program), Refusals(*refusals)
+    s_key, s_start, s_end, s_time, s_flags, table, free, counts = SlotColumns(*slots)
     n_updates, n_program, n_refusals, observed = 0, 0, 0, totals[STREAM_TIME]
     plain = ADD | (EMIT if is_asked else 0) | (OLD if with_old else 0)
     for row in range(begin, end_row):
         k, t = key[row], time[row]
         if k < 0:
-            refuse(refusals, n_refusals, row, NULL, -1, observed, -1, True)
+            refuse(refusals, n_refusals, row, NULL, -1, -1, observed, -1, True)
             n_refusals += 1
             continue
         observed = max(observed, t)
@@ -47,7 +69,7 @@ def aggregate_time_windows(rows, windows, kept, asked, slots, updates, program, 
         start = origin + max(0, t - origin - size + advance) // advance * advance
         while start <= t:
             if start + size <= close:
-                refuse(refusals, n_refusals, row, CLOSED, start, observed, close, False)
+                refuse(refusals, n_refusals, row, CLOSED, start, start + size, observed, close, False)
                 n_refusals += 1
                 start += advance
                 continue
@@ -69,18 +91,18 @@ def aggregate_time_windows(rows, windows, kept, asked, slots, updates, program, 
             if not is_hidden:
                 s_flags[slot] |= CHANGED
             elif is_expired(start, counts[OBSERVED_MS] - kept[1], kept[2]):
-                store_time = counts[OBSERVED_MS]
-                refuse(refusals, n_refusals, row, UNSTORED, start, store_time, store_time - kept[1], False)
+                newest = counts[OBSERVED_MS]
+                refuse(refusals, n_refusals, row, UNSTORED, start, start + size, newest, newest - kept[1], False)
                 n_refusals += 1
             if is_asked:
-                u_row[n_updates], u_key[n_updates], u_start[n_updates] = row, k, start
-                u_time[n_updates], u_stream_time[n_updates] = s_time[slot], observed
+                updates.row[n_updates], updates.key[n_updates], updates.start[n_updates] = row, k, start
+                updates.time[n_updates], updates.stream_time[n_updates] = s_time[slot], observed
                 n_updates += 1
-            p_flags[n_program], p_slot[n_program], p_argument[n_program] = flags, slot, row
+            program.flags[n_program], program.slots[n_program], program.arguments[n_program] = flags, slot, row
             n_program += 1
             start += advance
         if not taken:
-            refusals[5][first_refusal:n_refusals] = True
+            refusals.is_record[first_refusal:n_refusals] = True
     totals[UPDATES], totals[PROGRAM], totals[REFUSALS], totals[STREAM_TIME] = n_updates, n_program, n_refusals, observed
 
 
@@ -89,23 +111,7 @@ def updates_per_record(size: int, advance: int) -> int:
     return -(-size // advance)
 
 
-def allocate(records: int, per_record: int) -> tuple[tuple[np.ndarray, ...], ...]:
-    """Empty (updates, program, refusals) arrays for a call over ``records`` rows."""
+def allocate(records: int, per_record: int) -> tuple[WindowUpdates, Program, Refusals]:
+    """Room for a call over ``records`` rows."""
     most = records * per_record
-    updates = (
-        np.empty(most, np.int32),
-        np.empty(most, np.int32),
-        np.empty(most, np.int64),
-        np.empty(most, np.int64),
-        np.empty(most, np.int64),
-    )
-    program = np.empty(most, np.uint8), np.empty(most, np.int32), np.empty(most, np.int32)
-    refusals = (
-        np.empty(most, np.int32),
-        np.empty(most, np.int8),
-        np.empty(most, np.int64),
-        np.empty(most, np.int64),
-        np.empty(most, np.int64),
-        np.empty(most, np.bool_),
-    )
-    return updates, program, refusals
+    return empty(WindowUpdates, most), empty(Program, most), empty(Refusals, most)

@@ -11,10 +11,9 @@ import pyarrow as pa
 from ....state.buffers import only_chunk
 from ....state.records.batches import Batch, Chunk
 from ...folds.aggregation import Aggregation
-from ...folds.fold import Program
 from ...folds.python import PythonState
 from ...functions.expressions import Shape
-from ...kernels.fold_program import START
+from ...kernels.fold_program import START, Program
 from ..operator import Counters, OperatorContext, marked
 from ..tables.versioned_store import VersionedTableStore
 from .record_aggregate import RecordAggregate

@@ -104,7 +104,7 @@ class CompleteJoin(MultiOperator):
         while begin < len(merged.which):
             results = complete_history_join_kernel.room(room)
             reached, n = complete_history_join_kernel.meet_versions(
-                merged,
+                tuple(merged),
                 begin,
                 changes,
                 tuple(store.retention_ms for store in stores),

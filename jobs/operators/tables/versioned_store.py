@@ -202,7 +202,7 @@ class VersionedView(TableView):
         store.cover()
         found = np.empty(len(asking), np.int64), np.empty(len(asking), np.int64)
         versioned_store_kernel.put_and_find(
-            merge_in_forward_order((puts, asking)),
+            tuple(merge_in_forward_order((puts, asking))),
             (puts.key, puts.time_ms, self._references),
             (keys.astype(np.int32, copy=False), as_of),
             store.retention_ms,
