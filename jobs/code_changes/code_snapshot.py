@@ -19,7 +19,6 @@ from ..functions.processor_api import KeyValues
 from ..graph.graph import Graph, Node
 from ..graph.nodes import SinkNode
 from ..task.dataflow import dataflows
-from ..task.task import Task
 from ..topology.topology import SubTopology, Topology
 from .step_text import describe_fold, describe_operator, describe_step, functions_of, made_with
 from .upstream_lineage import lineage, nodes_above
@@ -82,17 +81,15 @@ def _output(graph: Graph, sink: SinkNode) -> dict[str, Any]:
 
 
 def _stores(topology: Topology, sub: SubTopology) -> dict[str, Any]:
-    graph, task = topology.graph, Task(topology, sub)
-    found = {}
+    graph, found = topology.graph, {}
     for name, node in sub.stores.items():
-        operator, above = task.stores[name], lineage(graph, node)
-        schema = operator.rows_schema()
+        rows, above = node.store_rows(graph), lineage(graph, node)
         found[name] = {
             "operator": describe_operator(node),
             "node": node.name,
             "sub_topology": sub.id,
-            "schema": _schema_record(schema),
-            "row_key": [column for column in operator.row_key if column in schema.names],
+            "schema": _schema_record(rows.schema),
+            "row_key": rows.key_columns,
             "repartition": above.repartition,
             "settings": _without_nothing(
                 _settings(topology, sub, node)

@@ -5,7 +5,6 @@ import pyarrow as pa
 from ...state.tables.names import DEAD_LETTER, DROPPED, OUTPUTS, STATE, TableName
 from ...state.tables.warehouse import DEAD_LETTER_SCHEMA, DROPPED_SCHEMA, HEADERS, output_schema
 from ..tape.input_queues import PLACE_COLUMNS
-from ..task.task import Task
 from ..topology.topology import Topology
 
 
@@ -46,5 +45,6 @@ def state_schema(topology: Topology, store: str) -> pa.Schema:
     """partition, increment, deleted, then the store's own columns."""
     sub = topology.sub_topology_of(store)
     assert sub is not None, f"no store {store} in the topology"
+    own = sub.stores[store].store_rows(topology.graph).schema
     head = [("partition", pa.int32()), ("increment", pa.int64()), ("deleted", pa.bool_())]
-    return pa.schema([*(pa.field(*column) for column in head), *Task(topology, sub).stores[store].rows_schema()])
+    return pa.schema([*(pa.field(*column) for column in head), *own])

@@ -45,6 +45,11 @@ class Aggregation:
             raise TopologyError(self.place, expected, error.got, error.next_step) from error
 
     @property
+    def saved_type(self) -> pa.DataType:
+        """Durable form of the aggregate."""
+        return self.start().saved_type
+
+    @property
     def only(self) -> Fold:
         return next(iter(self.folds.values()))
 

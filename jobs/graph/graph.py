@@ -17,6 +17,7 @@ from ..functions.expressions import Call, Expression, Shape
 from .kafka_processors import KafkaNode, kafka_processor
 from .name_rules import check_name, check_table_name
 from .observations import Observation, Wait
+from .store_rows import StoreRows, table_rows
 from .windows import Windows
 from .wording import Wording
 
@@ -109,6 +110,12 @@ class Node:
         """The table that has its records or its state, as the ledger calls it: "state/x", "outputs/y"; or None."""
         store = graph.store_of(self)
         return None if store is None else TableName.state(store)
+
+    def store_rows(self, graph: "Graph") -> StoreRows:
+        """Columns of the rows of its store, here of the one that its table is materialized in; it must have one."""
+        spec = graph.tables[self.name].store
+        assert spec is not None, f"{self.name} has no store"
+        return table_rows(self.shape, spec.history_retention_ms)
 
     def kafka_processors(self, graph: "Graph") -> Iterable[KafkaNode]:
         """What Kafka Streams makes of it, in the order in which it adds them."""

@@ -20,7 +20,7 @@ from ...state.serdes import Serde
 from ...state.stores.slots import LIVE, LIVE_COUNT, Slots
 from ..functions.expressions import Call, Expression
 from . import deduplicate_kernel
-from .deduplicate_node import DeduplicateNode
+from .deduplicate_node import DeduplicateNode, identity_columns, identity_schema
 from .operator import Counters, OperatorContext, StatefulOperator, marked
 
 _KEPT_SLOTS = 65_536
@@ -56,7 +56,7 @@ class Deduplicate(StatefulOperator):
     ) -> None:
         super().__init__(place)
         self.by, self.interval_ms, self.id_selector, self.semantics = by, interval_ms, id_selector, semantics
-        self.row_key = {"key": ("key",), "key-value": ("key", "id"), "id": ("id",)}[by]
+        self.row_key = identity_columns(by)
         self.slots = IdentitySlots()
         self.ids = None if id_selector is None else Keys(id_selector.result)
         self.totals = np.array([-1, 0], np.int64)
@@ -157,9 +157,7 @@ class Deduplicate(StatefulOperator):
         return self.rows().rename_columns(["value" if n == "context_offset" else n for n in self.rows_schema().names])
 
     def rows_schema(self) -> pa.Schema:
-        identity = [(name, serde.arrow_type) for name, (_, serde) in self._coders().items()]
-        context = [("context_topic", pa.string()), ("context_offset", pa.int64())]
-        return pa.schema([*identity, ("record_time_ms", pa.int64()), *context])
+        return identity_schema({name: serde.arrow_type for name, (_, serde) in self._coders().items()})
 
     def _table(self, at: np.ndarray) -> pa.Table:
         slots = self.slots

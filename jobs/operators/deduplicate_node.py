@@ -4,9 +4,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import pyarrow as pa
+
 from ..functions.expressions import Call, Expression
 from ..graph.graph import Graph, Node
 from ..graph.observations import Observation
+from ..graph.store_rows import TIME, StoreRows
 from ..graph.wording import Wording
 
 
@@ -30,6 +33,13 @@ class DeduplicateNode(Node):
     def identity(self) -> Expression | Call | None:
         return self.id_selector
 
+    def store_rows(self, graph: Graph) -> StoreRows:
+        parts = {"key": self.shape.key.arrow_type}
+        if self.id_selector is not None:
+            parts["id"] = self.id_selector.result.arrow_type
+        row_key = identity_columns(self.by)
+        return StoreRows(identity_schema({name: parts[name] for name in row_key}), row_key)
+
     def store_settings(self, graph: Graph) -> Mapping[str, Any]:
         return {"id": self.id_selector}
 
@@ -51,3 +61,14 @@ class DeduplicateNode(Node):
                     f"{apart} ms apart, the interval is {self.interval_ms} ms"
                 )
         return said
+
+
+def identity_columns(by: str) -> tuple[str, ...]:
+    """Columns that make two records one, of "key", "key-value" or "id"."""
+    return {"key": ("key",), "key-value": ("key", "id"), "id": ("id",)}[by]
+
+
+def identity_schema(identity: Mapping[str, pa.DataType]) -> pa.Schema:
+    """Identities, each with the time and the context of the record that was forwarded. ``identity``: type by column."""
+    parts = [pa.field(name, kind) for name, kind in identity.items()]
+    return pa.schema([*parts, TIME, pa.field("context_topic", pa.string()), pa.field("context_offset", pa.int64())])

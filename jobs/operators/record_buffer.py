@@ -15,6 +15,7 @@ from ...state.buffers import is_valid, only_chunk
 from ...state.records.batches import Batch, Chunk, Values
 from ...state.tables.warehouse import HEADERS
 from ...state.times import NO_TIMESTAMP_MS, UNBOUNDED
+from ..graph.store_rows import BUFFER_KEY, buffer_schema
 from .operator import Counters, Due, OperatorContext, StatefulOperator, marked
 
 _NO_TOPIC = -1
@@ -50,7 +51,7 @@ class _Later:
 class RecordBuffer:
     """Rows: key, [window bounds], record_time_ms, sequence, value (null: a tombstone), headers, topic, offset."""
 
-    row_key = ("record_time_ms", "sequence")
+    row_key = BUFFER_KEY
 
     def __init__(self, place: OperatorContext) -> None:
         self.shape, self.keys = place.shape, place.keys
@@ -171,10 +172,7 @@ class RecordBuffer:
         return self._table(np.arange(len(self)))
 
     def rows_schema(self) -> pa.Schema:
-        times = [(name, pa.int64()) for name in (*self._bounds, "record_time_ms", "sequence")]
-        place = [("headers", HEADERS), ("topic", pa.string()), ("offset", pa.int64())]
-        value = ("value", self.shape.value.arrow_type)
-        return pa.schema([("key", self.shape.key.arrow_type), *times, value, *place])
+        return buffer_schema(self.shape)
 
     def _table(self, at: np.ndarray) -> pa.Table:
         names = pa.array([*self._topics, None], pa.string())

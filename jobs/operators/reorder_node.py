@@ -5,8 +5,9 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..graph.graph import Node
+from ..graph.graph import Graph, Node
 from ..graph.observations import Observation, Wait
+from ..graph.store_rows import BUFFER_KEY, StoreRows, buffer_schema
 from ..graph.wording import Wording
 from .waiting_records import records_waiting, say_waiting
 
@@ -19,6 +20,9 @@ class ReorderNode(Node):
     grace_ms: int
 
     operator = ".reorder:build"
+
+    def store_rows(self, graph: Graph) -> StoreRows:
+        return StoreRows(buffer_schema(graph.parent(self).shape), BUFFER_KEY)
 
     def waits_until(self, rows: pa.Table) -> pa.Array | None:
         return pc.add(rows["record_time_ms"], self.grace_ms)

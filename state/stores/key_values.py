@@ -64,9 +64,7 @@ class KeyValues:
 
     def schema(self) -> pa.Schema:
         """Columns of ``table``."""
-        bounds = [(name, pa.int64()) for name in self._bounds()]
-        value = ("value", self.heap.kind)
-        return pa.schema([("key", self.key.arrow_type), *bounds, value, ("record_time_ms", pa.int64())])
+        return key_value_schema(self.key.arrow_type, self.heap.kind, is_windowed=self.is_windowed)
 
     def table(self, at: np.ndarray) -> pa.Table:
         """Rows of the slots ``at``; the value is null where there is none any more."""
@@ -77,7 +75,15 @@ class KeyValues:
         return pa.table(columns, schema=self.schema())
 
     def _bounds(self) -> tuple[str, ...]:
-        return ("window_start_ms", "window_end_ms") if self.is_windowed else ()
+        return _BOUNDS if self.is_windowed else ()
 
+
+def key_value_schema(key: pa.DataType, value: pa.DataType, *, is_windowed: bool) -> pa.Schema:
+    """Columns of the durable rows of KeyValues: key, [window bounds], value, record_time_ms."""
+    bounds = [(name, pa.int64()) for name in _BOUNDS] if is_windowed else []
+    return pa.schema([("key", key), *bounds, ("value", value), ("record_time_ms", pa.int64())])
+
+
+_BOUNDS = ("window_start_ms", "window_end_ms")
 
 __all__ = ["FIRST_ROW", "NO_REFERENCE", "KeyValues"]

@@ -18,6 +18,7 @@ from ....state.stores.slots import LIVE, LIVE_COUNT, OBSERVED_MS, Slots
 from ....state.times import NO_TIMESTAMP_MS
 from ...folds.aggregation import Aggregation
 from ...folds.python import PythonState
+from ...graph.store_rows import aggregate_schema
 from ...kernels.fold_program import ADD, EMIT, Program
 from ...kernels.slot_lifecycle import remove
 from ..operator import Counters, Due, OperatorContext, StatefulOperator, marked
@@ -368,15 +369,8 @@ class Aggregate(StatefulOperator):
         return shown.filter(value.is_valid()) if self.aggregation.may_be_null else shown
 
     def rows_schema(self) -> pa.Schema:
-        window = [] if self._window is None else ["window_start_ms", "window_end_ms"]
-        return pa.schema(
-            [
-                pa.field("key", self.place.shape.key.arrow_type),
-                *[pa.field(name, pa.int64()) for name in window],
-                pa.field("aggregate", self.folds.saved_type),
-                pa.field("record_time_ms", pa.int64()),
-            ]
-        )
+        key, saved = self.place.shape.key.arrow_type, self.folds.saved_type
+        return aggregate_schema(key, saved, is_windowed=self._window is not None)
 
     _window: str | None = None
 

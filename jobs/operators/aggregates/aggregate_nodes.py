@@ -4,11 +4,16 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import pyarrow as pa
+
+from ....state.serdes import Serde
+from ....state.serdes.packed import packed
 from ...folds.aggregation import Aggregation
-from ...functions.expressions import Call, Expression
+from ...functions.expressions import Call, Expression, Shape
 from ...graph.graph import Graph, Node
 from ...graph.kafka_processors import KafkaNode, kafka_processor
 from ...graph.observations import Observation
+from ...graph.store_rows import TIME, VERSION_KEY, StoreRows, aggregate_schema, version_schema
 from ...graph.windows import Windows
 from ...graph.wording import Wording
 from .aggregate_sentences import say_aggregate
@@ -37,6 +42,12 @@ class AggregateNode(Node):
 
     def store_settings(self, graph: Graph) -> Mapping[str, Any]:
         return {"folds": self.aggregation.folds}
+
+    def store_rows(self, graph: Graph) -> StoreRows:
+        spec, saved = graph.tables[self.name].store, self.aggregation.saved_type
+        if self.windows is None and spec is not None and spec.is_versioned:
+            return StoreRows(versioned_aggregate_schema(self.shape, saved), VERSION_KEY)
+        return _aggregates(self, saved)
 
     def explain(self, seen: Observation, say: Wording) -> list[str]:
         return say_aggregate(seen, say, self.shape.window, is_final=self.emit == "on_close")
@@ -75,6 +86,9 @@ class CogroupNode(Node):
     def store_settings(self, graph: Graph) -> Mapping[str, Any]:
         return {"streams": len(self.inputs)}
 
+    def store_rows(self, graph: Graph) -> StoreRows:
+        return _aggregates(self, self.shape.value.arrow_type)
+
     def explain(self, seen: Observation, say: Wording) -> list[str]:
         return say_aggregate(seen, say, self.shape.window, is_final=False)
 
@@ -96,5 +110,23 @@ class DistinctNode(Node):
     def store_settings(self, graph: Graph) -> Mapping[str, Any]:
         return {"id": self.id_selector}
 
+    def store_rows(self, graph: Graph) -> StoreRows:
+        counted = counted_by(self.shape.key, self.id_selector)
+        return StoreRows(aggregate_schema(counted.arrow_type, pa.int64(), is_windowed=True))
+
     def explain(self, seen: Observation, say: Wording) -> list[str]:
         return say_aggregate(seen, say, self.shape.window, is_final=False)
+
+
+def counted_by(key: Serde, id_selector: Expression | Call | None) -> Serde:
+    """Of what a distinct counts by: the key, or (key, id, number of a record without an id)."""
+    return key if id_selector is None else packed(key=key, id=id_selector.result, number=Serde.long())
+
+
+def _aggregates(node: AggregateNode | CogroupNode, saved: pa.DataType) -> StoreRows:
+    return StoreRows(aggregate_schema(node.shape.key.arrow_type, saved, is_windowed=node.windows is not None))
+
+
+def versioned_aggregate_schema(table: Shape, saved: pa.DataType) -> pa.Schema:
+    """Versions of the results, and of every key a row with its aggregate (``saved``: the durable form)."""
+    return pa.schema([*version_schema(table), pa.field("aggregate", saved), TIME])

@@ -20,8 +20,6 @@ from ....state.buffers import fixed_view, is_valid, only_chunk
 from ....state.errors import TopologyError
 from ....state.records.batches import Batch, Chunk, Values
 from ....state.records.keys import Keys
-from ....state.serdes import Serde
-from ....state.serdes.packed import packed
 from ...folds.aggregation import Aggregation
 from ...folds.numbers import count
 from ...functions.expressions import Call, Expression, Shape
@@ -29,7 +27,7 @@ from ...graph.windows import SessionWindows, TimeWindows, Windows
 from ..aggregate_parts.aggregate import Aggregate
 from ..aggregate_parts.window_settings import WindowSettings
 from ..operator import Counters, OperatorContext, StoreOperator
-from .aggregate_nodes import DistinctNode
+from .aggregate_nodes import DistinctNode, counted_by
 from .build import aggregate
 
 
@@ -44,10 +42,8 @@ class Distinct(StoreOperator):
     def __init__(self, place: OperatorContext, windows: Windows, id_selector: Expression | Call | None = None) -> None:
         super().__init__(place)
         self.id_selector, self.without_id = id_selector, 0
-        key, keys = place.shape.key, place.keys
-        if id_selector is not None:
-            key = packed(key=key, id=id_selector.result, number=Serde.long())
-            keys = Keys(key)
+        key = counted_by(place.shape.key, id_selector)
+        keys = place.keys if id_selector is None else Keys(key)
         shape = Shape(key, place.shape.value)
         self.store = _counts(replace(place, shape=shape, keys=keys, wants_old=False, is_lazy=False), windows)
         self.updates_per_record = getattr(self.store, "updates_per_record", 1)

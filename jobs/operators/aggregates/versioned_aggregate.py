@@ -16,6 +16,7 @@ from ...functions.expressions import Shape
 from ...kernels.fold_program import START, Program
 from ..operator import Counters, OperatorContext, marked
 from ..tables.versioned_store import VersionedTableStore
+from .aggregate_nodes import versioned_aggregate_schema
 from .record_aggregate import RecordAggregate
 
 _STATE = -1
@@ -88,8 +89,7 @@ class VersionedAggregate(RecordAggregate):
         return self.versions.contents()
 
     def rows_schema(self) -> pa.Schema:
-        own = [pa.field("aggregate", self.folds.saved_type), pa.field("record_time_ms", pa.int64())]
-        return pa.schema([*self.versions.rows_schema(), *own])
+        return versioned_aggregate_schema(self.versions.shape, self.folds.saved_type)
 
     def _table(self, slots: np.ndarray) -> pa.Table:
         schema, n = self.rows_schema(), len(slots)

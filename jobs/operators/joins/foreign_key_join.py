@@ -22,7 +22,7 @@ from ..forward_order import joined_batch, merge_in_forward_order
 from ..operator import Counters, Found, MultiOperator, Operator, OperatorContext, StatefulOperator, marked
 from . import foreign_key_join_kernel
 from .foreign_key_join_kernel import NEEDED, NEXT, NO_SLOT, WRITTEN
-from .foreign_key_nodes import ForeignKeyJoinNode
+from .foreign_key_nodes import SUBSCRIPTION_KEY, ForeignKeyJoinNode, subscription_schema
 
 _RIGHT = 1
 """Number of the right table among the inputs."""
@@ -70,7 +70,7 @@ class ForeignKeyJoin(MultiOperator, StatefulOperator):
     A right value of no bytes, such as an empty string, is told as null, as Kafka tells it.
     """
 
-    row_key = ("key", "primary_key")
+    row_key = SUBSCRIPTION_KEY
 
     def __init__(self, place: OperatorContext, node: ForeignKeyJoinNode) -> None:
         super().__init__(place)
@@ -189,16 +189,7 @@ class ForeignKeyJoin(MultiOperator, StatefulOperator):
         return self._table(self.store.live())
 
     def rows_schema(self) -> pa.Schema:
-        return pa.schema(
-            [
-                ("key", self.place.shape.key.arrow_type),
-                ("primary_key", self.keys.serde.arrow_type),
-                ("hash_a", pa.int64()),
-                ("hash_b", pa.int64()),
-                ("left_partition", pa.int32()),
-                ("record_time_ms", pa.int64()),
-            ]
-        )
+        return subscription_schema(self.place.shape.key, self.keys.serde)
 
     def _table(self, slots: np.ndarray) -> pa.Table:
         columns = [

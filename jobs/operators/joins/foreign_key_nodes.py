@@ -4,10 +4,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import pyarrow as pa
+
+from ....state.serdes import Serde
 from ...functions.expressions import Call, Expression
 from ...functions.value_joiners import Joiner
 from ...graph.graph import Graph, Node
 from ...graph.kafka_processors import KafkaNode, kafka_processor
+from ...graph.store_rows import TIME, StoreRows
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -46,6 +50,9 @@ class ForeignKeyJoinNode(Node):
     def forwarding_processors(self, graph: Graph) -> tuple[str, ...]:
         return self.name, graph.parts[self.name][1]
 
+    def store_rows(self, graph: Graph) -> StoreRows:
+        return StoreRows(subscription_schema(graph.parent(self).shape.key, self.shape.key), SUBSCRIPTION_KEY)
+
     def store_settings(self, graph: Graph) -> Mapping[str, Any]:
         send = graph.parent(graph.parent(self))
         return {"left_value": repr(send.left_value)}  # type: ignore[attr-defined]
@@ -70,3 +77,13 @@ class ForeignKeyResponseNode(Node):
             kafka_processor(resolver, self.inputs, graph.nodes[self.reads[0]].stores_shown(graph)),
             kafka_processor(self.name, (resolver,), () if store is None else (store,)),
         ]
+
+
+SUBSCRIPTION_KEY = ("key", "primary_key")
+
+
+def subscription_schema(foreign: Serde, primary: Serde) -> pa.Schema:
+    """Who is answered when the right value of a foreign key (``key``) changes; hash of the left value in two halves."""
+    keys = [pa.field("key", foreign.arrow_type), pa.field("primary_key", primary.arrow_type)]
+    hashes = [pa.field("hash_a", pa.int64()), pa.field("hash_b", pa.int64())]
+    return pa.schema([*keys, *hashes, pa.field("left_partition", pa.int32()), TIME])

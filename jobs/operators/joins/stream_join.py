@@ -26,7 +26,7 @@ from ..forward_order import MergedRows, joined_batch, merge_in_forward_order
 from ..operator import Counters, Due, MultiOperator, OperatorContext, StatefulOperator, marked
 from ..store_segments import segment_ms
 from . import stream_join_kernel as kernel
-from .stream_join_node import StreamJoinNode
+from .stream_join_node import JOINED_KEY, StreamJoinNode, joined_schema
 from .stream_join_unmatched_kernel import LEFT, NONE, RIGHT, leaves, leaving_order, mark_all, ranked
 
 _KINDS = ("left", "right", "unmatched-left", "unmatched-right")
@@ -67,7 +67,7 @@ def build(node: StreamJoinNode, place: OperatorContext) -> "StreamJoin":
 class StreamJoin(MultiOperator, StatefulOperator):
     """``kind``: "inner", "left" or "outer". ``before_ms`` + ``after_ms`` >= 0, ``grace_ms`` >= 0."""
 
-    row_key = ("kind", "key", "record_time_ms", "sequence")
+    row_key = JOINED_KEY
     due = Due("record_time_ms", None, ("kind", ("unmatched-left", "unmatched-right")))
     """All that wait: Kafka looks at some that stay, and remembers the time of the last."""
 
@@ -302,17 +302,7 @@ class StreamJoin(MultiOperator, StatefulOperator):
         return self._table(self._alive())
 
     def rows_schema(self) -> pa.Schema:
-        left, right = (shape.value.arrow_type for shape in self.place.shapes)
-        return pa.schema(
-            [
-                pa.field("kind", pa.string()),
-                pa.field("key", self.place.shape.key.arrow_type),
-                pa.field("record_time_ms", pa.int64()),
-                pa.field("sequence", pa.int64()),
-                pa.field("left", left),
-                pa.field("right", right),
-            ]
-        )
+        return joined_schema(*self.place.shapes)
 
     def _alive(self) -> _Rows:
         """Every record that a later one may meet, and every one that waits."""

@@ -5,10 +5,12 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from ...functions.expressions import Shape
 from ...functions.value_joiners import Joiner
 from ...graph.graph import Graph, Node
 from ...graph.kafka_processors import KafkaNode, kafka_processor
 from ...graph.observations import Observation, Wait
+from ...graph.store_rows import TIME, StoreRows
 from ...graph.wording import Wording
 
 
@@ -40,6 +42,10 @@ class StreamJoinNode(Node):
             kafka_processor(other, (other_windowed,), (this_store, *shared)),
             kafka_processor(self.name, (this, other)),
         ]
+
+    def store_rows(self, graph: Graph) -> StoreRows:
+        left, right = (graph.nodes[name].shape for name in self.inputs)
+        return StoreRows(joined_schema(left, right), JOINED_KEY)
 
     def _until_ms(self, kind: str, time_ms: int) -> int | None:
         """The first stream time past the close of the window of a record that has met nothing; None for another row."""
@@ -88,3 +94,13 @@ class StreamJoinNode(Node):
             verb = "forwards" if is_own else "lets go alone"
             said.append(f"{verb} {say.row(row)}, time {say.time(row.record_time_ms)}")
         return said
+
+
+JOINED_KEY = ("kind", "key", "record_time_ms", "sequence")
+
+
+def joined_schema(left: Shape, right: Shape) -> pa.Schema:
+    """Records of both sides in one table; ``kind`` says of which side, and whether one waits for a match."""
+    values = [("sequence", pa.int64()), ("left", left.value.arrow_type), ("right", right.value.arrow_type)]
+    head = [("kind", pa.string()), ("key", left.key.arrow_type)]
+    return pa.schema([*(pa.field(*column) for column in head), TIME, *(pa.field(*column) for column in values)])

@@ -29,9 +29,9 @@ from ...functions.processor_api import (
 )
 from ..operator import Counters, Operator, OperatorContext, StatefulOperator, marked
 from .outbox import Outbox
-from .process_node import ProcessNode
+from .process_node import ROWS, ProcessNode
 from .punctuation import Punctuations, Schedule
-from .stores import ROWS, stores_of
+from .stores import stores_of
 
 _Row = tuple[str, bytes, bytes | None]
 """Store, serialized key and value."""
@@ -40,7 +40,7 @@ _Row = tuple[str, bytes, bytes | None]
 class Process(StatefulOperator):
     """``keys`` codes the keys of what is forwarded. A failure of the processor ends the run, with the record's key."""
 
-    row_key = ("store", "key")
+    row_key = ROWS.row_key
     needs_all = True
 
     def __init__(self, place: OperatorContext, node: ProcessNode) -> None:
@@ -115,7 +115,7 @@ class Process(StatefulOperator):
         return _table(self._alive(only_changed=False))
 
     def rows_schema(self) -> pa.Schema:
-        return ROWS
+        return ROWS.schema
 
     def _alive(self, *, only_changed: bool) -> list[_Row]:
         return [
@@ -194,8 +194,8 @@ class _Context(ProcessorContext):
 
 def _table(rows: list[_Row]) -> pa.Table:
     columns = zip(*rows, strict=True) if rows else ([], [], [])
-    arrays = [pa.array(column, field.type) for column, field in zip(columns, ROWS, strict=True)]
-    return pa.table(arrays, schema=ROWS)
+    arrays = [pa.array(column, field.type) for column, field in zip(columns, ROWS.schema, strict=True)]
+    return pa.table(arrays, schema=ROWS.schema)
 
 
 def build(node: ProcessNode, place: OperatorContext) -> Operator:

@@ -4,9 +4,15 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import pyarrow as pa
+
 from ...functions.processor_api import KeyValues
 from ...graph.graph import Graph, Node
 from ...graph.kafka_processors import KafkaNode, kafka_processor
+from ...graph.store_rows import StoreRows
+
+ROWS = StoreRows(pa.schema([("store", pa.string()), ("key", pa.binary()), ("value", pa.binary())]), ("store", "key"))
+"""Of all stores of one processor; keys and values serialized."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -30,6 +36,9 @@ class ProcessNode(Node):
     def kafka_processors(self, graph: Graph) -> Iterable[KafkaNode]:
         stores = tuple(store if isinstance(store, str) else store.name for store in self.stores)
         return [kafka_processor(self.name, self.inputs, stores)]
+
+    def store_rows(self, graph: Graph) -> StoreRows:
+        return ROWS
 
     def store_settings(self, graph: Graph) -> Mapping[str, Any]:
         shape = graph.parent(self).shape

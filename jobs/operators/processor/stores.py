@@ -14,9 +14,6 @@ from ....state.errors import ConfigError
 from ....state.serdes import Serde
 from ...functions.processor_api import KeyValues, KeyValueStore
 
-ROWS = pa.schema([("store", pa.string()), ("key", pa.binary()), ("value", pa.binary())])
-"""Durable rows of all stores of one processor."""
-
 _REMEMBERED = 65_536
 _BLOCK = 1_024
 _FROZEN = (str, int, bytes)

@@ -23,6 +23,7 @@ from ....state.stores.value_heap import ValueHeap
 from ....state.tables.warehouse import HEADERS
 from ..operator import OperatorContext
 from .suppress_kernel import NO_VALUE, hashes
+from .suppress_node import suppressed_schema
 
 CONTEXT_BYTES = 20
 """Timestamp, offset and partition of the record context, which Kafka counts in an entry's size beside the topic's
@@ -201,12 +202,7 @@ class Entries:
         return at
 
     def schema(self) -> pa.Schema:
-        kind = self.value.arrow_type
-        bounds = [(name, pa.int64()) for name in _BOUNDS] if self.is_windowed else []
-        times = [(name, pa.int64()) for name in ("record_time_ms", "buffer_time_ms", "stream_time_ms", "bytes")]
-        values = [("value", kind), ("old", kind), ("prior", kind), ("headers", HEADERS)]
-        context = [("context_topic", pa.string()), ("context_offset", pa.int64())]
-        return pa.schema([("key", self.place.shape.key.arrow_type), *bounds, *values, *context, *times])
+        return suppressed_schema(self.place.shape)
 
     def table(self, at: np.ndarray) -> pa.Table:
         """Rows of the slots ``at``; only the key and the window are there where no entry is any more. Of a change that

@@ -7,8 +7,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ....state.tables.warehouse import HEADERS
+from ...functions.expressions import Shape
 from ...graph.graph import Graph, Node
 from ...graph.observations import Observation, Wait, bounds_of, name_of
+from ...graph.store_rows import WINDOW_KEY, StoreRows
 from ...graph.table_traits import send_old
 from ...graph.windows import Windows
 from ...graph.wording import Wording
@@ -48,6 +51,9 @@ class SuppressNode(Node):
 
     def stores_shown(self, graph: Graph) -> tuple[str, ...]:
         return tuple(dict.fromkeys((self.store, *super().stores_shown(graph))))
+
+    def store_rows(self, graph: Graph) -> StoreRows:
+        return StoreRows(suppressed_schema(self.shape))
 
     def can_send_old(self, graph: Graph, *, force: bool) -> bool:
         return send_old(graph, self.inputs[0], force=force)
@@ -91,3 +97,12 @@ class SuppressNode(Node):
             verb = "goes on at once" if out.named in here else "lets go"
             said.append(f"{verb}: {say.row(out, window)}; stream time {now}{at}")
         return said
+
+
+def suppressed_schema(shape: Shape) -> pa.Schema:
+    """Entries of the buffer by key, or by key and window: the latest change, the value before the first, its size."""
+    bounds = [(name, pa.int64()) for name in WINDOW_KEY[1:]] if shape.window is not None else []
+    times = [(name, pa.int64()) for name in ("record_time_ms", "buffer_time_ms", "stream_time_ms", "bytes")]
+    values = [(name, shape.value.arrow_type) for name in ("value", "old", "prior")]
+    context = [("headers", HEADERS), ("context_topic", pa.string()), ("context_offset", pa.int64())]
+    return pa.schema([("key", shape.key.arrow_type), *bounds, *values, *context, *times])

@@ -11,6 +11,7 @@ import pyarrow as pa
 from ....state.buffers import only_chunk
 from ....state.records.batches import Batch, Chunk, Values
 from ....state.records.keys import Keys
+from ....state.stores.key_values import key_value_schema
 from ....state.stores.slots import STORED
 from ..operator import Counters, OperatorContext, StatefulOperator, marked
 from ..tables.materialized_table import StoredTable
@@ -50,7 +51,7 @@ class TableAggregate(StatefulOperator):
 
     def rows_schema(self) -> pa.Schema:
         value = self.totals.save(np.zeros(0, np.int64)).type
-        return pa.schema([("key", self.place.shape.key.arrow_type), ("value", value), ("record_time_ms", pa.int64())])
+        return key_value_schema(self.place.shape.key.arrow_type, value, is_windowed=False)
 
     def _table(self, at: np.ndarray) -> pa.Table:
         key = self.place.keys.typed(self.slots.key[at].astype(np.int32))

@@ -20,6 +20,7 @@ from ....state.records.keys import Keys
 from ....state.stores.slots import FREE_TOP
 from ....state.stores.versions import LATEST, TOMBSTONE, Versions
 from ...functions.expressions import Shape
+from ...graph.store_rows import VERSION_KEY, version_schema
 from ..forward_order import merge_in_forward_order
 from ..operator import Counters, Found, TableView, marked
 from . import versioned_store_kernel
@@ -35,7 +36,7 @@ class VersionedTableStore(TableStore):
     says what it is for).
     """
 
-    row_key = ("key", "valid_from_ms", "is_mark")
+    row_key = VERSION_KEY
 
     def __init__(self, shape: Shape, keys: Keys, *, node: str, history_retention_ms: int, sends_old: bool) -> None:
         self.shape, self.keys, self.node, self.sends_old = shape, keys, node, sends_old
@@ -129,9 +130,7 @@ class VersionedTableStore(TableStore):
         return shown.replace_schema_metadata({OBSERVED: str(self.versions.observed_ms).encode()})
 
     def rows_schema(self) -> pa.Schema:
-        times = [pa.field(name, pa.int64()) for name in ("valid_from_ms", "valid_to_ms")]
-        value = pa.field("value", self.shape.value.arrow_type)
-        return pa.schema([pa.field("key", self.shape.key.arrow_type), *times, value, pa.field("is_mark", pa.bool_())])
+        return version_schema(self.shape)
 
     def _table(self, at: np.ndarray) -> pa.Table:
         slots = self.versions.slots
