@@ -3,7 +3,6 @@
 import importlib
 import json
 import os
-import pickle
 import random
 import subprocess
 import sys
@@ -13,9 +12,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import ModuleType
-from typing import NamedTuple
 
-import numba
 import numpy as np
 import pytest
 from numba import typeof
@@ -91,37 +88,6 @@ def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Mo
 )
 def test_arguments_are_taken_for_what_numba_takes_them_for(value):
     assert _type_of(kind_of(value)) == typeof(value)
-
-
-def test_an_index_of_the_cache_that_names_a_class_of_another_version_counts_as_empty(small):
-    module = small("moved")
-    assert call(module) == [1, 3, 5]
-    index = Path(module.double.dispatcher._cache._cache_file._index_path)
-    del module.double.dispatcher
-    with index.open("wb") as file:
-        pickle.dump(numba.__version__, file)
-        file.write(b"ckstreams_replay.state.stores.slots\nNoColumns\n.")
-
-    assert call(module) == [1, 3, 5]
-
-    assert versions_in(index) == 1
-
-
-def versions_in(index: Path) -> int:
-    """Versions that an index of Numba's cache names."""
-    with index.open("rb") as file:
-        pickle.load(file)
-        return len(pickle.load(file)[1])
-
-
-def test_a_bundle_is_handed_over_as_a_plain_tuple_since_a_named_one_is_compiled_apart(small):
-    double = small("bundles").double
-
-    class Bundle(NamedTuple):
-        numbers: np.ndarray
-
-    with interpreted(), pytest.raises(AssertionError, match=r"plain tuples: hand over tuple\(...\) of the Bundle"):
-        double(Bundle(np.arange(3)), 1)
 
 
 def test_a_file_in_memory_is_an_array(tmp_path):
