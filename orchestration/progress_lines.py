@@ -42,7 +42,7 @@ class ProgressLines:
         self._written = self._began = seconds()
         self._doing = ""
         self._lock, self._closed = RLock(), Event()
-        self._watch: Thread | None = None
+        self._closed.set()
 
     def show(self, progress: "Progress") -> None:
         """A line when the increment is done; else, with the step, when none was written for LINE_SECONDS."""
@@ -62,12 +62,12 @@ class ProgressLines:
                 self._write(f"{words} {done} of {of}")
 
     def doing(self, words: str) -> None:
-        """What begins now. From the first call on a thread looks every LOOK_SECONDS whether it takes long."""
+        """What begins now. Until ``close`` a thread looks every LOOK_SECONDS whether it takes long."""
         with self._lock:
             self._begin(words, self._seconds())
-            if self._watch is None:
-                self._watch = Thread(target=self._look, name="replay-progress", daemon=True)
-                self._watch.start()
+            if self._closed.is_set():
+                self._closed = Event()
+                Thread(target=self._look, args=(self._closed,), name="replay-progress", daemon=True).start()
 
     def look(self) -> None:
         """A line when what is being done takes SILENCE_SECONDS without a word, or LINE_SECONDS since the last one."""
@@ -80,15 +80,15 @@ class ProgressLines:
                 self._write(f"{self._doing} · for {now - self._began:.0f} s")
 
     def close(self) -> None:
-        """Nothing is being done any more."""
+        """Nothing is being done, until the next ``doing``."""
         self._closed.set()
 
     def _begin(self, words: str, now: float) -> None:
         if words != self._doing:
             self._doing, self._began = words, now
 
-    def _look(self) -> None:
-        while not self._closed.wait(LOOK_SECONDS):
+    def _look(self, closed: Event) -> None:
+        while not closed.wait(LOOK_SECONDS):
             self.look()
 
 
@@ -133,7 +133,7 @@ class ProgressBar:
         self._bar.update(self._task, description=words, visible=True, refresh=True)
 
     def close(self) -> None:
-        """Leave the line as it is and go to the next one."""
+        """Leave the line as it is and go to the next one, where the next ``doing`` draws."""
         self._bar.stop()
 
 

@@ -60,6 +60,9 @@ def _translated(error: BaseException, place: str) -> ReplayError | None:
     text = _first_line(error)
     if "py4j" in origin or "pyspark" in origin:
         return _of_spark(error)
+    if isinstance(error, ConnectionError | TimeoutError):
+        reach = f"see that it runs and that this machine reaches it, {_AGAIN}"
+        return StorageError(place, "an answer from the other side", text, reach)
     if isinstance(error, OSError):
         number = error.errno if error.errno is not None else _number(str(error))
         return _of_system(number, _named(error.filename) or _path(str(error)) or place, error.strerror or text)

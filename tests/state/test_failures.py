@@ -51,6 +51,15 @@ def test_a_full_disk_is_found_below_the_error_that_it_caused():
     assert found.got == "No space left on device"
 
 
+def test_a_connection_that_is_refused_is_no_matter_of_files():
+    found = failure_of(ConnectionRefusedError(errno.ECONNREFUSED, "Connection refused"), "warehouse w")
+
+    assert isinstance(found, StorageError)
+    assert str(found).startswith(
+        "warehouse w: expected an answer from the other side, got [Errno 111] Connection refused"
+    )
+
+
 def test_a_file_that_is_none_is_no_bug(tmp_path):
     (tmp_path / "x.parquet").write_bytes(b"hello, this is no file of that kind")
 

@@ -1,7 +1,6 @@
 """The command `land` (docs/landing.md)."""
 
 import sys
-from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
@@ -19,7 +18,7 @@ from ....state.errors import ConfigError
 from ....state.tables.warehouse import Warehouse
 from ....state.times import duration_ms
 from ...engines import start_spark
-from ...progress_lines import progress_on
+from ...progress_lines import ProgressBar, ProgressLines, progress_on
 from ...text_tables import print_table
 from .. import options
 from ..command import OneOf, argument, command, option
@@ -148,7 +147,7 @@ def land(**given: Any) -> int:
     if isinstance(source, KafkaSource) and asked.local:
         raise ConfigError(f"topic {asked.topic!r}", "Spark, whose connector reads Kafka", "--local", "leave it out")
     with closing(progress_on(sys.stderr)) as progress:
-        report = _landed(asked, warehouse, source, progress.doing)
+        report = _landed(asked, warehouse, source, progress)
     _print_landed(report)
     if asked.idle_after is not None:
         recorded = record_idle(warehouse, asked.topic, duration_ms(asked.idle_after, "--idle-after"))
@@ -159,7 +158,10 @@ def land(**given: Any) -> int:
 
 
 def _landed(
-    asked: LandOptions, warehouse: Warehouse, source: FileSource | KafkaSource, say: Callable[[str], None]
+    asked: LandOptions,
+    warehouse: Warehouse,
+    source: FileSource | KafkaSource,
+    progress: ProgressBar | ProgressLines,
 ) -> LandingReport:
     rules, serdes = asked.rules(), None
     if isinstance(source, FileSource) and asked.topology is not None:
@@ -168,12 +170,14 @@ def _landed(
         source = with_serdes(known, asked.topic, serdes)
 
     def show(first: FirstRecord) -> None:
+        progress.close()  # a bar and this must not share a line
         _print_first(first)
+        progress.doing(f"landing {asked.topic}")
         if serdes is not None:
             refuse_undecodable(asked.topic, first, serdes)
 
-    spark = None if asked.local else start_spark(asked.master)(say)
-    say(f"landing {asked.topic}")
+    spark = None if asked.local else start_spark(asked.master)(progress.doing)
+    progress.doing(f"landing {asked.topic}")
     if isinstance(source, FileSource):
         return land_files(spark, warehouse, asked.topic, source, rules=rules, show=show)
     assert spark is not None, "Kafka is refused without it"
