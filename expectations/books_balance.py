@@ -1,8 +1,9 @@
-"""G3: the books balance, in every increment and sub-topology: read = applied + dropped + undecodable.
+"""G3: the books balance, in every increment and sub-topology: read = applied + left out + dropped + undecodable.
 
-Owns the recount. Rule: only `applied` is taken from the ledger; `read` is recounted from the landed tables inside the
-ledger's cut, `dropped` and `undecodable` from their tables, by distinct position. A record with a dead letter is
-undecodable even if it was also dropped; a refusal of one window of a record (`is_record` false) does not count.
+Owns the recount. Rule: only `applied` and `left_out` are taken from the ledger; `read` is recounted from the landed
+tables inside the ledger's cut, `dropped` and `undecodable` from their tables, by distinct position. A record with a
+dead letter is undecodable even if it was also dropped; a refusal of one window of a record (`is_record` false) does not
+count there. Refusals, by operator and reason, are recounted as rows of `dropped`, whatever else became of the record.
 """
 
 from typing import Any
@@ -16,6 +17,7 @@ from .audits import Audit, Scope, witness_rows
 from .facts import Source, SubTopology
 
 POSITION = ["topic", "partition", "offset"]
+_OF_DROPS = {"node": pl.String, "reason": pl.String, "is_record": pl.Boolean}
 
 
 def audit_books_balance(scope: Scope) -> Audit:
@@ -27,14 +29,26 @@ def audit_books_balance(scope: Scope) -> Audit:
         tapes = [_landed(scope, source) for source in part.sources]
         read = sum(int(tape.select(pl.len()).collect().item()) for tape in tapes)
         dead = _positions(undecodable, part)
-        refused = _positions(dropped, part).join(dead, on=POSITION, how="anti")
+        refused = _positions(dropped.filter("is_record"), part).join(dead, on=POSITION, how="anti")
         stray = _stray(pl.concat([refused, dead]), tapes)
-        line = _line(part.id, _booked(scope, part), read, refused.height, dead.height, stray.height)
+        booked = _booked(scope, part)
+        line = _line(part.id, booked, read, refused.height, dead.height, stray.height)
+        line["refusals_unbooked"] = _refusals_unbooked(booked.pop("refused"), dropped, part)
         lines.append(line)
-        if any(line[name] != 0 for name in ("missing", "read_unbooked", "dropped_unbooked", "undecodable_unbooked")):
+        if any(line[name] != 0 for name in line if name == "missing" or name.endswith("_unbooked")):
             witnesses.append(line)
         witnesses += [{"sub_topology": part.id, **row} for row in witness_rows(stray)]
     return Audit(pl.DataFrame(lines), witnesses)
+
+
+def _refusals_unbooked(booked: dict[str, dict[str, list[int]]] | None, dropped: pl.DataFrame, part: SubTopology) -> int:
+    """Refusals that only one of both knows, rows of `dropped` or the ledger; 0 where it did not count them yet."""
+    if booked is None:
+        return 0
+    mine = dropped.filter(pl.col("sub_topology") == part.id).group_by("node", "reason").len()
+    rows = {(node, reason): count for node, reason, count in mine.rows()}
+    said = {(node, reason): numbers[1] for node, reasons in booked.items() for reason, numbers in reasons.items()}
+    return sum(abs(rows.get(each, 0) - said.get(each, 0)) for each in {*rows, *said})
 
 
 def _stray(refusals: pl.DataFrame, tapes: list[pl.LazyFrame]) -> pl.DataFrame:
@@ -44,14 +58,15 @@ def _stray(refusals: pl.DataFrame, tapes: list[pl.LazyFrame]) -> pl.DataFrame:
     return refusals.sort(POSITION)
 
 
-def _line(number: int, booked: dict[str, int], read: int, dropped: int, undecodable: int, stray: int) -> dict[str, Any]:
+def _line(number: int, booked: dict[str, Any], read: int, dropped: int, undecodable: int, stray: int) -> dict[str, Any]:
     return {
         "sub_topology": number,
         "read": read,
         "applied": booked["applied"],
+        "left_out": booked["left_out"],
         "dropped": dropped,
         "undecodable": undecodable,
-        "missing": read - booked["applied"] - dropped - undecodable,
+        "missing": read - booked["applied"] - booked["left_out"] - dropped - undecodable,
         "read_unbooked": read - booked["read"],
         "dropped_unbooked": dropped - booked["dropped"],
         "undecodable_unbooked": undecodable - booked["undecodable"],
@@ -59,13 +74,16 @@ def _line(number: int, booked: dict[str, int], read: int, dropped: int, undecoda
     }
 
 
-def _booked(scope: Scope, part: SubTopology) -> dict[str, int]:
-    """What the ledger's done row says of the sub-topology."""
+def _booked(scope: Scope, part: SubTopology) -> dict[str, Any]:
+    """What the ledger's done row says of the sub-topology; rows of before counted no ``left_out``, nor what was
+    ``refused``.
+    """
     booked = (scope.done.books or {}).get("by_sub_topology", {}).get(str(part.id))
     if booked is None:
         place = f"{scope.tables.ledger}, increment {scope.increment}"
         raise LedgerError(place, f"books of sub-topology {part.id}", "none", "check the facts against the topology")
-    return {name: int(booked[name]) for name in ("read", "applied", "dropped", "undecodable")}
+    numbers = {name: int(booked.get(name, 0)) for name in ("read", "applied", "left_out", "dropped", "undecodable")}
+    return {**numbers, "refused": booked.get("refused")}
 
 
 def _landed(scope: Scope, source: Source) -> pl.LazyFrame:
@@ -95,15 +113,17 @@ def _is_inside(partition: int, start: int, end: int) -> pl.Expr:
 
 
 def _refusals(scope: Scope, table: str, path: str) -> pl.DataFrame:
-    """Rows of the increment in `dropped` or `dead_letter` that stand for a whole record."""
+    """Rows of the increment in `dropped` or `dead_letter`; of those that were dropped, operator, reason, and whether
+    each stands for a whole record.
+    """
+    more = _OF_DROPS if table == DROPPED else {}
     number = scope.increment
     files = [file for file in scope.files(table, path) if file.may_hold("increment", number, number)]
     if not files:
-        return _no_positions().with_columns(pl.lit(0, pl.Int32).alias("sub_topology"))
-    columns = ["topic", "offset", "increment", "sub_topology", *(["is_record"] if table == DROPPED else [])]
+        return pl.DataFrame(schema={**_no_positions().schema, "sub_topology": pl.Int32, **more})
+    columns = ["topic", "offset", "increment", "sub_topology", *more]
     rows = scope.scan(path, files, columns).filter(pl.col("increment") == number)
-    whole = rows.filter(pl.col("is_record")) if table == DROPPED else rows
-    return whole.select(*POSITION, "sub_topology").collect()
+    return rows.select(*POSITION, "sub_topology", *more).collect()
 
 
 def _positions(refusals: pl.DataFrame, part: SubTopology) -> pl.DataFrame:

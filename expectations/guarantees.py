@@ -72,7 +72,7 @@ G2 = Guarantee(
 
 G3 = Guarantee(
     id="G3",
-    sentence="The books balance: read = applied + dropped + undecodable.",
+    sentence="The books balance: read = applied + left out + dropped + undecodable.",
     kip="",
     operator="all",
     check="the_books_balance",
@@ -82,7 +82,7 @@ G3 = Guarantee(
         Rule(
             "expect_books_to_balance",
             "missing",
-            "Records landed inside the cut = applied + dropped + undecodable, recounted from the tables.",
+            "Records landed inside the cut = applied + left out + dropped + undecodable, recounted from the tables.",
         ),
         Rule(
             "expect_reads_to_be_booked",
@@ -93,6 +93,11 @@ G3 = Guarantee(
             "expect_drops_to_be_booked",
             "dropped_unbooked",
             "The ledger dropped as many records as have a row in `dropped`.",
+        ),
+        Rule(
+            "expect_refusals_to_be_booked",
+            "refusals_unbooked",
+            "By operator and reason, the ledger counts as many refusals as have a row in `dropped`.",
         ),
         Rule(
             "expect_dead_letters_to_be_booked",

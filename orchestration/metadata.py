@@ -133,6 +133,7 @@ def _books(report: IncrementReport, sub: SubTopology) -> Metadata:
     return {
         "records_read": books.read,
         "records_applied": books.applied,
+        "records_left_out": books.left_out,
         "records_dropped": books.dropped,
         **{f"records_dropped/{reason}": count for reason, count in sorted(books.dropped_by_reason.items())},
         "records_undecodable": books.undecodable,

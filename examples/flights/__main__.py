@@ -119,17 +119,18 @@ def _show_results(warehouse: Warehouse) -> None:
 
 
 def _show_books(reports: list[IncrementReport]) -> dict[str, Books]:
-    print("\nBooks: read = applied + dropped + undecodable")
+    print("\nBooks: read = applied + left out + dropped + undecodable")
     total: dict[str, Books] = {}
     for sub in topology.sub_topologies:
         (source,) = sub.sources
         books = [report.books_by_sub_topology[str(sub.id)] for report in reports]
         reasons = {r for book in books for r in book.dropped_by_reason}
         numbers = (sum(getattr(b, name) for b in books) for name in ("read", "applied", "dropped", "undecodable"))
+        left_out = sum(book.left_out for book in books)
         by_reason = {r: sum(b.dropped_by_reason.get(r, 0) for b in books) for r in reasons}
-        total[source.topic] = book = Books(*numbers, dropped_by_reason=by_reason)
+        total[source.topic] = book = Books(*numbers, dropped_by_reason=by_reason, left_out=left_out)
         mark = "=" if book.balance else "IS NOT"
-        parts = f"{book.applied:>8,} + {book.dropped:>6,} + {book.undecodable}"
+        parts = f"{book.applied:>8,} + {book.left_out:,} + {book.dropped:>6,} + {book.undecodable}"
         print(f"  {source.topic:<11} {book.read:>8,} {mark} {parts}   dropped: {by_reason or 'none'}")
     return total
 

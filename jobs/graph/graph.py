@@ -153,6 +153,8 @@ class Node:
 
     # --- in a running task -----------------------------------------------------------------------------------
 
+    keeps_records = False
+    """What comes to it has arrived, though nothing is below: a function of the user's took it."""
     changes_keys = False
     """Records may leave it with other keys than they came with."""
     holds_back = False

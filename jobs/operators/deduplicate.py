@@ -66,13 +66,14 @@ class Deduplicate(StatefulOperator):
     def process(self, batch: Batch, chunk: Chunk) -> Batch:
         self._sweep()
         self.slots.reserve(len(batch))
-        chunk.applied[batch.cause] = True
+        chunk.left_out[batch.cause] = True
         source, offset = batch.coordinates(chunk)
         topics = np.array([*(self._topic(name) for name in chunk.context_topics), -1], np.int16)
         passes = np.empty(len(batch), np.bool_)
         slots, record = self.slots, self._records + batch.cause.astype(np.int64)
+        key, id_code = self._identities(batch)
         deduplicate_kernel.deduplicate(
-            (*self._identities(batch), batch.time_ms, topics[source], offset, record),
+            (key, id_code, batch.time_ms, topics[source], offset, record),
             self.interval_ms,
             self.semantics == "kip",
             slots.columns(),
@@ -82,6 +83,7 @@ class Deduplicate(StatefulOperator):
         )
         self._records += len(chunk.offset)
         self._forwarded += int(passes.sum())
+        chunk.applied[batch.cause[passes & (key >= 0) & (id_code >= 0)]] = True  # remembered
         return batch.where(passes)
 
     def advance(self, advance_row: Batch, chunk: Chunk) -> None:

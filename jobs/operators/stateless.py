@@ -42,7 +42,7 @@ class Filter(Operator):
     def process(self, batch: Batch, chunk: Chunk) -> Batch:
         answers = pc.fill_null(self.node.predicate.evaluate(batch), False)
         mask = answers.to_numpy(zero_copy_only=False).astype(np.bool_) == self.node.keeps
-        chunk.applied[batch.cause[~mask]] = True
+        chunk.left_out[batch.cause[~mask]] = True
         return batch.where(mask)
 
 
@@ -89,7 +89,7 @@ class FlatMapValues(Operator):
 
     def process(self, batch: Batch, chunk: Chunk) -> Batch:
         rows, values = _flattened(self.node.function, self.place, batch)
-        chunk.applied[batch.cause] = True
+        chunk.left_out[batch.cause] = True
         return batch.take(rows).with_value(_typed(self.node.shape.value, values, self.place))
 
 
@@ -107,7 +107,7 @@ class FlatMap(Operator):
                 raise TaskFailed(self.place.node, "pairs of key and value", repr(pair), "correct the callable")
         keys = _typed(self.node.shape.key, [key for key, _ in pairs], self.place)
         values = _typed(self.node.shape.value, [value for _, value in pairs], self.place)
-        chunk.applied[batch.cause] = True
+        chunk.left_out[batch.cause] = True
         return batch.forward(
             rows,
             key=self.keys.intern(self.node.shape.key.encode(keys)),

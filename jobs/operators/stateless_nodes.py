@@ -110,6 +110,7 @@ class PeekNode(Node):
     function: Callable[[Any, Any], None]
 
     operator = ".stateless:build_peek"
+    keeps_records = True
 
     def explain(self, seen: Observation, say: Wording) -> list[str]:
         return ["goes on"]

@@ -1,16 +1,21 @@
 """The books of an increment: what became of every record that was read.
 
-Rule: ``read = applied + dropped + undecodable``, for each task, each sub-topology and the increment.
+Rule: ``read = applied + left_out + dropped + undecodable``, for each task, each sub-topology and the increment. What
+was refused is counted apart, by operator: a record that one of them refused another may have taken.
 """
 
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
+
+Refusals = Mapping[str, Mapping[str, list[int]]]
+"""Operator → reason → [records, refusals]."""
 
 
 @dataclass(frozen=True)
 class Books:
-    """Verdicts on the records read: ``read = applied + dropped + undecodable``; ``dropped_by_reason`` sums to
-    ``dropped``.
+    """Verdicts on the records read: ``read = applied + left_out + dropped + undecodable``; ``dropped_by_reason`` sums
+    to ``dropped``. Applied: an output, a store, another task or a function that keeps it has something of the record.
     """
 
     read: int
@@ -20,10 +25,14 @@ class Books:
     dropped_by_reason: dict[str, int]
     windows_refused: int = 0
     """Windows that refused a record which other windows took."""
+    left_out: int = 0
+    """Records of which nothing was kept, as a step wanted it: a filter, a join without a match, a duplicate."""
+    refused: Refusals = field(default_factory=dict)
+    """Of all that was read, below a repartition too, whatever else became of the records."""
 
     @property
     def balance(self) -> bool:
-        return self.read == self.applied + self.dropped + self.undecodable
+        return self.read == self.applied + self.left_out + self.dropped + self.undecodable
 
 
 def add_books(counts: list[dict[str, Any]]) -> dict[str, Any]:
@@ -31,11 +40,24 @@ def add_books(counts: list[dict[str, Any]]) -> dict[str, Any]:
     tables.
     """
     total: dict[str, Any] = {
-        name: sum(count[name] for count in counts)
-        for name in ("read", "applied", "dropped", "undecodable", "windows_refused")
+        name: sum(count.get(name, 0) for count in counts)
+        for name in ("read", "applied", "left_out", "dropped", "undecodable", "windows_refused")
     }
     reasons: dict[str, int] = {}
     for count in counts:
         for reason, number in count["dropped_by_reason"].items():
             reasons[reason] = reasons.get(reason, 0) + number
-    return total | {"dropped_by_reason": reasons}
+    known = all("refused" in count for count in counts)
+    refused = {"refused": add_refusals([count["refused"] for count in counts])} if known else {}
+    return total | {"dropped_by_reason": reasons} | refused
+
+
+def add_refusals(counts: Iterable[Refusals]) -> dict[str, dict[str, list[int]]]:
+    """Sums by operator and reason."""
+    total: dict[str, dict[str, list[int]]] = {}
+    for count in counts:
+        for node, reasons in count.items():
+            for reason, numbers in reasons.items():
+                so_far = total.setdefault(node, {}).setdefault(reason, [0, 0])
+                total[node][reason] = [one + more for one, more in zip(so_far, numbers, strict=True)]
+    return total

@@ -6,7 +6,7 @@ from ...state.tables.ledger_rows import Bases, Cut, DoneRow
 from ...state.tables.names import TableName, TaskId
 from ..execution.task_description import TaskReport
 from ..topology.topology import Topology
-from .books import add_books
+from .books import add_books, add_refusals
 from .increment_report import task_seconds, total_lateness, total_numbers
 from .plan import Plan
 
@@ -28,6 +28,7 @@ def done_row_of(
     by_sub = {sub: add_books([report.counts for report in mine]) for sub, mine in by_id.items()}
     tasks = {str(TaskId(report.sub_topology, report.partition)): report.after for report in reports}
     books = add_books([report.landed for report in reports])
+    books["refused"] = add_refusals([report.counts["refused"] for report in reports])
     return DoneRow(
         topology=topology.fingerprint,
         code=code,

@@ -1,6 +1,6 @@
 """The report of an increment: numbers summed over its tasks, beside its books (jobs/replay/books.py)."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 from ...state.tables.ledger_rows import Cut, DoneRow, PlanRow
@@ -78,8 +78,8 @@ def task_seconds(reports: list[TaskReport]) -> dict[str, float]:
 
 
 def _books(content: dict[str, Any]) -> Books:
-    names = ("read", "applied", "dropped", "undecodable", "dropped_by_reason", "windows_refused")
-    return Books(**{name: content[name] for name in names})
+    names = [field.name for field in fields(Books)]
+    return Books(**{name: content[name] for name in names if name in content})
 
 
 def report_of(increment: int, planned: PlanRow, done: DoneRow) -> IncrementReport:

@@ -109,7 +109,8 @@ class ChunkRun:
     def _forward(self, name: str, batch: Batch) -> None:
         edges = self.dataflow.edges_from(name)
         if not edges and not self.dataflow.readers.get(name):
-            self.chunk.applied[batch.cause] = True
+            keeps = self.dataflow.graph.nodes[self.dataflow.node_of(name)].keeps_records
+            (self.chunk.applied if keeps else self.chunk.left_out)[batch.cause] = True
         for edge in edges:
             child = self.dataflow.graph.nodes[edge.child]
             if isinstance(child, RepartitionNode):
@@ -128,8 +129,9 @@ class ChunkRun:
         self.chunk.applied[batch.cause] = True
 
     def _send(self, node: RepartitionNode, batch: Batch) -> None:
-        self.chunk.applied[batch.cause] = True
         kept = batch if node.keeps_null_keys else batch.where(batch.key >= 0)
+        self.chunk.left_out[batch.cause] = True
+        self.chunk.applied[kept.cause] = True
         partitions = self.partitions.get(node.topic, 1)
         self._sent[node.topic] = kept
         self._tables[node.topic] = repartition_table(node, kept, self.chunk, partitions)

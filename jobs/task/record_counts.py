@@ -1,4 +1,6 @@
-"""Verdicts on a task's records, counted: read = applied + dropped + undecodable; and how late they were."""
+"""Verdicts on a task's records, counted: read = applied + left out + dropped + undecodable; what every operator
+refused; and how late records were.
+"""
 
 from dataclasses import dataclass, field
 
@@ -25,24 +27,30 @@ class Lateness:
 
 @dataclass(slots=True)
 class Counts:
-    """Verdicts: read = applied + dropped + undecodable."""
+    """Verdicts: read = applied + left out + dropped + undecodable."""
 
     read: int = 0
     applied: int = 0
+    left_out: int = 0
+    """No output and no store has anything of them, as a step wanted it: a filter, a join without a match."""
     dropped: int = 0
     undecodable: int = 0
     dropped_by_reason: dict[str, int] = field(default_factory=dict)
     windows_refused: int = 0
     """Windows that refused a record which others took."""
+    refused: dict[str, dict[str, list[int]]] = field(default_factory=dict)
+    """Node → reason → how many records it refused, and how often (a record may be refused by several windows)."""
 
     def add(self, chunk: Chunk, unread: np.ndarray, mine: np.ndarray) -> None:
         """Enter the rows ``mine`` of a chunk; ``unread``: those that could not be decoded."""
         applied = chunk.applied & mine
         dropped = chunk.refused & ~applied & mine
+        left_out = chunk.left_out & ~chunk.applied & ~chunk.refused & mine
         self.read += int(mine.sum())
         self.undecodable += int((unread & mine).sum())
         self.applied += int(applied.sum())
         self.dropped += int(dropped.sum())
+        self.left_out += int(left_out.sum())
         booked = np.zeros(len(chunk.offset), np.bool_)
         for _, cause, drops in chunk.drops:
             whole = np.unique(cause[drops.is_record & dropped[cause] & ~booked[cause]])
@@ -51,3 +59,10 @@ class Counts:
                 reason = drops.reason.value
                 self.dropped_by_reason[reason] = self.dropped_by_reason.get(reason, 0) + len(whole)
             self.windows_refused += int((~drops.is_record & mine[cause]).sum())
+
+    def add_refusals(self, chunk: Chunk) -> None:
+        """Enter what operators refused because of a chunk, also one that has no record."""
+        for node, cause, drops in chunk.drops:
+            numbers = self.refused.setdefault(node, {}).setdefault(drops.reason.value, [0, 0])
+            numbers[0] += len(np.unique(cause))
+            numbers[1] += len(cause)

@@ -251,6 +251,7 @@ class Task:
             dead_letter_table(input_.tables[number], input_.rows(number), self.sub_topology.sources[number], found)
             for number, found in reasons.items()
         ]
+        self.counts.add_refusals(chunk)
         result = Result(
             chunk_run.outputs,
             *chunk_run.exchanged(),

@@ -1,7 +1,9 @@
 """The books of increments as lines of a table."""
 
+from collections.abc import Iterable, Sequence
 from typing import Any
 
+from ...jobs.replay.books import add_refusals
 from ...jobs.replay.increment_report import IncrementReport
 from ...state.tables.ledger import LedgerRow
 from ...state.tables.ledger_rows import DoneRow
@@ -14,6 +16,7 @@ def books_line(report: IncrementReport) -> dict[str, Any]:
         "increment": report.increment,
         "read": books.read,
         "applied": books.applied,
+        "left_out": books.left_out,
         "dropped": books.dropped,
         "undecodable": books.undecodable,
         **dict(sorted(books.dropped_by_reason.items())),
@@ -32,3 +35,27 @@ def counted(lines: list[dict[str, Any]]) -> list[str]:
 def own_increments(rows: list[LedgerRow[DoneRow]]) -> list[int]:
     """Of done rows, those that the pipeline itself did: not the one that a branch begins with."""
     return [row.increment for row in rows if row.content.forked is None]
+
+
+def refusal_lines(reports: Iterable[IncrementReport]) -> list[dict[str, Any]]:
+    """What operators refused, by operator and reason: how many records, and how often. A record that one refused may
+    have been applied by another.
+    """
+    total = add_refusals([report.books.refused for report in reports])
+    return [
+        {"operator": node, "reason": reason, "records": records, "refusals": refusals}
+        for node, reasons in total.items()
+        for reason, (records, refusals) in sorted(reasons.items())
+    ]
+
+
+def verdict_line(reports: Sequence[IncrementReport]) -> str:
+    """What became of all records, in a line: "5,000 read = 4,956 applied + 44 dropped; refused: once null-key 44"."""
+    numbers = {name: sum(getattr(report.books, name) for report in reports) for name in _VERDICTS}
+    parts = " + ".join(f"{number:,} {name.replace('_', ' ')}" for name, number in numbers.items() if number)
+    read = sum(report.books.read for report in reports)
+    refused = [f"{line['operator']} {line['reason']} {line['records']:,}" for line in refusal_lines(reports)]
+    return f"{read:,} read = {parts or 0}" + (f"; records refused: {', '.join(refused)}" if refused else "")
+
+
+_VERDICTS = ("applied", "left_out", "dropped", "undecodable")

@@ -31,6 +31,7 @@ def run_exit_code(reports: Sequence[IncrementReport], waits: Sequence[WaitingInp
     """
     if not reports:
         return ExitCode.WARNINGS if waits else ExitCode.NOTHING_NEW
-    if any(report.books.read for report in reports) and not any(report.books.applied for report in reports):
+    books = [report.books for report in reports]
+    if any(each.read for each in books) and not any(each.applied or each.left_out for each in books):
         return ExitCode.FAILED
     return ExitCode.WARNINGS if warnings_of(reports) else ExitCode.DONE

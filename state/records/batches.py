@@ -201,7 +201,8 @@ class Chunk:
     ``tape_time_ms``: the largest time on the tape so far, undecodable records included. ``context_offset`` int64: the
     offset that operators see, NO_OFFSET for a record that a punctuator made; ``context_source`` into
     ``context_topics``: the topic that they see. ``applied``/``refused`` bool: set by operators; a record may be both,
-    when one branch took it and another did not.
+    when one branch took it and another did not. Applied is what reached an output, a store, another task, or a function
+    that keeps it (a processor, foreach).
     """
 
     topics: tuple[str, ...]
@@ -221,10 +222,15 @@ class Chunk:
     failure: TaskFailed | None = None
     is_record: np.ndarray = field(default_factory=lambda: np.zeros(0, np.bool_))
     """Which rows are records of the task's topics, and not imported from elsewhere."""
+    left_out: np.ndarray = field(init=False)
+    """bool: records that a step let go (a filter, a join without a match, a duplicate); it counts where nothing else of
+    the record was applied or refused.
+    """
     lacks_offsets: bool = field(init=False)
     """Whether any record is from no topic."""
 
     def __post_init__(self) -> None:
+        self.left_out = np.zeros(len(self.offset), np.bool_)
         self.lacks_offsets = bool((self.context_offset == NO_OFFSET).any())
 
     def fail(self, error: TaskFailed) -> None:

@@ -80,6 +80,7 @@ def test_a_materialization_says_what_the_increment_did_to_the_table_and_its_sub_
         "epoch": 0,
         "records_read": 6,
         "records_applied": 5,
+        "records_left_out": 0,
         "records_dropped": 1,
         "records_dropped/expired-window": 1,
         "records_undecodable": 0,

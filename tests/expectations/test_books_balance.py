@@ -1,4 +1,4 @@
-"""G3: the books balance in every increment: read = applied + dropped + undecodable."""
+"""G3: the books balance in every increment: read = applied + left out + dropped + undecodable."""
 
 import pytest
 
@@ -13,6 +13,7 @@ SECOND = PlanRow(cut_from={"clicks": {"0": 4}}, cut_to={"clicks": {"0": 7}})
 BALANCED = {
     "read": 3,
     "applied": 2,
+    "left_out": 0,
     "dropped": 1,
     "undecodable": 0,
     "missing": 0,
@@ -20,6 +21,7 @@ BALANCED = {
     "dropped_unbooked": 0,
     "undecodable_unbooked": 0,
     "stray": 0,
+    "refusals_unbooked": 0,
 }
 
 
@@ -77,6 +79,33 @@ def test_a_drop_without_its_row_is_noticed(planted):
 
     assert verdict.broken == ("expect_books_to_balance", "expect_drops_to_be_booked")
     assert verdict.witnesses == [{"sub_topology": 0, **BALANCED, "dropped": 0, "missing": 1, "dropped_unbooked": -1}]
+
+
+def test_a_record_that_a_step_left_out_is_neither_applied_nor_missing(planted):
+    planted.run_first()
+    planted.run_second(books={**BOOKS_2, "applied": 1, "left_out": 1})
+
+    assert planted.verdict("G3").observed == {**BALANCED, "applied": 1, "left_out": 1}
+
+
+@pytest.mark.parametrize(
+    ("refused", "unbooked"),
+    [
+        ({"counted": {"expired-window": [1, 1]}}, 0),
+        ({"counted": {"expired-window": [1, 2]}}, 1),
+        ({"counted": {"null-key": [1, 1]}}, 2),
+        ({}, 1),
+        ({"counted": {"expired-window": [1, 1]}, "once": {"null-key": [1, 1]}}, 1),
+    ],
+)
+def test_refusals_are_recounted_from_their_rows_by_operator_and_reason(planted, refused, unbooked):
+    planted.run_first()
+    planted.run_second(dropped=[{**DROPS_2[0], "node": "counted"}], books={**BOOKS_2, "refused": refused})
+
+    verdict = planted.verdict("G3")
+
+    assert verdict.observed["refusals_unbooked"] == unbooked
+    assert verdict.broken == (("expect_refusals_to_be_booked",) if unbooked else ())
 
 
 def test_a_record_dropped_at_two_nodes_counts_once(planted):

@@ -69,7 +69,12 @@ def test_the_books_of_an_increment_name_every_record_that_had_no_effect(tmp_path
     (report,) = run(warehouse, counts())
 
     reasons = {"expired-window": 1, "null-key": 1, "negative-timestamp": 1}
-    assert report.books == Books(read=8, applied=2, dropped=3, undecodable=3, dropped_by_reason=reasons)
+    refused = {
+        "KSTREAM-SOURCE-0000000000": {"negative-timestamp": [1, 1]},
+        "KSTREAM-AGGREGATE-0000000001": {"null-key": [1, 1], "expired-window": [1, 1]},
+    }
+    want = Books(read=8, applied=2, dropped=3, undecodable=3, dropped_by_reason=reasons, refused=refused)
+    assert report.books == want
     assert report.outputs == {"counts": 1}
     numbers = report.operators["final"]
     assert {name: numbers[name] for name in ("emitted", "count_current", "count_max", "bytes_max")} == {

@@ -38,7 +38,7 @@ def started(topology: Topology, number: int = 0) -> Task:
 def books(task: Task) -> tuple[int, int, int, int]:
     """(read, applied, dropped, undecodable), which must balance."""
     counts = task.counts
-    assert counts.read == counts.applied + counts.dropped + counts.undecodable
+    assert counts.read == counts.applied + counts.left_out + counts.dropped + counts.undecodable
     return counts.read, counts.applied, counts.dropped, counts.undecodable
 
 

@@ -82,7 +82,7 @@ class CompleteJoin(MultiOperator):
 
     def process_all(self, batches: tuple[Batch, ...], chunk: Chunk) -> Batch:
         for batch in batches:
-            chunk.applied[batch.cause] = True
+            chunk.left_out[batch.cause] = True
         merged = merge_in_forward_order(batches)
         results = self._meet(merged)
         asking = joined_batch(batches, merged, with_values=False).take(results.place)

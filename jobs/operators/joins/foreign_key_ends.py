@@ -61,7 +61,9 @@ class ForeignKeySend(Operator):
         refused = taken.valid & (new_key < 0) if self.node.kind != "left" else np.zeros(len(taken), np.bool_)
         is_record = sent.old_instruction[refused] == _NOTHING
         chunk.drop(self.place.node, taken, Drops(DropReason.NULL_FOREIGN_KEY, _rows(refused), is_record))
-        chunk.applied[taken.cause[~refused | (sent.old_instruction != _NOTHING)]] = True
+        sends = (sent.old_instruction != _NOTHING) | (sent.new_instruction != _NOTHING)
+        chunk.applied[taken.cause[sends]] = True
+        chunk.left_out[taken.cause[~refused & ~sends]] = True
         return self._messages(taken, chunk, sent, old_key, new_key)
 
     def _foreign_keys(self, batch: Batch) -> np.ndarray:
@@ -125,7 +127,7 @@ class ForeignKeyResponse(Operator):
 
     def process(self, batch: Batch, chunk: Chunk) -> Batch:
         results = self.resolve(batch, chunk)
-        chunk.applied[results.cause] = True
+        chunk.left_out[results.cause] = True
         return results
 
     def resolve(self, batch: Batch, chunk: Chunk) -> Batch:

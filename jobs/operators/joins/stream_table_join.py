@@ -61,7 +61,7 @@ class StreamTableJoin(Operator):
 
     def process(self, batch: Batch, chunk: Chunk) -> Batch:
         joined = batch.where(self.lookup.accepted(batch, batch.key, chunk))
-        chunk.applied[joined.cause] = True
+        chunk.left_out[joined.cause] = True
         return self.lookup.join(joined, joined.key)
 
 
@@ -82,7 +82,7 @@ class StreamGlobalTableJoin(Operator):
         keys[named] = self.table_keys.intern(selected)
         accepted = self.lookup.accepted(batch, keys, chunk)
         joined = batch.where(accepted)
-        chunk.applied[joined.cause] = True
+        chunk.left_out[joined.cause] = True
         return self.lookup.join(joined, keys[accepted])
 
 

@@ -69,7 +69,7 @@ class TableJoin(MultiOperator):
         other = self.place.views[1 - number].get(batch, batch.key)
         old, old_valid = self._old(batch, is_left)
         rule = _rule(self.kind, is_left, other.valid, batch.valid, old_valid)
-        chunk.applied[batch.cause[~rule.emits]] = True
+        chunk.left_out[batch.cause[~rule.emits]] = True
         rows = np.flatnonzero(rule.emits)
 
         def pick(column: np.ndarray | None) -> np.ndarray | None:

@@ -31,13 +31,13 @@ class TableGroupBy(Operator):
 
     def process(self, batch: Batch, chunk: Chunk) -> Batch:
         if self.skips_older and batch.latest is not None:
-            chunk.applied[batch.cause[~batch.latest]] = True
+            chunk.left_out[batch.cause[~batch.latest]] = True
             batch = batch.where(batch.latest)
         old, old_valid = old_values(batch)
         new_key, new_value = self._pairs(batch)
         old_key, old_value = self._pairs(replace(batch, value=old, valid=old_valid))
         has_new, has_old = new_key != NULL_CODE, old_key != NULL_CODE
-        chunk.applied[batch.cause[~has_new & ~has_old]] = True
+        chunk.left_out[batch.cause[~has_new & ~has_old]] = True
         is_one = has_new & has_old & (new_key == old_key)
         picked = np.flatnonzero(np.stack([has_old & ~is_one, has_new], axis=1))
         row, is_new = picked >> 1, (picked & 1).astype(np.bool_)

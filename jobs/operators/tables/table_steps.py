@@ -79,7 +79,7 @@ class TableStep(Operator):
         if not self.skips_nothing:
             return changed
         goes = changed.valid | before.valid
-        chunk.applied[batch.cause[~goes]] = True
+        chunk.left_out[batch.cause[~goes]] = True
         return changed.where(goes)
 
 

@@ -11,7 +11,7 @@ from ....state.tables.ledger import Ledger
 from ....state.tables.warehouse import Warehouse
 from ...text_tables import print_table
 from .. import options
-from ..book_lines import books_line, counted, own_increments
+from ..book_lines import books_line, counted, own_increments, refusal_lines
 from ..command import command, option
 from ..topology_loading import load_topology
 
@@ -35,11 +35,12 @@ def books(warehouse: str, pipeline: str, last: int) -> int:
     ledger = Ledger(place.pipeline(pipeline).ledger, place.storage_options)
     rows = ledger.done_rows(max(1, newest - last + 1))
     pairs = [ledger.rows_of(increment) for increment in own_increments(rows)]
-    lines = [
-        books_line(report_of(done.increment, planned.content, done.content))
+    reports = [
+        report_of(done.increment, planned.content, done.content)
         for planned, done in pairs
         if planned is not None and done is not None
     ]
+    lines = [books_line(report) for report in reports]
     if not lines:
         print(f"nothing replayed yet by {pipeline}")
         return 0
@@ -48,4 +49,8 @@ def books(warehouse: str, pipeline: str, last: int) -> int:
     total: dict[str, Any] = {name: sum(line.get(name) or 0 for line in in_sum) for name in counted(lines)}
     lines = [line if line in in_sum else line | {"restated": "yes"} for line in lines]
     print_table([*lines, {"increment": "all" if lines[0]["increment"] == 1 else "these", **total}], thousands=True)
+    refused = refusal_lines(report for report in reports if report.increment in counting)
+    if refused:
+        print("\nrefused by an operator, whatever else became of the record:")
+        print_table(refused, thousands=True)
     return 0

@@ -139,7 +139,7 @@ def _print_run(asked: RunOptions, replayed: Replayed) -> None:
     from ....state.tables.warehouse import Warehouse
     from ...text_tables import print_table
     from ...what_waits import sentences_of
-    from ..book_lines import books_line
+    from ..book_lines import books_line, verdict_line
     from ..run_outcome import warnings_of
 
     reports = replayed.reports
@@ -156,5 +156,6 @@ def _print_run(asked: RunOptions, replayed: Replayed) -> None:
         print(line)
     if reports:
         print(f"tables: {Warehouse(asked.warehouse).pipeline(asked.pipeline).root}")
+        print(verdict_line(reports))
     for warning in warnings_of(reports):
         print(f"replay: warning: {warning}", file=sys.stderr)

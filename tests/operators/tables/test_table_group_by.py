@@ -34,7 +34,7 @@ def grouped(*changes: Change, is_versioned: bool = False) -> tuple[list[Forwarde
     operator, chunk = build(node, place), chunk_of(len(changes))
     batch = operator.process(batch_of(changes, place.keys, STRING), chunk)
     assert batch.keys is operator.keys
-    return forwarded_of(batch, STRING), chunk.applied.tolist()
+    return forwarded_of(batch, STRING), chunk.left_out.tolist()
 
 
 @pytest.mark.parametrize(
@@ -53,10 +53,10 @@ def grouped(*changes: Change, is_versioned: bool = False) -> tuple[list[Forwarde
     ],
 )
 def test_the_old_value_leaves_its_group_before_the_new_one_enters_its_own(new, old, want):
-    got, applied = grouped(Change("k", new, old, 7))
+    got, left_out = grouped(Change("k", new, old, 7))
 
     assert got == [Forwarded(0, *row, 7) for row in want]
-    assert applied == [not want]
+    assert left_out == [not want]
 
 
 def test_changes_stay_in_order():

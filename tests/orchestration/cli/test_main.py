@@ -60,7 +60,7 @@ def test_land_run_check_and_show_work_one_after_the_other_without_java(run, tmp_
         "increment 2 · 6 of 6 records · 0/s · stream time 1970-01-01 00:00:00.210",
     ]
     assert out.splitlines()[0].split() == [
-        "increment", "read", "applied", "dropped", "undecodable", "emitted", "late_max_ms", "seconds",
+        "increment", "read", "applied", "left_out", "dropped", "undecodable", "emitted", "late_max_ms", "seconds",
     ]  # fmt: skip
     assert f"tables: {tmp_path}/w/shop" in out
 
@@ -153,7 +153,7 @@ def test_books_have_a_line_for_every_increment_and_one_for_all(run, replayed):
 
     lines = [line.split()[:6] for line in out.splitlines()]
     assert code == 0
-    assert lines[0] == ["increment", "read", "applied", "dropped", "undecodable", "emitted"]
+    assert lines[0] == ["increment", "read", "applied", "left_out", "dropped", "undecodable", "emitted"]
     assert lines[2:] == [
         ["1", "6", "6", "0", "0", "4"],
         ["2", "2", "2", "0", "0", "5"],
