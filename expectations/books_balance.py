@@ -2,8 +2,9 @@
 
 Owns the recount. Rule: only `applied` and `left_out` are taken from the ledger; `read` is recounted from the landed
 tables inside the ledger's cut, `dropped` and `undecodable` from their tables, by distinct position. A record with a
-dead letter is undecodable even if it was also dropped; a refusal of one window of a record (`is_record` false) does not
-count there. Refusals, by operator and reason, are recounted as rows of `dropped`, whatever else became of the record.
+dead letter (it cannot be decoded, or a step failed on it) is undecodable even if it was also dropped; a refusal of one
+window of a record (`is_record` false) does not count there. Refusals, by operator and reason, are recounted as rows of
+`dropped`, whatever else became of the record.
 """
 
 from typing import Any

@@ -153,6 +153,10 @@ class Node:
 
     # --- in a running task -----------------------------------------------------------------------------------
 
+    is_step = False
+    """It computes each record from that record alone, by a function or an expression of the user's."""
+    forwards_at_once = False
+    """What it forwards because of a record is of that record, and of no other."""
     keeps_records = False
     """What comes to it has arrived, though nothing is below: a function of the user's took it."""
     changes_keys = False
@@ -241,6 +245,8 @@ class Graph:
         """Stores of source tables, should something below need them (jobs/graph/table_traits.py)."""
         self.parts: dict[str, tuple[str, ...]] = {}
         """Names of the processors that a node of ours is made of in Kafka (jobs/graph/kafka_processors.py)."""
+        self.dead_lettering: set[str] = set()
+        """Steps that make dead letters of records on which they fail; it decides nothing about rows that there are."""
         self.copartitioned: list[frozenset[str]] = []
         """Sources that must have as many partitions as one another (jobs/graph/copartitioning.py)."""
         self._number = 0

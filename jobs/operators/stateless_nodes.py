@@ -19,6 +19,7 @@ class FilterNode(Node):
     keeps: bool
 
     operator = ".stateless:build_filter"
+    is_step = forwards_at_once = True
 
     def kafka_processors(self, graph: Graph) -> Iterable[KafkaNode]:
         """Branches of a split are children of one processor; what it left for the next branch is none in Kafka."""
@@ -45,6 +46,7 @@ class MapValuesNode(Node):
     mapper: Expression | Struct | Call
 
     operator = ".stateless:build_map_values"
+    is_step = forwards_at_once = True
 
     def explain(self, seen: Observation, say: Wording) -> list[str]:
         return [f"becomes {say.row(row)}" for row in seen.forwarded] or ["becomes nothing"]
@@ -57,6 +59,7 @@ class SelectKeyNode(Node):
     selector: Expression | Call
 
     operator = ".stateless:build_select_key"
+    is_step = forwards_at_once = True
     changes_keys = True
 
     @property
@@ -75,6 +78,7 @@ class MapNode(Node):
     mapper: Expression | Struct | Call
 
     operator = ".stateless:build_map"
+    is_step = forwards_at_once = True
     changes_keys = True
 
     @property
@@ -93,6 +97,7 @@ class FlatMapNode(Node):
     keeps_key: bool
 
     operator = ".stateless:build_flat_map"
+    is_step = forwards_at_once = True
     changes_keys = True
 
     @property
@@ -110,6 +115,7 @@ class PeekNode(Node):
     function: Callable[[Any, Any], None]
 
     operator = ".stateless:build_peek"
+    forwards_at_once = True
     keeps_records = True
 
     def explain(self, seen: Observation, say: Wording) -> list[str]:
@@ -121,6 +127,7 @@ class MergeNode(Node):
     """Records of all ``inputs``."""
 
     operator = ".stateless:build_merge"
+    forwards_at_once = True
 
     def explain(self, seen: Observation, say: Wording) -> list[str]:
         return ["goes on"]

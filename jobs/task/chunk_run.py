@@ -17,6 +17,7 @@ from ..graph.nodes import RepartitionNode, SinkNode
 from ..operators.forward_order import merge_in_forward_order
 from ..operators.operator import MultiOperator, Operator, TableView
 from .dataflow import Dataflow, Edge, StageInput
+from .failing_records import process_step
 from .output_tables import export_table, output_table, repartition_table
 
 
@@ -81,6 +82,9 @@ class ChunkRun:
             view.feed({(name, when): self._seen(name, when) for name, when in view.wants})
         if isinstance(operator, MultiOperator):
             return operator.process_all(tuple(batch.coded_by(operator.place.keys) for batch in inputs), self.chunk)
+        if node.is_step:
+            to_dead_letters = node.name in self.dataflow.graph.dead_lettering
+            return process_step(operator, inputs[0], self.chunk, to_dead_letters=to_dead_letters)
         return operator.process(inputs[0], self.chunk)
 
     def _seen(self, name: str, when: str) -> Batch:

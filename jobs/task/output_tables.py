@@ -140,3 +140,12 @@ def dead_letter_table(
             "cause": pa.array(cause[list(reasons)].astype(np.int32)),
         }
     )
+
+
+def failed_step_table(
+    records: pa.Table, cause: np.ndarray, source: SourceNode | RepartitionNode, chunk: Chunk
+) -> pa.Table:
+    """Records of one source on which a step failed, as they came, with the step and what it said."""
+    rows = {row: chunk.failures[int(at)] for row, at in enumerate(cause) if int(at) in chunk.failures}
+    found = dead_letter_table(records, cause, source, {row: reason for row, (_, reason) in rows.items()})
+    return found.set_column(0, "node", pa.array([node for node, _ in rows.values()], pa.string()))

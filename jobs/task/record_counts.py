@@ -43,9 +43,9 @@ class Counts:
 
     def add(self, chunk: Chunk, unread: np.ndarray, mine: np.ndarray) -> None:
         """Enter the rows ``mine`` of a chunk; ``unread``: those that could not be decoded."""
-        applied = chunk.applied & mine
-        dropped = chunk.refused & ~applied & mine
-        left_out = chunk.left_out & ~chunk.applied & ~chunk.refused & mine
+        applied = chunk.applied & mine & ~unread
+        dropped = chunk.refused & ~applied & mine & ~unread
+        left_out = chunk.left_out & ~chunk.applied & ~chunk.refused & mine & ~unread
         self.read += int(mine.sum())
         self.undecodable += int((unread & mine).sum())
         self.applied += int(applied.sum())

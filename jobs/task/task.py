@@ -32,7 +32,7 @@ from .advance_stream_time import StreamTimeRun, advance_chunk
 from .chunk_run import ChunkRun, Observer
 from .dataflow import dataflows
 from .decoding import Decoder, contexts, import_batch
-from .output_tables import dead_letter_table, dropped_table
+from .output_tables import dead_letter_table, dropped_table, failed_step_table
 from .record_counts import Counts, Lateness
 
 CHUNK_RECORDS = 131_072
@@ -215,6 +215,7 @@ class Task:
         unread = np.zeros(len(input_), np.bool_)
         for number, found in reasons.items():
             unread[input_.rows(number)[list(found)]] = True
+        unread[list(chunk.failures)] = True
         self._count(chunk, unread)
         return self._result(chunk_run, chunk, input_, takes, reasons)
 
@@ -250,13 +251,13 @@ class Task:
         letters = [
             dead_letter_table(input_.tables[number], input_.rows(number), self.sub_topology.sources[number], found)
             for number, found in reasons.items()
-        ]
+        ] + [failed_step_table(input_.tables[n], input_.rows(n), self.sub_topology.sources[n], chunk) for n in reasons]
         self.counts.add_refusals(chunk)
         result = Result(
             chunk_run.outputs,
             *chunk_run.exchanged(),
             dropped_table(chunk),
-            pa.concat_tables(letters),
+            pa.concat_tables(letters).sort_by("cause"),
             chunk.tape_time_ms,
             takes,
         )

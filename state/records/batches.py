@@ -219,6 +219,8 @@ class Chunk:
     refused: np.ndarray
     drops: list[tuple[str, np.ndarray, Drops]] = field(default_factory=list)
     """(node, cause of each dropped record, the refusals)."""
+    failures: dict[int, tuple[str, str]] = field(default_factory=dict)
+    """Records on which a step failed that keeps them as dead letters: node and reason by row of the chunk."""
     failure: TaskFailed | None = None
     is_record: np.ndarray = field(default_factory=lambda: np.zeros(0, np.bool_))
     """Which rows are records of the task's topics, and not imported from elsewhere."""

@@ -141,7 +141,8 @@ def test_a_callable_that_fails_is_named_with_key_and_value():
 
     assert str(caught.value) == (
         "inverse: expected a result of the callable, got TypeError: unsupported operand type(s) for //: 'int' and "
-        "'NoneType' on key 'b', value None; correct the callable"
+        "'NoneType' on key 'b', value None, of the record in-0, offset 2; correct the callable; "
+        'on_error="dead_letter" keeps such records as dead letters'
     )
 
 
@@ -152,8 +153,9 @@ def test_a_callable_that_gives_another_type_than_declared_is_named_with_the_key(
         got.driver.run()
 
     assert str(caught.value) == (
-        "keys: expected a result of Serde.long(), got 'a' (str) on key 'a'; "
-        "correct the callable, or the serde in returns"
+        "keys: expected a result of Serde.long(), got 'a' (str) on key 'a', of the record in-0, offset 0; "
+        "correct the callable, or the serde in returns; "
+        'on_error="dead_letter" keeps such records as dead letters'
     )
 
 
@@ -337,7 +339,7 @@ def test_a_flat_map_that_fails_is_named(function, got):
         "key | value | time_ms\n a | 0 | 2",
     )
 
-    with pytest.raises(TaskFailed, match=f"flat: .*, got {got}; correct the callable"):
+    with pytest.raises(TaskFailed, match=f"flat: .*, got {got}, of the record in-0, offset .*; correct the callable"):
         played.driver.run()
 
 

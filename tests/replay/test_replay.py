@@ -178,7 +178,8 @@ def test_a_callable_that_fails_ends_the_run_with_the_record_it_failed_on(tmp_pat
         run(warehouse, builder.build())
 
     assert error.value.place == "broken"
-    assert error.value.got == "KeyError: 'none' on key 'a', value {'page': 'p', 'ms': 1}"
+    got = "KeyError: 'none' on key 'a', value {'page': 'p', 'ms': 1}, of the record in-0, offset 0"
+    assert error.value.got == got
 
 
 @pytest.mark.parametrize(

@@ -36,7 +36,16 @@ from . import deduplicate as deduplication
 from .global_table import GlobalKTable
 from .materialized import Materialized
 from .rekeying import by_key, followed
-from .step_arguments import Step, bind_condition, bind_mapper, bind_step, check_callable, mapped_fields, plain_key
+from .step_arguments import (
+    Step,
+    bind_condition,
+    bind_mapper,
+    bind_step,
+    check_callable,
+    mapped_fields,
+    on_error_of,
+    plain_key,
+)
 
 
 class KStream:
@@ -66,16 +75,21 @@ class KStream:
 
     # --- steps without state ---------------------------------------------------------------------------------
 
-    def filter(self, predicate: Step, *, name: str | None = None) -> "KStream":
-        """Records for which ``predicate`` is true; null is not true."""
-        return self._filter(predicate, keeps=True, name=name)
+    def filter(self, predicate: Step, *, name: str | None = None, on_error: str = "stop") -> "KStream":
+        """Records for which ``predicate`` is true; null is not true.
 
-    def filter_not(self, predicate: Step, *, name: str | None = None) -> "KStream":
+        ``on_error``, of all steps: a record on which the step fails ends the run ("stop"), or becomes a dead letter
+        with what the step said ("dead_letter"); only of a step that records reach straight from a topic or repartition.
+        """
+        return self._filter(predicate, keeps=True, name=name, on_error=on_error)
+
+    def filter_not(self, predicate: Step, *, name: str | None = None, on_error: str = "stop") -> "KStream":
         """Records for which ``predicate`` is not true."""
-        return self._filter(predicate, keeps=False, name=name)
+        return self._filter(predicate, keeps=False, name=name, on_error=on_error)
 
-    def _filter(self, predicate: Step, *, keeps: bool, name: str | None) -> "KStream":
+    def _filter(self, predicate: Step, *, keeps: bool, name: str | None, on_error: str) -> "KStream":
         name = self.graph.name(name, "KSTREAM-FILTER-")
+        on_error_of(self.graph, name, self.node, on_error)
         bound = bind_condition(predicate, self.shape, name)
         return followed(
             self, FilterNode(name=name, inputs=(self.node.name,), shape=self.shape, predicate=bound, keeps=keeps)
@@ -87,6 +101,7 @@ class KStream:
         *steps: Step,
         returns: Serde | None = None,
         name: str | None = None,
+        on_error: str = "stop",
         fields: Mapping[str, Expressible] | None = None,
         **columns: Expressible,
     ) -> "KStream":
@@ -95,8 +110,10 @@ class KStream:
 
         Expressions map a tombstone to a tombstone; a callable is called with the value None.
         """
-        columns = mapped_fields(steps, columns, fields, {"returns": returns, "name": name}, self.shape)
+        options = {"returns": returns, "name": name, "on_error": on_error}
+        columns = mapped_fields(steps, columns, fields, options, self.shape)
         name = self.graph.name(name, "KSTREAM-MAPVALUES-")
+        on_error_of(self.graph, name, self.node, on_error, may_be_field=True)
         mapper = bind_mapper(steps, columns, returns, self.shape, name)
         shape = Shape(self.shape.key, mapper.result, self.shape.window)
         return followed(self, MapValuesNode(name=name, inputs=(self.node.name,), shape=shape, mapper=mapper))
@@ -109,9 +126,11 @@ class KStream:
         returns_key: Serde | None = None,
         returns: Serde | None = None,
         name: str | None = None,
+        on_error: str = "stop",
     ) -> "KStream":
         """New keys and values: a step for each, or one callable of (key, value) that gives a (key, value)."""
         name = self.graph.name(name, "KSTREAM-MAP-")
+        on_error_of(self.graph, name, self.node, on_error)
         if mapper is None:
             if isinstance(function, str | pl.Expr):
                 raise TopologyError(name, "a step for the key and one for the value", "one", "give both")
@@ -124,9 +143,12 @@ class KStream:
             self, MapNode(name=name, inputs=(self.node.name,), shape=shape, selector=key, mapper=value), is_rekeyed=True
         )
 
-    def select_key(self, selector: Step, *, returns: Serde | None = None, name: str | None = None) -> "KStream":
+    def select_key(
+        self, selector: Step, *, returns: Serde | None = None, name: str | None = None, on_error: str = "stop"
+    ) -> "KStream":
         """New keys; a grouping after it goes through a repartition table."""
         name = self.graph.name(name, "KSTREAM-KEY-SELECT-")
+        on_error_of(self.graph, name, self.node, on_error)
         bound = bind_step(selector, self.shape, returns, name)
         shape = Shape(bound.result, self.shape.value)
         node = SelectKeyNode(name=name, inputs=(self.node.name,), shape=shape, selector=bound)
@@ -139,9 +161,12 @@ class KStream:
         returns_key: Serde | None = None,
         returns: Serde | None = None,
         name: str | None = None,
+        on_error: str = "stop",
     ) -> "KStream":
         """Any number of (key, value) for each record, forwarded in their order."""
-        return self._flat_map(function, returns_key, returns, self.graph.name(name, "KSTREAM-FLATMAP-"))
+        name = self.graph.name(name, "KSTREAM-FLATMAP-")
+        on_error_of(self.graph, name, self.node, on_error)
+        return self._flat_map(function, returns_key, returns, name)
 
     def _flat_map(
         self, function: Callable[[Any, Any], Any], returns_key: Serde | None, returns: Serde | None, name: str
@@ -159,9 +184,11 @@ class KStream:
         *,
         returns: Serde | None = None,
         name: str | None = None,
+        on_error: str = "stop",
     ) -> "KStream":
         """Any number of values for each record, forwarded in their order under its key."""
         name = self.graph.name(name, "KSTREAM-FLATMAPVALUES-")
+        on_error_of(self.graph, name, self.node, on_error)
         check_callable(function, name)
         if returns is None:
             raise TopologyError(name, "returns= beside a Python callable", "none", "give the serde of the result")

@@ -25,6 +25,7 @@ from ...functions.expressions import (
     bind_predicate,
     bind_struct,
 )
+from ...graph.graph import Graph, Node
 from ...graph.name_rules import is_legal
 from .materialized import Materialized
 
@@ -77,6 +78,7 @@ _TYPES: dict[str, tuple[type, str]] = {
     "selector_returns": (Serde, "a serde"),
     "foreign_key_returns": (Serde, "a serde"),
     "materialized": (Materialized, "a Materialized"),
+    "on_error": (str, '"stop" or "dead_letter"'),
 }
 
 
@@ -165,6 +167,29 @@ def _names_columns(text: str, columns: Columns) -> bool:
         return bool(bind(text, columns, "name").expression.meta.root_names())
     except TopologyError:
         return False
+
+
+def on_error_of(graph: Graph, name: str, above: Node, on_error: str, *, may_be_field: bool = False) -> None:
+    """What becomes of records on which the step ``name``, of what ``above`` forwards, fails: "stop" ends the run,
+    "dead_letter" keeps them as dead letters.
+
+    Raises ConfigError for anything else; TopologyError for dead letters where what comes is not the records of a topic
+    or a repartition, one by one, so that a dead letter would not say which record it is of.
+    """
+    if on_error not in ("stop", "dead_letter"):
+        with option_or_field("on_error", on_error if may_be_field else None):
+            raise ConfigError(f"{name} on_error", '"stop" or "dead_letter"', repr(on_error), "choose one")
+    if on_error == "stop":
+        return
+    waiting = [above]
+    while waiting:
+        node = waiting.pop()
+        if not node.is_source and not node.forwards_at_once:
+            expected = 'a step that records reach straight from a topic or a repartition, for on_error="dead_letter"'
+            next_step = "put the step ahead of it, or let it give null (TRY_CAST)"
+            raise TopologyError(name, expected, f"one below {node.name}", next_step)
+        waiting += [graph.nodes[each] for each in node.inputs if not node.is_source]
+    graph.dead_lettering.add(name)
 
 
 def whole_value(shape: Shape, place: str) -> Expression | Struct:
