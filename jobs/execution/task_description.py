@@ -41,6 +41,8 @@ class TaskDescription:
     before: dict[str, Any]
     notes: Notes | None = None
     """Where it tells how far it is; None: it does not."""
+    looks_twice: bool = False
+    """Whether it tries if steps answer alike twice (jobs/task/pure_steps.py)."""
 
     @property
     def id(self) -> str:
@@ -78,6 +80,8 @@ class TaskReport:
     """Recorded times that it passes on, by repartition topic or exported node."""
     advances: int = 0
     """Recorded times that it took."""
+    impure: dict[str, str] = field(default_factory=dict)
+    """Steps that answered otherwise the second time, and about which record."""
 
 
 class Runner(Protocol):

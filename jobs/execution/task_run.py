@@ -117,6 +117,7 @@ class TaskRun:
         task = Task(
             self.topology, self.sub, d.partition, repartition_counts=d.repartitions, is_observed=self.is_observed
         )
+        task.looks_twice = d.looks_twice
         tape = self._tape(task)
         self._resume(task, tape)
         self.watch.lap("resume")
@@ -302,6 +303,7 @@ class TaskRun:
             pieces=self.piece_paths,
             signals=self.signals,
             advances=task.advances,
+            impure=task.impure,
             seconds=self.watch.seconds,
             rss_bytes=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
         )

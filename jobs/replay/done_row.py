@@ -44,6 +44,7 @@ def done_row_of(
         lateness_by_sub_topology={sub: total_lateness(mine) for sub, mine in by_id.items()},
         seconds_by_sub_topology={sub: task_seconds(mine) for sub, mine in by_id.items()},
         operators=total_numbers(reports),
+        impure={node: said for report in reports for node, said in report.impure.items()} or None,
         recorded_to=((previous.recorded_to or {}) | (plan.row.recorded_to or {})) or None,
         moments=sum(report.advances for report in reports) or None,
         flushed=plan.row.flushes,

@@ -9,7 +9,6 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any
 
 from ...state.compilation.kernel_tiers import tiers
 from ...state.errors import LedgerError
@@ -300,11 +299,9 @@ class Pipeline:
             repartitions={
                 node.topic: plan.row.partitions[TableName.repartition(node.topic)] for node in sub.repartitions
             },
-            before=self._before(sub.id, partition),
+            before=self.previous.task(TaskId(sub.id, partition)),
+            looks_twice=plan.row.changes is not None or not self.previous.tasks,
         )
-
-    def _before(self, sub_topology: int, partition: int) -> dict[str, Any]:
-        return self.previous.task(TaskId(sub_topology, partition))
 
     @staticmethod
     def _read_before(plan: Plan, landed: Landed) -> tuple[Slice, ...]:
@@ -342,7 +339,7 @@ class Pipeline:
             earlier = None if store is None else self.topology.sub_topology_of(store)
             if store is None or earlier is None:
                 continue
-            counters = self._before(earlier.id, partition).get("clocks", {}).get(store)
+            counters = self.previous.task(TaskId(earlier.id, partition)).get("clocks", {}).get(store)
             if counters is not None:
                 found[name] = ImportedStore(earlier.id, store, of_partition(state[store], partition), counters)
         return found

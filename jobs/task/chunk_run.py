@@ -19,6 +19,7 @@ from ..operators.operator import MultiOperator, Operator, TableView
 from .dataflow import Dataflow, Edge, StageInput
 from .failing_records import process_step
 from .output_tables import export_table, output_table, repartition_table
+from .pure_steps import difference
 
 
 class Observer(Protocol):
@@ -43,6 +44,8 @@ class ChunkRun:
     ) -> None:
         self.dataflow, self.operators, self.chunk = dataflow, operators, chunk
         self.partitions, self.observer = partitions, observer
+        self.impure: dict[str, str] | None = None
+        """What differs between two answers of a step, by node; None: nobody looks (jobs/task/pure_steps.py)."""
         self.outputs: dict[str, pa.Table] = {}
         self._forwarded: dict[str, Batch] = {}
         self._sent: dict[str, Batch] = {}
@@ -83,6 +86,8 @@ class ChunkRun:
         if isinstance(operator, MultiOperator):
             return operator.process_all(tuple(batch.coded_by(operator.place.keys) for batch in inputs), self.chunk)
         if node.is_step:
+            if self.impure is not None and (found := difference(operator, inputs[0], self.chunk)) is not None:
+                self.impure[node.name] = found
             to_dead_letters = node.name in self.dataflow.graph.dead_lettering
             return process_step(operator, inputs[0], self.chunk, to_dead_letters=to_dead_letters)
         return operator.process(inputs[0], self.chunk)

@@ -81,6 +81,9 @@ class Task:
         self.landed = Counts()
         """Verdicts on the records of landed topics alone."""
         self.observer: Observer | None = None
+        self.looks_twice = False
+        """Of the next chunk's first records steps are asked twice; what differs is in ``impure``, by node."""
+        self.impure: dict[str, str] = {}
         self.advances = 0
         """Recorded times taken; they are no records."""
         self.unfinished: Result | None = None
@@ -209,6 +212,8 @@ class Task:
         input_ = records if isinstance(records, Input) else Input.of(records.combine_chunks())
         batches, chunk, takes, reasons = self._take(input_)
         chunk_run = ChunkRun(self.dataflow, self.operators, chunk, self.repartition_counts, self.observer)
+        if self.looks_twice:
+            chunk_run.impure, self.looks_twice = self.impure, False
         chunk_run.run(batches)
         for view in self.views:
             view.settle()

@@ -4,7 +4,7 @@ Rule: every warning of `replay run` is made here, from facts that the ledger kee
 increments gives the same. A new warning is one line in ``warnings_of``.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from ...jobs.replay.increment_report import SHARE_MAX, IncrementReport
 from ...jobs.replay.waiting_inputs import WaitingInput
@@ -18,6 +18,14 @@ def warnings_of(reports: Sequence[IncrementReport]) -> list[str]:
         "undecodable; see `replay show dead_letter`": sum(report.books.undecodable for report in reports),
         "dropped; see `replay show dropped`": sum(report.books.dropped for report in reports),
     }
+    impure = {node: said for report in reports for node, said in (report.done.impure or {}).items()}
+    return [
+        *(f"step {node} does not answer alike twice: {said}; functions must be pure" for node, said in impure.items()),
+        *_shares(counts, read),
+    ]
+
+
+def _shares(counts: Mapping[str, int], read: int) -> list[str]:
     return [
         f"{count:,} of {read:,} records ({count / read:.0%}) were {words}"
         for words, count in counts.items()

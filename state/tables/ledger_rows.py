@@ -115,6 +115,8 @@ class DoneRow(RowContent):
     """Of its tasks, summed, by part."""
     operators: dict[str, dict[str, float | None]] | None = None
     recorded_to: Cut | None = None
+    impure: dict[str, str] | None = None
+    """Steps that answered otherwise when they were asked again about the same records, with what differed first."""
     moments: int | None = None
     """How many recorded times tasks took."""
     flushed: bool = False
