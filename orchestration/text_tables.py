@@ -29,14 +29,11 @@ def print_table(
     from rich.text import Text
 
     names, cells, right = _cells(rows, columns, thousands, wide)
-    table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="bold")
-    for name, to_right in zip(names, right, strict=True):
-        table.add_column(
-            Text(name), justify="right" if to_right else "left", overflow="fold" if wide else "ellipsis",
-            no_wrap=not wide,
-        )  # fmt: skip
+    table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
+    for name, to_right in zip(names, right, strict=True):  # a number is never cut: rich takes from other columns first
+        table.add_column(Text(name), justify="right" if to_right else "left", no_wrap=to_right)
     for line in cells:
-        table.add_row(*map(Text, line))
+        table.add_row(*(Text(cell, no_wrap=not wide, overflow="fold" if wide else "ellipsis") for cell in line))
     Console(file=sys.stdout).print(table)
 
 

@@ -9,6 +9,11 @@ import pytest
 from kstreams_replay.orchestration.text_tables import flat_row, print_table, text_table, utc
 
 
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
 def test_numbers_stand_to_the_right_and_text_to_the_left():
     got = text_table([{"name": "ann", "count": 7}, {"name": "b", "count": 12345, "more": None}])
 
@@ -55,11 +60,20 @@ def test_what_a_terminal_would_obey_is_shown_as_text():
     assert text_table([{"key": "a\x1b[2Jb\nc"}]).splitlines()[2:] == ["a\\x1b[2Jb\\nc"]
 
 
-def test_a_terminal_gets_the_same_cells_drawn_by_rich(monkeypatch):
-    class Terminal(io.StringIO):
-        def isatty(self) -> bool:
-            return True
+def test_a_narrow_terminal_cuts_text_and_no_number(monkeypatch):
+    monkeypatch.setattr(sys, "stdout", terminal := Terminal())
+    monkeypatch.setenv("COLUMNS", "30")
+    monkeypatch.setenv("TERM", "xterm")
 
+    print_table([{"name": "y" * 39, "count": 1_234_567_890, "late": 7}], thousands=True)
+
+    row = re.sub(r"\x1b\[[\d;]*m", "", terminal.getvalue()).splitlines()[-1]
+    assert len(row.rstrip()) <= 30
+    assert row.split()[0].endswith("y…")
+    assert row.split()[1:] == ["1,234,567,890", "7"]
+
+
+def test_a_terminal_gets_the_same_cells_drawn_by_rich(monkeypatch):
     monkeypatch.setattr(sys, "stdout", terminal := Terminal())
     monkeypatch.setenv("COLUMNS", "60")
     monkeypatch.setenv("TERM", "xterm")
