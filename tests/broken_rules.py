@@ -46,7 +46,7 @@ RULES = [
     ),
     BrokenRule(
         "session windows", "sessions exactly one gap apart are one",
-        "while slot != NO_SLOT and s_end[slot] >= horizon:", "while slot != NO_SLOT and s_end[slot] > horizon:",
+        "while slot != NO_SLOT and slots.end[slot] >= horizon:", "while slot != NO_SLOT and slots.end[slot] > horizon:",
     ),
     BrokenRule(
         "sliding windows", "a record is refused only when time + difference < stream time - grace",
@@ -54,8 +54,8 @@ RULES = [
     ),
     BrokenRule(
         "emit on window close", "a window closes at end <= close, not before",
-        "return row > 0 and done < end and end <= closed[row - 1]",
-        "return row > 0 and done < end and end < closed[row - 1]",
+        "return row > 0 and closing.done < end and end <= closing.closed[row - 1]",
+        "return row > 0 and closing.done < end and end < closing.closed[row - 1]",
     ),
     BrokenRule(
         "suppress", "an entry leaves when its time <= stream time - wait",

@@ -47,14 +47,14 @@ class Deduplicate(StatefulOperator):
 
     def __init__(
         self,
-        place: OperatorContext,
+        context: OperatorContext,
         *,
         by: str,
         interval_ms: int,
         id_selector: Expression | Call | None = None,
         semantics: str = "kafka",
     ) -> None:
-        super().__init__(place)
+        super().__init__(context)
         self.by, self.interval_ms, self.id_selector, self.semantics = by, interval_ms, id_selector, semantics
         self.row_key = identity_columns(by)
         self.slots = IdentitySlots()
@@ -131,7 +131,7 @@ class Deduplicate(StatefulOperator):
 
     def _coders(self) -> dict[str, tuple[Keys, Serde]]:
         """Who codes each part of the identity."""
-        coders = {"key": (self.place.keys, self.place.shape.key)}
+        coders = {"key": (self.context.keys, self.context.shape.key)}
         if self.ids is not None:
             coders["id"] = (self.ids, self.ids.serde)
         return {name: coders[name] for name in self.row_key}
@@ -175,8 +175,8 @@ class Deduplicate(StatefulOperator):
         return {"forwarded": self._forwarded, "duplicates": int(self.totals[deduplicate_kernel.DUPLICATES])}
 
 
-def build(node: DeduplicateNode, place: OperatorContext) -> Deduplicate:
+def build(node: DeduplicateNode, context: OperatorContext) -> Deduplicate:
     """The operator of a DeduplicateNode."""
     return Deduplicate(
-        place, by=node.by, interval_ms=node.interval_ms, id_selector=node.id_selector, semantics=node.semantics
+        context, by=node.by, interval_ms=node.interval_ms, id_selector=node.id_selector, semantics=node.semantics
     )

@@ -56,8 +56,8 @@ class Operator(ABC):
     puts: Batch | None = None
     """What the last batch put into the store, where that is not what was forwarded (emit on close)."""
 
-    def __init__(self, place: OperatorContext) -> None:
-        self.place = place
+    def __init__(self, context: OperatorContext) -> None:
+        self.context = context
 
     @abstractmethod
     def process(self, batch: Batch, chunk: Chunk) -> Batch:
@@ -84,7 +84,7 @@ class MultiOperator(Operator):
     @abstractmethod
     def process_all(self, batches: tuple[Batch, ...], chunk: Chunk) -> Batch:
         """Take one batch of every input; forward what they cause, in the order of jobs/operators/forward_order.py. Keys
-        of all batches are coded by ``place.keys``.
+        of all batches are coded by ``context.keys``.
         """
 
 
@@ -109,7 +109,7 @@ class TableView(ABC):
 
     @abstractmethod
     def get(self, asking: Batch, keys: np.ndarray, as_of_ms: np.ndarray | None = None) -> "Found":
-        """What the table shows to every row of ``asking`` for ``keys`` (codes of ``place.keys``, NULL_CODE: nothing),
+        """What the table shows to every row of ``asking`` for ``keys`` (codes of ``context.keys``, NULL_CODE: nothing),
         each row seeing the puts before it and none after. ``as_of_ms``: look into a versioned table as of that time.
         """
 
@@ -137,7 +137,7 @@ class Found:
 @dataclass(frozen=True)
 class Due:
     """Durable rows that act by themselves as stream time goes on: at ``column + wait_ms`` (None: all that there are may
-    be asked for at any time). The clock "left_ms" is a value of ``column`` up to which none is left.
+    be asked for at any time). The counter "left_ms" is a value of ``column`` up to which none is left.
 
     ``where``: only rows whose value in that column is one of those.
     """
@@ -164,7 +164,7 @@ class StatefulOperator(Operator):
     """An operator with a store, which a task resumes before its first batch and saves after its last.
 
     A task may leave out of ``resume`` the rows that no record of the increment finds and that are not due, so whatever
-    is a number of all rows is a clock.
+    is a number of all rows is a counter.
     """
 
     row_key: tuple[str, ...] = ("key", "window_start_ms", "window_end_ms")
@@ -176,7 +176,7 @@ class StatefulOperator(Operator):
 
     def found_by(self, rows: pa.Table) -> pa.Array:
         """The serialized key of the records that find each of the durable ``rows``."""
-        return self.place.shape.key.encode(only_chunk(rows, "key"))
+        return self.context.shape.key.encode(only_chunk(rows, "key"))
 
     def forgets(self, rows: pa.Table, counters: Counters) -> np.ndarray:
         """Which of the durable ``rows`` no record will ever see again, by ``counters`` (as ``counters()`` gave
@@ -186,7 +186,7 @@ class StatefulOperator(Operator):
 
     @abstractmethod
     def resume(self, rows: pa.Table, counters: Counters) -> None:
-        """Take back the live rows that ``rows_schema`` describes, and the clocks, of the increment before."""
+        """Take back the live rows that ``rows_schema`` describes, and the counters, of the increment before."""
 
     @abstractmethod
     def counters(self) -> Counters:

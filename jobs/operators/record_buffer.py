@@ -53,8 +53,8 @@ class RecordBuffer:
 
     row_key = BUFFER_KEY
 
-    def __init__(self, place: OperatorContext) -> None:
-        self.shape, self.keys = place.shape, place.keys
+    def __init__(self, context: OperatorContext) -> None:
+        self.shape, self.keys = context.shape, context.keys
         self._bounds = () if self.shape.window is None else ("window_start_ms", "window_end_ms")
         self._topics: list[str] = []
         self._numbers = {name: np.zeros(0, np.int64) for name in self._number_names()}
@@ -197,9 +197,9 @@ class BufferedByGrace(StatefulOperator):
     """Name of ``observed_ms`` among the counters."""
     row_key = RecordBuffer.row_key
 
-    def __init__(self, place: OperatorContext, grace_ms: int) -> None:
-        super().__init__(place)
-        self.grace_ms, self.buffer = grace_ms, RecordBuffer(place)
+    def __init__(self, context: OperatorContext, grace_ms: int) -> None:
+        super().__init__(context)
+        self.grace_ms, self.buffer = grace_ms, RecordBuffer(context)
         self.due = Due(_TIME, grace_ms)
         self.observed_ms, self.sequence = NO_TIMESTAMP_MS, 0
 

@@ -25,7 +25,7 @@ class Reorder(BufferedByGrace):
         is_late = batch.time_ms < passed
         rows = np.flatnonzero(is_late).astype(np.int32)
         refused = Drops(DropReason.LATE, rows, np.ones(len(rows), np.bool_), observed[rows], passed[rows])
-        chunk.drop(self.place.node, batch, refused)
+        chunk.drop(self.context.node, batch, refused)
         arrived = batch.where(~is_late)
         chunk.applied[arrived.cause] = True
         return self._release(arrived, passed[~is_late], chunk)
@@ -41,6 +41,6 @@ class Reorder(BufferedByGrace):
         return self._leave(leaves, arrived, chunk)
 
 
-def build(node: ReorderNode, place: OperatorContext) -> Reorder:
+def build(node: ReorderNode, context: OperatorContext) -> Reorder:
     """The operator of ``node``."""
-    return Reorder(place, node.grace_ms)
+    return Reorder(context, node.grace_ms)

@@ -35,8 +35,8 @@ Step = Expression | Struct | Call
 class Filter(Operator):
     """KStreamFilter: forward the records for which the predicate is true."""
 
-    def __init__(self, place: OperatorContext, node: FilterNode) -> None:
-        super().__init__(place)
+    def __init__(self, context: OperatorContext, node: FilterNode) -> None:
+        super().__init__(context)
         self.node = node
 
     def process(self, batch: Batch, chunk: Chunk) -> Batch:
@@ -49,8 +49,8 @@ class Filter(Operator):
 class MapValues(Operator):
     """KStreamMapValues."""
 
-    def __init__(self, place: OperatorContext, node: MapValuesNode) -> None:
-        super().__init__(place)
+    def __init__(self, context: OperatorContext, node: MapValuesNode) -> None:
+        super().__init__(context)
         self.node = node
 
     def process(self, batch: Batch, chunk: Chunk) -> Batch:
@@ -60,8 +60,8 @@ class MapValues(Operator):
 class SelectKey(Operator):
     """KStreamMap of keys (select_key, and the first half of group_by). ``keys`` codes the new keys."""
 
-    def __init__(self, place: OperatorContext, node: SelectKeyNode) -> None:
-        super().__init__(place)
+    def __init__(self, context: OperatorContext, node: SelectKeyNode) -> None:
+        super().__init__(context)
         self.node, self.keys = node, Keys(node.shape.key)
 
     def process(self, batch: Batch, chunk: Chunk) -> Batch:
@@ -71,8 +71,8 @@ class SelectKey(Operator):
 class Map(Operator):
     """KStreamMap: ``keys`` codes the new keys. Both steps see the record as it was."""
 
-    def __init__(self, place: OperatorContext, node: MapNode) -> None:
-        super().__init__(place)
+    def __init__(self, context: OperatorContext, node: MapNode) -> None:
+        super().__init__(context)
         self.node, self.keys = node, Keys(node.shape.key)
 
     def process(self, batch: Batch, chunk: Chunk) -> Batch:
@@ -83,30 +83,30 @@ class Map(Operator):
 class FlatMapValues(Operator):
     """KStreamFlatMapValues: what the function gives for a record goes on under its key, in order."""
 
-    def __init__(self, place: OperatorContext, node: FlatMapNode) -> None:
-        super().__init__(place)
+    def __init__(self, context: OperatorContext, node: FlatMapNode) -> None:
+        super().__init__(context)
         self.node = node
 
     def process(self, batch: Batch, chunk: Chunk) -> Batch:
-        rows, values = _flattened(self.node.function, self.place, batch)
+        rows, values = _flattened(self.node.function, self.context, batch)
         chunk.left_out[batch.cause] = True
-        return batch.take(rows).with_value(_typed(self.node.shape.value, values, self.place))
+        return batch.take(rows).with_value(_typed(self.node.shape.value, values, self.context))
 
 
 class FlatMap(Operator):
     """KStreamFlatMap: what the function gives for a record are its new keys and values, in order."""
 
-    def __init__(self, place: OperatorContext, node: FlatMapNode) -> None:
-        super().__init__(place)
+    def __init__(self, context: OperatorContext, node: FlatMapNode) -> None:
+        super().__init__(context)
         self.node, self.keys = node, Keys(node.shape.key)
 
     def process(self, batch: Batch, chunk: Chunk) -> Batch:
-        rows, pairs = _flattened(self.node.function, self.place, batch)
+        rows, pairs = _flattened(self.node.function, self.context, batch)
         for pair in pairs:
             if not isinstance(pair, tuple | list) or len(pair) != 2:
-                raise TaskFailed(self.place.node, "pairs of key and value", repr(pair), "correct the callable")
-        keys = _typed(self.node.shape.key, [key for key, _ in pairs], self.place)
-        values = _typed(self.node.shape.value, [value for _, value in pairs], self.place)
+                raise TaskFailed(self.context.node, "pairs of key and value", repr(pair), "correct the callable")
+        keys = _typed(self.node.shape.key, [key for key, _ in pairs], self.context)
+        values = _typed(self.node.shape.value, [value for _, value in pairs], self.context)
         chunk.left_out[batch.cause] = True
         return batch.forward(
             rows,
@@ -121,12 +121,12 @@ class FlatMap(Operator):
 class Peek(Operator):
     """KStreamPeek, and foreach: the function is called for every record, in order."""
 
-    def __init__(self, place: OperatorContext, node: PeekNode) -> None:
-        super().__init__(place)
+    def __init__(self, context: OperatorContext, node: PeekNode) -> None:
+        super().__init__(context)
         self.node = node
 
     def process(self, batch: Batch, chunk: Chunk) -> Batch:
-        _called(self.node.function, self.place, batch)
+        _called(self.node.function, self.context, batch)
         return batch
 
 
@@ -137,39 +137,39 @@ class Merge(MultiOperator):
         return joined_batch(batches, merge_in_forward_order(batches))
 
 
-def build_filter(node: FilterNode, place: OperatorContext) -> Operator:
+def build_filter(node: FilterNode, context: OperatorContext) -> Operator:
     """The operator of ``node``."""
-    return Filter(place, node)
+    return Filter(context, node)
 
 
-def build_map_values(node: MapValuesNode, place: OperatorContext) -> Operator:
+def build_map_values(node: MapValuesNode, context: OperatorContext) -> Operator:
     """The operator of ``node``."""
-    return MapValues(place, node)
+    return MapValues(context, node)
 
 
-def build_select_key(node: SelectKeyNode, place: OperatorContext) -> Operator:
+def build_select_key(node: SelectKeyNode, context: OperatorContext) -> Operator:
     """The operator of ``node``."""
-    return SelectKey(place, node)
+    return SelectKey(context, node)
 
 
-def build_map(node: MapNode, place: OperatorContext) -> Operator:
+def build_map(node: MapNode, context: OperatorContext) -> Operator:
     """The operator of ``node``."""
-    return Map(place, node)
+    return Map(context, node)
 
 
-def build_flat_map(node: FlatMapNode, place: OperatorContext) -> Operator:
+def build_flat_map(node: FlatMapNode, context: OperatorContext) -> Operator:
     """The operator of ``node``."""
-    return FlatMapValues(place, node) if node.keeps_key else FlatMap(place, node)
+    return FlatMapValues(context, node) if node.keeps_key else FlatMap(context, node)
 
 
-def build_peek(node: PeekNode, place: OperatorContext) -> Operator:
+def build_peek(node: PeekNode, context: OperatorContext) -> Operator:
     """The operator of ``node``."""
-    return Peek(place, node)
+    return Peek(context, node)
 
 
-def build_merge(node: MergeNode, place: OperatorContext) -> Operator:
+def build_merge(node: MergeNode, context: OperatorContext) -> Operator:
     """The operator of ``node``."""
-    return Merge(place)
+    return Merge(context)
 
 
 def _mapped(mapper: Step, batch: Batch) -> pa.Array:
@@ -181,31 +181,31 @@ def _selected(selector: Expression | Call, batch: Batch, keys: Keys) -> np.ndarr
     return keys.intern(selector.result.encode(selector.evaluate(batch)))
 
 
-def _called(function: Callable[[Any, Any], Any], place: OperatorContext, batch: Batch) -> list[Any]:
+def _called(function: Callable[[Any, Any], Any], context: OperatorContext, batch: Batch) -> list[Any]:
     """What ``function(key, value)`` gives for every record. Raises TaskFailed that names the record it failed on."""
-    values = place.shape.value.to_python(batch.value.all())
+    values = context.shape.value.to_python(batch.value.all())
     results = []
-    for key, value in zip(python_keys(place.shape, batch), values, strict=True):
+    for key, value in zip(python_keys(context.shape, batch), values, strict=True):
         try:
             results.append(function(key, value))
         except Exception as error:
             got = f"{type(error).__name__}: {error} on key {key!r}, value {value!r}"
-            raise TaskFailed(place.node, "a result of the callable", got, "correct the callable") from error
+            raise TaskFailed(context.node, "a result of the callable", got, "correct the callable") from error
     return results
 
 
 def _flattened(
-    function: Callable[[Any, Any], Iterable[Any]], place: OperatorContext, batch: Batch
+    function: Callable[[Any, Any], Iterable[Any]], context: OperatorContext, batch: Batch
 ) -> tuple[np.ndarray, list[Any]]:
     """Everything that ``function`` gives, and the row that it is of."""
-    results = _called(lambda key, value: list(function(key, value)), place, batch)
+    results = _called(lambda key, value: list(function(key, value)), context, batch)
     rows = np.repeat(np.arange(len(batch)), [len(found) for found in results])
     return rows, [one for found in results for one in found]
 
 
-def _typed(serde: Serde, results: list[Any], place: OperatorContext) -> pa.Array:
+def _typed(serde: Serde, results: list[Any], context: OperatorContext) -> pa.Array:
     try:
         return serde.from_python(results)
     except ConfigError as error:
         next_step = "correct the callable, or the serdes in returns_key and returns"
-        raise TaskFailed(place.node, f"results of {serde}", error.got, next_step) from error
+        raise TaskFailed(context.node, f"results of {serde}", error.got, next_step) from error

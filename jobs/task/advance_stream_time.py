@@ -2,8 +2,8 @@
 
 Rule: it is a chunk of its own. Nodes run in the order of the graph; each takes what the nodes above forwarded because
 of it, then its own stream time is moved on, and what is due then goes through all below before the next node's time
-moves (so a row's place begins with the number of the node that was advanced). A node is told the time that has been
-recorded above it, but no more than every source above it has reached; a node that holds records back passes on less
+moves (so a row's place begins with the number of the node that was advanced). A node receives the time that has been
+recorded above it, but no more than every source above it has reached; a node that holds records back propagates less
 (``Operator.propagated_time_ms``), so that what it forwards later does not come late below because of it.
 """
 
@@ -51,7 +51,7 @@ class StreamTimeRun(ChunkRun):
 
     def _advance(self, node: Node, operator: Operator, time_ms: int, forwarded: Batch) -> Batch:
         self.advanced[node.name] = time_ms
-        due = operator.advance(_advance_row(operator.place, time_ms, self._number(node)), self.chunk)
+        due = operator.advance(_advance_row(operator.context, time_ms, self._number(node)), self.chunk)
         if due is None or not len(due):
             return forwarded
         return joined_batch([forwarded, due], merge_in_forward_order([forwarded, due])) if len(forwarded) else due
@@ -67,14 +67,14 @@ class StreamTimeRun(ChunkRun):
         return {name: reached.recorded_ms for name, reached in above.items() if reached.recorded_ms >= 0}
 
 
-def _advance_row(place: OperatorContext, time_ms: int, number: int) -> Batch:
+def _advance_row(context: OperatorContext, time_ms: int, number: int) -> Batch:
     """The one row by which an operator's stream time is advanced, and in front of which place it forwards."""
-    value = pa.nulls(1, place.shape.value.arrow_type)
-    bounds = None if place.shape.window is None else np.full(1, NO_TIMESTAMP_MS, np.int64)
+    value = pa.nulls(1, context.shape.value.arrow_type)
+    bounds = None if context.shape.window is None else np.full(1, NO_TIMESTAMP_MS, np.int64)
     return Batch(
         cause=np.zeros(1, np.int32),
         key=np.full(1, NULL_CODE, np.int32),
-        keys=place.keys,
+        keys=context.keys,
         time_ms=np.full(1, time_ms, np.int64),
         valid=np.zeros(1, np.bool_),
         value=Values(value),

@@ -81,10 +81,10 @@ class ChunkRun:
         operator = self.operators.get(node.name)
         if operator is None:
             return inputs[0]
-        for view in operator.place.views:
+        for view in operator.context.views:
             view.feed({(name, when): self._seen(name, when) for name, when in view.wants})
         if isinstance(operator, MultiOperator):
-            return operator.process_all(tuple(batch.coded_by(operator.place.keys) for batch in inputs), self.chunk)
+            return operator.process_all(tuple(batch.coded_by(operator.context.keys) for batch in inputs), self.chunk)
         if node.is_step:
             if self.impure is not None and (found := difference(operator, inputs[0], self.chunk)) is not None:
                 self.impure[node.name] = found

@@ -14,7 +14,7 @@ from ..kernels.murmur2 import murmur2_partitions
 
 
 def output_table(batch: Batch, chunk: Chunk) -> pa.Table:
-    """Records for a sink: cause, cause_offset, key (as ``Keys.words``), [window bounds], value, record_time_ms,
+    """Records for a sink: cause, cause_offset, key (as ``Keys.as_dictionary``), [window bounds], value, record_time_ms,
     stream_time_ms, headers.
     """
     stream_time = chunk.stream_time_ms[batch.cause] if batch.stream_time_ms is None else batch.stream_time_ms
@@ -25,7 +25,7 @@ def output_table(batch: Batch, chunk: Chunk) -> pa.Table:
         {
             "cause": batch.cause,
             "cause_offset": chunk.offset[batch.cause],
-            "key": batch.keys.words(batch.key),
+            "key": batch.keys.as_dictionary(batch.key),
             **window,
             "value": batch.value.all(),
             "record_time_ms": batch.time_ms,

@@ -121,7 +121,7 @@ class Task:
     def _build(self, node: Node) -> None:
         above = [self.graph.nodes[name] for name in node.inputs]
         self._keys[node.name] = self._keys[above[0].name]
-        operator: Operator | None = node.build(self._place(node, above))
+        operator: Operator | None = node.build(self._context(node, above))
         if operator is None:
             return
         self._keys[node.name] = getattr(operator, "keys", self._keys[node.name])
@@ -132,9 +132,9 @@ class Task:
         for name, operator in self.operators.items():
             reader = self.dataflow.only_reader(name)
             if isinstance(operator, StoredTableSource) and reader is not None and reader.puts_for_table:
-                operator.lend_to(*self.operators[reader.name].place.views)
+                operator.lend_to(*self.operators[reader.name].context.views)
 
-    def _place(self, node: Node, above: list[Node]) -> OperatorContext:
+    def _context(self, node: Node, above: list[Node]) -> OperatorContext:
         children = [self.graph.nodes[edge.child] for edge in self.dataflow.children.get(node.name, ())]
         is_lazy = len(children) == 1 and children[0].reads_values_late and not self.dataflow.readers.get(node.name)
         keys = self._keys[above[0].name]
@@ -199,7 +199,7 @@ class Task:
 
     def metrics(self) -> dict[str, dict[str, int]]:
         """Numbers of the operators that have any, by node."""
-        return {operator.place.node: found for operator in self.stores.values() if (found := operator.metrics())}
+        return {operator.context.node: found for operator in self.stores.values() if (found := operator.metrics())}
 
     # --- records ---------------------------------------------------------------------------------------------
 

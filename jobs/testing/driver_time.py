@@ -1,7 +1,7 @@
 """Recorded time in the test driver: the time signalled to each source of each task, and the next source to receive it.
 
 Rule: as in a replay by arrival (jobs/tape/source_progress.py, with one task a sub-topology): the topic's readers first;
-whoever reads what they write is told when all that the advance caused above has come down to it.
+readers of what they write receive the time when all that the advance caused above has come down to them.
 """
 
 from collections.abc import Mapping, Sequence

@@ -117,8 +117,8 @@ class Keys:
         every = self.serde.decode(self.take(np.arange(len(self), dtype=np.int32))).values
         return every.take(_indices(codes))
 
-    def words(self, codes: np.ndarray) -> pa.Array:
-        """``typed``; text as a dictionary array (indices int32, words ``large_string``) of all keys met, of which
+    def as_dictionary(self, codes: np.ndarray) -> pa.Array:
+        """``typed``; text as a dictionary array (indices int32, dictionary ``large_string``) of all keys met, of which
         none is copied: every dictionary begins with those of before.
         """
         if self.serde != _TEXT:

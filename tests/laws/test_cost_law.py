@@ -61,7 +61,7 @@ def loaded(monkeypatch) -> dict[str, int]:
 
     def count(stored, counters, hashes=None):
         rows = load(stored, counters, hashes)
-        found[stored.operator.place.node] = len(rows)
+        found[stored.operator.context.node] = len(rows)
         return rows
 
     monkeypatch.setattr(StoreRows, "load", count)

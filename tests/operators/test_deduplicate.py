@@ -166,9 +166,9 @@ def test_a_record_that_a_punctuator_made_has_no_offset_and_never_is_one_again():
 
 
 def operator_of(by: str = "key", interval: int = 10, semantics: str = "kafka") -> Deduplicate:
-    place = place_of(wants_old=False, counts_bytes=False)
-    selector = None if by == "key" else bind("value", place.shape, "node")
-    return Deduplicate(place, by=by, interval_ms=interval, id_selector=selector, semantics=semantics)
+    context = place_of(wants_old=False, counts_bytes=False)
+    selector = None if by == "key" else bind("value", context.shape, "node")
+    return Deduplicate(context, by=by, interval_ms=interval, id_selector=selector, semantics=semantics)
 
 
 @pytest.mark.parametrize(("semantics", "want"), [("kafka", ["x", "y", "z"]), ("kip", ["x", "z"])])

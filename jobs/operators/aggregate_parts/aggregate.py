@@ -49,14 +49,14 @@ class Aggregate(StatefulOperator):
 
     def __init__(
         self,
-        place: OperatorContext,
+        context: OperatorContext,
         aggregation: Aggregation,
         slots: Slots,
         *,
         final: FinalResults | None = None,
         inputs: int = 1,
     ) -> None:
-        super().__init__(place)
+        super().__init__(context)
         self.aggregation, self.slots, self.final = aggregation, slots, final
         self.folds = aggregation.start()
         self.stream_times_ms = [NO_TIMESTAMP_MS] * inputs
@@ -86,7 +86,7 @@ class Aggregate(StatefulOperator):
     def _asked(self) -> tuple[bool, bool, bool]:
         """What kernels are asked for: updates, their old values, and final results."""
         is_final = self.final is not None
-        return not is_final or self.place.is_viewed, not is_final and self.place.wants_old, is_final
+        return not is_final or self.context.is_viewed, not is_final and self.context.wants_old, is_final
 
     @abstractmethod
     def _decide(self, batch: Batch, begin: int, end: int) -> Decisions:
@@ -147,23 +147,23 @@ class Aggregate(StatefulOperator):
 
     def _forward(self, batch: Batch, decided: Decisions, value: Column, old: Values | None) -> Batch:
         has_headers = self.has_headers or self.final is not None
-        return decided.forward(batch, value, old, wants_old=self.place.wants_old, has_headers=has_headers)
+        return decided.forward(batch, value, old, wants_old=self.context.wants_old, has_headers=has_headers)
 
     def _book(self, decided: Decisions, batch: Batch, chunk: Chunk) -> None:
         took_effect = np.ones(len(batch), np.bool_)
         for drops in decided.drops:
             took_effect[drops.row[drops.is_record]] = False
-            chunk.drop(self.place.node, batch, drops)
+            chunk.drop(self.context.node, batch, drops)
         chunk.applied[batch.cause[took_effect]] = True
 
     def _fold(self, batch: Batch) -> tuple[Decisions, Updates | Values, Values | None]:
-        decided, wants_old = self._decide(batch, 0, len(batch)), self.place.wants_old
+        decided, wants_old = self._decide(batch, 0, len(batch)), self.context.wants_old
         if self.final is not None:
             decided = joined([decided, self._finals(self._visible_from())])
         updates = Updates(self.folds, batch, decided)
-        if self._tells_new_rows and self.place.is_lazy and len(self.stream_times_ms) == 1:
+        if self._tells_new_rows and self.context.is_lazy and len(self.stream_times_ms) == 1:
             decided = decided.chained(self.slots.capacity)
-        if self.place.is_lazy and self.final is None and not wants_old and not self.aggregation.may_be_null:
+        if self.context.is_lazy and self.final is None and not wants_old and not self.aggregation.may_be_null:
             self._updates = updates
             return decided, updates, None
         new, old = updates.run(np.arange(len(decided.row)), with_old=wants_old)
@@ -188,7 +188,7 @@ class Aggregate(StatefulOperator):
         new, old = state.emitted()
         self._forget(decided.program.slots)
         found = state.typed(new, decided.valid)
-        if not self.place.wants_old:
+        if not self.context.wants_old:
             return replace(decided, valid=is_valid(found)), Values(found), None
         before = state.typed(old, decided.old_valid)
         return replace(decided, valid=is_valid(found), old_valid=is_valid(before)), Values(found), Values(before)
@@ -283,7 +283,7 @@ class Aggregate(StatefulOperator):
             found = state.typed(state.step(finals.program, nobody)[0])
         else:
             found, _ = Updates(self.folds, nobody, finals).run(np.arange(len(finals.row)))
-        old = Values(pa.nulls(len(finals.row), found.type)) if self.place.wants_old else None
+        old = Values(pa.nulls(len(finals.row), found.type)) if self.context.wants_old else None
         return replace(finals, valid=is_valid(found)), Values(found), old
 
     def _closed(
@@ -293,7 +293,7 @@ class Aggregate(StatefulOperator):
         assert self.final is not None
         assert decided.is_final is not None
         self.final.finish()
-        if self.place.is_viewed:
+        if self.context.is_viewed:
             puts = np.flatnonzero(~decided.is_final)
             self.puts = self._forward(batch, decided.take(puts), Values(value.take(puts)), None)
         finals = np.flatnonzero(decided.is_final & decided.valid)
@@ -323,7 +323,7 @@ class Aggregate(StatefulOperator):
         if self.final is not None:
             self.final.last_close_ms = counters.get("last_close_ms", NO_TIMESTAMP_MS)
         rows = rows.combine_chunks()
-        key = self.place.keys.intern(self.place.shape.key.encode(rows["key"].combine_chunks()))
+        key = self.context.keys.intern(self.context.shape.key.encode(rows["key"].combine_chunks()))
         start, end = (
             rows[name].to_numpy() if name in rows.column_names else np.zeros(len(key), np.int64)
             for name in ("window_start_ms", "window_end_ms")
@@ -369,14 +369,14 @@ class Aggregate(StatefulOperator):
         return shown.filter(value.is_valid()) if self.aggregation.may_be_null else shown
 
     def rows_schema(self) -> pa.Schema:
-        key, saved = self.place.shape.key.arrow_type, self.folds.saved_type
+        key, saved = self.context.shape.key.arrow_type, self.folds.saved_type
         return aggregate_schema(key, saved, is_windowed=self._window is not None)
 
     _window: str | None = None
 
     def _table(self, slots: np.ndarray) -> pa.Table:
         columns: dict[str, pa.Array] = {
-            "key": self.place.keys.typed(self.slots.key[slots]),
+            "key": self.context.keys.typed(self.slots.key[slots]),
             "window_start_ms": pa.array(self.slots.start[slots]),
             "window_end_ms": pa.array(self.slots.end[slots]),
             "aggregate": self.folds.save(slots),

@@ -41,7 +41,7 @@ class ListedAggregate(Aggregate):
     slots: ListedSlots
 
     def _reserve_keys(self) -> None:
-        self.slots.reserve_keys(len(self.place.keys))
+        self.slots.reserve_keys(len(self.context.keys))
 
     def _arrays(self) -> list[np.ndarray]:
         head, following, skip_lists = self.slots.lists

@@ -20,4 +20,4 @@ class WindowsByStart(Aggregate):
 
     def _order(self, decided: Decisions) -> np.ndarray:
         assert decided.window_start_ms is not None
-        return np.lexsort((key_ranks(self.place.keys, decided.key), decided.window_start_ms, decided.row))
+        return np.lexsort((key_ranks(self.context.keys, decided.key), decided.window_start_ms, decided.row))

@@ -14,13 +14,13 @@ from .time_windows import TimeWindowAggregate
 from .versioned_aggregate import VersionedAggregate
 
 
-def build(node: AggregateNode, place: OperatorContext) -> Aggregate:
+def build(node: AggregateNode, context: OperatorContext) -> Aggregate:
     """The operator of an AggregateNode; ``emit`` "on_close" makes it forward final results only."""
-    spec = place.table.store
+    spec = context.table.store
     if node.windows is None and spec is not None and spec.history_retention_ms is not None:
-        return VersionedAggregate(place, node.aggregation, node.shape, spec.history_retention_ms)
+        return VersionedAggregate(context, node.aggregation, node.shape, spec.history_retention_ms)
     settings = settings_of(node, emits_final=node.emit == "on_close")
-    return aggregate(place, node.aggregation, node.windows, settings)
+    return aggregate(context, node.aggregation, node.windows, settings)
 
 
 def settings_of(node: AggregateNode | CogroupNode, *, emits_final: bool = False, inputs: int = 1) -> WindowSettings:
@@ -35,23 +35,23 @@ def settings_of(node: AggregateNode | CogroupNode, *, emits_final: bool = False,
 
 
 def aggregate(
-    place: OperatorContext, aggregation: Aggregation, windows: Windows | None, settings: WindowSettings
+    context: OperatorContext, aggregation: Aggregation, windows: Windows | None, settings: WindowSettings
 ) -> Aggregate:
     """The aggregate of ``windows``; None: one a key, of which ``settings`` say nothing but ``inputs``."""
     if windows is None:
-        return RecordAggregate(place, aggregation, inputs=settings.inputs)
+        return RecordAggregate(context, aggregation, inputs=settings.inputs)
     if isinstance(windows, SessionWindows):
-        return SessionAggregate(place, aggregation, settings, gap_ms=windows.gap_ms, grace_ms=windows.grace_ms)
+        return SessionAggregate(context, aggregation, settings, gap_ms=windows.gap_ms, grace_ms=windows.grace_ms)
     if isinstance(windows, SlidingWindows):
         difference_ms, grace_ms = windows.difference_ms, windows.grace_ms
-        return SlidingWindowAggregate(place, aggregation, settings, difference_ms=difference_ms, grace_ms=grace_ms)
+        return SlidingWindowAggregate(context, aggregation, settings, difference_ms=difference_ms, grace_ms=grace_ms)
     if isinstance(windows, TimeWindows):
         size_ms, advance_ms, grace_ms, origin_ms = windows.size_ms, windows.advance_ms, windows.grace_ms, 0
     else:
         size_ms = advance_ms = UNBOUNDED - windows.start_ms
         grace_ms, origin_ms = 0, windows.start_ms
     return TimeWindowAggregate(
-        place,
+        context,
         aggregation,
         settings,
         size_ms=size_ms,

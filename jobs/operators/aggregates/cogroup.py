@@ -25,8 +25,8 @@ class Cogroup(MultiOperator, StoreOperator):
 
     store: Aggregate
 
-    def __init__(self, place: OperatorContext, shared: Aggregate) -> None:
-        super().__init__(place)
+    def __init__(self, context: OperatorContext, shared: Aggregate) -> None:
+        super().__init__(context)
         self.store = shared
         self.row_key, self.due = shared.row_key, shared.due
 
@@ -46,12 +46,12 @@ class Cogroup(MultiOperator, StoreOperator):
 
     def _records(self, number: int, batch: Batch) -> list[tuple[Any, tuple[int, Any]]]:
         """(key, (number of the stream, value)) of every record."""
-        shape = self.place.shapes[number]
+        shape = self.context.shapes[number]
         values = shape.value.to_python(batch.value.all())
         return [(key, (number, value)) for key, value in zip(python_keys(shape, batch), values, strict=True)]
 
 
-def build(node: CogroupNode, place: OperatorContext) -> Cogroup:
+def build(node: CogroupNode, context: OperatorContext) -> Cogroup:
     """The operator of a CogroupNode, of windows of any kind."""
 
     def add(key: Any, record: tuple[int, Any], so_far: Any) -> Any:
@@ -60,6 +60,6 @@ def build(node: CogroupNode, place: OperatorContext) -> Cogroup:
 
     fold = PythonFold(node.initializer, add, node.shape.value)
     fold = fold if node.merger is None else replace(fold, merger=node.merger)
-    aggregation = Aggregation({"": fold}, place.shape, node.name)
+    aggregation = Aggregation({"": fold}, context.shape, node.name)
     settings = settings_of(node, inputs=1 if node.semantics == "kip" else len(node.inputs))
-    return Cogroup(place, aggregate(place, aggregation, node.windows, settings))
+    return Cogroup(context, aggregate(context, aggregation, node.windows, settings))

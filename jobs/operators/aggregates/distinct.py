@@ -39,13 +39,15 @@ class Distinct(StoreOperator):
 
     store: Aggregate
 
-    def __init__(self, place: OperatorContext, windows: Windows, id_selector: Expression | Call | None = None) -> None:
-        super().__init__(place)
+    def __init__(
+        self, context: OperatorContext, windows: Windows, id_selector: Expression | Call | None = None
+    ) -> None:
+        super().__init__(context)
         self.id_selector, self.without_id = id_selector, 0
-        key = counted_by(place.shape.key, id_selector)
-        keys = place.keys if id_selector is None else Keys(key)
-        shape = Shape(key, place.shape.value)
-        self.store = _counts(replace(place, shape=shape, keys=keys, wants_old=False, is_lazy=False), windows)
+        key = counted_by(context.shape.key, id_selector)
+        keys = context.keys if id_selector is None else Keys(key)
+        shape = Shape(key, context.shape.value)
+        self.store = _counts(replace(context, shape=shape, keys=keys, wants_old=False, is_lazy=False), windows)
         self.updates_per_record = getattr(self.store, "updates_per_record", 1)
         self._taken, self._forwarded = 0, 0
 
@@ -83,7 +85,7 @@ class Distinct(StoreOperator):
         numbers = self.without_id + np.cumsum(has_none)
         self.without_id += int(has_none.sum())
         parts = [batch.keys.typed(batch.key), ids, pa.array(numbers, mask=~has_none)]
-        serde, keys = self.store.place.shape.key, self.store.place.keys
+        serde, keys = self.store.context.shape.key, self.store.context.keys
         codes = keys.intern(serde.encode(pa.StructArray.from_arrays(parts, fields=list(serde.arrow_type))))
         return batch.with_key(np.where(batch.key < 0, batch.key, codes).astype(np.int32), keys)
 
@@ -96,7 +98,7 @@ class Distinct(StoreOperator):
     def found_by(self, rows: pa.Table) -> pa.Array:
         if self.id_selector is None:
             return super().found_by(rows)
-        return self.place.shape.key.encode(pc.struct_field(only_chunk(rows, "key"), "key"))
+        return self.context.shape.key.encode(pc.struct_field(only_chunk(rows, "key"), "key"))
 
     def counters(self) -> Counters:
         return super().counters() | {"without_id": self.without_id}
@@ -106,17 +108,17 @@ class Distinct(StoreOperator):
         return {"forwarded": self._forwarded, "duplicates": self._taken - self._forwarded}
 
 
-def _counts(place: OperatorContext, windows: Windows) -> Aggregate:
+def _counts(context: OperatorContext, windows: Windows) -> Aggregate:
     if not isinstance(windows, TimeWindows | SessionWindows):
         got, next_step = type(windows).__name__, "use TimeWindows or SessionWindows"
-        raise TopologyError(f"{place.node} windows", "time or session windows", got, next_step)
+        raise TopologyError(f"{context.node} windows", "time or session windows", got, next_step)
     retention_ms = windows.retention_ms
     if isinstance(windows, SessionWindows):
         retention_ms += 1  # a session is known as long as it takes records
-    aggregation = Aggregation({"": count()}, place.shape, place.node)
-    return aggregate(place, aggregation, windows, WindowSettings(retention_ms=retention_ms))
+    aggregation = Aggregation({"": count()}, context.shape, context.node)
+    return aggregate(context, aggregation, windows, WindowSettings(retention_ms=retention_ms))
 
 
-def build(node: DistinctNode, place: OperatorContext) -> Distinct:
+def build(node: DistinctNode, context: OperatorContext) -> Distinct:
     """The operator of a DistinctNode. TopologyError for other windows than time and session windows."""
-    return Distinct(place, node.windows, node.id_selector)
+    return Distinct(context, node.windows, node.id_selector)

@@ -23,13 +23,13 @@ class RecordAggregate(Aggregate):
 
     def __init__(
         self,
-        place: OperatorContext,
+        context: OperatorContext,
         aggregation: Aggregation,
         *,
         inputs: int = 1,
         history_ms: int = records.UNVERSIONED,
     ) -> None:
-        super().__init__(place, aggregation, Slots(), inputs=inputs)
+        super().__init__(context, aggregation, Slots(), inputs=inputs)
         self.history_ms = history_ms
 
     def _reserve(self, records: int) -> None:
@@ -41,7 +41,7 @@ class RecordAggregate(Aggregate):
         records.aggregate_records(
             (batch.key, batch.time_ms, batch.valid, begin, end),
             self.history_ms,
-            self.place.wants_old,
+            self.context.wants_old,
             self.slots.columns(),
             tuple(updates),
             tuple(program),

@@ -40,7 +40,7 @@ class SessionAggregate(ListedAggregate):
 
     def __init__(
         self,
-        place: OperatorContext,
+        context: OperatorContext,
         aggregation: Aggregation,
         settings: WindowSettings,
         *,
@@ -48,7 +48,7 @@ class SessionAggregate(ListedAggregate):
         grace_ms: int,
     ) -> None:
         final = settings.final(grace_ms + gap_ms, 1)
-        super().__init__(place, aggregation, ListedSlots(), final=final, inputs=settings.inputs)
+        super().__init__(context, aggregation, ListedSlots(), final=final, inputs=settings.inputs)
         open_ms, retention_ms = gap_ms + grace_ms + 1, settings.retention_ms
         self.gap_ms, self.grace_ms = gap_ms, grace_ms
         self.retention_ms = max(retention_ms, open_ms) if settings.is_kip else retention_ms
@@ -129,7 +129,7 @@ class SessionAggregate(ListedAggregate):
         start, end = decided.window_start_ms, decided.window_end_ms
         assert start is not None
         assert end is not None
-        ranks = key_ranks(self.place.keys, decided.key)
+        ranks = key_ranks(self.context.keys, decided.key)
         by = (ranks, start, end) if self.segment_ms else (-start, ranks, end)
         return np.lexsort((*by, decided.row))
 

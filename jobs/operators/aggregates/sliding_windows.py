@@ -33,7 +33,7 @@ class SlidingWindowAggregate(WindowsByStart, ListedAggregate):
 
     def __init__(
         self,
-        place: OperatorContext,
+        context: OperatorContext,
         aggregation: Aggregation,
         settings: WindowSettings,
         *,
@@ -41,7 +41,7 @@ class SlidingWindowAggregate(WindowsByStart, ListedAggregate):
         grace_ms: int,
     ) -> None:
         final = settings.final(grace_ms, difference_ms + 1)
-        super().__init__(place, aggregation, ListedSlots(), final=final, inputs=settings.inputs)
+        super().__init__(context, aggregation, ListedSlots(), final=final, inputs=settings.inputs)
         self.difference_ms, self.grace_ms = difference_ms, grace_ms
         self.kept = settings.kept_by_start
         self._store_time = np.zeros(0, np.int64)
@@ -59,7 +59,7 @@ class SlidingWindowAggregate(WindowsByStart, ListedAggregate):
         if len(taken) == 0:
             return batch
         expected, got = "a time difference of more than 0 ms", "0 ms, whose windows end where they start"
-        error = TaskFailed(self.place.node, expected, got, "give a longer time difference")
+        error = TaskFailed(self.context.node, expected, got, "give a longer time difference")
         error.cause_row = int(batch.cause[taken[0]])
         chunk.fail(error)
         return batch.take(np.arange(taken[0]))

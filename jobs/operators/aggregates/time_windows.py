@@ -33,7 +33,7 @@ class TimeWindowAggregate(WindowsByStart):
 
     def __init__(
         self,
-        place: OperatorContext,
+        context: OperatorContext,
         aggregation: Aggregation,
         settings: WindowSettings,
         *,
@@ -43,7 +43,7 @@ class TimeWindowAggregate(WindowsByStart):
         origin_ms: int = 0,
     ) -> None:
         final = settings.final(grace_ms, size_ms)
-        super().__init__(place, aggregation, Slots(), final=final, inputs=settings.inputs)
+        super().__init__(context, aggregation, Slots(), final=final, inputs=settings.inputs)
         self.size_ms, self.advance_ms, self.grace_ms, self.origin_ms = size_ms, advance_ms, grace_ms, origin_ms
         self.kept = settings.kept_by_start
         self.updates_per_record = time_windows_kernel.updates_per_record(size_ms, advance_ms)

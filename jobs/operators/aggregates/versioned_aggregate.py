@@ -32,11 +32,15 @@ class VersionedAggregate(RecordAggregate):
     _looks_at_every_row = True
 
     def __init__(
-        self, place: OperatorContext, aggregation: Aggregation, table: Shape, history_retention_ms: int
+        self, context: OperatorContext, aggregation: Aggregation, table: Shape, history_retention_ms: int
     ) -> None:
-        super().__init__(place, aggregation, history_ms=history_retention_ms)
+        super().__init__(context, aggregation, history_ms=history_retention_ms)
         self.versions = VersionedTableStore(
-            table, place.keys, node=place.node, history_retention_ms=history_retention_ms, sends_old=place.wants_old
+            table,
+            context.keys,
+            node=context.node,
+            history_retention_ms=history_retention_ms,
+            sends_old=context.wants_old,
         )
         self._since: dict[int, int] = {}
         """By key: time of the aggregate, where a function may make it null."""
@@ -69,7 +73,7 @@ class VersionedAggregate(RecordAggregate):
         live = self.slots.live()
         self._since = dict(zip(self.slots.key[live].tolist(), self.slots.time[live].tolist(), strict=True))
         ended = history.filter(history["valid_to_ms"].is_valid())
-        codes = self.place.keys.intern(self.place.shape.key.encode(only_chunk(ended, "key")))
+        codes = self.context.keys.intern(self.context.shape.key.encode(only_chunk(ended, "key")))
         for key, end_ms in zip(codes.tolist(), ended["valid_to_ms"].to_pylist(), strict=True):
             self._ends[key] = max(end_ms, self._ends.get(key, 0))
 
@@ -94,7 +98,7 @@ class VersionedAggregate(RecordAggregate):
     def _table(self, slots: np.ndarray) -> pa.Table:
         schema, n = self.rows_schema(), len(slots)
         columns = {
-            "key": self.place.keys.typed(self.slots.key[slots].astype(np.int32)),
+            "key": self.context.keys.typed(self.slots.key[slots].astype(np.int32)),
             "valid_from_ms": pa.array(np.full(n, _STATE, np.int64)),
             "is_mark": pa.array(np.zeros(n, np.bool_)),
             "aggregate": self.folds.save(slots),

@@ -37,14 +37,14 @@ from .table_join_node import TableJoinNode
 class Side:
     """One table: its history, and the steps between its store and what it shows."""
 
-    def __init__(self, place: OperatorContext, view: TableView) -> None:
+    def __init__(self, context: OperatorContext, view: TableView) -> None:
         self.steps: list[Callable[[Batch], Batch]] = []
         while isinstance(view, StepView):
             self.steps.insert(0, view.step)
             view = view.above
         if not isinstance(view, VersionedView):
             next_step = "give it Materialized.versioned(), or leave out history"
-            raise TopologyError(place.node, "two versioned tables for a complete history", "a plain one", next_step)
+            raise TopologyError(context.node, "two versioned tables for a complete history", "a plain one", next_step)
         self.history = view
 
     def shown(self, asking: Batch, references: np.ndarray, time_ms: np.ndarray) -> pa.Array:
@@ -75,10 +75,10 @@ class Results(NamedTuple):
 class CompleteJoin(MultiOperator):
     """``kind``: "inner", "left" or "outer". The result is not materialized."""
 
-    def __init__(self, place: OperatorContext, kind: str, joiner: Joiner) -> None:
-        super().__init__(place)
+    def __init__(self, context: OperatorContext, kind: str, joiner: Joiner) -> None:
+        super().__init__(context)
         self.kind, self.joiner = kind, joiner
-        self.sides = tuple(Side(place, view) for view in place.views)
+        self.sides = tuple(Side(context, view) for view in context.views)
 
     def process_all(self, batches: tuple[Batch, ...], chunk: Chunk) -> Batch:
         for batch in batches:
@@ -126,7 +126,9 @@ class CompleteJoin(MultiOperator):
         forwards_a_result = np.flatnonzero(_forwards_a_result(results, is_there, was_there, has_own))
         new = self._joined(asking, now, is_there).take(pa.array(forwards_a_result))
         old = (
-            self._joined(asking, before, was_there).take(pa.array(forwards_a_result)) if self.place.wants_old else None
+            self._joined(asking, before, was_there).take(pa.array(forwards_a_result))
+            if self.context.wants_old
+            else None
         )
         return asking.forward(
             forwards_a_result,
@@ -175,20 +177,20 @@ def _forwards_a_result(
 class StoredCompleteJoin(CompleteJoin, StoredTable):
     """Materialized in ``store``, a versioned one, which says what a change replaced and whether it is the newest."""
 
-    def __init__(self, place: OperatorContext, kind: str, joiner: Joiner, store: TableStore) -> None:
-        StoredTable.__init__(self, place, store)
+    def __init__(self, context: OperatorContext, kind: str, joiner: Joiner, store: TableStore) -> None:
+        StoredTable.__init__(self, context, store)
         self.kind, self.joiner = kind, joiner
-        self.sides = tuple(Side(place, view) for view in place.views)
+        self.sides = tuple(Side(context, view) for view in context.views)
 
     def process_all(self, batches: tuple[Batch, ...], chunk: Chunk) -> Batch:
         return self.put(super().process_all(batches, chunk), chunk)
 
 
-def build(node: TableJoinNode, place: OperatorContext) -> Operator:
+def build(node: TableJoinNode, context: OperatorContext) -> Operator:
     """The operator of ``node``, with a complete history or as Kafka joins."""
     if node.history == "kafka":
-        return table_join.build(node, place)
-    store = open_store(place, node.shape, place.keys)
+        return table_join.build(node, context)
+    store = open_store(context, node.shape, context.keys)
     if store is None:
-        return CompleteJoin(place, node.kind, node.joiner)
-    return StoredCompleteJoin(place, node.kind, node.joiner, store)
+        return CompleteJoin(context, node.kind, node.joiner)
+    return StoredCompleteJoin(context, node.kind, node.joiner, store)

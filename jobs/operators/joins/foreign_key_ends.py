@@ -45,12 +45,12 @@ class ForeignKeySend(Operator):
     Foreign keys are the same when their bytes are. An out-of-order change of a versioned table is refused.
     """
 
-    def __init__(self, place: OperatorContext, node: ForeignKeySendNode) -> None:
-        super().__init__(place)
+    def __init__(self, context: OperatorContext, node: ForeignKeySendNode) -> None:
+        super().__init__(context)
         self.node, self.keys = node, Keys(node.shape.key)
 
     def process(self, batch: Batch, chunk: Chunk) -> Batch:
-        taken = _newest(self.place, batch, chunk)
+        taken = _newest(self.context, batch, chunk)
         old, was_there = old_values(taken)
         new_key, old_key = self._foreign_keys(taken), self._foreign_keys(replace(taken, value=old, valid=was_there))
         sent = (
@@ -60,7 +60,7 @@ class ForeignKeySend(Operator):
         )
         refused = taken.valid & (new_key < 0) if self.node.kind != "left" else np.zeros(len(taken), np.bool_)
         is_record = sent.old_instruction[refused] == _NOTHING
-        chunk.drop(self.place.node, taken, Drops(DropReason.NULL_FOREIGN_KEY, _rows(refused), is_record))
+        chunk.drop(self.context.node, taken, Drops(DropReason.NULL_FOREIGN_KEY, _rows(refused), is_record))
         sends = (sent.old_instruction != _NOTHING) | (sent.new_instruction != _NOTHING)
         chunk.applied[taken.cause[sends]] = True
         chunk.left_out[taken.cause[~refused & ~sends]] = True
@@ -121,8 +121,8 @@ class ForeignKeyResponse(Operator):
     is filtered: a tombstone may follow a tombstone.
     """
 
-    def __init__(self, place: OperatorContext, node: ForeignKeyResponseNode) -> None:
-        super().__init__(place)
+    def __init__(self, context: OperatorContext, node: ForeignKeyResponseNode) -> None:
+        super().__init__(context)
         self.node = node
 
     def process(self, batch: Batch, chunk: Chunk) -> Batch:
@@ -132,7 +132,7 @@ class ForeignKeyResponse(Operator):
 
     def resolve(self, batch: Batch, chunk: Chunk) -> Batch:
         """Results of the answers that are not stale; the others are refused."""
-        (view,) = self.place.views
+        (view,) = self.context.views
         found = view.get(batch, batch.key)
         answers = batch.value.all()
         hash_a, hash_b = _hash(self.node.left_value, found.value)
@@ -140,7 +140,7 @@ class ForeignKeyResponse(Operator):
         asked_a, asked_b = (answers.field(name).fill_null(0).to_numpy() for name in ("hash_a", "hash_b"))
         is_fresh = (had_value == found.valid) & (asked_a == hash_a) & (asked_b == hash_b)
         stale = _rows(~is_fresh)
-        chunk.drop(self.place.node, batch, Drops(DropReason.STALE_RESPONSE, stale, np.ones(len(stale), np.bool_)))
+        chunk.drop(self.context.node, batch, Drops(DropReason.STALE_RESPONSE, stale, np.ones(len(stale), np.bool_)))
         rows = np.flatnonzero(is_fresh)
         places = pa.array(rows)
         return self._joined(batch.take(rows), found.value.take(places), answers.field("right").take(places))
@@ -159,31 +159,31 @@ class ForeignKeyResponse(Operator):
 class StoredForeignKeyResponse(StoredTable):
     """The same, and the result is materialized."""
 
-    def __init__(self, place: OperatorContext, node: ForeignKeyResponseNode, store: TableStore) -> None:
-        super().__init__(place, store)
-        self.response = ForeignKeyResponse(place, node)
+    def __init__(self, context: OperatorContext, node: ForeignKeyResponseNode, store: TableStore) -> None:
+        super().__init__(context, store)
+        self.response = ForeignKeyResponse(context, node)
 
     def process(self, batch: Batch, chunk: Chunk) -> Batch:
         return self.put(self.response.resolve(batch, chunk), chunk)
 
 
-def build_send(node: ForeignKeySendNode, place: OperatorContext) -> Operator:
+def build_send(node: ForeignKeySendNode, context: OperatorContext) -> Operator:
     """The operator of ``node``."""
-    return ForeignKeySend(place, node)
+    return ForeignKeySend(context, node)
 
 
-def build_response(node: ForeignKeyResponseNode, place: OperatorContext) -> Operator:
+def build_response(node: ForeignKeyResponseNode, context: OperatorContext) -> Operator:
     """The operator of ``node``."""
-    store = open_store(place, node.shape, place.keys)
-    return ForeignKeyResponse(place, node) if store is None else StoredForeignKeyResponse(place, node, store)
+    store = open_store(context, node.shape, context.keys)
+    return ForeignKeyResponse(context, node) if store is None else StoredForeignKeyResponse(context, node, store)
 
 
-def _newest(place: OperatorContext, batch: Batch, chunk: Chunk) -> Batch:
+def _newest(context: OperatorContext, batch: Batch, chunk: Chunk) -> Batch:
     """Without the out-of-order changes of a versioned table (KIP-914), which are refused."""
-    if batch.latest is None or not place.above[0].is_versioned:
+    if batch.latest is None or not context.above[0].is_versioned:
         return batch
     skipped = _rows(~batch.latest)
-    chunk.drop(place.node, batch, Drops(DropReason.OUT_OF_ORDER_VERSION, skipped, np.ones(len(skipped), np.bool_)))
+    chunk.drop(context.node, batch, Drops(DropReason.OUT_OF_ORDER_VERSION, skipped, np.ones(len(skipped), np.bool_)))
     return batch.where(batch.latest)
 
 

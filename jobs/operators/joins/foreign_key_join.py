@@ -72,20 +72,20 @@ class ForeignKeyJoin(MultiOperator, StatefulOperator):
 
     row_key = SUBSCRIPTION_KEY
 
-    def __init__(self, place: OperatorContext, node: ForeignKeyJoinNode) -> None:
-        super().__init__(place)
+    def __init__(self, context: OperatorContext, node: ForeignKeyJoinNode) -> None:
+        super().__init__(context)
         self.node, self.keys, self.store = node, Keys(node.shape.key), Subscriptions()
-        self.right_value = place.shapes[_RIGHT].value
+        self.right_value = context.shapes[_RIGHT].value
 
     def process_all(self, batches: tuple[Batch, ...], chunk: Chunk) -> Batch:
         subscriptions, changes = batches
-        (view,) = self.place.views
+        (view,) = self.context.views
         found = view.get(subscriptions, subscriptions.key)
         asked = self._asked(subscriptions, found, chunk)
         answers_due = self._answers_due(changes, chunk)
         merged = merge_in_forward_order(batches)
         self.store.reserve(len(subscriptions))
-        self.store.reserve_keys(len(self.place.keys))
+        self.store.reserve_keys(len(self.context.keys))
         answers = self._join((merged.which, merged.row), asked, answers_due)
         at, primary, time_ms, valid, *_ = answers
         right = pa.concat_arrays([found.value, changes.value.all()])
@@ -123,7 +123,7 @@ class ForeignKeyJoin(MultiOperator, StatefulOperator):
         """Columns of the right table's changes as the kernel takes them."""
         refused = has_no_key = batch.key < 0
         self._drop(batch, has_no_key, DropReason.NULL_KEY, chunk)
-        if batch.latest is not None and self.place.above[-1].is_versioned:
+        if batch.latest is not None and self.context.above[-1].is_versioned:
             refused = has_no_key | ~batch.latest
             self._drop(batch, ~has_no_key & ~batch.latest, DropReason.OUT_OF_ORDER_VERSION, chunk)
         chunk.applied[batch.cause[~refused]] = True
@@ -131,7 +131,7 @@ class ForeignKeyJoin(MultiOperator, StatefulOperator):
 
     def _drop(self, batch: Batch, refused: np.ndarray, reason: DropReason, chunk: Chunk) -> None:
         rows = np.flatnonzero(refused).astype(np.int32)
-        chunk.drop(self.place.node, batch, Drops(reason, rows, np.ones(len(rows), np.bool_)))
+        chunk.drop(self.context.node, batch, Drops(reason, rows, np.ones(len(rows), np.bool_)))
 
     def _join(
         self, rows: tuple[np.ndarray, np.ndarray], asked: tuple[np.ndarray, ...], answers_due: tuple[np.ndarray, ...]
@@ -171,12 +171,12 @@ class ForeignKeyJoin(MultiOperator, StatefulOperator):
 
     def resume(self, rows: pa.Table, counters: Counters) -> None:
         rows = rows.combine_chunks()
-        key = self.place.keys.intern(self.place.shape.key.encode(rows["key"].combine_chunks()))
+        key = self.context.keys.intern(self.context.shape.key.encode(rows["key"].combine_chunks()))
         primary = self.keys.intern(self.keys.serde.encode(rows["primary_key"].combine_chunks()))
         slots = self.store.add(key, primary, np.zeros(len(key), np.int64), rows["record_time_ms"].to_numpy())
         for name in self.store.beside:
             getattr(self.store, name)[slots] = rows[name].to_numpy()
-        self.store.reserve_keys(len(self.place.keys))
+        self.store.reserve_keys(len(self.context.keys))
         foreign_key_join_kernel.link_all(slots, self.store.key, self.store.lists())
 
     def counters(self) -> Counters:
@@ -189,11 +189,11 @@ class ForeignKeyJoin(MultiOperator, StatefulOperator):
         return self._table(self.store.live())
 
     def rows_schema(self) -> pa.Schema:
-        return subscription_schema(self.place.shape.key, self.keys.serde)
+        return subscription_schema(self.context.shape.key, self.keys.serde)
 
     def _table(self, slots: np.ndarray) -> pa.Table:
         columns = [
-            self.place.keys.typed(self.store.key[slots]),
+            self.context.keys.typed(self.store.key[slots]),
             self.keys.typed(self.store.start[slots]),
             pa.array(self.store.hash_a[slots]),
             pa.array(self.store.hash_b[slots]),
@@ -203,9 +203,9 @@ class ForeignKeyJoin(MultiOperator, StatefulOperator):
         return pa.table(columns, schema=self.rows_schema())
 
 
-def build(node: ForeignKeyJoinNode, place: OperatorContext) -> Operator:
+def build(node: ForeignKeyJoinNode, context: OperatorContext) -> Operator:
     """The operator of ``node``."""
-    return ForeignKeyJoin(place, node)
+    return ForeignKeyJoin(context, node)
 
 
 def _allocate(answers: int) -> tuple[np.ndarray, ...]:

@@ -51,10 +51,10 @@ class _Rows(NamedTuple):
         return self.sequence * len(_KINDS) + self.kind
 
 
-def build(node: StreamJoinNode, place: OperatorContext) -> "StreamJoin":
+def build(node: StreamJoinNode, context: OperatorContext) -> "StreamJoin":
     """The operator of a node."""
     return StreamJoin(
-        place,
+        context,
         node.joiner,
         kind=node.kind,
         before_ms=node.before_ms,
@@ -73,7 +73,7 @@ class StreamJoin(MultiOperator, StatefulOperator):
 
     def __init__(
         self,
-        place: OperatorContext,
+        context: OperatorContext,
         joiner: Joiner,
         *,
         kind: str,
@@ -82,7 +82,7 @@ class StreamJoin(MultiOperator, StatefulOperator):
         grace_ms: int,
         is_persistent: bool,
     ) -> None:
-        super().__init__(place)
+        super().__init__(context)
         self.joiner = joiner
         retention_ms = before_ms + after_ms + grace_ms
         self.windows = np.array(
@@ -99,7 +99,7 @@ class StreamJoin(MultiOperator, StatefulOperator):
         """As jobs/operators/joins/stream_join_kernel.py has them."""
         self.store = TimedRecords()
         self.waiting = WaitingRecords()
-        self.heaps = tuple(ValueHeap(shape.value.arrow_type) for shape in place.shapes)
+        self.heaps = tuple(ValueHeap(shape.value.arrow_type) for shape in context.shapes)
         self.totals = kernel.fresh_totals()
         self.sequence = 0
         """Number of the next record with key and value."""
@@ -186,11 +186,11 @@ class StreamJoin(MultiOperator, StatefulOperator):
         return trees, time_ms[order], slot_of, *self.waiting.columns()
 
     def _ranked(self, time_ms: np.ndarray, side: np.ndarray, key: np.ndarray) -> np.ndarray:
-        return ranked(time_ms, side, key, (self.place.keys.data, self.place.keys.offsets))
+        return ranked(time_ms, side, key, (self.context.keys.data, self.context.keys.offsets))
 
     def _run(self, rows: np.ndarray, unmatched: tuple[np.ndarray, ...]) -> tuple[np.ndarray, np.ndarray]:
         """All pairs and refusals; the kernel is called until there was room for everything."""
-        self.store.reserve_keys(len(self.place.keys))
+        self.store.reserve_keys(len(self.context.keys))
         self.totals[kernel.ROW], self.totals[kernel.PHASE] = 0, kernel.FRESH
         written, refused, answer = [], [], None
         while answer != kernel.DONE:
@@ -209,7 +209,7 @@ class StreamJoin(MultiOperator, StatefulOperator):
         for number, reason in enumerate(_REASONS):
             of = kind == number
             drops = Drops(reason, refused[of].astype(np.int32), is_record[of] > 0, stream_time[of], limit[of])
-            chunk.drop(self.place.node, met, drops)
+            chunk.drop(self.context.node, met, drops)
         is_applied[refused[is_record > 0]] = False
         is_applied[row] = True
         chunk.applied[met.cause[is_applied]] = True
@@ -247,7 +247,7 @@ class StreamJoin(MultiOperator, StatefulOperator):
             self.store.observed_ms[:] = counters["left_store_time_ms"], counters["right_store_time_ms"]
         rows = rows.combine_chunks()
         kind = pc.index_in(rows["kind"].combine_chunks(), pa.array(_KINDS)).to_numpy(zero_copy_only=False)
-        key = self.place.keys.intern(self.place.shape.key.encode(rows["key"].combine_chunks()))
+        key = self.context.keys.intern(self.context.shape.key.encode(rows["key"].combine_chunks()))
         time_ms, sequence = rows["record_time_ms"].to_numpy(), rows["sequence"].to_numpy()
         reference = np.empty(len(kind), np.int64)
         for side, heap in enumerate(self.heaps):
@@ -260,7 +260,7 @@ class StreamJoin(MultiOperator, StatefulOperator):
     def _load(self, stored: _Rows) -> None:
         """Take in what was stored, given by arrival."""
         met, waits = stored.of(np.flatnonzero(stored.kind < 2)), stored.of(np.flatnonzero(stored.kind >= 2))
-        self.store.reserve_keys(len(self.place.keys))
+        self.store.reserve_keys(len(self.context.keys))
         self.store.load(2 * met.key + met.kind, met.time_ms, met.reference, met.sequence)
         slots = self.waiting.add(waits.key, waits.sequence, waits.kind - 2, waits.time_ms, waits.reference)
         self.waiting.order = slots[self._ranked(waits.time_ms, waits.kind - 2, waits.key)]
@@ -302,7 +302,7 @@ class StreamJoin(MultiOperator, StatefulOperator):
         return self._table(self._alive())
 
     def rows_schema(self) -> pa.Schema:
-        return joined_schema(*self.place.shapes)
+        return joined_schema(*self.context.shapes)
 
     def _alive(self) -> _Rows:
         """Every record that a later one may meet, and every one that waits."""
@@ -317,7 +317,7 @@ class StreamJoin(MultiOperator, StatefulOperator):
     def _table(self, rows: _Rows, *, with_values: bool = True) -> pa.Table:
         columns = [
             pa.array(_KINDS).take(pa.array(rows.kind)),
-            self.place.keys.typed(rows.key),
+            self.context.keys.typed(rows.key),
             pa.array(rows.time_ms),
             pa.array(rows.sequence),
             *(

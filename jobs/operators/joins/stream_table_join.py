@@ -32,8 +32,8 @@ _SEQUENCE_MASK = 0x7FFFFFFF
 class Lookup:
     """What the three joins share: which records are refused, and what a looked up value makes of a record."""
 
-    def __init__(self, place: OperatorContext, joiner: Joiner, *, is_left: bool) -> None:
-        self.node, self.view, self.joiner, self.is_left = place.node, place.views[0], joiner, is_left
+    def __init__(self, context: OperatorContext, joiner: Joiner, *, is_left: bool) -> None:
+        self.node, self.view, self.joiner, self.is_left = context.node, context.views[0], joiner, is_left
 
     def accepted(self, batch: Batch, keys: np.ndarray, chunk: Chunk) -> np.ndarray:
         """Which records are joined by ``keys``; the others are booked as refused."""
@@ -55,9 +55,9 @@ class Lookup:
 class StreamTableJoin(Operator):
     """Without a grace."""
 
-    def __init__(self, place: OperatorContext, joiner: Joiner, *, is_left: bool) -> None:
-        super().__init__(place)
-        self.lookup = Lookup(place, joiner, is_left=is_left)
+    def __init__(self, context: OperatorContext, joiner: Joiner, *, is_left: bool) -> None:
+        super().__init__(context)
+        self.lookup = Lookup(context, joiner, is_left=is_left)
 
     def process(self, batch: Batch, chunk: Chunk) -> Batch:
         joined = batch.where(self.lookup.accepted(batch, batch.key, chunk))
@@ -68,9 +68,9 @@ class StreamTableJoin(Operator):
 class StreamGlobalTableJoin(Operator):
     """The key that is looked up is ``selector``'s; a null one counts as a null key."""
 
-    def __init__(self, place: OperatorContext, selector: Expression | Call, joiner: Joiner, *, is_left: bool) -> None:
-        super().__init__(place)
-        self.selector, self.lookup = selector, Lookup(place, joiner, is_left=is_left)
+    def __init__(self, context: OperatorContext, selector: Expression | Call, joiner: Joiner, *, is_left: bool) -> None:
+        super().__init__(context)
+        self.selector, self.lookup = selector, Lookup(context, joiner, is_left=is_left)
         view = self.lookup.view
         assert isinstance(view, GlobalTableView)
         self.table_keys = view.keys
@@ -96,10 +96,10 @@ class BufferedStreamTableJoin(BufferedByGrace):
     observed_counter = "buffer_time_ms"
 
     def __init__(
-        self, place: OperatorContext, joiner: Joiner, *, is_left: bool, grace_ms: int, takes_null_keys: bool = False
+        self, context: OperatorContext, joiner: Joiner, *, is_left: bool, grace_ms: int, takes_null_keys: bool = False
     ) -> None:
-        super().__init__(place, grace_ms)
-        self.lookup, self.takes_null_keys = Lookup(place, joiner, is_left=is_left), takes_null_keys
+        super().__init__(context, grace_ms)
+        self.lookup, self.takes_null_keys = Lookup(context, joiner, is_left=is_left), takes_null_keys
 
     def process(self, batch: Batch, chunk: Chunk) -> Batch:
         batch = batch if self.takes_null_keys else self._until_failure(batch, chunk)
@@ -120,7 +120,7 @@ class BufferedStreamTableJoin(BufferedByGrace):
             return batch
         row = int(broken[0])
         error = NullKey(
-            self.place.node,
+            self.context.node,
             "a key on every record that waits for its join",
             "none",
             "filter such records before the join, or join without a grace",
@@ -159,24 +159,24 @@ class BufferedStreamTableJoin(BufferedByGrace):
         if len(tied):
             number = np.ascontiguousarray(self.buffer.sequence[going[tied]].astype(">u4")).view("S4")
             suffix = pa.Array.from_buffers(pa.binary(4), len(tied), [None, pa.py_buffer(number)]).cast(pa.binary())
-            name = pc.binary_join_element_wise(self.place.keys.take(key[tied].astype(np.int32)), suffix, b"")
+            name = pc.binary_join_element_wise(self.context.keys.take(key[tied].astype(np.int32)), suffix, b"")
             named = pa.table({"group": group[tied], "name": name})
             by_name = pc.sort_indices(named, [("group", "ascending"), ("name", "ascending")])
             going[tied] = going[tied[by_name.to_numpy()]]
         return going
 
 
-def build(node: StreamTableJoinNode, place: OperatorContext) -> Operator:
+def build(node: StreamTableJoinNode, context: OperatorContext) -> Operator:
     """The operator of ``node``."""
     is_left = node.kind == "left"
     if node.grace_ms is None:
-        return StreamTableJoin(place, node.joiner, is_left=is_left)
+        return StreamTableJoin(context, node.joiner, is_left=is_left)
     takes_null_keys = node.semantics == "kip"
     return BufferedStreamTableJoin(
-        place, node.joiner, is_left=is_left, grace_ms=node.grace_ms, takes_null_keys=takes_null_keys
+        context, node.joiner, is_left=is_left, grace_ms=node.grace_ms, takes_null_keys=takes_null_keys
     )
 
 
-def build_global(node: StreamGlobalTableJoinNode, place: OperatorContext) -> Operator:
+def build_global(node: StreamGlobalTableJoinNode, context: OperatorContext) -> Operator:
     """The operator of ``node``."""
-    return StreamGlobalTableJoin(place, node.selector, node.joiner, is_left=node.kind == "left")
+    return StreamGlobalTableJoin(context, node.selector, node.joiner, is_left=node.kind == "left")

@@ -52,8 +52,8 @@ def _rule(kind: str, is_left: bool, found: np.ndarray, valid: np.ndarray, old_va
 class TableJoin(MultiOperator):
     """``kind``: "inner", "left" or "outer". The result is not materialized."""
 
-    def __init__(self, place: OperatorContext, kind: str, joiner: Joiner) -> None:
-        super().__init__(place)
+    def __init__(self, context: OperatorContext, kind: str, joiner: Joiner) -> None:
+        super().__init__(context)
         self.kind, self.joiner = kind, joiner
 
     def process_all(self, batches: tuple[Batch, ...], chunk: Chunk) -> Batch:
@@ -65,8 +65,8 @@ class TableJoin(MultiOperator):
 
     def _side(self, number: int, batch: Batch, chunk: Chunk) -> Batch:
         """Results of the changes of one side."""
-        batch, is_left = self._newest(number, with_keys(batch, self.place.node, chunk), chunk), number == 0
-        other = self.place.views[1 - number].get(batch, batch.key)
+        batch, is_left = self._newest(number, with_keys(batch, self.context.node, chunk), chunk), number == 0
+        other = self.context.views[1 - number].get(batch, batch.key)
         old, old_valid = self._old(batch, is_left)
         rule = _rule(self.kind, is_left, other.valid, batch.valid, old_valid)
         chunk.left_out[batch.cause[~rule.emits]] = True
@@ -83,7 +83,7 @@ class TableJoin(MultiOperator):
             return found.take(pa.array(places[rows], mask=~wanted[rows]))
 
         new = join(batch.value, rule.has_new)
-        before = None if old is None or not self.place.wants_old else join(old, rule.has_old)
+        before = None if old is None or not self.context.wants_old else join(old, rule.has_old)
         return batch.forward(
             rows,
             key=batch.key[rows],
@@ -101,30 +101,30 @@ class TableJoin(MultiOperator):
     def _old(self, batch: Batch, is_left: bool) -> tuple[Column | None, np.ndarray]:
         """Values that the changes replaced, where somebody needs them: one below, or the rule."""
         decides = self.kind == "outer" or (self.kind == "left" and is_left)
-        return old_values(batch) if decides or self.place.wants_old else (None, np.zeros(len(batch), np.bool_))
+        return old_values(batch) if decides or self.context.wants_old else (None, np.zeros(len(batch), np.bool_))
 
     def _newest(self, number: int, batch: Batch, chunk: Chunk) -> Batch:
-        if not self.place.above[number].is_versioned or batch.latest is None:
+        if not self.context.above[number].is_versioned or batch.latest is None:
             return batch
         rows = np.flatnonzero(~batch.latest).astype(np.int32)
-        chunk.drop(self.place.node, batch, Drops(DropReason.OUT_OF_ORDER_VERSION, rows, np.ones(len(rows), np.bool_)))
+        chunk.drop(self.context.node, batch, Drops(DropReason.OUT_OF_ORDER_VERSION, rows, np.ones(len(rows), np.bool_)))
         return batch.where(batch.latest)
 
 
 class StoredTableJoin(TableJoin, StoredTable):
     """Materialized in ``store``; what a change replaced is what the join says, not what the store had."""
 
-    def __init__(self, place: OperatorContext, kind: str, joiner: Joiner, store: TableStore) -> None:
-        StoredTable.__init__(self, place, store)
+    def __init__(self, context: OperatorContext, kind: str, joiner: Joiner, store: TableStore) -> None:
+        StoredTable.__init__(self, context, store)
         self.kind, self.joiner = kind, joiner
 
     def process_all(self, batches: tuple[Batch, ...], chunk: Chunk) -> Batch:
         return self.put(self._join(batches, chunk), chunk, keeps_old=True)
 
 
-def build(node: TableJoinNode, place: OperatorContext) -> Operator:
+def build(node: TableJoinNode, context: OperatorContext) -> Operator:
     """The operator of ``node``, as Kafka joins."""
-    store = open_store(place, node.shape, place.keys)
+    store = open_store(context, node.shape, context.keys)
     if store is None:
-        return TableJoin(place, node.kind, node.joiner)
-    return StoredTableJoin(place, node.kind, node.joiner, store)
+        return TableJoin(context, node.kind, node.joiner)
+    return StoredTableJoin(context, node.kind, node.joiner, store)

@@ -43,27 +43,27 @@ class Process(StatefulOperator):
     row_key = ROWS.row_key
     needs_all = True
 
-    def __init__(self, place: OperatorContext, node: ProcessNode) -> None:
-        super().__init__(place)
+    def __init__(self, context: OperatorContext, node: ProcessNode) -> None:
+        super().__init__(context)
         self.node, self.keys = node, Keys(node.shape.key)
-        self.stores = stores_of(node.stores, place.shape.key, place.shape.value, node.name)
+        self.stores = stores_of(node.stores, context.shape.key, context.shape.value, node.name)
         self.schedules = Punctuations()
         self.stream_time_ms = NO_TIMESTAMP_MS
-        self.context = _Context(self)
+        self.processor_context = _Context(self)
 
     def process(self, batch: Batch, chunk: Chunk) -> Batch:
-        records = records_of(self.place, batch)
+        records = records_of(self.context, batch)
         metadata = metadata_of(batch, chunk)
-        outbox = self.context.outbox = Outbox(self.node, self.keys)
+        outbox = self.processor_context.outbox = Outbox(self.node, self.keys)
         for row, cause in enumerate(batch.cause.tolist()):
             self._punctuate(chunk, cause)
             self.stream_time_ms = int(chunk.stream_time_ms[cause])
-            self.context.enter(records[row], metadata[row])
+            self.processor_context.enter(records[row], metadata[row])
             outbox.at_row(row)
             self._call(self.processor.process, records[row], f"key {records[row].key!r}")
         self._punctuate(chunk, len(chunk.stream_time_ms))
         self.stream_time_ms = max(self.stream_time_ms, *chunk.stream_time_ms[-1:].tolist(), NO_TIMESTAMP_MS)
-        self.context.leave()
+        self.processor_context.leave()
         chunk.applied[batch.cause] = True
         return outbox.batch(batch)
 
@@ -74,11 +74,11 @@ class Process(StatefulOperator):
             if cause >= before:
                 return
             self.stream_time_ms = int(chunk.stream_time_ms[cause])
-            self.context.enter(None, None)
+            self.processor_context.enter(None, None)
             self.schedules.run(self.stream_time_ms, partial(self._call_due, cause))
 
     def _call_due(self, cause: int, schedule: Schedule) -> None:
-        self.context.outbox.at_punctuation(cause, schedule.due_ms)
+        self.processor_context.outbox.at_punctuation(cause, schedule.due_ms)
         self._call(schedule.callback, self.stream_time_ms, f"stream time {self.stream_time_ms}")
 
     def _call(self, function: Callable[[Any], Any], argument: Any, given: str) -> None:
@@ -96,9 +96,9 @@ class Process(StatefulOperator):
             store.load(rows.take(pa.array(np.flatnonzero(names == name))))
         self.stream_time_ms = counters.get("stream_time_ms", NO_TIMESTAMP_MS)
         self.processor = self.node.supplier()
-        self.context.is_in_init = True
-        self._call(self.processor.init, self.context, "init")
-        self.context.is_in_init = False
+        self.processor_context.is_in_init = True
+        self._call(self.processor.init, self.processor_context, "init")
+        self.processor_context.is_in_init = False
         self.schedules.resume(counters)
 
     def found_by(self, rows: pa.Table) -> pa.Array:
@@ -198,14 +198,14 @@ def _table(rows: list[_Row]) -> pa.Table:
     return pa.table(arrays, schema=ROWS.schema)
 
 
-def build(node: ProcessNode, place: OperatorContext) -> Operator:
+def build(node: ProcessNode, context: OperatorContext) -> Operator:
     """The operator of ``node``."""
-    return Process(place, node)
+    return Process(context, node)
 
 
-def records_of(place: OperatorContext, batch: Batch) -> list[Record]:
+def records_of(context: OperatorContext, batch: Batch) -> list[Record]:
     """Records as the processor sees them."""
-    keys, values = python_keys(place.shape, batch), place.shape.value.to_python(batch.value.all())
+    keys, values = python_keys(context.shape, batch), context.shape.value.to_python(batch.value.all())
     headers: list[Headers] = [()] * len(batch)
     if batch.headers is not None:
         headers = [tuple((one["key"], one["value"]) for one in found or ()) for found in batch.headers.to_pylist()]

@@ -75,14 +75,14 @@ class Transformer:
             raise TaskFailed(self.node.name, "a transformer that does not fail", got, next_step) from error
 
     def changes(
-        self, place: OperatorContext, batch: Batch, chunk: Chunk, old: pa.Array | None
+        self, context: OperatorContext, batch: Batch, chunk: Chunk, old: pa.Array | None
     ) -> tuple[list[Any], list[Any]]:
         """New values of all changes and, of the values that they replaced, if there are any, old ones."""
-        before = None if old is None else place.shape.value.to_python(old)
+        before = None if old is None else context.shape.value.to_python(old)
         new: list[Any] = []
         replaced: list[Any] = []
         metadata = metadata_of(batch, chunk)
-        for row, (key, value, time_ms, headers) in enumerate(records_of(place, batch)):
+        for row, (key, value, time_ms, headers) in enumerate(records_of(context, batch)):
             self.context.now = time_ms, headers, metadata[row]
             new.append(self.transformed(key, value))
             if before is not None:
@@ -102,13 +102,13 @@ class Transformer:
 class TransformValues(Operator):
     """Not materialized: the value that a change replaced is transformed too."""
 
-    def __init__(self, place: OperatorContext, node: TransformValuesNode) -> None:
-        super().__init__(place)
+    def __init__(self, context: OperatorContext, node: TransformValuesNode) -> None:
+        super().__init__(context)
         self.transformer = Transformer(node)
 
     def process(self, batch: Batch, chunk: Chunk) -> Batch:
-        old = old_values(batch)[0].all() if self.place.wants_old else None
-        new, replaced = self.transformer.changes(self.place, batch, chunk, old)
+        old = old_values(batch)[0].all() if self.context.wants_old else None
+        new, replaced = self.transformer.changes(self.context, batch, chunk, old)
         values = self.transformer.typed(new)
         changed = replace(batch, value=Values(values), valid=is_valid(values), old=None, old_valid=None)
         if old is None:
@@ -120,20 +120,20 @@ class TransformValues(Operator):
 class StoredTransformValues(StoredTable):
     """Materialized in ``store``, which knows the old value."""
 
-    def __init__(self, place: OperatorContext, node: TransformValuesNode, store: TableStore) -> None:
-        super().__init__(place, store)
+    def __init__(self, context: OperatorContext, node: TransformValuesNode, store: TableStore) -> None:
+        super().__init__(context, store)
         self.transformer = Transformer(node)
 
     def process(self, batch: Batch, chunk: Chunk) -> Batch:
-        new, _ = self.transformer.changes(self.place, batch, chunk, None)
+        new, _ = self.transformer.changes(self.context, batch, chunk, None)
         values = self.transformer.typed(new)
         return self.put(replace(batch, value=Values(values), valid=is_valid(values)), chunk)
 
 
-def build(node: TransformValuesNode, place: OperatorContext) -> Operator:
+def build(node: TransformValuesNode, context: OperatorContext) -> Operator:
     """The operator of ``node``."""
-    store = open_store(place, node.shape, place.keys)
-    return TransformValues(place, node) if store is None else StoredTransformValues(place, node, store)
+    store = open_store(context, node.shape, context.keys)
+    return TransformValues(context, node) if store is None else StoredTransformValues(context, node, store)
 
 
 def build_view(node: TransformValuesNode, graph: Graph, keys: Keys) -> TableView:

@@ -84,14 +84,14 @@ class Entries:
 
     def __init__(
         self,
-        place: OperatorContext,
+        context: OperatorContext,
         value: Serde,
         *,
         keeps_tombstones: bool,
         counts_bytes: bool,
         memory: tuple[int, int] | None,
     ) -> None:
-        self.place, self.value = place, value
+        self.context, self.value = context, value
         self.keeps_tombstones, self.counts_bytes = keeps_tombstones, counts_bytes
         self.slots = BufferSlots()
         kinds = {"reference": value.arrow_type, "prior": value.arrow_type, "old": value.arrow_type, "headers": HEADERS}
@@ -102,7 +102,7 @@ class Entries:
 
     @property
     def is_windowed(self) -> bool:
-        return self.place.shape.window is not None
+        return self.context.shape.window is not None
 
     def sizes(self, batch: Batch, chunk: Chunk) -> tuple[np.ndarray, ...]:
         """Bytes that Kafka counts for each change: (key, context and time; new; old or -1; hash of old)."""
@@ -110,8 +110,8 @@ class Entries:
             return (np.zeros(0, np.int64),) * 4
         assert batch.old is not None
         assert batch.old_valid is not None
-        keys = self.place.keys
-        window_bytes = {None: 0, "session": 16}.get(self.place.shape.window, 8)
+        keys = self.context.keys
+        window_bytes = {None: 0, "session": 16}.get(self.context.shape.window, 8)
         topic_bytes = np.array([*(_chars(topic) for topic in chunk.context_topics), 0], np.int64)
         fixed = 8 + np.diff(keys.offsets)[batch.key] + window_bytes + CONTEXT_BYTES
         fixed = fixed + topic_bytes[batch.coordinates(chunk)[0]] + header_bytes(batch)
@@ -140,7 +140,7 @@ class Entries:
         places = np.array([*(place.get(topic, -1) for topic in self._topics), -1], np.int16)
         left = Left(
             value=self._moved("reference", batch.value, move, reference),
-            old=self._moved("old", batch.old, move, slots.old[slot]) if self.place.wants_old else None,
+            old=self._moved("old", batch.old, move, slots.old[slot]) if self.context.wants_old else None,
             headers=self._headers(batch, move),
             context=(places[move.numbers(slots.topic, codes[source])], move.numbers(slots.offset, offset)),
             seen_ms=move.numbers(slots.seen, seen_ms[rows]),
@@ -185,7 +185,7 @@ class Entries:
     def load(self, rows: pa.Table) -> np.ndarray:
         """Take back durable rows; their slots."""
         rows, slots = rows.combine_chunks(), self.slots
-        key = self.place.keys.intern(self.place.shape.key.encode(only_chunk(rows, "key")))
+        key = self.context.keys.intern(self.context.shape.key.encode(only_chunk(rows, "key")))
         bounds = [rows[name].to_numpy() if self.is_windowed else np.zeros(len(rows), np.int64) for name in _BOUNDS]
         at = slots.add(key, bounds[0], bounds[1], rows["record_time_ms"].to_numpy())
         slots.due[at], slots.bytes[at] = rows["buffer_time_ms"].to_numpy(), rows["bytes"].to_numpy()
@@ -202,7 +202,7 @@ class Entries:
         return at
 
     def schema(self) -> pa.Schema:
-        return suppressed_schema(self.place.shape)
+        return suppressed_schema(self.context.shape)
 
     def table(self, at: np.ndarray) -> pa.Table:
         """Rows of the slots ``at``; only the key and the window are there where no entry is any more. Of a change that
@@ -214,7 +214,7 @@ class Entries:
         topics = pa.array(list(self._topics), pa.string())
         topic = slots.topic[at].astype(np.int64)
         columns = {
-            "key": self.place.keys.typed(slots.key[at]),
+            "key": self.context.keys.typed(slots.key[at]),
             "window_start_ms": pa.array(slots.start[at]),
             "window_end_ms": pa.array(slots.end[at]),
             "context_topic": topics.take(pa.array(topic, mask=is_silent | (topic < 0))),

@@ -39,7 +39,7 @@ class Suppress(StatefulOperator):
 
     def __init__(
         self,
-        place: OperatorContext,
+        context: OperatorContext,
         value: Serde,
         *,
         until: str,
@@ -48,16 +48,16 @@ class Suppress(StatefulOperator):
         max_bytes: int = UNBOUNDED,
         when_full: str = "shut-down",
     ) -> None:
-        super().__init__(place)
+        super().__init__(context)
         self.wait_ms, self.is_final, self.when_full = wait_ms, until == "window-closes", when_full
         assert when_full != "emit-early" or not self.is_final, "final results are never emitted early"
         spills = when_full == "spill"
         self.limits = (UNBOUNDED, UNBOUNDED) if spills else (max_records, max_bytes)
         self.entries = Entries(
-            place,
+            context,
             value,
             keeps_tombstones=not self.is_final,
-            counts_bytes=place.counts_bytes or self.limits[1] != UNBOUNDED,
+            counts_bytes=context.counts_bytes or self.limits[1] != UNBOUNDED,
             memory=(max_records, max_bytes) if spills else None,
         )
         self.totals = np.zeros(11, np.int64)
@@ -71,7 +71,7 @@ class Suppress(StatefulOperator):
 
     @property
     def is_session(self) -> bool:
-        return self.place.shape.window == "session"
+        return self.context.shape.window == "session"
 
     def process(self, batch: Batch, chunk: Chunk) -> Batch:
         chunk.applied[batch.cause] = True
@@ -113,7 +113,7 @@ class Suppress(StatefulOperator):
 
     def _decide(self, batch: Batch, seen_ms: np.ndarray, sizes: tuple[np.ndarray, ...]) -> tuple[np.ndarray, ...]:
         """Run the kernel; what left, as ``suppress_strictly`` gives it. ``seen_ms``: stream time after every row."""
-        slots, keys = self.entries.slots, self.place.keys
+        slots, keys = self.entries.slots, self.context.keys
         nothing = np.zeros(len(batch), np.int64)
         start = nothing if batch.window_start_ms is None else batch.window_start_ms
         end = nothing if batch.window_end_ms is None else batch.window_end_ms
@@ -139,8 +139,8 @@ class Suppress(StatefulOperator):
 
     def _full(self, batch: Batch) -> BufferFull:
         row = int(self.totals[suppress_kernel.FULL_ROW])
-        key = self.place.shape.key.to_python(self.place.keys.typed(batch.key[row : row + 1]))[0]
-        place = f"{self.place.node}, key {key!r}"
+        key = self.context.shape.key.to_python(self.context.keys.typed(batch.key[row : row + 1]))[0]
+        place = f"{self.context.node}, key {key!r}"
         if batch.window_start_ms is not None and batch.window_end_ms is not None:
             place += f", window {batch.window_start_ms[row]} to {batch.window_end_ms[row]}"
         count, size = int(self.totals[suppress_kernel.FULL_COUNT]), int(self.totals[suppress_kernel.FULL_BYTES])
@@ -157,7 +157,7 @@ class Suppress(StatefulOperator):
 
     def resume(self, rows: pa.Table, counters: Counters) -> None:
         self.totals[suppress_kernel.STREAM_TIME] = counters.get("stream_time_ms", -1)
-        at, slots, keys = self.entries.load(rows), self.entries.slots, self.place.keys
+        at, slots, keys = self.entries.load(rows), self.entries.slots, self.context.keys
         self.totals[suppress_kernel.BYTES] = counters.get("bytes", slots.bytes[at].sum())
         self._elsewhere = counters.get("count", len(at)) - len(at)
         self._queue = suppress_early_kernel.grown(self._queue, slots.capacity)
@@ -227,10 +227,10 @@ class _Overtime:
         return self._sum / self._number if self._number else None
 
 
-def build(node: SuppressNode, place: OperatorContext) -> Suppress:
+def build(node: SuppressNode, context: OperatorContext) -> Suppress:
     """The operator of a SuppressNode; without limits nothing can be full."""
     return Suppress(
-        place,
+        context,
         node.shape.value,
         until=node.until,
         wait_ms=node.wait_ms,

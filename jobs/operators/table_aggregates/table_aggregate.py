@@ -25,8 +25,8 @@ from .table_totals import GroupSlots, NumberTotals, PythonTotals, Totals
 class TableAggregate(StatefulOperator):
     """In a plain store. Rows: key, value, record_time_ms."""
 
-    def __init__(self, place: OperatorContext, totals: Totals) -> None:
-        super().__init__(place)
+    def __init__(self, context: OperatorContext, totals: Totals) -> None:
+        super().__init__(context)
         self.totals, self.slots = totals, totals.slots
 
     def process(self, batch: Batch, chunk: Chunk) -> Batch:
@@ -34,7 +34,7 @@ class TableAggregate(StatefulOperator):
         return aggregated(self.totals, batch)
 
     def resume(self, rows: pa.Table, counters: Counters) -> None:
-        at = _enter(self.slots, self.place, rows)
+        at = _enter(self.slots, self.context, rows)
         self.slots.time[at] = rows["record_time_ms"].to_numpy()
         self.slots.reference[at] = PRESENT
         self.slots.flags[at] |= STORED
@@ -51,18 +51,18 @@ class TableAggregate(StatefulOperator):
 
     def rows_schema(self) -> pa.Schema:
         value = self.totals.save(np.zeros(0, np.int64)).type
-        return key_value_schema(self.place.shape.key.arrow_type, value, is_windowed=False)
+        return key_value_schema(self.context.shape.key.arrow_type, value, is_windowed=False)
 
     def _table(self, at: np.ndarray) -> pa.Table:
-        key = self.place.keys.typed(self.slots.key[at].astype(np.int32))
+        key = self.context.keys.typed(self.slots.key[at].astype(np.int32))
         return pa.table([key, self.totals.save(at), self.slots.time[at]], schema=self.rows_schema())
 
 
 class VersionedTableAggregate(StoredTable):
     """In a versioned store, whose latest versions are the aggregates."""
 
-    def __init__(self, place: OperatorContext, totals: Totals, store: TableStore) -> None:
-        super().__init__(place, store)
+    def __init__(self, context: OperatorContext, totals: Totals, store: TableStore) -> None:
+        super().__init__(context, store)
         self.totals, self.slots = totals, totals.slots
 
     def process(self, batch: Batch, chunk: Chunk) -> Batch:
@@ -71,7 +71,7 @@ class VersionedTableAggregate(StoredTable):
     def resume(self, rows: pa.Table, counters: Counters) -> None:
         super().resume(rows, counters)
         self.totals.clock[0] = counters.get("store_time_ms", -1)
-        at = _enter(self.slots, self.place, rows)
+        at = _enter(self.slots, self.context, rows)
         ends = only_chunk(rows, "valid_to_ms")
         is_latest = ends.is_null().to_numpy(zero_copy_only=False)
         np.maximum.at(self.slots.next, at[~is_latest], ends.drop_null().to_numpy())
@@ -97,25 +97,25 @@ def aggregated(totals: Totals, batch: Batch) -> Batch:
     )
 
 
-def _enter(slots: GroupSlots, place: OperatorContext, rows: pa.Table) -> np.ndarray:
-    key: np.ndarray = place.keys.intern(place.shape.key.encode(only_chunk(rows, "key")))
+def _enter(slots: GroupSlots, context: OperatorContext, rows: pa.Table) -> np.ndarray:
+    key: np.ndarray = context.keys.intern(context.shape.key.encode(only_chunk(rows, "key")))
     return slots.enter(key, None, None)
 
 
-def build(node: TableAggregateNode, place: OperatorContext) -> StatefulOperator:
+def build(node: TableAggregateNode, context: OperatorContext) -> StatefulOperator:
     """The operator of ``node``, which has a store."""
-    spec = place.table.store
+    spec = context.table.store
     retention_ms = PLAIN if spec is None or spec.history_retention_ms is None else spec.history_retention_ms
     slots = GroupSlots(is_windowed=False)
     totals: Totals = (
-        PythonTotals(slots, retention_ms, node, place.shape)
+        PythonTotals(slots, retention_ms, node, context.shape)
         if node.function is None
         else NumberTotals(slots, retention_ms, counts=node.function == "count")
     )
     if retention_ms == PLAIN:
-        return TableAggregate(place, totals)
-    keys: Keys = place.keys
+        return TableAggregate(context, totals)
+    keys: Keys = context.keys
     store = VersionedTableStore(
-        node.shape, keys, node=node.name, history_retention_ms=retention_ms, sends_old=place.wants_old
+        node.shape, keys, node=node.name, history_retention_ms=retention_ms, sends_old=context.wants_old
     )
-    return VersionedTableAggregate(place, totals, store)
+    return VersionedTableAggregate(context, totals, store)

@@ -56,7 +56,7 @@ class StoreView(TableView):
         puts, slots = self._puts, self.table.slots
         found, found_time = np.empty(len(asking), np.int64), np.empty(len(asking), np.int64)
         look(
-            merge_in_forward_order((puts, asking)),
+            tuple(merge_in_forward_order((puts, asking))),
             (self._at, puts.time_ms, puts.valid),
             slots.find(keys, asking.window_start_ms, asking.window_end_ms),
             self._bound(),

@@ -13,17 +13,17 @@ from .table_store import PlainStore, TableStore
 from .versioned_store import VersionedTableStore
 
 
-def open_store(place: OperatorContext, shape: Shape, keys: Keys) -> TableStore | None:
-    """The store that the table at ``place`` is materialized in, or None. ``shape``: of the table, coded by ``keys``."""
-    spec = place.table.store
+def open_store(context: OperatorContext, shape: Shape, keys: Keys) -> TableStore | None:
+    """The store of the table at ``context``, or None. ``shape``: of the table, coded by ``keys``."""
+    spec = context.table.store
     if spec is None:
         return None
     if spec.history_retention_ms is not None:
         retention_ms = spec.history_retention_ms
         return VersionedTableStore(
-            shape, keys, node=place.node, history_retention_ms=retention_ms, sends_old=place.wants_old
+            shape, keys, node=context.node, history_retention_ms=retention_ms, sends_old=context.wants_old
         )
-    return PlainStore(shape, keys, sends_old=place.wants_old)
+    return PlainStore(shape, keys, sends_old=context.wants_old)
 
 
 class StoredTable(StoreOperator):
@@ -31,8 +31,8 @@ class StoredTable(StoreOperator):
 
     store: TableStore
 
-    def __init__(self, place: OperatorContext, store: TableStore) -> None:
-        super().__init__(place)
+    def __init__(self, context: OperatorContext, store: TableStore) -> None:
+        super().__init__(context)
         self.store, self.row_key = store, store.row_key
 
     def put(self, batch: Batch, chunk: Chunk, *, keeps_old: bool = False, skips_nothing: bool = False) -> Batch:

@@ -68,7 +68,7 @@ class SuppressView(TableView):
         slots = self.priors.slots
         found, is_held = np.full(len(asking), NO_REFERENCE, np.int64), np.zeros(len(asking), np.bool_)
         observed_ms = watch_buffer(
-            merge_in_forward_order((changes, emitted, asking)),
+            tuple(merge_in_forward_order((changes, emitted, asking))),
             (self._at[0], changes.time_ms, old_values(changes)[1]),
             self._at[1],
             asked,

@@ -23,11 +23,11 @@ class TableGroupBy(Operator):
     """``keys`` codes the new keys. Every key above is not null, as of any table."""
 
     def __init__(
-        self, place: OperatorContext, selector: Expression | Call, mapper: Expression | Struct | Call, keys: Keys
+        self, context: OperatorContext, selector: Expression | Call, mapper: Expression | Struct | Call, keys: Keys
     ) -> None:
-        super().__init__(place)
+        super().__init__(context)
         self.selector, self.mapper, self.keys = selector, mapper, keys
-        self.skips_older = place.above[0].is_versioned
+        self.skips_older = context.above[0].is_versioned
 
     def process(self, batch: Batch, chunk: Chunk) -> Batch:
         if self.skips_older and batch.latest is not None:
@@ -61,6 +61,6 @@ class TableGroupBy(Operator):
         return np.where(is_valid(value), codes, NULL_CODE), value
 
 
-def build(node: TableGroupByNode, place: OperatorContext) -> TableGroupBy:
+def build(node: TableGroupByNode, context: OperatorContext) -> TableGroupBy:
     """The operator of ``node``."""
-    return TableGroupBy(place, node.selector, node.mapper, Keys(node.shape.key))
+    return TableGroupBy(context, node.selector, node.mapper, Keys(node.shape.key))

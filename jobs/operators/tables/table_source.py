@@ -21,7 +21,7 @@ class TableSource(Operator):
     """Not materialized: what a change replaced is not known."""
 
     def process(self, batch: Batch, chunk: Chunk) -> Batch:
-        return replace(with_keys(batch, self.place.node, chunk), old=None, old_valid=None, latest=None)
+        return replace(with_keys(batch, self.context.node, chunk), old=None, old_valid=None, latest=None)
 
 
 class StoredTableSource(StoredTable):
@@ -38,7 +38,7 @@ class StoredTableSource(StoredTable):
             view.borrow(self.store)
 
     def process(self, batch: Batch, chunk: Chunk) -> Batch:
-        batch = with_keys(batch, self.place.node, chunk)
+        batch = with_keys(batch, self.context.node, chunk)
         return self.put(batch, chunk) if self._lent is None else self._lent.lend(batch, chunk)
 
 
@@ -50,7 +50,7 @@ def with_keys(batch: Batch, node: str, chunk: Chunk) -> Batch:
     return batch.where(has_key)
 
 
-def build(node: TableNode, place: OperatorContext) -> Operator:
+def build(node: TableNode, context: OperatorContext) -> Operator:
     """The operator of ``node``."""
-    store = open_store(place, node.shape, place.keys)
-    return TableSource(place) if store is None else StoredTableSource(place, store)
+    store = open_store(context, node.shape, context.keys)
+    return TableSource(context) if store is None else StoredTableSource(context, store)

@@ -65,8 +65,8 @@ def step_of(node: TableFilterNode | TableMapValuesNode) -> Step:
 class TableStep(Operator):
     """Not materialized: the step is taken on the old value too. ``skips_nothing``: see TableStore.put."""
 
-    def __init__(self, place: OperatorContext, step: Step, *, sends_old: bool, skips_nothing: bool) -> None:
-        super().__init__(place)
+    def __init__(self, context: OperatorContext, step: Step, *, sends_old: bool, skips_nothing: bool) -> None:
+        super().__init__(context)
         self.step, self.sends_old, self.skips_nothing = step, sends_old, skips_nothing
 
     def process(self, batch: Batch, chunk: Chunk) -> Batch:
@@ -86,8 +86,8 @@ class TableStep(Operator):
 class StoredTableStep(StoredTable):
     """Materialized in ``store``, which knows the old value."""
 
-    def __init__(self, place: OperatorContext, step: Step, store: TableStore, *, skips_nothing: bool) -> None:
-        super().__init__(place, store)
+    def __init__(self, context: OperatorContext, step: Step, store: TableStore, *, skips_nothing: bool) -> None:
+        super().__init__(context, store)
         self.step, self.skips_nothing = step, skips_nothing
 
     def process(self, batch: Batch, chunk: Chunk) -> Batch:
@@ -101,12 +101,12 @@ def old_values(batch: Batch) -> tuple[Column, np.ndarray]:
     return batch.old, batch.old_valid
 
 
-def build(node: TableFilterNode | TableMapValuesNode, place: OperatorContext) -> Operator:
+def build(node: TableFilterNode | TableMapValuesNode, context: OperatorContext) -> Operator:
     """The operator of ``node``."""
     is_filter = isinstance(node, TableFilterNode)
-    skips_nothing = is_filter and place.table.sends_old and not place.above[0].is_versioned
-    store = open_store(place, node.shape, place.keys)
+    skips_nothing = is_filter and context.table.sends_old and not context.above[0].is_versioned
+    store = open_store(context, node.shape, context.keys)
     if store is not None:
-        return StoredTableStep(place, step_of(node), store, skips_nothing=skips_nothing)
-    sends_old = place.wants_old or skips_nothing
-    return TableStep(place, step_of(node), sends_old=sends_old, skips_nothing=skips_nothing)
+        return StoredTableStep(context, step_of(node), store, skips_nothing=skips_nothing)
+    sends_old = context.wants_old or skips_nothing
+    return TableStep(context, step_of(node), sends_old=sends_old, skips_nothing=skips_nothing)

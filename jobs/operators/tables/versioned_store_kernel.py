@@ -217,7 +217,7 @@ def write(column, at, number, what, journal):  # type: ignore[no-untyped-def]
 
 @kernel
 def take_back(versions, journal):  # type: ignore[no-untyped-def]
-    """Undo everything that the journal has noted, the last first; lanes are to be cleared."""
+    """Undo everything that the journal has noted, the last first; skip lists are to be cleared."""
     _, _, end, reference, older, _, _, _, heads, _ = versions
     entries, length = journal
     for i in range(length[0] - 1, -1, -1):

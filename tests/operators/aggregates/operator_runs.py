@@ -88,7 +88,7 @@ def run_chunks(
     found: list[Emitted] = []
     for begin, end in zip([0, *cuts], [*cuts, len(tape)], strict=True):
         chunk = chunk_of(tape[begin:end])
-        batch = batch_of(tape[begin:end], operator.place.keys)
+        batch = batch_of(tape[begin:end], operator.context.keys)
         if causes is not None:
             batch = replace(batch, cause=np.array(causes[begin:end], np.int32))
         found += emitted_of(operator.process(batch, chunk), chunk, begin)
@@ -106,7 +106,7 @@ def run_increments(new: Any, tape: list[Change], cuts: list[int]) -> tuple[list[
     operator.resume(operator.rows_schema().empty_table(), {})
     for begin, end in zip([0, *cuts], [*cuts, len(tape)], strict=True):
         chunk = chunk_of(tape[begin:end])
-        found += emitted_of(operator.process(batch_of(tape[begin:end], operator.place.keys), chunk), chunk, begin)
+        found += emitted_of(operator.process(batch_of(tape[begin:end], operator.context.keys), chunk), chunk, begin)
         rows = applied(operator, rows)
         resumed = new()
         resumed.resume(pa.Table.from_pylist(list(rows.values()), schema=operator.rows_schema()), operator.counters())

@@ -152,7 +152,7 @@ def run(start, tape: list[Record], streams: list[int], cuts: list[int]) -> Ran:
     for begin, end in pairwise([0, *cuts, len(tape)]):
         operator = start()
         operator.resume(operator.rows_schema().empty_table() if rows is None else rows, counters)
-        batch, chunk = batch_of(tape[begin:end], operator.place.keys)
+        batch, chunk = batch_of(tape[begin:end], operator.context.keys)
         which = np.array(streams[begin:end], np.int64)
         out = operator.process_all(tuple(batch.take(np.flatnonzero(which == n)) for n in (0, 1)), chunk)
         forwarded.append(replace(out, cause=out.cause + begin))

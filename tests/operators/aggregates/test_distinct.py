@@ -132,8 +132,8 @@ def test_other_windows_are_refused(windows):
 
 
 def operator_of(windows: TimeWindows | SessionWindows, by_id: bool) -> Distinct:
-    place = place_of(wants_old=False, counts_bytes=False)
-    return Distinct(place, windows, bind("value", place.shape, "node") if by_id else None)
+    context = place_of(wants_old=False, counts_bytes=False)
+    return Distinct(context, windows, bind("value", context.shape, "node") if by_id else None)
 
 
 def firsts_of_sessions(tape: list[Change], gap: int, grace: int, by_id: bool) -> list[int]:

@@ -113,7 +113,7 @@ def test_what_a_none_changes_is_met_by_the_next_record(kind, when):
     tape, called = tape_of(random.Random(7), 3_000), []
     operator = started({"plain": None, "windows": WINDOWS, "sessions": SESSIONS}[kind], noting(called, EVERY[when]))
 
-    out = operator.process(*batch_of(tape, operator.place.keys))
+    out = operator.process(*batch_of(tape, operator.context.keys))
 
     want = {
         "plain": lambda: without_windows(tape, EVERY[when]),
@@ -147,7 +147,7 @@ def test_a_failure_among_rows_decided_together_names_its_own_key(fails):
     operator = started(SESSIONS, PythonFold(begin, add, TEXT, merger=merge))
 
     with pytest.raises(TaskFailed, match="all: expected an aggregate, got ValueError: no on key 'late'"):
-        operator.process(*batch_of(tape, operator.place.keys))
+        operator.process(*batch_of(tape, operator.context.keys))
 
 
 @pytest.mark.parametrize("when", ["never", "often"])
@@ -162,7 +162,7 @@ def test_memory_does_not_grow_with_records(windows, when, monkeypatch):
     assert isinstance(state, PythonState)
     for number in range(40):
         tape = [(key, value, time + number * per_batch) for key, value, time in tape_of(random.Random(3), per_batch)]
-        operator.process(*batch_of(tape, operator.place.keys))
+        operator.process(*batch_of(tape, operator.context.keys))
         slots.append((operator.slots.capacity, len(state.state)))
         assert sum(value is not None for value in state.state) == len(operator.slots.live())
         assert state.emitted() == ([], [])
@@ -184,9 +184,9 @@ def test_room_for_results_is_linear_in_the_records(when, monkeypatch):
 
     monkeypatch.setattr(session_windows_kernel, "allocate", counted)
     operator = started(SESSIONS, noting([], EVERY[when]))
-    operator.process(*batch_of([("a", 0, 100 * number) for number in range(3_000)], operator.place.keys))
+    operator.process(*batch_of([("a", 0, 100 * number) for number in range(3_000)], operator.context.keys))
     made.clear()
 
-    operator.process(*batch_of([("b", 0, 100 * number) for number in range(3_000)], operator.place.keys))
+    operator.process(*batch_of([("b", 0, 100 * number) for number in range(3_000)], operator.context.keys))
 
     assert sum(made) < 20 * 6_000

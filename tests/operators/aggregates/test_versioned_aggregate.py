@@ -117,10 +117,10 @@ def test_where_the_tape_is_cut_and_resumed_changes_nothing(fold):
         for begin, end in zip([0, *cuts], [*cuts, len(tape)], strict=True):
             shape = Shape(STRING, LONG)
             aggregation = Aggregation({"": fold}, shape, "all")
-            place = OperatorContext("all", shape, Keys(STRING), wants_old=True)
-            operator = VersionedAggregate(place, aggregation, Shape(STRING, aggregation.serde()), 100)
+            context = OperatorContext("all", shape, Keys(STRING), wants_old=True)
+            operator = VersionedAggregate(context, aggregation, Shape(STRING, aggregation.serde()), 100)
             operator.resume(pa.Table.from_pylist(list(durable.values()), schema=operator.rows_schema()), counters)
-            batch, chunk = batch_of(tape[begin:end], operator.place.keys)
+            batch, chunk = batch_of(tape[begin:end], operator.context.keys)
             out = operator.process(batch, chunk)
             columns = [
                 out.value.all().to_pylist(),

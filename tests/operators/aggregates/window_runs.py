@@ -69,9 +69,9 @@ class Run:
             retention_ms=self.retention_ms,
             is_persistent=self.is_persistent,
         )
-        place = OperatorContext("all", shape, Keys(KEY), wants_old=self.wants_old, is_viewed=self.is_viewed)
+        context = OperatorContext("all", shape, Keys(KEY), wants_old=self.wants_old, is_viewed=self.is_viewed)
         settings = settings_of(node, emits_final=self.emits_final)
-        return aggregate(place, aggregation, self.windows, settings)
+        return aggregate(context, aggregation, self.windows, settings)
 
 
 @dataclass
@@ -128,7 +128,7 @@ def play(run: Run, tape: Sequence[Record], cuts: Sequence[int] = (), *, resumes:
     for begin, end in pairwise(bounds):
         if resumes and begin:
             operator = _again(run, operator, durable)
-        batch, chunk = batch_of(tape[begin:end], operator.place.keys)
+        batch, chunk = batch_of(tape[begin:end], operator.context.keys)
         out = operator.process(batch, chunk)
         played.results += results_of(out, begin)
         played.puts += [] if operator.puts is None else results_of(operator.puts, begin)

@@ -114,7 +114,7 @@ def resumed(join: Join, operator: StreamJoin, durable: dict[tuple, dict]) -> Str
         else:
             durable[identity] = row
     fresh = join.start()
-    fresh.place.keys.intern(STRING.encode(pa.array(["zz", "y"])))  # codes are others than before
+    fresh.context.keys.intern(STRING.encode(pa.array(["zz", "y"])))  # codes are others than before
     fresh.resume(pa.Table.from_pylist(list(durable.values())[::-1], schema=fresh.rows_schema()), operator.counters())
     return fresh
 
@@ -128,7 +128,7 @@ def play(join: Join, tape: Sequence[Record], *, chunks: Sequence[int] = (), incr
         if begin in increments:
             operator = resumed(join, operator, durable)
         steps = range(begin, end)
-        batches = tuple(batch_of(operator.place.keys, side, tape, steps) for side in SIDES)
+        batches = tuple(batch_of(operator.context.keys, side, tape, steps) for side in SIDES)
         joined += _rows(operator.process_all(batches, chunk))
     drops = [
         (int(step), drops.reason, bool(whole))
@@ -154,7 +154,7 @@ def self_joined(join: Join, tape: Sequence[Record]) -> list[Joined]:
     sides = [[(side, *record[1:]) for record in tape] for side in SIDES]
     batches = tuple(
         replace(
-            batch_of(operator.place.keys, side, of_side, range(len(tape))), path=(np.arange(len(tape)) * 4 + number,)
+            batch_of(operator.context.keys, side, of_side, range(len(tape))), path=(np.arange(len(tape)) * 4 + number,)
         )
         for number, (side, of_side) in enumerate(zip(SIDES, sides, strict=True))
     )

@@ -44,10 +44,10 @@ class Joined:
             name="join", inputs=("sent", "right"), shape=RESPONSE, reads=("right",), kind="left", store="subscriptions"
         )
         above = (TableTraits(is_versioned=is_versioned),)
-        place = OperatorContext(
+        context = OperatorContext(
             "join", SUBSCRIPTION, self.keys, shapes=(SUBSCRIPTION, RIGHT), views=(self.view,), above=above
         )
-        self.operator = ForeignKeyJoin(place, node)
+        self.operator = ForeignKeyJoin(context, node)
         self.operator.resume(self.operator.rows_schema().empty_table() if rows is None else rows, {})
 
     def run(self, tape: list[dict], *, latest: bool = False) -> tuple[list[dict], list[tuple[int, str]]]:

@@ -68,7 +68,7 @@ def test_a_record_that_meets_one_and_is_too_late_to_be_kept_is_refused_by_the_st
 def test_a_refusal_says_the_numbers_that_decided():
     join, chunk = Join("inner", 5, 5).start(), chunk_of(2)
     batches = tuple(
-        many(join.place.keys, side, key=["a", "a"] * (side == "left"), time_ms=[100, 50] * (side == "left"))
+        many(join.context.keys, side, key=["a", "a"] * (side == "left"), time_ms=[100, 50] * (side == "left"))
         for side in SIDES
     )
 
@@ -131,7 +131,7 @@ def test_memory_holds_no_more_than_the_windows_do():
         time_ms = list(range(begin, begin + records))
         keys = [f"k{number % 20}" for number in range(records)], ["x"] * records
         batches = tuple(
-            many(join.place.keys, side, key=key, time_ms=time_ms) for side, key in zip(SIDES, keys, strict=True)
+            many(join.context.keys, side, key=key, time_ms=time_ms) for side, key in zip(SIDES, keys, strict=True)
         )
         out = join.process_all(batches, chunk_of(records))
 

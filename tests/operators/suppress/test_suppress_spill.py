@@ -23,7 +23,7 @@ def step(operator: Suppress, number: int, time_ms: int) -> Batch:
     first = number * ROWS
     values = pa.array([f"{first + row:0{VALUE_BYTES}}" for row in range(ROWS)])
     times = np.full(ROWS, time_ms, np.int64)
-    zeros, keys = np.zeros(ROWS, np.int64), operator.place.keys
+    zeros, keys = np.zeros(ROWS, np.int64), operator.context.keys
     batch = Batch(
         cause=np.arange(ROWS, dtype=np.int32),
         key=keys.intern(LONG.encode(pa.array(np.arange(first, first + ROWS)))),
@@ -40,8 +40,8 @@ def step(operator: Suppress, number: int, time_ms: int) -> Batch:
 
 
 def limited(**options: object) -> Suppress:
-    place = OperatorContext("limited", Shape(LONG, STRING), Keys(LONG))
-    return Suppress(place, STRING, until="time-limit", wait_ms=1_000, **options)
+    context = OperatorContext("limited", Shape(LONG, STRING), Keys(LONG))
+    return Suppress(context, STRING, until="time-limit", wait_ms=1_000, **options)
 
 
 def kept_by(operator: Suppress, steps: int) -> int:

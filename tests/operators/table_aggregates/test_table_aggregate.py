@@ -74,13 +74,13 @@ def play(
     node = TableAggregateNode(name="totals", inputs=("in",), shape=Shape(STRING, kind.returns), **kind.options)
     played, rows, counters, begin = Played(), None, {}, 0
     for end in (*sorted(cuts), len(changes)):
-        place = OperatorContext("totals", Shape(STRING, LONG), Keys(STRING), wants_old=True, table=traits)
-        operator = build(node, place)
+        context = OperatorContext("totals", Shape(STRING, LONG), Keys(STRING), wants_old=True, table=traits)
+        operator = build(node, context)
         operator.resume(operator.rows_schema().empty_table() if rows is None else rows, counters)
         for first in range(begin, end, step):
             part = changes[first : min(first + step, end)]
             chunk = chunk_of(len(part))
-            out = operator.process(batch_of(part, place.keys, LONG), chunk)
+            out = operator.process(batch_of(part, context.keys, LONG), chunk)
             played.forwarded += forwarded_of(out, kind.returns, first)
             refused = drops_of(chunk)
             played.drops += [(first + cause, reason) for cause, reason in refused]

@@ -30,9 +30,9 @@ def grouped(*changes: Change, is_versioned: bool = False) -> tuple[list[Forwarde
         selector=Call(lambda key, value: calls(key, value)[0], SHAPE, STRING, "group"),
         mapper=Call(lambda key, value: calls(key, value)[1], SHAPE, STRING, "group"),
     )
-    place = OperatorContext("group", SHAPE, Keys(STRING), above=(TableTraits(is_versioned=is_versioned),))
-    operator, chunk = build(node, place), chunk_of(len(changes))
-    batch = operator.process(batch_of(changes, place.keys, STRING), chunk)
+    context = OperatorContext("group", SHAPE, Keys(STRING), above=(TableTraits(is_versioned=is_versioned),))
+    operator, chunk = build(node, context), chunk_of(len(changes))
+    batch = operator.process(batch_of(changes, context.keys, STRING), chunk)
     assert batch.keys is operator.keys
     return forwarded_of(batch, STRING), chunk.left_out.tolist()
 

@@ -4,13 +4,10 @@ import importlib
 import pickle
 from pathlib import Path
 from types import ModuleType
-from typing import NamedTuple
 
 import numba
-import numpy as np
 import pytest
 
-from kstreams_replay.state.compilation.kernel_compilation import interpreted
 from tests.state.compilation.small_kernels import SMALL, call
 
 
@@ -41,11 +38,3 @@ def versions_in(index: Path) -> int:
     with index.open("rb") as file:
         pickle.load(file)
         return len(pickle.load(file)[1])
-
-
-def test_a_bundle_is_handed_over_as_a_plain_tuple_since_a_named_one_is_compiled_apart(small):
-    class Bundle(NamedTuple):
-        numbers: np.ndarray
-
-    with interpreted(), pytest.raises(AssertionError, match=r"plain tuples: hand over tuple\(...\) of the Bundle"):
-        small.double(Bundle(np.arange(3)), 1)

@@ -129,8 +129,8 @@ def test_texts_are_the_same_before_and_after_all_were_found_readable_and_bad_one
 
 def test_words_are_all_keys_met_so_far_and_each_dictionary_begins_with_those_of_before():
     keys = Keys(Serde.string())
-    few = keys.words(keys.intern(pa.array([b"b", None, b"a", b"b"])))
-    more = keys.words(keys.intern(pa.array([b"c", b"\xff", b"a"])))
+    few = keys.as_dictionary(keys.intern(pa.array([b"b", None, b"a", b"b"])))
+    more = keys.as_dictionary(keys.intern(pa.array([b"c", b"\xff", b"a"])))
 
     for words, rows in ((few, ["b", None, "a", "b"]), (more, ["c", None, "a"])):
         assert words.type == pa.dictionary(pa.int32(), pa.large_string())
@@ -139,14 +139,14 @@ def test_words_are_all_keys_met_so_far_and_each_dictionary_begins_with_those_of_
     assert more.dictionary.slice(0, 3).to_pylist() == ["b", "a", "c"]
     many = keys.intern(pa.array([f"{number:04d}" for number in range(5_000)]).cast(pa.binary()))
     assert few.to_pylist() == ["b", None, "a", "b"], "what is met later changes nothing"
-    assert keys.words(many).to_pylist() == keys.typed(many).to_pylist()
+    assert keys.as_dictionary(many).to_pylist() == keys.typed(many).to_pylist()
 
 
 def test_words_of_what_is_no_text_are_plain():
     keys = Keys(Serde.long())
     codes = keys.intern(Serde.long().encode(pa.array([7, None, -7])))
 
-    assert keys.words(codes).equals(keys.typed(codes))
+    assert keys.as_dictionary(codes).equals(keys.typed(codes))
 
 
 def test_taken_and_typed_keys_are_null_for_code_minus_1():
@@ -182,7 +182,7 @@ def test_a_key_is_tried_once_however_often_it_is_asked_for(monkeypatch):
     for words in ([b"a", b"\xff"], [b"a", b"b"], [b"b"]):
         codes = keys.intern(pa.array(words))
         keys.typed(codes)
-        keys.words(codes)
+        keys.as_dictionary(codes)
         keys.undecodable()
 
     assert tried == [2, 1]

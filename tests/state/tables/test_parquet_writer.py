@@ -52,7 +52,9 @@ def written(tmp_path, pieces: list[list[str | None]]) -> pq.ParquetFile:
     for piece in pieces:
         codes = keys.intern(pa.array(piece, pa.string()).cast(pa.binary()))
         offsets = pa.array(range(offset, offset + len(piece)), pa.int64())
-        file.write(pa.table({"offset": offsets, "key": keys.words(codes), "headers": pa.nulls(len(piece), HEADERS)}))
+        file.write(
+            pa.table({"offset": offsets, "key": keys.as_dictionary(codes), "headers": pa.nulls(len(piece), HEADERS)})
+        )
         offset += len(piece)
     return pq.ParquetFile(tmp_path / file.close().path)
 
@@ -129,7 +131,7 @@ def test_only_keys_have_no_bounds_and_it_is_known_that_no_row_has_headers(tmp_pa
 
 def test_rows_have_the_stored_columns_and_types_and_keys_stay_words():
     keys = Keys(Serde.string())
-    words = keys.words(keys.intern(pa.array([b"a", b"b"])))
+    words = keys.as_dictionary(keys.intern(pa.array([b"a", b"b"])))
     rows = pa.table({"more": [1, 2], "key": words, "cause": pa.array([0, 1], pa.int32())})
 
     stored = stored_as(rows, pa.schema([("cause", pa.int64()), ("key", pa.string())]))
