@@ -39,7 +39,7 @@ def _find(operator: Operator, batch: Batch, chunk: Chunk, rows: np.ndarray, fail
         return
     failed[rows] = True
     cause = int(batch.cause[rows[0]])
-    chunk.failures.setdefault(cause, (operator.place.node, f"step: {error.got}"))
+    chunk.failures.setdefault(cause, (operator.context.node, f"step: {error.got}"))
 
 
 def _named(operator: Operator, batch: Batch, chunk: Chunk, error: TaskFailed) -> TaskFailed:

@@ -57,8 +57,8 @@ def unlink(slots, lists, slot):  # type: ignore[no-untyped-def]
 
 @kernel
 def relink(order, slots, lists):  # type: ignore[no-untyped-def]
-    """Build every list anew from the live slots ``order``, by rising end, after a load or a release; then clear the skip
-    lists.
+    """Build every list anew from the live slots ``order``, by rising end, after a load or a release;
+    the skip lists are then to be cleared.
     """
     s_key = slots[0]
     head, following, _ = lists
