@@ -10,7 +10,7 @@ from kstreams_replay.jobs.execution.table_schemas import table_schema
 from kstreams_replay.jobs.history.store_reader import read_store
 from kstreams_replay.jobs.topology import Topology
 from kstreams_replay.state.tables.commit import commit_files
-from kstreams_replay.state.tables.data_files import DataFile, read_files, read_rows
+from kstreams_replay.state.tables.data_files import read_files, read_rows
 from kstreams_replay.state.tables.ledger import LandingLedger
 from kstreams_replay.state.tables.ledger_rows import LandingDoneRow, LandingPlanRow
 from kstreams_replay.state.tables.parquet_writer import TaskFile
@@ -80,9 +80,7 @@ def tables_of(warehouse: Warehouse, pipeline: str, topology: Topology) -> dict[s
     paths |= {f"outputs/{sink.topic}": tables.output(sink.topic) for sink in topology.sinks()}
     for sub in topology.sub_topologies:
         paths |= {f"repartition/{node.topic}": tables.repartition(node.topic) for node in sub.repartitions}
-    rows = {
-        name: read_rows(path, _files(warehouse, path), table_schema(topology, name)) for name, path in paths.items()
-    }
+    rows = {name: read_rows(path, read_files(path), table_schema(topology, name)) for name, path in paths.items()}
     found = {name: sorted(table.drop_columns(["increment"]).to_pylist(), key=_place) for name, table in rows.items()}
     for name in topology.stores():
         store = read_store(warehouse, pipeline, topology, name)
@@ -93,7 +91,3 @@ def tables_of(warehouse: Warehouse, pipeline: str, topology: Topology) -> dict[s
 def _place(row: dict[str, Any]) -> tuple[Any, ...]:
     window = row.get("window_start_ms") or 0
     return row["partition"], row.get("topic", ""), row["offset"], row.get("node", ""), window
-
-
-def _files(warehouse: Warehouse, path: str) -> list[DataFile]:
-    return read_files(path, storage_options=warehouse.storage_options)

@@ -8,12 +8,15 @@ import pickle
 
 import pytest
 
+from kstreams_replay.jobs.execution.spark_runner import SparkRunner
 from kstreams_replay.state.errors import ConfigError
 from kstreams_replay.state.tables import object_stores
 from kstreams_replay.state.tables.object_stores import open_filesystem
 from kstreams_replay.state.tables.warehouse import Warehouse
 from tests.laws import crash, races
 from tests.laws.object_stores import gateway_store, played_store
+from tests.laws.pipelines import PIPELINES, begun, drive, undisturbed
+from tests.laws.whole import first_difference
 from tests.rotation import rotated
 
 DEATHS = [seed for seed in range(1, 200) if not crash.Scenario.of(seed).is_killed]
@@ -77,6 +80,16 @@ def test_of_two_runners_on_a_real_gateway_one_wins(gateway, seed):
     outcome = races.outcome_of(seed, gateway)
 
     assert outcome.difference is None, str(outcome)
+
+
+@pytest.mark.jvm
+@pytest.mark.nightly
+def test_tasks_on_spark_reach_the_store_with_what_came_along(store, spark):
+    topology, alone = PIPELINES["brief"].topology, undisturbed("brief", 1).warehouse
+    with begun("brief", 1, 0, store) as warehouse:
+        drive(warehouse, topology, 1, runner=SparkRunner(spark))
+
+        assert first_difference(warehouse, alone, topology, since=0, until=1) is None
 
 
 def test_options_say_how_a_store_is_reached_and_go_along_to_workers(monkeypatch):
