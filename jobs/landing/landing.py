@@ -177,6 +177,8 @@ def _land(
         last, pending = finish_recording(warehouse, topic, pending, clock_ms), None
     if pending is not None:
         last = run.finish(pending) or last
+    elif rules.abandon:
+        run.warnings.append(f"{topic}: no increment is planned and unfinished, so nothing was given up")
     last = run.land_new(last)
     return _report(topic, run, last, time.monotonic() - started)
 

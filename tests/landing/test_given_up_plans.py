@@ -162,6 +162,13 @@ def test_what_is_committed_is_finished_and_not_abandoned(warehouse, tmp_path, mo
     assert report.warnings[0] == "t: increment 1 was committed already, so it is finished, not given up"
 
 
+def test_that_there_was_nothing_to_give_up_is_said(warehouse, tmp_path):
+    report = land(warehouse, write(tmp_path / "in", {"a.jsonl": ONE}), rules={"abandon": True})
+
+    assert times(warehouse) == [(0, 1, 1)]
+    assert report.warnings[0] == "t: no increment is planned and unfinished, so nothing was given up"
+
+
 def test_records_of_another_landing_are_abandoned(warehouse, monkeypatch):
     ones, twos = records_of((0, 1, b"k", b"1")), records_of((0, 2, b"k", b"2"))
     with monkeypatch.context() as patch:
