@@ -23,6 +23,7 @@ from typing import Any
 
 import dagster as dg
 
+from ..jobs.execution.placement_hint import read_hint
 from ..jobs.graph.graph import Node
 from ..jobs.landing.landing import FileSource, KafkaSource
 from ..jobs.replay.increment_report import IncrementReport
@@ -46,6 +47,7 @@ from .metadata import (
     waiting_metadata,
 )
 from .pipeline import REFUSALS, Pipeline
+from .placement.tables import placement_sentence
 from .progress_lines import ProgressLines
 from .reported_increments import increments_to_report, planned_checks, reported_increment
 from .resources import Engine
@@ -150,7 +152,7 @@ def _replay(
             on_step=context.log.debug,
             progress=ProgressLines(tell).show,
         ):
-            ran.append(_told(context, report))
+            ran.append(_told(context, pipeline, report))
             waits = report.waits
         place = pipeline.warehouse, pipeline.topology
         if waits is None:
@@ -162,12 +164,15 @@ def _replay(
     return ran, waits
 
 
-def _told(context: dg.AssetExecutionContext, report: IncrementReport) -> int:
+def _told(context: dg.AssetExecutionContext, pipeline: Pipeline, report: IncrementReport) -> int:
     books = report.books
     context.log.info(
         f"increment {report.increment}: {books.read} records read, {books.applied} applied, {books.dropped} dropped, "
         f"{books.undecodable} undecodable, {sum(report.outputs.values())} emitted"
     )
+    hint = read_hint(pipeline.warehouse.pipeline(pipeline.name))
+    if said := placement_sentence(hint, report.increment):
+        context.log.info(said)
     return report.increment
 
 

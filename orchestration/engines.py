@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from ..jobs.execution.task_description import Runner
+    from ..jobs.placement.settings import PlacementSettings
 
 LOOK_SECONDS = 0.2
 
@@ -61,8 +62,8 @@ def wait_for(spark: SparkStart, step: str, say: Callable[[str], None] = lambda s
         spark(say)
 
 
-def runner_of(spark: "Callable[[], SparkSession] | None") -> "Runner":
-    """Runs tasks on the session that ``spark`` gives; None: in this process."""
+def runner_of(spark: "Callable[[], SparkSession] | None", placement: "PlacementSettings | None" = None) -> "Runner":
+    """Runs tasks on the session that ``spark`` gives; None: in this process. ``placement``: where on a cluster."""
     from ..state.runs.local_copies import default_cache
 
     if spark is None:
@@ -71,4 +72,4 @@ def runner_of(spark: "Callable[[], SparkSession] | None") -> "Runner":
         return LocalRunner(default_cache())
     from ..jobs.execution.spark_runner import SparkRunner
 
-    return SparkRunner(spark, default_cache())
+    return SparkRunner(spark, default_cache(), placement)

@@ -1,7 +1,8 @@
 """What a materialization says: numbers that Dagster plots over time, the cut, the table.
 
 Owns the names of metadata. Rule: everything is read from the ledger and from the table at the version in it, so an
-increment says the same whoever reports it and however often. Times and durations are milliseconds where the name ends
+increment says the same whoever reports it and however often; only what is told of the placement of tasks is told of
+the last increment alone. Times and durations are milliseconds where the name ends
 in `_ms`; `seconds/<part>` are seconds.
 """
 
@@ -11,6 +12,7 @@ from typing import Any
 import dagster as dg
 import pyarrow as pa
 
+from ..jobs.execution.placement_hint import read_hint
 from ..jobs.execution.table_schemas import table_schema
 from ..jobs.graph.nodes import SinkNode
 from ..jobs.replay.increment_report import IncrementReport, report_of
@@ -23,6 +25,7 @@ from ..state.tables.names import DROPPED, LANDED, STATE, TableName, TaskId
 from ..state.tables.warehouse import LANDED_SCHEMA
 from .lineage import Table
 from .pipeline import Pipeline
+from .placement.tables import placement_numbers
 from .reported_increments import INCREMENT, NOTHING_NEW, TABLE
 from .what_waits import sentences_of
 
@@ -73,6 +76,7 @@ def increment_metadata(pipeline: Pipeline, sub: SubTopology, table: Table, incre
         **_stream_time(report, sub),
         "memory_bytes_max": report.rss_bytes_max,
         **waiting_metadata(report.waits),
+        **placement_numbers(read_hint(pipeline.warehouse.pipeline(pipeline.name)), increment),
         "cut": _cut(report.cut_from, report.cut_to),
         **_committed(pipeline, table.name, version),
     }

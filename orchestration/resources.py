@@ -15,6 +15,7 @@ from ..jobs.landing.landing import FileSource, KafkaSource, LandingReport, Landi
 from ..state.errors import ConfigError
 from ..state.runs.local_copies import default_cache
 from ..state.tables.warehouse import Warehouse
+from .placement.choice import placement_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -69,12 +70,18 @@ class SparkEngine(Engine):
     jobs/execution/spark_session.py).
 
     ``settings``: of Spark, over those of jobs/execution/spark_session.py; a ``spark.master`` among them counts where
-    ``master`` is None.
+    ``master`` is None. ``placement`` and what follows it: which worker of a cluster runs which task, see
+    jobs/placement/settings.py; None: as the environment says.
     """
 
     master: str | None = None
     app_name: str = "replay"
     settings: dict[str, str] = {}  # noqa: RUF012  (pydantic copies it)
+    placement: str | None = None
+    num_standby_replicas: int | None = None
+    max_warmup_replicas: int | None = None
+    acceptable_recovery_lag_bytes: int | None = None
+    rack_aware_assignment_tags: list[str] | None = None
 
     @property
     def kind(self) -> str:
@@ -90,4 +97,8 @@ class SparkEngine(Engine):
     def runner(self) -> Runner:
         from ..jobs.execution.spark_runner import SparkRunner
 
-        return SparkRunner(self.session(), default_cache())
+        placement = placement_of(
+            self.placement, self.num_standby_replicas, self.max_warmup_replicas, self.acceptable_recovery_lag_bytes,
+            self.rack_aware_assignment_tags,
+        )  # fmt: skip
+        return SparkRunner(self.session(), default_cache(), placement)

@@ -8,25 +8,36 @@ An RDD and not a frame, since planning ``mapInArrow`` takes 40 ms a stage.
 import pickle
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import cloudpickle
 from pyspark.sql import SparkSession
 
 from ...state.errors import ReplayError
+from ...state.runs.local_copies import own_cache
 from ..topology.topology import Topology
 from .task_description import TaskDescription, TaskReport
 from .task_run import run_task
+
+if TYPE_CHECKING:
+    from ..placement.settings import PlacementSettings
+    from .placed_stages import PlacedStages
 
 
 class SparkRunner:
     """``spark``: see jobs/execution/spark_session.py; a cluster is its master setting. A function that gives one is
     called when tasks are to run. ``cache``: directory on every worker for the state's warm copies (None: none are
-    kept).
+    kept). ``placement``: where tasks of a cluster run (None: wherever Spark finds a core); it needs a ``cache``.
     """
 
-    def __init__(self, spark: SparkSession | Callable[[], SparkSession], cache: str | None = None) -> None:
-        self._spark, self.cache = spark, cache
+    def __init__(
+        self,
+        spark: SparkSession | Callable[[], SparkSession],
+        cache: str | None = None,
+        placement: "PlacementSettings | None" = None,
+    ) -> None:
+        self._spark, self.cache, self.placement = spark, cache, placement
+        self._stages: PlacedStages | None = None
 
     @property
     def spark(self) -> SparkSession:
@@ -36,23 +47,48 @@ class SparkRunner:
 
     def run(self, topology: Topology, descriptions: list[TaskDescription]) -> list[TaskReport]:
         """Reports in order of ``descriptions``. Raises what a task raised, as if it had run here."""
+        if self._is_placed():
+            return self._run_placed(topology, descriptions)
         shares = share_out([description.size for description in descriptions], self._slots(len(descriptions)))
         work = cloudpickle.dumps((topology, descriptions, shares, self.cache))
         # As many partitions as numbers: every share has a slot of its own.
         numbers = self.spark.sparkContext.parallelize(range(len(shares)), len(shares))
-        reports: list[TaskReport] = []
-        for _, outcome in sorted(numbers.mapPartitions(_worker(work)).collect(), key=lambda found: found[0]):
-            if isinstance(outcome, ReplayError):
-                raise outcome
-            reports.append(TaskReport(**outcome))
-        return reports
+        return _reports(numbers.mapPartitions(_worker(work)).collect())
+
+    def _is_placed(self) -> bool:
+        """Whether tasks are placed: on one machine there is nothing to choose, and nothing of it is imported."""
+        is_chosen = self.placement is not None and self.placement.placement != "spark" and self.cache is not None
+        return is_chosen and not self._is_local()
+
+    def _run_placed(self, topology: Topology, descriptions: list[TaskDescription]) -> list[TaskReport]:
+        from .placed_stages import PlacedStages
+        from .spark_members import SparkWorkers
+
+        assert self.placement is not None
+        assert self.cache is not None
+        self._stages = self._stages or PlacedStages(self.placement, self.cache)
+        alone = [[number] for number in range(len(descriptions))]
+        work = cloudpickle.dumps((topology, descriptions, alone, self.cache))
+        return _reports(self._stages.run(SparkWorkers(self.spark.sparkContext), topology, descriptions, _worker(work)))
+
+    def _is_local(self) -> bool:
+        return str(self.spark.sparkContext.master).startswith("local")
 
     def _slots(self, tasks: int) -> int:
         """Cores here. Of a cluster nobody knows how many there will be (executors come while tasks run), so there every
         task is one for Spark to place.
         """
-        context = self.spark.sparkContext
-        return context.defaultParallelism if str(context.master).startswith("local") else tasks
+        return self.spark.sparkContext.defaultParallelism if self._is_local() else tasks
+
+
+def _reports(outcomes: Iterable[tuple[int, Any]]) -> list[TaskReport]:
+    """In the order of tasks. Raises the first error."""
+    reports: list[TaskReport] = []
+    for _, outcome in sorted(outcomes, key=lambda found: found[0]):
+        if isinstance(outcome, ReplayError):
+            raise outcome
+        reports.append(TaskReport(**outcome))
+    return reports
 
 
 def share_out(sizes: list[int], slots: int) -> list[list[int]]:
@@ -74,6 +110,7 @@ def _worker(work: bytes) -> Callable[[Iterable[int]], Iterator[tuple[int, dict[s
 
     def run(shares_here: Iterable[int]) -> Iterator[tuple[int, dict[str, Any] | ReplayError]]:
         topology, descriptions, shares, cache = pickle.loads(work)
+        cache = None if cache is None else own_cache(cache)
         for number in [number for share in shares_here for number in shares[share]]:
             yield number, _outcome(topology, descriptions[number], cache)
 

@@ -1,6 +1,8 @@
 """Settings of placement, named as Kafka Streams' where they mean the same."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from ...state.errors import ConfigError
 
@@ -36,3 +38,30 @@ class PlacementSettings:
             number = getattr(self, name)
             if not isinstance(number, int) or isinstance(number, bool) or number < lowest:
                 raise ConfigError(name, f"a whole number of at least {lowest}", repr(number), "correct the setting")
+
+
+_NUMBERS = ("num_standby_replicas", "max_warmup_replicas", "acceptable_recovery_lag_bytes")
+
+
+def settings_of(given: Mapping[str, Any], environment: Mapping[str, str]) -> PlacementSettings:
+    """As ``given`` by name, else as the ``environment`` has it (REPLAY_PLACEMENT, REPLAY_NUM_STANDBY_REPLICAS, …;
+    tags with commas between them). Raises ConfigError.
+    """
+    found: dict[str, Any] = {}
+    for name in ("placement", *_NUMBERS, "rack_aware_assignment_tags"):
+        variable = f"REPLAY_{name.upper()}"
+        if name in given:
+            found[name] = given[name]
+        elif text := environment.get(variable):
+            found[name] = _number(variable, text) if name in _NUMBERS else text
+    tags = found.get("rack_aware_assignment_tags", ())
+    parts = tags.split(",") if isinstance(tags, str) else tags
+    return PlacementSettings(
+        **found | {"rack_aware_assignment_tags": tuple(tag.strip() for tag in parts if tag.strip())}
+    )
+
+
+def _number(variable: str, text: str) -> int:
+    if not text.strip().isdecimal():
+        raise ConfigError(f"${variable}", "a whole number", repr(text), "correct the variable")
+    return int(text)

@@ -11,6 +11,7 @@
     replay inspect open-sessions --key ann --topology shop.py:topology --warehouse W --pipeline shop
     replay explain --record clicks:0:17 --topology shop.py:topology --warehouse W --pipeline shop
     replay describe shop.py:topology
+    replay placement --warehouse W --pipeline shop --preview --members 8
     replay check-topology shop.py:topology --warehouse W --pipeline shop
     replay fork --warehouse W --pipeline shop --at 3 --as what-if
     replay diff shop what-if --warehouse W
@@ -53,6 +54,7 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
         "inspect": (".commands.history", "what a store holds and what waits, or all positions"),
         "explain": (".commands.history", "what every operator did with a record, and why"),
         "describe": (".commands.describe", "print a topology as Kafka Streams does"),
+        "placement": (".commands.placement", "which worker runs which task, and what more workers would change"),
     },
     "Judge": {
         "check": (".commands.check", "judge the guarantees of an increment"),

@@ -62,6 +62,31 @@ renamed = option(
 """``renamed: tuple[str, ...]``."""
 
 
+PLACEMENT = (
+    "placement", "num_standby_replicas", "max_warmup_replicas", "acceptable_recovery_lag_bytes",
+    "rack_aware_assignment_tags",
+)  # fmt: skip
+
+
+def placement(function: Any) -> Any:
+    """A parameter for each name in PLACEMENT, None where nothing was given."""
+    where = "workers of a cluster"
+    for decorate in reversed((
+        option("--placement", type=click.Choice(["spark", "sticky", "high_availability"]), section=where,
+               help="which worker runs which task (default: $REPLAY_PLACEMENT, else spark: any that is free)"),
+        option("--num-standby-replicas", type=click.IntRange(min=0), metavar="N", section=where,
+               help="other workers that keep the state of each task warm (default 0)"),
+        option("--max-warmup-replicas", type=click.IntRange(min=1), metavar="N", section=where,
+               help="tasks that workers learn at a time, beyond standbys (default 2)"),
+        option("--acceptable-recovery-lag-bytes", type=click.IntRange(min=0), metavar="B", section=where,
+               help="a worker that lacks at most so much of a task's state may run it (default 16 MiB)"),
+        option("--rack-aware-assignment-tags", metavar="TAG,…", section=where,
+               help="tags of workers ($REPLAY_CLIENT_TAGS) in which a task and its standbys are to differ"),
+    )):  # fmt: skip
+        function = decorate(function)
+    return function
+
+
 def topology_option(help_text: str, *, required: bool = False) -> Decorator:
     """``topology: str | None``, as an option."""
     return option("--topology", metavar="TOPOLOGY", required=required, help=help_text)

@@ -40,6 +40,11 @@ def default_cache() -> str:
     return os.environ.get(CACHE_VARIABLE) or f"{tempfile.gettempdir()}/replay-cache-{os.getuid()}"
 
 
+def own_cache(cache: str) -> str:
+    """The directory here of what the driver calls ``cache``: a worker's own $REPLAY_CACHE counts before it."""
+    return os.environ.get(CACHE_VARIABLE) or cache
+
+
 @dataclass(frozen=True)
 class StateFile:
     """A committed file and the path of its table."""
@@ -64,6 +69,17 @@ def open_run(state_file: StateFile, form: RowForm, cache: str | None) -> Run:
         writer.close(state_file.file)
         found = _sealed(folder, state_file, form)
     return run_of(_whole(state_file, form), form) if found is None else found
+
+
+def copy_name(state_file: StateFile) -> str:
+    """Name of a file's copy, the same in every cache."""
+    return _folder("", state_file).as_posix()
+
+
+def copies_in(cache: str) -> list[str]:
+    """Names of the copies in a cache, whole ones, not looked into."""
+    root = Path(cache)
+    return [seal.parent.relative_to(root).as_posix() for seal in root.glob(f"*/*/*/{_SEAL}")]
 
 
 def forget_others(cache: str, table: str, partition: int, files: Sequence[DataFile]) -> None:

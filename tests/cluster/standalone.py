@@ -25,6 +25,7 @@ START_LIMIT_S = 120.0
 EXECUTOR_MEMORY = "512m"
 SPARK_HOME = Path(pyspark.__file__).parent
 CHECKOUT = Path(__file__).parents[2]
+_NOTHING: Mapping[str, str] = {}
 
 
 @dataclass(frozen=True)
@@ -33,19 +34,34 @@ class Cluster:
 
     master: str
     environment: Mapping[str, str]
+    folder: Path
+    daemons: contextlib.ExitStack
+
+    def start_worker(
+        self, name: str, *, host: str = "127.0.0.1", environment: Mapping[str, str] = _NOTHING
+    ) -> "Daemon":
+        """A worker more, of one core, in ``folder``/``name``; ``environment``: of its processes, on top."""
+        words = ["worker.Worker", "--cores", "1", "--memory", "1g", "--work-dir", str(self.folder / name), self.master]
+        own = {**self.environment, "SPARK_LOCAL_IP": host, **environment}
+        return self.daemons.enter_context(Daemon.running(self.folder / name, words, own, host))
 
 
 @contextlib.contextmanager
-def standalone(folder: Path, *, workers: int, environment: Mapping[str, str]) -> Iterator[Cluster]:
+def standalone(
+    folder: Path, *, workers: int, environment: Mapping[str, str], cores_max: int | None = None
+) -> Iterator[Cluster]:
     """A cluster with everything in ``folder``; the folder of worker n is ``folder``/worker-n. ``environment``: of all
-    its processes, on top of ours.
+    its processes, on top of ours. ``cores_max``: so many may a driver have, of which ``workers`` are there when it
+    starts (None: that number).
     """
+    cores = cores_max or workers
     conf = folder / "conf"
     conf.mkdir(parents=True)
     (conf / "spark-defaults.conf").write_text(
         f"spark.executor.memory {EXECUTOR_MEMORY}\n"
-        f"spark.cores.max {workers}\n"
-        "spark.scheduler.minRegisteredResourcesRatio 1.0\n"  # a driver starts when all executors are there
+        f"spark.cores.max {cores}\n"
+        "spark.decommission.enabled true\n"  # SIGPWR to a worker
+        f"spark.scheduler.minRegisteredResourcesRatio {workers / cores}\n"  # a driver starts when all are there
     )
     environment = {
         **{name: value for name, value in os.environ.items() if not name.startswith("SPARK_")},
@@ -57,23 +73,27 @@ def standalone(folder: Path, *, workers: int, environment: Mapping[str, str]) ->
         **environment,
     }
     with contextlib.ExitStack() as stack:
-        master = stack.enter_context(_Daemon.running(folder / "master", ["master.Master"], environment))
-        url = master.says(r"Starting Spark master at (spark://\S+)")
+        master = stack.enter_context(Daemon.running(folder / "master", ["master.Master"], environment))
+        cluster = Cluster(master.says(r"Starting Spark master at (spark://\S+)"), environment, folder, stack)
         for number in range(workers):
-            words = ["worker.Worker", "--cores", "1", "--memory", "1g", "--work-dir", str(folder / f"worker-{number}")]
-            stack.enter_context(_Daemon.running(folder / f"worker-{number}", [*words, url], environment))
-        master.says(*[r"Registering worker"] * workers)
-        yield Cluster(url, environment)
+            cluster.start_worker(f"worker-{number}")
+        if workers:
+            master.says(*[r"Registering worker"] * workers)
+        yield cluster
 
 
 @dataclass(frozen=True)
-class _Daemon:
+class Daemon:
+    """A process of the cluster, and those that it has started."""
+
     process: subprocess.Popen[bytes]
     log: Path
 
     @classmethod
     @contextlib.contextmanager
-    def running(cls, folder: Path, words: list[str], environment: Mapping[str, str]) -> Iterator["_Daemon"]:
+    def running(
+        cls, folder: Path, words: list[str], environment: Mapping[str, str], host: str = "127.0.0.1"
+    ) -> Iterator["Daemon"]:
         folder.mkdir(parents=True, exist_ok=True)
         home = os.environ.get("JAVA_HOME")
         java = shutil.which("java", path=str(Path(home) / "bin")) if home else "java"
@@ -81,7 +101,7 @@ class _Daemon:
         small = [*QUICK_JAVA, "-Xmx256m"]
         name, *options = words
         command = [java or "java", *small, "-cp", jars, f"org.apache.spark.deploy.{name}"]
-        command += ["--host", "127.0.0.1", "--port", "0", "--webui-port", "0", *options]
+        command += ["--host", host, "--port", "0", "--webui-port", "0", *options]
         log = folder / "log"
         with log.open("wb") as printed:
             process = subprocess.Popen(
@@ -91,9 +111,13 @@ class _Daemon:
         try:
             yield cls(process, log)
         finally:
-            with contextlib.suppress(ProcessLookupError):  # executors of a worker are of its group
-                os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
+            cls(process, log).kill()
+
+    def kill(self) -> None:
+        """SIGKILL, to its executors, too, which are of its group."""
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
 
     def says(self, *patterns: str) -> str:
         """Wait until the log has as many matches as there are patterns; the first group of the last, or the match."""

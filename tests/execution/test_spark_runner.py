@@ -1,5 +1,7 @@
 """How tasks are shared out over Spark's slots, and that they tell how far they are."""
 
+import subprocess
+import sys
 import time
 from pathlib import Path
 from types import SimpleNamespace
@@ -7,6 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from kstreams_replay.jobs.execution.spark_runner import SparkRunner, share_out
+from kstreams_replay.jobs.placement.settings import HIGH_AVAILABILITY, SPARK, PlacementSettings
 from kstreams_replay.jobs.replay import progress
 from kstreams_replay.jobs.replay.pipeline_run import replay
 from kstreams_replay.jobs.topology import Consumed, Serde, StreamsBuilder
@@ -92,3 +95,34 @@ def test_tasks_on_spark_tell_how_far_they_are_while_they_run(spark, warehouse, t
     within = {each.step for each in told if 0 < each.records_done < 12}
     assert within == {"sub-topology 0"}
     assert (told[-1].records_done, told[-1].stream_time_ms) == (12, 22)
+
+
+@pytest.mark.jvm
+def test_on_one_machine_nothing_of_placing_tasks_is_imported(warehouse):
+    plant(warehouse, "clicks", [Landed(0, b"ann", (7).to_bytes(8, "big"), 1)], partitions=1)
+    run = ["run", "kstreams_replay.benchmarks.start_up:topology", "--warehouse", warehouse.root, "--pipeline", "p"]
+    code = (
+        "import sys; from kstreams_replay.orchestration.cli.main import main; "
+        f"code = main({[*run, '--master', 'local[2]']!r}); "
+        "print([name for name in sys.modules if 'jobs.placement' in name or 'placed_stages' in name]); sys.exit(code)"
+    )
+
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+
+    assert said.returncode == 0, said.stderr
+    assert said.stdout.splitlines()[-1] == "[]"
+
+
+@pytest.mark.parametrize(
+    ("master", "cache", "placement", "is_placed"),
+    [
+        ("spark://127.0.0.1:7077", "cache", HIGH_AVAILABILITY, True),
+        ("spark://127.0.0.1:7077", "cache", SPARK, False),
+        ("spark://127.0.0.1:7077", None, HIGH_AVAILABILITY, False),  # without warm copies every place is as good
+        ("local[2]", "cache", HIGH_AVAILABILITY, False),
+    ],
+)
+def test_tasks_are_placed_on_a_cluster_that_keeps_warm_copies(master, cache, placement, is_placed):
+    session = SimpleNamespace(sparkContext=SimpleNamespace(master=master))
+
+    assert SparkRunner(session, cache, PlacementSettings(placement))._is_placed() == is_placed

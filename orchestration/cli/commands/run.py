@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from ...engines import runner_of, start_spark, wait_for
+from ...placement.choice import placement_of
 from ...progress_lines import ProgressBar, ProgressLines, progress_on
 from .. import options
 from ..command import argument, command, keep, option
@@ -40,6 +41,11 @@ class RunOptions:
     detailed_exit_code: bool
     migrate: tuple[str, ...]
     renamed: tuple[str, ...]
+    placement: str | None
+    num_standby_replicas: int | None
+    max_warmup_replicas: int | None
+    acceptable_recovery_lag_bytes: int | None
+    rack_aware_assignment_tags: str | None
 
 
 @command()
@@ -60,6 +66,7 @@ class RunOptions:
 @options.detailed_exit_code
 @options.migrate
 @options.renamed
+@options.placement
 def run(**given: Any) -> int:
     """Replay what has landed, increment by increment."""
     asked = RunOptions(**given)
@@ -83,6 +90,7 @@ class Replayed(NamedTuple):
 
 
 def _replay(asked: RunOptions, progress: ProgressBar | ProgressLines) -> Replayed:
+    placement = placement_of(**{name: getattr(asked, name) for name in options.PLACEMENT})
     spark = None if asked.local else start_spark(asked.master)
     progress.doing("loading the topology")
     from ....jobs.replay.pipeline_run import replay
@@ -98,7 +106,7 @@ def _replay(asked: RunOptions, progress: ProgressBar | ProgressLines) -> Replaye
         warehouse,
         topology,
         pipeline=asked.pipeline,
-        runner=runner_of(spark),
+        runner=runner_of(spark, placement),
         max_records=asked.max_records,
         increments=asked.increments,
         idle=asked.idle,

@@ -1,0 +1,102 @@
+"""Workers of a cluster that is played in this process: executors with caches of their own, one task after the other.
+
+Rule: where Spark would run a task it runs: at the first place of its wish that is there, else anywhere. Its learners
+copy when they are told to, so that nothing depends on which process was quicker.
+"""
+
+import fcntl
+import os
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import IO, Any, TypeVar
+
+from ...jobs.execution.placed_stages import PlacedStages
+from ...jobs.execution.spark_members import Executor
+from ...jobs.execution.state_learner import StateLearner
+from ...jobs.execution.task_description import TaskDescription, TaskReport
+from ...jobs.execution.task_run import run_task
+from ...jobs.placement.settings import PlacementSettings
+from ...jobs.topology import Topology
+from ...state.runs.local_copies import CACHE_VARIABLE
+
+Answer = TypeVar("Answer")
+
+
+@dataclass
+class PlayedWorkers:
+    """``folder``: of the caches. ``lost``: executors that die when a task of a stage is to run there."""
+
+    folder: Path
+    there: list[Executor] = field(default_factory=list)
+    lost: set[str] = field(default_factory=set)
+    _locks: list[IO[str]] = field(default_factory=list)
+
+    def start(self, number: int) -> Executor:
+        """A worker more, whose learner is played, too: the lock that a process of its own would take is taken."""
+        executor = Executor(str(number), f"host-{number}", 1)
+        cache = Path(self.cache(executor))
+        cache.mkdir(parents=True, exist_ok=True)
+        lock = (cache / "learner.lock").open("w")
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        self._locks.append(lock)
+        self.there.append(executor)
+        return executor
+
+    def cache(self, executor: Executor) -> str:
+        """Directory of its warm copies; executors of one host share one."""
+        return str(self.folder / executor.host)
+
+    def executors(self) -> list[Executor]:
+        """See ``Workers``, as the next two."""
+        return list(self.there)
+
+    def ask_each(self, asked: Sequence[Executor], question: Callable[[], Answer]) -> dict[str, Answer]:
+        return {executor.id: self._on(executor, question) for executor in asked}
+
+    def run_placed(self, work: Callable[[int], Iterable[Answer]], places: Sequence[Sequence[str]]) -> list[Answer]:
+        return [found for number, wished in enumerate(places) for found in self._run(work, number, wished)]
+
+    def learn(self) -> None:
+        """Every learner copies all that it was told to."""
+        for executor in self.there:
+            StateLearner(self.cache(executor), os.getpid()).copy_what_is_new()
+
+    def _run(self, work: Callable[[int], Iterable[Answer]], number: int, wished: Sequence[str]) -> list[Answer]:
+        for place in [*wished, *(executor.place for executor in self.there)]:
+            for executor in [one for one in self.there if place in (one.place, one.host)]:
+                if executor.id not in self.lost:
+                    return self._on(executor, lambda: list(work(number)))
+                self.there.remove(executor)
+        raise AssertionError("nobody is left")
+
+    def _on(self, executor: Executor, work: Callable[[], Answer]) -> Answer:
+        before = os.environ.get(CACHE_VARIABLE)
+        os.environ[CACHE_VARIABLE] = self.cache(executor)
+        try:
+            return work()
+        finally:
+            if before is None:
+                del os.environ[CACHE_VARIABLE]
+            else:
+                os.environ[CACHE_VARIABLE] = before
+
+
+class PlayedRunner:
+    """Places tasks as SparkRunner does on a cluster. ``ran``: host of every task of the increment, by id."""
+
+    def __init__(self, workers: PlayedWorkers, settings: PlacementSettings) -> None:
+        self.workers, self.ran = workers, dict[str, str]()
+        self._stages = PlacedStages(settings, "every worker has a cache of its own")
+
+    def run(self, topology: Topology, descriptions: list[TaskDescription]) -> list[TaskReport]:
+        """See ``Runner``."""
+
+        def run_tasks(numbers: Iterable[int]) -> Iterable[tuple[int, dict[str, Any]]]:
+            for number in numbers:
+                cache = os.environ[CACHE_VARIABLE]
+                self.ran[descriptions[number].id] = Path(cache).name
+                yield number, asdict(run_task(topology, descriptions[number], cache))
+
+        found = self._stages.run(self.workers, topology, descriptions, run_tasks)
+        return [TaskReport(**outcome) for _, outcome in sorted(found, key=lambda pair: pair[0])]

@@ -1,0 +1,131 @@
+"""What Spark knows of its executors, and tasks that it is asked to run on some of them.
+
+Owns every call into Spark's JVM that placement needs. Rule: a preference is a wish. Spark runs a task elsewhere when
+the executor has gone or stays busy for longer than ``spark.locality.wait``, and what the task writes is the same.
+"""
+
+import pickle
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar
+
+from py4j.protocol import Py4JError
+from pyspark import SparkContext, TaskContext
+from pyspark.core.rdd import RDD
+from pyspark.serializers import CPickleSerializer
+
+Answer = TypeVar("Answer")
+
+
+@dataclass(frozen=True, slots=True)
+class Executor:
+    """A process of the cluster that runs tasks. ``cores``: so many at a time."""
+
+    id: str
+    host: str
+    cores: int
+
+    @property
+    def place(self) -> str:
+        """As a preference that names it among the executors of its host (Spark's ``TaskLocation``)."""
+        return f"executor_{self.host}_{self.id}"
+
+
+class Workers(Protocol):
+    """Who runs tasks, and where they are asked to."""
+
+    def executors(self) -> list[Executor]:
+        """Those that are there and ready, and are not about to leave, by id."""
+
+    def run_placed(self, work: Callable[[int], Iterable[Answer]], places: Sequence[Sequence[str]]) -> list[Answer]:
+        """Run ``work(number)`` for every number, where ``places[number]`` would like it; all that they give, in the
+        order of numbers.
+        """
+
+    def ask_each(self, asked: Sequence[Executor], question: Callable[[], Answer]) -> dict[str, Answer]:
+        """The answers of executors, by id. Who was busy for too long, or has gone, has none."""
+
+
+class SparkWorkers:
+    """Workers of a Spark session."""
+
+    def __init__(self, context: SparkContext) -> None:
+        self._context = context
+        self._spark: Any = context._jsc.sc()
+
+    def executors(self) -> list[Executor]:
+        """See ``Workers``."""
+        scheduler, listed = self._spark.taskScheduler(), self._spark.statusStore().executorList(True)
+        found = []
+        for number in range(listed.size()):
+            row = listed.apply(number)
+            host = row.hostPort().rpartition(":")[0]  # none before its block manager is registered
+            if row.id() != "driver" and host and scheduler.isExecutorAlive(row.id()):
+                found.append(Executor(row.id(), host, row.totalCores()))
+        return sorted(found, key=lambda executor: executor.id)
+
+    def run_placed(self, work: Callable[[int], Iterable[Answer]], places: Sequence[Sequence[str]]) -> list[Answer]:
+        """See ``Workers``."""
+
+        def run(numbers: Iterable[int]) -> Iterator[Answer]:
+            for number in numbers:
+                yield from work(number)
+
+        return self._numbers(places).mapPartitions(run).collect()
+
+    def ask_each(self, asked: Sequence[Executor], question: Callable[[], Answer]) -> dict[str, Answer]:
+        """See ``Workers``. Where a task did not run at its place another one has answered for it, which is known, since
+        Spark says where it ran.
+        """
+
+        def answer(number: int) -> Iterable[tuple[int, Answer]]:
+            running = TaskContext.get()
+            assert running is not None, "a task has a context"
+            yield running.taskAttemptId(), question()
+
+        group = f"replay-members-{uuid.uuid4().hex}"
+        answers: dict[int, Answer] = {}
+        with self._job_group(group), suppress(Py4JError):  # without answers tasks run where a core is free
+            answers = dict(self.run_placed(answer, [[executor.place] for executor in asked]))
+        ran_on = self._ran_on(group)
+        return {ran_on[attempt]: found for attempt, found in answers.items() if attempt in ran_on}
+
+    @contextmanager
+    def _job_group(self, group: str) -> Iterator[None]:
+        name = "spark.jobGroup.id"
+        before = self._context.getLocalProperty(name)
+        self._context.setLocalProperty(name, group)
+        try:
+            yield
+        finally:
+            self._context.setLocalProperty(name, before)  # type: ignore[arg-type]
+
+    def _numbers(self, places: Sequence[Sequence[str]]) -> "RDD[int]":
+        """0, 1, …, one a partition, with the hosts or executors that each prefers."""
+        jvm = self._context._jvm
+        assert jvm is not None, "the session runs"
+        rows = jvm.java.util.ArrayList()
+        for number, preferred in enumerate(places):
+            hosts = jvm.java.util.ArrayList()
+            for place in preferred:
+                hosts.add(place)
+            rows.add(jvm.scala.Tuple2(bytearray(pickle.dumps(number)), jvm.PythonUtils.toSeq(hosts)))
+        any_class = jvm.scala.reflect.ClassTag.apply(jvm.java.lang.Class.forName("java.lang.Object"))
+        placed = self._spark.makeRDD(jvm.PythonUtils.toSeq(rows), any_class)
+        return RDD(placed.toJavaRDD(), self._context, CPickleSerializer())
+
+    def _ran_on(self, group: str) -> dict[int, str]:
+        """Executor by task attempt, of the jobs of a group."""
+        with suppress(Py4JError):  # it takes long: what is not known yet is left out
+            self._spark.listenerBus().waitUntilEmpty()
+        tracker, store, found = self._context.statusTracker(), self._spark.statusStore(), {}
+        for job in tracker.getJobIdsForGroup(group):
+            told = tracker.getJobInfo(job)
+            for stage in told.stageIds if told is not None else ():
+                tasks = store.taskList(stage, 0, 1 << 20)
+                for number in range(tasks.size()):
+                    task = tasks.apply(number)
+                    found[task.taskId()] = task.executorId()
+        return found

@@ -1,0 +1,79 @@
+"""What would happen to a group if other members were there: who would run what, and what has to be copied for it."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from .group import Group, Present
+from .members import Assignment, TaskId
+
+_STEPS_MAX = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """State that a member must copy before it runs a task or stands by for it."""
+
+    task: TaskId
+    member: str
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """``owners``: who ran each task until now; ``increments``: until nothing is to move any more, if every learner is
+    done from one to the next. ``copies``: in the order in which they are made.
+    """
+
+    owners: dict[TaskId, str | None]
+    assignment: Assignment
+    copies: tuple[Copy, ...]
+    increments: int
+
+    @property
+    def moved(self) -> list[TaskId]:
+        """Tasks that another member would run in the end."""
+        return sorted(
+            task for task, owner in self.assignment.owners().items() if self.owners[task] not in (None, owner)
+        )
+
+
+def preview(group: Group, present: Collection[Present]) -> Preview:
+    """``present``: the members that would be there, at least one. The group itself stays as it is."""
+    tried = Group.from_dict(group.settings, group.to_dict())
+    owners, copies = {task: found.owner for task, found in tried.tasks.items()}, list[Copy]()
+    for increments in range(1, _STEPS_MAX):
+        assignment = tried.assign(present)
+        for task, owner in assignment.owners().items():
+            copies += _copy(tried, task, owner)
+            tried.ran(task, owner, tried.tasks[task].files)
+        for member, tasks in assignment.standby.items():
+            for task in tasks:
+                copies += _copy(tried, task, member)
+        if not assignment.is_probing:
+            return Preview(owners, assignment, tuple(copies), increments)
+    raise AssertionError("a group whose learners are done settles")
+
+
+def _copy(group: Group, task: TaskId, member: str) -> list[Copy]:
+    """Have the member copy what it lacks."""
+    lag = group.lag(member, task)
+    if lag:
+        group.has_warm(member, group.warm.get(member, frozenset()) | frozenset(group.tasks[task].files or ()))
+    return [Copy(task, member, lag)] if lag else []
+
+
+def advice(present: Collection[Present], tasks: int, seconds: dict[TaskId, float]) -> list[str]:
+    """What more or fewer workers would bring. ``seconds``: that each task took last."""
+    slots = sum(member.capacity for member in present)
+    said = []
+    if slots > tasks:
+        said.append(f"{slots - tasks} of {slots} cores have nothing to do: there are {tasks} tasks, one a partition")
+    if seconds:
+        longest = max(seconds, key=lambda task: (seconds[task], task))
+        share = sum(seconds.values()) / max(slots, 1)
+        if seconds[longest] > share:
+            said.append(
+                f"task {longest} takes {seconds[longest]:.1f} s, longer than the {share:.1f} s that each core has: "
+                "it bounds the increment, and more workers do not make it shorter"
+            )
+    return said

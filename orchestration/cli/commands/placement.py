@@ -1,0 +1,43 @@
+"""The command `placement`: which worker runs which task of a pipeline, and what would change with more or fewer.
+
+Rule: it reads the hint that the last increment left, and starts nothing.
+"""
+
+from typing import Any
+
+import click
+
+from .. import options
+from ..command import command, option
+
+
+@command()
+@options.warehouse
+@options.pipeline
+@option("--preview", is_flag=True, help="what would move if --members workers were there, and what must be copied")
+@option("--members", type=click.IntRange(min=1), metavar="N", help="so many workers (default: those that are there)")
+def placement(warehouse: str, pipeline: str, preview: bool, members: int | None) -> int:
+    """Show workers, tasks, standbys and learners of the last increment, and the moves that are planned."""
+    from ....jobs.execution.placement_hint import read_hint
+    from ....state.errors import ConfigError
+    from ....state.tables.warehouse import Warehouse
+    from ...placement.tables import placed_tables, preview_lines
+    from ...text_tables import print_table
+
+    if members is not None and not preview:
+        raise click.UsageError("--members needs --preview")
+    hint = read_hint(Warehouse(warehouse).pipeline(pipeline))
+    if hint is None:
+        raise ConfigError(
+            f"pipeline {pipeline!r}", "an increment whose tasks were placed", "none",
+            "run it on a cluster with --placement high_availability or sticky",
+        )  # fmt: skip
+    if preview:
+        print("\n".join(preview_lines(hint, members)))
+        return 0
+    shown: list[tuple[str, list[dict[str, Any]]]] = placed_tables(hint)
+    for title, rows in shown:
+        print(f"{title}:")
+        print_table(rows, wide=True)
+        print()
+    return 0

@@ -1,0 +1,125 @@
+"""A member copies the state of tasks that another one runs, and nothing else."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from kstreams_replay.jobs.execution import state_learner
+from kstreams_replay.jobs.execution.state_learner import Learned, StateLearner, answer_of, learn, member_id, tags_of
+from kstreams_replay.jobs.execution.task_run import LocalRunner
+from kstreams_replay.jobs.replay.pipeline_run import replay
+from kstreams_replay.jobs.topology import Consumed, Materialized, Serde, StreamsBuilder, Topology
+from kstreams_replay.state.runs.local_copies import StateFile, copies_in, copy_name
+from kstreams_replay.state.tables.data_files import read_files
+from kstreams_replay.state.tables.warehouse import Warehouse
+from tests.planted import Landed, plant
+
+PARTITIONS = 2
+
+
+def topology() -> Topology:
+    builder = StreamsBuilder()
+    clicks = builder.stream("clicks", Consumed(Serde.string(), Serde.string()))
+    clicks.group_by_key().count(Materialized.as_("counts")).to_stream().to("counts")
+    return builder.build()
+
+
+@pytest.fixture
+def started(monkeypatch):
+    """Commands of processes that would have been started."""
+    commands: list[list[str]] = []
+    monkeypatch.setattr(state_learner.subprocess, "Popen", lambda command, **_: commands.append(command))
+    return commands
+
+
+def learned(warehouse: Warehouse, partition: int) -> Learned:
+    """The state of a task as of the last increment."""
+    table = warehouse.pipeline("p").state("counts")
+    files = [StateFile(table, file) for file in read_files(table) if file.partition == partition]
+    return Learned(0, partition, {"counts": tuple(files)})
+
+
+@pytest.fixture
+def warehouse(tmp_path):
+    found = Warehouse(tmp_path / "warehouse")
+    clicks = [Landed(n % PARTITIONS, b"key %d" % n, b"x", n) for n in range(40)]
+    plant(found, "clicks", clicks, partitions=PARTITIONS)
+    for _ in replay(found, topology(), pipeline="p", runner=LocalRunner(), max_records=20):
+        pass
+    return found
+
+
+def names(task: Learned) -> set[str]:
+    return {copy_name(file) for files in task.state.values() for file in files}
+
+
+def test_a_member_keeps_its_id_and_says_which_copies_and_tags_it_has(tmp_path, monkeypatch):
+    monkeypatch.setenv("REPLAY_CLIENT_TAGS", "zone=a, rack=r1,nonsense")
+    cache, other = str(tmp_path / "cache"), str(tmp_path / "other")
+
+    answer = answer_of(cache)
+
+    assert answer.member == member_id(cache) != member_id(other)
+    assert answer.tags == {"zone": "a", "rack": "r1"}
+    assert answer.copies == frozenset()
+    assert tags_of("") == {}
+
+
+def test_a_learner_copies_what_its_member_is_told_and_nothing_of_other_tasks(tmp_path, warehouse, started):
+    cache = str(tmp_path / "cache")
+
+    learn(cache, warehouse, "p", topology(), [learned(warehouse, 1)])
+    learner = StateLearner(cache, os.getpid())
+    assert learner.copy_what_is_new()
+
+    assert set(copies_in(cache)) == names(learned(warehouse, 1))
+    assert not learner.copy_what_is_new()  # nothing is new
+    assert [command[1:3] for command in started] == [["-m", state_learner.__name__]]
+
+
+def test_a_task_that_finds_what_was_learned_reads_nothing_from_the_warehouse(tmp_path, warehouse, started):
+    cache = str(tmp_path / "cache")
+    tasks = [learned(warehouse, partition) for partition in range(PARTITIONS)]
+    learn(cache, warehouse, "p", topology(), tasks)
+    StateLearner(cache, os.getpid()).copy_what_is_new()
+    for file in Path(warehouse.pipeline("p").state("counts")).glob("partition=*/*"):
+        file.write_bytes(bytes(file.stat().st_size))  # whoever reads it fails
+    plant(warehouse, "clicks", [Landed(0, b"key 0", b"x", 99)], partitions=PARTITIONS)
+
+    reports = list(replay(warehouse, topology(), pipeline="p", runner=LocalRunner(cache)))
+
+    assert len(reports) == 1
+
+
+def test_files_that_a_merge_has_made_useless_are_forgotten_and_missing_ones_passed_over(tmp_path, warehouse, started):
+    cache = str(tmp_path / "cache")
+    first = learned(warehouse, 0)
+    learn(cache, warehouse, "p", topology(), [first])
+    learner = StateLearner(cache, os.getpid())
+    learner.copy_what_is_new()
+    plant(warehouse, "clicks", [Landed(0, b"key %d" % n, b"x", 99) for n in range(60)], partitions=PARTITIONS)
+    for _ in replay(warehouse, topology(), pipeline="p", runner=LocalRunner()):
+        pass
+    merged = learned(warehouse, 0)
+    assert names(merged).isdisjoint(names(first))
+
+    learn(cache, warehouse, "p", topology(), [merged])
+    learner.copy_what_is_new()
+
+    assert set(copies_in(cache)) == names(merged)
+
+
+def test_a_learner_ends_with_its_worker(tmp_path, warehouse, started):
+    cache = str(tmp_path / "cache")
+    learn(cache, warehouse, "p", topology(), [learned(warehouse, 0)])
+    gone = os.fork()
+    if gone == 0:
+        os._exit(0)
+    os.waitpid(gone, 0)
+    before = os.nice(0)
+
+    StateLearner(cache, gone).run()
+
+    assert copies_in(cache) == []
+    assert os.nice(0) >= before

@@ -1,0 +1,47 @@
+"""What would move if other members were there, by hand: four tasks of 1,000 bytes that one member runs."""
+
+from kstreams_replay.jobs.placement.group import Group, Present
+from kstreams_replay.jobs.placement.members import TaskId
+from kstreams_replay.jobs.placement.preview import Copy, advice, preview
+from kstreams_replay.jobs.placement.settings import HIGH_AVAILABILITY, STICKY, PlacementSettings
+
+TASKS = [TaskId(0, partition) for partition in range(4)]
+
+
+def group(placement: str, **settings: int) -> Group:
+    found = Group(PlacementSettings(placement, **settings))  # type: ignore[arg-type]
+    for task in TASKS:
+        found.ran(task, "c1", {f"{task}/1": 1000})
+    return found
+
+
+def test_a_second_member_would_learn_two_tasks_one_after_the_other_and_take_them_over():
+    asked = group(HIGH_AVAILABILITY, max_warmup_replicas=1, acceptable_recovery_lag_bytes=0)
+
+    got = preview(asked, [Present("c1"), Present("c2")])
+
+    assert got.moved == [TaskId(0, 1), TaskId(0, 3)]
+    assert got.copies == (Copy(TaskId(0, 1), "c2", 1000), Copy(TaskId(0, 3), "c2", 1000))
+    assert got.increments == 3
+    assert asked.lag("c2", TaskId(0, 1)) == 1000  # nothing has happened
+
+
+def test_a_sticky_group_would_move_at_once_and_read_on_the_way():
+    got = preview(group(STICKY), [Present("c1"), Present("c2")])
+
+    assert got.moved == [TaskId(0, 2), TaskId(0, 3)]
+    assert sum(copy.bytes for copy in got.copies) == 2000
+    assert got.increments == 1
+
+
+def test_more_cores_than_tasks_are_idle_and_a_long_task_bounds_the_increment():
+    seconds = {TaskId(0, 0): 8.0, TaskId(0, 1): 2.0}
+
+    got = advice([Present("c1", 2), Present("c2", 2)], 2, seconds)
+
+    assert got == [
+        "2 of 4 cores have nothing to do: there are 2 tasks, one a partition",
+        "task 0_0 takes 8.0 s, longer than the 2.5 s that each core has: it bounds the increment, and more "
+        "workers do not make it shorter",
+    ]
+    assert advice([Present("c1")], 2, {TaskId(0, 0): 2.0, TaskId(0, 1): 2.0}) == []
