@@ -146,6 +146,7 @@ def failed_step_table(
     records: pa.Table, cause: np.ndarray, source: SourceNode | RepartitionNode, chunk: Chunk
 ) -> pa.Table:
     """Records of one source on which a step failed, as they came, with the step and what it said."""
-    rows = {row: chunk.failures[int(at)] for row, at in enumerate(cause) if int(at) in chunk.failures}
+    here = np.flatnonzero(np.isin(cause, list(chunk.failures)))
+    rows = {int(row): chunk.failures[int(cause[row])] for row in here}
     found = dead_letter_table(records, cause, source, {row: reason for row, (_, reason) in rows.items()})
     return found.set_column(0, "node", pa.array([node for node, _ in rows.values()], pa.string()))

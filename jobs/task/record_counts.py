@@ -43,14 +43,15 @@ class Counts:
 
     def add(self, chunk: Chunk, unread: np.ndarray, mine: np.ndarray) -> None:
         """Enter the rows ``mine`` of a chunk; ``unread``: those that could not be decoded."""
-        applied = chunk.applied & mine & ~unread
-        dropped = chunk.refused & ~applied & mine & ~unread
-        left_out = chunk.left_out & ~chunk.applied & ~chunk.refused & mine & ~unread
+        mine_read = mine & ~unread if unread.any() else mine
+        applied = chunk.applied & mine_read
+        dropped = chunk.refused & ~applied & mine_read
         self.read += int(mine.sum())
         self.undecodable += int((unread & mine).sum())
         self.applied += int(applied.sum())
         self.dropped += int(dropped.sum())
-        self.left_out += int(left_out.sum())
+        if chunk.left_out.any():
+            self.left_out += int((chunk.left_out & ~chunk.applied & ~chunk.refused & mine_read).sum())
         booked = np.zeros(len(chunk.offset), np.bool_)
         for _, cause, drops in chunk.drops:
             whole = np.unique(cause[drops.is_record & dropped[cause] & ~booked[cause]])

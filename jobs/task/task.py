@@ -256,13 +256,19 @@ class Task:
         letters = [
             dead_letter_table(input_.tables[number], input_.rows(number), self.sub_topology.sources[number], found)
             for number, found in reasons.items()
-        ] + [failed_step_table(input_.tables[n], input_.rows(n), self.sub_topology.sources[n], chunk) for n in reasons]
+        ]
+        if chunk.failures:
+            letters += [
+                failed_step_table(input_.tables[n], input_.rows(n), self.sub_topology.sources[n], chunk)
+                for n in reasons
+            ]
+            letters = [pa.concat_tables(letters).sort_by("cause")]
         self.counts.add_refusals(chunk)
         result = Result(
             chunk_run.outputs,
             *chunk_run.exchanged(),
             dropped_table(chunk),
-            pa.concat_tables(letters).sort_by("cause"),
+            pa.concat_tables(letters),
             chunk.tape_time_ms,
             takes,
         )

@@ -14,6 +14,8 @@ from kstreams_replay.state.tables.ledger import DONE, PLANNED, Ledger
 from kstreams_replay.state.tables.warehouse import Warehouse
 from tests.laws.races import raced_by_turns
 from tests.laws.restated import Killed, changelog, clicks, contents, kill, landed, run
+from tests.laws.topologies import PARTITIONS, tape
+from tests.planted import plant
 from tests.rotation import rotated
 
 OLD, NEW = clicks(grace=10), clicks(grace=40)
@@ -104,6 +106,9 @@ def test_the_runner_that_was_taken_over_is_shut_out_of_every_table(tmp_path, at)
     with pytest.raises(TOLD[1:]):
         run(warehouse, "p", OLD, max_records=30, on_step=taken_over)
 
+    fresh(warehouse, NEW)
+    plant(warehouse, "clicks", tape(2, 30), partitions=PARTITIONS)  # the next increment would show what it had written
+    run(warehouse, "p", NEW, max_records=30)
     assert contents(warehouse, "p", NEW) == fresh(warehouse, NEW)
 
 
