@@ -30,7 +30,15 @@ from ..jobs.replay.increment_report import IncrementReport
 from ..jobs.replay.pipeline_run import replay
 from ..jobs.replay.waiting_inputs import WaitingInput
 from ..jobs.topology import SubTopology
-from ..state.errors import BufferFull, CommitLost, LedgerConflict, ReplayError, TaskFailed
+from ..state.errors import (
+    BufferFull,
+    CommitLost,
+    LedgerConflict,
+    MachineError,
+    ReplayError,
+    StorageError,
+    TaskFailed,
+)
 from ..state.tables.ledger import LandingLedger, Ledger
 from ..state.tables.names import DEAD_LETTER, DROPPED, LANDED, OUTPUTS, REPARTITION, STATE, TableName
 from .checks import evaluations_of
@@ -62,6 +70,8 @@ WORDS = {
     REPARTITION: "Records between two sub-topologies, by their new key; their order is fixed for ever.",
 }
 
+MAY_PASS = (LedgerConflict, CommitLost, TaskFailed, StorageError, MachineError)
+"""Errors that Dagster's retries may mend: another runner, a full disk, a store that did not answer."""
 
 Told = Iterator[dg.MaterializeResult[Any] | dg.AssetObservation | dg.AssetCheckEvaluation]
 
@@ -272,7 +282,7 @@ def told_in_one_sentence() -> Iterator[None]:
     try:
         yield
     except ReplayError as error:
-        can_mend = isinstance(error, LedgerConflict | CommitLost | TaskFailed) and not isinstance(error, BufferFull)
+        can_mend = isinstance(error, MAY_PASS) and not isinstance(error, BufferFull)
         parts = {"place": error.place, "expected": error.expected, "got": error.got, "next step": error.next_step}
         notes = {"notes": "\n".join(error.__notes__)} if hasattr(error, "__notes__") else {}
         raise dg.Failure(str(error), metadata=parts | notes, allow_retries=can_mend) from error

@@ -13,6 +13,7 @@ import dagster as dg
 
 from ..expectations.guarantees import G1, G2, G3, Guarantee
 from ..expectations.verdicts import Verdict, check_increment
+from ..jobs.replay.books import is_nothing_applied
 from ..jobs.replay.increment_report import SHARE_MAX
 from ..state.tables.names import DEAD_LETTER, DROPPED, TableName
 from .facts import facts_of_output
@@ -122,11 +123,13 @@ def _share(
     """Of the increments that this run has reported, else of the last one."""
     last = reported_increment(instance, key.asset_key, pipeline.path(table)) or 0
     numbers = ran_in_run(instance, run_id, {key.asset_key}) or [last]
-    books = [row.content.books for row in pipeline.ledger.done_rows(numbers[0], numbers[-1])]
+    rows = pipeline.ledger.done_rows(numbers[0], numbers[-1])
+    books = [row.content.books for row in rows if row.content.books is not None]
     word = "dropped" if table == DROPPED else "undecodable"
-    read, applied, refused, where = _worst([each for each in books if each is not None], word)
+    read, refused, where = _worst(books, word)
     share = refused / read if read else 0.0
-    applied_nothing = read > 0 and applied == 0 and refused > 0
+    landed = {name: sum(each.get(name, 0) for each in books) for name in ("read", "applied", "left_out")}
+    applied_nothing = refused > 0 and is_nothing_applied(**landed)
     said = f"{refused:,} of {read:,} records {where}({share:.1%}) were {word}"
     return dg.AssetCheckResult(
         asset_key=key.asset_key,
@@ -138,19 +141,18 @@ def _share(
     )
 
 
-def _worst(books: list[dict[str, Any]], word: str) -> tuple[int, int, int, str]:
-    """Records read, applied and refused: of all that landed, or of the sub-topology that refused the largest share of
-    what it read; and which that is.
+def _worst(books: list[dict[str, Any]], word: str) -> tuple[int, int, str]:
+    """Records read and refused: of all that landed, or of the sub-topology that refused the largest share of what it
+    read; and which that is.
     """
     parts = {"": books}
     for sub in dict.fromkeys(sub for each in books for sub in each["by_sub_topology"]):
         name = f"of sub-topology {sub} "
         parts[name] = [each["by_sub_topology"][sub] for each in books if sub in each["by_sub_topology"]]
     sums = [
-        (*(sum(each[name] for each in part) for name in ("read", "applied", word)), where)
-        for where, part in parts.items()
+        (sum(each["read"] for each in part), sum(each[word] for each in part), where) for where, part in parts.items()
     ]
-    return max(sums, key=lambda part: part[2] / part[0] if part[0] else 0.0)
+    return max(sums, key=lambda part: part[1] / part[0] if part[0] else 0.0)
 
 
 def _progress(

@@ -9,18 +9,21 @@ from dataclasses import dataclass
 
 import pyarrow.compute as pc
 
-from ..jobs.history.history import History
+from ..jobs.history.history import AsOf, History
 from ..jobs.history.inspection import WAITS_UNTIL, inspect_store
 from ..jobs.replay.planner import Planner
 from ..jobs.replay.waiting_inputs import WaitingInput
 from ..jobs.topology import Topology
+from ..state.errors import ReplayError
+from ..state.tables.branch_files import table_files
 from ..state.tables.ledger import Ledger
 from ..state.tables.ledger_rows import DoneRow
+from ..state.tables.names import TableName
 from ..state.tables.warehouse import Warehouse
 from .text_tables import utc
 
 READ_MAX = 100_000
-"""Of more results than that it is not said until when they wait, since all of them would be read."""
+"""Rows of a store; of a larger one it is not said until when its results wait, since it would be read whole."""
 
 
 @dataclass(frozen=True)
@@ -68,14 +71,25 @@ def results_that_wait(warehouse: Warehouse, topology: Topology, *, pipeline: str
             as_of = History(warehouse, pipeline, topology).at()
         tasks = as_of.row.content.tasks.values()
         count = sum(task.get("clocks", {}).get(store, {}).get("count", 0) for task in tasks)
-        if count > READ_MAX:
-            found.append(WaitingResults(store, count, None, None))
-        elif count:
-            until = inspect_store(as_of, store)[WAITS_UNTIL]
-            if len(until):
-                bounds = pc.min_max(until).as_py()
-                found.append(WaitingResults(store, len(until), bounds["min"], bounds["max"]))
+        if count:
+            first_ms, last_ms = _bounds(as_of, store)
+            found.append(WaitingResults(store, count, first_ms, last_ms))
     return found
+
+
+def _bounds(as_of: AsOf, store: str) -> tuple[int | None, int | None]:
+    """The first and the last stream time for which a result in ``store`` waits; (None, None): the store is too large to
+    be read for it, or cannot be read. What was committed is not taken back by that, so it is no error here.
+    """
+    history = as_of.history
+    try:
+        files = table_files(history.warehouse, history.pipeline, as_of.row.content, TableName.state(store))
+        if sum(file.records for file in files) > READ_MAX:
+            return None, None
+        bounds = pc.min_max(inspect_store(as_of, store)[WAITS_UNTIL]).as_py()
+    except ReplayError:
+        return None, None
+    return bounds["min"], bounds["max"]
 
 
 def sentences_of(waits: Sequence[WaitingInput]) -> list[str]:

@@ -35,6 +35,11 @@ class Books:
         return self.read == self.applied + self.left_out + self.dropped + self.undecodable
 
 
+def is_nothing_applied(read: int, applied: int, left_out: int) -> bool:
+    """Whether records were read and none of them had an effect or was left out on purpose: then a run is no success."""
+    return read > 0 and not applied and not left_out
+
+
 def add_books(counts: list[dict[str, Any]]) -> dict[str, Any]:
     """Sums; ``read`` is what tasks counted. The increment's own ``read`` is put in by the plan, which counted
     tables.

@@ -1,11 +1,13 @@
 """What a run comes to: its warnings and its exit code, from the reports of its increments.
 
 Rule: every warning of `replay run` is made here, from facts that the ledger keeps, so that a later look at the same
-increments gives the same. A new warning is one line in ``warnings_of``.
+increments gives the same. A new warning is one line in ``warnings_of``. Landed records that wait are told by the
+command in lines of their own; they make a run that replayed nothing WARNINGS.
 """
 
 from collections.abc import Mapping, Sequence
 
+from ...jobs.replay.books import is_nothing_applied
 from ...jobs.replay.increment_report import SHARE_MAX, IncrementReport
 from ...jobs.replay.waiting_inputs import WaitingInput
 from .exit_codes import ExitCode
@@ -40,6 +42,7 @@ def run_exit_code(reports: Sequence[IncrementReport], waits: Sequence[WaitingInp
     if not reports:
         return ExitCode.WARNINGS if waits else ExitCode.NOTHING_NEW
     books = [report.books for report in reports]
-    if any(each.read for each in books) and not any(each.applied or each.left_out for each in books):
+    read, applied, left_out = (sum(getattr(each, name) for each in books) for name in ("read", "applied", "left_out"))
+    if is_nothing_applied(read, applied, left_out):
         return ExitCode.FAILED
     return ExitCode.WARNINGS if warnings_of(reports) else ExitCode.DONE

@@ -1,5 +1,7 @@
 """What waits is said, and what went wrong is not green: held-back records, waiting results, records without effect."""
 
+from pathlib import Path
+
 import dagster as dg
 import pytest
 
@@ -7,9 +9,12 @@ from kstreams_replay.jobs.branches.restatement import restore
 from kstreams_replay.jobs.execution.task_run import LocalRunner
 from kstreams_replay.jobs.replay.pipeline_run import replay
 from kstreams_replay.jobs.topology import Consumed, Serde, StreamsBuilder, Topology
+from kstreams_replay.orchestration import what_waits
+from kstreams_replay.orchestration.assets import told_in_one_sentence
 from kstreams_replay.orchestration.definitions import replay_definitions
 from kstreams_replay.orchestration.resources import LocalEngine
 from kstreams_replay.orchestration.what_waits import inputs_that_wait, results_that_wait, sentences_of
+from kstreams_replay.state.errors import ConfigError, LedgerConflict, MachineError, StorageError
 from tests.dagster import shop
 from tests.dagster.conftest import broken, numbers, observed, passed, told
 from tests.planted import Landed, plant
@@ -125,6 +130,36 @@ def test_results_that_wait_in_suppress_are_counted_with_the_times_that_let_them_
     assert (str(sessions), str(pages)) == want
     said = [event.user_message for event in small_shop.instance.all_logs(result.run_id)]
     assert set(want) <= set(said)
+
+
+def test_of_a_store_that_is_too_large_or_damaged_the_count_alone_is_said(small_shop, monkeypatch):
+    small_shop.run()
+    place = {"topology": shop.topology(), "pipeline": "shop"}
+    want = ["1 results wait in held-sessions-store", "2 results wait in held-pages-store"]
+
+    with monkeypatch.context() as patch:
+        patch.setattr(what_waits, "READ_MAX", 0)
+        assert [str(each) for each in results_that_wait(small_shop.warehouse, **place)] == want
+
+    for file in Path(small_shop.warehouse.root, "shop/state").rglob("partition=*/*.parquet"):
+        file.unlink()
+    assert [str(each) for each in results_that_wait(small_shop.warehouse, **place)] == want
+
+
+@pytest.mark.parametrize(
+    ("error", "may_pass"),
+    [
+        (StorageError("W", "room on the disk", "No space left on device", "free some"), True),
+        (MachineError("this process", "memory", "none left", "give it more"), True),
+        (LedgerConflict("p/ledger", "increment 2", "another runner's", "wait for it"), True),
+        (ConfigError("p", "a topic", "none", "name one"), False),
+    ],
+)
+def test_dagster_tries_again_what_may_pass(error, may_pass):
+    with pytest.raises(dg.Failure) as failed, told_in_one_sentence():
+        raise error
+
+    assert failed.value.allow_retries is may_pass
 
 
 BAD, GOOD = b"{", b'{"text": "short"}'
