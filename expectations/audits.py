@@ -13,12 +13,12 @@ import polars as pl
 from polars.io.plugins import register_io_source
 
 from ..state.errors import ConfigError, LedgerError
-from ..state.tables.branch_files import table_files, table_names
+from ..state.tables.branch_files import landed_files, refuse_older_ledger, table_files, table_names
 from ..state.tables.data_files import DataFile, read_files, table_version
-from ..state.tables.ledger import Ledger
+from ..state.tables.ledger import LandingLedger, Ledger
 from ..state.tables.ledger_rows import DoneRow, PlanRow
 from ..state.tables.names import TableName
-from ..state.tables.parquet_reader import open_file
+from ..state.tables.parquet_reader import open_file, refuse_missing
 from ..state.tables.warehouse import PipelineTables, Warehouse
 from ..state.times import END_OF_TIME_MS
 from .facts import ReplayFacts, Source
@@ -72,10 +72,15 @@ class Scope:
         return {int(partition): (int(starts.get(partition, 0)), int(end)) for partition, end in ends.items()}
 
     def files(self, table: str, path: str) -> list[DataFile]:
-        """Live files of a table of the pipeline as of the increment; of a branch, its parent's up to the fork too."""
+        """Live files of a table of the pipeline as of the increment; of a branch, its parent's up to the fork too.
+
+        Raises DamagedFile when one is not there, whether it is asked for or not.
+        """
         if table not in table_names(self.done):
             self.version(table)  # says what is missing
-        return table_files(self.warehouse, self.tables.name, self.done, table)
+        files = table_files(self.warehouse, self.tables.name, self.done, table)
+        refuse_missing(path, files)
+        return files
 
     def source_files(self, source: Source) -> tuple[str, list[DataFile]]:
         """Path and live files of the table in which the records of ``source`` lie."""
@@ -83,9 +88,13 @@ class Scope:
             path = self.tables.repartition(source.topic)
             return path, self.files(TableName.repartition(source.topic), path)
         path = self.warehouse.landed(source.topic)
-        if table_version(path, storage_options=self.warehouse.storage_options) is None:
+        options = self.warehouse.storage_options
+        if table_version(path, storage_options=options) is None:
             raise ConfigError(path, f"a landed table of topic {source.topic}", "no table", "land the topic")
-        return path, read_files(path, storage_options=self.warehouse.storage_options)
+        last = LandingLedger(self.warehouse.landing_ledger(source.topic), options).last_done()
+        if last is None:
+            return path, read_files(path, storage_options=options)
+        return path, landed_files(self.warehouse, source.topic, last)
 
     def scan(self, path: str, files: Sequence[DataFile], columns: Sequence[str]) -> pl.LazyFrame:
         """``columns`` of ``files`` and `partition`; ``files`` is not empty. Read piece by piece by our own reader, as
@@ -138,6 +147,7 @@ def open_scope(warehouse: Warehouse, pipeline: str, facts: ReplayFacts, incremen
     ledger = Ledger(tables.ledger, warehouse.storage_options)
     if increment is None:
         last = ledger.last_done()
+        refuse_older_ledger(warehouse, pipeline, ledger, last)
         increment = 0 if last is None else last.increment
     planned, done = ledger.rows_of(increment)
     ledger.refuse_vacuumed(increment)

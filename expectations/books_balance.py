@@ -4,16 +4,19 @@ Owns the recount. Rule: only `applied` and `left_out` are taken from the ledger;
 tables inside the ledger's cut, `dropped` and `undecodable` from their tables, by distinct position. A record with a
 dead letter (it cannot be decoded, or a step failed on it) is undecodable even if it was also dropped; a refusal of one
 window of a record (`is_record` false) does not count there. Refusals, by operator and reason, are recounted as rows of
-`dropped`, whatever else became of the record.
+`dropped`, whatever else became of the record. Outputs have as many
+records of the increment as the ledger says, and all files are there.
 """
 
+from collections.abc import Iterator
 from typing import Any
 
 import polars as pl
 
 from ..state.errors import LedgerError
+from ..state.tables.branch_files import table_names
 from ..state.tables.data_files import DataFile
-from ..state.tables.names import DEAD_LETTER, DROPPED
+from ..state.tables.names import DEAD_LETTER, DROPPED, TableName
 from .audits import Audit, Scope, witness_rows
 from .facts import Source, SubTopology
 
@@ -39,6 +42,11 @@ def audit_books_balance(scope: Scope) -> Audit:
         if any(line[name] != 0 for name in line if name == "missing" or name.endswith("_unbooked")):
             witnesses.append(line)
         witnesses += [{"sub_topology": part.id, **row} for row in witness_rows(stray)]
+    for row in _unbooked_outputs(scope):
+        lines[0]["rows_unbooked"] += abs(row["rows"] - row["booked"])
+        witnesses.append(row)
+    for table in table_names(scope.done):  # also those that no guarantee speaks of are there
+        scope.files(table, scope.tables.table(table))
     return Audit(pl.DataFrame(lines), witnesses)
 
 
@@ -50,6 +58,23 @@ def _refusals_unbooked(booked: dict[str, dict[str, list[int]]] | None, dropped: 
     rows = {(node, reason): count for node, reason, count in mine.rows()}
     said = {(node, reason): numbers[1] for node, reasons in booked.items() for reason, numbers in reasons.items()}
     return sum(abs(rows.get(each, 0) - said.get(each, 0)) for each in {*rows, *said})
+
+
+def _unbooked_outputs(scope: Scope) -> Iterator[dict[str, Any]]:
+    """Outputs that have more or fewer records of the increment than the ledger says; a restatement brings others'."""
+    if scope.done.kind is not None:
+        return
+    for name, booked in (scope.done.outputs or {}).items():
+        path, number = scope.tables.output(name), scope.increment
+        files = [
+            file for file in scope.files(TableName.output(name), path) if file.may_hold("increment", number, number)
+        ]
+        rows = sum(file.records for file in files if file.bounds.get("increment") == (number, number))
+        if mixed := [file for file in files if file.bounds.get("increment") != (number, number)]:
+            found = scope.scan(path, mixed, ["increment"]).filter(pl.col("increment") == number)
+            rows += int(found.select(pl.len()).collect().item())
+        if rows != booked:
+            yield {"output": name, "rows": rows, "booked": booked}
 
 
 def _stray(refusals: pl.DataFrame, tapes: list[pl.LazyFrame]) -> pl.DataFrame:
@@ -72,6 +97,7 @@ def _line(number: int, booked: dict[str, Any], read: int, dropped: int, undecoda
         "dropped_unbooked": dropped - booked["dropped"],
         "undecodable_unbooked": undecodable - booked["undecodable"],
         "stray": stray,
+        "rows_unbooked": 0,
     }
 
 

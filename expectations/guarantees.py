@@ -109,6 +109,11 @@ G3 = Guarantee(
             "stray",
             "Every dropped or undecodable record is a landed record inside the cut.",
         ),
+        Rule(
+            "expect_results_to_be_booked",
+            "rows_unbooked",
+            "Every output has as many records of the increment as the ledger says were written.",
+        ),
     ),
 )
 

@@ -17,7 +17,9 @@ Rule: a bug is an ``assert``; bad input is a dropped record or a dead letter; a 
     ├── NewerFormat            a later version wrote this table or ledger in a way that this one would misread
     ├── CommitLost             Delta accepted a commit and did not make it
     ├── Damaged                what was committed is not there any more, or is another thing
-    │   └── DamagedFile        a data file of a table
+    │   ├── DamagedFile        a data file of a table
+    │   ├── DamagedTable       a table, or its Delta log
+    │   └── DamagedLedger      a ledger is gone, or is older than the tables that it speaks of
     └── TaskFailed             a task died; carries sub-topology, partition and the cause
         ├── BufferFull         a strict suppress buffer went over its limit (KIP-328, shutDownWhenFull)
         └── NullKey            a record without a key came to a buffer that needs one (Kafka's NullPointerException)
@@ -91,6 +93,14 @@ class Damaged(ReplayError):
 
 class DamagedFile(Damaged):
     """A data file of a table is missing, or is not what was written."""
+
+
+class DamagedTable(Damaged):
+    """A table is missing, or its Delta log is not what was committed."""
+
+
+class DamagedLedger(Damaged):
+    """A ledger is gone, has lost rows, or is older than the tables that it speaks of."""
 
 
 class TaskFailed(ReplayError):

@@ -10,7 +10,7 @@ from kstreams_replay.jobs.execution.table_schemas import table_schema
 from kstreams_replay.jobs.history.store_reader import read_store
 from kstreams_replay.jobs.topology import Topology
 from kstreams_replay.state.tables.commit import commit_files
-from kstreams_replay.state.tables.data_files import read_files, read_rows
+from kstreams_replay.state.tables.data_files import read_files, read_rows, table_digest
 from kstreams_replay.state.tables.ledger import LandingLedger
 from kstreams_replay.state.tables.ledger_rows import LandingDoneRow, LandingPlanRow
 from kstreams_replay.state.tables.parquet_writer import TaskFile
@@ -46,8 +46,9 @@ def plant(warehouse: Warehouse, topic: str, records: Sequence[Landed], *, partit
     app_id = f"landing/{topic}/0"
     version = commit_files(warehouse.landed(topic), LANDED_SCHEMA, files, app_id=app_id, increment=increment)
     done = LandingDoneRow(
-        partitions=partitions, cut_from=begin, cut_to=end, records=len(records), table_version=version
-    )
+        partitions=partitions, cut_from=begin, cut_to=end, records=len(records), table_version=version,
+        table_digest=table_digest(warehouse.landed(topic), version),
+    )  # fmt: skip
     ledger.done(increment, done, written_at_ms=0)
 
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
-from ...state.tables.branch_files import existing_tables
+from ...state.tables.branch_files import digests_of, existing_tables, table_parts
 from ...state.tables.commit import commit_files, open_table, replace_files, transaction_version
 from ...state.tables.data_files import DataFile, read_files, table_version
 from ...state.tables.ledger import Ledger, LedgerRow
@@ -152,6 +152,7 @@ def finish(
     seconds = {"commit": time.perf_counter() - started}
     before = DoneRow() if last is None else last.content
     done = replace(_done_row_of(planned.content, run.base, source, rows, before), versions=versions, seconds=seconds)
+    done = replace(done, digests=digests_of(warehouse, pipeline, done, before))
     row = ledger.done(planned.increment, done, written_at_ms=clock_ms())
     on_step(f"done {planned.increment}")
     return row
@@ -225,10 +226,10 @@ class _Restatement:
 
     def _base_files(self, table: str) -> list[DataFile]:
         """What the table had as of the increment that stays."""
-        version = self.base.versions.get(table)
-        if version is None:
+        if table not in self.base.versions:
             return []
-        return read_files(self.own.table(table), version=version, storage_options=self.options)
+        path, version, digest = table_parts(self.warehouse, self.own.name, self.base, table)[-1]
+        return read_files(path, version=version, storage_options=self.options, digest=digest)
 
     @property
     def _name(self) -> str:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from deltalake.exceptions import DeltaError
 from pyarrow import fs
 
-from ...state.errors import ConfigError
+from ...state.errors import ConfigError, Damaged
 from ...state.tables.data_files import StorageOptions, read_files, table_version
 from ...state.tables.ledger import LandingLedger, Ledger, LedgerRow
 from ...state.tables.ledger_rows import LandingDoneRow
@@ -183,7 +183,7 @@ class _Vacuum:
         log = {p.removeprefix("_delta_log/"): info for p, info in found.items() if p.startswith("_delta_log/")}
         try:
             committed, stays = self._named(path, begin, pinned)
-        except (FileNotFoundError, DeltaError):  # a merge has trimmed a ledger's log meanwhile (Ledger.compact)
+        except (FileNotFoundError, DeltaError, Damaged):  # a merge trims a ledger's log meanwhile (Ledger.compact)
             committed, stays = self._named(path, begin, pinned)
         for name, info in found.items():
             is_file = name.endswith(".parquet") and not name.startswith("_")

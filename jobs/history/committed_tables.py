@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from ...state.errors import ConfigError, LedgerError
 from ...state.runs.sorted_runs import live_rows
-from ...state.tables.branch_files import table_files, table_names, table_parts
+from ...state.tables.branch_files import refuse_older_ledger, table_files, table_names, table_parts
 from ...state.tables.data_files import DataFile, open_table, read_rows
 from ...state.tables.ledger import Ledger, LedgerRow
 from ...state.tables.ledger_rows import DoneRow
@@ -83,7 +83,7 @@ def read_table(
     as ``read_changelog``.
     """
     done = _done_row_with(warehouse, pipeline, table, increment)
-    path, version = table_parts(warehouse, pipeline, done, table)[-1]
+    path, version, _ = table_parts(warehouse, pipeline, done, table)[-1]
     opened = open_table(path, version=version, storage_options=warehouse.storage_options)
     assert opened is not None, f"{path}: in the ledger, yet not there"
     files = table_files(warehouse, pipeline, done, table)
@@ -102,10 +102,13 @@ def count_rows(warehouse: Warehouse, pipeline: str, table: str, *, increment: in
 
 
 def done_row(warehouse: Warehouse, pipeline: str, increment: int | None = None) -> LedgerRow[DoneRow]:
-    """The ledger's done row of ``increment`` (None: the last one). LedgerError when there is none, or no more."""
+    """The ledger's done row of ``increment`` (None: the last one). LedgerError when there is none, or no more;
+    DamagedLedger when its tables have later ones.
+    """
     ledger = Ledger(warehouse.pipeline(pipeline).ledger, warehouse.storage_options)
     if increment is None:
         row = ledger.last_done()
+        refuse_older_ledger(warehouse, pipeline, ledger, row)
     else:
         row = ledger.rows_of(increment).done
         ledger.refuse_vacuumed(increment)

@@ -18,9 +18,10 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from ...state.errors import CommitLost, LandingError, LedgerConflict
+from ...state.tables.branch_files import refuse_older_landing_ledger
 from ...state.tables.commit import transaction_version
 from ...state.tables.compaction import compact
-from ...state.tables.data_files import live_files, open_table, read_files
+from ...state.tables.data_files import live_files, open_table, read_files, table_digest
 from ...state.tables.ledger import LandingLedger, LedgerRow
 from ...state.tables.ledger_rows import LandingDoneRow, LandingPlanRow
 from ...state.tables.warehouse import Warehouse
@@ -170,6 +171,7 @@ def _land(
     ledger = LandingLedger(warehouse.landing_ledger(topic), warehouse.storage_options)
     pending, last = ledger.pending(), ledger.last_done()
     newest = pending or last
+    refuse_older_landing_ledger(warehouse, topic, ledger, newest)
     if newest is not None:
         _refuse_other_source(topic, newest.content.source, lander)
     run = _Run(warehouse, topic, ledger, lander, rules, clock_ms)
@@ -298,6 +300,7 @@ class _Run:
             dead_letters=self._dead_letters(own),
             implausible=None if odd is None else asdict(odd),
             table_version=table.version(),
+            table_digest=table_digest(path, table.version(), storage_options=options),
         )
         return self.ledger.done(number, replace(row, **added), epoch=planned.epoch, written_at_ms=now)
 

@@ -13,7 +13,7 @@ from dataclasses import replace
 from ...state.compilation.kernel_tiers import tiers
 from ...state.errors import LedgerError
 from ...state.runs.local_copies import StateFile
-from ...state.tables.branch_files import table_files
+from ...state.tables.branch_files import digests_of, refuse_damage, table_files
 from ...state.tables.commit import commit_files
 from ...state.tables.compaction import compact
 from ...state.tables.data_files import DataFile, OpenTables, oldest_first
@@ -109,13 +109,11 @@ class Pipeline:
         self.code: CodeChange = take_over(pipeline, last, topology, wanted)
         self.previous = self.code.previous
         self.increment, self.epoch = (0, 0) if last is None else (last.increment, last.epoch)
-        self.last_done, self.last_versions = (
-            self.increment,
-            DoneRow().versions if last is None else last.content.versions,
-        )
+        self.last_done, self.last_versions = self.increment, {} if last is None else last.content.versions
         self.given_up: LedgerRow[PlanRow] | None = None
         """A plan of other code, in whose place the next one stands."""
         self._opened: OpenTables = {}
+        refuse_damage(warehouse, pipeline, self.ledger, last, self._opened)
 
     def plans(self, max_records: int | None, idle: str, flush_at_end: bool) -> Iterator[Plan]:
         """The unfinished increment, then new ones, then the flush."""
@@ -199,6 +197,7 @@ class Pipeline:
         seconds = {"plan": planned - started, "compute": computed - ready, "commit": committed - computed}
         tape_times = self.planner.tape_times(plan)
         done = done_row_of(self.topology, self.code.record, self.previous, plan, reports, versions, tape_times, seconds)
+        done = replace(done, digests=digests_of(self.warehouse, self.name, done, self.previous, self._opened))
         self.ledger.done(plan.increment, done, written_at_ms=now_ms())
         clear_exchange(self.tables, plan.increment)
         self.previous, self.increment = done, plan.increment

@@ -9,9 +9,10 @@ across partitions).
 from collections.abc import Iterator
 from dataclasses import replace
 
-from ...state.errors import ConfigError
+from ...state.errors import ConfigError, DamagedLedger, DamagedTable
 from ...state.tables.ledger_rows import Cut, DoneRow, PlanRow
 from ...state.tables.names import TableName, TaskId
+from ...state.tables.parquet_reader import way_back
 from ...state.tables.warehouse import Warehouse
 from ...state.times import NO_TIMESTAMP_MS
 from ..graph.copartitioning import partitions_of
@@ -52,12 +53,28 @@ class Planner:
             topic: {p: cut_from.get(topic, {}).get(p, 0) for p in landed.ends} for topic, landed in self.landed.items()
         }
         self.waits: list[WaitingInput] = []
+        self._refuse_lost_records(warehouse)
         taken = previous.recorded_to or {}
         self.recorded: Cut = {
             topic: {p: taken.get(topic, {}).get(p, 0) for p in landed.recorded}
             for topic, landed in self.landed.items()
             if landed.recorded
         }
+
+    def _refuse_lost_records(self, warehouse: Warehouse) -> None:
+        """Raises DamagedLedger when a topic ends before what the increments before have read of it."""
+        for topic, landed in self.landed.items():
+            read, path = self.previous.cut_to.get(topic, {}), warehouse.landing_ledger(topic)
+            for p, end in landed.ends.items():
+                if read.get(p, 0) > end:
+                    expected, got = f"offsets up to {read[p]} in partition {p}, which were read", f"an end at {end}"
+                    raise DamagedLedger(path, expected, got, way_back(path, None))
+            for p, count in (self.previous.recorded_to or {}).get(topic, {}).items():
+                if count > len(landed.recorded.get(p, ())):
+                    expected = f"{count} recorded times in partition {p}, which were read"
+                    path = warehouse.recorded_time(topic)
+                    got = str(len(landed.recorded.get(p, ())))
+                    raise DamagedTable(path, expected, got, way_back(path, None))
 
     def partitions(self) -> dict[str, int]:
         """Tasks of every sub-topology, by its id, and partitions of every repartition table, as ``repartition/<name>``,

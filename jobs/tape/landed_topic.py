@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from ...state.errors import ConfigError, LandingError
-from ...state.tables.data_files import DataFile, read_files
+from ...state.tables.branch_files import landed_files, refuse_older_landing_ledger
+from ...state.tables.data_files import DataFile
 from ...state.tables.ledger import LandingLedger
 from ...state.tables.warehouse import Warehouse
 from ...state.times import UNBOUNDED
@@ -27,7 +28,9 @@ class Landed:
         """``begin``: next offset to read, by partition; files before all of them are left out. Raises ConfigError for a
         topic that was never landed.
         """
-        last = LandingLedger(warehouse.landing_ledger(topic), warehouse.storage_options).last_done()
+        ledger = LandingLedger(warehouse.landing_ledger(topic), warehouse.storage_options)
+        last = ledger.last_done()
+        refuse_older_landing_ledger(warehouse, topic, ledger, last)
         if last is None:
             raise ConfigError(
                 f"topic {topic!r}", "a landed topic", f"landed topics {warehouse.topics()}", "land it before replaying"
@@ -35,7 +38,7 @@ class Landed:
         path = warehouse.landed(topic)
         ends = dict.fromkeys(map(str, range(last.content.partitions)), 0) | last.content.cut_to
         first = min(((begin or {}).get(partition, 0) for partition in ends), default=0)
-        files = read_files(path, within=("offset", first, UNBOUNDED), storage_options=warehouse.storage_options)
+        files = landed_files(warehouse, topic, last, within=("offset", first, UNBOUNDED))
         return cls(topic, path, files, ends, recorded_times(warehouse, topic, increment=last.increment))
 
     def arrival(self, recorded: Recorded) -> int:

@@ -5,6 +5,7 @@
     replay run shop.py:topology --warehouse W --pipeline shop
     replay warm-up shop.py:topology
     replay check shop.py:topology --warehouse W --pipeline shop
+    replay fsck --warehouse W --pipeline shop
     replay books --warehouse W --pipeline shop
     replay show sessions --warehouse W --pipeline shop
     replay sql "SELECT key, count(*) FROM sessions GROUP BY key" --warehouse W --pipeline shop --increment 7
@@ -58,6 +59,7 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
     },
     "Judge": {
         "check": (".commands.check", "judge the guarantees of an increment"),
+        "fsck": (".commands.fsck", "read everything, and say what is damaged and how it is mended"),
         "check-topology": (".commands.check_topology", "say whether state goes on under a changed topology"),
         "bench": ("kstreams_replay.benchmarks.bench", "measure this project and its peers on the same rows"),
     },

@@ -60,7 +60,7 @@ def open_run(state_file: StateFile, form: RowForm, cache: str | None) -> Run:
     folder = _folder(cache, state_file)
     found = _sealed(folder, state_file, form)
     if found is not None:
-        refuse_missing(state_file.table, state_file.file)  # the copy lives longer than what it is a copy of
+        refuse_missing(state_file.table, [state_file.file])  # the copy lives longer than what it is a copy of
     else:
         shutil.rmtree(folder, ignore_errors=True)
         writer = RunWriter(cache, state_file.table, form)

@@ -4,22 +4,28 @@ Owns the reading of `bases` and `versions` in a done row. Rule: a table as of an
 versions named, oldest first, then its own files at its own version; a table that is in neither has no rows.
 """
 
+from collections.abc import Iterable
 from dataclasses import replace
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from pyarrow import fs
 
-from .data_files import DataFile, OpenTables, read_files
-from .ledger_rows import Bases, DoneRow
+from ..errors import DamagedLedger
+from .data_files import DataFile, OpenTables, Within, open_table, read_files, table_digest
+from .ledger_rows import Bases, Digests, DoneRow, LandingDoneRow, LandingRow
 from .object_stores import open_filesystem
 from .warehouse import Warehouse
 
+if TYPE_CHECKING:
+    from .ledger import LandingLedger, Ledger, LedgerRow
+
 
 class TablePart(NamedTuple):
-    """A Delta table, and the version to read it at."""
+    """A Delta table, the version to read it at, and the digest of its log there; None: it is not known."""
 
     path: str
     version: int
+    digest: str | None
 
 
 def table_parts(warehouse: Warehouse, pipeline: str, done: DoneRow, table: str) -> list[TablePart]:
@@ -27,21 +33,29 @@ def table_parts(warehouse: Warehouse, pipeline: str, done: DoneRow, table: str) 
 
     The bases of a branch, oldest first, then the pipeline's own table. [] for a table that the row does not name.
     """
-    named = list((done.bases or {}).get(table, []))
-    if table in done.versions:
-        named.append([pipeline, done.versions[table]])
-    return [TablePart(warehouse.pipeline(name).table(table), int(version)) for name, version in named]
+    known = {(name, version): digest for name, version, digest in (done.digests or {}).get(table, [])}
+    return [
+        TablePart(warehouse.pipeline(name).table(table), version, known.get((name, version)))
+        for name, version in _named(pipeline, done, table)
+    ]
+
+
+def _named(pipeline: str, done: DoneRow, table: str) -> list[tuple[str, int]]:
+    """Pipelines that have rows of ``table``, each with the version of its table."""
+    named = [(str(name), int(version)) for name, version in (done.bases or {}).get(table, [])]
+    return [*named, (pipeline, done.versions[table])] if table in done.versions else named
 
 
 def table_files(
     warehouse: Warehouse, pipeline: str, done: DoneRow, table: str, opened: OpenTables | None = None
 ) -> list[DataFile]:
     """Files of ``table`` as of a done row, those of bases first; each of a base names its table's folder (``root``).
-    ``opened``: as of ``open_table``.
+    ``opened``: as of ``open_table``. Raises DamagedTable for a log that does not say what it said.
     """
     own, found = warehouse.pipeline(pipeline).table(table), []
-    for path, version in table_parts(warehouse, pipeline, done, table):
-        files = read_files(path, version=version, storage_options=warehouse.storage_options, opened=opened)
+    options = warehouse.storage_options
+    for path, version, digest in table_parts(warehouse, pipeline, done, table):
+        files = read_files(path, version=version, storage_options=options, opened=opened, digest=digest)
         found += files if path == own else [replace(file, root=path) for file in files]
     return found
 
@@ -57,6 +71,105 @@ def bases_of(pipeline: str, done: DoneRow) -> Bases:
     for table, version in done.versions.items():
         bases.setdefault(table, []).append([pipeline, version])
     return bases
+
+
+def landed_files(
+    warehouse: Warehouse, topic: str, last: "LedgerRow[LandingDoneRow]", within: Within | None = None
+) -> list[DataFile]:
+    """Files of a landed topic as of the done row ``last`` of its landing, those that may hold what is ``within``.
+
+    Raises DamagedTable for a log that does not say what it said.
+    """
+    version, digest = last.content.table_version, last.content.table_digest
+    path, options = warehouse.landed(topic), warehouse.storage_options
+    return read_files(path, version=version, within=within, storage_options=options, digest=digest)
+
+
+def digests_of(
+    warehouse: Warehouse, pipeline: str, done: DoneRow, before: DoneRow, opened: OpenTables | None = None
+) -> Digests:
+    """Digests of the tables that ``done`` names; those that ``before`` has at the same version are taken from there.
+
+    Of what other pipelines have, those that are known. ``opened``: as of ``open_table``.
+    """
+    found: Digests = {}
+    for table in table_names(done):
+        known = {(name, version): digest for name, version, digest in (before.digests or {}).get(table, [])}
+        for name, version in _named(pipeline, done, table):
+            digest = known.get((name, version))
+            if digest is None and name == pipeline:
+                path, options = warehouse.pipeline(name).table(table), warehouse.storage_options
+                digest = table_digest(path, version, storage_options=options, opened=opened)
+            if digest is not None:
+                found.setdefault(table, []).append([name, version, digest])
+    return found
+
+
+def refuse_older_ledger(
+    warehouse: Warehouse,
+    pipeline: str,
+    ledger: "Ledger",
+    last: "LedgerRow[DoneRow] | None",
+    opened: OpenTables | None = None,
+) -> None:
+    """Raises DamagedLedger when a table is marked with an increment that the ledger does not know: it is gone, or was
+    put back as it once was. ``last``: its last done row. ``opened``: as of ``open_table``.
+    """
+    tables = existing_tables(warehouse.pipeline(pipeline).root) if last is None else last.content.versions
+    mark, path = _newest_mark(warehouse, pipeline, 0 if last is None else last.epoch, tables, opened)
+    if mark <= (0 if last is None else last.increment):
+        return
+    newest = ledger.newest()  # with what is planned, by another runner perhaps since
+    if mark > newest:
+        got = f"increment {newest} as its newest" if newest else "no increment"
+        next_step = "put the ledger back from a copy of the warehouse, or replay under another pipeline name"
+        raise DamagedLedger(ledger.path, f"increment {mark}, which {path} is marked with", got, next_step)
+
+
+def refuse_older_landing_ledger(
+    warehouse: Warehouse, topic: str, ledger: "LandingLedger", newest: "LedgerRow[LandingRow] | None"
+) -> None:
+    """As ``refuse_older_ledger``, of the landing of a topic. ``newest``: the newest row of its ledger."""
+    known, epoch = (0, 0) if newest is None else (newest.increment, newest.epoch)
+    path = warehouse.landed(topic)
+    table = open_table(path, storage_options=warehouse.storage_options)
+    mark = 0 if table is None else table.transaction_version(f"landing/{topic}/{epoch}") or 0
+    if mark > known and mark > ledger.newest():
+        got = f"increment {known} as its newest" if known else "no increment"
+        next_step = "put the ledger back from a copy of the warehouse, or land the topic again into a new one"
+        raise DamagedLedger(ledger.path, f"increment {mark}, which {path} is marked with", got, next_step)
+
+
+def _newest_mark(
+    warehouse: Warehouse, pipeline: str, epoch: int, tables: Iterable[str], opened: OpenTables | None
+) -> tuple[int, str]:
+    """The highest increment that any of a pipeline's ``tables`` is marked with, and the table's path; 0: none is."""
+    found = 0, ""
+    for name in tables:
+        path = warehouse.pipeline(pipeline).table(name)
+        table = open_table(path, storage_options=warehouse.storage_options, opened=opened)
+        mark = None if table is None else table.transaction_version(f"{pipeline}/{name}/{epoch}")
+        found = max(found, (mark or 0, path))
+    return found
+
+
+def refuse_damage(
+    warehouse: Warehouse,
+    pipeline: str,
+    ledger: "Ledger",
+    last: "LedgerRow[DoneRow] | None",
+    opened: OpenTables | None = None,
+) -> None:
+    """Before an increment is added to the pipeline's own tables: else it would take what is damaged for good.
+
+    Raises as ``refuse_older_ledger``, and DamagedTable when a table is not what it was as of ``last``.
+    ``opened``: as of ``open_table``.
+    """
+    refuse_older_ledger(warehouse, pipeline, ledger, last, opened)
+    done = DoneRow() if last is None else last.content
+    for table in done.versions:
+        path, version, digest = table_parts(warehouse, pipeline, done, table)[-1]
+        read_files(path, version=version, storage_options=warehouse.storage_options, opened=opened, digest=digest)
 
 
 def existing_tables(root: str) -> list[str]:

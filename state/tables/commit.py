@@ -46,6 +46,7 @@ __all__ = [
     "swap_files",
     "table_version",
     "transaction_version",
+    "was_restored",
     "write_mark",
     "write_task_file",
 ]
@@ -276,7 +277,7 @@ def _has_increment(table: DeltaTable, path: str, app_id: str, increment: int) ->
             f"increment {committed}",
             "fork under a new epoch to replay from an earlier increment (`replay restore`, `replay fork`)",
         )
-    if _was_restored(table, app_id):
+    if was_restored(table, app_id):
         raise CommitLost(
             f"{path}, {app_id}",
             f"the files of increment {committed}",
@@ -286,7 +287,7 @@ def _has_increment(table: DeltaTable, path: str, app_id: str, increment: int) ->
     return committed == increment
 
 
-def _was_restored(table: DeltaTable, app_id: str) -> bool:
+def was_restored(table: DeltaTable, app_id: str) -> bool:
     """Has a RESTORE come after the newest commit of ``app_id``? Looks back no further than that commit."""
     for limit in (1, 16, None):
         for entry in table.history(limit):

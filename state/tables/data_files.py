@@ -4,7 +4,9 @@ Owns what is known of a file, and how rows of several become one table. Rule: a 
 ``kstreams_replay.state.tables.commit`` has committed it; state/tables/parquet_writer.py writes it.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -12,11 +14,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake import DeltaTable
-from deltalake.exceptions import TableNotFoundError
+from deltalake.exceptions import DeltaError, TableNotFoundError
 
-from ..errors import ConfigError
+from ..errors import DamagedTable
 from .formats import refuse_newer
-from .parquet_reader import open_file
+from .parquet_reader import open_file, way_back
 
 StorageOptions = Mapping[str, str] | None
 
@@ -98,25 +100,76 @@ def open_table(
 ) -> DeltaTable | None:
     """The table at ``version`` (None: newest). None when there is no table and no version was named.
 
-    ``opened``: what is there is brought up to date, what is not is put there. Raises ConfigError when a version was
-    named that is not there, NewerFormat when a later version of this package must read the table.
+    ``opened``: what is there is brought up to date, what is not is put there. Raises DamagedTable when a version was
+    named that is not there, or the log cannot be read; NewerFormat when a later version of this package must read the
+    table.
     """
     options = None if storage_options is None else dict(storage_options)
+    with _readable(path):
+        try:
+            table = _newest(path, options, {} if opened is None else opened)
+        except TableNotFoundError:
+            if version is None:
+                return None
+            expected = f"a Delta table with version {version}"
+            raise DamagedTable(path, expected, "no table", way_back(path, None)) from None
+        if version is None or version == table.version():
+            return table
+        if version > table.version():
+            got = f"newest version {table.version()}"
+            raise DamagedTable(path, f"version {version}", got, way_back(path, None))
+        return DeltaTable(path, version=version, storage_options=options)
+
+
+@contextmanager
+def _readable(path: str) -> Iterator[None]:
+    """Raises DamagedTable for what Delta cannot read."""
     try:
-        table = _newest(path, options, {} if opened is None else opened)
-    except TableNotFoundError:
-        if version is None:
-            return None
-        raise ConfigError(
-            path, f"a Delta table with version {version}", "no table", "run the increment that writes it"
-        ) from None
-    if version is None or version == table.version():
-        return table
-    if version > table.version():
-        raise ConfigError(
-            path, f"version {version}", f"newest version {table.version()}", "name a version that is there"
-        )
-    return DeltaTable(path, version=version, storage_options=options)
+        yield
+    except (DeltaError, OSError, ValueError) as error:
+        raise _unreadable(path, error) from error
+    except BaseException as error:
+        if type(error).__name__ == "PanicException":  # of delta-rs, below Exception
+            raise _unreadable(path, error) from error
+        raise
+
+
+def _unreadable(path: str, error: BaseException) -> DamagedTable:
+    got = (str(error).strip().splitlines() or [type(error).__name__])[0]
+    return DamagedTable(path, "a Delta log that can be read", got, way_back(path, None))
+
+
+def table_digest(
+    path: str, version: int, *, storage_options: StorageOptions = None, opened: OpenTables | None = None
+) -> str:
+    """What the table's log says of it at ``version``, as one number: of its columns, and of every live file what counts
+    to readers. It is taken of what Delta reads, not of bytes, so a checkpoint has that of the entries it stands for; it
+    costs what listing the files does. One that is in ``opened`` at that version is asked as it is.
+    """
+    table = None if opened is None else opened.get(path)
+    if table is None or table.version() != version:
+        table = open_table(path, version=version, storage_options=storage_options, opened=opened)
+    assert table is not None, f"{path}: no table"
+    with _readable(path):
+        return _digest_of(table, pa.table(table.get_add_actions(flatten=True)))
+
+
+_COUNTED = ("path", "size_bytes", "num_records", "partition.partition",
+            *(f"{end}.{column}" for column in BOUNDED for end in ("min", "max")))  # fmt: skip
+
+
+def _digest_of(table: DeltaTable, actions: pa.Table) -> str:
+    """``actions``: its live files, in any order; what the log does not say of one is ""."""
+    nothing = pa.array([""] * actions.num_rows, pa.string())
+    columns = [
+        pc.fill_null(actions[name].combine_chunks().cast(pa.string()), "") if name in actions.column_names else nothing
+        for name in _COUNTED
+    ]
+    lines = pc.binary_join_element_wise(*columns, "|") if actions.num_rows else nothing
+    found = hashlib.blake2b(table.schema().to_json().encode(), digest_size=16)
+    for line in lines.take(pc.sort_indices(lines)).to_pylist():
+        found.update(line.encode() + b"\n")
+    return found.hexdigest()
 
 
 def _newest(path: str, options: dict[str, str] | None, opened: OpenTables) -> DeltaTable:
@@ -139,13 +192,18 @@ def read_files(
     within: Within | None = None,
     storage_options: StorageOptions = None,
     opened: OpenTables | None = None,
+    digest: str | None = None,
 ) -> list[DataFile]:
     """Live files of the table at ``version`` (None: newest), in order of (partition, first offset, path).
 
-    [] when there is no table and no version was named; ConfigError when a version was named that is not there.
+    [] when there is no table and no version was named. ``digest``: of its log at that version (``table_digest``); None:
+    it is not known. Raises DamagedTable when a version was named that is not there, or the digest is another one.
     """
     table = open_table(path, version=version, storage_options=storage_options, opened=opened)
-    return [] if table is None else live_files(table, within)
+    if table is None:
+        return []
+    with _readable(path):
+        return live_files(table, within, place=path, digest=digest)
 
 
 def highest(table: DeltaTable, column: str) -> int | None:
@@ -156,11 +214,16 @@ def highest(table: DeltaTable, column: str) -> int | None:
     return found
 
 
-def live_files(table: DeltaTable, within: Within | None = None) -> list[DataFile]:
+def live_files(
+    table: DeltaTable, within: Within | None = None, *, place: str = "", digest: str | None = None
+) -> list[DataFile]:
     """Live files of an open table, in order of (partition, first offset, first increment, path); those that may hold
-    what is ``within``, so that few of many cost little.
+    what is ``within``, so that few of many cost little. ``digest``: as of ``read_files``, with the table's ``place``.
     """
     actions = pa.table(table.get_add_actions(flatten=True))
+    if digest is not None and digest != _digest_of(table, actions):
+        expected = f"the columns and files that its log named at version {table.version()} when it was committed"
+        raise DamagedTable(place, expected, "others: the log was changed since", way_back(place, None))
     if within is not None and f"max.{within[0]}" in actions.column_names:
         name, lowest, most = within
         outside = pc.or_kleene(pc.less(actions[f"max.{name}"], lowest), pc.greater(actions[f"min.{name}"], most))

@@ -9,17 +9,18 @@ The winner is named by Delta: both commit under the same app id on a table they 
 second is refused. Rows decide, marks only guard.
 """
 
+import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake import DeltaTable
 from deltalake.exceptions import CommitFailedError
 
-from ..errors import LedgerConflict, LedgerError, LedgerGap
+from ..errors import DamagedLedger, LedgerConflict, LedgerError, LedgerGap
 from ..times import UNBOUNDED
 from .commit import (
     append_row,
@@ -28,17 +29,22 @@ from .commit import (
     open_table,
     read_rows,
     transaction_version,
+    was_restored,
     write_mark,
 )
 from .compaction import compact
 from .data_files import OpenTables, StorageOptions, highest
 from .ledger_rows import DoneRow, LandingDoneRow, LandingPlanRow, PlanRow, RowContent
 from .log_cleanup import trim_log
+from .parquet_reader import way_back
 from .warehouse import LEDGER_SCHEMA
 
 PLANNED, DONE = "planned", "done"
 KEPT_VERSIONS = 256
 """So many versions of its log stay, two or three an increment."""
+_DONE_MARK = f"ledger/{DONE}"
+_DIGEST = "digest"
+"""Key in a row's JSON: digest of all columns of the row, itself apart."""
 _OLDEST = "ledger/oldest"
 """App id whose number is the oldest increment that can be asked for; vacuum raises it."""
 
@@ -103,6 +109,11 @@ class LedgerOf(Generic[P, D]):
         """The rows of one increment. Reads no others."""
         found = self._all(increment, increment)
         return Increment(next(iter(found.planned), None), found.last_done())
+
+    def newest(self) -> int:
+        """The highest increment that is planned or done; 0: none is."""
+        rows = self._newest()
+        return max((row.increment for row in (*rows.planned, *rows.done)), default=0)
 
     def last_done(self) -> LedgerRow[D] | None:
         """The done row of the highest increment that has one. Reads the newest increments only."""
@@ -262,7 +273,26 @@ class LedgerOf(Generic[P, D]):
         """
         newest = highest(table, "increment") or 0
         rows = self._read(table, newest - 1, newest)
-        return rows if newest < 2 or rows.done else self._read(table, 0, newest)
+        if newest >= 2 and not rows.done:
+            rows = self._read(table, 0, newest)
+        pending = rows.pending()
+        self._refuse_lost(table, PLANNED, rows.planned)
+        if (
+            pending is None
+            or not pending.content.replaces
+            or table.transaction_version(_DONE_MARK) != pending.increment
+        ):
+            self._refuse_lost(table, DONE, rows.done)  # a plan in the place of others has the mark too
+        return rows
+
+    def _refuse_lost(self, table: DeltaTable, phase: str, rows: Sequence[LedgerRow[RowContent]]) -> None:
+        """The newest row of a phase is that of the mark which was committed with it, unless the ledger was restored."""
+        app_id, newest = f"ledger/{phase}", rows[-1].increment if rows else None
+        marked = table.transaction_version(app_id)
+        if marked != newest and not was_restored(table, app_id):
+            expected = f"the row of increment {marked} that is {phase}" if marked is not None else f"a mark {app_id}"
+            got = "none" if newest is None else f"increment {newest} as the newest"
+            raise DamagedLedger(self.path, expected, got, way_back(self.path, None))
 
     def _read(self, table: DeltaTable, lowest: int, most: int) -> Rows[P, D]:
         """Rows of the increments ``[lowest, most]``, in order."""
@@ -272,12 +302,21 @@ class LedgerOf(Generic[P, D]):
         rows = Rows[P, D]([], [])
         for row in sorted(asked.to_pylist(), key=lambda row: row["increment"]):
             increment, epoch, phase, at_ms = (row[name] for name in ("increment", "epoch", "phase", "written_at_ms"))
-            content = json.loads(row["content"])
+            content = self._checked_content(row)
             if phase == PLANNED:
                 rows.planned.append(LedgerRow(increment, epoch, phase, self._plan_row.from_json(content), at_ms))
             else:
                 rows.done.append(LedgerRow(increment, epoch, phase, self._done_row.from_json(content), at_ms))
         return rows
+
+    def _checked_content(self, row: dict[str, Any]) -> dict[str, Any]:
+        """What a row says, without its digest; rows of before have none."""
+        content: dict[str, Any] = json.loads(row["content"])
+        digest = content.pop(_DIGEST, None)
+        if digest is not None and digest != _digest_of({**row, "content": _as_text(content)}):
+            place = f"{self.path}, increment {row['increment']} {row['phase']}"
+            raise DamagedLedger(place, "the row as it was written", "another", way_back(self.path, None))
+        return content
 
     def _append_plan(self, table: DeltaTable, row: LedgerRow[P], against: Sequence[str] = ()) -> LedgerRow[P]:
         self._append(table, row, against)
@@ -291,9 +330,10 @@ class LedgerOf(Generic[P, D]):
         """Commit ``row`` on the table that was opened before the checks, so that it can be read back. ``against``:
         phases of which no row may have been written since.
         """
-        content = json.dumps(row.content.to_json(), sort_keys=True)
-        columns = [row.increment], [row.epoch], [row.phase], [content], [row.written_at_ms]
-        line = pa.table([pa.array(c, f.type) for c, f in zip(columns, LEDGER_SCHEMA, strict=True)], LEDGER_SCHEMA)
+        content = row.content.to_json()
+        written = {**vars(row), "content": _as_text(content)}
+        written["content"] = _as_text(content | {_DIGEST: _digest_of(written)})
+        line = pa.Table.from_pylist([written], LEDGER_SCHEMA)
         try:
             marks = [f"ledger/{phase}" for phase in against]
             append_row(table, self.path, line, app_id=f"ledger/{row.phase}", increment=row.increment, against=marks)
@@ -324,6 +364,15 @@ class LedgerOf(Generic[P, D]):
             f"a row of another runner that is {phase}",
             "let the other runner finish, then run again: what it did is skipped",
         )
+
+
+def _as_text(content: Mapping[str, Any]) -> str:
+    return json.dumps(content, sort_keys=True)
+
+
+def _digest_of(row: Mapping[str, Any]) -> str:
+    """Of all columns of a row."""
+    return hashlib.blake2b(repr([row[name] for name in LEDGER_SCHEMA.names]).encode(), digest_size=8).hexdigest()
 
 
 class Ledger(LedgerOf[PlanRow, DoneRow]):

@@ -17,6 +17,9 @@ Cut = dict[str, dict[str, int]]
 Bases = dict[str, list[list[Any]]]
 """Table → [pipeline, version] of every pipeline that has rows of it, oldest first; JSON."""
 
+Digests = dict[str, list[list[Any]]]
+"""Table → [pipeline, version, digest of what its log says at that version] of all that have rows of it; JSON."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class RowContent:
@@ -39,6 +42,11 @@ class RowContent:
         nulls = self._nulls()
         told = {n: v for n, v in written.items() if n in nulls or (v is not None and v is not False)}
         return {**self.unknown, **told}
+
+    @property
+    def replaces(self) -> bool:
+        """Whether it stands in the place of other increments, so that theirs cannot be done any more."""
+        return any(getattr(self, name, None) is not None for name in ("restates", "instead_of", "gives_up"))
 
     def _nulls(self) -> tuple[str, ...]:
         """Fields that are written as null when they are None."""
@@ -105,6 +113,8 @@ class DoneRow(RowContent):
     """Delta version of every table of the pipeline's own, by its name."""
     bases: Bases | None = None
     """Of a branch: where its rows up to the fork are."""
+    digests: Digests | None = None
+    """Of the tables at `versions` and `bases`, so that a changed log is known (``table_digest``)."""
     tasks: dict[str, dict[str, Any]] = field(default_factory=dict)
     """Where each task goes on, by its TaskId as text."""
     tape_times: Cut | None = None
@@ -149,6 +159,8 @@ class LandingRow(RowContent):
     records: int | None = None
     table_version: int | None = None
     """Of the landed table, at the end of the increment."""
+    table_digest: str | None = None
+    """Of what its log says at that version (``table_digest``)."""
     files: Any = None
     """Of a source of files. A plan has a list: name, bytes, mtime_ns, digest, digest of the `content` where a file is
     compressed, records, dead_letters. A done row has their number.

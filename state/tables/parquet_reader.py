@@ -7,7 +7,7 @@ have no seal or no checksums (of Spark's landing, of versions before) are read a
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -63,15 +63,16 @@ def open_file(table: str, file: "DataFile") -> Iterator[OpenedFile]:
         raise damaged(root, file, _first_line(error)) from error
 
 
-def refuse_missing(table: str, file: "DataFile") -> None:
-    """Raises DamagedFile when ``file`` is not there in full size. Reads nothing of it."""
-    root = file.root or table
-    filesystem, path = open_filesystem(f"{root}/{file.path}")
-    entry = filesystem.get_file_info(path)
-    if entry.type != fs.FileType.File:
-        raise damaged(root, file, "no file")
-    if entry.size != file.bytes:
-        raise damaged(root, file, f"{entry.size} bytes instead of {file.bytes}")
+def refuse_missing(table: str, files: "Sequence[DataFile]") -> None:
+    """Raises DamagedFile when one of ``files`` is not there in full size. Reads nothing of them."""
+    roots = [file.root or table for file in files]
+    filesystem, _ = open_filesystem(table)
+    paths = [open_filesystem(f"{root}/{file.path}")[1] for root, file in zip(roots, files, strict=True)]
+    for root, file, entry in zip(roots, files, filesystem.get_file_info(paths), strict=True):
+        if entry.type != fs.FileType.File:
+            raise damaged(root, file, "no file")
+        if entry.size != file.bytes:
+            raise damaged(root, file, f"{entry.size} bytes instead of {file.bytes}")
 
 
 def damaged(root: str, file: "DataFile", got: str) -> DamagedFile:

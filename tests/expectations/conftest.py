@@ -96,8 +96,11 @@ class Planted:
         dead_letter: list[dict[str, Any]] = [],  # noqa: B006
         schema: pa.Schema = COUNTS_SCHEMA,
         recorded: int = 0,
+        outputs: dict[str, int] | None = None,
     ) -> None:
-        """One increment of the pipeline: its plan, its tables, its done row. ``recorded``: times taken so far."""
+        """One increment of the pipeline: its plan, its tables, its done row. ``recorded``: times taken so far;
+        ``outputs``: rows of each, as the done row says.
+        """
         plan = PlanRow(
             cut_from={"clicks": {"0": cut[0]}},
             cut_to={"clicks": {"0": cut[1]}},
@@ -113,7 +116,7 @@ class Planted:
                 self.tables.dead_letter, DEAD_LETTER_SCHEMA, increment, [{**sub, **row} for row in dead_letter]
             ),
         }
-        done = DoneRow(books={**books, "by_sub_topology": {"0": books}}, versions=versions)
+        done = DoneRow(books={**books, "by_sub_topology": {"0": books}}, versions=versions, outputs=outputs)
         self.ledger.done(increment, done, written_at_ms=increment)
 
     def run_first(self, **changed: Any) -> None:

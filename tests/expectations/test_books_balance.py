@@ -22,6 +22,7 @@ BALANCED = {
     "undecodable_unbooked": 0,
     "stray": 0,
     "refusals_unbooked": 0,
+    "rows_unbooked": 0,
 }
 
 
@@ -156,6 +157,42 @@ def test_a_record_with_a_dead_letter_is_not_dropped_as_well(planted):
     planted.run_second(dead_letter=dead, books={"read": 3, "applied": 2, "dropped": 0, "undecodable": 1})
 
     assert planted.verdict("G3").observed == {**BALANCED, "dropped": 0, "undecodable": 1}
+
+
+def test_an_output_with_other_rows_than_the_ledger_says_is_false(planted):
+    """
+    As when the ledger was lost, and the increment written down anew: its files were there already.
+    """
+    planted.run_first()
+    planted.run_second(outputs={"counts": 3})
+
+    verdict = planted.verdict("G3")
+
+    assert (verdict.answer, verdict.broken) == ("false", ("expect_results_to_be_booked",))
+    assert verdict.observed == {**BALANCED, "rows_unbooked": 1}
+    assert verdict.witnesses == [{"output": "counts", "rows": 2, "booked": 3}]
+
+
+def test_an_output_with_the_rows_that_the_ledger_says_is_true(planted):
+    planted.run_first()
+    planted.run_second(outputs={"counts": 2})
+
+    assert planted.verdict("G3").answer == "true"
+
+
+def test_a_file_of_an_earlier_increment_that_is_gone_is_noticed(planted, tmp_path):
+    """
+    The audits of the second increment need no file of the first.
+    """
+    planted.run_first()
+    planted.run_second()
+    (file,) = (tmp_path / "flights" / "outputs" / "counts" / "partition=0").glob("1-*.parquet")
+    file.unlink()
+
+    verdict = planted.verdict("G3")
+
+    assert verdict.answer == "unknown"
+    assert f"{file}, of increment 1: expected the file as it was committed, got no file" in verdict.reason
 
 
 def test_a_drop_of_a_record_outside_the_cut_is_a_stray(planted):

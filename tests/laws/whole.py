@@ -19,7 +19,7 @@ from kstreams_replay.state.tables.ledger import DONE, Ledger, LedgerRow
 from kstreams_replay.state.tables.warehouse import Warehouse
 from tests.laws.pipelines import NAME
 
-OF_THE_RUN = frozenset({"seconds", "seconds_by_sub_topology", "rss_bytes_max", "versions"})
+OF_THE_RUN = frozenset({"seconds", "seconds_by_sub_topology", "rss_bytes_max", "versions", "digests"})
 """What a done row tells of the run that wrote it, not of the tables."""
 
 

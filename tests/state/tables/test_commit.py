@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import CommitProperties, DeltaTable, Transaction
 
-from kstreams_replay.state.errors import CommitLost, ConfigError
+from kstreams_replay.state.errors import CommitLost, ConfigError, DamagedTable
 from kstreams_replay.state.tables.commit import (
     DataFile,
     commit_files,
@@ -251,10 +251,10 @@ def test_a_missing_table_has_no_files_no_version_and_no_mark(path):
 
 
 def test_a_version_that_is_not_there_is_refused(path):
-    with pytest.raises(ConfigError, match="expected a Delta table with version 3, got no table"):
+    with pytest.raises(DamagedTable, match="expected a Delta table with version 3, got no table"):
         read_files(path, version=3)
     version = commit(path, [], 1)
-    with pytest.raises(ConfigError, match=f"expected version 9, got newest version {version}"):
+    with pytest.raises(DamagedTable, match=f"expected version 9, got newest version {version}"):
         read_files(path, version=9)
 
 

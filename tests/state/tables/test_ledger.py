@@ -1,12 +1,20 @@
 """Increments 1, 2, 3 … without a gap; of two runners one wins."""
 
+from pathlib import Path
+
+import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
-from kstreams_replay.state.errors import LedgerConflict, LedgerError, LedgerGap
-from kstreams_replay.state.tables.data_files import read_rows
+from kstreams_replay.state.errors import DamagedLedger, LedgerConflict, LedgerError, LedgerGap
+from kstreams_replay.state.tables.commit import append_row, create_table
+from kstreams_replay.state.tables.data_files import read_files, read_rows
 from kstreams_replay.state.tables.ledger import Ledger, LedgerRow
 from kstreams_replay.state.tables.ledger_rows import DoneRow, PlanRow
+from kstreams_replay.state.tables.warehouse import LEDGER_SCHEMA
+
+INSTEAD = PlanRow(instead_of={"increment": 1, "epoch": 0})
+"""A plan in the place of another."""
 
 
 @pytest.fixture
@@ -133,11 +141,11 @@ def test_of_a_plan_in_the_place_of_another_and_its_done_row_at_once_one_wins(led
     late = Overtaken(ledger.path, lambda: ledger.done(1, DoneRow(), written_at_ms=1))
 
     with pytest.raises(LedgerConflict, match="increment 2 not planned yet"):
-        late.plan_instead(pending, 2, PlanRow(), epoch=1, written_at_ms=1)
+        late.plan_instead(pending, 2, INSTEAD, epoch=1, written_at_ms=1)
 
     ledger.plan(2, PlanRow(), written_at_ms=1)
     pending = ledger.pending()
-    late = Overtaken(ledger.path, lambda: ledger.plan_instead(pending, 3, PlanRow(), epoch=1, written_at_ms=1))
+    late = Overtaken(ledger.path, lambda: ledger.plan_instead(pending, 3, INSTEAD, epoch=1, written_at_ms=1))
     with pytest.raises(LedgerConflict, match="increment 2 not done yet"):
         late.done(2, DoneRow(), written_at_ms=1)
     assert phases(ledger) == [(1, 0, "planned"), (1, 0, "done"), (2, 0, "planned"), (3, 1, "planned")]
@@ -268,3 +276,44 @@ def test_what_vacuum_took_is_refused_and_comes_back_never(ledger):
     with pytest.raises(LedgerError, match="increment 2, which was vacuumed; the oldest that can be asked for is 3"):
         ledger.refuse_vacuumed(2)
     assert [row.increment for row in ledger.done_rows(2)] == [2, 3]
+
+
+# --- damage --------------------------------------------------------------------------------------------------------
+
+
+def test_a_row_that_says_something_else_than_was_written_is_an_error(ledger):
+    """
+    As a page whose checksum was damaged with it.
+    """
+    run(ledger, 1)
+    table = create_table(ledger.path, LEDGER_SCHEMA)
+    (planned,) = [row for row in read_rows(ledger.path, read_files(ledger.path), LEDGER_SCHEMA).to_pylist()
+                  if row["phase"] == "planned"]  # fmt: skip
+    assert '"records": 1' in planned["content"]
+    changed = {**planned, "increment": 2, "content": planned["content"].replace('"records": 1', '"records": 8')}
+    append_row(table, ledger.path, pa.Table.from_pylist([changed], LEDGER_SCHEMA), app_id="ledger/planned", increment=2)
+
+    with pytest.raises(DamagedLedger, match="increment 2 planned: expected the row as it was written, got another"):
+        ledger.pending()
+
+
+def test_a_row_of_before_has_no_digest_and_is_read(ledger):
+    table = create_table(ledger.path, LEDGER_SCHEMA)
+    row = {"increment": 1, "epoch": 0, "phase": "planned", "content": '{"records": 5}', "written_at_ms": 1}
+    append_row(table, ledger.path, pa.Table.from_pylist([row], LEDGER_SCHEMA), app_id="ledger/planned", increment=1)
+
+    assert ledger.pending().content == PlanRow(records=5)
+
+
+@pytest.mark.parametrize("phase", ["planned", "done"])
+def test_a_newest_row_that_its_log_does_not_name_any_more_is_an_error(ledger, phase):
+    run(ledger, 1, 2)
+    (entry,) = [
+        entry
+        for entry in Path(ledger.path, "_delta_log").glob("*.json")
+        if f'"ledger/{phase}","version":2' in entry.read_text().replace(" ", "")
+    ]
+    entry.write_text("".join(line + "\n" for line in entry.read_text().splitlines() if '"add"' not in line))
+
+    with pytest.raises(DamagedLedger, match=f"expected the row of increment 2 that is {phase}, got increment 1"):
+        Ledger(ledger.path).last_done()

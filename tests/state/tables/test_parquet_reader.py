@@ -97,7 +97,7 @@ def test_a_file_that_is_gone_or_of_another_length_is_an_error(written, content, 
     with pytest.raises(DamagedFile, match=got):
         read(written)
     with pytest.raises(DamagedFile, match=got):
-        refuse_missing(*written)
+        refuse_missing(written[0], [written[1]])
 
 
 def test_a_footer_of_another_file_is_an_error(written):

@@ -1,0 +1,247 @@
+"""Fsck: all that a warehouse holds is read and compared, so that damage is known before somebody needs what it hit.
+
+Owns what is compared with what: rows of ledgers with their digests and marks, Delta's logs with the digests that
+ledgers keep, the length, seal and page checksums of every file with its log, rows of outputs and landed topics with the
+books. Rule: nothing is written; every finding says what is wrong and the way back. It reads everything, unlike those
+who work, for whom cost follows the change. Damage of a whole warehouse that was put back as it once was cannot be
+known.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import fs
+
+from ...state.errors import ConfigError, DamagedLedger, DamagedTable, ReplayError
+from ...state.tables.branch_files import (
+    existing_tables,
+    landed_files,
+    refuse_older_landing_ledger,
+    refuse_older_ledger,
+    table_files,
+    table_names,
+    table_parts,
+)
+from ...state.tables.data_files import DataFile, read_files
+from ...state.tables.ledger import LandingLedger, Ledger, LedgerRow
+from ...state.tables.ledger_rows import DoneRow
+from ...state.tables.names import TableName
+from ...state.tables.object_stores import open_filesystem
+from ...state.tables.parquet_reader import open_file, way_back
+from ...state.tables.warehouse import Warehouse
+
+_NO_PIPELINES = ("landed", "landed_dead_letter", "landing", "branches")
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What is wrong at ``place``, and how it is mended."""
+
+    place: str
+    wrong: str
+    mend: str
+
+
+@dataclass
+class Examined:
+    """What was read, and what was found; [] when all is as it was committed."""
+
+    files: int = 0
+    bytes: int = 0
+    findings: list[Finding] = field(default_factory=list)
+
+
+def fsck(
+    warehouse: Warehouse, pipeline: str | None = None, on_table: Callable[[str], None] = lambda table: None
+) -> Examined:
+    """Examine ``pipeline`` and the topics that it reads; None: all pipelines and topics.
+
+    ``on_table``: told of each table before it is read. Raises nothing for damage, ConfigError for a pipeline that is
+    not there.
+    """
+    known = _pipelines(warehouse)
+    if pipeline is not None and pipeline not in known:
+        raise ConfigError("fsck", f"a pipeline, one of {', '.join(known) or '(none)'}", pipeline, "check the name")
+    work = _Fsck(warehouse, on_table)
+    topics: set[str] = set() if pipeline is not None else set(warehouse.topics())
+    for name in known if pipeline is None else [pipeline]:
+        topics |= work.examine_pipeline(name)
+    for topic in sorted(topics):
+        work.examine_topic(topic)
+    return work.examined
+
+
+class _Fsck:
+    def __init__(self, warehouse: Warehouse, on_table: Callable[[str], None]) -> None:
+        self.warehouse, self.on_table, self.examined = warehouse, on_table, Examined()
+        self._read: dict[str, bool] = {}
+        """Of every file that was read, by its path, whether it was whole."""
+
+    @contextmanager
+    def _noting(self) -> Iterator[None]:
+        """What is wrong is written down, and the next thing looked at."""
+        try:
+            yield
+        except ReplayError as error:
+            self._note(error.place, f"expected {error.expected}, got {error.got}", error.next_step)
+        except OSError as error:
+            self._note(str(error.filename or self.warehouse.root), str(error), "let this user read it")
+
+    def _note(self, place: str, wrong: str, mend: str) -> None:
+        finding = Finding(place, wrong, mend)
+        if finding not in self.examined.findings:
+            self.examined.findings.append(finding)
+
+    # --- a pipeline ------------------------------------------------------------------------------------------
+
+    def examine_pipeline(self, pipeline: str) -> set[str]:
+        """Its ledger and tables; the topics that it reads, as far as the ledger can say."""
+        ledger = Ledger(self.warehouse.pipeline(pipeline).ledger, self.warehouse.storage_options)
+        rows: list[LedgerRow[DoneRow]] = []
+        with self._noting():
+            self.on_table(f"{pipeline}/ledger")
+            self._examine_files(ledger.path, read_files(ledger.path, storage_options=self.warehouse.storage_options))
+            oldest = ledger.oldest_kept()
+            rows = [row for row in ledger.done_rows() if row.increment >= oldest]
+            last = ledger.last_done()
+            refuse_older_ledger(self.warehouse, pipeline, ledger, last)
+            self._refuse_gap(ledger, rows)
+        for table in sorted({name for row in rows for name in table_names(row.content)}):
+            self.on_table(f"{pipeline}/{table}")
+            self._examine_table(pipeline, table, rows)
+        if rows:
+            self._compare_books(pipeline, rows)
+        return {topic for row in rows for topic in row.content.cut_to}
+
+    @staticmethod
+    def _refuse_gap(ledger: Ledger, rows: list[LedgerRow[DoneRow]]) -> None:
+        """Increments follow each other; only one in the place of others leaves numbers out."""
+        replacing = {plan.increment for plan in ledger.plans() if plan.content.replaces}
+        for before, row in pairwise(rows):
+            if row.increment != before.increment + 1 and row.increment not in replacing:
+                expected, got = f"a done row of increment {before.increment + 1}", f"{row.increment} as the next"
+                raise DamagedLedger(ledger.path, expected, got, way_back(ledger.path, None))
+
+    def _examine_table(self, pipeline: str, table: str, rows: list[LedgerRow[DoneRow]]) -> None:
+        """As of every increment that can be asked for; the newest first, which says most."""
+        seen: set[tuple[str, int]] = set()
+        for row in reversed(rows):
+            parts = [(part.path, part.version) for part in table_parts(self.warehouse, pipeline, row.content, table)]
+            if set(parts) <= seen:
+                continue
+            seen |= set(parts)
+            with self._noting():
+                files = table_files(self.warehouse, pipeline, row.content, table)
+                self._examine_files(self.warehouse.pipeline(pipeline).table(table), files)
+
+    def _examine_files(self, path: str, files: Iterable[DataFile]) -> None:
+        """Every page of every file, each once."""
+        for file in files:
+            place = f"{file.root or path}/{file.path}"
+            if place not in self._read:
+                self._read[place] = False
+                self.examined.files += 1
+                self.examined.bytes += file.bytes
+                with self._noting():
+                    self._read_whole(path, file)
+                    self._read[place] = True
+
+    def _read_whole(self, path: str, file: DataFile) -> None:
+        with open_file(path, file) as opened:
+            rows = sum(batch.num_rows for batch in opened.rows().iter_batches())
+        if rows != file.records:
+            place = f"{file.root or path}/{file.path}"
+            raise DamagedTable(place, f"{file.records} rows, as the log says", f"{rows}", way_back(path, None))
+
+    def _compare_books(self, pipeline: str, rows: list[LedgerRow[DoneRow]]) -> None:
+        """Rows of outputs by increment, with what the ledger says was written since the last restatement or fork."""
+        first = max((n for n, row in enumerate(rows) if row.content.kind or row.content.forked), default=-1) + 1
+        for name in sorted({name for row in rows[first:] for name in row.content.outputs or {}}):
+            path = self.warehouse.pipeline(pipeline).output(name)
+            with self._noting():
+                files = table_files(self.warehouse, pipeline, rows[-1].content, TableName.output(name))
+                counts = self._rows_by_increment(path, files)
+                if counts is None:
+                    continue
+                for row in rows[first:]:
+                    booked = (row.content.outputs or {}).get(name, 0)
+                    if counts[row.increment] != booked:
+                        place, got = f"{path}, increment {row.increment}", f"{counts[row.increment]}"
+                        raise DamagedTable(place, f"{booked} rows, as the ledger says", got, way_back(path, None))
+
+    def _rows_by_increment(self, path: str, files: list[DataFile]) -> Counter[int] | None:
+        """None where a file is damaged, which has been said."""
+        counts: Counter[int] = Counter()
+        for file in files:
+            if not self._read.get(f"{file.root or path}/{file.path}"):
+                return None
+            with open_file(path, file) as opened:
+                for batch in opened.rows().iter_batches(columns=["increment"]):
+                    for pair in pc.value_counts(batch.column(0)).to_pylist():
+                        counts[pair["values"]] += pair["counts"]
+        return counts
+
+    # --- a topic ---------------------------------------------------------------------------------------------
+
+    def examine_topic(self, topic: str) -> None:
+        """The ledger of its landing, its rows, its recorded times."""
+        options = self.warehouse.storage_options
+        ledger, path = LandingLedger(self.warehouse.landing_ledger(topic), options), self.warehouse.landed(topic)
+        with self._noting():
+            self.on_table(f"landing/{topic}/ledger")
+            self._examine_files(ledger.path, read_files(ledger.path, storage_options=options))
+            done, last = ledger.done_rows(), ledger.last_done()
+            refuse_older_landing_ledger(self.warehouse, topic, ledger, last)
+            if last is None:
+                return
+            self.on_table(TableName.landed(topic))
+            files = landed_files(self.warehouse, topic, last)
+            self._examine_files(path, files)
+            landed, booked = sum(file.records for file in files), sum(row.content.records or 0 for row in done)
+            if landed != booked:
+                raise DamagedTable(path, f"{booked} records, as its ledger says", f"{landed}", way_back(path, None))
+            self._examine_offsets(path, files, last.content.cut_to)
+        with self._noting():
+            dead = self.warehouse.landed_dead_letter(topic)
+            self._examine_files(dead, read_files(dead, storage_options=options))
+        with self._noting():
+            times = self.warehouse.recorded_time(topic)
+            found = read_files(times, storage_options=options)
+            wanted = sum(len(row.content.recorded_time or {}) for row in ledger.done_rows())
+            self._examine_files(times, found)
+            if sum(file.records for file in found) < wanted:
+                got = f"{sum(file.records for file in found)}"
+                raise DamagedTable(times, f"{wanted} recorded times, as the ledger says", got, way_back(times, None))
+
+    def _examine_offsets(self, path: str, files: list[DataFile], cut_to: dict[str, int]) -> None:
+        """They rise in each partition, and end before what landing will write next."""
+        for partition, end in cut_to.items():
+            last = -1
+            for file in (file for file in files if file.partition == int(partition)):
+                if not self._read.get(f"{path}/{file.path}"):
+                    return
+                with open_file(path, file) as opened:
+                    for batch in opened.rows().iter_batches(columns=["offset"]):
+                        column = pa.concat_arrays([pa.array([last], pa.int64()), batch.column(0)])
+                        if not pc.all(pc.greater(column.slice(1), column.slice(0, len(column) - 1))).as_py():
+                            expected = f"offsets that rise after {last}"
+                            raise DamagedTable(f"{path}/{file.path}", expected, "others", way_back(path, None))
+                        last = column[-1].as_py()
+            if last >= end:
+                expected, got = f"offsets below {end} in partition {partition}", f"offset {last}"
+                raise DamagedTable(path, expected, got, way_back(path, None))
+
+
+def _pipelines(warehouse: Warehouse) -> list[str]:
+    """Folders of the warehouse that have a table of a pipeline, in alphabetical order."""
+    filesystem, path = open_filesystem(warehouse.root)
+    found = filesystem.get_file_info(fs.FileSelector(path, allow_not_found=True))
+    folders = [entry.base_name for entry in found if entry.type == fs.FileType.Directory]
+    return sorted(
+        name for name in folders if name not in _NO_PIPELINES and existing_tables(warehouse.pipeline(name).root)
+    )

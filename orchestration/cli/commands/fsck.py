@@ -1,0 +1,24 @@
+"""The command `fsck`: is all of a warehouse as it was committed. Rule: it only reads."""
+
+import sys
+
+from ....jobs.history.fsck import fsck as examine
+from ....state.tables.warehouse import Warehouse
+from .. import options
+from ..command import command, option
+from ..exit_codes import ExitCode
+
+
+@command()
+@options.warehouse
+@option("--pipeline", metavar="NAME", help="this one, and the topics that it reads (default: all)")
+def fsck(warehouse: str, pipeline: str | None) -> int:
+    """Read everything: files and their checksums, Delta logs, ledgers, books. The exit code is 4 when there is damage.
+
+    Each finding says what is wrong, and how it is mended.
+    """
+    found = examine(Warehouse(warehouse), pipeline, lambda table: print(f"reading {table}", file=sys.stderr))
+    for finding in found.findings:
+        print(f"DAMAGED {finding.place}\n        {finding.wrong}\n        to mend it: {finding.mend}")
+    print(f"{found.files:,} files, {found.bytes:,} bytes read: {len(found.findings) or 'nothing'} damaged")
+    return ExitCode.FAILED if found.findings else ExitCode.DONE
