@@ -21,6 +21,7 @@ from ...jobs.topology import Topology
 from ...state.runs.local_copies import CACHE_VARIABLE
 
 Answer = TypeVar("Answer")
+RunOne = Callable[[Topology, TaskDescription, str | None], TaskReport]
 
 
 @dataclass
@@ -83,10 +84,12 @@ class PlayedWorkers:
 
 
 class PlayedRunner:
-    """Places tasks as SparkRunner does on a cluster. ``ran``: host of every task of the increment, by id."""
+    """Places tasks as SparkRunner does on a cluster. ``ran``: host of every task of the increment, by id.
+    ``run_one``: runs one, else ``run_task`` does.
+    """
 
-    def __init__(self, workers: PlayedWorkers, settings: PlacementSettings) -> None:
-        self.workers, self.ran = workers, dict[str, str]()
+    def __init__(self, workers: PlayedWorkers, settings: PlacementSettings, run_one: RunOne = run_task) -> None:
+        self.workers, self.ran, self._run_one = workers, dict[str, str](), run_one
         self._stages = PlacedStages(settings, "every worker has a cache of its own")
 
     def run(self, topology: Topology, descriptions: list[TaskDescription]) -> list[TaskReport]:
@@ -96,7 +99,7 @@ class PlayedRunner:
             for number in numbers:
                 cache = os.environ[CACHE_VARIABLE]
                 self.ran[descriptions[number].id] = Path(cache).name
-                yield number, asdict(run_task(topology, descriptions[number], cache))
+                yield number, asdict(self._run_one(topology, descriptions[number], cache))
 
         found = self._stages.run(self.workers, topology, descriptions, run_tasks)
         return [TaskReport(**outcome) for _, outcome in sorted(found, key=lambda pair: pair[0])]
