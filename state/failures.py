@@ -37,6 +37,19 @@ _UNREADABLE = re.compile(
 )
 """In the words of Arrow and Delta: a file is not what it should be."""
 
+_REFUSED = re.compile(
+    r"AWS Error (?!NO_SUCH_KEY)|Generic (?:S3|GCS) error|error sending request|(?:os error|\[errno) (?!2\b)\d+"
+)
+"""In the words of Arrow and Delta: the machine or the object store did not do what it was asked."""
+
+
+def is_refusal(error: BaseException) -> bool:
+    """Whether the machine or an object store refused to read (no access, no answer), so that nothing is known of the
+    file. A file that is not there is no refusal.
+    """
+    number = error.errno if isinstance(error, OSError) else None
+    return number not in (None, errno.ENOENT) or _REFUSED.search(str(error)) is not None
+
 
 def failure_of(error: BaseException, place: str) -> ReplayError | None:
     """What ``error``, or what it was raised from, means for a user; None for a bug. ``place``: where it happened, for
@@ -63,6 +76,9 @@ def _translated(error: BaseException, place: str) -> ReplayError | None:
     if isinstance(error, ConnectionError | TimeoutError):
         reach = f"see that it runs and that this machine reaches it, {_AGAIN}"
         return StorageError(place, "an answer from the other side", text, reach)
+    if "AWS Error" in text or "Generic S3 error" in text or "Generic GCS error" in text:
+        store = f"see that the store runs, and that its address, region and rights are right, {_AGAIN}"
+        return StorageError(_path(text) or place, "an answer of the object store", text, store)
     if isinstance(error, OSError):
         number = error.errno if error.errno is not None else _number(str(error))
         return _of_system(number, _named(error.filename) or _path(str(error)) or place, error.strerror or text)

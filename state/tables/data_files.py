@@ -17,6 +17,7 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from ..errors import DamagedTable
+from ..failures import is_refusal
 from .formats import refuse_newer
 from .parquet_reader import open_file, way_back
 
@@ -123,10 +124,12 @@ def open_table(
 
 @contextmanager
 def _readable(path: str) -> Iterator[None]:
-    """Raises DamagedTable for what Delta cannot read."""
+    """Raises DamagedTable for what Delta cannot read; what the machine or the object store refuses goes through."""
     try:
         yield
     except (DeltaError, OSError, ValueError) as error:
+        if is_refusal(error):
+            raise
         raise _unreadable(path, error) from error
     except BaseException as error:
         if type(error).__name__ == "PanicException":  # of delta-rs, below Exception

@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 from pyarrow import fs
 
 from ..errors import DamagedFile
+from ..failures import is_refusal
 from .footer_seal import holds, token_of
 from .names import LANDED, LEDGER, OUTPUTS, RETRACTIONS
 from .object_stores import open_filesystem
@@ -30,6 +31,10 @@ _ENDS = 8
 """Bytes behind the footer: its length, and Parquet's mark."""
 _MARK = b"PAR1"
 _WRITTEN_BY = re.compile(r"(\d{8})-")
+
+
+class _NotWhole(Exception):
+    """What is wrong with a file's end, in a few words."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +53,8 @@ class OpenedFile:
 def open_file(table: str, file: "DataFile") -> Iterator[OpenedFile]:
     """Open ``file`` of the table at ``table`` (or at its own ``root``).
 
-    Raises DamagedFile when it is not what was committed, also for what fails while rows are read inside the ``with``.
+    Raises DamagedFile when it is not what was committed, also for what Arrow cannot read inside the ``with``. What the
+    machine or the object store refuses, and errors of whoever reads, go through as they are.
     """
     root = file.root or table
     filesystem, path = open_filesystem(f"{root}/{file.path}")
@@ -57,9 +63,9 @@ def open_file(table: str, file: "DataFile") -> Iterator[OpenedFile]:
             yield OpenedFile(source, _checked_metadata(source, file))
     except FileNotFoundError:
         raise damaged(root, file, "no file") from None
-    except (OSError, ValueError, pa.ArrowException) as error:
-        if isinstance(error, OSError) and error.errno is not None:
-            raise  # the machine's: no access, a disk that fails
+    except (OSError, UnicodeDecodeError, _NotWhole, pa.ArrowException) as error:
+        if isinstance(error, MemoryError) or (isinstance(error, OSError) and is_refusal(error)):
+            raise
         raise damaged(root, file, _first_line(error)) from error
 
 
@@ -109,19 +115,19 @@ def _increment(file: "DataFile") -> int | None:
 def _checked_metadata(source: pa.NativeFile, file: "DataFile") -> pq.FileMetaData:
     size = source.size()
     if size != file.bytes:
-        raise ValueError(f"{size} bytes instead of {file.bytes}")
+        raise _NotWhole(f"{size} bytes instead of {file.bytes}")
     tail = source.read_at(min(size, _TAIL_BYTES), max(0, size - _TAIL_BYTES))
     if tail[-4:] != _MARK:
-        raise ValueError("an end that is not Parquet's")
+        raise _NotWhole("an end that is not Parquet's")
     length = int.from_bytes(tail[-_ENDS:-4], "little")
     if length > size - _ENDS:
-        raise ValueError("a footer longer than the file")
+        raise _NotWhole("a footer longer than the file")
     if length > len(tail) - _ENDS:
         tail = source.read_at(length + _ENDS, size - length - _ENDS)
     footer = tail[len(tail) - _ENDS - length : -_ENDS]
     token = token_of(file.path)
     if token is not None and not holds(footer, token):
-        raise ValueError("a footer that does not have the digest with which it was sealed")
+        raise _NotWhole("a footer that does not have the digest with which it was sealed")
     return pq.read_metadata(pa.BufferReader(_MARK + footer + tail[-_ENDS:]))
 
 

@@ -7,6 +7,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError
 from py4j.protocol import Py4JNetworkError
 
 from kstreams_replay.state.errors import MachineError, StorageError
@@ -67,6 +68,22 @@ def test_a_file_that_is_none_is_no_bug(tmp_path):
 
     assert isinstance(found, StorageError)
     assert found.expected == "a whole file"
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        OSError(
+            "When reading key 'x' in bucket 'b': AWS Error NETWORK_CONNECTION during HeadObject operation: curlCode 7"
+        ),
+        DeltaError("Generic S3 error: Error performing list request: error sending request"),
+    ],
+)
+def test_an_object_store_that_does_not_answer_says_so(error):
+    found = failure_of(error, "warehouse s3://b/w")
+
+    assert isinstance(found, StorageError)
+    assert (found.place, found.expected) == ("warehouse s3://b/w", "an answer of the object store")
 
 
 def test_deltas_own_errors_are_no_bugs(tmp_path):

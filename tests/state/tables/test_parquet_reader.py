@@ -171,3 +171,27 @@ def test_what_the_machine_refuses_is_not_called_damage(written, monkeypatch):
     monkeypatch.setattr("kstreams_replay.state.tables.parquet_reader.open_filesystem", lambda path: (Files(), path))
     with pytest.raises(PermissionError):
         read(written)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        OSError("When reading information for key 'x' in bucket 'b': AWS Error NETWORK_CONNECTION during GetObject"),
+        OSError("AWS Error ACCESS_DENIED during PutObject operation: denied"),  # of another file, written meanwhile
+        pa.ArrowMemoryError("malloc of size 64 failed"),
+        ValueError("what the reader makes of its rows"),
+    ],
+)
+def test_what_is_no_fault_of_the_file_is_not_called_damage(written, error):
+    with pytest.raises(type(error)) as raised, open_file(*written):
+        raise error
+
+    assert raised.value is error
+
+
+@pytest.mark.parametrize(
+    "error", [OSError("AWS Error NO_SUCH_KEY during GetObject"), OSError("CRC checksum verification failed")]
+)
+def test_what_is_the_files_own_is_damage_though_the_system_has_no_number_for_it(written, error):
+    with pytest.raises(DamagedFile), open_file(*written):
+        raise error
