@@ -23,7 +23,7 @@ class ForeignKeySendNode(Node):
     left_value: Any = None
     """Serde of the left value, whose bytes are hashed."""
 
-    operator = ".foreign_key_ends:build_send"
+    operator = ".foreign_key_send_and_response:build_send"
     takes_back = True
 
 
@@ -68,7 +68,7 @@ class ForeignKeyResponseNode(Node):
     left_value: Any = None
     """Serde of the left value, whose bytes are hashed."""
 
-    operator = ".foreign_key_ends:build_response"
+    operator = ".foreign_key_send_and_response:build_response"
     takes_back = True
 
     def kafka_processors(self, graph: Graph) -> Iterable[KafkaNode]:
