@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
+from ....state.errors import ConfigError
 from ...engines import runner_of, start_spark, wait_for
 from ...placement.choice import placement_of
 from ...progress_lines import ProgressBar, ProgressLines, progress_on
@@ -89,7 +90,17 @@ class Replayed(NamedTuple):
     results: "list[WaitingResults]"
 
 
+def _refuse_placement_on_one_machine(asked: RunOptions) -> None:
+    """Raises ConfigError: tasks of one machine are not placed."""
+    where = "--local" if asked.local else f"--master {asked.master}"
+    if asked.placement not in (None, "spark") and (asked.local or (asked.master or "").startswith("local")):
+        raise ConfigError(
+            f"--placement {asked.placement}", "a cluster", where, "leave it out, or name the cluster's --master"
+        )
+
+
 def _replay(asked: RunOptions, progress: ProgressBar | ProgressLines) -> Replayed:
+    _refuse_placement_on_one_machine(asked)
     placement = placement_of(**{name: getattr(asked, name) for name in options.PLACEMENT})
     spark = None if asked.local else start_spark(asked.master)
     progress.doing("loading the topology")

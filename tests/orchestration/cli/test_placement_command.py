@@ -90,3 +90,11 @@ def test_a_pipeline_that_was_never_placed_is_told_what_to_do(tmp_path, capsys):
     assert main(["placement", "--warehouse", str(tmp_path), "--pipeline", "p"]) != 0
 
     assert "run it on a cluster with --placement high_availability or sticky" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("where", [["--local"], ["--master", "local[2]"]])
+def test_a_placement_on_one_machine_is_refused_and_not_left_out(tmp_path, capsys, where):
+    asked = ["run", "topology.py", "--warehouse", str(tmp_path), "--pipeline", "p", "--placement", "sticky", *where]
+
+    assert main(asked) == 2
+    assert f"--placement sticky: expected a cluster, got {' '.join(where)};" in capsys.readouterr().err
