@@ -35,11 +35,11 @@ def give_up(warehouse: Warehouse, topic: str, planned: LedgerRow[LandingPlanRow]
     path, options = warehouse.landed(topic), warehouse.storage_options
     app_id, number = landing_app_id(topic, planned), planned.increment
     if not is_given_up(warehouse, topic, planned):
-        create_table(path, schema, partition_by=["partition"], storage_options=options)
-        if transaction_version(path, app_id, storage_options=options) == number:
+        table = create_table(path, schema, partition_by=["partition"], storage_options=options)
+        if table.transaction_version(app_id) == number:
             return False
         try:
-            write_mark(path, app_id, number, also=[_given_up_id(topic, planned)], storage_options=options)
+            write_mark(table, path, app_id, number, also=[_given_up_id(topic, planned)])
         except CommitFailedError as error:
             expected, got = f"increment {number} to give up", "one that another runner commits"
             raise LedgerConflict(path, expected, got, "let the other runner finish, then land again") from error

@@ -173,15 +173,12 @@ def swap_files(
     _commit(table, actions, "append", schema, table.metadata().partition_columns, _mark(app_id, increment))
 
 
-def write_mark(
-    path: str, app_id: str, increment: int, *, also: Sequence[str] = (), storage_options: StorageOptions = None
-) -> None:
-    """Mark a table that is there, without a row, and read the mark back. ``also``: other app ids that get it at once.
+def write_mark(table: DeltaTable, path: str, app_id: str, increment: int, *, also: Sequence[str] = ()) -> None:
+    """Mark a table that was opened *before* the caller decided to, without a row, and read the mark back. ``also``:
+    other app ids that get it at once.
 
-    Raises CommitFailedError when somebody else committed under one of them meanwhile.
+    Raises CommitFailedError when somebody else committed under one of them since then.
     """
-    table = open_table(path, storage_options=storage_options)
-    assert table is not None, f"{path}: no table to mark"
     schema = pa.schema(table.schema().to_arrow())
     marks = [Transaction(each, increment) for each in (app_id, *also)]
     mark = CommitProperties(app_transactions=marks, custom_metadata=_metadata(app_id, increment))

@@ -224,8 +224,10 @@ class LedgerOf(Generic[P, D]):
 
     def keep_from(self, increment: int) -> None:
         """From now on increments before ``increment`` cannot be asked for."""
-        if increment > self.oldest_kept():
-            write_mark(self.path, _OLDEST, increment, storage_options=self.storage_options)
+        table = open_table(self.path, storage_options=self.storage_options)
+        assert table is not None, f"{self.path}: no ledger to mark"
+        if increment > (table.transaction_version(_OLDEST) or 0):
+            write_mark(table, self.path, _OLDEST, increment)
 
     def refuse_vacuumed(self, increment: int) -> None:
         """Raises LedgerError for an increment whose files may be gone."""

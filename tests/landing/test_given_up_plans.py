@@ -3,13 +3,13 @@
 import os
 
 import pytest
-from deltalake import CommitProperties, DeltaTable, Transaction
 
-from kstreams_replay.jobs.landing import from_files, landing
+from kstreams_replay.jobs.landing import from_files, given_up_plans
 from kstreams_replay.jobs.landing.bad_rows import landed_dead_letters
 from kstreams_replay.jobs.landing.files import records
-from kstreams_replay.jobs.landing.landing import land_records
-from kstreams_replay.state.errors import LandingError, LedgerConflict, LedgerGap
+from kstreams_replay.jobs.landing.from_files import FileLander
+from kstreams_replay.jobs.landing.landing import FileSource, land_records
+from kstreams_replay.state.errors import CommitLost, LandingError, LedgerConflict, LedgerGap
 from kstreams_replay.state.tables.data_files import read_files
 from kstreams_replay.state.tables.ledger import LandingLedger
 from tests.landing.file_folders import dies, land, write
@@ -199,7 +199,7 @@ def test_who_is_still_at_work_with_a_plan_that_was_given_up_cannot_commit_it(war
         with pytest.raises(Exception, match=r"increment 2|given up") as raised:
             land(warehouse, directory)
 
-    assert isinstance(raised.value, LedgerConflict | LedgerGap | landing.CommitLost)
+    assert isinstance(raised.value, LedgerConflict | LedgerGap | CommitLost)
     assert times(warehouse) == [(0, 1, 2)]
     assert land(warehouse, directory).increments == ()
 
@@ -258,19 +258,18 @@ def test_a_commit_that_comes_just_before_is_not_given_up(warehouse, tmp_path, mo
     directory = write(tmp_path / "in", {"a.jsonl": ONE})
     with dies(monkeypatch, in_="before_the_commit"):
         land(warehouse, directory)
-    path = "kstreams_replay.jobs.landing.given_up_plans.write_mark"
-    commit, app_id = landing.give_up.__globals__["write_mark"], "landing/t/0"
+    mark = given_up_plans.write_mark
 
-    def commit_between(table_path, *arguments, **keywords):
-        table = DeltaTable(table_path)
-        other = DeltaTable(table_path)
-        mark = CommitProperties(app_transactions=[Transaction(app_id, 1)])
-        other.create_write_transaction([], "append", other.schema(), ["partition"], commit_properties=mark)
-        with monkeypatch.context() as patch:
-            patch.setattr("kstreams_replay.state.tables.commit.open_table", lambda *_, **__: table)
-            return commit(table_path, *arguments, **keywords)
+    def commit_between(*arguments, **keywords):
+        (unfinished,) = LandingLedger(warehouse.landing_ledger("t")).plans()
+        source = FileSource(str(directory), timestamp="t")
+        FileLander(None, warehouse, "t", source).write(unfinished, "landing/t/0")
+        mark(*arguments, **keywords)
 
     with monkeypatch.context() as patch:
-        patch.setattr(path, commit_between)
+        patch.setattr(given_up_plans, "write_mark", commit_between)
         with pytest.raises(LedgerConflict, match="got one that another runner commits"):
             land(warehouse, directory, rules={"abandon": True})
+    land(warehouse, directory)
+
+    assert times(warehouse) == [(0, 1, 1)]
