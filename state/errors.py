@@ -16,6 +16,7 @@ Rule: a bug is an ``assert``; bad input is a dropped record or a dead letter; a 
     │   └── CodeChanged        the topology is another one, and the state would not mean the same under it
     ├── NewerFormat            a later version wrote this table or ledger in a way that this one would misread
     ├── CommitLost             Delta accepted a commit and did not make it
+    │   └── Fenced             another runner went on with the table, or shut this one out
     ├── Damaged                what was committed is not there any more, or is another thing
     │   ├── DamagedFile        a data file of a table
     │   ├── DamagedTable       a table, or its Delta log
@@ -85,6 +86,10 @@ class NewerFormat(ReplayError):
 
 class CommitLost(ReplayError):
     """Delta accepted a commit and did not make it (a lower txnVersion is skipped in silence)."""
+
+
+class Fenced(CommitLost):
+    """The table has a later increment under the epoch of this runner, or of one that it wants to shut out."""
 
 
 class Damaged(ReplayError):

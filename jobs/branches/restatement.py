@@ -1,9 +1,9 @@
 """Restatements: an increment that puts other rows in the place of what later increments wrote.
 
 Owns the protocol that `restore` and `promote` share. Rule: as every increment, plan row, one Delta transaction a table,
-done row, and whoever dies in between is finished by running again; under a new epoch, and with the old epoch's mark
-raised, so that a runner still at work under it is refused. No number is given twice and nothing committed is forgotten:
-what was restated can still be asked for as of its own increment.
+done row, and whoever dies in between is finished by running again; under a new epoch, and with the marks of all epochs
+before raised, so that runners still at work under them are refused. No number is given twice and nothing committed is
+forgotten: what was restated can still be asked for as of its own increment.
 
 A table becomes what it had as of the increment that stays (``base``), and what a branch wrote since. Rows of outputs,
 drops, dead letters and repartitions get the restatement's number, since it published them; stores are copied byte by
@@ -30,7 +30,7 @@ from ...state.tables.warehouse import RETRACTED_IN, Warehouse
 from ...state.wall_clock import now_ms
 from ..history.committed_tables import done_row
 from ..replay.books import add_books
-from ..replay.takeover import committed_tables, tables_with, unused_epoch
+from ..replay.takeover import committed_tables, fenced_ids, tables_with, unused_epoch
 from ..replay.unfinished import refuse_pending, unfinished
 from .restated_output import RestatedOutput, renumbered, rewritten
 
@@ -110,9 +110,11 @@ def plan_restatement(
 ) -> LedgerRow[PlanRow]:
     """Write the plan of a restatement, with a number above ``highest`` and all others, and an epoch never used."""
     increment = max(ledger.next_free(), highest + 1)
-    last, pipeline = ledger.last_done(), ledger.path.removesuffix("/ledger").rpartition("/")[2]
-    epoch = unused_epoch(warehouse, pipeline, 0 if last is None else last.epoch)
-    plan = replace(plan, fenced=0 if last is None else last.epoch)
+    last, pending = ledger.last_done(), ledger.pending()
+    fenced = 0 if last is None else last.epoch
+    pipeline = ledger.path.removesuffix("/ledger").rpartition("/")[2]
+    epoch = unused_epoch(warehouse, pipeline, fenced if pending is None else pending.epoch)
+    plan = replace(plan, fenced=fenced)
     return ledger.plan_restatement(increment, plan, epoch=epoch, written_at_ms=clock_ms())
 
 
@@ -204,7 +206,7 @@ class _Restatement:
             schema,
             files,
             app_id=app_id,
-            fenced=self.app_id(table, self.planned.content.fenced or 0),
+            fenced=fenced_ids(self.own.name, table, self.planned.content.fenced or 0, self.planned.epoch),
             increment=self.number,
             written_at_ms=self.clock_ms(),
             storage_options=self.options,

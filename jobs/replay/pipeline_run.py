@@ -39,7 +39,7 @@ from .plan import Plan
 from .planner import Planner
 from .progress import Meter, OnProgress
 from .stage_exchange import Exchange, clear_exchange, discard
-from .takeover import refusal_of, shut_out, unused_epoch
+from .takeover import make_tables, refusal_of, shut_out, unused_epoch
 
 OnStep = Callable[[str], None]
 """Told of every step: "planned 3", "computed 3", "committed outputs/x 3", "done 3". What it raises stops the run
@@ -109,7 +109,8 @@ class Pipeline:
         self.code: CodeChange = take_over(pipeline, last, topology, wanted)
         self.previous = self.code.previous
         self.increment, self.epoch = (0, 0) if last is None else (last.increment, last.epoch)
-        self.last_done, self.last_versions = self.increment, {} if last is None else last.content.versions
+        self.last_done, self.last_epoch = self.increment, self.epoch
+        self.last_versions = {} if last is None else last.content.versions
         self.given_up: LedgerRow[PlanRow] | None = None
         """A plan of other code, in whose place the next one stands."""
         self._opened: OpenTables = {}
@@ -141,7 +142,12 @@ class Pipeline:
             raise refusal
 
     def _write(self, plan: Plan) -> Plan:
-        """Write the plan down; in the place of a pending one where this code takes over."""
+        """Make its tables, then write the plan down; in the place of a pending one where this code takes over."""
+        missing = {name: path for name, path in self._tables().items() if name not in self.previous.versions}
+        make_tables(self.warehouse, self.topology, missing, self._opened)
+        if plan.is_rerun:
+            self.ledger.refuse_given_up(plan.increment)  # perhaps by somebody who saw no tables yet
+            return plan
         if self.given_up is None:
             self.epoch = self.ledger.plan(plan.increment, plan.row, written_at_ms=now_ms()).epoch
             return plan
@@ -170,13 +176,11 @@ class Pipeline:
         )  # fmt: skip
 
     def run(self, plan: Plan) -> IncrementReport:
-        started = time.perf_counter()
-        if not plan.is_rerun:
-            plan = self._write(plan)
+        started, plan = time.perf_counter(), self._write(plan)
         if plan.row.instead_of is not None:
             shut_out(
                 self.warehouse, self.name, self.topology, self._tables(), self.last_versions,
-                epoch=self.epoch, given_up=plan.row.instead_of, increment=plan.increment, written_at_ms=now_ms(),
+                last_done=self.last_epoch, epoch=self.epoch, increment=plan.increment, written_at_ms=now_ms(),
             )  # fmt: skip
         self.meter.begin(plan, self.planner, self.topology)
         planned = time.perf_counter()

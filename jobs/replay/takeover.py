@@ -1,19 +1,21 @@
 """Corrected code in the place of code that could not do the increment it had planned.
 
 Rule: it may take over where no table has anything of that increment, by every Delta log; no plan row is changed, the
-new one has a higher number and another epoch. Then whoever is still at work under the old epoch is shut out of every
-table, of those that are not there yet too: each is made what it was after the last done increment, and marked with the
-new number under the old epoch, in one transaction.
+new one has a higher number and a higher epoch. Then whoever is still at work under an epoch before (several, where one
+who took over was taken over in turn) is shut out of every table: each is made what it was after the last done
+increment, and marked with the new number under all those epochs, in one transaction. No runner has a plan without its
+tables being there, so none is overlooked.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import pyarrow as pa
 
-from ...state.errors import CodeChanged, CommitLost
+from ...state.errors import CodeChanged, CommitLost, Fenced
 from ...state.tables.branch_files import existing_tables
-from ...state.tables.commit import open_table, read_files, replace_files, transaction_version
+from ...state.tables.commit import create_table, open_table, read_files, replace_files, transaction_version
+from ...state.tables.data_files import OpenTables
 from ...state.tables.ledger import LedgerRow
 from ...state.tables.ledger_rows import PlanRow
 from ...state.tables.names import LEDGER, RETRACTIONS, TableName
@@ -49,6 +51,27 @@ def unused_epoch(warehouse: Warehouse, pipeline: str, after: int) -> int:
     return epoch
 
 
+def fenced_ids(pipeline: str, table: str, last_done: int, epoch: int) -> list[str]:
+    """App ids of all who may be at work when a plan of ``epoch`` is written, which gives up every other.
+
+    They have the epoch of the last done increment, or one of a plan since; each such plan has a higher epoch than the
+    one before. Who had a lower one than ``last_done`` was shut out before that increment was done.
+    """
+    assert last_done < epoch, f"epoch {epoch} does not follow {last_done}"
+    return [f"{pipeline}/{table}/{each}" for each in range(last_done, epoch)]
+
+
+def make_tables(
+    warehouse: Warehouse, topology: Topology, tables: Mapping[str, str], opened: OpenTables | None = None
+) -> None:
+    """Make those of ``tables`` (name → path) that are missing, empty. Before a plan: who shuts its runner out looks
+    for tables afterwards, and marks those that are there.
+    """
+    for table, path in tables.items():
+        schema, options = table_schema(topology, table), warehouse.storage_options
+        create_table(path, schema, partition_by=["partition"], storage_options=options, opened=opened)
+
+
 def refusal_of(
     warehouse: Warehouse,
     pipeline: str,
@@ -81,24 +104,23 @@ def shut_out(
     warehouse: Warehouse,
     pipeline: str,
     topology: Topology,
-    tables: Iterable[str],
+    tables: Mapping[str, str],
     versions: Mapping[str, int],
     *,
+    last_done: int,
     epoch: int,
-    given_up: Mapping[str, Any],
     increment: int,
     written_at_ms: int,
 ) -> None:
-    """Make every table what it was at ``versions`` (not named: empty), and refuse the epoch that was ``given_up`` from
-    now on. ``tables``: of the topology; ``increment`` and ``epoch``: of the plan that takes over. Done again it changes
-    nothing.
+    """Make every table what it was at ``versions`` (not named: empty), and refuse all epochs before from now on.
+    ``tables``: of the topology; ``last_done``: epoch of the last done increment; ``increment`` and ``epoch``: of the
+    plan that takes over. Done again it changes nothing. Raises Fenced when that plan was given up in turn.
     """
     own, options = warehouse.pipeline(pipeline), warehouse.storage_options
-    of_topology = list(tables)
-    for table in dict.fromkeys([*committed_tables(warehouse, pipeline), *of_topology]):
+    for table in dict.fromkeys([*committed_tables(warehouse, pipeline), *tables]):
         path, version = own.table(table), versions.get(table)
         stay = [] if version is None else read_files(path, version=version, storage_options=options)
-        if table in of_topology:
+        if table in tables:
             schema = table_schema(topology, table)
         else:
             there = open_table(path, storage_options=options)
@@ -109,7 +131,7 @@ def shut_out(
             schema,
             stay,
             app_id=f"{pipeline}/{table}/{epoch}/takes-over",
-            fenced=f"{pipeline}/{table}/{given_up['epoch']}",
+            fenced=fenced_ids(pipeline, table, last_done, epoch),
             increment=increment,
             written_at_ms=written_at_ms,
             storage_options=options,
@@ -122,9 +144,10 @@ def _replace(*arguments: Any, **options: Any) -> None:
         try:
             replace_files(*arguments, **options)
             return
-        except CommitLost as error:
-            if "expected no increment after" in str(error):
-                raise
+        except Fenced:
+            raise
+        except CommitLost:
+            continue
     replace_files(*arguments, **options)
 
 

@@ -16,7 +16,7 @@ from deltalake.exceptions import CommitFailedError, DeltaError
 from deltalake.transaction import AddAction, RemoveAction
 from pyarrow import fs
 
-from ..errors import CommitLost
+from ..errors import CommitLost, Fenced
 from ..wall_clock import now_ms
 from .data_files import (
     DataFile,
@@ -111,7 +111,7 @@ def replace_files(
     files: Sequence[DataFile],
     *,
     app_id: str,
-    fenced: str,
+    fenced: Sequence[str],
     increment: int,
     written_at_ms: int,
     storage_options: StorageOptions = None,
@@ -119,18 +119,21 @@ def replace_files(
     """Make ``files`` all that the table has, in one Delta transaction; return a version that holds the increment.
 
     Files that are live stay untouched, the others come and go; a table that already has ``increment`` is left as it is.
-    ``fenced``: the app id of the epoch before, which gets the mark too, so that a runner who is still at work under it
-    is refused. The table gains the columns that it lacks, as of ``commit_files``; columns of other types are taken over
-    where no live file stays. Raises as ``commit_files``.
+    ``fenced``: app ids of the epochs before, which get the mark too, so that runners who are still at work under them
+    are refused; raises Fenced where one of them has a later mark: its runner was shut out by somebody else since, who
+    shuts this one out too. The table gains the columns that it lacks, as of ``commit_files``; columns of other types
+    are taken over where no live file stays. Raises as ``commit_files``.
     """
     table = create_table(path, schema, partition_by=["partition"], storage_options=storage_options)
     if _has_increment(table, path, app_id, increment):
         return table.version()
+    for each in fenced:
+        _refuse_later(table, path, each, increment)
     wanted, live = {file.path for file in files}, live_files(table)
     stay = {file.path for file in live} & wanted
     actions: list[AddAction | RemoveAction] = list(_add_actions(path, [f for f in files if f.path not in stay]))
     mode: Literal["append", "overwrite"] = "append"
-    marks = [Transaction(app_id, increment), Transaction(fenced, increment)]
+    marks = [Transaction(each, increment) for each in (app_id, *fenced)]
     mark = CommitProperties(app_transactions=marks, custom_metadata=_metadata(app_id, increment))
     try:
         if not stay and other_types(table, schema):
@@ -264,16 +267,9 @@ def _metadata(app_id: str, increment: int) -> dict[str, str]:
 
 def _has_increment(table: DeltaTable, path: str, app_id: str, increment: int) -> bool:
     """True when the increment is in the table, false when it may be written; else CommitLost."""
-    committed = table.transaction_version(app_id)
+    committed = _refuse_later(table, path, app_id, increment)
     if committed is None:
         return False
-    if committed > increment:
-        raise CommitLost(
-            f"{path}, {app_id}",
-            f"no increment after {increment}",
-            f"increment {committed}",
-            "fork under a new epoch to replay from an earlier increment (`replay restore`, `replay fork`)",
-        )
     if was_restored(table, app_id):
         raise CommitLost(
             f"{path}, {app_id}",
@@ -282,6 +278,19 @@ def _has_increment(table: DeltaTable, path: str, app_id: str, increment: int) ->
             "go on under a new epoch (`replay restore`): a restored table keeps the marks of what it no longer has",
         )
     return committed == increment
+
+
+def _refuse_later(table: DeltaTable, path: str, app_id: str, increment: int) -> int | None:
+    """The last increment committed under ``app_id``; raises Fenced when it is a later one."""
+    committed = table.transaction_version(app_id)
+    if committed is not None and committed > increment:
+        raise Fenced(
+            f"{path}, {app_id}",
+            f"no increment after {increment}",
+            f"increment {committed}",
+            "fork under a new epoch to replay from an earlier increment (`replay restore`, `replay fork`)",
+        )
+    return committed
 
 
 def was_restored(table: DeltaTable, app_id: str) -> bool:

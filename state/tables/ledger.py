@@ -212,6 +212,12 @@ class LedgerOf(Generic[P, D]):
         if last is not None and last.increment >= increment:
             raise self._conflict(increment, DONE)
 
+    def refuse_given_up(self, increment: int) -> None:
+        """Raises LedgerConflict when ``increment``, which was planned, is done, or another stands in its place."""
+        pending = self.pending()
+        if pending is None or pending.increment != increment:
+            raise self._conflict(increment, DONE)
+
     def next_free(self) -> int:
         """A number above all that were ever planned here, also before a RESTORE of the ledger."""
         marked = transaction_version(self.path, f"ledger/{PLANNED}", storage_options=self.storage_options)

@@ -90,7 +90,7 @@ class PlanRow(RowContent):
     branch_increment: int | None = None
     """Of a promote: what is promoted, as of which of its increments."""
     fenced: int | None = None
-    """The epoch whose runners are refused from then on."""
+    """The lowest epoch whose runners are refused from then on: those of all from it up to the plan's own are."""
 
     def _nulls(self) -> tuple[str, ...]:
         return ("topology",) if self.restates is not None else ()

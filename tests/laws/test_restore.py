@@ -24,6 +24,7 @@ from tests.laws.restated import (
     copy_of,
     forked,
     kill,
+    landed,
     run,
 )
 from tests.laws.topologies import PARTITIONS, tape
@@ -214,3 +215,48 @@ def test_a_runner_between_its_last_commit_and_its_done_row_cannot_finish_a_given
         run(warehouse, "p", on_step=restore_meanwhile)
     assert contents(warehouse, "p") == contents(warehouse, "p", increment=4)
     assert Ledger(warehouse.pipeline("p").ledger).last_done().increment == 8
+
+
+@pytest.mark.parametrize("at", ["planned 1", "committed state/pages-store 1"])
+def test_a_runner_in_its_very_first_increment_is_shut_out_of_every_table(tmp_path, at):
+    """
+    It has no table yet when its increment is given up. The next increments show what it has written.
+    """
+    warehouse = landed(tmp_path)
+
+    def restore_meanwhile(step: str) -> None:
+        if step == at:
+            restore(warehouse, "p", 0, abandon=True)
+
+    with pytest.raises((CommitLost, LedgerConflict, LedgerGap)):
+        run(warehouse, "p", max_records=30, on_step=restore_meanwhile)
+    run(warehouse, "p", max_records=30)
+    run(warehouse, "fresh", max_records=30)
+
+    assert contents(warehouse, "p") == contents(warehouse, "fresh")
+
+
+def test_who_runs_an_increment_again_while_it_is_given_up_is_shut_out_of_every_table(tmp_path, monkeypatch):
+    """
+    A plan without tables, as earlier versions wrote it; its runner makes them when the restore has looked for them.
+    """
+    warehouse = landed(tmp_path)
+    kill(warehouse, "p", "planned 1")
+    for table in existing_tables(warehouse.pipeline("p").root):
+        if table != "ledger":
+            shutil.rmtree(warehouse.pipeline("p").table(table))
+    pending = Ledger.pending
+
+    def restore_meanwhile(ledger: Ledger):
+        found = pending(ledger)
+        monkeypatch.undo()
+        restore(warehouse, "p", 0, abandon=True)
+        return found
+
+    monkeypatch.setattr(Ledger, "pending", restore_meanwhile)
+    with pytest.raises((CommitLost, LedgerConflict, LedgerGap)):
+        run(warehouse, "p", max_records=30)
+    run(warehouse, "p", max_records=30)
+    run(warehouse, "fresh", max_records=30)
+
+    assert contents(warehouse, "p") == contents(warehouse, "fresh")

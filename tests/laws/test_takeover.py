@@ -8,6 +8,8 @@ import random
 import pytest
 
 from kstreams_replay.jobs.branches.restatement import restore
+from kstreams_replay.jobs.replay import pipeline_run
+from kstreams_replay.jobs.replay.takeover import shut_out
 from kstreams_replay.jobs.topology import Consumed, Serde, StreamsBuilder, Topology
 from kstreams_replay.state.errors import CodeChanged, CommitLost, LedgerConflict, LedgerGap, TaskFailed
 from kstreams_replay.state.tables.ledger import DONE, PLANNED, Ledger
@@ -18,7 +20,7 @@ from tests.laws.topologies import PARTITIONS, tape
 from tests.planted import plant
 from tests.rotation import rotated
 
-OLD, NEW = clicks(grace=10), clicks(grace=40)
+OLD, NEW, OTHER = clicks(grace=10), clicks(grace=40), clicks(grace=20)
 TOLD = (CodeChanged, LedgerConflict, CommitLost, LedgerGap)
 """What a runner may be told who is not the one that goes on."""
 
@@ -106,10 +108,7 @@ def test_the_runner_that_was_taken_over_is_shut_out_of_every_table(tmp_path, at)
     with pytest.raises(TOLD[1:]):
         run(warehouse, "p", OLD, max_records=30, on_step=taken_over)
 
-    fresh(warehouse, NEW)
-    plant(warehouse, "clicks", tape(2, 30), partitions=PARTITIONS)  # the next increment would show what it had written
-    run(warehouse, "p", NEW, max_records=30)
-    assert contents(warehouse, "p", NEW) == fresh(warehouse, NEW)
+    run_on_and_compare(warehouse)
 
 
 def test_what_the_old_runner_slips_in_before_it_is_shut_out_is_taken_out_again(tmp_path):
@@ -133,6 +132,64 @@ def test_what_the_old_runner_slips_in_before_it_is_shut_out_is_taken_out_again(t
         run(warehouse, "p", NEW, max_records=30)
 
     assert contents(warehouse, "p", NEW) == fresh(warehouse, NEW)
+
+
+def test_who_takes_over_from_a_taker_that_died_shuts_the_first_runner_out_too(tmp_path):
+    """
+    The second has written its plan and shut nobody out yet; the first is still at work, under an epoch of its own.
+    """
+    warehouse = landed(tmp_path)
+
+    def taken_over_twice(step: str) -> None:
+        if step == "computed 1":
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(pipeline_run, "shut_out", dies)
+                with pytest.raises(Killed):
+                    run(warehouse, "p", OTHER, max_records=30)
+            run(warehouse, "p", NEW, max_records=30)
+
+    with pytest.raises(TOLD[1:]):
+        run(warehouse, "p", OLD, max_records=30, on_step=taken_over_twice)
+
+    run_on_and_compare(warehouse)
+    assert phases(warehouse)[:4] == [(1, 0, PLANNED), (2, 1, PLANNED), (3, 2, PLANNED), (3, 2, DONE)]
+
+
+def test_who_takes_over_and_is_taken_over_before_it_shuts_anybody_out_undoes_nothing(tmp_path, monkeypatch):
+    """
+    Its plan is given up, and the other is done, when it begins to make every table what it was.
+    """
+    warehouse = landed(tmp_path)
+    kill(warehouse, "p", "computed 1", OLD)
+
+    def late(*arguments, **options) -> None:
+        monkeypatch.undo()
+        run(warehouse, "p", NEW, max_records=30)
+        shut_out(*arguments, **options)
+
+    monkeypatch.setattr(pipeline_run, "shut_out", late)
+    with pytest.raises(TOLD[1:]):
+        run(warehouse, "p", OTHER, max_records=30)
+
+    run_on_and_compare(warehouse)
+
+
+def test_a_restore_shuts_out_who_took_over_and_from_whom(tmp_path):
+    warehouse = landed(tmp_path)
+
+    def first(step: str) -> None:
+        if step == "computed 1":
+            with pytest.raises(TOLD[1:]):
+                run(warehouse, "p", OTHER, max_records=30, on_step=second)
+
+    def second(step: str) -> None:
+        if step == "computed 2":
+            restore(warehouse, "p", 0, abandon=True)
+
+    with pytest.raises(TOLD[1:]):
+        run(warehouse, "p", OLD, max_records=30, on_step=first)
+
+    run_on_and_compare(warehouse)
 
 
 @pytest.mark.parametrize("seed", rotated(range(1, 21), lambda seed: seed % 2))
@@ -161,8 +218,21 @@ def test_of_two_runners_with_different_code_one_goes_on_and_the_tables_are_whole
     assert contents(warehouse, "p", topology) == want[name], (seed, ends)
 
 
+def run_on_and_compare(warehouse: Warehouse) -> None:
+    """As if NEW had run alone. The next increment shows what somebody else has written into the tables."""
+    fresh(warehouse, NEW)
+    run(warehouse, "p", NEW, max_records=30)
+    plant(warehouse, "clicks", tape(2, 30), partitions=PARTITIONS)
+    run(warehouse, "p", NEW, max_records=30)
+    assert contents(warehouse, "p", NEW) == fresh(warehouse, NEW)
+
+
 def die(step: str) -> None:
     raise Killed(step)
+
+
+def dies(*arguments, **options) -> None:
+    raise Killed
 
 
 def contents_of(warehouse: Warehouse, topology: Topology) -> dict:

@@ -309,7 +309,7 @@ def test_only_whole_numbers_have_bounds(path):
 
 def replace(path: str, files: list[DataFile], increment: int, *, schema: pa.Schema = SCHEMA) -> int:
     return replace_files(
-        path, schema, files, app_id="flights/outputs/counts/1", fenced=APP, increment=increment, written_at_ms=1
+        path, schema, files, app_id="flights/outputs/counts/1", fenced=[APP], increment=increment, written_at_ms=1
     )
 
 
