@@ -36,6 +36,8 @@ class IncrementReport:
     seconds_by_sub_topology: dict[str, dict[str, float]]
     """The two of an increment that an earlier version ran: {}."""
     done: DoneRow
+    instead_of: dict[str, int] | None = None
+    """`increment` and `epoch` of the plan of other code in whose place it was run."""
 
 
 def total_lateness(reports: list[TaskReport]) -> dict[str, float | int | None]:
@@ -102,4 +104,5 @@ def report_of(increment: int, planned: PlanRow, done: DoneRow) -> IncrementRepor
         lateness_by_sub_topology=done.lateness_by_sub_topology or {},
         seconds_by_sub_topology=done.seconds_by_sub_topology or {},
         done=done,
+        instead_of=planned.instead_of,
     )

@@ -21,7 +21,13 @@ def warnings_of(reports: Sequence[IncrementReport]) -> list[str]:
         "dropped; see `replay show dropped`": sum(report.books.dropped for report in reports),
     }
     impure = {node: said for report in reports for node, said in (report.done.impure or {}).items()}
+    took_over = [(report.increment, report.instead_of) for report in reports if report.instead_of is not None]
     return [
+        *(
+            f"increment {number} is in the place of {planned['increment']}, which other code had planned and not "
+            "finished; a run of that code that is still at work is refused"
+            for number, planned in took_over
+        ),
         *(f"step {node} does not answer alike twice: {said}; functions must be pure" for node, said in impure.items()),
         *_shares(counts, read),
     ]

@@ -8,9 +8,12 @@ import random
 import pytest
 
 from kstreams_replay.jobs.branches.restatement import restore
+from kstreams_replay.jobs.execution.task_run import LocalRunner
 from kstreams_replay.jobs.replay import pipeline_run
+from kstreams_replay.jobs.replay.pipeline_run import replay
 from kstreams_replay.jobs.replay.takeover import shut_out
 from kstreams_replay.jobs.topology import Consumed, Serde, StreamsBuilder, Topology
+from kstreams_replay.orchestration.cli.run_outcome import warnings_of
 from kstreams_replay.state.errors import CodeChanged, CommitLost, LedgerConflict, LedgerGap, TaskFailed
 from kstreams_replay.state.tables.ledger import DONE, PLANNED, Ledger
 from kstreams_replay.state.tables.warehouse import Warehouse
@@ -95,6 +98,16 @@ def test_who_takes_over_and_dies_is_run_again(tmp_path, at):
     run(warehouse, "p", NEW, max_records=30)
 
     assert contents(warehouse, "p", NEW) == fresh(warehouse, NEW)
+
+
+def test_a_takeover_is_said_once(tmp_path):
+    warehouse = landed(tmp_path)
+    kill(warehouse, "p", "computed 1", OLD)
+
+    first, second = replay(warehouse, NEW, pipeline="p", runner=LocalRunner(), max_records=30, idle="proceed")
+
+    assert "increment 2 is in the place of 1, which other code had planned" in " ".join(warnings_of([first]))
+    assert "in the place of" not in " ".join(warnings_of([second]))
 
 
 @pytest.mark.parametrize("at", ["planned 1", "computed 1"])
