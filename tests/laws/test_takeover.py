@@ -196,7 +196,7 @@ def test_a_restore_shuts_out_who_took_over_and_from_whom(tmp_path):
                 run(warehouse, "p", OTHER, max_records=30, on_step=second)
 
     def second(step: str) -> None:
-        if step == "computed 2":
+        if step == "committed state/counts-store 2":
             restore(warehouse, "p", 0, abandon=True)
 
     with pytest.raises(TOLD[1:]):
