@@ -80,14 +80,14 @@ class FileLander:
             is_new_pattern = last is None or self._has_other_pattern(last)
             if not found and others and is_new_pattern and not self.rules.allow_empty:
                 refuse_no_match(source, self.topic, others)
-            known = KnownFiles(source, self.topic, plans)
+            known = KnownFiles(source, self.topic, plans, allow_same_content=self.rules.allow_same_content)
             new = known.new(found)
             if last is not None and not new and not must:
                 return None
             if self.show is not None and (first := first_record(source, new)) is not None:
                 self.show(first)
             rows = RowRules(self.rules.on_bad_row == DEAD_LETTER, self.rules.latest_ms(clock_ms))
-            counted = Counted.of(self.spark, source, rows, new)
+            counted = Counted.of(self.spark, self.warehouse, source, rows, new)
             if counted is not None:
                 return self._plan(source, rows, last, plans, known, counted, changes)
         raise LandingError(
@@ -154,7 +154,7 @@ class FileLander:
             work.append(_Write(source, slices, rules, dict(first), directories, row.increment, name))
             first = {p: offset + task["counts"].get(str(p), 0) for p, offset in first.items()}
         assert {str(p): offset for p, offset in first.items()} == plan.cut_to
-        written = run_tasks(self.spark, [task.run for task in work])
+        written = run_tasks(self.spark, self.warehouse, [task.run for task in work])
         for task in written:
             if task["changed"] is not None:
                 raise PlanOutdated(f"{task['changed']} changed while it was read")

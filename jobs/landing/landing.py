@@ -366,5 +366,7 @@ def warnings_of(topic: str, done: LandingDoneRow) -> list[str]:
         share = f"{letters:,} of {records + letters:,} rows ({letters / (records + letters):.1%})"
         found.append(f"{topic}: {share} became no record; see `replay show landed_dead_letter/{topic}`")
     if done.implausible is not None:
-        found.append(Implausible(**done.implausible).sentence(topic, records))
+        found.append(
+            Implausible(**done.implausible).sentence(topic, records, of_files=done.source["kind"] == FileLander.kind)
+        )
     return found

@@ -26,12 +26,13 @@ class Implausible:
     offset: int
     time_ms: int
 
-    def sentence(self, topic: str, of: int) -> str:
-        """What a user is told; ``of``: records of the landing."""
+    def sentence(self, topic: str, of: int, *, of_files: bool) -> str:
+        """What a user is told; ``of``: records of the landing; ``of_files``: their times come of a column."""
         share = f"{self.records:,} of {of:,} records ({self.records / max(1, of):.1%})"
         return (
             f"{topic}: {share} have times that can hardly be meant, the first at offset {self.offset} of partition "
-            f"{self.partition}: {time_text(self.time_ms)}; is the unit of the times right (--timestamp-unit)?"
+            f"{self.partition}: {time_text(self.time_ms)}; is the unit of the times right"
+            f"{' (--timestamp-unit)' if of_files else ''}?"
         )
 
 

@@ -19,7 +19,7 @@ from pyarrow import fs
 from ..errors import DamagedFile
 from ..failures import is_refusal
 from .footer_seal import holds, token_of
-from .names import LANDED, LEDGER, OUTPUTS, RETRACTIONS
+from .names import LANDED, LANDED_DEAD_LETTER, LEDGER, OUTPUTS, RETRACTIONS
 from .object_stores import open_filesystem
 
 if TYPE_CHECKING:
@@ -93,8 +93,8 @@ def way_back(table: str, increment: int | None) -> str:
     copy = "put it back from a copy of the warehouse"
     above, _, name = table.rpartition("/")
     kind = above.rpartition("/")[2]
-    if kind == LANDED or name == "recorded_time":
-        topic = name if kind == LANDED else kind
+    if kind in (LANDED, LANDED_DEAD_LETTER) or name == "recorded_time":
+        topic = kind if name == "recorded_time" else name
         return f"{copy}, or land topic {topic} again into a new warehouse and replay it there"
     if name in (LEDGER, "branches"):
         return f"{copy}; nothing else can make it again"

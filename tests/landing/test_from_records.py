@@ -55,3 +55,9 @@ def test_a_landing_reads_as_few_files_of_its_ledger_after_many_as_after_few(ware
         land(warehouse, 10)
 
     assert files_read() == after_few
+
+
+def test_a_warning_of_odd_times_names_no_option_of_files(warehouse):
+    report = land_records(warehouse, "clicks", records((0, -1000, b"k", b"v")))
+
+    assert [warning.partition("; ")[2] for warning in report.warnings] == ["is the unit of the times right?"]

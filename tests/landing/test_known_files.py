@@ -54,6 +54,19 @@ def test_the_same_content_lands_twice_when_that_is_asked_for(warehouse, tmp_path
     assert report.increments == ()
 
 
+def test_a_file_of_the_same_name_and_content_in_another_folder_lands_when_that_is_asked_for(warehouse, tmp_path):
+    land(warehouse, write(tmp_path / "in", {"a.jsonl": ONE}))
+    other = write(tmp_path / "other", {"a.jsonl": ONE})
+    assert land(warehouse, other).increments == ()
+
+    assert land(warehouse, other, rules={"allow_same_content": True}).records == 1
+    os.utime(other / "a.jsonl", ns=(1, 1))
+    again = land(warehouse, other, rules={"allow_same_content": True})
+
+    assert times(warehouse) == [1, 1]
+    assert again.increments == ()
+
+
 def test_two_new_files_of_the_same_content_are_refused(warehouse, tmp_path):
     directory = write(tmp_path / "in", {"a.jsonl": ONE, "b.jsonl": ONE})
 

@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 from ....state.errors import LandingError
 from ....state.tables.ledger import LedgerRow
 from ....state.tables.ledger_rows import LandingPlanRow
+from ....state.tables.warehouse import Warehouse
 from ..file_source import FileSource
 from ..landing_rules import RowRules
 from . import streams
@@ -55,7 +56,12 @@ class Counted:
 
     @classmethod
     def of(
-        cls, spark: SparkSession | None, source: FileSource, rules: RowRules, files: Sequence[FoundFile]
+        cls,
+        spark: SparkSession | None,
+        warehouse: Warehouse,
+        source: FileSource,
+        rules: RowRules,
+        files: Sequence[FoundFile],
     ) -> "Counted | None":
         """Read ``files``; None when one changed meanwhile."""
         groups: list[list[FileSlice]] = []
@@ -67,7 +73,7 @@ class Counted:
                     weight = 0
                 groups[-1].append(piece)
                 weight += piece.bytes
-        counts = run_tasks(spark, [_Count(source, group, rules).run for group in groups])
+        counts = run_tasks(spark, warehouse, [_Count(source, group, rules).run for group in groups])
         if any(count["changed"] is not None for count in counts):
             return None
         slices: dict[str, list[dict[str, Any]]] = {}

@@ -80,10 +80,19 @@ class KnownFiles:
     """The files of a topic's plans, compared with those of ``source``.
 
     ``again``: files that were known by their digest, since their time or their directory is another one; to be written
-    into the next plan, so that nobody reads them once more.
+    into the next plan, so that nobody reads them once more. ``allow_same_content``: a file of another directory is new,
+    also under the name and with the content of one that was landed.
     """
 
-    def __init__(self, source: FileSource, topic: str, plans: Iterable[LedgerRow[LandingPlanRow]]) -> None:
+    def __init__(
+        self,
+        source: FileSource,
+        topic: str,
+        plans: Iterable[LedgerRow[LandingPlanRow]],
+        *,
+        allow_same_content: bool = False,
+    ) -> None:
+        self.allow_same_content = allow_same_content
         self.source, self.topic, self.folder = source, topic, folder_of(source)
         self.files: list[KnownFile] = []
         self.again: list[dict[str, Any]] = []
@@ -106,7 +115,8 @@ class KnownFiles:
         here = [known for known in named if known.folder in (None, self.folder)]
         if any((known.bytes, known.mtime_ns) == (file.bytes, file.mtime_ns) for known in here):
             return True
-        alike = [known for known in named if known.bytes == file.bytes and self._is_like(file, known)]
+        candidates = here if self.allow_same_content else named
+        alike = [known for known in candidates if known.bytes == file.bytes and self._is_like(file, known)]
         if alike:
             self.again.append(file_entry(file, alike[-1].digest, alike[-1].content))
             return True
@@ -175,5 +185,5 @@ def refuse_no_match(source: FileSource, topic: str, others: Sequence[str]) -> No
         f"topic {topic}, directory {source.path}",
         f"files whose names match {source.pattern!r}",
         got,
-        "correct the path or the pattern; a topic without records is landed with --allow-empty",
+        "correct the path or the pattern, or let it match none of the files (--allow-empty)",
     )

@@ -12,16 +12,23 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from ....state.errors import LandingError
+from ....state.tables.object_stores import remember_options
+from ....state.tables.warehouse import Warehouse
 
 
-def run_tasks(spark: SparkSession | None, tasks: Sequence[Callable[[], Any]]) -> list[Any]:
-    """Results of ``tasks`` in their order; the first LandingError in that order is raised."""
+def run_tasks(spark: SparkSession | None, warehouse: Warehouse, tasks: Sequence[Callable[[], Any]]) -> list[Any]:
+    """Results of ``tasks`` in their order; the first LandingError in that order is raised. An executor reaches the
+    store of ``warehouse`` with the options that this process has.
+    """
     if spark is None:
         return [task() for task in tasks]
     if not tasks:
         return []
 
+    root, options = warehouse.root, warehouse.storage_options
+
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        remember_options(root, options)
         for batch in batches:
             for number in batch.column(0).to_pylist():
                 answer = json.dumps(_answer(tasks[number]))

@@ -1,5 +1,6 @@
 """The command `land` (docs/landing.md)."""
 
+import os
 import sys
 from contextlib import closing
 from dataclasses import dataclass
@@ -148,9 +149,11 @@ def land(**given: Any) -> int:
         raise ConfigError(f"topic {asked.topic!r}", "Spark, whose connector reads Kafka", "--local", "leave it out")
     with closing(progress_on(sys.stderr)) as progress:
         report = _landed(asked, warehouse, source, progress)
+    recorded: dict[int, int] = {}
+    if asked.idle_after is not None:  # before anything is printed, since a closed pipe ends the command
+        recorded = record_idle(warehouse, asked.topic, duration_ms(asked.idle_after, "--idle-after"))
     _print_landed(report)
     if asked.idle_after is not None:
-        recorded = record_idle(warehouse, asked.topic, duration_ms(asked.idle_after, "--idle-after"))
         print_recorded(asked.topic, recorded)
     done = ExitCode.WARNINGS if report.warnings else ExitCode.DONE
     code = done if report.increments else ExitCode.NOTHING_NEW
@@ -171,7 +174,10 @@ def _landed(
 
     def show(first: FirstRecord) -> None:
         progress.close()  # a bar and this must not share a line
-        _print_first(first)
+        try:
+            _print_first(first)
+        except BrokenPipeError:  # nobody reads it, `head` for one; the landing goes on without words
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         progress.doing(f"landing {asked.topic}")
         if serdes is not None:
             refuse_undecodable(asked.topic, first, serdes)

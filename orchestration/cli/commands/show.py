@@ -1,6 +1,6 @@
 """What the command `show` does.
 
-Rule: as in `orchestration/cli/describe_commands.py`; to look at rows imports neither Spark nor Numba.
+Rule: as in `orchestration/cli/commands/describe.py`; to look at rows imports neither Spark nor Numba.
 """
 
 import pyarrow as pa

@@ -1,7 +1,10 @@
 """The command `land`: what it shows before it lands, what it warns of, and mappings by a topology's serdes."""
 
+import os
 import re
 import struct
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -168,3 +171,20 @@ def test_settings_for_one_call_are_options(land, tmp_path):
     assert land("t", "--key", "k", "--new-mapping")[0] == 0
 
     assert values(tmp_path, "t", "key") == [(None,), (None,), (b"2",)]
+
+
+def test_a_reader_that_has_gone_does_not_stop_the_landing(tmp_path):
+    """
+    As in `replay land … | true`: the first record is shown before anything is planned.
+    """
+    write(tmp_path / "in", {"a.jsonl": f'{{"t":{NOON}}}\n'})
+    reader, writer = os.pipe()
+    os.close(reader)
+    where = ["--warehouse", str(tmp_path / "w"), "--files", str(tmp_path / "in"), "--timestamp", "t", "--local"]
+    program = "from kstreams_replay.orchestration.cli.main import main; raise SystemExit(main())"
+
+    ended = subprocess.run([sys.executable, "-c", program, "land", "t", *where], stdout=writer, timeout=60)
+    os.close(writer)
+
+    assert ended.returncode == 0
+    assert values(tmp_path, "t", "timestamp") == [(NOON,)]

@@ -80,6 +80,7 @@ def test_the_error_names_table_file_and_increment_and_the_way_back(written):
 
 def test_the_way_back_is_that_of_the_table():
     assert "land topic clicks again" in way_back("w/landed/clicks", 2)
+    assert "land topic clicks again" in way_back("w/landed_dead_letter/clicks", 2)
     assert "land topic clicks again" in way_back("w/landing/clicks/recorded_time", 2)
     assert "nothing else can make it again" in way_back("w/p/ledger", 2)
     assert "restore" not in way_back("w/p/outputs/counts", 2)
