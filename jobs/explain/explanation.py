@@ -31,6 +31,7 @@ from ..replay.plan import Plan
 from ..tape.landed_topic import Landed
 from ..task.decoding import Decoder
 from ..topology.topology import Topology
+from .committed_rows import difference
 from .observations import Left, NodeObservation, Position, Taken
 from .observed_run import ObservedRun
 from .rerun import rerun
@@ -56,13 +57,14 @@ class Step:
 @dataclass(frozen=True)
 class Explanation:
     """Steps in the order of tasks, rows and nodes. ``left``: what waited and left in the same increment because of a
-    later record.
+    later record. ``difference``: a sentence where the re-run wrote other rows than the increment committed.
     """
 
     place: Position
     increment: int
     steps: list[Step]
     left: list[Left]
+    difference: str | None = None
 
 
 def explain(
@@ -104,7 +106,8 @@ def explain(
     runs = rerun(warehouse, pipeline, topology, plan, before, place, order)
     later = partial(_later, history, topology, increment)
     steps = [step for run in runs for taken in run.taken for step in _steps(run, taken, writer, later)]
-    return Explanation(place, increment, steps, [left for run in runs for left in run.left])
+    differs = difference(history, topology, increment, runs)
+    return Explanation(place, increment, steps, [left for run in runs for left in run.left], differs)
 
 
 def parse_place(text: str) -> Position:

@@ -11,11 +11,14 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ...state.buffers import only_chunk
 from ...state.records.batches import Batch, Chunk
 from ...state.tables.data_files import DataFile
 from ...state.tables.names import TableName
+from ...state.tables.parquet_writer import stored_as
+from ..execution.table_schemas import table_schema
 from ..execution.task_description import TaskDescription
 from ..execution.task_run import TaskRun
 from ..graph.graph import Node
@@ -24,6 +27,7 @@ from ..graph.observations import Wait
 from ..operators.operator import StatefulOperator
 from ..tape.task_input import Input
 from ..tape.task_tape import CausalOrder
+from ..task.dataflow import dataflows
 from ..task.task import Result, Task
 from ..topology.topology import Topology
 from .observations import Left, NodeObservation, Sent, Taken, is_in, rows_of
@@ -51,12 +55,30 @@ class ObservedRun(TaskRun):
         self.task: Task | None = None
         self.taken: list[Taken] = []
         self.left: list[Left] = []
+        self.written: dict[str, list[pa.Table]] = {}
+        """By table: rows that the record caused, and those that it waited for; as they would be stored."""
+        self._is_record = False
         self._observations: list[NodeObservation] | None = None
         self._watched: dict[str, list[Wait]] = {}
         self._leaving: list[tuple[int, Left]] = []
 
     def _write_rows(self, table: str, path: str, rows: pa.Table) -> None:
-        """Nothing is written."""
+        """Nothing is written; what goes back to the record is kept."""
+        if not self._is_record:
+            places = [place for _, left in self._leaving for place in left.written]
+            left = [offset for topic, offset in places if TableName.output(topic) == table]
+            if not left:
+                return
+            rows = rows.filter(pc.is_in(rows["offset"], value_set=pa.array(left, pa.int64())))
+        schema = pa.schema(
+            [column for column in table_schema(self.topology, table) if column.name in rows.column_names]
+        )
+        self.written.setdefault(table, []).append(stored_as(rows, schema).cast(schema))
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether its sub-topology takes nothing from other parts of itself."""
+        return not dataflows(self.topology)[self.sub.id].imports
 
     def _write_state(self) -> tuple[dict[str, DataFile], dict[str, list[DataFile]]]:
         """Nor is this."""
@@ -108,7 +130,9 @@ class ObservedRun(TaskRun):
                     if wait not in self._watched.get(observation.node.name, ())
                 ),
             ]
+        self._is_record = True
         self._write(result, places)
+        self._is_record = False
 
     def _compare(
         self, observations: list[NodeObservation], store: str, before: pa.Table, operator: StatefulOperator

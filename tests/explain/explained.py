@@ -49,7 +49,10 @@ def said(explanation: Explanation) -> list[tuple[str, str]]:
 
 
 def explained(warehouse: Warehouse, topology: Topology, record: str) -> list[tuple[str, str]]:
-    return said(explain(warehouse, "p", topology, record))
+    """The functions are pure, so the re-run writes what was committed."""
+    explanation = explain(warehouse, "p", topology, record)
+    assert explanation.difference is None
+    return said(explanation)
 
 
 def by(kind: str, sentences: list[tuple[str, str]]) -> list[str]:

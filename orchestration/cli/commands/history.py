@@ -89,6 +89,8 @@ def explain(record: str, topology: str, warehouse: str, pipeline: str, order: st
             Warehouse(warehouse), pipeline, load_topology(topology), record, order=order, say_time=str if raw else utc
         )
     print(f"{say_place(explanation.place)} was read by increment {explanation.increment}")
+    if explanation.difference is not None:
+        print("\n".join(["", *wrap(explanation.difference, WIDTH_MAX)]))
     for line in _lines(explanation.steps):
         print(line)
     return 0
