@@ -5,8 +5,9 @@ from typing import Any
 
 from ...jobs.replay.books import add_refusals
 from ...jobs.replay.increment_report import IncrementReport
-from ...state.tables.ledger import LedgerRow
+from ...state.tables.ledger import LandingLedger, LedgerRow
 from ...state.tables.ledger_rows import DoneRow
+from ...state.tables.warehouse import Warehouse
 
 
 def books_line(report: IncrementReport) -> dict[str, Any]:
@@ -47,6 +48,20 @@ def refusal_lines(reports: Iterable[IncrementReport]) -> list[dict[str, Any]]:
         for node, reasons in total.items()
         for reason, (records, refusals) in sorted(reasons.items())
     ]
+
+
+def put_aside_lines(warehouse: Warehouse, topics: Iterable[str]) -> list[dict[str, Any]]:
+    """Rows that became no record while ``topics`` were landed, by topic; a topic without such rows has no line."""
+    lines = []
+    for topic in sorted(topics):
+        ledger = LandingLedger(warehouse.landing_ledger(topic), warehouse.storage_options)
+        if ledger.last_done() is None:
+            continue
+        done = [row.content for row in ledger.done_rows()]
+        aside = sum(row.dead_letters or 0 for row in done)
+        if aside:
+            lines.append({"topic": topic, "landed": sum(row.records or 0 for row in done), "put_aside": aside})
+    return lines
 
 
 def verdict_line(reports: Sequence[IncrementReport]) -> str:

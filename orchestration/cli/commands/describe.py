@@ -11,7 +11,7 @@ from ....state.tables.ledger import Ledger
 from ....state.tables.warehouse import Warehouse
 from ...text_tables import print_table
 from .. import options
-from ..book_lines import books_line, counted, own_increments, refusal_lines
+from ..book_lines import books_line, counted, own_increments, put_aside_lines, refusal_lines
 from ..command import command, option
 from ..topology_loading import load_topology
 
@@ -53,4 +53,8 @@ def books(warehouse: str, pipeline: str, last: int) -> int:
     if refused:
         print("\nrefused by an operator, whatever else became of the record:")
         print_table(refused, thousands=True)
+    aside = put_aside_lines(place, rows[-1].content.cut_to)
+    if aside:
+        print("\nput aside by all landings so far, so in no line above; see `replay show landed_dead_letter/TOPIC`:")
+        print_table(aside, thousands=True)
     return 0

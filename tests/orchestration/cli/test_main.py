@@ -161,6 +161,22 @@ def test_books_have_a_line_for_every_increment_and_one_for_all(run, replayed):
     ]
 
 
+def test_books_say_how_many_rows_were_put_aside_while_landing(run, tmp_path, clicks):
+    where = ["--warehouse", tmp_path / "w"]
+    (clicks / "2-broken.jsonl").write_text('{"user": "ann", "ms": "soon"}\n')
+    land = ["land", "clicks", *where, "--files", clicks, "--timestamp", "ms", "--key", "user", "--local"]
+    assert run(*land, "--max-bad-share", "1")[0] == 0
+    assert run("run", SHOP, *where, "--pipeline", "shop", "--local")[0] == 0
+
+    code, out, _ = run("books", *where, "--pipeline", "shop")
+
+    assert code == 0
+    assert [line.split() for line in out.splitlines()[-3::2]] == [
+        ["topic", "landed", "put_aside"],
+        ["clicks", "6", "1"],
+    ]
+
+
 def test_show_changelog_is_every_record_in_order_with_times_as_they_are(run, replayed):
     code, out, _ = run("show", "pages", *place(replayed), "--changelog", "--raw", "--limit", 2)
 
