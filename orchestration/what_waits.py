@@ -14,6 +14,7 @@ from ..jobs.history.inspection import WAITS_UNTIL, inspect_store
 from ..jobs.replay.planner import Planner
 from ..jobs.replay.waiting_inputs import WaitingInput
 from ..jobs.topology import Topology
+from ..state.compilation.kernel_compilation import interpreted
 from ..state.errors import ReplayError
 from ..state.tables.branch_files import table_files
 from ..state.tables.ledger import Ledger
@@ -22,7 +23,7 @@ from ..state.tables.names import TableName
 from ..state.tables.warehouse import Warehouse
 from .text_tables import utc
 
-READ_MAX = 100_000
+READ_MAX = 10_000
 """Rows of a store; of a larger one it is not said until when its results wait, since it would be read whole."""
 
 
@@ -86,7 +87,8 @@ def _bounds(as_of: AsOf, store: str) -> tuple[int | None, int | None]:
         files = table_files(history.warehouse, history.pipeline, as_of.row.content, TableName.state(store))
         if sum(file.records for file in files) > READ_MAX:
             return None, None
-        bounds = pc.min_max(inspect_store(as_of, store)[WAITS_UNTIL]).as_py()
+        with interpreted():  # few rows: not worth the loading of a compiler
+            bounds = pc.min_max(inspect_store(as_of, store)[WAITS_UNTIL]).as_py()
     except ReplayError:
         return None, None
     return bounds["min"], bounds["max"]

@@ -123,10 +123,12 @@ def _by_processes(warehouse: Warehouse, race: Race) -> list[str]:
     command += ["--increments", str(min(race.target - race.begun, (INCREMENTS - race.begun) // RUNNERS))]
     ends = []
     for code, errors in raced(command, RUNNERS):
-        refused = [line for line in errors.splitlines() if line.startswith("replay: ")]
+        refused = [line for line in errors.splitlines() if line.startswith("replay: ") and "warning:" not in line[:17]]
         if code == 0 and not refused:
             ends.append("finished")
-        elif code == 2 and len(refused) == 1 and errors.endswith(f"{refused[0]}\n"):
+        elif (
+            code == 1 and len(refused) == 1 and "[LedgerConflict]" in refused[0] and errors.endswith(f"{refused[0]}\n")
+        ):
             ends.append(LedgerConflict.__name__)
         else:
             ends.append(f"exit code {code}: {errors}")

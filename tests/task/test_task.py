@@ -108,7 +108,7 @@ def test_a_record_that_one_branch_refuses_and_another_takes_is_applied_and_the_r
 
     task = started(topology_of(build))
 
-    result = task.process(records((0, 20, b"a", long(1)), (1, 5, b"a", long(1)), (2, 6, None, long(500))))
+    result = task.process(records((0, 20, b"a", long(1)), (1, 5, b"a", long(101)), (2, 6, None, long(500))))
 
     rows = result.dropped.select(["node", "reason", "offset", "is_record"]).to_pylist()
     assert [tuple(row.values()) for row in rows] == [
@@ -153,12 +153,13 @@ def test_windows_that_refused_a_record_which_others_took_are_counted_apart():
     assert task.counts.windows_refused == 1
 
 
-def test_a_filtered_record_was_applied():
+def test_a_filtered_record_was_left_out():
     task = started(topology_of(lambda stream: stream.filter("value > 5").to("out")))
 
     task.process(records((0, 1, b"a", long(1)), (1, 1, None, None)))
 
-    assert books(task) == (2, 2, 0, 0)
+    assert books(task) == (2, 0, 0, 0)
+    assert task.counts.left_out == 2
 
 
 # --- clock, lateness, empty chunks ---------------------------------------------------------------------------
@@ -224,7 +225,8 @@ def test_a_repartition_has_the_serialized_record_its_target_and_the_clock_of_the
         (2, 1, 9, long(0), long(6)),
     ]
     assert set(written["target"].to_pylist()) <= set(range(4))
-    assert books(task) == (3, 3, 0, 0)
+    assert books(task) == (3, 2, 0, 0)
+    assert task.counts.left_out == 1  # a null key, which Kafka's repartition leaves out
 
 
 def test_a_large_hopping_window_makes_chunks_small():

@@ -132,7 +132,7 @@ def aggregate_sessions(  # type: ignore[no-untyped-def]
             show(updates, n_updates, row, k, start, end, UPDATE, observed)
             n_updates += 1
         if n_found and merged == found[n_found - 1]:
-            go_on(merged, start, end, slots)
+            extend_in_place(merged, start, end, slots)
         else:
             n_refusals += keep(merged, session, windows, asked.final, slots, lists, refusals, n_refusals)
     totals[UPDATES], totals[PROGRAM], totals[REFUSALS], totals[STREAM_TIME] = n_updates, n_program, n_refusals, observed
@@ -182,7 +182,7 @@ def merge(found, goes_on, slots, lists, program, n_program):  # type: ignore[no-
 
 
 @inner_kernel
-def go_on(slot, start, end, slots):  # type: ignore[no-untyped-def]
+def extend_in_place(slot, start, end, slots):  # type: ignore[no-untyped-def]
     """Widen a session in its slot. It is visible, and stays so."""
     slots.start[slot], slots.end[slot], slots.time[slot] = start, end, end
     slots.flags[slot] |= CHANGED

@@ -99,7 +99,7 @@ def test_a_wish_lets_it_go_on(run, replayed, fewer, tmp_path, topology, option):
 
     assert (checked, code, again) == (0, 0, 0)
     assert (judged, [line[:10] for line in verdicts]) == (0, ["holds   G3"])  # of an increment without records
-    assert [line.split()[:2] for line in out[2:-2]] == [["3", "0"]]
+    assert [line.split()[:2] for line in out[2:-2]] == [["3", "0"], ["0", "records"]]
     assert said == ["nothing new to replay for shop"]
 
 

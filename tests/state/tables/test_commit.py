@@ -337,15 +337,27 @@ def test_a_replacement_is_made_once_and_shuts_the_epoch_before_out(path):
         commit(path, [write(path, [1], increment=2)], 2)
 
 
-def test_other_columns_are_taken_over_only_where_nothing_stays(path):
+def test_a_table_whose_files_stay_gains_columns(path):
     file = write(path, [0])
     commit(path, [file], 1)
     other = pa.schema([*SCHEMA, ("value", pa.int64())])
     wide = pa.table({"offset": [7], "increment": [2], "key": ["a"], "value": [1]})
 
-    with pytest.raises(ConfigError, match="expected columns value"):
-        replace(path, [file], 2, schema=other)
-    replace(path, [write_task_file(path, wide, partition=0, name="00000002")], 2, schema=other)
+    replace(path, [file, write_task_file(path, wide, partition=0, name="00000002")], 2, schema=other)
 
     assert [field.name for field in DeltaTable(path).schema().fields] == other.names
+    assert offsets_in(path) == [(0, 0), (0, 7)]
+
+
+def test_columns_of_other_types_are_taken_over_only_where_nothing_stays(path):
+    file = write(path, [0])
+    commit(path, [file], 1)
+    other = pa.schema([*(field for field in SCHEMA if field.name != "key"), ("key", pa.int64())])
+    numbers = pa.table({"offset": [7], "increment": [2], "key": [1]})
+
+    with pytest.raises(ConfigError, match=r"key .*long.*, got key .*string|key"):
+        replace(path, [file], 2, schema=other)
+    replace(path, [write_task_file(path, numbers, partition=0, name="00000002")], 2, schema=other)
+
+    assert pa.schema(DeltaTable(path).schema().to_arrow()).field("key").type == pa.int64()
     assert offsets_in(path) == [(0, 7)]

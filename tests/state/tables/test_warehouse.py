@@ -75,7 +75,7 @@ def test_an_empty_root_is_refused():
 
 
 def test_a_warehouse_travels_to_a_worker():
-    warehouse = Warehouse("/data", {"aws_region": "eu"})
+    warehouse = Warehouse("s3://bucket/data", {"aws_region": "eu"})
 
     assert pickle.loads(pickle.dumps(warehouse)) == warehouse
 
