@@ -1,7 +1,7 @@
 """The last done row in the words of changed code: where each task of the new topology goes on.
 
 Owns the way from the numbers that the code of before left (by sub-topology, partition, queue) to those that the code of
-now asks for. Rule: a store's clocks follow the store, the next offset of a table follows the table, the place on the
+now asks for. Rule: a store's counters follow the store, the next offset of a table follows the table, the place on the
 tape follows the topics that a task reads; nothing follows a number of Kafka's. Where sub-topologies have become one,
 its stream time is the largest of theirs, as Kafka's would be.
 """

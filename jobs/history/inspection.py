@@ -41,8 +41,8 @@ def inspect_store(as_of: AsOf, store: str, key: str | None = None) -> pa.Table:
     return rows if until is None else rows.append_column(WAITS_UNTIL, until)
 
 
-def clocks_of(as_of: AsOf, store: str) -> list[dict[str, Any]]:
-    """The clocks of ``store``'s operator, a row a task."""
+def counters_of(as_of: AsOf, store: str) -> list[dict[str, Any]]:
+    """The counters of ``store``'s operator, a row a task."""
     return [{"task": row["task"], **row["clocks"][store]} for row in _tasks(as_of) if store in row["clocks"]]
 
 
@@ -98,7 +98,7 @@ def task_positions(as_of: AsOf) -> list[dict[str, Any]]:
     ]
 
 
-def all_clocks(as_of: AsOf) -> list[dict[str, Any]]:
+def all_counters(as_of: AsOf) -> list[dict[str, Any]]:
     """The numbers that live with every store: task, store, clock, value."""
     return [
         {"task": row["task"], "store": store, "clock": clock, "value": value}

@@ -1,6 +1,6 @@
 """Reads a store as its operator would show it: not deleted, not expired, values as readers see them.
 
-Rule: the operator itself says what its rows mean, so it is resumed from the durable rows and the clocks of the ledger.
+Rule: the operator itself says what its rows mean: it is resumed from the durable rows and the counters of the ledger.
 """
 
 import pyarrow as pa

@@ -1,4 +1,4 @@
-"""A task's clocks over the rows of a chunk, and how late its records are (PartitionGroup, StreamTask).
+"""A task's stream time and tape time over a chunk's rows, and how late its records are (PartitionGroup, StreamTask).
 
 Rule: stream time is the largest time of the records taken so far, tape time that of all records. A record that is taken
 is as late as it is behind stream time of before it, or not at all.
@@ -7,13 +7,13 @@ is as late as it is behind stream time of before it, or not at all.
 from ...state.compilation.kernel_compilation import kernel
 
 STREAM_MS, TAPE_MS, LATE_SUM_MS, LATE_MAX_MS, TAKEN = 0, 1, 2, 3, 4
-"""Places in ``clocks``: both times as of the last row; of the records taken in this call their lateness and number."""
+"""Places in ``counters``: both times as of the last row; lateness and number of the records taken in this call."""
 
 
 @kernel
-def advance_clocks(time_ms, takes, is_record, clocks, stream_time_ms, tape_time_ms):  # type: ignore[no-untyped-def]
-    """Move ``clocks`` on over all rows, and write both times as they are after each row."""
-    stream, tape, late_sum, late_max, taken = clocks[STREAM_MS], clocks[TAPE_MS], 0, 0, 0
+def advance_counters(time_ms, takes, is_record, counters, stream_time_ms, tape_time_ms):  # type: ignore[no-untyped-def]
+    """Move ``counters`` on over all rows, and write both times as they are after each row."""
+    stream, tape, late_sum, late_max, taken = counters[STREAM_MS], counters[TAPE_MS], 0, 0, 0
     for row in range(time_ms.shape[0]):
         if is_record[row]:
             tape = max(tape, time_ms[row])
@@ -22,5 +22,5 @@ def advance_clocks(time_ms, takes, is_record, clocks, stream_time_ms, tape_time_
             late_sum, late_max, taken = late_sum + late, max(late_max, late), taken + 1
             stream = max(stream, time_ms[row])
         stream_time_ms[row], tape_time_ms[row] = stream, tape
-    clocks[STREAM_MS], clocks[TAPE_MS] = stream, tape
-    clocks[LATE_SUM_MS], clocks[LATE_MAX_MS], clocks[TAKEN] = late_sum, late_max, taken
+    counters[STREAM_MS], counters[TAPE_MS] = stream, tape
+    counters[LATE_SUM_MS], counters[LATE_MAX_MS], counters[TAKEN] = late_sum, late_max, taken

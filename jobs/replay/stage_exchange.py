@@ -10,7 +10,7 @@ from pyarrow import fs
 from ...state.tables.object_stores import open_filesystem
 from ...state.tables.warehouse import PipelineTables
 from ..execution.task_description import TaskReport, exchange_folder
-from ..tape.causal_order import Causes, are_in_order, is_known_late
+from ..tape.causal_order import CausalOrder, are_in_order, is_known_late
 from ..tape.exchange_files import read_exchange_file
 from ..tape.input_queues import Pieces, Queue
 from ..tape.stream_time import TimeSignal
@@ -25,7 +25,7 @@ class Exchange:
         self.order, self.topology, self.partitions = order, topology, partitions
         self._paths: dict[tuple[str, int], list[tuple[int, str]]] = {}
         self._signals: dict[str, list[TimeSignal]] = {}
-        self._causes = Causes()
+        self._causes = CausalOrder()
         self._numbers: dict[str, tuple[np.ndarray, np.ndarray]] = {}
         """Arrivals and numbers of a piece's rows, by path."""
         self._taken: dict[str, list[tuple[np.ndarray, np.ndarray, np.ndarray]]] = {}

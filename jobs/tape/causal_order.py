@@ -34,7 +34,7 @@ class _Sent(NamedTuple):
     topic: np.ndarray
 
 
-class Causes:
+class CausalOrder:
     """Rows that some landed records cause and that go from task to task, numbered from 0 as they are added.
 
     What a record does to the order of others may be known only after they were taken: then everything runs once more

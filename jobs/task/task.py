@@ -21,7 +21,7 @@ from ...state.serdes import Serde
 from ...state.times import NO_TIMESTAMP_MS
 from ..graph.graph import Node, TableTraits
 from ..graph.nodes import RepartitionNode
-from ..kernels import stream_time as task_clocks
+from ..kernels import stream_time as task_counters
 from ..operators.operator import Counters, Operator, OperatorContext, StatefulOperator, TableView
 from ..operators.tables.table_source import StoredTableSource
 from ..operators.tables.table_views import build_view
@@ -178,7 +178,7 @@ class Task:
         stream_time_ms: int = NO_TIMESTAMP_MS,
         tape_time_ms: int = NO_TIMESTAMP_MS,
     ) -> None:
-        """Go on where the increment before ended: live rows and clocks by store. Call once, before ``process``.
+        """Go on where the increment before ended: live rows and counters by store. Call once, before ``process``.
 
         ``imported``: ``contents`` of stores that belong to an earlier part of this sub-topology, by node.
         """
@@ -324,7 +324,7 @@ class Task:
         """Stream time and tape time after every row; the task's own move on."""
         counters = np.array([self.stream_time_ms, self.tape_time_ms, 0, 0, 0], np.int64)
         stream_time, tape_time = np.empty(len(time_ms), np.int64), np.empty(len(time_ms), np.int64)
-        task_clocks.advance_clocks(time_ms, takes, is_record, counters, stream_time, tape_time)
+        task_counters.advance_counters(time_ms, takes, is_record, counters, stream_time, tape_time)
         self.stream_time_ms, self.tape_time_ms, late_ms, latest_ms, taken = counters.tolist()
         self.lateness.add(late_ms, latest_ms, taken)
         return stream_time, tape_time

@@ -14,7 +14,7 @@ import pyarrow as pa
 from ...state.compilation.kernel_tiers import tiers
 from ...state.errors import TaskFailed
 from ...state.times import NO_TIMESTAMP_MS
-from ..tape.causal_order import ADVANCE_SEQUENCES, LANDED, Causes, are_in_order
+from ..tape.causal_order import ADVANCE_SEQUENCES, LANDED, CausalOrder, are_in_order
 from ..tape.stream_time import StreamTimeAdvance
 from ..tape.task_input import Input
 from ..task.task import Result, Task, empty_input
@@ -35,7 +35,7 @@ class Batch:
 
     landed: Landed
     recorded: tuple[str, int, int] | None = None
-    causes: Causes = field(default_factory=Causes)
+    causes: CausalOrder = field(default_factory=CausalOrder)
 
 
 @dataclass

@@ -9,8 +9,8 @@ import pytest
 from kstreams_replay.jobs.execution.task_run import LocalRunner
 from kstreams_replay.jobs.history.history import History
 from kstreams_replay.jobs.history.inspection import (
-    all_clocks,
-    clocks_of,
+    all_counters,
+    counters_of,
     inspect_store,
     parse_key,
     read_positions,
@@ -267,9 +267,9 @@ def test_positions_are_how_far_everything_has_come(history):
 
     assert read_positions(as_of) == [{"topic": "in", "partition": 0, "read": 4, "landed": 7, "waiting": 3}]
     assert task_positions(as_of) == [{"task": "0_0", "stream_time_ms": 15, "outputs/counts": 1}]
-    assert [row for row in all_clocks(as_of) if row["clock"].endswith("time_ms")] == [
+    assert [row for row in all_counters(as_of) if row["clock"].endswith("time_ms")] == [
         {"task": "0_0", "store": "final-store", "clock": "stream_time_ms", "value": 15},
         {"task": "0_0", "store": "open", "clock": "store_time_ms", "value": 10},  # start of the newest window
         {"task": "0_0", "store": "open", "clock": "stream_time_ms", "value": 15},
     ]
-    assert [(row["task"], row["stream_time_ms"]) for row in clocks_of(as_of, "final-store")] == [("0_0", 15)]
+    assert [(row["task"], row["stream_time_ms"]) for row in counters_of(as_of, "final-store")] == [("0_0", 15)]

@@ -1,7 +1,7 @@
 """A tape through a topology of one sub-topology, cut into chunks and into increments.
 
 Rule: between increments all that is left of a task is what it would have saved: durable rows, kept by the columns that
-name them, and clocks. Keys and values are texts.
+name them, and counters. Keys and values are texts.
 """
 
 from collections.abc import Callable, Sequence

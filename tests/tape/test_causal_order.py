@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from kstreams_replay.jobs.tape.causal_order import LANDED, Causes, are_in_order
+from kstreams_replay.jobs.tape.causal_order import LANDED, CausalOrder, are_in_order
 
 
 def columns(*rows):
@@ -15,7 +15,7 @@ def test_what_a_record_causes_is_taken_by_head_time_and_then_as_the_heap_stands(
     The landed record sends A0, B0, A1, C0, all at 5; A0 sends B1 at 1. By hand: A0; the heap is then B, A behind C at
     its top, so C0; A1; B0; and B1, which is behind B0 in its queue although it is older.
     """
-    causes = Causes()
+    causes = CausalOrder()
     a = causes.add("A", *columns((0, LANDED, 0, 5), (0, LANDED, 2, 5)))
     b = causes.add("B", *columns((0, LANDED, 1, 5)))
     c = causes.add("C", *columns((0, LANDED, 3, 5)))
@@ -31,7 +31,7 @@ def test_what_goes_through_no_topic_is_taken_in_its_place_depth_first():
     The landed record sends A0, the inlined X and A1; X sends B0, the inlined Y and B1; Y sends A2. All at 5. X and Y
     come with the landed record; the queues are then A: A0, A2, A1 and B: B0, B1, which take turns.
     """
-    causes = Causes()
+    causes = CausalOrder()
     a = causes.add("A", *columns((0, LANDED, 0, 5), (0, LANDED, 2, 5)))
     x = causes.add("X", *columns((0, LANDED, 1, 5))[:3], None)
     b = causes.add("B", *columns((0, int(x[0]), 0, 5), (0, int(x[0]), 2, 5)))
@@ -47,7 +47,7 @@ def test_the_place_of_a_record_ends_before_the_next_record():
     """
     Arrival 0: A0 with the inlined X, then A1; arrival 1: A2.
     """
-    causes = Causes()
+    causes = CausalOrder()
     a = causes.add("A", *columns((0, LANDED, 0, 5), (0, LANDED, 1, 5), (1, LANDED, 0, 5)))
     x = causes.add("X", *columns((0, int(a[0]), 0, 5))[:3], None)
 
@@ -60,7 +60,7 @@ def test_what_was_sent_the_last_time_stands_in_for_what_is_not_sent_yet():
     """
     A0, B0 and B1 at 5; A0 sends C0 at 1, which is then taken at once, and C0 sends D0 at 1.
     """
-    causes = Causes()
+    causes = CausalOrder()
     a = causes.add("A", *columns((0, LANDED, 0, 5)))
     b = causes.add("B", *columns((0, LANDED, 1, 5), (0, LANDED, 2, 5)))
     assert causes.sequence(np.concatenate([a, b])).tolist() == [1, 2, 3]
@@ -79,7 +79,7 @@ def test_what_was_sent_the_last_time_stands_in_for_what_is_not_sent_yet():
 
 
 def test_what_a_parent_sends_bit_by_bit_keeps_its_numbers():
-    causes = Causes()
+    causes = CausalOrder()
     first = [causes.add("A", *columns((0, LANDED, send, 5))).tolist() for send in (0, 1)]
 
     causes.again()
@@ -92,7 +92,7 @@ def test_what_is_not_sent_again_is_gone_with_all_that_it_sent():
     """
     As above, and this time A0 sends nothing to C.
     """
-    causes = Causes()
+    causes = CausalOrder()
     a = causes.add("A", *columns((0, LANDED, 0, 5)))
     b = causes.add("B", *columns((0, LANDED, 1, 5)))
     c = causes.add("C", *columns((0, int(a[0]), 0, 1)))

@@ -75,7 +75,7 @@ def run_in_chunks(topology: Topology, size: int) -> tuple[Task, list[Result]]:
 
 
 def assert_the_same_came_of(task: Task, got: list[Result], whole: Task, want: Result) -> None:
-    """Results, stores and clocks of a run in parts are those of the run in one piece."""
+    """Results, stores and counters of a run in parts are those of the run in one piece."""
     outputs, dropped, dead = everything(got)
     want_outputs, want_dropped, want_dead = everything([want])
     assert outputs == want_outputs
@@ -110,7 +110,7 @@ def applied(changes: pa.Table, before: dict[tuple, dict]) -> dict[tuple, dict]:
 
 
 def run_in_increments(topology: Topology, cuts: list[int]) -> tuple[Task, list[Result]]:
-    """A new task for each part of the tape, from the durable rows and clocks of the one before."""
+    """A new task for each part of the tape, from the durable rows and counters of the one before."""
     rows: dict[str, dict[tuple, dict]] = {}
     task, results = started(topology), []
     for begin, end in zip([0, *cuts], [*cuts, len(LATE)], strict=True):

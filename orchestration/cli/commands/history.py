@@ -14,7 +14,7 @@ import click
 from ....jobs.explain.explanation import Step, say_place
 from ....jobs.explain.explanation import explain as explain_record
 from ....jobs.history.history import AsOf, History
-from ....jobs.history.inspection import all_clocks, clocks_of, inspect_store, read_positions, task_positions
+from ....jobs.history.inspection import all_counters, counters_of, inspect_store, read_positions, task_positions
 from ....state.tables.warehouse import Warehouse
 from ...progress_lines import progress_on
 from ...text_tables import flat_row, print_table, utc
@@ -70,7 +70,7 @@ def inspect(
     print_table(lines, None if lines else table.column_names)
     _count(len(rows), len(table))
     print(f"\nclocks after increment {as_of.increment}")
-    print_table([flat_row(row, as_numbers=raw) for row in clocks_of(as_of, store)])
+    print_table([flat_row(row, as_numbers=raw) for row in counters_of(as_of, store)])
     return 0
 
 
@@ -123,7 +123,7 @@ def _print_positions(as_of: AsOf, *, raw: bool) -> None:
     print_table(flat(read_positions(as_of)))
     print("\nstream times of the tasks, and the next offsets of what they write")
     print_table(flat(task_positions(as_of)))
-    counters = all_clocks(as_of)
+    counters = all_counters(as_of)
     if counters:
         print("\nclocks of the stores")
         print_table(counters)

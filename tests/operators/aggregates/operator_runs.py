@@ -101,7 +101,7 @@ def run_chunks(
 
 
 def run_increments(new: Any, tape: list[Change], cuts: list[int]) -> tuple[list[Emitted], StatefulOperator]:
-    """A new operator for each part of the tape, from the durable rows and clocks of the one before."""
+    """A new operator for each part of the tape, from the durable rows and counters of the one before."""
     operator, found, rows = new(), [], {}
     operator.resume(operator.rows_schema().empty_table(), {})
     for begin, end in zip([0, *cuts], [*cuts, len(tape)], strict=True):

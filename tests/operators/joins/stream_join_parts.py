@@ -106,7 +106,7 @@ def chunk_of(records: int) -> Chunk:
 
 
 def resumed(join: Join, operator: StreamJoin, durable: dict[tuple, dict]) -> StreamJoin:
-    """A new operator from the durable rows of ``operator``, which ``durable`` becomes, and its clocks."""
+    """A new operator from the durable rows of ``operator``, which ``durable`` becomes, and its counters."""
     for row in operator.changes().to_pylist():
         identity = tuple(row[name] for name in operator.row_key)
         if row.pop("deleted"):

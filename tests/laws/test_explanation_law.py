@@ -1,4 +1,4 @@
-"""Telling what became of every record tells of every row that was written, and of no other."""
+"""The explanations of all records name every row that was written, and no other."""
 
 import pytest
 
@@ -54,7 +54,7 @@ Written = tuple[str, int, int, int, str, str]
 """Output, partition, offset, increment, key, value."""
 
 
-def told(explained: list[Explanation]) -> list[Written]:
+def rows_of(explained: list[Explanation]) -> list[Written]:
     return sorted(
         (
             observation.node.topic,
@@ -90,7 +90,7 @@ def case(name: str) -> tuple[Topology, dict[str, list[Landed]], int]:
     ("name", "order", "loads_all"),
     [("everything", "time", False), ("joined", "time", True), ("joined", "arrival", False)],
 )
-def test_every_row_of_every_output_is_told_once_by_the_record_that_caused_it(
+def test_every_row_of_every_output_is_explained_once_by_the_record_that_caused_it(
     tmp_path, monkeypatch, name, order, loads_all
 ):
     """
@@ -104,12 +104,12 @@ def test_every_row_of_every_output_is_told_once_by_the_record_that_caused_it(
 
     explained = explanations(warehouse, topology, tapes, order)
 
-    assert told(explained) == written(warehouse, topology)
-    assert dropped_told(explained) == dropped(warehouse)
+    assert rows_of(explained) == written(warehouse, topology)
+    assert drops_of(explained) == dropped(warehouse)
     assert waits_that_left_wrongly(warehouse, explained) == []
 
 
-def dropped_told(explained: list[Explanation]) -> int:
+def drops_of(explained: list[Explanation]) -> int:
     return sum(
         sentence.startswith("refused") for each in explained for step in each.steps for sentence in step.sentences
     )
