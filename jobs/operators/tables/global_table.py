@@ -4,9 +4,6 @@ Rule: a record replaces what its key had, whatever its time, a null value delete
 over. A stream's record sees what came before it in the order of the task's tape.
 """
 
-from collections.abc import Mapping
-
-from ....state.records.batches import Batch
 from ....state.records.keys import Keys
 from ...functions.expressions import Shape
 from .key_value_view import StoreView
@@ -20,7 +17,3 @@ class GlobalTableView(StoreView):
 
     def __init__(self, owner: str, shape: Shape, keys: Keys) -> None:
         super().__init__(owner, shape, keys if keys.serde == shape.key else Keys(shape.key))
-
-    def feed(self, seen: Mapping[tuple[str, str], Batch]) -> None:
-        records = seen[self.owner, self.PUT]
-        super().feed({(self.owner, self.PUT): records.where(records.key >= 0)})
