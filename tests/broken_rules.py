@@ -81,6 +81,10 @@ RULES = [
         "is_late, row = (arrived.time_ms > passed[:-1]) | ~has_key",
     ),
     BrokenRule(
+        "global table and plain table", "a stream's record sees the newest put before it",
+        "put = newest[slot] - 1", "put = -1",
+    ),
+    BrokenRule(
         "versioned table", "a version is valid up to its end, exclusive",
         "if past >= 0 and end[past] > time:", "if past >= 0 and end[past] >= time:",
     ),
