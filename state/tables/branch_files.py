@@ -122,7 +122,10 @@ def refuse_older_ledger(
     newest = ledger.newest()  # with what is planned, by another runner perhaps since
     if mark > newest:
         got = f"increment {newest} as its newest" if newest else "no increment"
-        next_step = "put the ledger back from a copy of the warehouse, or replay under another pipeline name"
+        way = "replay under another pipeline name"
+        if last is not None:
+            way = f"go on from what it knows: `replay restore --pipeline {pipeline} --to {last.increment}`"
+        next_step = f"put the ledger back from a copy of the warehouse, or {way}"
         raise DamagedLedger(ledger.path, f"increment {mark}, which {path} is marked with", got, next_step)
 
 

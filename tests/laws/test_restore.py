@@ -10,7 +10,7 @@ from kstreams_replay.jobs.branches.branches import branches
 from kstreams_replay.jobs.branches.promotion import promote
 from kstreams_replay.jobs.branches.restatement import restore
 from kstreams_replay.jobs.history.committed_tables import done_row
-from kstreams_replay.state.errors import CommitLost, LedgerConflict, LedgerError, LedgerGap
+from kstreams_replay.state.errors import CommitLost, DamagedLedger, LedgerConflict, LedgerError, LedgerGap
 from kstreams_replay.state.tables.branch_files import existing_tables
 from kstreams_replay.state.tables.ledger import Ledger
 from kstreams_replay.state.tables.warehouse import Warehouse
@@ -147,7 +147,7 @@ def test_a_ledger_that_delta_restored_goes_on_after_a_restore_of_the_pipeline(wa
     ledger = DeltaTable(warehouse.pipeline("p").ledger)
     ledger.restore(ledger.version() - 4)
     assert Ledger(warehouse.pipeline("p").ledger).last_done().increment == 4
-    with pytest.raises(LedgerConflict, match="the ledger was restored; go on under epoch 1: `replay restore --to 4`"):
+    with pytest.raises(DamagedLedger, match="go on from what it knows: `replay restore --pipeline p --to 4`"):
         run(warehouse, "p")
 
     assert restore(warehouse, "p", 4).increment == 7
