@@ -159,6 +159,7 @@ def test_books_have_a_line_for_every_increment_and_one_for_all(run, replayed):
         ["2", "2", "2", "0", "0", "0", "5"],
         ["all", "8", "8", "0", "0", "0", "9"],
     ]
+    assert lines[5:6] in ([], [[]])  # no further increment
 
 
 def test_books_say_how_many_rows_were_put_aside_while_landing(run, tmp_path, clicks):

@@ -355,7 +355,7 @@ def test_columns_of_other_types_are_taken_over_only_where_nothing_stays(path):
     other = pa.schema([*(field for field in SCHEMA if field.name != "key"), ("key", pa.int64())])
     numbers = pa.table({"offset": [7], "increment": [2], "key": [1]})
 
-    with pytest.raises(ConfigError, match=r"key .*long.*, got key .*string|key"):
+    with pytest.raises(ConfigError, match="expected column key int64, got key string"):
         replace(path, [file], 2, schema=other)
     replace(path, [write_task_file(path, numbers, partition=0, name="00000002")], 2, schema=other)
 
