@@ -13,9 +13,10 @@ import dagster as dg
 
 from ..expectations.guarantees import G1, G2, G3, Guarantee
 from ..expectations.verdicts import Verdict, check_increment
+from ..jobs.landing.landing import dead_letters_told
 from ..jobs.replay.books import is_nothing_applied
 from ..jobs.replay.increment_report import SHARE_MAX
-from ..state.tables.names import DEAD_LETTER, DROPPED, TableName
+from ..state.tables.names import DEAD_LETTER, DROPPED, LANDED, OUTPUTS, TableName
 from .facts import facts_of_output
 from .heartbeats import beating
 from .pipeline import REFUSALS, Pipeline
@@ -33,6 +34,8 @@ from .what_waits import inputs_that_wait, sentences_of
 SEQUENCES = (list, tuple, dict)
 SHARES = {DROPPED: "few_records_are_dropped", DEAD_LETTER: "few_records_are_undecodable"}
 SHARE_RULE = f"At most {SHARE_MAX:.0%} of the records, and never all that were read."
+ROWS = "every_row_becomes_a_record"
+ROWS_RULE = "Every row of what was landed became a record, and none a dead letter of the landing."
 REPLAYED = "landed_records_are_replayed"
 REPLAYED_RULE = "What has landed is replayed, or some of it, by every second run at the latest."
 RUNS = "runs_without_replay"
@@ -40,14 +43,15 @@ RUNS_MAX = 2
 
 
 def replay_checks(pipeline: Pipeline) -> list[dg.AssetChecksDefinition]:
-    """Checks of every output and of what was refused, one step an asset: Dagster skips the step when one of its assets
-    has nothing new.
+    """Checks of every output, of what was refused and of every topic that is landed here, one step an asset: Dagster
+    skips the step when one of its assets has nothing new.
     """
-    return [_checks_of(pipeline, number, table) for number, table in enumerate([*_outputs(pipeline), *REFUSALS])]
+    return [_checks_of(pipeline, number, table) for number, table in enumerate(_checked_tables(pipeline))]
 
 
-def _outputs(pipeline: Pipeline) -> list[TableName]:
-    return [TableName.output(sink.topic) for sub in pipeline.topology.sub_topologies for sink in sub.sinks]
+def _checked_tables(pipeline: Pipeline) -> list[TableName]:
+    outputs = [TableName.output(sink.topic) for sub in pipeline.topology.sub_topologies for sink in sub.sinks]
+    return [*outputs, *map(TableName, REFUSALS), *map(TableName.landed, pipeline.sources)]
 
 
 def guarantees_of(pipeline: Pipeline, output: str) -> list[Guarantee]:
@@ -92,8 +96,8 @@ def _results(
 ) -> Iterator[tuple[dg.AssetCheckKey, dg.AssetCheckSpec, dg.AssetCheckResult]]:
     """Each increment of an output is audited once."""
     asked: dict[tuple[str, int], dict[str, Verdict]] = {}
-    for table in (*_outputs(pipeline), *REFUSALS):
-        guarantees = {} if table in REFUSALS else {each.check: each for each in guarantees_of(pipeline, table.name)}
+    for table in _checked_tables(pipeline):
+        guarantees = {} if table.kind != OUTPUTS else {each.check: each for each in guarantees_of(pipeline, table.name)}
         for spec in _specs(pipeline, table):
             if spec.key not in keys:
                 continue
@@ -104,6 +108,8 @@ def _results(
                 yield key, spec, _result(pipeline, key, table.name, guarantee, increments, asked)
             elif table in REFUSALS:
                 yield key, spec, _share(pipeline, instance, run_id, key, table)
+            elif table.kind == LANDED:
+                yield key, spec, _rows(pipeline, instance, run_id, key, table)
             else:
                 yield key, spec, _progress(pipeline, instance, run_id, key, table.name)
 
@@ -111,10 +117,34 @@ def _results(
 def _specs(pipeline: Pipeline, table: TableName) -> list[dg.AssetCheckSpec]:
     if table in REFUSALS:
         return [dg.AssetCheckSpec(SHARES[table], asset=pipeline.key(table), description=SHARE_RULE, blocking=True)]
+    if table.kind == LANDED:
+        return [dg.AssetCheckSpec(ROWS, asset=pipeline.key(table), description=ROWS_RULE)]
     return [
         *(_spec(pipeline, table.name, each) for each in guarantees_of(pipeline, table.name)),
         dg.AssetCheckSpec(REPLAYED, asset=pipeline.key(table), description=REPLAYED_RULE),
     ]
+
+
+def _rows(
+    pipeline: Pipeline, instance: dg.DagsterInstance, run_id: str, key: dg.AssetCheckKey, table: TableName
+) -> dg.AssetCheckResult:
+    """Of the landing increments that this run has reported, else of the last one."""
+    last = reported_increment(instance, key.asset_key, pipeline.path(table)) or 0
+    numbers = ran_in_run(instance, run_id, {key.asset_key}) or [last]
+    rows = [row.content for row in pipeline.landing_ledger(table.name).done_rows(numbers[0], numbers[-1])]
+    told = [sentence for row in rows if (sentence := dead_letters_told(table.name, row)) is not None]
+    return dg.AssetCheckResult(
+        asset_key=key.asset_key,
+        check_name=key.name,
+        passed=not told,
+        severity=dg.AssetCheckSeverity.WARN,
+        description=". ".join(told) or ROWS_RULE,
+        metadata={
+            "records_read": sum(row.records or 0 for row in rows),
+            "dead_letters": sum(row.dead_letters or 0 for row in rows),
+            WAREHOUSE: pipeline.warehouse.root,
+        },
+    )
 
 
 def _share(

@@ -361,12 +361,18 @@ def warnings_of(topic: str, done: LandingDoneRow) -> list[str]:
     found = []
     if done.files == 0 and not any(done.cut_to.values()):
         found.append(f"{topic}: there is no file yet, so no record; its number of partitions may still change")
-    records, letters = done.records or 0, done.dead_letters or 0
-    if letters:
-        share = f"{letters:,} of {records + letters:,} rows ({letters / (records + letters):.1%})"
-        found.append(f"{topic}: {share} became no record; see `replay show landed_dead_letter/{topic}`")
+    if (letters := dead_letters_told(topic, done)) is not None:
+        found.append(letters)
     if done.implausible is not None:
-        found.append(
-            Implausible(**done.implausible).sentence(topic, records, of_files=done.source["kind"] == FileLander.kind)
-        )
+        odd, of_files = Implausible(**done.implausible), done.source["kind"] == FileLander.kind
+        found.append(odd.sentence(topic, done.records or 0, of_files=of_files))
     return found
+
+
+def dead_letters_told(topic: str, done: LandingDoneRow) -> str | None:
+    """A sentence about the rows of a done landing increment that became no record; None: every row became one."""
+    records, letters = done.records or 0, done.dead_letters or 0
+    if not letters:
+        return None
+    share = f"{letters:,} of {records + letters:,} rows ({letters / (records + letters):.1%})"
+    return f"{topic}: {share} became no record; see `replay show landed_dead_letter/{topic}`"

@@ -15,7 +15,11 @@ ALL_HOLD = {
         "the_books_balance",
         "landed_records_are_replayed",
     )
-} | {"dropped: few_records_are_dropped": True, "dead_letter: few_records_are_undecodable": True}
+} | {
+    "dropped: few_records_are_dropped": True,
+    "dead_letter: few_records_are_undecodable": True,
+    "clicks: every_row_becomes_a_record": True,
+}
 WARNED = {"dropped: few_records_are_dropped": False}
 """Of the morning's six clicks, one is late; of the evening's none."""
 SESSIONS_G1 = "sessions: one_final_result_per_key_and_window"

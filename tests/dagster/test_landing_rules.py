@@ -5,7 +5,7 @@ import dagster as dg
 from kstreams_replay.jobs.landing.bad_rows import landed_dead_letters
 from kstreams_replay.jobs.landing.landing import LandingRules
 from tests.dagster import shop
-from tests.dagster.conftest import told
+from tests.dagster.conftest import broken, passed, told
 
 LANDED = [dg.AssetKey(["shop", "landed", "clicks"])]
 
@@ -28,3 +28,28 @@ def test_rows_that_do_not_fit_are_kept_or_stop_as_the_settings_say(small_shop):
     assert landed_dead_letters(small_shop.warehouse, "clicks")["bytes"].to_pylist() == [
         b'{"user": "ann", "ms": "soon"}'
     ]
+
+
+def test_rows_that_became_no_record_are_warned_of_until_a_landing_has_none(small_shop):
+    """
+    In a run with nothing new the check says what it said of the last landing.
+    """
+    file = small_shop.root / "clicks" / "1-morning.jsonl"
+    file.write_text(file.read_text() + '{"user": "ann", "ms": "soon"}\n')
+    definitions = shop.definitions(small_shop.root, check_engine="plain", landing=LandingRules(max_bad_share=0.5))
+
+    for result in [small_shop.run(definitions), small_shop.run(definitions)]:
+        assert result.success
+        (warned,) = [each for each in broken(result) if each.check_name == "every_row_becomes_a_record"]
+        assert (warned.asset_key.to_user_string(), warned.severity, warned.blocking) == (
+            "shop/landed/clicks",
+            dg.AssetCheckSeverity.WARN,
+            False,
+        )
+        assert warned.description == (
+            "clicks: 1 of 7 rows (14.3%) became no record; see `replay show landed_dead_letter/clicks`"
+        )
+        assert (warned.metadata["records_read"].value, warned.metadata["dead_letters"].value) == (6, 1)
+
+    small_shop.drop("2-evening", shop.EVENING)
+    assert passed(small_shop.run(definitions))["clicks: every_row_becomes_a_record"]
