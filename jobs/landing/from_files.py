@@ -38,6 +38,7 @@ from .files.known_files import (
 from .files.records import FileRecords, read_slice
 from .files.spark_tasks import run_tasks
 from .files.streams import FileSlice, is_as_planned
+from .files.verified_files import read_verified, write_verified
 from .first_record import FirstRecord, first_record
 from .landing_rules import DEAD_LETTER, LandingRules, RowRules
 
@@ -68,11 +69,12 @@ class FileLander:
         clock_ms: int,
         *,
         must: bool,
+        warn: Callable[[str], None],
     ) -> LandingPlanRow | None:
         """Check and count the new files; None when there are none, the topic has been landed before and nothing
-        ``must`` be planned.
+        ``must`` be planned. ``warn`` is told of files that are left out.
         """
-        plans = planned()
+        plans, verified_files = planned(), self.warehouse.verified_files(self.topic)
         for _ in range(_ATTEMPTS):
             found, others = find_files(self.source, self.topic)
             source = self.source.with_format_of(file.name for file in found)
@@ -80,16 +82,22 @@ class FileLander:
             is_new_pattern = last is None or self._has_other_pattern(last)
             if not found and others and is_new_pattern and not self.rules.allow_empty:
                 refuse_no_match(source, self.topic, others)
-            known = KnownFiles(source, self.topic, plans, allow_same_content=self.rules.allow_same_content)
+            verified, allowed = read_verified(verified_files), self.rules.allow_same_content
+            known = KnownFiles(source, self.topic, plans, allow_same_content=allowed, verified=verified)
             new = known.new(found)
             if last is not None and not new and not must:
+                _tell(known, warn)
+                if known.verified() != verified:
+                    write_verified(verified_files, known.verified())
                 return None
             if self.show is not None and (first := first_record(source, new)) is not None:
                 self.show(first)
             rows = RowRules(self.rules.on_bad_row == DEAD_LETTER, self.rules.latest_ms(clock_ms))
             counted = Counted.of(self.spark, self.warehouse, source, rows, new)
             if counted is not None:
-                return self._plan(source, rows, last, plans, known, counted, changes)
+                plan = self._plan(source, rows, last, plans, known, counted, changes)
+                _tell(known, warn)
+                return plan
         raise LandingError(
             f"topic {self.topic}, directory {self.source.path}",
             "files that are whole",
@@ -264,6 +272,11 @@ class _Write:
             files.append(write_task_file(self.directories[0], table, partition=p, name=self.name))
             following[p] += len(rows)
         return files
+
+
+def _tell(known: KnownFiles, warn: Callable[[str], None]) -> None:
+    for sentence in known.sentences():
+        warn(sentence)
 
 
 def _flushes(blocks: Iterator[FileRecords]) -> Iterator[list[FileRecords]]:

@@ -81,7 +81,7 @@ class KafkaLander:
         return self.source.topic or self.topic
 
     def next_plan(
-        self, last: LedgerRow[LandingDoneRow] | None, _planned: object, clock_ms: int, *, must: bool
+        self, last: LedgerRow[LandingDoneRow] | None, _planned: object, clock_ms: int, *, must: bool, warn: object
     ) -> LandingPlanRow | None:
         """Ranges from the last landed offsets to the last stable ones; None when they are empty."""
         state = topic_state(self.spark, self.source_topic, self.source.client_settings())

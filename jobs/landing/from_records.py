@@ -37,7 +37,7 @@ class RecordLander:
     schema = RECORDS_SCHEMA
 
     def next_plan(
-        self, last: LedgerRow[LandingDoneRow] | None, _planned: object, _clock_ms: int, *, must: bool
+        self, last: LedgerRow[LandingDoneRow] | None, _planned: object, _clock_ms: int, *, must: bool, warn: object
     ) -> LandingPlanRow | None:
         """All of ``records``; they are landed once for each call."""
         if last is not None and not len(self.records) and not must:

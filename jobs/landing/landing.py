@@ -89,11 +89,17 @@ class Lander(Protocol):
         ...
 
     def next_plan(
-        self, last: LedgerRow[LandingDoneRow] | None, planned: PlannedRows, clock_ms: int, *, must: bool
+        self,
+        last: LedgerRow[LandingDoneRow] | None,
+        planned: PlannedRows,
+        clock_ms: int,
+        *,
+        must: bool,
+        warn: Callable[[str], None],
     ) -> LandingPlanRow | None:
         """The next plan after ``last``; None when nothing is new and nothing ``must`` be planned.
 
-        ``clock_ms``: what the machine's clock shows.
+        ``clock_ms``: what the machine's clock shows. ``warn`` takes a sentence about what is left out.
         """
         ...
 
@@ -217,7 +223,7 @@ class _Run:
         """Plan and land what is new; the last done row."""
         for _ in range(_ATTEMPTS):
             must = self.given_up is not None
-            plan = self.lander.next_plan(last, self._kept_plans, self.clock_ms(), must=must)
+            plan = self.lander.next_plan(last, self._kept_plans, self.clock_ms(), must=must, warn=self._warn)
             if plan is None:
                 assert last is not None, f"{self.topic}: a first landing always has an increment"
                 return last
@@ -230,6 +236,11 @@ class _Run:
             f"one that changed {_ATTEMPTS} times after it was planned",
             "land the topic again when nobody writes there",
         )
+
+    def _warn(self, sentence: str) -> None:
+        """Once, also where a plan was made anew."""
+        if sentence not in self.warnings:
+            self.warnings.append(sentence)
 
     def _kept_plans(self) -> list[LedgerRow[LandingPlanRow]]:
         return kept_plans(self.ledger, self.given_up)

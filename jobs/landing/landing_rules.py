@@ -26,9 +26,10 @@ class LandingRules:
     is, as in Kafka. ``plausible_since``: a day (ISO 8601); the landing warns of records before it, and of those later
     than a day after the machine's clock.
 
-    For one call only: ``allow_same_content``: land a file whose content has landed under another name;
-    ``new_mapping``: go on with another mapping than the landing before, which the ledger notes; ``allow_empty``: a
-    pattern may match none of the files; ``abandon``: give up an increment that is planned and not committed.
+    For one call only: ``allow_same_content``: land files whose content has landed under another name or from another
+    folder; ``new_mapping``: go on with another mapping than the landing before, which the ledger notes;
+    ``allow_empty``: a pattern may match none of the files; ``abandon``: give up an increment that is planned and not
+    committed.
     """
 
     on_bad_row: str = DEAD_LETTER

@@ -6,6 +6,7 @@ Owns paths and columns, never rows. Rule: all times are BIGINT milliseconds; nob
     <warehouse>/landing/<topic>/ledger       ledger of that topic's landing
     <warehouse>/landed_dead_letter/<topic>   rows of files that became no record
     <warehouse>/landing/<topic>/recorded_time  stream times recorded between its records
+    <warehouse>/landing/<topic>/verified_files.json  files that need not be read again; no table
     <warehouse>/<pipeline>/outputs/<name>    changelog of an output topic
     <warehouse>/<pipeline>/state/<store>     rows of a store
     <warehouse>/<pipeline>/repartition/<name>  landed-shaped, written by tasks
@@ -230,6 +231,10 @@ class Warehouse:
     def recorded_time(self, topic: str) -> str:
         """Stream times recorded between the records of ``topic``; there is no table until there is one."""
         return f"{self.root}/landing/{_checked(topic, 'topic')}/recorded_time"
+
+    def verified_files(self, topic: str) -> str:
+        """A file, no table, about files of ``topic`` that were found to be what has landed; it may be gone."""
+        return f"{self.root}/landing/{_checked(topic, 'topic')}/verified_files.json"
 
     @property
     def branches(self) -> str:

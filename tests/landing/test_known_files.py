@@ -67,6 +67,40 @@ def test_a_file_of_the_same_name_and_content_in_another_folder_lands_when_that_i
     assert again.increments == ()
 
 
+def test_a_file_that_is_left_out_since_another_folder_had_it_is_told_of_with_both_paths(warehouse, tmp_path):
+    one = write(tmp_path / "in", {"a.jsonl": ONE, "b.jsonl": TWO, "empty.jsonl": ""})
+    other = write(tmp_path / "other", {"a.jsonl": ONE, "empty.jsonl": ""})
+    said = (
+        f"t: {other}/a.jsonl is left out: its name and its content are those of {one}/a.jsonl, which landed by "
+        "increment 1; where these are other records, land them with --allow-same-content"
+    )
+
+    def warnings_of(directory):
+        return land(warehouse, directory, rules={"plausible_since": "1970-01-01"}).warnings
+
+    assert warnings_of(one) == ()
+    assert [warnings_of(other) for _ in range(2)] == [(said,), (said,)]  # for as long as nothing is new
+    assert warnings_of(one) == ()
+
+    write(other, {"b.jsonl": TWO, "c.jsonl": '{"t":3}\n'})
+    (warning,) = warnings_of(other)
+
+    assert warning.startswith(f"t: {other}/a.jsonl is left out (and so are 1 more files of {other}): its name and its ")
+    assert warnings_of(other) == ()  # the ledger has noted it
+    assert times(warehouse) == [1, 2, 3]
+
+
+def test_what_was_left_out_lands_when_that_is_asked_for_also_once_the_ledger_has_noted_it(warehouse, tmp_path):
+    land(warehouse, write(tmp_path / "in", {"a.jsonl": ONE}))
+    other = write(tmp_path / "other", {"a.jsonl": ONE, "c.jsonl": TWO})
+    assert land(warehouse, other).records == 1
+
+    reports = [land(warehouse, other, rules={"allow_same_content": True}) for _ in range(2)]
+
+    assert [report.records for report in reports] == [1, 0]
+    assert times(warehouse) == [1, 2, 1]
+
+
 def test_two_new_files_of_the_same_content_are_refused(warehouse, tmp_path):
     directory = write(tmp_path / "in", {"a.jsonl": ONE, "b.jsonl": ONE})
 
@@ -159,6 +193,72 @@ def test_a_folder_that_was_moved_brings_no_file_again(warehouse, tmp_path, monke
     assert land(warehouse, moved).records == 1
     monkeypatch.setattr("kstreams_replay.jobs.landing.files.known_files.digest_like", None)  # known: not read again
     assert land(warehouse, moved).increments == ()
+
+
+def reads_of_digests(monkeypatch) -> list[str]:
+    """Files that are read to be compared, from now on."""
+    read: list[str] = []
+
+    def digest(known, source, name):
+        read.append(name)
+        return streams.digest_like(known, source, name)
+
+    monkeypatch.setattr("kstreams_replay.jobs.landing.files.known_files.digest_like", digest)
+    return read
+
+
+def test_files_that_were_touched_moved_or_left_out_are_read_once_and_not_at_every_landing(
+    warehouse, tmp_path, monkeypatch
+):
+    directory = write(tmp_path / "in", {"a.jsonl": ONE, "b.jsonl": TWO})
+    other = write(tmp_path / "other", {"b.jsonl": TWO})
+    land(warehouse, directory)
+    os.utime(directory / "a.jsonl", (5, 5))
+    read = reads_of_digests(monkeypatch)
+
+    for place in (directory, other, directory, other):
+        assert land(warehouse, place).increments == ()
+
+    assert read == ["a.jsonl", "b.jsonl"]
+    os.utime(directory / "a.jsonl", (6, 6))
+    land(warehouse, directory)
+    assert read == ["a.jsonl", "b.jsonl", "a.jsonl"]
+
+
+@pytest.mark.parametrize("damage", [b"", b"{}", b"[1]", b"\xff", "other"])
+def test_what_was_written_about_files_that_were_read_is_believed_only_whole(warehouse, tmp_path, monkeypatch, damage):
+    """
+    And never about a file whose content has not landed, whatever it says of it.
+    """
+    directory = write(tmp_path / "in", {"a.jsonl": ONE})
+    land(warehouse, directory)
+    os.utime(directory / "a.jsonl", (5, 5))
+    land(warehouse, directory)
+    written = Path(warehouse.verified_files("t"))
+    if damage == "other":
+        assert b'"mtime_ns": 5000000000' in written.read_bytes()
+        write(directory, {"a.jsonl": TWO})
+        os.utime(directory / "a.jsonl", (7, 7))
+        damage = written.read_bytes().replace(b'"mtime_ns": 5000000000', b'"mtime_ns": 7000000000')
+    written.write_bytes(damage)
+    read = reads_of_digests(monkeypatch)
+
+    if b"7000000000" in damage:
+        with pytest.raises(LandingError, match="got other bytes"):
+            land(warehouse, directory)
+    else:
+        assert land(warehouse, directory).increments == ()
+
+    assert read == ["a.jsonl"]
+
+
+def test_a_warehouse_that_cannot_be_written_reads_files_again_and_says_nothing(warehouse, tmp_path):
+    directory = write(tmp_path / "in", {"a.jsonl": ONE})
+    land(warehouse, directory)
+    os.utime(directory / "a.jsonl", (5, 5))
+    Path(warehouse.verified_files("t")).mkdir()
+
+    assert land(warehouse, directory).warnings == ()
 
 
 def test_a_changed_file_is_refused_wherever_its_folder_is_called_from(warehouse, tmp_path, monkeypatch):

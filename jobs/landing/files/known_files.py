@@ -2,7 +2,8 @@
 
 Owns the comparison of a directory with the files that the topic's ledger knows. Rule: a file is known by its path below
 the directory that it was landed from; its content is known by its digest, whatever the file is called. A file that was
-landed must never change, and no content lands twice unasked.
+landed must never change, and no content lands twice unasked. A file that is left out because another folder had it is
+told of.
 """
 
 import os
@@ -19,6 +20,7 @@ from ....state.tables.ledger_rows import LandingPlanRow
 from ....state.tables.object_stores import open_filesystem
 from ..file_source import FileSource
 from .streams import digest_like
+from .verified_files import Verified
 
 
 class PlanOutdated(Exception):
@@ -41,7 +43,8 @@ class FoundFile:
 @dataclass(frozen=True, slots=True)
 class KnownFile:
     """A file of a plan. ``folder`` None: of a plan of before, which did not say. ``content``: the digest of what a
-    compressed file holds; else that of its bytes.
+    compressed file holds; else that of its bytes. ``is_landed``: the plan landed it, and did not only know it by its
+    digest. ``is_empty``: it has no records, as far as the plan says.
     """
 
     name: str
@@ -51,6 +54,8 @@ class KnownFile:
     digest: str
     content: str
     increment: int
+    is_landed: bool
+    is_empty: bool
 
 
 def folder_of(source: FileSource) -> str:
@@ -80,8 +85,9 @@ class KnownFiles:
     """The files of a topic's plans, compared with those of ``source``.
 
     ``again``: files that were known by their digest, since their time or their directory is another one; to be written
-    into the next plan, so that nobody reads them once more. ``allow_same_content``: a file of another directory is new,
-    also under the name and with the content of one that was landed.
+    into the next plan, or to be ``verified``, so that nobody reads them once more. ``left_out``: those of another
+    directory, with the file that has landed. ``allow_same_content``: a file of a directory from which it has not landed
+    is new, also under the name and with the content of one that has.
     """
 
     def __init__(
@@ -91,17 +97,17 @@ class KnownFiles:
         plans: Iterable[LedgerRow[LandingPlanRow]],
         *,
         allow_same_content: bool = False,
+        verified: Verified | None = None,
     ) -> None:
         self.allow_same_content = allow_same_content
         self.source, self.topic, self.folder = source, topic, folder_of(source)
         self.files: list[KnownFile] = []
         self.again: list[dict[str, Any]] = []
+        self.left_out: list[tuple[FoundFile, KnownFile]] = []
+        self._verified = dict(verified or {})
         for row in plans:
-            folder = row.content.folder
-            for file in [*row.content.files, *(row.content.files_again or ())]:
-                content = file.get("content", file["digest"])
-                described = (file["bytes"], file["mtime_ns"], file["digest"], content, row.increment)
-                self.files.append(KnownFile(file["name"], folder, *described))
+            self.files += [_known(file, row, is_landed=True) for file in row.content.files]
+            self.files += [_known(file, row, is_landed=False) for file in row.content.files_again or ()]
         self._by_name: dict[str, list[KnownFile]] = {}
         for known in self.files:
             self._by_name.setdefault(known.name, []).append(known)
@@ -110,15 +116,43 @@ class KnownFiles:
         """Those that no plan names. LandingError for one that changed after it was landed."""
         return [file for file in found if not self._is_known(file)]
 
+    def verified(self) -> Verified:
+        """What was known before, and ``again``: for the next landing, where no plan is written."""
+        return self._verified | {self._path(entry["name"]): entry for entry in self.again}
+
+    def sentences(self) -> list[str]:
+        """One for every directory because of whose files others were ``left_out``."""
+        by_folder: dict[str | None, list[tuple[FoundFile, KnownFile]]] = {}
+        for pair in self.left_out:
+            by_folder.setdefault(pair[1].folder, []).append(pair)
+        return [self._sentence(pairs) for pairs in by_folder.values()]
+
+    def _sentence(self, pairs: Sequence[tuple[FoundFile, KnownFile]]) -> str:
+        file, known = pairs[0]
+        others = f" (and so are {len(pairs) - 1:,} more files of {self.folder})" if len(pairs) > 1 else ""
+        return (
+            f"{self.topic}: {self._path(file.name)} is left out{others}: its name and its content are those of "
+            f"{known.folder}/{known.name}, which landed by increment {known.increment}; where these are other records, "
+            "land them with --allow-same-content"
+        )
+
+    def _path(self, name: str) -> str:
+        return f"{self.folder}/{name}"
+
     def _is_known(self, file: FoundFile) -> bool:
         named = self._by_name.get(file.name, [])
         here = [known for known in named if known.folder in (None, self.folder)]
+        is_landed = any(known.is_landed for known in here)
+        if self.allow_same_content and not is_landed:
+            return False
         if any((known.bytes, known.mtime_ns) == (file.bytes, file.mtime_ns) for known in here):
             return True
         candidates = here if self.allow_same_content else named
         alike = [known for known in candidates if known.bytes == file.bytes and self._is_like(file, known)]
         if alike:
             self.again.append(file_entry(file, alike[-1].digest, alike[-1].content))
+            if not here and not alike[0].is_empty:
+                self.left_out.append((file, alike[0]))
             return True
         if here:
             other = f"{file.bytes} bytes instead of {here[-1].bytes}"
@@ -131,6 +165,11 @@ class KnownFiles:
         return False
 
     def _is_like(self, file: FoundFile, known: KnownFile) -> bool:
+        verified = self._verified.get(self._path(file.name), {})
+        if (verified.get("bytes"), verified.get("mtime_ns"), verified.get("digest")) == (
+            file.bytes, file.mtime_ns, known.digest,
+        ):  # fmt: skip
+            return True
         return digest_like(known.digest, self.source, file.name) == known.digest
 
     def refuse_same_content(self, new: Sequence[Mapping[str, Any]]) -> None:
@@ -162,6 +201,20 @@ class KnownFiles:
             if is_candidate and digest_like(known.digest, self.source, file["name"]) == known.digest:
                 return f"{known.name}, landed by increment {known.increment}"
         return None
+
+
+def _known(file: Mapping[str, Any], row: LedgerRow[LandingPlanRow], *, is_landed: bool) -> KnownFile:
+    return KnownFile(
+        name=file["name"],
+        folder=row.content.folder,
+        bytes=file["bytes"],
+        mtime_ns=file["mtime_ns"],
+        digest=file["digest"],
+        content=file.get("content", file["digest"]),
+        increment=row.increment,
+        is_landed=is_landed,
+        is_empty=file["bytes"] == 0 or file.get("records") == 0,
+    )
 
 
 def file_entry(file: FoundFile, digest: str, content: str) -> dict[str, Any]:

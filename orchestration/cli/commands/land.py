@@ -137,7 +137,12 @@ class LandOptions:
 )
 @option("--max-future", metavar="DURATION", section=RULES, help="records later than the clock by more are dead letters")
 @option("--plausible-since", default="1980-01-01", metavar="DAY", section=RULES, help="warn of times before it")
-@option("--allow-same-content", is_flag=True, section=ONCE, help="land a file whose content landed under another name")
+@option(
+    "--allow-same-content",
+    is_flag=True,
+    section=ONCE,
+    help="land files whose content landed under another name or from another folder",
+)
 @option("--new-mapping", is_flag=True, section=ONCE, help="go on with another mapping than the last landing had")
 @option("--allow-empty", is_flag=True, section=ONCE, help="the pattern may match none of the files")
 @option("--abandon", is_flag=True, section=ONCE, help="give up an increment that is planned and not committed")
@@ -155,8 +160,8 @@ def land(**given: Any) -> int:
     _print_landed(report)
     if asked.idle_after is not None:
         print_recorded(asked.topic, recorded)
-    done = ExitCode.WARNINGS if report.warnings else ExitCode.DONE
-    code = done if report.increments else ExitCode.NOTHING_NEW
+    quiet = ExitCode.DONE if report.increments else ExitCode.NOTHING_NEW
+    code = ExitCode.WARNINGS if report.warnings else quiet
     return code.unless_detailed(asked.detailed_exit_code)
 
 

@@ -138,6 +138,19 @@ def test_warnings_are_on_stderr_and_have_an_exit_code(land, tmp_path):
     assert land("v", detailed, "--plausible-since", "2027-01-01", "--pattern", "a*")[2].count("warning") == 2
 
 
+def test_files_that_are_left_out_are_a_warning_also_where_nothing_is_new(land, tmp_path):
+    for folder in ("in", "other"):
+        write(tmp_path / folder, {"a.jsonl": f'{{"t":{NOON}}}\n'})
+    land("t")
+
+    code, out, err = land("t", "--files", tmp_path / "other", "--detailed-exit-code")
+
+    assert (code, out) == (5, "t: nothing new\n")
+    assert err.startswith(f"replay: warning: t: {tmp_path}/other/a.jsonl is left out: ")
+    assert f"those of {tmp_path}/in/a.jsonl, which landed by increment 1; " in err
+    assert land("t", "--files", tmp_path / "other")[0] == 0
+
+
 def test_rows_that_became_no_record_are_shown(land, tmp_path, capsys):
     rows = "".join(f'{{"t":{NOON + n}}}\n' for n in range(199))
     write(tmp_path / "in", {"a.jsonl": rows + '{"t":"soon"}\n'})
