@@ -25,14 +25,14 @@ from pathlib import Path
 import cloudpickle
 
 from ...state.errors import ReplayError
-from ...state.runs.local_copies import StateFile, copies_in, forget_others
+from ...state.runs.local_copies import StateFile, copies_in, copy_name, forget_others, make_copy
 from ...state.tables.warehouse import Warehouse
 from ..task.task import Task
 from ..topology.topology import Topology
-from .store_files import StoreRows
+from .store_files import form_of
 
 BYTES_PER_SECOND = 64 << 20
-"""At most so much is copied; a network has more to do."""
+"""At most so much is copied, whole files and pieces of a large one alike; a network has more to do."""
 
 LOOKS_EVERY_S = 0.1
 IDLE_S = 600.0
@@ -137,38 +137,35 @@ class StateLearner:
 
     def copy_what_is_new(self) -> bool:
         """Copy what was wanted since the last look; whether anything was."""
-        news = {name: at for name, at in self._wanted().items() if self._seen.get(name) != at}
+        news = {name: at for name, at in _wanted(self.cache).items() if self._seen.get(name) != at}
         for name, at in news.items():
             self._seen[name] = at
             with suppress(OSError, ReplayError):  # a file that a merge has made useless may be gone already
-                _, topology, tasks = pickle.loads((Path(self.cache) / _LEARNING / name).read_bytes())
+                topology, tasks = _told(self.cache, name)
                 for task in tasks:
-                    self._copy(topology, task, lambda: self._wanted().get(name) == at)  # noqa: B023
+                    self._copy(topology, task, _Wish(self.cache, name, at))
         return bool(news)
 
-    def _copy(self, topology: Topology, learned: Learned, is_wanted: Callable[[], bool]) -> None:
+    def _copy(self, topology: Topology, learned: Learned, wish: "_Wish") -> None:
         task = Task(topology, topology.sub_topology(learned.sub_topology), learned.partition)
         for store, files in learned.state.items():
-            for table in {file.table for file in files} if is_wanted() else ():
+            for table in {file.table for file in files} if wish.is_newest() else ():
                 own = [file.file for file in files if file.table == table]
                 forget_others(self.cache, table, learned.partition, own)
             for file in files:
-                if not (is_wanted() and self._has_worker()):
+                if not (wish.is_newest() and self._has_worker()):
                     return
-                began = time.monotonic()
-                rows = StoreRows(task.stores[store], (file,), self.cache).runs
-                del rows
-                time.sleep(max(0.0, file.file.bytes / BYTES_PER_SECOND - (time.monotonic() - began)))
+                make_copy(file, form_of(task.stores[store]), self.cache, self._at_a_pace(file, wish))
 
-    def _wanted(self) -> dict[str, int]:
-        """Which pipelines want what, by the time at which they said so."""
-        folder = Path(self.cache) / _LEARNING
-        found = {}
-        for path in folder.iterdir() if folder.is_dir() else ():
-            if not path.name.startswith("."):
-                with suppress(FileNotFoundError):
-                    found[path.name] = path.stat().st_mtime_ns
-        return found
+    def _at_a_pace(self, file: StateFile, wish: "_Wish") -> Callable[[int], bool]:
+        """Waits after each piece of a file until it may have been copied; then says whether to go on."""
+        began, bytes_a_row = time.monotonic(), file.file.bytes / max(1, file.file.records)
+
+        def goes_on(rows: int) -> bool:
+            time.sleep(max(0.0, rows * bytes_a_row / BYTES_PER_SECOND - (time.monotonic() - began)))
+            return self._has_worker() and wish.has(file)
+
+        return goes_on
 
     def _has_worker(self) -> bool:
         """Whether the worker lives."""
@@ -177,6 +174,46 @@ class StateLearner:
         except ProcessLookupError:
             return False
         return True
+
+
+class _Wish:
+    """What a pipeline wants, as it was told at a time. A newer wish may come while a large file of this one is copied,
+    which is finished if the newer one has it, too: who is told often would else never have it whole.
+    """
+
+    def __init__(self, cache: str, name: str, at: int) -> None:
+        self._cache, self._name, self._at = cache, name, at
+        self._newer: tuple[int | None, frozenset[str]] = (at, frozenset())
+
+    def is_newest(self) -> bool:
+        return _wanted(self._cache).get(self._name) == self._at
+
+    def has(self, file: StateFile) -> bool:
+        """Whether the newest wish has ``file``, which is of this one."""
+        at = _wanted(self._cache).get(self._name)
+        if at == self._at:
+            return True
+        if at != self._newer[0]:
+            _, tasks = _told(self._cache, self._name)
+            self._newer = at, frozenset(copy_name(f) for task in tasks for files in task.state.values() for f in files)
+        return copy_name(file) in self._newer[1]
+
+
+def _wanted(cache: str) -> dict[str, int]:
+    """Which pipelines want what, by the time at which they said so."""
+    folder = Path(cache) / _LEARNING
+    found = {}
+    for path in folder.iterdir() if folder.is_dir() else ():
+        if not path.name.startswith("."):
+            with suppress(FileNotFoundError):
+                found[path.name] = path.stat().st_mtime_ns
+    return found
+
+
+def _told(cache: str, name: str) -> tuple[Topology, list[Learned]]:
+    """What a pipeline wants now."""
+    _, topology, tasks = pickle.loads((Path(cache) / _LEARNING / name).read_bytes())
+    return topology, tasks
 
 
 if __name__ == "__main__":

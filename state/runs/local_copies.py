@@ -13,7 +13,7 @@ import shutil
 import tempfile
 import uuid
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -62,13 +62,18 @@ def open_run(state_file: StateFile, form: RowForm, cache: str | None) -> Run:
     if found is not None:
         refuse_missing(state_file.table, [state_file.file])  # the copy lives longer than what it is a copy of
     else:
-        shutil.rmtree(folder, ignore_errors=True)
-        writer = RunWriter(cache, state_file.table, form)
-        for rows in _sorted(state_file, form):
-            writer.write(rows)
-        writer.close(state_file.file)
+        _copy(state_file, form, cache, lambda rows: True)
         found = _sealed(folder, state_file, form)
     return run_of(_whole(state_file, form), form) if found is None else found
+
+
+def make_copy(state_file: StateFile, form: RowForm, cache: str, goes_on: Callable[[int], bool]) -> None:
+    """Make the warm copy of ``state_file`` piece by piece, where there is none yet.
+
+    ``goes_on``: told after each piece how many rows were copied so far; False gives it up, and nothing of it stays.
+    """
+    if _sealed(_folder(cache, state_file), state_file, form) is None:
+        _copy(state_file, form, cache, goes_on)
 
 
 def copy_name(state_file: StateFile) -> str:
@@ -248,16 +253,41 @@ def _pieces(state_file: StateFile, form: RowForm) -> Iterator[pa.Table]:
             yield conformed(pa.Table.from_batches([batch]), form.schema)
 
 
-def _sorted(state_file: StateFile, form: RowForm) -> Iterator[pa.Table]:
-    """Rows by rising hash: as they stand in the file, unless it was written in another order."""
+class _Unsorted(Exception):
+    """Rows of a file do not stand by rising hash."""
+
+
+def _copy(state_file: StateFile, form: RowForm, cache: str, goes_on: Callable[[int], bool]) -> None:
+    """Make the copy anew: of rows as they stand in the file, unless it was written in another order."""
+    shutil.rmtree(_folder(cache, state_file), ignore_errors=True)
+    try:
+        _write(state_file, form, cache, _rising(_pieces(state_file, form), form), goes_on)
+    except _Unsorted:
+        run = run_of(_whole(state_file, form), form)
+        _write(state_file, form, cache, [run.part(0, len(run), form.schema)], goes_on)
+
+
+def _write(
+    state_file: StateFile, form: RowForm, cache: str, pieces: Iterable[pa.Table], goes_on: Callable[[int], bool]
+) -> None:
+    writer, copied, is_whole = RunWriter(cache, state_file.table, form), 0, False
+    try:
+        for piece in pieces:
+            writer.write(piece)
+            copied += len(piece)
+            if not goes_on(copied):
+                return
+        is_whole = True
+    finally:
+        writer.close(state_file.file if is_whole else None)
+
+
+def _rising(pieces: Iterable[pa.Table], form: RowForm) -> Iterator[pa.Table]:
+    """``pieces``, as long as their rows stand by rising hash; then raises _Unsorted."""
     last = 0
-    for piece in _pieces(state_file, form):
+    for piece in pieces:
         hashes = form.hashes(piece)
         if len(hashes) and (int(hashes[0]) < last or (hashes[1:] < hashes[:-1]).any()):
-            break
+            raise _Unsorted
         last = int(hashes[-1]) if len(hashes) else last
-    else:
-        yield from _pieces(state_file, form)
-        return
-    run = run_of(_whole(state_file, form), form)
-    yield run.part(0, len(run), form.schema)
+        yield piece

@@ -1,6 +1,8 @@
 """A member copies the state of tasks that another one runs, and nothing else."""
 
 import os
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
@@ -10,6 +12,7 @@ from kstreams_replay.jobs.execution.state_learner import Learned, StateLearner, 
 from kstreams_replay.jobs.execution.task_run import LocalRunner
 from kstreams_replay.jobs.replay.pipeline_run import replay
 from kstreams_replay.jobs.topology import Consumed, Materialized, Serde, StreamsBuilder, Topology
+from kstreams_replay.state.runs import local_copies
 from kstreams_replay.state.runs.local_copies import StateFile, copies_in, copy_name
 from kstreams_replay.state.tables.data_files import read_files
 from kstreams_replay.state.tables.warehouse import Warehouse
@@ -108,6 +111,87 @@ def test_files_that_a_merge_has_made_useless_are_forgotten_and_missing_ones_pass
     learner.copy_what_is_new()
 
     assert set(copies_in(cache)) == names(merged)
+
+
+@dataclass
+class PlayedTime:
+    """A clock that only sleeping moves. ``on_sleep``: called before each sleep; ``slept``: seconds of each."""
+
+    on_sleep: Callable[[], None] = lambda: None
+    slept: list[float] = field(default_factory=list)
+
+    def monotonic(self) -> float:
+        return sum(self.slept)
+
+    def sleep(self, seconds: float) -> None:
+        self.on_sleep()
+        self.slept.append(seconds)
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """Pieces of 5 rows at 100 bytes a second; state files of 10 rows, so of two pieces."""
+    played = PlayedTime()
+    monkeypatch.setattr(state_learner, "time", played)
+    monkeypatch.setattr(state_learner, "BYTES_PER_SECOND", 100)
+    monkeypatch.setattr(local_copies, "_READ_ROWS", 5)
+    return played
+
+
+def of_ten_rows(task: Learned) -> Learned:
+    """Its largest file alone."""
+    ((store, files),) = task.state.items()
+    chosen = max(files, key=lambda found: found.file.records)
+    assert chosen.file.records >= 10
+    return Learned(task.sub_topology, task.partition, {store: (chosen,)})
+
+
+def left_unfinished(cache: str) -> list[str]:
+    return [entry.name for entry in (Path(cache) / "unfinished").iterdir()]
+
+
+def test_a_large_file_is_copied_in_pieces_and_the_learner_rests_after_each(tmp_path, warehouse, started, clock):
+    cache, task = str(tmp_path / "cache"), of_ten_rows(learned(warehouse, 0))
+    (file,) = task.state["counts"]
+    learn(cache, warehouse, "p", topology(), [task])
+
+    StateLearner(cache, os.getpid()).copy_what_is_new()
+
+    pieces = [min(5, file.file.records - begin) for begin in range(0, file.file.records, 5)]
+    assert len(pieces) > 1
+    assert clock.slept == pytest.approx([rows * file.file.bytes / file.file.records / 100 for rows in pieces])
+    assert set(copies_in(cache)) == names(task)
+
+
+def test_what_is_there_already_is_not_waited_for_again(tmp_path, warehouse, started, clock):
+    cache, task = str(tmp_path / "cache"), of_ten_rows(learned(warehouse, 0))
+    for _ in range(2):
+        learn(cache, warehouse, "p", topology(), [task])
+        clock.slept.clear()
+        StateLearner(cache, os.getpid()).copy_what_is_new()
+
+    assert clock.slept == []
+
+
+def test_a_file_that_is_not_wanted_any_more_is_given_up_between_two_pieces(tmp_path, warehouse, started, clock):
+    cache, task = str(tmp_path / "cache"), of_ten_rows(learned(warehouse, 0))
+    learn(cache, warehouse, "p", topology(), [task])
+    clock.on_sleep = lambda: learn(cache, warehouse, "p", topology(), [])
+
+    StateLearner(cache, os.getpid()).copy_what_is_new()
+
+    assert len(clock.slept) == 1
+    assert copies_in(cache) == left_unfinished(cache) == []
+
+
+def test_a_large_file_is_finished_though_newer_files_are_told_of_meanwhile(tmp_path, warehouse, started, clock):
+    cache, task = str(tmp_path / "cache"), of_ten_rows(learned(warehouse, 0))
+    learn(cache, warehouse, "p", topology(), [task])
+    clock.on_sleep = lambda: learn(cache, warehouse, "p", topology(), [task, learned(warehouse, 1)])
+
+    StateLearner(cache, os.getpid()).copy_what_is_new()
+
+    assert set(copies_in(cache)) == names(task)
 
 
 def test_a_learner_ends_with_its_worker(tmp_path, warehouse, started):

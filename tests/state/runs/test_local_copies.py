@@ -10,7 +10,15 @@ import pyarrow as pa
 import pytest
 
 from kstreams_replay.state.errors import DamagedFile
-from kstreams_replay.state.runs.local_copies import RunWriter, StateFile, default_cache, forget_others, open_run
+from kstreams_replay.state.runs import local_copies
+from kstreams_replay.state.runs.local_copies import (
+    RunWriter,
+    StateFile,
+    default_cache,
+    forget_others,
+    make_copy,
+    open_run,
+)
 from kstreams_replay.state.runs.sorted_runs import Run, every_row, run_of
 from kstreams_replay.state.tables.parquet_writer import TaskFile
 from tests.state.runs.test_sorted_runs import FORM, hashes, table
@@ -180,6 +188,30 @@ def test_a_file_in_another_order_is_sorted(tmp_path):
     assert (run.hashes[1:] >= run.hashes[:-1]).all()
     assert len(run.find(hashes(["k17"]))) == 1
     assert rows(run) == sorted(ROWS)
+
+
+def test_a_copy_is_made_piece_by_piece_and_may_be_given_up_after_any(written, tmp_path, monkeypatch):
+    monkeypatch.setattr(local_copies, "_READ_ROWS", 64)
+    cache, told = str(tmp_path / "cache"), list[int]()
+
+    make_copy(written, FORM, cache, lambda rows: bool(told.append(rows)) or rows < 128)
+
+    assert told == [64, 128]
+    assert [path for path in Path(cache).rglob("*") if path.is_file()] == []
+    make_copy(written, FORM, cache, lambda rows: bool(told.append(rows)) or True)
+    assert told == [64, 128, 64, 128, 192, 200]
+    assert not is_made_anew(tmp_path / "cache", written)
+
+
+def test_a_file_whose_rows_stand_by_rising_hash_is_read_once_for_its_copy(written, tmp_path, monkeypatch):
+    opened, open_file = list[str](), local_copies.open_file
+    monkeypatch.setattr(
+        local_copies, "open_file", lambda table, file: opened.append(file.path) or open_file(table, file)
+    )
+
+    open_run(written, FORM, str(tmp_path / "cache"))
+
+    assert opened == [written.file.path]
 
 
 def test_copies_of_files_that_are_not_asked_for_any_more_go(written, tmp_path):
