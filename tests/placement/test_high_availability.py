@@ -97,24 +97,43 @@ def test_a_member_with_two_cores_runs_two_tasks_where_nobody_has_any_state():
     assert not got.is_probing
 
 
+def test_standbys_stand_one_after_the_other_on_who_has_least_to_do_and_as_many_as_there_are_members():
+    three = "0_0 0_1 0_2"
+    members = [member("c1", three, lag=1000), member("c2", three, lag=1000), member("c3", three, lag=1000, capacity=3)]
+
+    got = highly_available(members, three, num_standby_replicas=5, **ACCEPTABLE)
+
+    assert {str(task): (got.owner(task), got.standbys(task)) for task in sorted(got.owners())} == {
+        "0_0": ("c1", ["c2", "c3"]),
+        "0_1": ("c2", ["c1", "c3"]),
+        "0_2": ("c3", ["c1", "c2"]),
+    }
+
+
 def test_standbys_differ_in_zone_and_cluster_and_once_clusters_are_used_up_in_zone_alone():
-    places = [(zone, cluster) for cluster in ("k1", "k2") for zone in ("1a", "1b", "1c")]
     two = "0_0 0_1"
     members = [
-        member(f"{zone}-{cluster}", two, lag=1000, tags={"zone": zone, "cluster": cluster}) for zone, cluster in places
+        member("c1", two, lag=1000, tags={"zone": "1a", "cluster": "k1"}),
+        member("c2", two, lag=1000, tags={"zone": "1b", "cluster": "k1"}),
+        member("c3", two, lag=1000, tags={"zone": "1c", "cluster": "k1"}),
+        member("c4", two, lag=1000, tags={"zone": "1a", "cluster": "k2"}),
+        member("c5", two, lag=1000, tags={"zone": "1b", "cluster": "k2"}),
+        member("c6", two, lag=1000, tags={"zone": "1c", "cluster": "k2"}),
     ]
 
     got = highly_available(
         members, two, num_standby_replicas=2, rack_aware_assignment_tags=("zone", "cluster"), **ACCEPTABLE
     )
 
-    placed = {str(task): (got.owner(task), set(got.standbys(task))) for task in got.owners()}
-    owner, standbys = placed["0_0"]
-    assert owner == "1a-k1"
-    assert standbys == {"1b-k2", "1c-k1"}
-    owner, standbys = placed["0_1"]
-    assert owner == "1a-k2"  # the second member by id
-    assert standbys == {"1b-k1", "1c-k2"}
+    # the first standby of 0_0 differs in both, c5; both clusters are then in use, so the second differs in zone, c3
+    assert table(got) == text("""
+        c1 A=0_0 S=
+        c2 A=0_1 S=
+        c3 A= S=0_0
+        c4 A= S=0_1
+        c5 A= S=0_0
+        c6 A= S=0_1
+    """)
 
 
 def test_a_tag_that_is_not_configured_decides_nothing():

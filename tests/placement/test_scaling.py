@@ -107,6 +107,26 @@ def test_rolling_bounce_every_member_gets_its_tasks_back_without_learning_them_a
         assert table(group.run()) == table(settled)  # it lacks one increment, which is acceptable
 
 
+def test_crash_standbys_take_over_at_once_and_who_comes_back_learns_before_its_tasks_are_handed_over_to_it():
+    group = Increments("c1", "c2", "c3", num_standby_replicas=1, max_warmup_replicas=4)
+    for _ in range(6):
+        settled = group.run()
+    group.members.remove("c2")
+
+    crashed = group.run()
+    for _ in range(3):
+        group.run()
+    group.members.append("c2")  # what it has warm is three increments old, which is more than is acceptable
+    learning = group.run()
+    handed_over = [group.run() for _ in range(2)][-1]
+
+    for task in TASKS:
+        assert crashed.owner(task) in (settled.owner(task), *settled.standbys(task))
+    assert settled.active["c2"]
+    assert learning.active["c2"] == ()
+    assert table(handed_over) == table(settled)
+
+
 def test_crash_a_sticky_group_gives_only_the_tasks_of_the_dead_to_the_others():
     group = Increments("c1", "c2", placement=STICKY)
     group.run()

@@ -30,9 +30,13 @@ def test_a_task_beyond_its_owners_share_goes_to_who_has_least_to_do_and_not_to_a
     )
 
     # a share is 4 // 3 = 1: c1 keeps 0_0 and c2 keeps 0_2; 0_1 goes to c3, which has nothing; with one task each
-    # nobody is overloaded, so that 0_3 stays where it was
-    active = {name: ",".join(map(str, found)) for name, found in got.active.items()}
-    assert active == {"c1": "0_0", "c2": "0_2,0_3", "c3": "0_1"}
+    # nobody is overloaded, so that 0_3 stays where it was. The standby of 0_0 was on c2, which has more than others: c3
+    # has least to do, and no task that was beside 0_0. Those of 0_1 and 0_2 go back to c1, and 0_3 to c3 again.
+    assert table(got) == text("""
+        c1 A=0_0 S=0_1,0_2
+        c2 A=0_2,0_3 S=
+        c3 A=0_1 S=0_0,0_3
+    """)
 
 
 def test_a_member_with_two_cores_keeps_twice_as_many():
