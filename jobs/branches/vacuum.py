@@ -4,7 +4,8 @@ Owns the decision of what may go. Rule: a file stays when it is live now, or at 
 unfinished restatement or a branch names, or was written by an increment after the last done one (its name begins with
 the number), which may be at work this moment. The ledger is read first, folders are listed next, live files last, so
 whatever is committed in between stays too. Nothing is deleted before the ledger says from which increment on it can be
-asked.
+asked. What a topic's landing has committed always stays: records, dead letters, recorded times. The heartbeat of a run
+that was lost stays as long as a schedule may go by it.
 """
 
 import json
@@ -29,14 +30,19 @@ from .branches import pinned_versions
 DAY_MS = 86_400_000
 _LEDGER_VERSIONS = 20
 """So many versions of the ledger's log stay; nobody reads any but the newest."""
+HEARTBEAT_DAYS = 30
+"""So long after its last beat nobody waits for a run, whatever says that it is at work."""
 UNCOMMITTED, NOT_RETAINED, LOG = "never committed", "of increments not retained", "log of versions not retained"
+LOST_RUN = "of a run that was lost"
 
 _BY_INCREMENT = re.compile(r"(\d{8,})-")
 
 
 @dataclass(frozen=True)
 class Waste:
-    """A file that may go. ``table``: as the ledger spells it, or "landed/x", "landing/x/ledger"; ``path``: whole."""
+    """A file that may go. ``path``: whole. ``table``: as the ledger spells it, or "landed/x", "landed_dead_letter/x",
+    "landing/x/ledger", "landing/x/recorded_time", "_exchange", "_heartbeats".
+    """
 
     table: str
     path: str
@@ -65,8 +71,8 @@ def vacuum(
     """Find files of a pipeline, and of the topics it reads, that may go; with ``delete``, delete them.
 
     ``keep_increments``: so many of the last can be asked for afterwards; ``keep_days``: those done since; neither: all,
-    so that only files go that were never committed. Landed rows always stay. Safe at any time, beside a run too; one
-    that died is run again. Raises ConfigError when both or less than 1 are given.
+    so that only files go that were never committed. Landed rows and their dead letters always stay. Safe at any time,
+    beside a run too; one that died is run again. Raises ConfigError when both or less than 1 are given.
     """
     if keep_increments is not None and (keep_days is not None or keep_increments < 1):
         raise ConfigError("keep_increments", "1 or more, and no keep_days", str(keep_increments), "name one of both")
@@ -124,6 +130,8 @@ class _Vacuum:
             number = re.match(r"_exchange/(\d+)/", path)
             if number is not None and int(number[1]) <= self.last:
                 yield Waste("_exchange", f"{self.tables.root}/{path}", info.size, UNCOMMITTED)
+            if path.startswith("_heartbeats/") and self._is_old(info, HEARTBEAT_DAYS):
+                yield Waste("_heartbeats", f"{self.tables.root}/{path}", info.size, LOST_RUN)
         for topic in sorted({topic for row in self.done for topic in row.content.cut_to}):
             yield from self._of_topic(topic)
 
@@ -165,6 +173,8 @@ class _Vacuum:
         if done is not None:
             for table, path in (
                 (TableName.landed(topic), self.warehouse.landed(topic)),
+                (TableName.landed_dead_letter(topic), self.warehouse.landed_dead_letter(topic)),
+                (f"landing/{topic}/recorded_time", self.warehouse.recorded_time(topic)),
                 (f"landing/{topic}/ledger", ledger),
             ):
                 yield from self._of_table(table, path, _listed(path), None, set(), done.increment, done)
@@ -196,8 +206,13 @@ class _Vacuum:
             yield from self._old_log(table, path, log, min({begin, *pinned}))
 
     def _named(self, path: str, begin: int | None, pinned: set[int]) -> tuple[set[str], set[str]]:
-        """Files that the log names, and those of them that versions from ``begin`` on and the ``pinned`` ones have."""
-        added = _added(path, _listed(f"{path}/_delta_log"))
+        """Files that the log names, and those of them that versions from ``begin`` on and the ``pinned`` ones have.
+        Where there is no table yet: none.
+        """
+        log = _listed(f"{path}/_delta_log")
+        if not log:
+            return set(), set()
+        added = _added(path, log)
         first = min(added, default=0) if begin is None else begin
         stays = _live(path, None, self.options) | _live(path, first, self.options)
         stays |= {file for version, files in added.items() if version > first for file in files}
@@ -222,8 +237,8 @@ class _Vacuum:
         for name in entries_before(log, settled, oldest):
             yield Waste(table, f"{path}/_delta_log/{name}", log[name].size, LOG)
 
-    def _is_old(self, info: "fs.FileInfo") -> bool:
-        return _mtime_ms(info) < self.at_ms - DAY_MS
+    def _is_old(self, info: "fs.FileInfo", days: int = 1) -> bool:
+        return _mtime_ms(info) < self.at_ms - days * DAY_MS
 
 
 def _added(path: str, log: Iterable[str]) -> dict[int, set[str]]:

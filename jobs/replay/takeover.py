@@ -19,6 +19,7 @@ from ...state.tables.data_files import OpenTables
 from ...state.tables.ledger import LedgerRow
 from ...state.tables.ledger_rows import PlanRow
 from ...state.tables.names import LEDGER, RETRACTIONS, TableName
+from ...state.tables.parquet_reader import restore_command
 from ...state.tables.warehouse import Warehouse
 from ..code_changes.state_migration import CodeChange, check_pending
 from ..execution.table_schemas import table_schema
@@ -94,7 +95,7 @@ def refusal_of(
             return refusal
         next_step = (
             f"{', '.join(started)} committed it already: run it to its end with that code, or give it up with "
-            f"`replay restore --pipeline {pipeline} --to {last} --abandon`"
+            f"`{restore_command(warehouse.pipeline(pipeline).root, last)} --abandon`"
         )
         raise CodeChanged(refusal.place, refusal.expected, refusal.got, next_step) from refusal
     return None

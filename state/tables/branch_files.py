@@ -14,6 +14,7 @@ from ..errors import DamagedLedger
 from .data_files import DataFile, OpenTables, Within, open_table, read_files, table_digest
 from .ledger_rows import Bases, Digests, DoneRow, LandingDoneRow, LandingRow
 from .object_stores import open_filesystem
+from .parquet_reader import restore_command
 from .warehouse import Warehouse
 
 if TYPE_CHECKING:
@@ -124,7 +125,8 @@ def refuse_older_ledger(
         got = f"increment {newest} as its newest" if newest else "no increment"
         way = "replay under another pipeline name"
         if last is not None:
-            way = f"go on from what it knows: `replay restore --pipeline {pipeline} --to {last.increment}`"
+            command = restore_command(warehouse.pipeline(pipeline).root, last.increment)
+            way = f"go on from what it knows: `{command}`"
         next_step = f"put the ledger back from a copy of the warehouse, or {way}"
         raise DamagedLedger(ledger.path, f"increment {mark}, which {path} is marked with", got, next_step)
 

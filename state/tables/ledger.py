@@ -36,7 +36,7 @@ from .compaction import compact
 from .data_files import OpenTables, StorageOptions, highest
 from .ledger_rows import DoneRow, LandingDoneRow, LandingPlanRow, PlanRow, RowContent
 from .log_cleanup import trim_log
-from .parquet_reader import way_back
+from .parquet_reader import restore_command, way_back
 from .warehouse import LEDGER_SCHEMA
 
 PLANNED, DONE = "planned", "done"
@@ -358,12 +358,12 @@ class LedgerOf(Generic[P, D]):
         """A mark without its row: the ledger was restored. It goes on only under a higher epoch."""
         marked = table.transaction_version(f"ledger/{PLANNED}")
         if marked is not None and marked >= increment and epoch <= last_epoch:
-            raise LedgerConflict(
-                self.path,
-                f"no increment after {increment - 1}",
-                f"the mark of increment {marked}: the ledger was restored",
-                f"go on under epoch {last_epoch + 1}: `replay restore --to {increment - 1}`",
-            )
+            expected, way = f"no increment after {increment - 1}", self._way_on(increment - 1, last_epoch + 1)
+            raise LedgerConflict(self.path, expected, f"the mark of increment {marked}: the ledger was restored", way)
+
+    def _way_on(self, increment: int, epoch: int) -> str:
+        """What to do about a ledger that was restored, and ends with ``increment``; only pipelines have epochs."""
+        return way_back(self.path, None)
 
     def _conflict(self, increment: int, phase: str) -> LedgerConflict:
         return LedgerConflict(
@@ -388,6 +388,9 @@ class Ledger(LedgerOf[PlanRow, DoneRow]):
 
     def __init__(self, path: str, storage_options: StorageOptions = None) -> None:
         super().__init__(path, storage_options, PlanRow, DoneRow)
+
+    def _way_on(self, increment: int, epoch: int) -> str:
+        return f"go on under epoch {epoch}: `{restore_command(self.path.rpartition('/')[0], increment)}`"
 
 
 class LandingLedger(LedgerOf[LandingPlanRow, LandingDoneRow]):

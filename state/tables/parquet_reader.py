@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -19,7 +20,7 @@ from pyarrow import fs
 from ..errors import DamagedFile
 from ..failures import is_refusal
 from .footer_seal import holds, token_of
-from .names import LANDED, LANDED_DEAD_LETTER, LEDGER, OUTPUTS, RETRACTIONS
+from .names import LANDED, LANDED_DEAD_LETTER, LEDGER, OUTPUTS, REPARTITION, RETRACTIONS, STATE
 from .object_stores import open_filesystem
 
 if TYPE_CHECKING:
@@ -101,7 +102,14 @@ def way_back(table: str, increment: int | None) -> str:
     other = "replay the landed topics under another pipeline name"
     if kind in (OUTPUTS, RETRACTIONS) or increment is None:
         return f"{copy}, or {other}"
-    return f"{copy}, or go back with `replay restore --to {increment - 1}` and run again, or {other}"
+    pipeline = above.rpartition("/")[0] if kind in (STATE, REPARTITION) else above
+    return f"{copy}, or go back with `{restore_command(pipeline, increment - 1)}` and run again, or {other}"
+
+
+def restore_command(pipeline: str, increment: int) -> str:
+    """What to paste so that the pipeline whose tables are below the folder ``pipeline`` goes on after ``increment``."""
+    warehouse, _, name = pipeline.rpartition("/")
+    return f"replay restore --warehouse {quote(warehouse)} --pipeline {name} --to {increment}"
 
 
 def _increment(file: "DataFile") -> int | None:

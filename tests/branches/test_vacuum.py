@@ -2,8 +2,10 @@
 
 import os
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
@@ -13,11 +15,15 @@ from kstreams_replay.jobs.branches.promotion import promote
 from kstreams_replay.jobs.branches.restatement import restore
 from kstreams_replay.jobs.branches.vacuum import DAY_MS, LOG, NOT_RETAINED, UNCOMMITTED, vacuum
 from kstreams_replay.jobs.history.committed_tables import done_row, read_changelog
+from kstreams_replay.jobs.landing.bad_rows import landed_dead_letters
+from kstreams_replay.jobs.landing.recorded_time import record_time, recorded_times
 from kstreams_replay.state.errors import ConfigError, LedgerError
+from kstreams_replay.state.tables.commit import commit_files
 from kstreams_replay.state.tables.ledger import LandingLedger
 from kstreams_replay.state.tables.ledger_rows import LandingPlanRow
 from kstreams_replay.state.tables.log_cleanup import trim_log
-from kstreams_replay.state.tables.warehouse import Warehouse
+from kstreams_replay.state.tables.parquet_writer import write_task_file
+from kstreams_replay.state.tables.warehouse import LANDED_DEAD_LETTER_SCHEMA, Warehouse
 from kstreams_replay.state.wall_clock import now_ms
 from tests.laws.restated import CHANGED, OUTPUTS, Killed, contents, copy_of, forked, run
 from tests.laws.topologies import PARTITIONS, tape
@@ -115,6 +121,61 @@ def test_what_a_running_increment_has_written_stays(warehouse):
     litter(warehouse, "p/dropped/_delta_log/_commit_running.json.tmp")
 
     assert vacuum(warehouse, "p").waste == []
+
+
+def put_aside(warehouse: Warehouse) -> None:
+    """Landing increment 2 of `clicks` has a dead letter, 3 a recorded time."""
+    path, options = warehouse.landed_dead_letter("clicks"), warehouse.storage_options
+    letter = [{"partition": 0, "increment": 2, "file": "a.jsonl", "line": 7, "bytes": b"{", "reason": "no object"}]
+    rows = pa.Table.from_pylist(letter, schema=LANDED_DEAD_LETTER_SCHEMA)
+    file = write_task_file(path, rows, partition=0, name="00000002-00000")
+    commit_files(
+        path, LANDED_DEAD_LETTER_SCHEMA, [file], app_id="landing/clicks/0", increment=2, storage_options=options
+    )
+    ledger = LandingLedger(warehouse.landing_ledger("clicks"))
+    ledger.plan(2, LandingPlanRow(), written_at_ms=1)
+    ledger.done(2, replace(ledger.last_done().content, dead_letters=1), written_at_ms=1)
+    record_time(warehouse, "clicks", 10_000_000)
+
+
+def test_dead_letters_and_recorded_times_of_a_landing_stay_and_what_was_never_committed_of_them_goes(warehouse):
+    put_aside(warehouse)
+    want = {
+        litter(warehouse, "landed_dead_letter/clicks/partition=0/00000002-dead.parquet"),
+        litter(warehouse, "landing/clicks/recorded_time/partition=0/00000003-dead.parquet"),
+    }
+    litter(warehouse, "landed_dead_letter/clicks/partition=0/00000004-running.parquet")
+    litter(warehouse, "landing/clicks/verified_files.json", days_old=1000)
+
+    found = vacuum(warehouse, "p", delete=True)
+
+    assert names(warehouse, found.waste) == want
+    assert {each.table for each in found.waste} == {"landed_dead_letter/clicks", "landing/clicks/recorded_time"}
+    (letter,) = landed_dead_letters(warehouse, "clicks").to_pylist()
+    assert (letter["line"], letter["bytes"]) == (7, b"{")
+    times = recorded_times(warehouse, "clicks", increment=3)
+    assert {time.time_ms for partition in times.values() for time in partition} == {10_000_000}
+
+
+def test_a_landing_that_died_before_its_first_dead_letter_was_committed_leaves_nothing_behind(warehouse):
+    path = litter(warehouse, "landed_dead_letter/clicks/partition=0/00000001-dead.parquet")
+
+    assert names(warehouse, vacuum(warehouse, "p", delete=True).waste) == {path}
+
+
+def test_the_heartbeat_of_a_lost_run_goes_when_no_schedule_goes_by_it_any_more(warehouse):
+    """
+    A schedule that ticks once a week learns from an old one that its last run was lost.
+    """
+    gone = litter(warehouse, "p/_heartbeats/lost-long-ago", days_old=31)
+    litter(warehouse, "p/_heartbeats/lost-last-week", days_old=8)
+    litter(warehouse, "p/_heartbeats/at-work")
+
+    found = vacuum(warehouse, "p", delete=True)
+
+    assert [(each.table, each.reason) for each in found.waste] == [("_heartbeats", "of a run that was lost")]
+    assert gone not in files(warehouse)
+    assert sorted(os.listdir(Path(warehouse.root, "p", "_heartbeats"))) == ["at-work", "lost-last-week"]
 
 
 def test_sparks_files_say_no_increment_and_go_by_their_age(warehouse):

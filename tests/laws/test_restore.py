@@ -147,7 +147,8 @@ def test_a_ledger_that_delta_restored_goes_on_after_a_restore_of_the_pipeline(wa
     ledger = DeltaTable(warehouse.pipeline("p").ledger)
     ledger.restore(ledger.version() - 4)
     assert Ledger(warehouse.pipeline("p").ledger).last_done().increment == 4
-    with pytest.raises(DamagedLedger, match="go on from what it knows: `replay restore --pipeline p --to 4`"):
+    command = f"`replay restore --warehouse {warehouse.root} --pipeline p --to 4`"
+    with pytest.raises(DamagedLedger, match=f"go on from what it knows: {command}"):
         run(warehouse, "p")
 
     assert restore(warehouse, "p", 4).increment == 7

@@ -35,10 +35,12 @@ def show(
     """Show rows of an output, a store, the drops or the dead letters."""
     table = name if "/" in name or name in (DROPPED, DEAD_LETTER) else TableName.output(name)
     kind = table.partition("/")[0]
-    if pipeline is None and kind != LANDED_DEAD_LETTER:
-        raise ConfigError(f"show {name}", "the pipeline whose table it is", "none", "name it with --pipeline")
-    if pipeline is None:
+    if kind == LANDED_DEAD_LETTER:
+        given = {"--pipeline": pipeline, "--increment": increment, "--topology": topology, "--changelog": changelog}
+        _refuse_options(name, [option for option, value in given.items() if value is not None and value is not False])
         rows, total = _landed_dead_letters(Warehouse(warehouse), table.partition("/")[2])
+    elif pipeline is None:
+        raise ConfigError(f"show {name}", "the pipeline whose table it is", "none", "name it with --pipeline")
     elif kind == STATE and topology is not None and not changelog:
         rows, total = _as_readers_see_it(warehouse, pipeline, table, topology, increment)
     else:
@@ -53,10 +55,23 @@ def show(
     return 0
 
 
+def _refuse_options(name: str, given: list[str]) -> None:
+    """Raises ConfigError: options of a pipeline's tables say nothing about a topic's landing."""
+    if given:
+        next_step = "leave it out: a topic's landing belongs to no pipeline, and rows of all its increments are shown"
+        raise ConfigError(f"show {name}", f"no {given[0]}", " ".join(given), next_step)
+
+
 def _landed_dead_letters(warehouse: Warehouse, topic: str) -> tuple[pa.Table, int]:
-    """What became no record; of files without the columns of Kafka's records."""
+    """What became no record; of files without the columns of Kafka's records. ConfigError for a topic that was never
+    landed.
+    """
     from ....jobs.landing.bad_rows import landed_dead_letters
 
+    known = warehouse.topics()
+    if topic not in known:
+        expected = f"a topic that has landed, one of {', '.join(known) or '(none)'}"
+        raise ConfigError(f"show {LANDED_DEAD_LETTER}/{topic}", expected, repr(topic), "name one of them")
     rows = landed_dead_letters(warehouse, topic)
     nothing = [name for name in rows.column_names if rows[name].null_count == len(rows)]
     return (rows if not len(rows) else rows.drop_columns(nothing)), len(rows)

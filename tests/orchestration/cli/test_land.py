@@ -171,6 +171,30 @@ def test_rows_that_became_no_record_are_shown(land, tmp_path, capsys):
     assert main(["show", "dropped", "--warehouse", str(tmp_path / "w")]) == 2
 
 
+@pytest.mark.parametrize(
+    ("topic", "arguments", "said"),
+    [
+        ("u", [], "expected a topic that has landed, one of t, v, got 'u'; name one of them"),
+        ("", [], "expected a topic that has landed, one of t, v, got ''; name one of them"),
+        ("t", ["--pipeline", "p"], "expected no --pipeline, got --pipeline; leave it out: a topic's landing belongs"),
+        ("t", ["--increment", "0"], "expected no --increment, got --increment; leave it out: "),
+        ("t", ["--topology", "t.py:t", "--changelog"], "expected no --topology, got --topology --changelog; leave "),
+    ],
+)
+def test_rows_that_became_no_record_are_shown_of_a_topic_that_is_there_and_of_no_pipeline(
+    land, tmp_path, capsys, topic, arguments, said
+):
+    write(tmp_path / "in", {"a.jsonl": f'{{"t":{NOON}}}\n'})
+    land("v")
+    land("t")
+
+    assert main(["show", f"landed_dead_letter/{topic}", "--warehouse", str(tmp_path / "w"), *arguments]) == 2
+
+    error = capsys.readouterr().err
+    assert error.startswith(f"replay: show landed_dead_letter/{topic}: {said}")
+    assert main(["show", "landed_dead_letter/t", "--warehouse", str(tmp_path / "w")]) == 0  # none yet is no error
+
+
 def test_settings_for_one_call_are_options(land, tmp_path):
     write(tmp_path / "in", {"a.jsonl": f'{{"t":{NOON},"k":1}}\n'})
     assert land("t", "--pattern", "*.csv")[0] == 1

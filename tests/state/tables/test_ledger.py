@@ -9,8 +9,8 @@ from deltalake import DeltaTable
 from kstreams_replay.state.errors import DamagedLedger, LedgerConflict, LedgerError, LedgerGap
 from kstreams_replay.state.tables.commit import append_row, create_table
 from kstreams_replay.state.tables.data_files import read_files, read_rows
-from kstreams_replay.state.tables.ledger import Ledger, LedgerRow
-from kstreams_replay.state.tables.ledger_rows import DoneRow, PlanRow
+from kstreams_replay.state.tables.ledger import LandingLedger, Ledger, LedgerRow
+from kstreams_replay.state.tables.ledger_rows import DoneRow, LandingDoneRow, LandingPlanRow, PlanRow
 from kstreams_replay.state.tables.warehouse import LEDGER_SCHEMA
 
 INSTEAD = PlanRow(instead_of={"increment": 1, "epoch": 0})
@@ -161,7 +161,9 @@ def test_a_restored_ledger_goes_on_only_under_a_higher_epoch(ledger):
     DeltaTable(ledger.path).restore(version)
     assert ledger.last_done().increment == 1
 
-    with pytest.raises(LedgerConflict, match="the ledger was restored; go on under epoch 1"):
+    folder, _, name = ledger.path.removesuffix("/ledger").rpartition("/")
+    command = f"`replay restore --warehouse {folder} --pipeline {name} --to 1`"
+    with pytest.raises(LedgerConflict, match=f"the ledger was restored; go on under epoch 1: {command}"):
         ledger.plan(2, PlanRow(), written_at_ms=1)
     run(ledger, 2, 3, epoch=1)
 
@@ -317,3 +319,19 @@ def test_a_newest_row_that_its_log_does_not_name_any_more_is_an_error(ledger, ph
 
     with pytest.raises(DamagedLedger, match=f"expected the row of increment 2 that is {phase}, got increment 1"):
         Ledger(ledger.path).last_done()
+
+
+def test_a_restored_ledger_of_a_landing_is_put_back_from_a_copy(tmp_path):
+    """
+    A landing has no epochs that somebody could restore.
+    """
+    ledger = LandingLedger(str(tmp_path / "landing" / "clicks" / "ledger"))
+    versions = []
+    for increment in (1, 2):
+        ledger.plan(increment, LandingPlanRow(), written_at_ms=1)
+        ledger.done(increment, LandingDoneRow(), written_at_ms=1)
+        versions.append(DeltaTable(ledger.path).version())
+    DeltaTable(ledger.path).restore(versions[0])
+
+    with pytest.raises(LedgerConflict, match="the ledger was restored; put it back from a copy of the warehouse"):
+        ledger.plan(2, LandingPlanRow(), written_at_ms=1)

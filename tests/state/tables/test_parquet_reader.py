@@ -71,10 +71,11 @@ def test_the_error_names_table_file_and_increment_and_the_way_back(written):
     with pytest.raises(DamagedFile) as raised:
         read(written)
 
+    root = written[0].removesuffix("/p/state/counts")
     assert str(raised.value) == (
         f"{path_of(written)}, of increment 3: expected the file as it was committed, got an end that is not Parquet's; "
-        "put it back from a copy of the warehouse, or go back with `replay restore --to 2` and run again, or replay "
-        "the landed topics under another pipeline name"
+        f"put it back from a copy of the warehouse, or go back with `replay restore --warehouse {root} --pipeline p "
+        "--to 2` and run again, or replay the landed topics under another pipeline name"
     )
 
 
@@ -84,7 +85,16 @@ def test_the_way_back_is_that_of_the_table():
     assert "land topic clicks again" in way_back("w/landing/clicks/recorded_time", 2)
     assert "nothing else can make it again" in way_back("w/p/ledger", 2)
     assert "restore" not in way_back("w/p/outputs/counts", 2)
-    assert "restore --to 1`" in way_back("w/p/dropped", 2)
+    command = "`replay restore --warehouse w --pipeline p --to 1` and run again"
+    for table in ("dropped", "dead_letter", "state/counts-store", "repartition/by-page-repartition"):
+        assert f"or go back with {command}, or replay the landed topics" in way_back(f"w/p/{table}", 2)
+
+
+def test_the_command_of_the_way_back_can_be_pasted_wherever_the_warehouse_is():
+    assert "`replay restore --warehouse 's3://my bucket/w' --pipeline p --to 0`" in way_back(
+        "s3://my bucket/w/p/dropped", 1
+    )
+    assert "`replay restore --warehouse /data/w --pipeline p --to 6`" in way_back("/data/w/p/state/x", 7)
 
 
 @pytest.mark.parametrize(
