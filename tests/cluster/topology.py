@@ -8,17 +8,8 @@ import os
 from pathlib import Path
 from typing import Any
 
-from kstreams_replay.jobs.topology import (
-    Consumed,
-    Materialized,
-    Serde,
-    SessionWindows,
-    StreamsBuilder,
-    Suppressed,
-    TimeWindows,
-    Topology,
-    fold,
-)
+from kstreams_replay.jobs.topology import StreamsBuilder, Topology, fold
+from tests.clicks import CLICKS, final_sessions, page_counts
 
 PROBE = "PROBE"
 
@@ -34,21 +25,8 @@ def _trace(part: str) -> Any:
 
 def topology() -> Topology:
     builder = StreamsBuilder()
-    clicks = builder.stream("clicks", Consumed(Serde.string(), Serde.json("page string, ms long")))
-    (
-        clicks.peek(_trace("first"))
-        .group_by_key()
-        .windowed_by(SessionWindows.with_inactivity_gap(20, grace=15))
-        .aggregate(clicks=fold.count(), total=fold.sum("ms"), materialized=Materialized.as_("sessions"))
-        .suppress(Suppressed.until_window_closes(name="final"))
-        .to("sessions")
-    )
-    (
-        clicks.group_by("page")
-        .windowed_by(TimeWindows.of_size(30, grace=10))
-        .count(Materialized.as_("pages"))
-        .to_stream()
-        .peek(_trace("second"))
-        .to("pages")
-    )
+    clicks = builder.stream("clicks", CLICKS)
+    folds = {"clicks": fold.count(), "total": fold.sum("ms")}
+    final_sessions(clicks.peek(_trace("first")), store="sessions", held="final", **folds).to("sessions")
+    page_counts(clicks, store="pages").to_stream().peek(_trace("second")).to("pages")
     return builder.build()

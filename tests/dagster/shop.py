@@ -11,20 +11,11 @@ from typing import Any
 import dagster as dg
 
 from kstreams_replay.jobs.landing.landing import FileSource
-from kstreams_replay.jobs.topology import (
-    Consumed,
-    Materialized,
-    Serde,
-    SessionWindows,
-    StreamsBuilder,
-    Suppressed,
-    TimeWindows,
-    Topology,
-    fold,
-)
+from kstreams_replay.jobs.topology import StreamsBuilder, Topology, fold
 from kstreams_replay.orchestration.definitions import replay_definitions
 from kstreams_replay.orchestration.resources import Engine, LocalEngine
 from kstreams_replay.state.tables.warehouse import Warehouse
+from tests.clicks import CLICKS, final_page_counts, final_sessions
 
 MORNING = [
     ("ann", "home", 100),
@@ -42,21 +33,10 @@ EVENING = [
 
 def topology() -> Topology:
     builder = StreamsBuilder()
-    clicks = builder.stream("clicks", Consumed(Serde.string(), Serde.json("page string, ms long")))
-    (
-        clicks.group_by_key()
-        .windowed_by(SessionWindows.with_inactivity_gap(20, grace=15))
-        .aggregate(clicks=fold.count(), last_page=fold.last("page"), materialized=Materialized.as_("open-sessions"))
-        .suppress(Suppressed.until_window_closes(name="held-sessions"))
-        .to("sessions")
-    )
-    (
-        clicks.group_by("page")
-        .windowed_by(TimeWindows.of_size(30, grace=10))
-        .count(Materialized.as_("open-pages"))
-        .suppress(Suppressed.until_window_closes(name="held-pages"))
-        .to("pages")
-    )
+    clicks = builder.stream("clicks", CLICKS)
+    folds = {"clicks": fold.count(), "last_page": fold.last("page")}
+    final_sessions(clicks, store="open-sessions", held="held-sessions", **folds).to("sessions")
+    final_page_counts(clicks, store="open-pages", held="held-pages").to("pages")
     return builder.build()
 
 

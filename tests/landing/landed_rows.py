@@ -15,3 +15,8 @@ def landed(warehouse: Warehouse, topic: str, *columns: str) -> list[tuple[Any, .
     path = warehouse.landed(topic)
     rows = read_rows(path, read_files(path), LANDED_SCHEMA).to_pylist()
     return [tuple(row[column] for column in columns) for row in rows]
+
+
+def values(warehouse: Warehouse, topic: str = "t") -> list[bytes]:
+    """Values of the landed table, in the same order."""
+    return [value for (value,) in landed(warehouse, topic, "value")]

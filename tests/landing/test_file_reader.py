@@ -3,7 +3,6 @@
 import gzip
 import json
 from datetime import UTC, datetime
-from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -13,20 +12,7 @@ from kstreams_replay.jobs.landing.files.columns import BadValuesError, times_ms
 from kstreams_replay.jobs.landing.landing import FileSource, land_files
 from kstreams_replay.state.errors import ConfigError, LandingError
 from kstreams_replay.state.tables.ledger import LandingLedger
-from kstreams_replay.state.tables.warehouse import Warehouse
-from tests.landing.landed_rows import landed
-
-
-@pytest.fixture
-def directory(tmp_path: Path) -> Path:
-    path = tmp_path / "in"
-    path.mkdir()
-    return path
-
-
-def values(warehouse: Warehouse, topic: str = "t") -> list[bytes]:
-    return [value for (value,) in landed(warehouse, topic, "value")]
-
+from tests.landing.landed_rows import landed, values
 
 # What a row becomes
 

@@ -3,8 +3,6 @@
 import json
 import os
 import random
-from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -15,21 +13,8 @@ from kstreams_replay.jobs.landing.files import formats, streams
 from kstreams_replay.jobs.landing.landing import FileSource, LandingRules, land_files
 from kstreams_replay.state.errors import LandingError
 from kstreams_replay.state.tables.data_files import read_files
-from kstreams_replay.state.tables.ledger import LandingLedger
-from kstreams_replay.state.tables.warehouse import Warehouse
-from tests.landing.landed_rows import KilledError, landed
-
-
-@pytest.fixture
-def directory(tmp_path: Path) -> Path:
-    path = tmp_path / "in"
-    path.mkdir()
-    return path
-
-
-def values(warehouse: Warehouse, topic: str = "t") -> list[bytes]:
-    return [value for (value,) in landed(warehouse, topic, "value")]
-
+from tests.landing.file_folders import dies
+from tests.landing.landed_rows import landed, values
 
 # Partitions and order
 
@@ -169,16 +154,8 @@ def test_a_killed_landing_run_again_lands_every_row_once(warehouse, directory, m
     source = FileSource(directory, "jsonl", timestamp="t")
     (directory / "b.jsonl").write_text('{"t":1}\n{"t":2}\n')
 
-    def die(*_: Any, **__: Any) -> None:
-        raise KilledError
-
-    with monkeypatch.context() as patch:
-        if dies_in == "before_the_commit":
-            patch.setattr(from_files, "commit_files", die)
-        else:
-            patch.setattr(LandingLedger, "done", die)
-        with pytest.raises(KilledError):
-            land_files(None, warehouse, "t", source)
+    with dies(monkeypatch, in_=dies_in):
+        land_files(None, warehouse, "t", source)
     (directory / "a.jsonl").write_text('{"t":0}\n')
     os.utime(directory / "b.jsonl", (5, 5))  # copied meanwhile: another time is not another content
 

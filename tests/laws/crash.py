@@ -23,6 +23,7 @@ from kstreams_replay.state.tables.warehouse import Warehouse
 from kstreams_replay.state.wall_clock import now_ms
 from tests.laws.border import Step, above, watched
 from tests.laws.object_stores import ObjectStore
+from tests.laws.outcome import failure
 from tests.laws.pipelines import BEGINNINGS, NAME, PIPELINES, begun, done_of, drive, undisturbed
 from tests.laws.processes import killed
 from tests.laws.whole import first_difference
@@ -133,14 +134,8 @@ class Outcome:
 
     def __str__(self) -> str:
         s = self.scenario
-        return "\n".join(
-            [
-                f"FAILED seed {s.seed}: {s.pipeline}, tape {s.tape}, increments {s.begun + 1} to {s.target}",
-                *(f"  {death}" for death in self.deaths),
-                f"  {self.difference}",
-                f"  again: python -m tests.laws.crash --seeds 1 --from {s.seed}",
-            ]
-        )
+        played = f"{s.pipeline}, tape {s.tape}, increments {s.begun + 1} to {s.target}"
+        return failure("crash", "seeds", s.seed, played, [*self.deaths, self.difference])
 
 
 def outcome_of(seed: int, store: ObjectStore | None = None) -> Outcome:

@@ -29,6 +29,7 @@ from kstreams_replay.orchestration.facts import replay_facts
 from kstreams_replay.state.errors import ReplayError, TaskFailed
 from kstreams_replay.state.tables.ledger import Ledger
 from kstreams_replay.state.tables.warehouse import Warehouse
+from tests.laws.outcome import failure
 from tests.laws.pipelines import NAME, PIPELINES, begun, done_of, drive, undisturbed
 
 STARTS = (3, 4, 8, 9, 10)
@@ -80,15 +81,8 @@ class Outcome:
 
     def __str__(self) -> str:
         s = self.scenario
-        return "\n".join(
-            [
-                f"FAILED seed {s.seed}: {s.pipeline}, tape {s.tape}, {s.done} increments done{', warm' * s.is_warm}",
-                f"  {self.damage}",
-                f"  {self.said}",
-                f"  {self.silent}",
-                f"  again: python -m tests.laws.damage --seeds 1 --from {s.seed}",
-            ]
-        )
+        played = f"{s.pipeline}, tape {s.tape}, {s.done} increments done{', warm' * s.is_warm}"
+        return failure("damage", "seeds", s.seed, played, [self.damage, self.said, self.silent])
 
 
 def outcome_of(seed: int) -> Outcome:

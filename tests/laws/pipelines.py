@@ -19,22 +19,13 @@ from pathlib import Path
 from kstreams_replay.jobs.execution.task_description import Runner
 from kstreams_replay.jobs.execution.task_run import LocalRunner
 from kstreams_replay.jobs.replay.pipeline_run import replay
-from kstreams_replay.jobs.topology import (
-    Consumed,
-    Materialized,
-    Serde,
-    SessionWindows,
-    StreamsBuilder,
-    Suppressed,
-    TimeWindows,
-    Topology,
-    fold,
-)
+from kstreams_replay.jobs.topology import StreamsBuilder, Topology, fold
 from kstreams_replay.orchestration.cli.topology_loading import load_topology
 from kstreams_replay.state.runs.local_copies import CACHE_VARIABLE, default_cache
 from kstreams_replay.state.tables import compaction
 from kstreams_replay.state.tables.ledger import Ledger
 from kstreams_replay.state.tables.warehouse import Warehouse
+from tests.clicks import CLICKS, final_sessions, page_counts
 from tests.laws import joined, topologies
 from tests.laws.border import Step, watched
 from tests.laws.object_stores import ObjectStore
@@ -60,21 +51,10 @@ _MERGING, _USUAL = threading.Lock(), list[tuple[int, int]]()
 def brief() -> Topology:
     """Two sub-topologies with a repartition table between, three kinds of stores."""
     builder = StreamsBuilder()
-    clicks = builder.stream("clicks", Consumed(Serde.string(), Serde.json("page string, ms long")))
-    (
-        clicks.group_by_key()
-        .windowed_by(SessionWindows.with_inactivity_gap(20, grace=15))
-        .aggregate(clicks=fold.count(), total=fold.sum("ms"), materialized=Materialized.as_("sessions-store"))
-        .suppress(Suppressed.until_window_closes(name="final-sessions"))
-        .to("sessions")
-    )
-    (
-        clicks.filter("ms >= 0")
-        .group_by("page")
-        .windowed_by(TimeWindows.of_size(30, grace=10))
-        .count(Materialized.as_("pages-store"))
-        .to("pages")
-    )
+    clicks = builder.stream("clicks", CLICKS)
+    folds = {"clicks": fold.count(), "total": fold.sum("ms")}
+    final_sessions(clicks, store="sessions-store", held="final-sessions", **folds).to("sessions")
+    page_counts(clicks.filter("ms >= 0"), store="pages-store").to("pages")
     return builder.build()
 
 

@@ -24,6 +24,7 @@ from kstreams_replay.state.tables.ledger import Ledger
 from kstreams_replay.state.tables.warehouse import Warehouse
 from tests.laws.border import Step, above, watched
 from tests.laws.object_stores import ObjectStore
+from tests.laws.outcome import failure
 from tests.laws.pipelines import INCREMENTS, NAME, PIPELINES, RECORDS, begun, done_of, drive, undisturbed
 from tests.laws.processes import raced
 from tests.laws.whole import first_difference
@@ -78,13 +79,8 @@ class Outcome:
 
     def __str__(self) -> str:
         r = self.race
-        return "\n".join(
-            [
-                f"FAILED round {r.seed}: {r.pipeline}, increments {r.begun + 1} to {r.target}; {', '.join(self.ends)}",
-                f"  {self.difference}",
-                f"  again: python -m tests.laws.races --rounds 1 --from {r.seed}",
-            ]
-        )
+        played = f"{r.pipeline}, increments {r.begun + 1} to {r.target}; {', '.join(self.ends)}"
+        return failure("races", "rounds", r.seed, played, [self.difference])
 
 
 def outcome_of(seed: int, store: ObjectStore | None = None) -> Outcome:

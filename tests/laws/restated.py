@@ -14,17 +14,11 @@ from kstreams_replay.jobs.execution.task_run import LocalRunner
 from kstreams_replay.jobs.history.committed_tables import read_changelog, read_table
 from kstreams_replay.jobs.history.store_reader import read_store
 from kstreams_replay.jobs.replay.pipeline_run import replay
-from kstreams_replay.jobs.topology import (
-    Consumed,
-    Materialized,
-    Serde,
-    StreamsBuilder,
-    Suppressed,
-    TimeWindows,
-    Topology,
-)
+from kstreams_replay.jobs.topology import Materialized, StreamsBuilder, Topology
 from kstreams_replay.state.tables.warehouse import Warehouse
+from tests.clicks import CLICKS, final_page_counts
 from tests.laws.topologies import PARTITIONS, tape
+from tests.once_a_run import once_a_run
 from tests.planted import plant
 
 OUTPUTS = ("counts", "pages")
@@ -36,16 +30,9 @@ RECORDS = 60
 def clicks(least_ms: int = 0, grace: int = 10) -> Topology:
     """What changed code differs in: clicks below ``least_ms`` are left out; ``grace`` is part of the fingerprint."""
     builder = StreamsBuilder()
-    stream = builder.stream("clicks", Consumed(Serde.string(), Serde.json("page string, ms long")))
-    stream = stream.filter(f"ms >= {least_ms}")
+    stream = builder.stream("clicks", CLICKS).filter(f"ms >= {least_ms}")
     stream.group_by_key().count(Materialized.as_("counts-store")).to("counts")
-    (
-        stream.group_by("page")
-        .windowed_by(TimeWindows.of_size(30, grace=grace))
-        .count(Materialized.as_("pages-store"))
-        .suppress(Suppressed.until_window_closes(name="final-pages"))
-        .to("pages")
-    )
+    final_page_counts(stream, store="pages-store", held="final-pages", grace=grace).to("pages")
     return builder.build()
 
 
@@ -64,6 +51,11 @@ def forked(path: Any) -> Warehouse:
     fork(warehouse, "p", 3, "b", topology=CHANGED)
     assert run(warehouse, "b", CHANGED, max_records=20) == [4, 5]
     return warehouse
+
+
+def copy_of_forked(folder: Path) -> Warehouse:
+    """In ``folder``: pipeline p of six increments; branch b of it from 3, changed. It is replayed once a test run."""
+    return copy_of(once_a_run("forked", lambda made: forked(made / "warehouse")) / "warehouse", folder)
 
 
 def copy_of(begun: Path, folder: Path) -> Warehouse:

@@ -16,7 +16,6 @@ from kstreams_replay.jobs.topology import (
     Materialized,
     Serde,
     StreamsBuilder,
-    Suppressed,
     TimeWindows,
     Topology,
     fold,
@@ -24,6 +23,7 @@ from kstreams_replay.jobs.topology import (
 from kstreams_replay.state.errors import CodeChanged
 from kstreams_replay.state.tables.ledger import Ledger
 from kstreams_replay.state.tables.warehouse import Warehouse
+from tests.clicks import final_page_counts
 from tests.code_changes.changes import GOES_ON, clicks
 from tests.laws.changed import PAGES, STRING, Killed, click, land, run, stored, totals
 from tests.planted import Landed, Rows, plant, tables_of
@@ -50,13 +50,7 @@ def shop(*, is_changed: bool = False) -> Topology:
         name="meet",
     ).to("meetings")  # fmt: skip
     clicks.deduplicate_by_key(30, name="fresh").to("fresh")
-    (
-        clicks.group_by("page")
-        .windowed_by(TimeWindows.of_size(30, grace=10))
-        .count(Materialized.as_("pages-store"))
-        .suppress(Suppressed.until_window_closes(name="final-pages"))
-        .to("pages")
-    )
+    final_page_counts(clicks, store="pages-store", held="final-pages").to("pages")
     return builder.build()
 
 

@@ -1,7 +1,5 @@
 """Promote swaps a branch into its parent as one step: once, whoever dies where."""
 
-from pathlib import Path
-
 import polars as pl
 import pytest
 from deltalake import DeltaTable
@@ -23,8 +21,7 @@ from tests.laws.restated import (
     changelog,
     clicks,
     contents,
-    copy_of,
-    forked,
+    copy_of_forked,
     kill,
     run,
 )
@@ -34,17 +31,9 @@ from tests.planted import plant
 pytestmark = pytest.mark.rotated_by_file
 
 
-@pytest.fixture(scope="module")
-def begun(tmp_path_factory) -> Path:
-    folder = tmp_path_factory.mktemp("begun")
-    forked(folder)
-    return folder
-
-
 @pytest.fixture
-def warehouse(begun, tmp_path) -> Warehouse:
-    """Pipeline p of six increments; branch b of it from 3, changed."""
-    return copy_of(begun, tmp_path)
+def warehouse(tmp_path) -> Warehouse:
+    return copy_of_forked(tmp_path)
 
 
 def plain_rows(warehouse: Warehouse, pipeline: str, output: str) -> list[tuple]:

@@ -1,7 +1,6 @@
 """Restore sets a pipeline back to an increment, and it goes on from there under a new epoch; nothing is forgotten."""
 
 import shutil
-from pathlib import Path
 
 import pytest
 from deltalake import DeltaTable
@@ -21,8 +20,7 @@ from tests.laws.restated import (
     changelog,
     clicks,
     contents,
-    copy_of,
-    forked,
+    copy_of_forked,
     kill,
     landed,
     run,
@@ -33,23 +31,15 @@ from tests.planted import plant
 pytestmark = pytest.mark.rotated_by_file
 
 
-@pytest.fixture(scope="module")
-def begun(tmp_path_factory) -> Path:
-    folder = tmp_path_factory.mktemp("begun")
-    forked(folder)
-    return folder
+@pytest.fixture
+def warehouse(tmp_path) -> Warehouse:
+    return copy_of_forked(tmp_path)
 
 
 @pytest.fixture
-def warehouse(begun, tmp_path) -> Warehouse:
-    """Pipeline p of six increments; branch b of it from 3, changed."""
-    return copy_of(begun, tmp_path)
-
-
-@pytest.fixture
-def alone(begun, tmp_path) -> Warehouse:
+def alone(tmp_path) -> Warehouse:
     """The same, left alone; it reads 30 records more."""
-    warehouse = Warehouse(shutil.copytree(begun, tmp_path / "alone"))
+    warehouse = copy_of_forked(tmp_path / "alone")
     plant(warehouse, "clicks", tape(2, 30), partitions=PARTITIONS)
     run(warehouse, "p")
     return warehouse
