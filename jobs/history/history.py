@@ -22,7 +22,7 @@ from ...state.tables.names import OUTPUTS, STATE, TableName
 from ...state.tables.warehouse import Warehouse
 from ..topology.topology import Topology
 from .committed_tables import done_row, read_changelog, read_newest, read_state, read_table
-from .query_rules import refuse_what_is_no_query, refuse_what_reads_files
+from .query_rules import QUERY, refuse_what_is_no_query, refuse_what_reads_files
 from .store_reader import read_store
 
 if TYPE_CHECKING:
@@ -181,7 +181,7 @@ class AsOf:
             return frame.collect()
         except PolarsError as error:
             sentence = str(error).strip().splitlines()[0]
-            raise ConfigError("sql", "a SELECT over the pipeline's tables", sentence, f"tables are {known}") from error
+            raise ConfigError("sql", QUERY, sentence, f"tables are {known}") from error
 
     def register(self, spark: "SparkSession") -> list[str]:
         """Register what ``sql`` knows as temporary views of Spark, under the same names (backquote those with a slash

@@ -52,7 +52,7 @@ def eager(monkeypatch):
     monkeypatch.setattr(progress_module, "LOOK_SECONDS", 0.005)
 
 
-class TimeSignal:
+class Listener:
     """Keeps what is told; ``wait_for`` a number of records done, told while tasks run."""
 
     def __init__(self) -> None:
@@ -71,7 +71,7 @@ class TimeSignal:
 
 
 def test_a_task_tells_how_far_it_is_while_it_runs(eager, warehouse):
-    told = TimeSignal()
+    told = Listener()
 
     def slow(key: str, value: str) -> str:
         if value == "9":  # two of four chunks are behind it
@@ -89,7 +89,7 @@ def test_a_task_tells_how_far_it_is_while_it_runs(eager, warehouse):
 
 
 def test_a_task_that_is_done_counts_whole_while_the_next_one_runs(eager, warehouse):
-    told = TimeSignal()
+    told = Listener()
 
     def slow(key: str, value: str) -> str:
         if value == "1":  # the first of partition 1
@@ -104,7 +104,7 @@ def test_a_task_that_is_done_counts_whole_while_the_next_one_runs(eager, warehou
 
 
 def test_what_is_told_at_the_steps_adds_up_over_increments_and_stages(warehouse):
-    told = TimeSignal()
+    told = Listener()
     landed(warehouse, 12)
     run(warehouse, through(lambda key, value: value, repartitioned=True), told, max_records=8)
 
@@ -133,7 +133,7 @@ def test_a_run_counts_what_was_unread_when_it_began_and_an_unfinished_increment_
     with pytest.raises(InterruptedError):
         run(warehouse, topology, None, on_step=_dies_at("computed"))
     landed(warehouse, 5, first=7)
-    told = TimeSignal()
+    told = Listener()
 
     run(warehouse, topology, told)
 
@@ -153,7 +153,7 @@ def _dies_at(wanted: str) -> Any:
 def test_the_rate_is_of_all_records_done_since_the_replay_began(warehouse, monkeypatch):
     clock = iter(range(0, 1_000, 2))  # two seconds a look
     monkeypatch.setattr("kstreams_replay.jobs.replay.pipeline_run.Meter", partial(Meter, seconds=lambda: next(clock)))
-    told = TimeSignal()
+    told = Listener()
     landed(warehouse, 12)
 
     run(warehouse, through(lambda key, value: value), told)
@@ -203,7 +203,7 @@ def test_a_note_that_is_half_written_is_left_out(tmp_path):
 
 
 def test_a_note_that_cannot_be_written_does_not_fail_the_run(eager, warehouse):
-    told = TimeSignal()
+    told = Listener()
 
     def blocks(progress: Progress) -> None:
         told(progress)
@@ -223,7 +223,7 @@ def test_a_note_that_cannot_be_written_does_not_fail_the_run(eager, warehouse):
 
 
 def test_what_the_listener_raises_stops_the_run_at_a_step_and_is_logged_in_between(eager, warehouse, caplog):
-    told, has_failed = TimeSignal(), threading.Event()
+    told, has_failed = Listener(), threading.Event()
 
     def listener(progress: Progress) -> None:
         told(progress)
@@ -256,7 +256,7 @@ def test_notes_are_gone_when_the_increment_is_done(eager, warehouse):
         seen.update(path.name for path in Path(warehouse.root, "p/_exchange").rglob("*.json"))
 
     landed(warehouse, 16, partitions=2)
-    run(warehouse, through(lambda key, value: value), TimeSignal(), on_step=on_step)
+    run(warehouse, through(lambda key, value: value), Listener(), on_step=on_step)
 
     assert seen == {"0_0.json", "0_1.json"}
     assert not list(Path(warehouse.root, "p/_exchange").iterdir())
