@@ -1,8 +1,8 @@
 """What a run comes to: its warnings and its exit code, from the reports of its increments.
 
 Rule: every warning of `replay run` is made here, from facts that the ledger keeps, so that a later look at the same
-increments gives the same. A new warning is one line in ``warnings_of``. Landed records that wait are told by the
-command in lines of their own; they make a run that replayed nothing WARNINGS.
+increments gives the same. A new warning is one line in ``warnings_of``, and a run with a warning ends as WARNINGS.
+Which landed records wait, and for what, is told by the command in lines of its own.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,8 +13,10 @@ from ...jobs.replay.waiting_inputs import WaitingInput
 from .exit_codes import ExitCode
 
 
-def warnings_of(reports: Sequence[IncrementReport]) -> list[str]:
-    """A sentence for every fact of the increments that a person should look at."""
+def warnings_of(reports: Sequence[IncrementReport], waits: Sequence[WaitingInput] = ()) -> list[str]:
+    """A sentence for every fact of the increments that a person should look at. ``waits``: landed records that were
+    held back; only a run without an increment is warned of them, since in any other they are read when others come.
+    """
     read = sum(report.books.read for report in reports)
     counts = {
         "undecodable; see `replay show dead_letter`": sum(report.books.undecodable for report in reports),
@@ -22,7 +24,9 @@ def warnings_of(reports: Sequence[IncrementReport]) -> list[str]:
     }
     impure = {node: said for report in reports for node, said in (report.done.impure or {}).items()}
     took_over = [(report.increment, report.instead_of) for report in reports if report.instead_of is not None]
+    held_back = 0 if reports else sum(each.records for each in waits)
     return [
+        *([f"nothing was replayed: all {held_back:,} unread records wait for other partitions"] if held_back else []),
         *(
             f"increment {number} is in the place of {planned['increment']}, which other code had planned and not "
             "finished; a run of that code that is still at work is refused"
@@ -42,13 +46,13 @@ def _shares(counts: Mapping[str, int], read: int) -> list[str]:
 
 
 def run_exit_code(reports: Sequence[IncrementReport], waits: Sequence[WaitingInput] = ()) -> ExitCode:
-    """Without an increment NOTHING_NEW, or WARNINGS where what has landed ``waits``. FAILED when records were read and
-    none of them could be applied; WARNINGS when there are any; else DONE.
+    """FAILED when records were read and none of them could be applied; WARNINGS when there are any; else DONE, or
+    NOTHING_NEW without an increment.
     """
-    if not reports:
-        return ExitCode.WARNINGS if waits else ExitCode.NOTHING_NEW
     books = [report.books for report in reports]
     read, applied, left_out = (sum(getattr(each, name) for each in books) for name in ("read", "applied", "left_out"))
     if is_nothing_applied(read, applied, left_out):
         return ExitCode.FAILED
-    return ExitCode.WARNINGS if warnings_of(reports) else ExitCode.DONE
+    if warnings_of(reports, waits):
+        return ExitCode.WARNINGS
+    return ExitCode.DONE if reports else ExitCode.NOTHING_NEW

@@ -176,5 +176,5 @@ def _print_run(asked: RunOptions, replayed: Replayed) -> None:
     if reports:
         print(f"tables: {Warehouse(asked.warehouse).pipeline(asked.pipeline).root}")
         print(verdict_line(reports))
-    for warning in warnings_of(reports):
+    for warning in warnings_of(reports, replayed.waits):
         print(f"replay: warning: {warning}", file=sys.stderr)

@@ -23,9 +23,10 @@ def run(capsys):
 def test_a_static_table_that_holds_everything_back_is_named_with_the_ways_on(run, static):  # noqa: F811
     replay = ["run", JOINED, "--warehouse", static.root, "--pipeline", "p", "--local"]
 
-    code, out, _ = run(*replay)
+    code, out, errors = run(*replay)
 
     assert code == 0
+    assert "replay: warning: nothing was replayed: all 3 unread records wait for other partitions\n" in errors
     lines = out.splitlines()
     assert lines[0] == "nothing replayed for p: what has landed waits"
     assert ORDERS_WAIT in lines
