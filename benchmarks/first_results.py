@@ -2,7 +2,7 @@
 
 ``python -m kstreams_replay.benchmarks.start_up --parts first,demo``. Every figure is of a fresh process, start and end
 included, in wall seconds and in CPU seconds of it and of those that it waited for (a JVM is none). Cold: an empty
-kernel cache.
+kernel cache. Spark starts with the classes that `replay warm-up --spark` has kept.
 """
 
 import os
@@ -103,7 +103,7 @@ def first_part(folder: Path, runs: int) -> Figures:
     land_records(warehouse, "clicks", pa.table(columns), partitions=4)
     cli, place = ["-m", "kstreams_replay.orchestration.cli.main"], ["--warehouse", warehouse.root, "--pipeline"]
     run = [*cli, "run", "kstreams_replay.benchmarks.first_results:sessions", *place]
-    timed([*cli, "warm-up", "kstreams_replay.benchmarks.first_results:sessions"])
+    timed([*cli, "warm-up", "kstreams_replay.benchmarks.first_results:sessions", "--spark"])
     for engine, options in (("local", ["--local"]), ("Spark", ["--master", "local[2]"])):
         figures[f"run, {engine}"] = _medians(
             lambda number, engine=engine, options=options: timed([*run, f"{engine}-{number}", *options]), runs

@@ -266,6 +266,7 @@ def main() -> None:
     if options.child is not None:
         print(json.dumps(CHILDREN[options.child]()))
         return
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # as wherever modules are compiled once, not in every process
     parts = options.parts.split(",")
     folder, figures = Path(tempfile.mkdtemp(prefix="start-up-")), {}
     try:

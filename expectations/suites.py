@@ -19,7 +19,7 @@ def validate_frames(audited: Sequence[tuple[Guarantee, pl.DataFrame]]) -> list[d
 
     Raises what Great Expectations raises, and RuntimeError when an expectation could not be computed.
     """
-    gx = _import()
+    gx = load_great_expectations()
     context = gx.get_context(mode="ephemeral")
     context.variables.progress_bars = {"globally": False}
     source = context.data_sources.add_pandas("audits")
@@ -36,7 +36,7 @@ def validate_frames(audited: Sequence[tuple[Guarantee, pl.DataFrame]]) -> list[d
 
 def build_suite(guarantee: Guarantee, *, name: str | None = None) -> Any:
     """The ``ExpectationSuite`` of a guarantee: one expectation for each of its rules."""
-    return _import().ExpectationSuite(
+    return load_great_expectations().ExpectationSuite(
         name=name or guarantee.id,
         expectations=[expectation_class(rule)() for rule in guarantee.rules],
         notes=guarantee.sentence,
@@ -50,7 +50,7 @@ def expectation_class(rule: Rule) -> type[Any]:
 
     One class a rule: Great Expectations registers each by its name.
     """
-    base = _import().expectations.ExpectColumnValuesToBeInSet
+    base = load_great_expectations().expectations.ExpectColumnValuesToBeInSet
     fields = {
         "__module__": __name__,
         "__doc__": rule.sentence,
@@ -62,7 +62,8 @@ def expectation_class(rule: Rule) -> type[Any]:
     return type("".join(word.capitalize() for word in rule.name.split("_")), (base,), fields)
 
 
-def _import() -> Any:
+def load_great_expectations() -> Any:
+    """Its module, which takes seconds to import: a program may begin while it waits for something else."""
     os.environ.setdefault("GX_ANALYTICS_ENABLED", "false")  # read once, at import
     import great_expectations as gx
     import great_expectations.expectations

@@ -20,6 +20,7 @@ from kstreams_replay.state.compilation.kernel_tiers import tiers
 from kstreams_replay.state.tables.warehouse import Warehouse
 from tests.once_a_run import run_folder
 from tests.quick_java import QUICK_JAVA
+from tests.quick_python import keep_bytecode
 from tests.ratchet import CpuSeconds, Durations
 from tests.rotation import SLICE_VARIABLE, SLICES, is_nightly, rotated, slice_number, tier
 from tests.slow_tests import SLOW_FOLDERS, SLOW_TESTS
@@ -41,6 +42,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """All processes of the run play the same slice and share a folder: the first one says which."""
     os.environ.setdefault(SLICE_VARIABLE, str(slice_number()))
     run_folder()
+    keep_bytecode(config.rootpath / ".pytest_cache" / "bytecode")
     os.environ.setdefault("SPARK_SUBMIT_OPTS", " ".join(QUICK_JAVA))  # of every Spark that a test starts
     config.pluginmanager.register(CpuSeconds(), "cpu-seconds")
     if not hasattr(config, "workerinput"):
@@ -48,10 +50,14 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
-    """Where several processes will run tests, all kernels are compiled before, once and side by side."""
-    if getattr(session.config.option, "numprocesses", None) and not session.config.option.collectonly:
+    """Where several processes will run tests, all kernels are compiled before, once and side by side; and what Spark
+    loads is kept where it will be started.
+    """
+    asked = session.config.option
+    if getattr(asked, "numprocesses", None) and not asked.collectonly:
+        spark = [] if "not jvm" in asked.markexpr else ["--spark"]
         subprocess.run(
-            [sys.executable, "-m", "kstreams_replay.orchestration.cli.main", "warm-up"],
+            [sys.executable, "-m", "kstreams_replay.orchestration.cli.main", "warm-up", *spark],
             cwd=session.config.rootpath,
             check=True,
         )

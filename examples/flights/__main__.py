@@ -5,11 +5,13 @@ checks.
 """
 
 import argparse
+import gc
 import shutil
 import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from threading import Thread
 
 import polars as pl
 from pyspark.sql import SparkSession
@@ -17,6 +19,7 @@ from pyspark.sql import SparkSession
 from examples.flights.topics import SOURCES, source, write_topics
 from examples.flights.topology import topology
 from kstreams_replay import ReplayError, SparkRunner, Warehouse, land_files, replay
+from kstreams_replay.expectations.suites import load_great_expectations
 from kstreams_replay.expectations.verdicts import check_increment
 from kstreams_replay.jobs.history.committed_tables import read_changelog
 from kstreams_replay.jobs.history.store_reader import read_store
@@ -45,6 +48,7 @@ def main() -> int:
             return run(folder, spark, say)
         finally:
             spark().stop()
+            gc.freeze()  # else Python's end looks through all that was imported, for seconds
     except ReplayError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
@@ -67,8 +71,9 @@ def run(folder: Path, spark: Callable[[], SparkSession], say: Say) -> int:
     say(f"wrote the topics' files to {folder / 'incoming'}: " + ", ".join(f"{n:,} {t}" for t, n in records.items()))
     warehouse = Warehouse(str(folder / "tables"))
     for topic in SOURCES:
-        landed = land_files(spark(), warehouse, topic, source(topic, folder / "incoming"))
+        landed = land_files(None, warehouse, topic, source(topic, folder / "incoming"))  # here, while Spark starts
         say(f"landed {landed.records:,} records of {topic} in {landed.partitions} partitions")
+    Thread(target=load_great_expectations, name="great-expectations", daemon=True).start()  # seconds, while Spark works
     reports = _replay(warehouse, SparkRunner(spark), say)
     _show_results(warehouse)
     books = _show_books(reports)

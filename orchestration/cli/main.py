@@ -25,6 +25,7 @@ Rule: an error is one sentence on stderr, with its class, which docs/when-someth
 trace is for those who ask for it.
 """
 
+import gc
 import importlib
 import logging
 import os
@@ -109,6 +110,13 @@ def _replay() -> None:
 
     An error ends with its class in brackets, [ConfigError]: docs/when-something-is-wrong.md says what to do about each.
     """
+
+
+def program() -> int:
+    """What is installed as ``replay``: the process ends with its command."""
+    code = main()
+    gc.freeze()  # else Python's end looks through all that was imported, for up to a second
+    return code
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -200,4 +208,4 @@ def _say(invocation: Invocation, sentence: str, error: BaseException) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(program())

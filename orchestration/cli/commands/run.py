@@ -138,7 +138,8 @@ def _replay(asked: RunOptions, progress: ProgressBar | ProgressLines) -> Replaye
 
 @command()
 @argument("topology", required=False, metavar="TOPOLOGY", help=f"{options.TOPOLOGY} (default: every operator)")
-def warm_up(topology: str | None) -> int:
+@option("--spark", is_flag=True, help="also keep the classes that Spark loads: it then starts in half the time")
+def warm_up(topology: str | None, spark: bool) -> int:
     """Compile the kernels that a topology uses; without a topology, those of every operator."""
     started = time.monotonic()
     with closing(progress_on(sys.stderr)) as progress:
@@ -151,7 +152,23 @@ def warm_up(topology: str | None) -> int:
         progress.doing("looking for kernels")
         versions, compiled = KernelTiers().warm_up(lambda: call_kernels(loaded), progress.count)
     print(f"{versions} versions of kernels cached, {compiled} of them new, in {time.monotonic() - started:.1f} s")
+    if spark:
+        _keep_spark_classes()
     return 0
+
+
+def _keep_spark_classes() -> None:
+    from ....jobs.execution.spark_session import keep_classes
+
+    started = time.monotonic()
+    with closing(progress_on(sys.stderr)) as progress:
+        progress.doing("starting Spark once, to keep the classes that it loads")
+        is_new = keep_classes()
+    print(
+        f"classes of Spark kept in {time.monotonic() - started:.1f} s"
+        if is_new
+        else "classes of Spark were kept before"
+    )
 
 
 def _print_run(asked: RunOptions, replayed: Replayed) -> None:
