@@ -104,6 +104,7 @@ def test_every_row_of_every_output_is_explained_once_by_the_record_that_caused_i
 
     explained = explanations(warehouse, topology, tapes, order)
 
+    assert [each.difference for each in explained if each.difference is not None] == []  # nothing was damaged
     assert rows_of(explained) == written(warehouse, topology)
     assert drops_of(explained) == dropped(warehouse)
     assert waits_that_left_wrongly(warehouse, explained) == []
