@@ -7,6 +7,7 @@ is simply run again; nothing here commits. The same function runs in process and
 import resource
 import time
 import traceback
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from typing import ClassVar
 
@@ -28,6 +29,7 @@ from ..tape.stream_time import StreamTimeAdvance, TimeSignal
 from ..tape.task_input import Input
 from ..tape.task_tape import CausalOrder, TaskTape
 from ..task.dataflow import dataflows
+from ..task.pure_functions import asked_twice, difference
 from ..task.task import Result, Task, call_kernels, empty_input
 from ..topology.topology import SubTopology, Topology
 from .progress_notes import NoteWriter
@@ -114,18 +116,21 @@ class TaskRun:
 
     def _run(self) -> TaskReport:
         d = self.description
-        task = Task(
-            self.topology, self.sub, d.partition, repartition_counts=d.repartitions, is_observed=self.is_observed
-        )
+        task = self._task()
         task.looks_twice = d.looks_twice
         tape = self._tape(task)
-        self._resume(task, tape)
+        begun = self._resume(task, tape)
+        if not d.looks_twice or self.is_observed or not asked_twice(self.sub):
+            begun = None  # it holds the rows of all stores
         self.watch.lap("resume")
         for chunk, places in tape.chunks(task.chunk_records):
             self.watch.lap("read")
             if isinstance(chunk, StreamTimeAdvance):
                 self._advance(task, chunk, places)
                 continue
+            if begun is not None:
+                found, begun = difference(begun, chunk), None
+                task.impure |= dict([] if found is None else [found])
             for begin, end in tiers.chunks(len(chunk)):
                 self._take(task, chunk.part(begin, end), places.part(begin, end))
                 self.notes.take(end - begin, task.stream_time_ms)
@@ -133,6 +138,12 @@ class TaskRun:
         report = self._report(task, tape, *self._write_state())
         self.notes.end()
         return report
+
+    def _task(self) -> Task:
+        d = self.description
+        return Task(
+            self.topology, self.sub, d.partition, repartition_counts=d.repartitions, is_observed=self.is_observed
+        )
 
     def _advance(self, task: Task, step: StreamTimeAdvance, places: CausalOrder) -> None:
         result, signals = task.advance(step)
@@ -149,7 +160,8 @@ class TaskRun:
 
     # --- in --------------------------------------------------------------------------------------------------
 
-    def _resume(self, task: Task, tape: TaskTape) -> None:
+    def _resume(self, task: Task, tape: TaskTape) -> Callable[[], Task] | None:
+        """Let the task go on where the increment before ended; returns what makes another one that does."""
         d = self.description
         self.state = TaskState(task, self.topology, d.state, self.tables, self.cache)
         rows, imported = self.state.load(tape, self.notes.rows, d.before, d.imported)
@@ -158,13 +170,19 @@ class TaskRun:
             for name, slices in d.globals.items()
         }
         tiers.take(sum(map(len, [*rows.values(), *imported.values(), *contents.values()])))
-        task.resume(
-            rows,
-            d.before.get("clocks", {}),
-            imported=imported | contents,
-            stream_time_ms=d.before.get("stream_time_ms", NO_TIMESTAMP_MS),
-            tape_time_ms=d.before.get("tape_time_ms", NO_TIMESTAMP_MS),
-        )
+
+        def resumed(begun: Task) -> Task:
+            begun.resume(
+                rows,
+                d.before.get("clocks", {}),
+                imported=imported | contents,
+                stream_time_ms=d.before.get("stream_time_ms", NO_TIMESTAMP_MS),
+                tape_time_ms=d.before.get("tape_time_ms", NO_TIMESTAMP_MS),
+            )
+            return begun
+
+        resumed(task)
+        return lambda: resumed(self._task())
 
     def _tape(self, task: Task) -> TaskTape:
         d = self.description

@@ -5,6 +5,8 @@ answers differ has chance, a clock or a counter in it, and its results depend on
 the results that count are computed as ever.
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from ...state.errors import ReplayError
@@ -16,6 +18,10 @@ RECORDS = 1_000
 PIECES = 3
 
 
+Answer = tuple[str, str, str, str]
+"""Place of the record that caused it, key, value and time of what was forwarded, as text, in which NaN equals NaN."""
+
+
 def difference(operator: Operator, batch: Batch, chunk: Chunk) -> str | None:
     """What differs first, in a sentence; None: nothing. A step that fails is not looked at."""
     rows = np.arange(min(len(batch), RECORDS))
@@ -24,20 +30,30 @@ def difference(operator: Operator, batch: Batch, chunk: Chunk) -> str | None:
         apart = [answer for piece in np.array_split(rows, PIECES) for answer in _answers(operator, batch, chunk, piece)]
     except ReplayError:
         return None
-    if together == apart:
-        return None
+    return None if together == apart else in_a_sentence(together, apart)
+
+
+def in_a_sentence(together: Sequence[Answer], apart: Sequence[Answer]) -> str:
+    """The first answer that differs; where one has more of them, the last one that there is."""
     pairs = zip(together, apart, strict=False)
-    one, other = next((pair for pair in pairs if pair[0] != pair[1]), (together or apart)[-1:] * 2)
-    cause = one[0]
-    place = f"{chunk.topics[chunk.source[cause]]}-{chunk.partition}, offset {chunk.offset[cause]}"
-    return f"of the record {place}, it gave {', '.join(one[1:])}, and then {', '.join(other[1:])}"
+    one, other = next((pair for pair in pairs if pair[0] != pair[1]), (*(together or apart)[-1:],) * 2)
+    where = slice(1, None if one[1:3] == other[1:3] else 3)
+    return f"of the record {one[0]}, it gave {', '.join(one[where])}, and then {', '.join(other[where])}"
 
 
-def _answers(operator: Operator, batch: Batch, chunk: Chunk, rows: np.ndarray) -> list[tuple[int, str, str]]:
-    """Cause, key and value of all that is forwarded, as text, in which NaN equals NaN."""
-    if not len(rows):
-        return []
-    found = operator.process(batch.take(rows), chunk)
-    keys, values = found.keys.typed(found.key).to_pylist(), found.value.all().to_pylist()
-    columns = zip(found.cause.tolist(), keys, values, strict=True)
-    return [(cause, f"key {key!r}", f"value {value!r}") for cause, key, value in columns]
+def told(forwarded: Batch, chunk: Chunk) -> list[Answer]:
+    """All that is forwarded, in order."""
+    keys, values = forwarded.keys.typed(forwarded.key).to_pylist(), forwarded.value.all().to_pylist()
+    causes, valid, times = forwarded.cause.tolist(), forwarded.valid.tolist(), forwarded.time_ms.tolist()
+    return [
+        (_place(chunk, cause), f"key {key!r}", f"value {(value if is_there else None)!r}", f"time {time_ms}")
+        for cause, key, value, is_there, time_ms in zip(causes, keys, values, valid, times, strict=True)
+    ]
+
+
+def _place(chunk: Chunk, cause: int) -> str:
+    return f"{chunk.topics[chunk.source[cause]]}-{chunk.partition}, offset {chunk.offset[cause]}"
+
+
+def _answers(operator: Operator, batch: Batch, chunk: Chunk, rows: np.ndarray) -> list[Answer]:
+    return told(operator.process(batch.take(rows), chunk), chunk) if len(rows) else []
