@@ -26,6 +26,7 @@ import dagster as dg
 from ..jobs.execution.placement_hint import read_hint
 from ..jobs.graph.graph import Node
 from ..jobs.landing.landing import FileSource, KafkaSource
+from ..jobs.replay.heartbeats import Heart, beating
 from ..jobs.replay.increment_report import IncrementReport
 from ..jobs.replay.pipeline_run import replay
 from ..jobs.replay.waiting_inputs import WaitingInput
@@ -42,7 +43,6 @@ from ..state.errors import (
 from ..state.tables.ledger import LandingLedger, Ledger
 from ..state.tables.names import DEAD_LETTER, DROPPED, LANDED, OUTPUTS, REPARTITION, STATE, TableName
 from .checks import evaluations_of
-from .heartbeats import Heart, beating
 from .lineage import Table
 from .metadata import (
     Metadata,
@@ -161,6 +161,7 @@ def _replay(
             idle=pipeline.idle,
             on_step=context.log.debug,
             progress=ProgressLines(tell).show,
+            run=context.run.run_id,
         ):
             ran.append(_told(context, pipeline, report))
             waits = report.waits

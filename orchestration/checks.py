@@ -15,10 +15,10 @@ from ..expectations.guarantees import G1, G2, G3, Guarantee
 from ..expectations.verdicts import Verdict, check_increment
 from ..jobs.landing.landing import dead_letters_told
 from ..jobs.replay.books import is_nothing_applied
+from ..jobs.replay.heartbeats import beating
 from ..jobs.replay.increment_report import SHARE_MAX
 from ..state.tables.names import DEAD_LETTER, DROPPED, LANDED, OUTPUTS, TableName
 from .facts import facts_of_output
-from .heartbeats import beating
 from .pipeline import REFUSALS, Pipeline
 from .reported_increments import (
     HOLDS_UP_TO,

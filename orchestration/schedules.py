@@ -13,9 +13,9 @@ from dagster._core.definitions.unresolved_asset_job_definition import Unresolved
 from dagster._core.launcher.base import WorkerStatus
 from dagster._core.storage.dagster_run import RunRecord
 
+from ..jobs.replay.heartbeats import LOST_SECONDS, Heartbeat, forget, heartbeat_of
 from ..state.tables.names import TableName
 from ..state.wall_clock import now_ms
-from .heartbeats import LOST_SECONDS, Heartbeat, forget, heartbeat_of
 from .pipeline import REFUSALS, Pipeline
 from .text_tables import utc
 

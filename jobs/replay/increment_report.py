@@ -38,6 +38,7 @@ class IncrementReport:
     done: DoneRow
     instead_of: dict[str, int] | None = None
     """`increment` and `epoch` of the plan of other code in whose place it was run."""
+    instead_of_why: str | None = None
 
 
 def total_lateness(reports: list[TaskReport]) -> dict[str, float | int | None]:
@@ -105,4 +106,5 @@ def report_of(increment: int, planned: PlanRow, done: DoneRow) -> IncrementRepor
         seconds_by_sub_topology=done.seconds_by_sub_topology or {},
         done=done,
         instead_of=planned.instead_of,
+        instead_of_why=planned.instead_of_why,
     )

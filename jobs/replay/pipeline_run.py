@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from ...state.compilation.kernel_tiers import tiers
-from ...state.errors import LedgerError
+from ...state.errors import CodeChanged, LedgerError
 from ...state.runs.local_copies import StateFile
 from ...state.tables.branch_files import digests_of, refuse_damage, table_files
 from ...state.tables.commit import commit_files
@@ -39,7 +39,7 @@ from .plan import Plan
 from .planner import Planner
 from .progress import Meter, OnProgress
 from .stage_exchange import Exchange, clear_exchange, discard
-from .takeover import make_tables, refusal_of, shut_out, unused_epoch
+from .takeover import in_place_of, make_tables, refusal_of, refuse_while_at_work, shut_out, unused_epoch
 
 OnStep = Callable[[str], None]
 """Told of every step: "planned 3", "computed 3", "committed outputs/x 3", "done 3". What it raises stops the run
@@ -61,6 +61,7 @@ def replay(
     on_step: OnStep = lambda step: None,
     wanted: Wanted | None = None,
     progress: OnProgress | None = None,
+    run: str | None = None,
 ) -> Iterator[IncrementReport]:
     """Run what has landed and was not read yet; yields a report as each increment is committed.
 
@@ -71,11 +72,11 @@ def replay(
     task to the end of time, so that all windows close; the pipeline takes no records after that.
     ``wanted``: what to do with the state of changed code (migrations, stores with another name). A migration is an
     increment that reads no records, before all others. ``progress``: told how far it is, from within an increment too.
-    Raises CodeChanged when the topology is another one than that of
-    the state and cannot go on with it, LedgerError when there are records after a flush, LedgerConflict when another
-    runner is quicker.
+    ``run``: under which the caller's own heart beats, if it does (jobs/replay/heartbeats.py). Raises CodeChanged when
+    the topology is another one than that of the state and cannot go on with it, LedgerError when there are records
+    after a flush, LedgerConflict when another runner is quicker, or is at an increment that this code would take over.
     """
-    pipeline_run = Pipeline(warehouse, topology, pipeline, runner, order, on_step, wanted, progress)
+    pipeline_run = Pipeline(warehouse, topology, pipeline, runner, order, on_step, wanted, progress, run)
     left = increments
     for plan in pipeline_run.plans(max_records, idle, flush_at_end):
         if left is not None and left == 0:
@@ -97,10 +98,10 @@ class Pipeline:
         on_step: OnStep,
         wanted: Wanted | None = None,
         progress: OnProgress | None = None,
+        run: str | None = None,
     ) -> None:
-        self.warehouse, self.topology, self.name, self.runner, self.order = (
-            warehouse, topology, pipeline, runner, order,
-        )  # fmt: skip
+        self.warehouse, self.topology, self.name = warehouse, topology, pipeline
+        self.runner, self.order, self.own_run = runner, order, run
         self.meter = Meter(progress)
         self.on_step = self.meter.after(on_step)
         self.tables = warehouse.pipeline(pipeline)
@@ -111,8 +112,8 @@ class Pipeline:
         self.increment, self.epoch = (0, 0) if last is None else (last.increment, last.epoch)
         self.last_done, self.last_epoch = self.increment, self.epoch
         self.last_versions = {} if last is None else last.content.versions
-        self.given_up: LedgerRow[PlanRow] | None = None
-        """A plan of other code, in whose place the next one stands."""
+        self.given_up: tuple[LedgerRow[PlanRow], CodeChanged] | None = None
+        """A plan of other code, in whose place the next one stands, and why."""
         self._opened: OpenTables = {}
         refuse_damage(warehouse, pipeline, self.ledger, last, self._opened)
 
@@ -121,8 +122,9 @@ class Pipeline:
         idle = "proceed" if flush_at_end else idle
         pending = self.ledger.pending()
         refusal = refusal_of(self.warehouse, self.name, pending, self.topology, self.code, self.last_done)
-        if refusal is not None:
-            self.given_up, self.increment = pending, self.ledger.next_free() - 1
+        if pending is not None and refusal is not None:
+            refuse_while_at_work(self.warehouse, self.name, pending, at_ms=now_ms(), run=self.own_run)
+            self.given_up, self.increment = (pending, refusal), self.ledger.next_free() - 1
         self.planner = self._planner(idle)
         if pending is not None and refusal is None:
             self.epoch = pending.epoch
@@ -151,8 +153,8 @@ class Pipeline:
         if self.given_up is None:
             self.epoch = self.ledger.plan(plan.increment, plan.row, written_at_ms=now_ms()).epoch
             return plan
-        pending, self.given_up = self.given_up, None
-        row = replace(plan.row, instead_of={"increment": pending.increment, "epoch": pending.epoch})
+        (pending, refusal), self.given_up = self.given_up, None
+        row = in_place_of(plan.row, pending, refusal)
         self.epoch = unused_epoch(self.warehouse, self.name, pending.epoch)
         self.ledger.plan_instead(pending, plan.increment, row, epoch=self.epoch, written_at_ms=now_ms())
         return replace(plan, row=row)
@@ -211,10 +213,7 @@ class Pipeline:
 
     @contextmanager
     def _unless_overtaken(self, plan: Plan) -> Iterator[None]:
-        """Whatever fails while another runner finishes the increment (it clears what both work on) fails because of it.
-
-        Raises LedgerConflict then.
-        """
+        """Raises LedgerConflict for what fails while another runner finishes the increment and clears what both use."""
         try:
             yield
         except Exception:

@@ -5,14 +5,19 @@ new one has a higher number and a higher epoch. Then whoever is still at work un
 who took over was taken over in turn) is shut out of every table: each is made what it was after the last done
 increment, and marked with the new number under all those epochs, in one transaction. No runner has a plan without its
 tables being there, so none is overlooked.
+
+That is exact whoever is at work. Out of courtesy it waits for a run whose heart beats, since what that run has computed
+would be lost.
 """
 
+import datetime as dt
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
 
-from ...state.errors import CodeChanged, CommitLost, Fenced
+from ...state.errors import CodeChanged, CommitLost, Fenced, LedgerConflict
 from ...state.tables.branch_files import existing_tables
 from ...state.tables.commit import create_table, open_table, read_files, replace_files, transaction_version
 from ...state.tables.data_files import OpenTables
@@ -24,6 +29,7 @@ from ...state.tables.warehouse import Warehouse
 from ..code_changes.state_migration import CodeChange, check_pending
 from ..execution.table_schemas import table_schema
 from ..topology.topology import Topology
+from .heartbeats import LOST_SECONDS, at_work
 from .unfinished import refuse_pending
 
 _NOT_COMMITTED = (LEDGER, RETRACTIONS)
@@ -101,6 +107,30 @@ def refusal_of(
     return None
 
 
+def in_place_of(row: PlanRow, given_up: LedgerRow[PlanRow], refusal: CodeChanged) -> PlanRow:
+    """``row`` as the plan that takes over from the plan ``given_up``, which this code cannot do by its ``refusal``."""
+    instead_of = {"increment": given_up.increment, "epoch": given_up.epoch}
+    return replace(row, instead_of=instead_of, instead_of_why=f"expected {refusal.expected}, got {refusal.got}")
+
+
+def refuse_while_at_work(
+    warehouse: Warehouse, pipeline: str, pending: LedgerRow[PlanRow], *, at_ms: int, run: str | None
+) -> None:
+    """Raises LedgerConflict while another run than ``run`` shows that it is at work on the pipeline."""
+    tables = warehouse.pipeline(pipeline)
+    others = at_work(tables, at_ms, but=run)
+    if others:
+        name, beat = max(others.items(), key=lambda each: each[1].written_at_ms)
+        lost = _utc(beat.written_at_ms + int(LOST_SECONDS * 1000))
+        raise LedgerConflict(
+            f"pipeline {pipeline!r}, increment {pending.increment}",
+            "nobody at work on it, since this code would take it over from the code that planned it",
+            f"run {name} ({beat.said}), whose heartbeat is of {_utc(beat.written_at_ms)}",
+            f"let it finish, or stop it, and run again; if it was killed, run again after {lost}, or delete its "
+            f"heartbeat {tables.heartbeat(name)}",
+        )
+
+
 def shut_out(
     warehouse: Warehouse,
     pipeline: str,
@@ -155,3 +185,7 @@ def _replace(*arguments: Any, **options: Any) -> None:
 def _mark(warehouse: Warehouse, pipeline: str, table: str, epoch: int) -> int | None:
     path = warehouse.pipeline(pipeline).table(table)
     return transaction_version(path, f"{pipeline}/{table}/{epoch}", storage_options=warehouse.storage_options)
+
+
+def _utc(time_ms: int) -> str:
+    return f"{dt.datetime.fromtimestamp(time_ms // 1000, dt.UTC):%Y-%m-%d %H:%M:%S} UTC"

@@ -23,17 +23,22 @@ def warnings_of(reports: Sequence[IncrementReport], waits: Sequence[WaitingInput
         "dropped; see `replay show dropped`": sum(report.books.dropped for report in reports),
     }
     impure = {node: said for report in reports for node, said in (report.done.impure or {}).items()}
-    took_over = [(report.increment, report.instead_of) for report in reports if report.instead_of is not None]
     held_back = 0 if reports else sum(each.records for each in waits)
     return [
         *([f"nothing was replayed: all {held_back:,} unread records wait for other partitions"] if held_back else []),
-        *(
-            f"increment {number} is in the place of {planned['increment']}, which other code had planned and not "
-            "finished; a run of that code that is still at work is refused"
-            for number, planned in took_over
-        ),
+        *(f"{sentence}; a run of that code that is still at work is refused" for sentence in takeovers(reports)),
         *(f"step {node} does not answer alike twice: {said}; functions must be pure" for node, said in impure.items()),
         *_shares(counts, read),
+    ]
+
+
+def takeovers(reports: Sequence[IncrementReport]) -> list[str]:
+    """A sentence for every increment that stands in the place of one of other code, with the reason."""
+    return [
+        f"increment {report.increment} is in the place of {report.instead_of['increment']}, which other code had "
+        f"planned and not finished{'' if report.instead_of_why is None else f' ({report.instead_of_why})'}"
+        for report in reports
+        if report.instead_of is not None
     ]
 
 

@@ -82,6 +82,8 @@ class PlanRow(RowContent):
     """Stores that this increment rewrites, reading no records."""
     instead_of: dict[str, int] | None = None
     """`increment` and `epoch` of the plan in whose place it is (jobs/replay/takeover.py)."""
+    instead_of_why: str | None = None
+    """Why the code of now could not do that plan."""
     kind: str | None = None
     """"restore" or "promote"."""
     restates: int | None = None

@@ -188,7 +188,12 @@ class PipelineTables:
 
     def heartbeat(self, run: str) -> str:
         """A file that is written time and again while the run ``run`` is at work; no table."""
-        return f"{self.root}/_heartbeats/{_checked(run, 'run')}"
+        return f"{self.heartbeats}/{_checked(run, 'run')}"
+
+    @property
+    def heartbeats(self) -> str:
+        """The folder of all of them."""
+        return f"{self.root}/_heartbeats"
 
 
 @dataclass(frozen=True)

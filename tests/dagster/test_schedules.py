@@ -11,8 +11,8 @@ import yaml
 from dagster._core.instance.ref import InstanceRef
 from dagster._core.launcher.base import CheckRunHealthResult, WorkerStatus
 
+from kstreams_replay.jobs.replay.heartbeats import beating, heartbeat_of
 from kstreams_replay.orchestration.definitions import replay_definitions
-from kstreams_replay.orchestration.heartbeats import beating, heartbeat_of
 from kstreams_replay.orchestration.pipeline import Pipeline
 from kstreams_replay.orchestration.resources import LocalEngine
 from kstreams_replay.orchestration.schedules import Judgement, judged
@@ -171,7 +171,7 @@ def test_a_run_has_a_longest_time_by_default(tmp_path, setting, tag):
 
 def test_the_heart_beats_while_a_run_is_at_work_and_is_silent_after_it(small_shop, monkeypatch):
     seen = []
-    monkeypatch.setattr("kstreams_replay.orchestration.heartbeats.Heart.say", lambda self, words: seen.append(words))
+    monkeypatch.setattr("kstreams_replay.jobs.replay.heartbeats.Heart.say", lambda self, words: seen.append(words))
 
     small_shop.run()
 

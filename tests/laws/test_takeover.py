@@ -3,16 +3,22 @@
 A first run that failed used to lock its pipeline: "run it to its end with that code, then change the code".
 """
 
+import os
 import random
+import time
+from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 
 from kstreams_replay.jobs.branches.restatement import restore
 from kstreams_replay.jobs.execution.task_run import LocalRunner
 from kstreams_replay.jobs.replay import pipeline_run
+from kstreams_replay.jobs.replay.heartbeats import beating, heartbeat_of
 from kstreams_replay.jobs.replay.pipeline_run import replay
 from kstreams_replay.jobs.replay.takeover import shut_out
 from kstreams_replay.jobs.topology import Consumed, Serde, StreamsBuilder, Topology
+from kstreams_replay.orchestration.cli.main import main
 from kstreams_replay.orchestration.cli.run_outcome import warnings_of
 from kstreams_replay.state.errors import CodeChanged, CommitLost, LedgerConflict, LedgerGap, TaskFailed
 from kstreams_replay.state.tables.ledger import DONE, PLANNED, Ledger
@@ -106,8 +112,90 @@ def test_a_takeover_is_said_once(tmp_path):
 
     first, second = replay(warehouse, NEW, pipeline="p", runner=LocalRunner(), max_records=30, idle="proceed")
 
-    assert "increment 2 is in the place of 1, which other code had planned" in " ".join(warnings_of([first]))
+    (said, *_) = warnings_of([first])
+    assert said == f"{took_over(OLD, NEW)}; a run of that code that is still at work is refused"
     assert "in the place of" not in " ".join(warnings_of([second]))
+
+
+def took_over(old: Topology, new: Topology) -> str:
+    return (
+        "increment 2 is in the place of 1, which other code had planned and not finished (expected the topology that "
+        f"it was planned for ({old.fingerprint}), got another one ({new.fingerprint}))"
+    )
+
+
+def test_a_takeover_stays_in_the_books_with_its_reason(tmp_path, capsys):
+    warehouse = landed(tmp_path)
+    kill(warehouse, "p", "computed 1", OLD)
+    run(warehouse, "p", NEW, max_records=30)
+
+    assert main(["books", "--warehouse", warehouse.root, "--pipeline", "p"]) == 0
+
+    said = [line for line in capsys.readouterr().out.splitlines() if "in the place of" in line]
+    assert said == [took_over(OLD, NEW)]
+
+
+def test_who_is_at_work_is_not_taken_over_while_its_heart_beats(tmp_path):
+    """
+    Its heart stops at its end; one that was killed counts as lost five minutes after its last beat.
+    """
+    warehouse = landed(tmp_path)
+    kill(warehouse, "p", "computed 1", OLD)
+    tables = warehouse.pipeline("p")
+
+    with beating(tables, "one", "replaying 7") as heart:
+        heart.beat()
+        with pytest.raises(LedgerConflict) as raised:
+            run(warehouse, "p", NEW)
+        beat_s = heartbeat_of(tables, "one").written_at_ms // 1000
+        assert phases(warehouse) == [(1, 0, PLANNED)]  # nothing was written
+    assert str(raised.value) == (
+        "pipeline 'p', increment 1: expected nobody at work on it, since this code would take it over from the code "
+        f"that planned it, got run one (replaying 7), whose heartbeat is of {utc(beat_s)}; let it finish, or stop it, "
+        f"and run again; if it was killed, run again after {utc(beat_s + 300)}, or delete its heartbeat "
+        f"{warehouse.root}/p/_heartbeats/one"
+    )
+
+    assert run(warehouse, "p", NEW, max_records=30)[0] == 2
+
+
+def utc(seconds: int) -> str:
+    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M:%S} UTC"
+
+
+@pytest.mark.parametrize(("age_s", "is_lost"), [(299, False), (301, True)])
+def test_a_heartbeat_that_is_older_than_five_minutes_holds_nobody_up(tmp_path, age_s, is_lost):
+    warehouse = landed(tmp_path)
+    kill(warehouse, "p", "computed 1", OLD)
+    path = Path(warehouse.pipeline("p").heartbeat("one"))
+    path.parent.mkdir()
+    path.write_text("replaying")
+    os.utime(path, (time.time() - age_s,) * 2)
+
+    if not is_lost:
+        with pytest.raises(LedgerConflict, match="got run one"):
+            run(warehouse, "p", NEW)
+        path.unlink()
+
+    assert run(warehouse, "p", NEW, max_records=30)[0] == 2
+
+
+def test_ones_own_heart_and_that_of_another_pipeline_hold_nobody_up(tmp_path):
+    warehouse = landed(tmp_path)
+    kill(warehouse, "p", "computed 1", OLD)
+
+    with beating(warehouse.pipeline("p"), "mine", "replaying"), beating(warehouse.pipeline("q"), "other", "replaying"):
+        reports = list(replay(warehouse, NEW, pipeline="p", runner=LocalRunner(), idle="proceed", run="mine"))
+
+    assert reports[0].increment == 2
+
+
+def test_code_that_planned_the_increment_goes_on_with_it_whoever_is_at_work(tmp_path):
+    warehouse = landed(tmp_path)
+    kill(warehouse, "p", "computed 1", OLD)
+
+    with beating(warehouse.pipeline("p"), "one", "replaying"):
+        assert run(warehouse, "p", OLD, max_records=30)[0] == 1
 
 
 @pytest.mark.parametrize("at", ["planned 1", "computed 1"])

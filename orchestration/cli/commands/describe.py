@@ -13,6 +13,7 @@ from ...text_tables import print_table
 from .. import options
 from ..book_lines import books_line, counted, own_increments, put_aside_lines, refusal_lines
 from ..command import command, option
+from ..run_outcome import takeovers
 from ..topology_loading import load_topology
 
 
@@ -49,6 +50,8 @@ def books(warehouse: str, pipeline: str, last: int) -> int:
     total: dict[str, Any] = {name: sum(line.get(name) or 0 for line in in_sum) for name in counted(lines)}
     lines = [line if line in in_sum else line | {"restated": "yes"} for line in lines]
     print_table([*lines, {"increment": "all" if lines[0]["increment"] == 1 else "these", **total}], thousands=True)
+    for sentence in takeovers(reports):
+        print(sentence)
     refused = refusal_lines(report for report in reports if report.increment in counting)
     if refused:
         print("\nrefused by an operator, whatever else became of the record:")

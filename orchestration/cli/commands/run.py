@@ -3,8 +3,11 @@
 Rule: Spark is begun before anything else is imported, since its JVM takes seconds.
 """
 
+import os
+import socket
 import sys
 import time
+import uuid
 from contextlib import closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -104,6 +107,7 @@ def _replay(asked: RunOptions, progress: ProgressBar | ProgressLines) -> Replaye
     placement = placement_of(**{name: getattr(asked, name) for name in options.PLACEMENT})
     spark = None if asked.local else start_spark(asked.master)
     progress.doing("loading the topology")
+    from ....jobs.replay.heartbeats import beating
     from ....jobs.replay.pipeline_run import replay
     from ....state.tables.warehouse import Warehouse
     from ...what_waits import inputs_that_wait, results_that_wait
@@ -112,22 +116,25 @@ def _replay(asked: RunOptions, progress: ProgressBar | ProgressLines) -> Replaye
 
     warehouse, topology = Warehouse(asked.warehouse), load_topology(asked.topology)
     progress.doing("planning the first increment")
-    started, reports = time.monotonic(), []
-    for report in replay(
-        warehouse,
-        topology,
-        pipeline=asked.pipeline,
-        runner=runner_of(spark, placement),
-        max_records=asked.max_records,
-        increments=asked.increments,
-        idle=asked.idle,
-        flush_at_end=asked.flush_at_end,
-        on_step=lambda step: None if spark is None else wait_for(spark, step, progress.doing),
-        wanted=wanted_of(asked.migrate, asked.renamed),
-        progress=progress.show,
-    ):
-        reports.append(report)
-        keep(f"increments up to {report.increment} are committed")
+    started, reports, name = time.monotonic(), [], f"command-{uuid.uuid4().hex[:12]}"
+    said = f"`replay run` of process {os.getpid()} on {socket.gethostname()}"
+    with beating(warehouse.pipeline(asked.pipeline), name, said):
+        for report in replay(
+            warehouse,
+            topology,
+            pipeline=asked.pipeline,
+            runner=runner_of(spark, placement),
+            max_records=asked.max_records,
+            increments=asked.increments,
+            idle=asked.idle,
+            flush_at_end=asked.flush_at_end,
+            on_step=lambda step: None if spark is None else wait_for(spark, step, progress.doing),
+            wanted=wanted_of(asked.migrate, asked.renamed),
+            progress=progress.show,
+            run=name,
+        ):
+            reports.append(report)
+            keep(f"increments up to {report.increment} are committed")
     seconds, idle = time.monotonic() - started, "proceed" if asked.flush_at_end else asked.idle
     if not reports:
         waits = inputs_that_wait(warehouse, topology, pipeline=asked.pipeline, idle=idle)

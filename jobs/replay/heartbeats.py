@@ -1,9 +1,9 @@
 """Heartbeats: a small file that a run writes again every BEAT_SECONDS while it is at work, and deletes when it ends.
 
 Owns the file, beside the ledger, whose rows are never changed and which must not grow with time. Rule: a heartbeat
-decides nothing but whether a schedule waits for a run; exactness is the ledger's, so that a run which was taken for
-dead may live, and nothing is written twice. A heartbeat that cannot be written is left out. When it was written is what
-the file system says.
+decides nothing but whether others wait for a run, a schedule or corrected code; exactness is the ledger's, so that a
+run which was taken for dead may live, and nothing is written twice. A heartbeat that cannot be written is left out.
+When it was written is what the file system says.
 """
 
 import logging
@@ -14,8 +14,8 @@ from dataclasses import dataclass
 
 from pyarrow import fs
 
-from ..state.tables.object_stores import open_filesystem
-from ..state.tables.warehouse import PipelineTables
+from ...state.tables.object_stores import open_filesystem
+from ...state.tables.warehouse import PipelineTables
 
 BEAT_SECONDS = 30.0
 LOST_SECONDS = 300.0
@@ -57,19 +57,21 @@ class Heart:
 
 @contextmanager
 def beating(tables: PipelineTables, run: str, said: str, *, seconds: float = BEAT_SECONDS) -> Iterator[Heart]:
-    """Beat at once and every so many ``seconds``, in a thread of its own, until the block ends."""
+    """Beat at once, and then every so many ``seconds`` in a thread of its own, until the block ends."""
     heart, is_over = Heart(tables, run, said), threading.Event()
 
     def beat() -> None:
-        while True:
-            try:
-                heart.beat()
-            except OSError:
-                _LOG.warning("the heartbeat of run %s cannot be written", run, exc_info=True)
-            if is_over.wait(seconds):
-                return
+        try:
+            heart.beat()
+        except OSError:
+            _LOG.warning("the heartbeat of run %s cannot be written", run, exc_info=True)
 
-    thread = threading.Thread(target=beat, name="replay-heartbeat", daemon=True)
+    def beat_on() -> None:
+        while not is_over.wait(seconds):
+            beat()
+
+    beat()
+    thread = threading.Thread(target=beat_on, name="replay-heartbeat", daemon=True)
     thread.start()
     try:
         yield heart
@@ -91,6 +93,15 @@ def heartbeat_of(tables: PipelineTables, run: str) -> Heartbeat | None:
     except FileNotFoundError:
         return None
     return Heartbeat(said, found.mtime_ns // 1_000_000)
+
+
+def at_work(tables: PipelineTables, at_ms: int, *, but: str | None = None) -> dict[str, Heartbeat]:
+    """Heartbeats of runs that are not lost at ``at_ms``, by run; of all ``but`` one."""
+    filesystem, folder = open_filesystem(tables.heartbeats)
+    found = filesystem.get_file_info(fs.FileSelector(folder, allow_not_found=True))
+    beats = {entry.base_name: heartbeat_of(tables, entry.base_name) for entry in found if entry.base_name != but}
+    oldest_ms = at_ms - LOST_SECONDS * 1000
+    return {run: beat for run, beat in beats.items() if beat is not None and beat.written_at_ms >= oldest_ms}
 
 
 def forget(tables: PipelineTables, run: str) -> None:
