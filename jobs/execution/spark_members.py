@@ -1,14 +1,17 @@
 """What Spark knows of its executors, and tasks that it is asked to run on some of them.
 
-Owns every call into Spark's JVM that placement needs. Rule: a preference is a wish. Spark runs a task elsewhere when
-the executor has gone or stays busy for longer than ``spark.locality.wait``, and what the task writes is the same.
+Owns every call into Spark's JVM that placement needs. Rule: a preference is a wish. Where the executor has gone or
+stays busy, Spark runs the task on one of the hosts that are named beside it after ``spark.locality.wait.process``, and
+anywhere after ``spark.locality.wait`` more; what the task writes is the same.
 """
 
 import pickle
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, Protocol, TypeVar
 
 from py4j.protocol import Py4JError
@@ -17,6 +20,8 @@ from pyspark.core.rdd import RDD
 from pyspark.serializers import CPickleSerializer
 
 Answer = TypeVar("Answer")
+
+_JOBS_AT_A_TIME = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,19 +81,28 @@ class SparkWorkers:
         return self._numbers(places).mapPartitions(run).collect()
 
     def ask_each(self, asked: Sequence[Executor], question: Callable[[], Answer]) -> dict[str, Answer]:
-        """See ``Workers``. Where a task did not run at its place another one has answered for it, which is known, since
-        Spark says where it ran.
+        """See ``Workers``. Any host may have a question after half a second (STANDBY_WAIT), or a lost executor would be
+        waited for. Where it did not go to its place another one has answered for it, which is known, since Spark says
+        where it ran. A job of one task is never speculated: else quick executors would answer for one that is new.
         """
+        anybody = sorted({executor.host for executor in self.executors()})
+        group = f"replay-members-{uuid.uuid4().hex}"
 
         def answer(number: int) -> Iterable[tuple[int, Answer]]:
             running = TaskContext.get()
             assert running is not None, "a task has a context"
             yield running.taskAttemptId(), question()
 
-        group = f"replay-members-{uuid.uuid4().hex}"
-        answers: dict[int, Answer] = {}
-        with self._job_group(group), suppress(Py4JError):  # without answers tasks run where a core is free
-            answers = dict(self.run_placed(answer, [[executor.place] for executor in asked]))
+        def ask(some: Sequence[Executor]) -> list[tuple[int, Answer]]:
+            with self._job_group(group), suppress(Py4JError):  # without answers tasks run where a core is free
+                return self.run_placed(answer, [[executor.place, *anybody] for executor in some])
+            return []
+
+        if self._context.getConf().get("spark.speculation", "false") == "true" and len(asked) > 1:
+            with ThreadPoolExecutor(min(len(asked), _JOBS_AT_A_TIME)) as threads:
+                answers = dict(chain.from_iterable(threads.map(ask, [[executor] for executor in asked])))
+        else:
+            answers = dict(ask(asked))
         ran_on = self._ran_on(group)
         return {ran_on[attempt]: found for attempt, found in answers.items() if attempt in ran_on}
 

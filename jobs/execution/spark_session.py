@@ -40,6 +40,10 @@ PACKAGES = (DELTA_PACKAGE, KAFKA_PACKAGE)
 
 JAVA_LOWEST = 17
 
+STANDBY_WAIT = "500ms"
+"""So long does a placed task wait for the executor of its owner, dead or busy, before the host of a standby may have
+it; without a standby it goes on to wait for ``spark.locality.wait``. No other task of ours prefers an executor."""
+
 PROVIDED_BY_SPARK = (
     "com.fasterxml.jackson.core",
     "com.fasterxml.jackson.datatype",
@@ -168,6 +172,7 @@ def _settings(jars: Sequence[Path]) -> dict[str, str]:
         "spark.driver.memory": os.environ.get("REPLAY_SPARK_DRIVER_MEMORY") or "2g",
         "spark.driver.extraJavaOptions": driver_options.rstrip(),
         "spark.executor.extraJavaOptions": "-Duser.timezone=UTC",
+        "spark.locality.wait.process": STANDBY_WAIT,
         "spark.python.daemon.module": "kstreams_replay.jobs.execution.spark_worker_daemon",
         "spark.python.worker.faulthandler.enabled": "true",
         "spark.sql.execution.arrow.pyspark.enabled": "true",

@@ -1,7 +1,7 @@
 """A pipeline of one sub-topology with state whose tasks can be held up on one worker.
 
-The folder $GATE has the file ``close``, with the name of a worker (its $WORKER), while the tasks there wait; they say
-so in ``reached``.
+The folder $GATE has the file ``close``, with the name of a worker (its $WORKER) or EVERYBODY, while the tasks there
+wait; they say so in ``reached``.
 """
 
 import os
@@ -12,13 +12,21 @@ from typing import Any
 from kstreams_replay.jobs.topology import Consumed, Materialized, Serde, StreamsBuilder, TimeWindows, Topology
 
 GATE, WORKER = "GATE", "WORKER"
+EVERYBODY = "everybody"
 
 
 def _wait_here(key: Any, value: Any) -> None:
     folder = Path(os.environ.get(GATE, "/nowhere"))
-    while (folder / "close").exists() and (folder / "close").read_text() == os.environ.get(WORKER):
+    while _closed_to(folder) in (EVERYBODY, os.environ.get(WORKER)):
         (folder / "reached").touch()
         time.sleep(0.02)
+
+
+def _closed_to(folder: Path) -> str:
+    try:
+        return (folder / "close").read_text()
+    except FileNotFoundError:
+        return ""
 
 
 def topology() -> Topology:
