@@ -1,5 +1,6 @@
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -12,9 +13,10 @@ import java.util.TreeMap;
 import java.util.TreeSet;
 import java.util.UUID;
 import org.apache.kafka.common.Cluster;
+import org.apache.kafka.common.Node;
+import org.apache.kafka.common.PartitionInfo;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.utils.Time;
-import org.apache.kafka.streams.StreamsConfig;
 import org.apache.kafka.streams.processor.TaskId;
 import org.apache.kafka.streams.processor.assignment.ApplicationState;
 import org.apache.kafka.streams.processor.assignment.AssignmentConfigs;
@@ -24,6 +26,7 @@ import org.apache.kafka.streams.processor.assignment.ProcessId;
 import org.apache.kafka.streams.processor.assignment.TaskInfo;
 import org.apache.kafka.streams.processor.assignment.TaskTopicPartition;
 import org.apache.kafka.streams.processor.assignment.assignors.StickyTaskAssignor;
+import org.apache.kafka.streams.processor.internals.TopologyMetadata.Subtopology;
 import org.apache.kafka.streams.processor.internals.assignment.ClientState;
 import org.apache.kafka.streams.processor.internals.assignment.DefaultKafkaStreamsState;
 import org.apache.kafka.streams.processor.internals.assignment.DefaultTaskTopicPartition;
@@ -32,8 +35,9 @@ import org.apache.kafka.streams.processor.internals.assignment.RackAwareTaskAssi
 
 /**
  * Who runs what, by Kafka's own assignors. A line a case:
- * strategy;standbys;warm-ups;acceptable lag;tags;tasks;stateful tasks;member;member;…
- * where a member is number:capacity:key=value,…:active before:standby before:task=lag,…
+ * strategy;standbys;warm-ups;acceptable lag;tags;rack-aware strategy;racks;tasks;stateful tasks;member;member;…
+ * where racks is how many there are, of members and of partitions, or 0: partitions have none, and
+ * a member is number:capacity:key=value,…:active before:standby before:task=lag,…
  * The answer: probing;number:active:standby;…
  */
 public class Assignors {
@@ -76,29 +80,60 @@ public class Assignors {
             String[] parts = lines.nextLine().split(";", -1);
             AssignmentConfigs settings = new AssignmentConfigs(
                 Long.parseLong(parts[3]), Integer.parseInt(parts[2]), Integer.parseInt(parts[1]), 60_000L, words(parts[4]),
-                OptionalInt.empty(), OptionalInt.empty(), StreamsConfig.RACK_AWARE_ASSIGNMENT_STRATEGY_NONE);
-            List<Member> members = Arrays.stream(parts).skip(7).map(Member::of).toList();
-            SortedSet<TaskId> all = tasks(parts[5]);
-            SortedSet<TaskId> stateful = tasks(parts[6]);
+                OptionalInt.empty(), OptionalInt.empty(), parts[5]);
+            List<Member> members = Arrays.stream(parts).skip(9).map(Member::of).toList();
+            SortedSet<TaskId> all = tasks(parts[7]);
+            SortedSet<TaskId> stateful = tasks(parts[8]);
             System.out.println(parts[0].equals("sticky")
                 ? sticky(members, all, stateful, settings)
-                : highAvailability(members, all, stateful, settings));
+                : highAvailability(members, all, stateful, settings, Integer.parseInt(parts[6])));
         }
     }
 
     static String highAvailability(
-            List<Member> members, SortedSet<TaskId> all, SortedSet<TaskId> stateful, AssignmentConfigs settings) {
+            List<Member> members, SortedSet<TaskId> all, SortedSet<TaskId> stateful, AssignmentConfigs settings, int racks) {
         Map<ProcessId, ClientState> clients = new TreeMap<>();
         for (Member member : members) {
             clients.put(member.id(), new ClientState(
                 member.active(), member.standby(), member.lags(), member.tags(), member.capacity(), member.id()));
         }
-        RackAwareTaskAssignor racks = new RackAwareTaskAssignor(
-            Cluster.empty(), Map.of(), Map.of(), Map.of(), Map.of(), null, settings, Time.SYSTEM);
-        boolean isProbing = new HighAvailabilityTaskAssignor().assign(clients, all, stateful, racks, settings);
+        RackAwareTaskAssignor rackAware = rackAware(members, all, stateful, settings, racks);
+        boolean isProbing = new HighAvailabilityTaskAssignor().assign(clients, all, stateful, rackAware, settings);
         List<String> said = new ArrayList<>(List.of(String.valueOf(isProbing)));
         clients.forEach((id, client) -> said.add(line(id, client.activeTasks(), client.standbyTasks())));
         return String.join(";", said);
+    }
+
+    /** Every member has a rack; a partition of a task stands on one broker, which has one, too, or none. */
+    static RackAwareTaskAssignor rackAware(
+            List<Member> members, SortedSet<TaskId> all, SortedSet<TaskId> stateful, AssignmentConfigs settings, int racks) {
+        Map<ProcessId, Map<String, Optional<String>>> consumers = new TreeMap<>();
+        for (Member member : members) {
+            String rack = "rack-" + member.id().id().getLeastSignificantBits() % Math.max(racks, 1);
+            consumers.put(member.id(), Map.of("consumer", Optional.of(rack)));
+        }
+        List<Node> brokers = new ArrayList<>();
+        List<PartitionInfo> partitions = new ArrayList<>();
+        Map<TaskId, Set<TopicPartition>> sources = new TreeMap<>();
+        Map<TaskId, Set<TopicPartition>> changelogs = new TreeMap<>();
+        Map<Subtopology, Set<TaskId>> subtopologies = new HashMap<>();
+        for (TaskId task : all) {
+            int number = brokers.size();
+            Node broker = new Node(number, "broker", 9092, racks == 0 ? null : "rack-" + number % racks);
+            brokers.add(broker);
+            Node[] replicas = {broker};
+            for (String topic : List.of("source-", "changelog-")) {
+                partitions.add(
+                    new PartitionInfo(topic + task.subtopology(), task.partition(), broker, replicas, replicas));
+            }
+            sources.put(task, Set.of(new TopicPartition("source-" + task.subtopology(), task.partition())));
+            changelogs.put(task, stateful.contains(task)
+                ? Set.of(new TopicPartition("changelog-" + task.subtopology(), task.partition())) : Set.of());
+            subtopologies.computeIfAbsent(new Subtopology(task.subtopology(), null), each -> new TreeSet<>()).add(task);
+        }
+        Cluster cluster = new Cluster("cluster", brokers, partitions, Set.of(), Set.of());
+        return new RackAwareTaskAssignor(
+            cluster, sources, changelogs, subtopologies, consumers, null, settings, Time.SYSTEM);
     }
 
     static String sticky(

@@ -3,7 +3,7 @@
 import itertools
 import random
 import subprocess
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -27,12 +27,15 @@ class Case:
     tasks: frozenset[TaskId]
     stateful: frozenset[TaskId]
     settings: PlacementSettings
+    rack_aware: str = "none"
+    racks: int = 0
 
     def asked(self) -> str:
         """The case as Assignors.java reads it."""
         s = self.settings
         head = [s.placement, s.num_standby_replicas, s.max_warmup_replicas, s.acceptable_recovery_lag_bytes]
-        parts = [*head, ",".join(s.rack_aware_assignment_tags), text(self.tasks), text(self.stateful)]
+        tags = ",".join(s.rack_aware_assignment_tags)
+        parts = [*head, tags, self.rack_aware, self.racks, text(self.tasks), text(self.stateful)]
         for member in self.members:
             tags = ",".join(f"{key}={value}" for key, value in member.tags.items())
             lags = ",".join(f"{task}={lag}" for task, lag in member.lags.items())
@@ -112,3 +115,16 @@ def test_tasks_are_assigned_as_by_kafkas_own_assignors():
 
         assert got == want, found.asked()
     assert sum(found.settings.placement == STICKY for found in cases) > CASES // 4
+
+
+def test_kafkas_rack_aware_strategies_decide_nothing_where_partitions_have_no_racks_as_files_have_none():
+    generator, strategies = random.Random(slice_number()), ("min_traffic", "balance_subtopology")
+    cases = [found for found in (case(generator) for _ in range(100)) if found.settings.placement == HIGH_AVAILABILITY]
+    without = [replace(found, rack_aware=strategy) for strategy in strategies for found in cases]
+    with_racks = [replace(found, racks=3) for found in without]
+
+    answers = by_kafka([*cases, *without, *with_racks])
+
+    plain, without_racks = answers[: len(cases)], answers[len(cases) : 3 * len(cases)]
+    assert without_racks == plain + plain
+    assert answers[3 * len(cases) :] != plain + plain  # where partitions had racks they would decide
