@@ -25,6 +25,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ...jobs.execution.task_description import TaskDescription, TaskReport
 from ...jobs.execution.task_run import LocalRunner, run_task
@@ -113,7 +114,7 @@ def land(warehouse: Warehouse, keys: int) -> None:
     generator = np.random.default_rng(3)
     later = generator.integers(0, keys, (WARM_UPS + INCREMENTS) * RECORDS)
     numbers = np.concatenate([np.arange(keys), later])
-    names = pa.array([f"user-{number}" for number in range(keys)]).cast(pa.binary())
+    names = pc.binary_join_element_wise("user-", pa.array(np.arange(keys)).cast(pa.string()), "").cast(pa.binary())
     partition_of = murmur2_partitions(names, TASKS)
 
     def partitions() -> Iterable[Rows]:
