@@ -8,7 +8,6 @@ import numpy as np
 
 from ...state.compilation.kernel_compilation import array_kernel, inlined_kernel, inner_kernel
 from ...state.stores.slot_index import EMPTY, home
-from .fold_program import EMIT, MERGE, START
 
 NONE_HERE, NEW = -1, -2
 
@@ -42,31 +41,3 @@ def chain_by_key(key, start, end, newest, earlier):  # type: ignore[no-untyped-d
             before = newest[at]
         earlier[row] = before
         newest[at] = row
-
-
-@array_kernel
-def earlier_by_slot(program, key, start, end, capacity):  # type: ignore[no-untyped-def]
-    """``earlier`` of the updates that a program emits, from the slots that it works on; int32. ``capacity``: of the
-    store. What begins in a slot, and what goes on there with other bounds, is a new row of the table.
-    """
-    earlier = np.empty(key.shape[0], np.int32)
-    chain_by_slot(program, key, start, end, np.full(capacity, NONE_HERE, np.int32), earlier)
-    return earlier
-
-
-@inner_kernel
-def chain_by_slot(program, key, start, end, newest, earlier):  # type: ignore[no-untyped-def]
-    """Fill ``earlier``. ``newest``: NONE_HERE by slot."""
-    flags, slots, arguments = program
-    update = 0
-    for entry in range(flags.shape[0]):
-        slot = slots[entry]
-        if flags[entry] & START:  # an aggregate that goes on in another slot may go on under its name
-            newest[slot] = newest[arguments[entry]] if flags[entry] & MERGE else NEW
-        if flags[entry] & EMIT:
-            row = newest[slot]
-            if row >= 0 and not is_same(row, update, key, start, end):
-                row = NEW
-            earlier[update] = row
-            newest[slot] = update
-            update += 1

@@ -36,7 +36,7 @@ MODULES = [
 MAKE_ARRAYS = {
     "kstreams_replay.jobs.kernels.causal_order.number_caused",
     "kstreams_replay.jobs.kernels.earlier_changes.earlier_by_key",
-    "kstreams_replay.jobs.kernels.earlier_changes.earlier_by_slot",
+    "kstreams_replay.jobs.operators.aggregate_parts.earlier_updates_kernel.earlier_by_slot",
     "kstreams_replay.jobs.operators.suppress.suppress_kernel.by_row",
     "kstreams_replay.jobs.operators.suppress.suppress_kernel.hashes",
     "kstreams_replay.jobs.operators.suppress.suppress_order_kernel.in_order",

@@ -14,8 +14,8 @@ from ....state.buffers import masked
 from ....state.records.batches import Batch, Column, Drops
 from ...folds.aggregation import AggregationState
 from ...folds.fold import Wanted
-from ...kernels.earlier_changes import earlier_by_slot
 from ...kernels.fold_program import Program
+from .earlier_updates_kernel import earlier_by_slot
 
 
 @dataclass(frozen=True, slots=True)
