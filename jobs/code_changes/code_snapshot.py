@@ -13,8 +13,8 @@ import pyarrow as pa
 
 from ...state.tables.names import TableName
 from ...state.tables.warehouse import output_schema
-from ..folds.fold import Fold
 from ..functions.expressions import Call, Expression
+from ..functions.folds.fold import Fold
 from ..functions.processor_api import KeyValues
 from ..graph.graph import Graph, Node
 from ..graph.nodes import SinkNode

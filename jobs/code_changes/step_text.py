@@ -14,11 +14,11 @@ from typing import Any
 
 import polars as pl
 
-from ..folds.lists import ListFold
-from ..folds.numbers import MeanFold, NumberFold
-from ..folds.python import PythonFold
-from ..folds.references import ReferenceFold
 from ..functions.expressions import Call, Expression, Struct
+from ..functions.folds.lists import ListFold
+from ..functions.folds.numbers import MeanFold, NumberFold
+from ..functions.folds.python import PythonFold
+from ..functions.folds.references import ReferenceFold
 from ..functions.value_joiners import CallJoiner, ExpressionJoiner
 from ..graph.graph import Node
 

@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 
 from ...state.records.batches import Batch, Chunk
-from ..folds.aggregation import Aggregation
-from ..folds.python import PythonFold
 from ..functions.expressions import Call
+from ..functions.folds.aggregation import Aggregation
+from ..functions.folds.python import PythonFold
 from ..functions.value_joiners import CallJoiner
 from ..graph.graph import Node
 from ..tape.task_input import Input

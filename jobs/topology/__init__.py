@@ -3,7 +3,7 @@ KIP-655 proposes. Everything a topology file needs is here.
 """
 
 from ...state.serdes import Serde
-from .. import folds as fold
+from ..functions import folds as fold
 from ..graph.windows import JoinWindows, SessionWindows, SlidingWindows, TimeWindows, UnlimitedWindows
 from .dsl.branched import BranchedKStream
 from .dsl.cogrouped import CogroupedKStream

@@ -9,8 +9,8 @@ from typing import Any
 
 import polars as pl
 
-from kstreams_replay.jobs.folds.fold import Fold
 from kstreams_replay.jobs.functions.expressions import Shape
+from kstreams_replay.jobs.functions.folds.fold import Fold
 from kstreams_replay.jobs.topology import KGroupedStream, KGroupedTable, KTable, Materialized, Serde, fold
 from tests.conformance.functions import LONG, STRING, VARIANT, NotCovered, num_of, split
 

@@ -4,7 +4,7 @@ import polars as pl
 import pytest
 
 from kstreams_replay.jobs.execution.task_run import LocalRunner
-from kstreams_replay.jobs.folds.fold import Fold
+from kstreams_replay.jobs.functions.folds.fold import Fold
 from kstreams_replay.jobs.history.output_diff import diff_output, outputs_of
 from kstreams_replay.jobs.replay.pipeline_run import replay
 from kstreams_replay.jobs.topology import Consumed, Serde, StreamsBuilder, TimeWindows, Topology, fold

@@ -4,8 +4,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kstreams_replay.jobs.functions.folds.fold_program import ADD, EMIT, MERGE, START
 from kstreams_replay.jobs.kernels.earlier_changes import NEW, NONE_HERE, earlier_by_key
-from kstreams_replay.jobs.kernels.fold_program import ADD, EMIT, MERGE, START
 from kstreams_replay.jobs.operators.aggregate_parts.earlier_updates_kernel import earlier_by_slot
 
 BEGIN, GO_ON = START | ADD | EMIT, ADD | EMIT

@@ -4,7 +4,7 @@ import random
 
 from kstreams_replay.jobs.code_changes.state_migration import Wanted
 from kstreams_replay.jobs.execution.task_run import LocalRunner
-from kstreams_replay.jobs.folds.fold import Fold
+from kstreams_replay.jobs.functions.folds.fold import Fold
 from kstreams_replay.jobs.history.store_reader import read_store
 from kstreams_replay.jobs.replay.pipeline_run import replay
 from kstreams_replay.jobs.topology import (

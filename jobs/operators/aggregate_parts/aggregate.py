@@ -16,10 +16,10 @@ from ....state.buffers import is_valid
 from ....state.records.batches import Batch, Chunk, Column, Values
 from ....state.stores.slots import LIVE, LIVE_COUNT, OBSERVED_MS, Slots
 from ....state.times import NO_TIMESTAMP_MS
-from ...folds.aggregation import Aggregation
-from ...folds.python import PythonState
+from ...functions.folds.aggregation import Aggregation
+from ...functions.folds.fold_program import ADD, EMIT, Program
+from ...functions.folds.python import PythonState
 from ...graph.store_rows import aggregate_schema
-from ...kernels.fold_program import ADD, EMIT, Program
 from ...kernels.slot_lifecycle import remove
 from ..operator import Counters, Due, OperatorContext, StatefulOperator, marked
 from .emit_on_close import FinalResults

@@ -7,8 +7,8 @@ bounds, is a new row of the table.
 import numpy as np
 
 from ....state.compilation.kernel_compilation import array_kernel, inner_kernel
+from ...functions.folds.fold_program import EMIT, MERGE, START
 from ...kernels.earlier_changes import NEW, NONE_HERE, is_same
-from ...kernels.fold_program import EMIT, MERGE, START
 
 
 @array_kernel

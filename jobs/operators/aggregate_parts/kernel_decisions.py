@@ -12,9 +12,9 @@ import pyarrow as pa
 
 from ....state.buffers import masked
 from ....state.records.batches import Batch, Column, Drops
-from ...folds.aggregation import AggregationState
-from ...folds.fold import Wanted
-from ...kernels.fold_program import Program
+from ...functions.folds.aggregation import AggregationState
+from ...functions.folds.fold import Wanted
+from ...functions.folds.fold_program import Program
 from .earlier_updates_kernel import earlier_by_slot
 
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ....state.records.batches import Batch
-from ...folds.python import PythonState
-from ...kernels.fold_program import Program
+from ...functions.folds.fold_program import Program
+from ...functions.folds.python import PythonState
 from .kernel_decisions import Decisions, joined
 
 _ROWS_MAX = 65_536

@@ -8,8 +8,8 @@ import pyarrow as pa
 
 from ....state.serdes import Serde
 from ....state.serdes.packed import packed
-from ...folds.aggregation import Aggregation
 from ...functions.expressions import Call, Expression, Shape
+from ...functions.folds.aggregation import Aggregation
 from ...graph.graph import Graph, Node
 from ...graph.kafka_processors import KafkaNode, kafka_processor
 from ...graph.observations import Observation

@@ -1,7 +1,7 @@
 """Which aggregate of streams a node runs."""
 
 from ....state.times import UNBOUNDED
-from ...folds.aggregation import Aggregation
+from ...functions.folds.aggregation import Aggregation
 from ...graph.windows import SessionWindows, SlidingWindows, TimeWindows, Windows
 from ..aggregate_parts.aggregate import Aggregate
 from ..aggregate_parts.window_settings import WindowSettings

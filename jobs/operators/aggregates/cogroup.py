@@ -10,9 +10,9 @@ from dataclasses import replace
 from typing import Any
 
 from ....state.records.batches import Batch, Chunk
-from ...folds.aggregation import Aggregation
-from ...folds.python import PythonFold, PythonState
 from ...functions.expressions import python_keys
+from ...functions.folds.aggregation import Aggregation
+from ...functions.folds.python import PythonFold, PythonState
 from ..aggregate_parts.aggregate import Aggregate
 from ..forward_order import joined_batch, merge_in_forward_order
 from ..operator import MultiOperator, OperatorContext, StoreOperator

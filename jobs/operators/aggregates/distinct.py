@@ -20,9 +20,9 @@ from ....state.buffers import fixed_view, is_valid, only_chunk
 from ....state.errors import TopologyError
 from ....state.records.batches import Batch, Chunk, Values
 from ....state.records.keys import Keys
-from ...folds.aggregation import Aggregation
-from ...folds.numbers import count
 from ...functions.expressions import Call, Expression, Shape
+from ...functions.folds.aggregation import Aggregation
+from ...functions.folds.numbers import count
 from ...graph.windows import SessionWindows, TimeWindows, Windows
 from ..aggregate_parts.aggregate import Aggregate
 from ..aggregate_parts.window_settings import WindowSettings

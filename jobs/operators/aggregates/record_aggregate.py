@@ -9,7 +9,7 @@ import numpy as np
 from ....state.records.batches import Batch, Drops
 from ....state.records.drop_reasons import DropReason
 from ....state.stores.slots import Slots
-from ...folds.aggregation import Aggregation
+from ...functions.folds.aggregation import Aggregation
 from ...kernels.aggregate_buffers import PROGRAM, REFUSALS, UPDATES, written
 from ..aggregate_parts.aggregate import Aggregate
 from ..aggregate_parts.kernel_decisions import Decisions

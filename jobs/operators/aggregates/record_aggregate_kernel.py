@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from ....state.compilation.kernel_compilation import kernel
 from ....state.stores.slot_index import find, insert
 from ....state.stores.slots import CHANGED, FREE_TOP, LIVE, LIVE_COUNT, OBSERVED_MS, SlotColumns
+from ...functions.folds.fold_program import ADD, EMIT, OLD, START, Program
 from ...kernels.aggregate_buffers import PROGRAM, REFUSALS, UPDATES, empty
-from ...kernels.fold_program import ADD, EMIT, OLD, START, Program
 
 UNVERSIONED = -1
 """History retention of a store that is not versioned."""

@@ -12,9 +12,9 @@ import numpy as np
 
 from ....state.records.batches import Batch
 from ....state.stores.slots import LIVE_COUNT
-from ...folds.aggregation import Aggregation
+from ...functions.folds.aggregation import Aggregation
+from ...functions.folds.fold_program import Program
 from ...kernels.aggregate_buffers import PROGRAM, REFUSALS, STREAM_TIME, UPDATES, Refusals
-from ...kernels.fold_program import Program
 from ..aggregate_parts.emit_on_close import key_ranks
 from ..aggregate_parts.kernel_decisions import Decisions
 from ..aggregate_parts.refusals import drops_of

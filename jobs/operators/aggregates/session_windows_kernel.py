@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from ....state.compilation.kernel_compilation import inlined_kernel, inner_kernel, kernel
 from ....state.stores.slots import CHANGED, FREE_TOP, OBSERVED_MS, STORED, SlotColumns
+from ...functions.folds.fold_program import ADD, EMIT, MERGE, OLD, START, Program
 from ...kernels.aggregate_buffers import (
     CLOSED,
     NULL,
@@ -26,7 +27,6 @@ from ...kernels.aggregate_buffers import (
     empty,
     refuse,
 )
-from ...kernels.fold_program import ADD, EMIT, MERGE, OLD, START, Program
 from ...kernels.slot_lifecycle import is_expired
 from ..aggregate_parts.slots_by_key_kernel import NO_SLOT, first_from, link, unlink
 

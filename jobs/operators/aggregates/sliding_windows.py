@@ -11,9 +11,9 @@ import numpy as np
 
 from ....state.errors import TaskFailed
 from ....state.records.batches import Batch, Chunk
-from ...folds.aggregation import Aggregation
+from ...functions.folds.aggregation import Aggregation
+from ...functions.folds.fold_program import Program
 from ...kernels.aggregate_buffers import PROGRAM, REFUSALS, STREAM_TIME, UPDATES, Refusals, written
-from ...kernels.fold_program import Program
 from ..aggregate_parts.kernel_decisions import Decisions, joined
 from ..aggregate_parts.refusals import drops_of
 from ..aggregate_parts.slots_by_key import ListedAggregate, ListedSlots

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from ....state.compilation.kernel_compilation import inner_kernel, kernel
 from ....state.stores.slots import CHANGED, FREE_TOP, LIVE, OBSERVED_MS, SlotColumns
+from ...functions.folds.fold_program import ADD, COPY, EMIT, OLD, START, Program
 from ...kernels.aggregate_buffers import (
     CLOSED,
     NULL,
@@ -30,7 +31,6 @@ from ...kernels.aggregate_buffers import (
     empty,
 )
 from ...kernels.aggregate_buffers import refuse as write_refusal
-from ...kernels.fold_program import ADD, COPY, EMIT, OLD, START, Program
 from ...kernels.slot_lifecycle import is_expired
 from ..aggregate_parts.slots_by_key_kernel import NO_SLOT, first_from, link
 

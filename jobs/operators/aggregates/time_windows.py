@@ -12,7 +12,7 @@ import numpy as np
 
 from ....state.records.batches import Batch
 from ....state.stores.slots import Slots
-from ...folds.aggregation import Aggregation
+from ...functions.folds.aggregation import Aggregation
 from ...kernels.aggregate_buffers import PROGRAM, REFUSALS, STREAM_TIME, UPDATES, written
 from ..aggregate_parts.kernel_decisions import Decisions
 from ..aggregate_parts.refusals import drops_of

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from ....state.compilation.kernel_compilation import kernel
 from ....state.stores.slot_index import find, insert
 from ....state.stores.slots import CHANGED, FREE_TOP, LIVE, LIVE_COUNT, OBSERVED_MS, SlotColumns
+from ...functions.folds.fold_program import ADD, EMIT, OLD, START, Program
 from ...kernels.aggregate_buffers import (
     CLOSED,
     NULL,
@@ -28,7 +29,6 @@ from ...kernels.aggregate_buffers import (
     empty,
     refuse,
 )
-from ...kernels.fold_program import ADD, EMIT, OLD, START, Program
 from ...kernels.slot_lifecycle import is_expired
 
 

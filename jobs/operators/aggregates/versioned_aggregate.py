@@ -10,10 +10,10 @@ import pyarrow as pa
 
 from ....state.buffers import only_chunk
 from ....state.records.batches import Batch, Chunk
-from ...folds.aggregation import Aggregation
-from ...folds.python import PythonState
 from ...functions.expressions import Shape
-from ...kernels.fold_program import START, Program
+from ...functions.folds.aggregation import Aggregation
+from ...functions.folds.fold_program import START, Program
+from ...functions.folds.python import PythonState
 from ..operator import Counters, OperatorContext, marked
 from ..tables.versioned_store import VersionedTableStore
 from .aggregate_nodes import versioned_aggregate_schema

@@ -6,11 +6,11 @@ from typing import Any
 
 from ....state.errors import ConfigError, TopologyError
 from ....state.serdes import Serde
-from ...folds.aggregation import Aggregation
-from ...folds.fold import Fold
-from ...folds.numbers import count
-from ...folds.python import Aggregator, PythonFold, reducer
 from ...functions.expressions import Shape
+from ...functions.folds.aggregation import Aggregation
+from ...functions.folds.fold import Fold
+from ...functions.folds.numbers import count
+from ...functions.folds.python import Aggregator, PythonFold, reducer
 from ...graph.table_traits import add_table
 from ...graph.windows import SessionWindows, SlidingWindows, TimeWindows, UnlimitedWindows, Windows
 from ...operators.aggregates.aggregate_nodes import AggregateNode, DistinctNode

@@ -5,8 +5,8 @@ from typing import Any
 
 from ....state.errors import TopologyError
 from ....state.serdes import Serde
-from ...folds.python import Aggregator
 from ...functions.expressions import Shape
+from ...functions.folds.python import Aggregator
 from ...graph.graph import Graph, Node
 from ...graph.repartition import add_repartition, found_repartition
 from ...graph.table_traits import add_table

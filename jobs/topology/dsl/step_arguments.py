@@ -13,7 +13,6 @@ import polars as pl
 from ....state.errors import ConfigError, TopologyError
 from ....state.serdes import Serde
 from ....state.times import Duration, duration_ms
-from ...folds.fold import Fold
 from ...functions.expressions import (
     Call,
     Columns,
@@ -25,6 +24,7 @@ from ...functions.expressions import (
     bind_predicate,
     bind_struct,
 )
+from ...functions.folds.fold import Fold
 from ...graph.graph import Graph, Node
 from ...graph.name_rules import is_legal
 from .materialized import Materialized

@@ -2,8 +2,8 @@
 
 import pytest
 
-from kstreams_replay.jobs.folds.aggregation import Aggregation
 from kstreams_replay.jobs.functions.expressions import Shape
+from kstreams_replay.jobs.functions.folds.aggregation import Aggregation
 from kstreams_replay.jobs.operators.aggregate_parts.window_settings import WindowSettings
 from kstreams_replay.jobs.operators.aggregates.session_windows import SessionAggregate
 from kstreams_replay.jobs.testing.test_driver import TopologyTestDriver

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kstreams_replay.jobs.folds.aggregation import Aggregation
-from kstreams_replay.jobs.folds.python import PythonFold, PythonState
 from kstreams_replay.jobs.functions.expressions import Shape
+from kstreams_replay.jobs.functions.folds.aggregation import Aggregation
+from kstreams_replay.jobs.functions.folds.python import PythonFold, PythonState
 from kstreams_replay.jobs.graph.windows import SessionWindows, SlidingWindows, TimeWindows, Windows
 from kstreams_replay.jobs.operators.aggregate_parts import aggregate as aggregate_module
 from kstreams_replay.jobs.operators.aggregate_parts.aggregate import Aggregate

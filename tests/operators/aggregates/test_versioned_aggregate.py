@@ -3,10 +3,10 @@
 import pyarrow as pa
 import pytest
 
-from kstreams_replay.jobs.folds import count, mean
-from kstreams_replay.jobs.folds.aggregation import Aggregation
-from kstreams_replay.jobs.folds.python import PythonFold
 from kstreams_replay.jobs.functions.expressions import Shape
+from kstreams_replay.jobs.functions.folds import count, mean
+from kstreams_replay.jobs.functions.folds.aggregation import Aggregation
+from kstreams_replay.jobs.functions.folds.python import PythonFold
 from kstreams_replay.jobs.operators.aggregates.versioned_aggregate import VersionedAggregate
 from kstreams_replay.jobs.operators.operator import OperatorContext
 from kstreams_replay.jobs.testing.test_driver import TopologyTestDriver

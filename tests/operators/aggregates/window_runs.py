@@ -9,10 +9,10 @@ import numpy as np
 import pyarrow as pa
 from hypothesis import strategies as st
 
-from kstreams_replay.jobs.folds.aggregation import Aggregation
-from kstreams_replay.jobs.folds.lists import collect
-from kstreams_replay.jobs.folds.python import PythonFold
 from kstreams_replay.jobs.functions.expressions import Shape
+from kstreams_replay.jobs.functions.folds.aggregation import Aggregation
+from kstreams_replay.jobs.functions.folds.lists import collect
+from kstreams_replay.jobs.functions.folds.python import PythonFold
 from kstreams_replay.jobs.graph.windows import Windows
 from kstreams_replay.jobs.operators.aggregate_parts.aggregate import Aggregate
 from kstreams_replay.jobs.operators.aggregates.aggregate_nodes import AggregateNode

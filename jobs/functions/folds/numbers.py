@@ -10,13 +10,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ...state.buffers import is_valid
-from ...state.errors import TopologyError
-from ...state.records.batches import Batch
-from ..functions.expressions import Expressible, Expression, Shape, bind
-from ..kernels.fold_program import Program
-from ..kernels.folding import COUNT, MAX, MIN, SUM, fold_numbers
+from ....state.buffers import is_valid
+from ....state.errors import TopologyError
+from ....state.records.batches import Batch
+from ..expressions import Expressible, Expression, Shape, bind
 from .fold import Fold, FoldState, Wanted
+from .fold_program import Program
+from .folding_kernel import COUNT, MAX, MIN, SUM, fold_numbers
 
 _NOTHING: dict[type, np.ndarray] = {np.int64: np.zeros(0, np.int64), np.float64: np.zeros(0, np.float64)}
 

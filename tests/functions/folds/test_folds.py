@@ -5,11 +5,11 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from kstreams_replay.jobs.folds.aggregation import Aggregation
-from kstreams_replay.jobs.folds.fold import Fold, Wanted
-from kstreams_replay.jobs.folds.python import PythonFold
 from kstreams_replay.jobs.functions.expressions import Shape
-from kstreams_replay.jobs.kernels.fold_program import ADD, COPY, EMIT, MERGE, OLD, START, Program
+from kstreams_replay.jobs.functions.folds.aggregation import Aggregation
+from kstreams_replay.jobs.functions.folds.fold import Fold, Wanted
+from kstreams_replay.jobs.functions.folds.fold_program import ADD, COPY, EMIT, MERGE, OLD, START, Program
+from kstreams_replay.jobs.functions.folds.python import PythonFold
 from kstreams_replay.jobs.testing.test_driver import TopologyTestDriver
 from kstreams_replay.jobs.topology import (
     Consumed,

@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from ...state.errors import ConfigError, TaskFailed
-from ...state.records.batches import Batch
-from ...state.serdes import Serde
-from ..functions.expressions import Expressible, Expression, Shape, bind, python_keys
-from ..kernels.fold_program import ADD, COPY, EMIT, MERGE, OLD, START, Program
+from ....state.errors import ConfigError, TaskFailed
+from ....state.records.batches import Batch
+from ....state.serdes import Serde
+from ..expressions import Expressible, Expression, Shape, bind, python_keys
 from .fold import Fold, FoldState, Wanted
+from .fold_program import ADD, COPY, EMIT, MERGE, OLD, START, Program
 
 Aggregator = Callable[[Any, Any, Any], Any]
 """(key, value, aggregate) -> aggregate; for sessions a merger (key, one aggregate, other aggregate) -> aggregate."""

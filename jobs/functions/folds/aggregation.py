@@ -6,12 +6,12 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from ...state.errors import ConfigError, TopologyError
-from ...state.records.batches import Batch
-from ...state.serdes import Serde
-from ..functions.expressions import Shape
-from ..kernels.fold_program import Program
+from ....state.errors import ConfigError, TopologyError
+from ....state.records.batches import Batch
+from ....state.serdes import Serde
+from ..expressions import Shape
 from .fold import Fold, FoldState, Wanted
+from .fold_program import Program
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,10 +1,10 @@
-"""Folds over numbers and over references to values, carrying out a program (jobs/kernels/fold_program.py).
+"""Folds over numbers and over references to values, carrying out a program (jobs/functions/folds/fold_program.py).
 
 Rule: a null input changes nothing in a sum, a minimum or a maximum; a count counts it; first and last take it.
 ``wanted[u]`` is where the new value of update u goes, or -1; ``wanted_old`` the same for its old value.
 """
 
-from ...state.compilation.kernel_compilation import inlined_kernel, kernel
+from ....state.compilation.kernel_compilation import inlined_kernel, kernel
 from .fold_program import ADD, COPY, EMIT, MERGE, OLD, START
 
 COUNT, SUM, MIN, MAX = 0, 1, 2, 3

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from ...state.records.batches import Batch
-from ..functions.expressions import Shape
-from ..kernels.fold_program import Program
+from ....state.records.batches import Batch
+from ..expressions import Shape
+from .fold_program import Program
 
 
 @dataclass(frozen=True, slots=True)

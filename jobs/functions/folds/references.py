@@ -10,12 +10,12 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from ...state.records.batches import Batch
-from ...state.stores.value_heap import ValueHeap
-from ..functions.expressions import Expressible, Expression, Shape, bind
-from ..kernels.fold_program import Program
-from ..kernels.folding import FIRST, LAST, MAX_BY, MIN_BY, NO_REFERENCE, fold_references
+from ....state.records.batches import Batch
+from ....state.stores.value_heap import ValueHeap
+from ..expressions import Expressible, Expression, Shape, bind
 from .fold import Fold, FoldState, Wanted
+from .fold_program import Program
+from .folding_kernel import FIRST, LAST, MAX_BY, MIN_BY, NO_REFERENCE, fold_references
 from .numbers import number_columns, numeric
 
 

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from ...state.records.batches import Batch
-from ..functions.expressions import Expressible, Expression, Shape, bind
-from ..kernels.fold_program import ADD, COPY, EMIT, MERGE, OLD, START, Program
+from ....state.records.batches import Batch
+from ..expressions import Expressible, Expression, Shape, bind
 from .fold import Fold, FoldState, Wanted
+from .fold_program import ADD, COPY, EMIT, MERGE, OLD, START, Program
 
 
 @dataclass(frozen=True)
