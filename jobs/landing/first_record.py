@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from .file_source import FileSource
 from .files.columns import time_text
-from .files.formats import Reading
 from .files.known_files import FoundFile
+from .files.reading import Reading
 from .files.records import FileRecords, read_slice, slices_of
 from .landing_rules import RowRules
 

@@ -26,7 +26,6 @@ from ...state.tables.warehouse import LANDED_SCHEMA, Warehouse
 from .bad_rows import commit_dead_letters, dead_letters, refuse_too_many
 from .file_source import FileSource
 from .files.counting import Counted
-from .files.formats import Reading, as_they_stand
 from .files.known_files import (
     FoundFile,
     KnownFiles,
@@ -35,6 +34,7 @@ from .files.known_files import (
     mapping_changes,
     refuse_no_match,
 )
+from .files.reading import Reading, as_they_stand
 from .files.records import FileRecords, read_slice
 from .files.spark_tasks import run_tasks
 from .files.streams import FileSlice, is_as_planned

@@ -1,13 +1,13 @@
 """Data files of a Delta table: list them and read them.
 
-Owns what is known of a file, and how rows of several become one table. Rule: a file is visible only once
-``kstreams_replay.state.tables.commit`` has committed it; state/tables/parquet_writer.py writes it.
+Owns how rows of several files become one table; what is known of each is a ``DataFile`` (parquet_reader.py). Rule: a
+file is visible only once ``kstreams_replay.state.tables.commit`` has committed it; state/tables/parquet_writer.py
+writes it.
 """
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 from ..errors import DamagedTable
 from ..failures import is_refusal
 from .formats import refuse_newer
+from .parquet_reader import DataFile as DataFile
 from .parquet_reader import open_file, way_back
 
 StorageOptions = Mapping[str, str] | None
@@ -29,44 +30,6 @@ BOUNDED = ("offset", "increment", "timestamp", "window_end_ms")
 
 NO_BOUNDS = (None, None)
 """Of a column without a value."""
-
-
-@dataclass(frozen=True)
-class DataFile:
-    """One Parquet file of a table. ``path`` is relative to the table; ``bytes`` its size.
-
-    ``min_offset``/``max_offset`` and ``bounds`` (column to lowest and highest) are closed on both sides; None or left
-    out when there is no such column or no value. ``root``: folder of its table, where that is another one than the
-    reader's (what a branch has from its parent).
-    """
-
-    path: str
-    bytes: int
-    records: int
-    partition: int
-    min_offset: int | None
-    max_offset: int | None
-    bounds: Mapping[str, tuple[int, int]] = field(default_factory=dict, hash=False)
-    root: str | None = None
-
-    def to_dict(self) -> dict[str, Any]:
-        """As JSON values."""
-        return asdict(self)
-
-    @classmethod
-    def from_dict(cls, fields: Mapping[str, Any]) -> "DataFile":
-        """The reverse of ``to_dict``."""
-        bounds = {column: (pair[0], pair[1]) for column, pair in fields.get("bounds", {}).items()}
-        return cls(**{**fields, "bounds": bounds})
-
-    def may_hold(self, column: str, lowest: int, highest: int) -> bool:
-        """False only when no row can have ``lowest <= column <= highest``."""
-        if self.records == 0:
-            return False
-        if column not in self.bounds:
-            return True
-        least, most = self.bounds[column]
-        return least <= highest and lowest <= most
 
 
 def column_bounds(table: pa.Table, column: str) -> tuple[int, int] | None:

@@ -1,4 +1,4 @@
-"""One data file of a table, opened so that nothing in it is believed unchecked.
+"""One data file of a table: what is known of it, and how it is opened, so that nothing in it is believed unchecked.
 
 Owns the checks: the file is there, has the bytes that Delta's log names, its footer is the one that was sealed
 (state/tables/footer_seal.py), and every page has its checksum. Rule: all that reads rows of a warehouse comes through
@@ -7,11 +7,11 @@ have no seal or no checksums (of Spark's landing, of versions before) are read a
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
 from shlex import quote
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -23,15 +23,50 @@ from .footer_seal import holds, token_of
 from .names import LANDED, LANDED_DEAD_LETTER, LEDGER, OUTPUTS, REPARTITION, RETRACTIONS, STATE
 from .object_stores import open_filesystem
 
-if TYPE_CHECKING:
-    from .data_files import DataFile
-
 _TAIL_BYTES = 1 << 16
 """Of a file are read at once to find its footer in them."""
 _ENDS = 8
 """Bytes behind the footer: its length, and Parquet's mark."""
 _MARK = b"PAR1"
 _WRITTEN_BY = re.compile(r"(\d{8})-")
+
+
+@dataclass(frozen=True)
+class DataFile:
+    """One Parquet file of a table. ``path`` is relative to the table; ``bytes`` its size.
+
+    ``min_offset``/``max_offset`` and ``bounds`` (column to lowest and highest) are closed on both sides; None or left
+    out when there is no such column or no value. ``root``: folder of its table, where that is another one than the
+    reader's (what a branch has from its parent).
+    """
+
+    path: str
+    bytes: int
+    records: int
+    partition: int
+    min_offset: int | None
+    max_offset: int | None
+    bounds: Mapping[str, tuple[int, int]] = field(default_factory=dict, hash=False)
+    root: str | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON values."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, fields: Mapping[str, Any]) -> "DataFile":
+        """The reverse of ``to_dict``."""
+        bounds = {column: (pair[0], pair[1]) for column, pair in fields.get("bounds", {}).items()}
+        return cls(**{**fields, "bounds": bounds})
+
+    def may_hold(self, column: str, lowest: int, highest: int) -> bool:
+        """False only when no row can have ``lowest <= column <= highest``."""
+        if self.records == 0:
+            return False
+        if column not in self.bounds:
+            return True
+        least, most = self.bounds[column]
+        return least <= highest and lowest <= most
 
 
 class _NotWhole(Exception):
@@ -51,7 +86,7 @@ class OpenedFile:
 
 
 @contextmanager
-def open_file(table: str, file: "DataFile") -> Iterator[OpenedFile]:
+def open_file(table: str, file: DataFile) -> Iterator[OpenedFile]:
     """Open ``file`` of the table at ``table`` (or at its own ``root``).
 
     Raises DamagedFile when it is not what was committed, also for what Arrow cannot read inside the ``with``. What the
@@ -70,7 +105,7 @@ def open_file(table: str, file: "DataFile") -> Iterator[OpenedFile]:
         raise damaged(root, file, _first_line(error)) from error
 
 
-def refuse_missing(table: str, files: "Sequence[DataFile]") -> None:
+def refuse_missing(table: str, files: Sequence[DataFile]) -> None:
     """Raises DamagedFile when one of ``files`` is not there in full size. Reads nothing of them."""
     roots = [file.root or table for file in files]
     filesystem, _ = open_filesystem(table)
@@ -82,7 +117,7 @@ def refuse_missing(table: str, files: "Sequence[DataFile]") -> None:
             raise damaged(root, file, f"{entry.size} bytes instead of {file.bytes}")
 
 
-def damaged(root: str, file: "DataFile", got: str) -> DamagedFile:
+def damaged(root: str, file: DataFile, got: str) -> DamagedFile:
     """The error that ``file`` of the table at ``root`` is not what was committed."""
     increment = _increment(file)
     place = f"{root}/{file.path}" + ("" if increment is None else f", of increment {increment}")
@@ -112,7 +147,7 @@ def restore_command(pipeline: str, increment: int) -> str:
     return f"replay restore --warehouse {quote(warehouse)} --pipeline {name} --to {increment}"
 
 
-def _increment(file: "DataFile") -> int | None:
+def _increment(file: DataFile) -> int | None:
     """That wrote the file: its name begins with it, except in files of Spark's landing."""
     found = _WRITTEN_BY.match(file.path.rpartition("/")[2])
     if found is not None:
@@ -120,7 +155,7 @@ def _increment(file: "DataFile") -> int | None:
     return file.bounds["increment"][1] if "increment" in file.bounds else None
 
 
-def _checked_metadata(source: pa.NativeFile, file: "DataFile") -> pq.FileMetaData:
+def _checked_metadata(source: pa.NativeFile, file: DataFile) -> pq.FileMetaData:
     size = source.size()
     if size != file.bytes:
         raise _NotWhole(f"{size} bytes instead of {file.bytes}")

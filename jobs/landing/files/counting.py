@@ -18,8 +18,8 @@ from ....state.tables.warehouse import Warehouse
 from ..file_source import FileSource
 from ..landing_rules import RowRules
 from . import streams
-from .formats import Reading
 from .known_files import FoundFile, file_entry
+from .reading import Reading
 from .records import read_slice, slices_of
 from .spark_tasks import run_tasks
 from .streams import FileSlice, is_as_planned, whole_digest

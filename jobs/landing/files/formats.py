@@ -2,103 +2,29 @@
 
 Owns reading: JSON lines by byte range, Parquet by row group, CSV whole. Rule: every row stands in exactly one block or
 among the bad rows of the ``Reading``. Only blank lines are no rows. A line belongs to the slice in which it begins, so
-slices that touch neither lose nor repeat one.
+slices that touch neither lose nor repeat one. A CSV file without errors is read in blocks at full speed; from the block
+of its first error on row by row.
 """
 
+import csv
 import io
 import json
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
-from ....state.errors import LandingError
 from ..bad_rows import BadRow
-from ..file_source import FileSource
-from ..landing_rules import RowRules
 from .blocks import BLOCK_BYTES, BLOCK_ROWS, Block, check_columns
-from .columns import json_text
-from .csv_rows import csv_blocks, csv_rows
-from .streams import FileSlice, PartDigests, opened, parquet_file
+from .csv_rows import csv_reader, csv_rows, csv_text
+from .reading import Reading, parquet_batches
+from .streams import FileSlice, opened, parquet_file
 
 
-class Reading:
-    """One pass over a slice, and what it found besides records: ``rows`` in all, ``bad_rows`` of them and the first
-    ``keeps`` of these (None: all), names of columns that were ``seen`` (of JSON lines those of the mapping),
-    ``columns`` of the first row, ``digests`` of its bytes.
-    """
-
-    def __init__(
-        self, source: FileSource, piece: FileSlice, rules: RowRules, *, takes_digests: bool, keeps: int | None
-    ) -> None:
-        self.source, self.piece, self.rules, self.keeps = source, piece, rules, keeps
-        self.rows = self.bad_rows = 0
-        self.bad: list[BadRow] = []
-        self.seen: set[str] = set()
-        self.columns: Sequence[str] = ()
-        self.takes_digests = takes_digests
-        self.begin_digests()
-
-    def begin_digests(self) -> None:
-        """Take them from the first byte on."""
-        piece = self.piece
-        self.digests = PartDigests(piece.first_byte, piece.last_byte) if self.takes_digests else None
-        self.content = PartDigests() if self.takes_digests and piece.name.endswith(".gz") else None
-
-    def refuse(self, rows: Sequence[BadRow]) -> None:
-        """Take ``rows`` as bad; LandingError where the first is to stop the landing."""
-        if rows and not self.rules.keeps_bad:
-            raise self.error(rows[0])
-        self.bad_rows += len(rows)
-        self.bad = sorted([*self.bad, *rows], key=lambda row: row.place)[: self.keeps] if rows else self.bad
-
-    def error(self, row: BadRow) -> LandingError:
-        """The error of a row."""
-        [(number, _)] = as_they_stand(self.source, self.piece, [row])
-        return row.error(self.source, self.piece.name, number)
-
-    def summary(self) -> dict[str, Any]:
-        """What was found, as JSON values."""
-        first_bad: list[Any] = []
-        if self.bad:
-            [(number, _)] = as_they_stand(self.source, self.piece, self.bad[:1])
-            first_bad = [number, self.bad[0].expected, self.bad[0].got]
-        return {
-            "rows": self.rows,
-            "bad_rows": self.bad_rows,
-            "first_bad": first_bad,
-            "seen": sorted(self.seen),
-            "columns": list(self.columns[:20]),
-            "digests": [] if self.digests is None else self.digests.close(),
-            "content": None if self.content is None else self.content.close(),
-        }
-
-    def blocks(self) -> Iterator[Block]:
-        """Rows of the slice that are rows, block by block."""
-        read = {"jsonl": _json_blocks, "csv": csv_blocks, "parquet": _parquet_blocks}
-        assert self.source.format is not None
-        return read[self.source.format](self)
-
-
-def as_they_stand(source: FileSource, piece: FileSlice, bad: Sequence[BadRow]) -> list[tuple[int, bytes]]:
-    """Of bad rows, in the order of their places: line (JSON lines, CSV) or row (Parquet) from 1, and their bytes, which
-    of a Parquet row are its JSON. The file is read again.
-    """
-    if source.format == "jsonl":
-        with opened(source, piece.name) as stream:
-            numbers, at, lines = [], 0, 1
-            for row in bad:
-                lines += _line_ends(stream, row.place - at)
-                at = row.place
-                numbers.append(lines)
-        return [(number, row.raw or b"") for number, row in zip(numbers, bad, strict=True)]
-    wanted = {row.place for row in bad}
-    if source.format == "csv":
-        rows = ((row.number, (row.line, row.raw)) for row in csv_rows(source, piece.name) if row.number in wanted)
-        return [found for _, found in islice(rows, len(wanted))]
-    return list(_parquet_rows(source, piece, wanted))
+def blocks(reading: Reading) -> Iterator[Block]:
+    """Rows of the slice that are rows, block by block; the others are refused."""
+    read = {"jsonl": _json_blocks, "csv": _csv_blocks, "parquet": _parquet_blocks}
+    assert reading.source.format is not None
+    return read[reading.source.format](reading)
 
 
 # JSON lines
@@ -168,12 +94,73 @@ def _line_blocks(stream: io.BufferedReader, piece: FileSlice) -> Iterator[tuple[
         yield places, lines
 
 
-def _line_ends(stream: io.BufferedReader, count: int) -> int:
-    """Line ends in the next ``count`` bytes."""
-    lines = 0
-    while count > 0 and (part := stream.read(min(count, 1 << 20))):
-        lines, count = lines + part.count(b"\n"), count - len(part)
-    return lines
+# CSV
+
+
+def _csv_blocks(reading: Reading) -> Iterator[Block]:
+    source, names = reading.source, reading.source.columns
+    nulls = set(source.nulls)
+    for places, rows in _csv_row_blocks(reading):
+        if names is None:
+            names, rows, places = tuple(rows[0]), rows[1:], places[1:]
+        reading.rows += len(rows)
+        if not reading.seen:
+            check_columns(source, reading.piece.name, names)
+            reading.seen.update(names)
+            reading.columns = names
+        if any(len(fields) != len(names) for fields in rows):
+            expected = f"{len(names)} fields"
+            numbered = list(zip(places, rows, strict=True))
+            reading.refuse([BadRow(p, expected, f"{len(row)} fields") for p, row in numbered if len(row) != len(names)])
+            whole = [(p, row) for p, row in numbered if len(row) == len(names)]
+            places, rows = [p for p, _ in whole], [row for _, row in whole]
+        columns = [
+            column if nulls.isdisjoint(column) else [None if cell in nulls else cell for cell in column]
+            for column in zip(*rows, strict=True)
+        ]
+        if rows:
+            yield Block(dict(zip(names, columns, strict=True)), places)
+
+
+def _csv_row_blocks(reading: Reading) -> Iterator[tuple[Sequence[int], list[list[str]]]]:
+    """Numbers and fields of rows that are not blank, the header line's among them, in blocks of about BLOCK_BYTES."""
+    source, piece, number = reading.source, reading.piece, 0
+    try:
+        with opened(source, piece.name, reading.digests, reading.content) as stream:
+            reader, size, read = csv_reader(source, csv_text(stream)), 1_000, 0
+            while block := list(islice(reader, size)):
+                rows = block if all(block) else [row for row in block if row]
+                if rows:
+                    yield range(number, number + len(rows)), rows
+                number += len(rows)
+                read += len(block)
+                size = max(1, min(BLOCK_ROWS, BLOCK_BYTES * read // max(1, stream.tell())))
+    except (csv.Error, UnicodeDecodeError):
+        yield from _csv_good_rows(reading, number)
+
+
+def _csv_good_rows(reading: Reading, begin: int) -> Iterator[tuple[Sequence[int], list[list[str]]]]:
+    """Rows from number ``begin`` on of a file in which some are none; those are bad."""
+    reading.begin_digests()
+    numbers: list[int] = []
+    rows: list[list[str]] = []
+    for row in csv_rows(reading.source, reading.piece.name, reading.digests, reading.content):
+        if row.number < begin:
+            continue
+        if row.fields is not None:
+            numbers.append(row.number)
+            rows.append(row.fields)
+        else:
+            bad = BadRow(row.number, "a CSV row in UTF-8", row.problem, row.raw)
+            if row.number == 0 and reading.source.columns is None:
+                raise bad.error(reading.source, reading.piece.name, row.line)
+            reading.rows += 1
+            reading.refuse([bad])
+        if len(rows) >= BLOCK_ROWS:
+            yield numbers, rows
+            numbers, rows = [], []
+    if rows:
+        yield numbers, rows
 
 
 # Parquet
@@ -187,31 +174,6 @@ def _parquet_blocks(reading: Reading) -> Iterator[Block]:
         reading.seen.update(names)
         reading.columns = names
         wanted = names if source.value is None else source.named_columns()
-        for row, batch in _batches(file, piece, wanted):
+        for row, batch in parquet_batches(file, piece, wanted):
             reading.rows += batch.num_rows
             yield Block({name: batch.column(name) for name in wanted}, range(row, row + batch.num_rows))
-
-
-def _parquet_rows(source: FileSource, piece: FileSlice, wanted: set[int]) -> Iterator[tuple[int, bytes]]:
-    with parquet_file(source, piece.name) as file:
-        for first, batch in _batches(file, piece, file.schema_arrow.names):
-            for row in sorted(wanted & set(range(first, first + batch.num_rows))):
-                [fields] = batch.slice(row - first, 1).to_pylist()
-                yield row, json_text(fields).encode(errors="backslashreplace")
-
-
-def _batches(file: pq.ParquetFile, piece: FileSlice, columns: Sequence[str]) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """(number of the first row, rows) of the slice's row groups."""
-    sizes = [file.metadata.row_group(group).num_rows for group in range(file.metadata.num_row_groups)]
-    row = sum(sizes[: piece.start]) + 1
-    groups = list(range(len(sizes))[piece.start : piece.end])
-    for batch in file.iter_batches(_block_rows(file, groups), row_groups=groups, columns=columns):
-        yield row, batch
-        row += batch.num_rows
-
-
-def _block_rows(file: pq.ParquetFile, groups: Sequence[int]) -> int:
-    """Rows of about BLOCK_BYTES in the largest of ``groups``, at most BLOCK_ROWS."""
-    described = [file.metadata.row_group(group) for group in groups]
-    weight = max((group.total_byte_size // max(1, group.num_rows) for group in described), default=0)
-    return max(1, min(BLOCK_ROWS, BLOCK_BYTES // max(1, weight)))

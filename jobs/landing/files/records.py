@@ -27,7 +27,8 @@ from .columns import (
     times_ms,
     typed,
 )
-from .formats import Reading
+from .formats import blocks
+from .reading import Reading
 from .streams import FileSlice, parquet_file
 
 
@@ -67,7 +68,7 @@ def slices_of(source: FileSource, name: str, size: int, mtime_ns: int | None) ->
 
 def read_slice(reading: Reading) -> Iterator[FileRecords]:
     """Records of the slice, block by block, in order."""
-    for block in reading.blocks():
+    for block in blocks(reading):
         while block.places:
             try:
                 records = _records(reading, block)
