@@ -3,6 +3,7 @@
 Rule: a list in a document is complete and in the code's own words, or a test here says which line is missing.
 """
 
+import ast
 import inspect
 import re
 from collections.abc import Iterator
@@ -125,13 +126,16 @@ def test_the_error_tree_in_the_docstring_is_that_of_the_classes():
 
 
 def test_every_error_of_the_packages_stands_in_the_tree():
+    """
+    Wherever it is defined, also within a function, and however its base is named.
+    """
     drawn = {name for name, each in inspect.getmembers(errors, inspect.isclass)}
     elsewhere = [
         f"{path}: {node.name}"
         for path, tree in package_modules().items()
-        for node in tree.body
-        if hasattr(node, "bases") and any(getattr(base, "id", "") in drawn for base in node.bases)
-        if path != "state/errors.py"
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ClassDef) and path != "state/errors.py"
+        if any(getattr(base, "id", getattr(base, "attr", "")) in drawn for base in node.bases)
     ]
 
     assert elsewhere == []
