@@ -2,7 +2,8 @@
 built.
 
 Owns the names that an expression sees: the fields of a JSON value by their names (a primitive value is ``value``), and
-``record_key``, ``record_time_ms``, ``window_start_ms``, ``window_end_ms`` (a windowed key only).
+``record_key``, ``record_time_ms``, ``window_start_ms``, ``window_end_ms`` (a windowed key only). Text may call a field
+that is named as a word of SQL is (``order``) as it is: sql_text.py says how that is read.
 Rule: an expression is tried on an empty frame of the declared types at once, so that an unknown column is a
 TopologyError and not a failure at three in the morning.
 """
@@ -19,6 +20,7 @@ from ...state.errors import ConfigError, TaskFailed, TopologyError
 from ...state.records.batches import Batch
 from ...state.serdes import Serde
 from .row_independence import looks_beyond_the_record
+from .sql_text import readings
 
 RESERVED = ("record_key", "record_time_ms", "window_start_ms", "window_end_ms")
 
@@ -143,18 +145,7 @@ def bind(expressible: Expressible, shape: Columns, place: str) -> Expression:
     """
     if not isinstance(expressible, str | pl.Expr):
         raise TopologyError(place, "a polars expression or SQL text", repr(expressible), "use pl.col(...), or text")
-    try:
-        expression = pl.sql_expr(expressible) if isinstance(expressible, str) else expressible
-        empty = pl.from_arrow(pa.table({name: pa.array([], kind) for name, kind in shape.columns().items()}))
-        assert isinstance(empty, pl.DataFrame)
-        answer = empty.select(expression)
-    except pl.exceptions.ColumnNotFoundError as error:
-        got = f"{expressible!s}: {str(error).splitlines()[0].partition(';')[0]}"
-        known = ", ".join(shape.columns())
-        raise TopologyError(place, f"columns of {known}", got, "correct the name or the declared serde") from error
-    except pl.exceptions.PolarsError as error:
-        got = f"{expressible!s} ({str(error).splitlines()[0]})"
-        raise TopologyError(place, "an expression that polars can compute", got, "correct the step") from error
+    expression, answer = _tried(expressible, shape, place)
     if answer.width != 1 or expression.meta.has_multiple_outputs():
         got = f"{expressible!s}, which gives {', '.join(answer.columns)}"
         raise TopologyError(place, "an expression of one column, named", got, "give one expression for each column")
@@ -163,6 +154,33 @@ def bind(expressible: Expressible, shape: Columns, place: str) -> Expression:
         raise TopologyError(place, "one value for each record, from that record alone", got, "use an aggregation")
     column = answer.to_series()
     return Expression(expression, shape, _serde_of(column, expressible, place), column.name, place)
+
+
+def _tried(expressible: Expressible, shape: Columns, place: str) -> tuple[pl.Expr, pl.DataFrame]:
+    """The expression, and what it gives of no records. Raises TopologyError when no reading of it can be computed."""
+    columns = shape.columns()
+    empty = pl.from_arrow(pa.table({name: pa.array([], kind) for name, kind in columns.items()}))
+    assert isinstance(empty, pl.DataFrame)
+    failures: list[pl.exceptions.PolarsError] = []
+    for reading in [expressible] if isinstance(expressible, pl.Expr) else readings(expressible, columns):
+        try:
+            expression = pl.sql_expr(reading) if isinstance(reading, str) else reading
+            return expression, empty.select(expression)
+        except pl.exceptions.PolarsError as error:
+            failures.append(error)
+    failure = next((one for one in failures if not isinstance(one, _NO_SQL)), failures[0])
+    said = str(failure).splitlines()[0]
+    if isinstance(failure, pl.exceptions.ColumnNotFoundError):
+        got = f"{expressible!s}: {said.partition(';')[0]}"
+        next_step = "correct the name or the declared serde"
+        raise TopologyError(place, f"columns of {', '.join(columns)}", got, next_step) from failure
+    raise TopologyError(
+        place, "an expression that polars can compute", f"{expressible!s} ({said})", "correct the step"
+    ) from failure
+
+
+_NO_SQL = pl.exceptions.SQLInterfaceError, pl.exceptions.SQLSyntaxError
+"""Of text that is no expression at all."""
 
 
 def _serde_of(column: pl.Series, expressible: Expressible, place: str) -> Serde:

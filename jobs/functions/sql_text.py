@@ -1,0 +1,94 @@
+"""SQL text of a step in which fields are called as words of SQL are: ``user``, ``order``, ``end``, ``limit``.
+
+Owns how such text is read. Rule: text that is exactly a field's name is that field. Otherwise a name that SQL would
+not take for a column is quoted where it may be one, that is anywhere but before a parenthesis or a literal. Where text
+with all of them quoted is no expression, as with the last word of ``CASE WHEN end > 3 THEN 1 ELSE 0 end``, the reading
+with the most quoted names is taken. The words ``null``, ``true``, ``false`` and ``not`` stay what they are in SQL.
+"""
+
+import re
+from collections.abc import Collection, Iterator
+from functools import lru_cache
+from itertools import product
+from typing import NamedTuple
+
+import polars as pl
+
+WORDS_MIXED_MAX = 8
+"""So many words of a text are tried as a column and as a word of SQL, each beside each: 256 readings at most."""
+
+_TOKEN = re.compile(
+    r"""(?P<literal>'(?:[^']|'')*'|\$\$.*?\$\$)
+    |(?P<skipped>"(?:[^"]|"")*"|`[^`]*`|--[^\n]*|/\*.*?\*/|\d[\w.]*|\s+)
+    |(?P<word>[^\W\d]\w*)
+    |(?P<mark>.)""",
+    re.VERBOSE | re.DOTALL,
+)
+_ALWAYS_SQL = frozenset({"null", "true", "false", "not"})
+_PROBES = ("{}", "{} + 1", "1 + {}", "COALESCE({}, 1)", "{} IS NULL", "NOT {}", "1 AS {}")
+
+
+class _Token(NamedTuple):
+    sort: str
+    text: str
+
+
+def readings(text: str, names: Collection[str]) -> Iterator[str]:
+    """What ``text`` may mean where columns are called ``names``, the likeliest first; the text itself is among them."""
+    if text in names:
+        yield quoted(text)
+        return
+    tokens = [_Token(str(found.lastgroup), found[0]) for found in _TOKEN.finditer(text)]
+    sure, mixed = _places(tokens, names)
+    if not sure and not mixed:
+        yield text
+        return
+    seen: set[str] = set()
+    alternatives = [[is_column] * len(mixed) for is_column in (True, False)]
+    choices = product((True, False), repeat=len(mixed)) if len(mixed) <= WORDS_MIXED_MAX else alternatives
+    for choice in sorted(choices, key=sum, reverse=True):
+        places = sure.union(place for place, is_column in zip(mixed, choice, strict=True) if is_column)
+        reading = "".join(quoted(token.text) if place in places else token.text for place, token in enumerate(tokens))
+        if reading not in seen:
+            seen.add(reading)
+            yield reading
+    if text not in seen:
+        yield text
+
+
+def quoted(name: str) -> str:
+    """``name`` as SQL takes it for that of a column, whatever it is."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _places(tokens: list[_Token], names: Collection[str]) -> tuple[set[int], list[int]]:
+    """Places of words that are names for sure (fields of a struct, and what the result is called), and of those that
+    may be one.
+    """
+    sure: set[int] = set()
+    mixed: list[int] = []
+    places = [place for place, token in enumerate(tokens) if token.sort != "skipped" or token.text[0] in '"`']
+    for number, place in enumerate(places):
+        sort, word = tokens[place]
+        if sort != "word" or not _is_word_of_sql(word):
+            continue
+        before = tokens[places[number - 1]].text if number else ""
+        after = tokens[places[number + 1]] if number + 1 < len(places) else _Token("", "")
+        if before == "." or (before.upper() == "AS" and not after.text):
+            sure.add(place)
+        elif word in names and word.lower() not in _ALWAYS_SQL and after.text != "(" and after.sort != "literal":
+            mixed.append(place)
+    return sure, mixed
+
+
+@lru_cache(maxsize=1024)
+def _is_word_of_sql(word: str) -> bool:
+    """Whether ``word``, unquoted, is anywhere something else than the column of that name."""
+    return any(_parsed(probe.format(word)) != _parsed(probe.format(quoted(word))) for probe in _PROBES)
+
+
+def _parsed(text: str) -> str | None:
+    try:
+        return str(pl.sql_expr(text))
+    except pl.exceptions.PolarsError:
+        return None
