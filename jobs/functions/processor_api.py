@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, overload
 
 from ...state.serdes import Serde
 from ...state.times import Duration
@@ -24,6 +24,22 @@ class Record(NamedTuple):
     value: Any
     timestamp_ms: int
     headers: Headers = ()
+
+    def with_key(self, key: Any) -> "Record":
+        """The same with another key."""
+        return self._replace(key=key)
+
+    def with_value(self, value: Any) -> "Record":
+        """The same with another value."""
+        return self._replace(value=value)
+
+    def with_timestamp(self, timestamp_ms: int) -> "Record":
+        """The same at another time."""
+        return self._replace(timestamp_ms=timestamp_ms)
+
+    def with_headers(self, headers: Headers) -> "Record":
+        """The same with other headers."""
+        return self._replace(headers=headers)
 
 
 class RecordMetadata(NamedTuple):
@@ -99,13 +115,31 @@ class Cancellable(ABC):
         """It is not due any more, in later increments too."""
 
 
+NOT_GIVEN: Any = object()
+"""Stands for an argument that is not there, where None is a value."""
+
+
 class ProcessorContext(ABC):
     """The engine, as a processor sees it."""
 
+    @overload
     @abstractmethod
-    def forward(self, key: Any, value: Any, timestamp_ms: int | None = None, headers: Headers | None = None) -> None:
-        """Send a record down. Time and headers are by default those of the record that is processed; in a punctuation
-        the stream time, and none.
+    def forward(self, key: Record, /) -> None: ...
+
+    @overload
+    @abstractmethod
+    def forward(
+        self, key: Any, value: Any, timestamp_ms: int | None = None, headers: Headers | None = None
+    ) -> None: ...
+
+    @abstractmethod
+    def forward(
+        self, key: Any, value: Any = NOT_GIVEN, timestamp_ms: int | None = None, headers: Headers | None = None
+    ) -> None:
+        """Send a record down: one as it is, ``forward(record.with_value(5))``, or one of this key and value. Then time
+        and headers are by default those of the record that is processed; in a punctuation the stream time, and none.
+
+        Raises ConfigError for a key without a value that is no ``Record``, and for a time below 0.
         """
 
     @abstractmethod

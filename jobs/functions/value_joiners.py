@@ -18,6 +18,7 @@ from ...state.errors import ConfigError, TaskFailed, TopologyError
 from ...state.records.batches import Batch
 from ...state.serdes import Serde
 from .expressions import Expressible, Expression, Shape, bind, fields_of
+from .parameters import LEFT_RIGHT, form_of
 
 JoinerStep = Expressible | Callable[[Any, Any], Any]
 """Of (left, right) when it is a callable."""
@@ -119,7 +120,8 @@ def bind_joiner(
 ) -> Joiner:
     """Check the joiner of a join of ``left`` with values of ``right``; ``place`` is named in errors.
 
-    Raises TopologyError for one that is missing, given twice, unknown columns, and a callable without ``returns``.
+    Raises TopologyError for one that is missing, given twice, unknown columns, and a callable without ``returns`` or of
+    other parameters.
     """
     if (joiner is None) == (not columns):
         got = "neither" if joiner is None else "both"
@@ -134,6 +136,7 @@ def bind_joiner(
     if not callable(joiner):
         expected = "an expression, SQL text or a callable of (left, right)"
         raise TopologyError(place, expected, repr(joiner), "correct the joiner")
+    form_of(joiner, place, LEFT_RIGHT)
     if returns is None:
         raise TopologyError(place, "returns= beside a Python callable", "none", "give the serde of the result")
     return CallJoiner(joiner, left.value, right, returns, place)

@@ -136,7 +136,10 @@ def by_number(builder: StreamsBuilder):
 @pytest.mark.parametrize(
     ("call", "want"),
     [
-        (lambda g, b: g.cogroup(5), "cogroup: expected a callable, got 5; give a Python function"),
+        (
+            lambda g, b: g.cogroup(5),
+            "cogroup: expected a callable of (key, value, aggregate), got 5; give a Python function",
+        ),
         (
             lambda g, b: g.cogroup(keep).cogroup(grouped(b, "b").windowed_by(TimeWindows.of_size(5)), keep),
             "cogroup: expected a stream without windows, got a windowed one; use windowed_by() after it",
@@ -154,10 +157,13 @@ def by_number(builder: StreamsBuilder):
             "windowed_by: expected TimeWindows, SlidingWindows, SessionWindows or UnlimitedWindows, got 5; "
             'use for example TimeWindows.of_size("1h")',
         ),
-        (lambda g, b: g.reduce(5, name="here"), "here: expected a callable, got 5; give a Python function"),
+        (
+            lambda g, b: g.reduce(5, name="here"),
+            "here: expected a callable of (aggregate, value), got 5; give a Python function",
+        ),
         (
             lambda g, b: g.aggregate(initializer=int, aggregator=5, returns=Serde.long(), name="here"),
-            "here: expected a callable, got 5; give a Python function",
+            "here: expected a callable of (key, value, aggregate), got 5; give a Python function",
         ),
     ],
 )

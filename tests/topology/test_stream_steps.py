@@ -56,19 +56,19 @@ def test_a_function_that_gives_one_pair_runs_as_one_that_gives_a_list():
 
 
 @pytest.mark.parametrize(
-    "call",
+    ("call", "form"),
     [
-        lambda: stream().flat_map(5, returns_key=LONG, returns=LONG, name="here"),
-        lambda: stream().flat_map_values(5, returns=LONG, name="here"),
-        lambda: stream().map(5, returns_key=LONG, returns=LONG, name="here"),
-        lambda: stream().peek(5, name="here"),
-        lambda: stream().foreach(5, name="here"),
-        lambda: stream().process(5, name="here"),
+        (lambda: stream().flat_map(5, returns_key=LONG, returns=LONG, name="here"), "(key, value)"),
+        (lambda: stream().flat_map_values(5, returns=LONG, name="here"), "(key, value) or of (value)"),
+        (lambda: stream().map(5, returns_key=LONG, returns=LONG, name="here"), "(key, value)"),
+        (lambda: stream().peek(5, name="here"), "(key, value)"),
+        (lambda: stream().foreach(5, name="here"), "(key, value)"),
+        (lambda: stream().process(5, name="here"), "no parameters"),
     ],
     ids=["flat_map", "flat_map_values", "map", "peek", "foreach", "process"],
 )
-def test_a_function_is_one(call):
-    assert refused(call) == "here: expected a callable, got 5; give a Python function"
+def test_a_function_is_one(call, form):
+    assert refused(call) == f"here: expected a callable of {form}, got 5; give a Python function"
 
 
 @pytest.mark.parametrize(

@@ -231,11 +231,11 @@ def test_a_reducer_is_called_with_the_aggregate_first():
         ),
         (
             lambda g: g.reduce(max, 5, name="here"),
-            "here: expected a callable, got 5; give a Python function",
+            "here: expected a callable of (aggregate, value), got 5; give a Python function",
         ),
         (
             lambda g: g.aggregate(initializer=int, adder=5, subtractor=keep, returns=LONG, name="here"),
-            "here: expected a callable, got 5; give a Python function",
+            "here: expected a callable of (key, value, aggregate), got 5; give a Python function",
         ),
         (
             lambda g: g.aggregate(initializer=str, adder=keep, subtractor=keep, returns=LONG, name="here"),

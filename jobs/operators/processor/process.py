@@ -19,6 +19,7 @@ from ....state.records.keys import Keys
 from ....state.times import NO_TIMESTAMP_MS, Duration, duration_ms
 from ...functions.expressions import python_keys
 from ...functions.processor_api import (
+    NOT_GIVEN,
     Cancellable,
     Headers,
     KeyValueStore,
@@ -144,7 +145,13 @@ class _Context(ProcessorContext):
     def leave(self) -> None:
         self._record, self._metadata, self._can_forward = None, None, False
 
-    def forward(self, key: Any, value: Any, timestamp_ms: int | None = None, headers: Headers | None = None) -> None:
+    def forward(
+        self, key: Any, value: Any = NOT_GIVEN, timestamp_ms: int | None = None, headers: Headers | None = None
+    ) -> None:
+        if value is NOT_GIVEN:
+            if not isinstance(key, Record):
+                raise self._refusal("a Record, or a key and a value, to forward", repr(key), "give the value, too")
+            key, value, timestamp_ms, headers = key
         if not self._can_forward:
             raise self._refusal("forward in process or in a punctuation", "forward elsewhere", "forward later")
         record = self._record or Record(None, None, self._operator.stream_time_ms)

@@ -7,6 +7,7 @@ from ....state.errors import TopologyError
 from ....state.serdes import Serde
 from ...functions.expressions import Shape
 from ...functions.folds.python import Aggregator
+from ...functions.parameters import AGGREGATOR, form_of
 from ...graph.copartitioning import copartition
 from ...graph.table_traits import add_table
 from ...graph.windows import Windows
@@ -14,7 +15,7 @@ from ...operators.aggregates.aggregate_nodes import CogroupNode
 from . import grouped, ktable
 from .materialized import Materialized
 from .rekeying import by_key
-from .step_arguments import check_callable, check_initializer, same_keys
+from .step_arguments import check_initializer, same_keys
 
 _PREFIX = "COGROUPKSTREAM-AGGREGATE-"
 
@@ -33,7 +34,7 @@ class CogroupedKStream:
         """One more stream, with ``aggregator(key, value, aggregate)`` of its records. TopologyError for keys of another
         serde, and for a stream that has windows already.
         """
-        check_callable(aggregator, "cogroup")
+        form_of(aggregator, "cogroup", AGGREGATOR)
         if stream.windows is not None:
             raise TopologyError("cogroup", "a stream without windows", "a windowed one", "use windowed_by() after it")
         for first, _ in self._members[:1]:

@@ -11,13 +11,14 @@ from ...functions.folds.aggregation import Aggregation
 from ...functions.folds.fold import Fold
 from ...functions.folds.numbers import count
 from ...functions.folds.python import Aggregator, PythonFold, reducer
+from ...functions.parameters import AGGREGATOR, MERGER, REDUCER, form_of
 from ...graph.table_traits import add_table
 from ...graph.windows import SessionWindows, SlidingWindows, TimeWindows, UnlimitedWindows, Windows
 from ...operators.aggregates.aggregate_nodes import AggregateNode, DistinctNode
 from . import cogrouped, kstream, ktable
 from .materialized import Materialized
 from .rekeying import by_key
-from .step_arguments import Step, as_field, bind_step, check_callable, check_initializer, named_fields
+from .step_arguments import Step, as_field, bind_step, check_initializer, named_fields
 
 ON_WINDOW_UPDATE, ON_WINDOW_CLOSE = "on_window_update", "on_window_close"
 _EMIT = {ON_WINDOW_UPDATE: "on_update", ON_WINDOW_CLOSE: "on_close"}
@@ -80,7 +81,7 @@ class KGroupedStream:
         name: str | None = None,
     ) -> "ktable.KTable":
         """``function(aggregate, value)`` in Python; the first value is the aggregate as it is."""
-        check_callable(function, name or "reduce")
+        form_of(function, name or "reduce", REDUCER)
         return self._aggregate({"": reducer(function, self.shape.value)}, materialized, name, "REDUCE")
 
     def aggregate(
@@ -160,7 +161,7 @@ class KGroupedStream:
     ) -> PythonFold:
         if initializer is None or returns is None:
             raise TopologyError(place, "initializer and returns beside the aggregator", "none", "give both")
-        check_callable(aggregator, place)
+        form_of(aggregator, place, AGGREGATOR)
         check_merger(self.windows, merger, place)
         check_initializer(initializer, returns, place)
         fold = PythonFold(initializer, aggregator, returns)
@@ -199,7 +200,9 @@ def check_windows(windows: Any) -> None:
 
 
 def check_merger(windows: Windows | None, merger: Aggregator | None, place: str) -> None:
-    """Raises TopologyError when sessions have none."""
+    """Raises TopologyError when sessions have none, and for one of other parameters."""
+    if merger is not None:
+        form_of(merger, place, MERGER)
     if isinstance(windows, SessionWindows) and merger is None:
         next_step = "give merger=(key, one, other) -> aggregate"
         raise TopologyError(place, "a merger, since sessions merge", "none", next_step)

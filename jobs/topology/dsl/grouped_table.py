@@ -7,13 +7,14 @@ from ....state.errors import TopologyError
 from ....state.serdes import Serde
 from ...functions.expressions import Shape
 from ...functions.folds.python import Aggregator
+from ...functions.parameters import AGGREGATOR, REDUCER, form_of
 from ...graph.graph import Graph, Node
 from ...graph.repartition import add_repartition, found_repartition
 from ...graph.table_traits import add_table
 from ...operators.table_aggregates.table_aggregate_node import TableAggregateNode
 from . import ktable
 from .materialized import Materialized
-from .step_arguments import check_callable, check_initializer
+from .step_arguments import check_initializer
 
 Reducer = Callable[[Any, Any], Any]
 """(aggregate, value) -> aggregate."""
@@ -52,7 +53,7 @@ class KGroupedTable:
     ) -> "ktable.KTable":
         """``adder(aggregate, value)``, ``subtractor(aggregate, value)``; the first value is the aggregate as it is."""
         for function in (adder, subtractor):
-            check_callable(function, name or "reduce")
+            form_of(function, name or "reduce", REDUCER)
         return self._aggregate(
             "REDUCE",
             self.shape.value,
@@ -77,7 +78,7 @@ class KGroupedTable:
         The subtractor runs first. A result of None deletes the group.
         """
         for function in (adder, subtractor):
-            check_callable(function, name or "aggregate")
+            form_of(function, name or "aggregate", AGGREGATOR)
         check_initializer(initializer, returns, name or "aggregate")
         return self._aggregate(
             "AGGREGATE",

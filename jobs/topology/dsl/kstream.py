@@ -12,6 +12,7 @@ from ....state.errors import TopologyError
 from ....state.serdes import Serde
 from ....state.times import Duration
 from ...functions.expressions import Expressible, Shape
+from ...functions.parameters import NOTHING, form_of, of_key_and_value
 from ...functions.processor_api import KeyValues
 from ...functions.value_joiners import JoinerStep
 from ...graph.graph import Graph, Node
@@ -38,10 +39,10 @@ from .materialized import Materialized
 from .rekeying import by_key, followed
 from .step_arguments import (
     Step,
+    ValueStep,
     bind_condition,
     bind_mapper,
     bind_step,
-    check_callable,
     mapped_fields,
     on_error_of,
     plain_key,
@@ -98,7 +99,7 @@ class KStream:
     def map_values(
         self,
         /,
-        *steps: Step,
+        *steps: ValueStep,
         returns: Serde | None = None,
         name: str | None = None,
         on_error: str = "stop",
@@ -108,7 +109,8 @@ class KStream:
         """New values. One step gives a plain value; several, or named ones, the fields of a struct. ``fields``: named
         ones too, also such as are called ``name`` or ``returns``.
 
-        Expressions map a tombstone to a tombstone; a callable is called with the value None.
+        Expressions map a tombstone to a tombstone; a callable, of (key, value) or of (value), is called with the value
+        None.
         """
         options = {"returns": returns, "name": name, "on_error": on_error}
         columns = mapped_fields(steps, columns, fields, options, self.shape)
@@ -134,7 +136,7 @@ class KStream:
         if mapper is None:
             if isinstance(function, str | pl.Expr):
                 raise TopologyError(name, "a step for the key and one for the value", "one", "give both")
-            check_callable(function, name)
+            of_key_and_value(function, name)
             return self._flat_map(_One(function), returns_key, returns, name)
         key = bind_step(function, self.shape, returns_key, name)
         value = bind_step(mapper, self.shape, returns, name)
@@ -171,7 +173,7 @@ class KStream:
     def _flat_map(
         self, function: Callable[[Any, Any], Any], returns_key: Serde | None, returns: Serde | None, name: str
     ) -> "KStream":
-        check_callable(function, name)
+        of_key_and_value(function, name)
         if returns_key is None or returns is None:
             raise TopologyError(name, "returns_key= and returns= beside a Python callable", "none", "give both serdes")
         shape = Shape(returns_key, returns)
@@ -180,21 +182,23 @@ class KStream:
 
     def flat_map_values(
         self,
-        function: Callable[[Any, Any], Iterable[Any]],
+        function: Callable[[Any, Any], Iterable[Any]] | Callable[[Any], Iterable[Any]],
         *,
         returns: Serde | None = None,
         name: str | None = None,
         on_error: str = "stop",
     ) -> "KStream":
-        """Any number of values for each record, forwarded in their order under its key."""
+        """Any number of values for each record, forwarded in their order under its key; ``function`` is of (key, value)
+        or of (value).
+        """
         name = self.graph.name(name, "KSTREAM-FLATMAPVALUES-")
         on_error_of(self.graph, name, self.node, on_error)
-        check_callable(function, name)
+        called = of_key_and_value(function, name, may_take_value=True)
         if returns is None:
             raise TopologyError(name, "returns= beside a Python callable", "none", "give the serde of the result")
         shape = Shape(self.shape.key, returns, self.shape.window)
         return followed(
-            self, FlatMapNode(name=name, inputs=(self.node.name,), shape=shape, function=function, keeps_key=True)
+            self, FlatMapNode(name=name, inputs=(self.node.name,), shape=shape, function=called, keeps_key=True)
         )
 
     def peek(self, function: Callable[[Any, Any], None], *, name: str | None = None) -> "KStream":
@@ -209,7 +213,7 @@ class KStream:
         self._peek(function, self.graph.name(name, "KSTREAM-FOREACH-"))
 
     def _peek(self, function: Callable[[Any, Any], None], name: str) -> "KStream":
-        check_callable(function, name)
+        of_key_and_value(function, name)
         return followed(self, PeekNode(name=name, inputs=(self.node.name,), shape=self.shape, function=function))
 
     def merge(self, other: "KStream", *, name: str | None = None) -> "KStream":
@@ -243,7 +247,7 @@ class KStream:
         ``returns_key`` and ``returns``: serdes of what it forwards, those of its input if not given.
         """
         name = self.graph.name(name, "KSTREAM-PROCESSOR-")
-        check_callable(supplier, name)
+        form_of(supplier, name, NOTHING)
         shape = Shape(returns_key or self.shape.key, returns or self.shape.value)
         node = ProcessNode(
             name=name,

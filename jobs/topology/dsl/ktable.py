@@ -10,6 +10,7 @@ from typing import Any
 from ....state.errors import ConfigError, TopologyError
 from ....state.serdes import Serde
 from ...functions.expressions import Expressible, Shape
+from ...functions.parameters import NOTHING, form_of
 from ...functions.value_joiners import Joiner, JoinerStep, bind_joiner, pair_of
 from ...graph.copartitioning import copartition
 from ...graph.graph import Graph, Node
@@ -24,10 +25,10 @@ from . import foreign_key_joins, grouped_table, kstream
 from .materialized import Materialized
 from .step_arguments import (
     Step,
+    ValueStep,
     bind_condition,
     bind_mapper,
     bind_step,
-    check_callable,
     joined_fields,
     mapped_fields,
     option_or_field,
@@ -76,7 +77,7 @@ class KTable:
     def map_values(
         self,
         /,
-        *steps: Step,
+        *steps: ValueStep,
         returns: Serde | None = None,
         materialized: Materialized | None = None,
         name: str | None = None,
@@ -105,7 +106,7 @@ class KTable:
         too. ``returns``: serde of what it gives, that of this table's values if not given.
         """
         name = self.graph.name(name, "KTABLE-TRANSFORMVALUES-")
-        check_callable(supplier, name)
+        form_of(supplier, name, NOTHING)
         shape = Shape(self.shape.key, returns or self.shape.value, self.shape.window)
         node = TransformValuesNode(name=name, inputs=(self.node.name,), shape=shape, is_table=True, supplier=supplier)
         return self._step(node, materialized)
@@ -240,7 +241,7 @@ class KTable:
         /,
         joiner: JoinerStep | None,
         *,
-        foreign_key: Step | None = None,
+        foreign_key: ValueStep | None = None,
         foreign_key_returns: Serde | None = None,
         returns: Serde | None = None,
         materialized: Materialized | None = None,
@@ -266,7 +267,7 @@ class KTable:
                 got = "outer_join" if kind == "outer" else f"history={history!r}"
                 raise TopologyError(place, "join or left_join by a foreign key", got, "use one of them")
             with option_or_field("foreign_key", foreign_key if joiner is None else None):
-                selector = bind_step(foreign_key, self.shape, foreign_key_returns, place)
+                selector = bind_step(foreign_key, self.shape, foreign_key_returns, place, may_take_value=True)
             node = foreign_key_joins.join(graph, self.node, other.node, kind, selector, bound, materialized, name)
             return KTable(graph, node)
         return KTable(graph, self._joined_by_key(other, kind, bound, materialized, name, history, place))

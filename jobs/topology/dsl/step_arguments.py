@@ -25,6 +25,7 @@ from ...functions.expressions import (
     bind_struct,
 )
 from ...functions.folds.fold import Fold
+from ...functions.parameters import NOTHING, form_of, of_key_and_value
 from ...graph.graph import Graph, Node
 from ...graph.name_rules import is_legal
 from .materialized import Materialized
@@ -32,17 +33,26 @@ from .materialized import Materialized
 Step = Expressible | Callable[[Any, Any], Any]
 """Of (key, value) when it is a callable."""
 
+ValueStep = Step | Callable[[Any], Any]
+"""Of (key, value) or of (value) when it is a callable, as Kafka's mapValues takes both."""
 
-def bind_step(step: Step, shape: Shape, returns: Serde | None, place: str) -> Expression | Call:
-    """Raises TopologyError for anything else, and for a callable without ``returns``."""
+
+def bind_step(
+    step: ValueStep, shape: Shape, returns: Serde | None, place: str, *, may_take_value: bool = False
+) -> Expression | Call:
+    """Raises TopologyError for anything else, for a callable without ``returns``, and for one of other parameters.
+
+    ``may_take_value``: a callable of one parameter is one of the value.
+    """
     if isinstance(step, str | pl.Expr):
         return bind(step, shape, place)
     if not callable(step):
         expected = "an expression, SQL text or a callable of (key, value)"
         raise TopologyError(place, expected, repr(step), "correct the step")
+    function = of_key_and_value(step, place, may_take_value=may_take_value)
     if returns is None:
         raise TopologyError(place, "returns= beside a Python callable", "none", "give the serde of the result")
-    return Call(step, shape, returns, place)
+    return Call(function, shape, returns, place)
 
 
 def bind_condition(step: Step, shape: Shape, place: str) -> Expression | Call:
@@ -53,16 +63,16 @@ def bind_condition(step: Step, shape: Shape, place: str) -> Expression | Call:
 
 
 def bind_mapper(
-    steps: tuple[Step, ...], columns: dict[str, Expressible], returns: Serde | None, shape: Shape, place: str
+    steps: tuple[ValueStep, ...], columns: dict[str, Expressible], returns: Serde | None, shape: Shape, place: str
 ) -> Expression | Struct | Call:
     """One step gives a plain value; several, or named ones, the fields of a struct."""
     if len(steps) == 1 and not columns:
-        return bind_step(steps[0], shape, returns, place)
+        return bind_step(steps[0], shape, returns, place, may_take_value=True)
     if not steps and not columns:
         raise TopologyError(place, "at least one step", "none", 'give for example "air_time / 60 AS hours"')
     struct: dict[str, Expression] = {}
     for step in steps:
-        bound = bind_step(step, shape, returns, place)
+        bound = bind_step(step, shape, returns, place, may_take_value=True)
         if not isinstance(bound, Expression):
             raise TopologyError(place, "expressions side by side", "a Python callable", "give the callable alone")
         if bound.name in struct | columns:
@@ -122,7 +132,7 @@ def named_fields(
 
 
 def mapped_fields(
-    steps: tuple[Step, ...],
+    steps: tuple[ValueStep, ...],
     by_keyword: Mapping[str, Any],
     fields: Mapping[str, Any] | None,
     options: Mapping[str, Any],
@@ -224,14 +234,9 @@ def not_negative(duration: Duration, place: str) -> int:
     return found
 
 
-def check_callable(function: Any, place: str) -> None:
-    """Raises TopologyError for what cannot be called."""
-    if not callable(function):
-        raise TopologyError(place, "a callable", repr(function), "give a Python function")
-
-
 def check_initializer(initializer: Callable[[], Any], returns: Serde, place: str) -> None:
-    """Raises TopologyError when it does not give something of ``returns``."""
+    """Raises TopologyError when it takes parameters, or does not give something of ``returns``."""
+    form_of(initializer, place, NOTHING)
     try:
         returns.from_python([initializer()])
     except Exception as error:

@@ -5,7 +5,7 @@ import random
 import pyarrow as pa
 import pytest
 
-from kstreams_replay.jobs.functions.processor_api import KeyValues, Processor, PunctuationType, RecordMetadata
+from kstreams_replay.jobs.functions.processor_api import KeyValues, Processor, PunctuationType, Record, RecordMetadata
 from kstreams_replay.jobs.operators.processor.stores import OrderedKeys
 from kstreams_replay.state.errors import ConfigError, TaskFailed
 from kstreams_replay.state.serdes import Serde
@@ -53,9 +53,39 @@ def test_headers_are_seen_and_go_on_unless_others_are_given():
     assert got.headers.to_pylist() == [[{"key": "id", "value": b"1"}], [{"key": "trace", "value": None}]]
 
 
+def test_a_record_is_forwarded_as_it_is_or_with_one_thing_changed():
+    def forward(self, record):
+        self.context.forward(record)
+        self.context.forward(record.with_value("y"))
+        self.context.forward(record.with_key("b").with_timestamp(9))
+        self.context.forward(Record("c", None, 7))
+
+    assert Run(each(forward)).play([("a", "x", 5)]) == [
+        (0, "a", "x", 5),
+        (0, "a", "y", 5),
+        (0, "b", "x", 9),
+        (0, "c", None, 7),
+    ]
+
+
+def test_a_forwarded_record_has_its_own_headers():
+    def forward(self, record):
+        self.context.forward(record.with_headers((("trace", b"1"),)))
+
+    run = Run(each(forward))
+
+    got = run.operator.process(batch_of(run.keys, [{"cause": 0, "key": "a", "value": "x", "time": 1}]), chunk_of(1))
+
+    assert got.headers.to_pylist() == [[{"key": "trace", "value": b"1"}]]
+
+
 @pytest.mark.parametrize(
     ("act", "message"),
     [
+        (
+            lambda self, record: self.context.forward("k"),
+            "expected a Record, or a key and a value, to forward, got 'k'",
+        ),
         (lambda self, record: 1 // 0, "expected a processor that does not fail, got ZeroDivisionError: .* on key 'k'"),
         (lambda self, record: self.context.store("x"), "expected a store of \\['counts'\\], got 'x'"),
         (lambda self, record: self.context.store("counts").get(None), "store 'counts': expected a key, got None"),

@@ -1,0 +1,172 @@
+"""Parameters of callables: which forms each call takes, and what it says of others."""
+
+import pytest
+
+from kstreams_replay.jobs.code_changes.step_text import describe_step
+from kstreams_replay.jobs.functions.parameters import KEY_VALUE, VALUE, form_of, of_key_and_value
+from kstreams_replay.jobs.topology import JoinWindows, SessionWindows, StreamsBuilder, TimeWindows
+from kstreams_replay.state.errors import TopologyError
+from tests.topology.streams import LONG, STRING, refused, stream, table
+
+NEAR = JoinWindows.of_time_difference_with_no_grace(5)
+
+
+def one(a):
+    return a
+
+
+def two(a, b):
+    return a
+
+
+def three(a, b, c):
+    return a
+
+
+def four(a, b, c, d):
+    return a
+
+
+# --- which form ------------------------------------------------------------------------------------------------
+
+
+class Adder:
+    def __call__(self, key, value):
+        return value
+
+    def of_value(self, value):
+        return value
+
+
+@pytest.mark.parametrize(
+    ("function", "form"),
+    [
+        (one, VALUE),
+        (two, KEY_VALUE),
+        (len, VALUE),
+        (str.upper, VALUE),
+        (lambda *all_of_it: None, KEY_VALUE),
+        (lambda value, digits=2: value, KEY_VALUE),
+        (lambda value, *, digits=2: value, VALUE),
+        (Adder(), KEY_VALUE),
+        (Adder().of_value, VALUE),
+        (dict, KEY_VALUE),
+    ],
+)
+def test_a_callable_is_of_the_first_form_that_fits_it(function, form):
+    assert form_of(function, "here", KEY_VALUE, VALUE) == form
+
+
+def test_a_callable_of_the_value_is_called_with_it():
+    assert of_key_and_value(one, "here", may_take_value=True)("a", 5) == 5
+    assert of_key_and_value(two, "here", may_take_value=True)("a", 5) == "a"
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda step: stream().map_values(step, returns=LONG).node.mapper.function,
+        lambda step: stream().flat_map_values(step, returns=LONG).node.function,
+        lambda step: table().map_values(step, returns=LONG).node.mapper.function,
+    ],
+)
+def test_where_kafka_takes_a_function_of_the_value_so_does_this(call):
+    assert call(lambda value: [value, 1])("a", 5) == [5, 1]
+    assert call(lambda key, value: [key, value])("a", 5) == ["a", 5]
+
+
+def test_a_foreign_key_may_be_a_function_of_the_value():
+    builder = StreamsBuilder()
+    left, right = table("l", builder), table("r", builder)
+
+    left.join(right, two, returns=LONG, foreign_key=lambda value: str(value), foreign_key_returns=STRING)
+
+    (sends,) = (node for node in builder._graph.nodes.values() if hasattr(node, "foreign_key"))
+    assert sends.foreign_key.function("a", 5) == "5"
+
+
+def test_another_function_of_the_value_is_another_step():
+    """
+    What is compared when code changes is the code of the user's function, not of what calls it.
+    """
+    steps = [stream().map_values(step, returns=LONG).node.mapper for step in (lambda v: v + 1, lambda v: v + 2)]
+
+    one, other = (describe_step(step, shows_functions=True) for step in steps)
+    assert one != other
+    assert one.startswith("<lambda> ")
+
+
+# --- what is refused -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("call", "expected"),
+    [
+        (lambda: stream().map_values(three, returns=LONG), "a callable of (key, value) or of (value)"),
+        (lambda: table().map_values(three, returns=LONG), "a callable of (key, value) or of (value)"),
+        (lambda: stream().flat_map_values(three, returns=LONG), "a callable of (key, value) or of (value)"),
+        (lambda: stream().filter(one), "a callable of (key, value)"),
+        (lambda: table().filter_not(one), "a callable of (key, value)"),
+        (lambda: stream().select_key(one, returns=LONG), "a callable of (key, value)"),
+        (lambda: stream().group_by(one, returns=LONG), "a callable of (key, value)"),
+        (lambda: table().group_by(one, returns_key=LONG), "a callable of (key, value)"),
+        (lambda: stream().map(one, returns_key=LONG, returns=LONG), "a callable of (key, value)"),
+        (lambda: stream().map("value", one, returns=LONG), "a callable of (key, value)"),
+        (lambda: stream().flat_map(one, returns_key=LONG, returns=LONG), "a callable of (key, value)"),
+        (lambda: stream().peek(one), "a callable of (key, value)"),
+        (lambda: stream().foreach(one), "a callable of (key, value)"),
+        (lambda: stream().split().branch(one), "a callable of (key, value)"),
+        (lambda: stream().deduplicate(one, 5, returns=LONG), "a callable of (key, value)"),
+        (lambda: stream().process(one), "a callable of no parameters"),
+        (lambda: table().transform_values(one), "a callable of no parameters"),
+        (lambda: stream().group_by_key().reduce(one), "a callable of (aggregate, value)"),
+        (lambda: table().group_by("value").reduce(two, one), "a callable of (aggregate, value)"),
+        (
+            lambda: table().group_by("value").aggregate(initializer=int, adder=two, subtractor=three, returns=LONG),
+            "a callable of (key, value, aggregate)",
+        ),
+        (
+            lambda: stream().group_by_key().aggregate(initializer=int, aggregator=two, returns=LONG),
+            "a callable of (key, value, aggregate)",
+        ),
+        (
+            lambda: stream().group_by_key().aggregate(initializer=one, aggregator=three, returns=LONG),
+            "a callable of no parameters",
+        ),
+        (
+            lambda: (
+                stream()
+                .group_by_key()
+                .windowed_by(SessionWindows.with_inactivity_gap(5))
+                .aggregate(initializer=int, aggregator=three, merger=two, returns=LONG)
+            ),
+            "a callable of (key, one, other)",
+        ),
+        (lambda: stream().group_by_key().cogroup(two), "a callable of (key, value, aggregate)"),
+        (
+            lambda: (
+                stream().group_by_key().cogroup(three).windowed_by(TimeWindows.of_size(5)).aggregate(one, returns=LONG)
+            ),
+            "a callable of no parameters",
+        ),
+        (lambda: stream().join(table(), one, returns=LONG), "a callable of (left, right)"),
+        (lambda: table().join(table(), three, returns=LONG), "a callable of (left, right)"),
+        (lambda: stream().join(stream(), four, NEAR, returns=LONG), "a callable of (left, right)"),
+    ],
+)
+def test_a_callable_of_other_parameters_is_refused_with_the_forms_that_are_taken(call, expected):
+    said = refused(call)
+
+    assert f"expected {expected}, got " in said
+    assert said.endswith("; correct its parameters")
+
+
+def test_the_callable_is_told_by_its_name_and_parameters():
+    assert ", got three(a, b, c); " in refused(lambda: stream().filter(three))
+    assert ", got a lambda of (a, *, b); " in refused(lambda: stream().filter(lambda a, *, b: a))
+    assert ", got Adder(key, value); " in refused(lambda: stream().group_by_key().cogroup(Adder()))
+
+
+def test_what_cannot_be_called_is_refused():
+    with pytest.raises(TopologyError, match="expected a callable of no parameters, got 'x'; give a Python function"):
+        stream().process("x")
