@@ -9,7 +9,10 @@ of which would have to move, but into a list beside the block, by rising time, u
 takes from both (``is_late_next``).
 """
 
+from typing import NamedTuple
+
 import numpy as np
+from numpy.typing import NDArray
 
 from ..compilation.kernel_compilation import inlined_kernel, inner_kernel, kernel
 from .skip_lists import NONE, SkipLists, enter, last_above
@@ -26,6 +29,31 @@ TOP, OBSERVED_MS = 0, 1
 _POOL_MIN = 1024
 _FAR = 128
 """Records behind a late one that are moved for it."""
+
+
+class Lists(NamedTuple):
+    """Lists of late records beside the blocks, by rising time."""
+
+    heads: NDArray[np.int64]
+    """First row of the pool by block, or NONE: column LATE of ``blocks``."""
+    following: NDArray[np.int64]
+    """By row of the pool, or NONE."""
+    falling: NDArray[np.int64]
+    """By row of the pool: its time with another sign."""
+    skip_lists: tuple[np.ndarray, ...]
+    """As in state/stores/skip_lists.py."""
+
+
+class RecordColumns(NamedTuple):
+    """What kernels see of TimedRecords; times in ms."""
+
+    blocks: NDArray[np.int64]
+    """(BEGIN, COUNT, ROOM, LATE), shape (2 keys, 4)."""
+    pool: NDArray[np.int64]
+    """(TIME, REFERENCE, SEQUENCE, PENDING), shape (rows, 4)."""
+    counts: NDArray[np.int64]
+    """TOP, and from OBSERVED_MS on each side's stream time; shape (3,)."""
+    beside: Lists
 
 
 class TimedRecords:
@@ -47,7 +75,9 @@ class TimedRecords:
         return self.counts[OBSERVED_MS:]
 
     def columns(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, tuple]:
-        """What kernels take as ``store``; right until the next ``reserve_keys`` or ``sweep``."""
+        """What kernels take as ``store``: fields of RecordColumns, ``beside`` those of Lists; right until the next
+        ``reserve_keys`` or ``sweep``.
+        """
         beside = self.blocks[:, LATE], self.following, self.falling, self.skip_lists.columns()
         return self.blocks, self.pool, self.counts, beside
 
@@ -96,6 +126,12 @@ class TimedRecords:
         self.skip_lists.reserve(len(self.blocks), room)
 
 
+@inlined_kernel
+def named(store):  # type: ignore[no-untyped-def]
+    """``store`` as Python hands it over, by name."""
+    return RecordColumns(store[0], store[1], store[2], Lists(*store[3]))
+
+
 @kernel
 def wider(room):  # type: ignore[no-untyped-def]
     """Room of the block after one of ``room``."""
@@ -126,7 +162,7 @@ def first_from(pool, begin, end, time):  # type: ignore[no-untyped-def]
 @inner_kernel
 def first_late(store, block, time):  # type: ignore[no-untyped-def]
     """Row of the first in the list beside a block whose time is ``time`` or later, or NONE."""
-    heads, following, falling, skip_lists = store[3]
+    heads, following, falling, skip_lists = store.beside
     before = last_above(heads, following, skip_lists, block, falling, -time)
     return heads[block] if before == NONE else following[before]
 
@@ -169,8 +205,8 @@ def insert(store, block, record, oldest):  # type: ignore[no-untyped-def]
 @inner_kernel
 def _list(store, block, at):  # type: ignore[no-untyped-def]
     """Enter row ``at`` of the pool into the list beside its block."""
-    heads, following, falling, skip_lists = store[3]
-    falling[at] = -store[1][at, TIME]
+    heads, following, falling, skip_lists = store.beside
+    falling[at] = -store.pool[at, TIME]
     before = last_above(heads, following, skip_lists, block, falling, falling[at] - 1)  # behind those of the same time
     if before == NONE:
         following[at] = heads[block]
@@ -205,10 +241,13 @@ def _copy(source, row, target, to):  # type: ignore[no-untyped-def]
 
 @kernel
 def enumerate_records(store, oldest, of, rows):  # type: ignore[no-untyped-def]
-    """Fill ``of`` and ``rows`` with the block and the pool's row of every record that is not expired; how many."""
-    blocks, pool = store[0], store[1]
-    following = store[3][1]
-    n = 0
+    """Fill ``of`` and ``rows`` with the block and the pool's row of every record that is not expired; how many.
+
+    ``store``: fields of RecordColumns.
+    """
+    store = named(store)
+    blocks, pool, _, beside = store
+    following, n = beside.following, 0
     for block in range(blocks.shape[0]):
         end = blocks[block, BEGIN] + blocks[block, COUNT]
         at, late = first_from(pool, blocks[block, BEGIN], end, oldest[block & 1]), blocks[block, LATE]

@@ -8,8 +8,11 @@ a version whose end is not after ``stream time - history retention`` is never an
 whether it is still there, so it leaves the store; a latest one never does.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from ..records.keys import Keys
 from ..serdes import Serde
@@ -24,6 +27,29 @@ TOMBSTONE = -1
 NO_SLOT = -1
 _KEPT_SLOTS = 65_536
 """Below this many versions a store is not swept."""
+
+
+class VersionColumns(NamedTuple):
+    """What kernels see of Versions. Shape (capacity,), but for ``counts``, ``heads``, ``skip_lists``; times in ms."""
+
+    key: NDArray[np.int64]
+    start: NDArray[np.int64]
+    end: NDArray[np.int64]
+    """Exclusive; LATEST, and that of a mark is its start."""
+    reference: NDArray[np.int64]
+    """Of the value in the heap, or TOMBSTONE."""
+    older: NDArray[np.int64]
+    """Slot of the version before, or NO_SLOT."""
+    flags: NDArray[np.uint8]
+    """LIVE, STORED, CHANGED."""
+    free: NDArray[np.int32]
+    """Free slots, a stack."""
+    counts: NDArray[np.int64]
+    """FREE_TOP, OBSERVED_MS, LIVE_COUNT."""
+    heads: NDArray[np.int64]
+    """Slot of a key's newest version by key code, or NO_SLOT."""
+    skip_lists: tuple[np.ndarray, ...]
+    """As in state/stores/skip_lists.py."""
 
 
 class VersionSlots(Slots):
@@ -56,7 +82,7 @@ class Versions:
         return self.slots.observed_stream_time_ms
 
     def columns(self) -> tuple[np.ndarray | tuple[np.ndarray, ...], ...]:
-        """What kernels take as ``versions``; right until the next ``reserve``."""
+        """What kernels take as ``versions``: fields of VersionColumns; right until the next ``reserve``."""
         s = self.slots
         skip_lists = self.skip_lists.columns()
         return s.key, s.start, s.end, s.reference, s.older, s.flags, s.free, s.counts, self.heads, skip_lists

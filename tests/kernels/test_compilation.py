@@ -5,6 +5,7 @@ be, nor for what nobody calls.
 import ast
 import importlib
 import re
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from numba import types
 from kstreams_replay.jobs.execution.task_run import LocalRunner
 from kstreams_replay.jobs.replay.pipeline_run import replay
 from kstreams_replay.jobs.task.task import call_kernels
-from kstreams_replay.state.compilation.kernel_compilation import Kernel, inner_kernel, kernel
+from kstreams_replay.state.compilation.kernel_compilation import Kernel, inner_kernel, interpreted, kernel
 from kstreams_replay.state.tables.warehouse import Warehouse
 from tests.laws.topologies import PARTITIONS, everything, tape
 from tests.planted import plant
@@ -123,6 +124,29 @@ def test_a_kernel_for_kernels_says_so_when_python_calls_it():
 
     with pytest.raises(TypeError, match=r"test_compilation\._sum_of: expected a call from a kernel"):
         _sum_of(1, 2)
+
+
+class _Numbers(NamedTuple):
+    numbers: np.ndarray
+
+
+@kernel
+def _first_of(bundle):  # type: ignore[no-untyped-def]
+    return bundle[0][0]
+
+
+def test_python_hands_kernels_plain_tuples():
+    """
+    A task calls its kernels interpreted before its first record, so that a NamedTuple, which Numba takes long to look
+    at, does not go unnoticed.
+    """
+    bundle = _Numbers(np.array([7], np.int64))
+    with interpreted():
+        assert _first_of(tuple(bundle)) == 7
+        with pytest.raises(TypeError, match=r"expected plain tuples, got a _Numbers; hand over tuple\(…\) of it"):
+            _first_of(bundle)
+        with pytest.raises(TypeError, match="expected plain tuples, got a _Numbers"):
+            _first_of((bundle, 1))
 
 
 def test_kernels_say_who_calls_them():

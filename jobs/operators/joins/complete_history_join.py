@@ -12,7 +12,6 @@ stream-table join.
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -31,6 +30,7 @@ from ..tables.table_store import TableStore
 from ..tables.table_views import StepView
 from ..tables.versioned_store import VersionedView
 from . import complete_history_join_kernel, table_join
+from .complete_history_join_kernel import Results
 from .table_join_node import TableJoinNode
 
 
@@ -56,22 +56,6 @@ class Side:
         return shown.value.all()
 
 
-class Results(NamedTuple):
-    """Of each result: place of the change among the merged rows, time, version of the changed side before, version that
-    the other side shows (references and times), whether it is its key's newest, whether it is what follows at the end
-    of the version that was put.
-    """
-
-    place: np.ndarray
-    time_ms: np.ndarray
-    before: np.ndarray
-    before_ms: np.ndarray
-    other: np.ndarray
-    other_ms: np.ndarray
-    is_newest: np.ndarray
-    follows: np.ndarray
-
-
 class CompleteJoin(MultiOperator):
     """``kind``: "inner", "left" or "outer". The result is not materialized."""
 
@@ -91,7 +75,9 @@ class CompleteJoin(MultiOperator):
             is_mine = merged.which[results.place] == number
             rows = pa.array(merged.row[results.place], mask=~is_mine)
             references = np.where(is_mine, results.before, results.other)
-            shown = self.sides[number].shown(asking, references, np.where(is_mine, results.before_ms, results.other_ms))
+            shown = self.sides[number].shown(
+                asking, references, np.where(is_mine, results.before_time, results.other_time)
+            )
             now.append(pc.if_else(pa.array(is_mine & ~results.follows), batch.value.all().take(rows), shown))
             before.append(shown)
         return self._forward(asking, results, merged.which[results.place], now, before)
@@ -110,7 +96,7 @@ class CompleteJoin(MultiOperator):
                 tuple(store.retention_ms for store in stores),
                 tuple(store.columns() for store in stores),
                 versioned_store_kernel.NO_JOURNAL,
-                results,
+                tuple(results),
             )
             pieces.append([column[:n] for column in results])
             room = room if reached > begin else 2 * room
@@ -133,7 +119,7 @@ class CompleteJoin(MultiOperator):
         return asking.forward(
             forwards_a_result,
             key=asking.key[forwards_a_result],
-            time_ms=results.time_ms[forwards_a_result],
+            time_ms=results.time[forwards_a_result],
             valid=is_valid(new),
             value=Values(new),
             old=None if old is None else Values(old),

@@ -6,31 +6,55 @@ at which the later of the two began, the oldest first. Where the other table no 
 the first result is at the oldest time for which it does. A last one is what follows at the version's end.
 """
 
+from typing import NamedTuple
+
 import numpy as np
+from numpy.typing import NDArray
 
 from ....state.compilation.kernel_compilation import inner_kernel, kernel
 from ....state.stores.slots import OBSERVED_MS
-from ....state.stores.versions import LATEST, TOMBSTONE
-from ..tables.versioned_store_kernel import IS_LATEST, NOT_PUT, find, last_after, put
+from ....state.stores.versions import LATEST, TOMBSTONE, VersionColumns
+from ...kernels.aggregate_buffers import empty
+from ..tables.versioned_store_kernel import IS_LATEST, NOT_PUT, Journal, Puts, find, last_after, put
+
+
+class Results(NamedTuple):
+    """Of each result, in order, shape (results,); times in ms, references TOMBSTONE and times -1 for nothing."""
+
+    place: NDArray[np.int64]
+    """Of the change among the merged rows."""
+    time: NDArray[np.int64]
+    before: NDArray[np.int64]
+    before_time: NDArray[np.int64]
+    """Version of the changed side before the change."""
+    other: NDArray[np.int64]
+    other_time: NDArray[np.int64]
+    """Version that the other side shows."""
+    is_newest: NDArray[np.bool_]
+    """Of its key."""
+    follows: NDArray[np.bool_]
+    """It is what follows at the end of the version that was put."""
 
 
 @kernel
 def meet_versions(merged, begin, changes, retentions, stores, journal, results):  # type: ignore[no-untyped-def]
     """Put changes from place ``begin`` of ``merged`` (which, row) on; (place reached, number of results).
 
-    It stops before a change for which there may be no room. ``changes``, ``retentions``, ``stores``: of both sides, a
-    change is (key, time, reference). ``results``: (place, time, reference and time of this side's value before, the
-    same of the other side's value, whether it is the newest result of its key, whether it is what follows).
+    It stops before a change for which there may be no room. ``changes``, ``retentions``, ``stores``: of both sides.
+    Fields of Puts, VersionColumns, Journal and Results.
     """
+    changes = Puts(*changes[0]), Puts(*changes[1])
+    stores = VersionColumns(*stores[0]), VersionColumns(*stores[1])
+    journal, results = Journal(*journal), Results(*results)
     which, row = merged
     place, n = begin, 0
     while place < which.shape[0]:
         side, r = which[place], row[place]
         mine, other = (stores[0], stores[1]) if side == 0 else (stores[1], stores[0])
-        key, time, reference = changes[side][0][r], changes[side][1][r], changes[side][2][r]
+        key, time, reference = changes[side].key[r], changes[side].time[r], changes[side].reference[r]
         next_own = last_after(key, time, mine)
-        latest_end = LATEST if next_own < 0 else mine[1][next_own]
-        if n + 3 + 2 * begun_between(key, time, latest_end, other) > results[0].shape[0]:
+        latest_end = LATEST if next_own < 0 else mine.start[next_own]
+        if n + 3 + 2 * begun_between(key, time, latest_end, other) > results.place.shape[0]:
             break
         before, before_time = shown_at(key, time, retentions[side], mine)
         until = put(key, time, reference, retentions[side], mine, journal)
@@ -38,8 +62,8 @@ def meet_versions(merged, begin, changes, retentions, stores, journal, results):
             first = n
             n = add_results(key, time, LATEST if until == IS_LATEST else until, retentions[1 - side], other, results, n)
             for i in range(first, n):
-                results[0][i], results[2][i], results[3][i] = place, before, before_time
-                results[6][i], results[7][i] = until == IS_LATEST and i == n - 1, False
+                results.place[i], results.before[i], results.before_time[i] = place, before, before_time
+                results.is_newest[i], results.follows[i] = until == IS_LATEST and i == n - 1, False
             if until != IS_LATEST:
                 add_what_follows(place, key, until, retentions[side], retentions[1 - side], mine, other, results, n)
                 n += 1
@@ -50,9 +74,9 @@ def meet_versions(merged, begin, changes, retentions, stores, journal, results):
 @inner_kernel
 def add_what_follows(place, key, time, retention, other_retention, mine, other, results, n):  # type: ignore[no-untyped-def]
     """What both tables show at the end of a version."""
-    results[0][n], results[1][n], results[6][n], results[7][n] = place, time, False, True
-    results[2][n], results[3][n] = shown_at(key, time, retention, mine)
-    results[4][n], results[5][n] = shown_at(key, time, other_retention, other)
+    results.place[n], results.time[n], results.is_newest[n], results.follows[n] = place, time, False, True
+    results.before[n], results.before_time[n] = shown_at(key, time, retention, mine)
+    results.other[n], results.other_time[n] = shown_at(key, time, other_retention, other)
 
 
 @inner_kernel
@@ -61,13 +85,13 @@ def shown_at(key, time, retention, versions):  # type: ignore[no-untyped-def]
     slot = find(key, time, retention, versions)
     if slot < 0:
         return np.int64(TOMBSTONE), np.int64(-1)
-    return versions[3][slot], versions[1][slot]
+    return versions.reference[slot], versions.start[slot]
 
 
 @inner_kernel
 def begun_between(key, time, until, versions):  # type: ignore[no-untyped-def]
     """How many versions of a key began after ``time`` and before ``until``, and one more."""
-    start, older, heads = versions[1], versions[4], versions[8]
+    start, older, heads = versions.start, versions.older, versions.heads
     newer = last_after(key, until - 1, versions)
     count, slot = 1, heads[key] if newer < 0 else older[newer]
     while slot >= 0 and start[slot] > time:
@@ -81,7 +105,7 @@ def add_results(key, time, until, retention, versions, results, n):  # type: ign
     """Moments in ``[time, until)`` at which the other table began to show something else; number of results then."""
     _, start, end, reference, older, _, _, counts, heads, _ = versions
     first, shown, shown_time = begin_of(key, time, until, retention, versions)
-    results[1][n], results[4][n], results[5][n] = first, shown, shown_time
+    results.time[n], results.other[n], results.other_time[n] = first, shown, shown_time
     n += 1
     newer = last_after(key, until - 1, versions)  # what begins at the end or later shows nothing here
     bottom, next_start, slot = n, LATEST, heads[key]
@@ -90,16 +114,16 @@ def add_results(key, time, until, retention, versions, results, n):  # type: ign
     known = max(first, counts[OBSERVED_MS] - retention)  # what ended before may be gone already
     while slot >= 0 and end[slot] > known:
         if first < end[slot] < min(next_start, until) and start[slot] < end[slot]:
-            results[1][n], results[4][n], results[5][n] = end[slot], TOMBSTONE, -1
+            results.time[n], results.other[n], results.other_time[n] = end[slot], TOMBSTONE, -1
             n += 1
         if first < start[slot] < until and start[slot] < end[slot]:
-            results[1][n], results[4][n], results[5][n] = start[slot], reference[slot], start[slot]
+            results.time[n], results.other[n], results.other_time[n] = start[slot], reference[slot], start[slot]
             n += 1
         next_start = start[slot]
         slot = older[slot]
     top = n - 1
     while bottom < top:
-        for column in (results[1], results[4], results[5]):
+        for column in (results.time, results.other, results.other_time):
             column[bottom], column[top] = column[top], column[bottom]
         bottom, top = bottom + 1, top - 1
     return n
@@ -108,7 +132,7 @@ def add_results(key, time, until, retention, versions, results, n):  # type: ign
 @inner_kernel
 def begin_of(key, time, until, retention, versions):  # type: ignore[no-untyped-def]
     """(time of the first result, reference and time of what the other table shows then)."""
-    limit = versions[7][OBSERVED_MS] - retention
+    limit = versions.counts[OBSERVED_MS] - retention
     reference, since = shown_at(key, time, retention, versions)
     if since < 0 and time < limit < until:
         known, known_since = shown_at(key, limit, retention, versions)
@@ -117,6 +141,6 @@ def begin_of(key, time, until, retention, versions):  # type: ignore[no-untyped-
     return time, reference, since
 
 
-def room(results: int) -> tuple[np.ndarray, ...]:
-    """Empty ``results``."""
-    return (*(np.empty(results, np.int64) for _ in range(6)), *(np.empty(results, np.bool_) for _ in range(2)))
+def room(results: int) -> Results:
+    """Room for so many."""
+    return empty(Results, results)

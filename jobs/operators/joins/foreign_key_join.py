@@ -18,10 +18,11 @@ from ....state.records.drop_reasons import DropReason
 from ....state.records.keys import Keys
 from ....state.stores.slots import Slots
 from ...graph.foreign_key_messages import Instruction, without_empty
+from ...kernels.aggregate_buffers import empty, written
 from ..forward_order import joined_batch, merge_in_forward_order
 from ..operator import Counters, Found, MultiOperator, Operator, OperatorContext, StatefulOperator, marked
 from . import foreign_key_join_kernel
-from .foreign_key_join_kernel import NEEDED, NEXT, NO_SLOT, WRITTEN
+from .foreign_key_join_kernel import NEEDED, NEXT, NO_SLOT, WRITTEN, Answers
 from .foreign_key_nodes import SUBSCRIPTION_KEY, ForeignKeyJoinNode, subscription_schema
 
 _RIGHT = 1
@@ -47,10 +48,11 @@ class Subscriptions(Slots):
         super().__init__()
 
     def columns(self) -> tuple[np.ndarray, ...]:
+        """What the kernel takes as ``store``: fields of SubscriptionColumns."""
         return *super().columns(), self.hash_a, self.hash_b, self.left_partition
 
     def lists(self) -> tuple[np.ndarray, ...]:
-        """What the kernel takes as ``lists``, with room to sort one."""
+        """What the kernel takes as ``lists``: fields of KeyLists."""
         spare = np.empty((2, self.capacity), np.int32)
         return self.first, self.length, self.in_order, self.following, self.previous, *spare
 
@@ -87,18 +89,18 @@ class ForeignKeyJoin(MultiOperator, StatefulOperator):
         self.store.reserve(len(subscriptions))
         self.store.reserve_keys(len(self.context.keys))
         answers = self._join((merged.which, merged.row), asked, answers_due)
-        at, primary, time_ms, valid, *_ = answers
+        at, valid = answers.at, answers.valid
         right = pa.concat_arrays([found.value, changes.value.all()])
         place = merged.row[at] + np.where(merged.which[at] == _RIGHT, len(subscriptions), 0)
         value = self._value(answers, right.take(pa.array(place, mask=~valid)))
         plain = tuple(batch.with_value(pa.nulls(len(batch))) for batch in batches)
         every = np.ones(len(at), np.bool_)
         return joined_batch(plain, merged).forward(
-            at, key=primary, keys=self.keys, time_ms=time_ms, valid=every, value=Values(value)
+            at, key=answers.primary, keys=self.keys, time_ms=answers.time, valid=every, value=Values(value)
         )
 
     def _asked(self, batch: Batch, found: Found, chunk: Chunk) -> tuple[np.ndarray, ...]:
-        """Columns of the subscriptions as the kernel takes them."""
+        """The subscriptions as the kernel takes them: fields of Asked."""
         message = batch.value.all()
         primary, instruction, hash_a, hash_b, partition = message.flatten()
         instructions = instruction.to_numpy()
@@ -120,7 +122,7 @@ class ForeignKeyJoin(MultiOperator, StatefulOperator):
         )
 
     def _answers_due(self, batch: Batch, chunk: Chunk) -> tuple[np.ndarray, ...]:
-        """Columns of the right table's changes as the kernel takes them."""
+        """The right table's changes as the kernel takes them: fields of RightChanges."""
         refused = has_no_key = batch.key < 0
         self._drop(batch, has_no_key, DropReason.NULL_KEY, chunk)
         if batch.latest is not None and self.context.above[-1].is_versioned:
@@ -135,14 +137,14 @@ class ForeignKeyJoin(MultiOperator, StatefulOperator):
 
     def _join(
         self, rows: tuple[np.ndarray, np.ndarray], asked: tuple[np.ndarray, ...], answers_due: tuple[np.ndarray, ...]
-    ) -> tuple[np.ndarray, ...]:
+    ) -> Answers:
         """Answers of all rows. How many a change has is only known when its turn comes."""
         totals = np.zeros(3, np.int64)
-        pieces: list[tuple[np.ndarray, ...]] = []
+        pieces: list[Answers] = []
         room = len(rows[0])
         while not pieces or totals[NEEDED]:
             room = max(room, int(totals[NEEDED]))
-            answers = _allocate(room)
+            answers = empty(Answers, room)
             foreign_key_join_kernel.join(
                 *rows,
                 asked,
@@ -150,18 +152,18 @@ class ForeignKeyJoin(MultiOperator, StatefulOperator):
                 self.store.columns(),
                 self.store.lists(),
                 (self.keys.data, self.keys.offsets),
-                answers,
+                tuple(answers),
                 int(totals[NEXT]),
                 totals,
             )
-            pieces.append(tuple(column[: totals[WRITTEN]] for column in answers))
-        return tuple(np.concatenate(columns) for columns in zip(*pieces, strict=True))
+            pieces.append(written(answers, totals[WRITTEN]))
+        return Answers(*(np.concatenate(columns) for columns in zip(*pieces, strict=True)))
 
-    def _value(self, answers: tuple[np.ndarray, ...], right: pa.Array) -> pa.Array:
-        *_, has_hash, hash_a, hash_b, partition = answers
+    def _value(self, answers: Answers, right: pa.Array) -> pa.Array:
+        partition = answers.partition
         columns = [
-            fixed_array(hash_a, has_hash, pa.int64()),
-            fixed_array(hash_b, has_hash, pa.int64()),
+            fixed_array(answers.hash_a, answers.has_hash, pa.int64()),
+            fixed_array(answers.hash_b, answers.has_hash, pa.int64()),
             without_empty(right, self.right_value),
             fixed_array(partition, np.ones(len(partition), np.bool_), pa.int32()),
         ]
@@ -206,17 +208,3 @@ class ForeignKeyJoin(MultiOperator, StatefulOperator):
 def build(node: ForeignKeyJoinNode, context: OperatorContext) -> Operator:
     """The operator of ``node``."""
     return ForeignKeyJoin(context, node)
-
-
-def _allocate(answers: int) -> tuple[np.ndarray, ...]:
-    """Empty columns of that many answers."""
-    return (
-        np.empty(answers, np.int64),
-        np.empty(answers, np.int32),
-        np.empty(answers, np.int64),
-        np.empty(answers, np.bool_),
-        np.empty(answers, np.bool_),
-        np.empty(answers, np.int64),
-        np.empty(answers, np.int64),
-        np.empty(answers, np.int32),
-    )

@@ -6,7 +6,10 @@ change of a right value is told to every subscription of its key, by rising seri
 of a key are a list of slots, put in order when they are asked for and not before.
 """
 
+from typing import NamedTuple
+
 import numpy as np
+from numpy.typing import NDArray
 
 from ....state.compilation.kernel_compilation import inner_kernel, kernel
 from ....state.records.key_interning import compare_serialized
@@ -18,31 +21,109 @@ SUBSCRIPTION = 0
 """``which`` of a row: a subscription, else a change of the right table."""
 WRITTEN, NEXT, NEEDED = 0, 1, 2
 """Places in ``totals``: answers written; the first row not done; answers that it needs room for."""
-REFUSED = 8
-"""Place in ``subscriptions`` of what is not done at all."""
 NO_SLOT = -1
 _ANSWERS_NULL, _ANSWERS_ALWAYS, _ANSWERS_IF_FOUND = 1, 2, 3
+
+
+class Asked(NamedTuple):
+    """Subscriptions in order, shape (subscriptions,); times in ms, hashes of the left value."""
+
+    key: NDArray[np.int32]
+    """The foreign key."""
+    primary: NDArray[np.int32]
+    instruction: NDArray[np.int32]
+    time: NDArray[np.int64]
+    has_hash: NDArray[np.bool_]
+    hash_a: NDArray[np.int64]
+    hash_b: NDArray[np.int64]
+    partition: NDArray[np.int32]
+    refused: NDArray[np.bool_]
+    """It is not done at all."""
+    found: NDArray[np.bool_]
+    """There is a right value, of ``found_time``."""
+    found_time: NDArray[np.int64]
+
+
+class RightChanges(NamedTuple):
+    """Changes of the right table in order, shape (changes,); times in ms."""
+
+    key: NDArray[np.int32]
+    time: NDArray[np.int64]
+    valid: NDArray[np.bool_]
+    """False: a deletion."""
+    refused: NDArray[np.bool_]
+    """Nobody is told."""
+
+
+class SubscriptionColumns(NamedTuple):
+    """What the kernels see of the subscriptions: SlotColumns, and beside them, shape (capacity,)."""
+
+    key: NDArray[np.int64]
+    """The foreign key."""
+    start: NDArray[np.int64]
+    """The primary key."""
+    end: NDArray[np.int64]
+    time: NDArray[np.int64]
+    flags: NDArray[np.uint8]
+    table: NDArray[np.int32]
+    free: NDArray[np.int32]
+    counts: NDArray[np.int64]
+    hash_a: NDArray[np.int64]
+    hash_b: NDArray[np.int64]
+    partition: NDArray[np.int64]
+    """Of the left record."""
+
+
+class KeyLists(NamedTuple):
+    """Lists of subscriptions: by foreign key, shape (keys,), and by slot, shape (capacity,)."""
+
+    first: NDArray[np.int32]
+    """First slot by foreign key, or NO_SLOT."""
+    length: NDArray[np.int64]
+    """By foreign key."""
+    in_order: NDArray[np.bool_]
+    """By foreign key: its list goes by rising serialized primary key."""
+    following: NDArray[np.int32]
+    previous: NDArray[np.int32]
+    """By slot, or NO_SLOT."""
+    spare: NDArray[np.int32]
+    other_spare: NDArray[np.int32]
+    """Room to sort a list in, twice as many slots as there are."""
+
+
+class Answers(NamedTuple):
+    """Answers in order, shape (answers,); times in ms."""
+
+    at: NDArray[np.int64]
+    """Place of what causes it, among the merged rows."""
+    primary: NDArray[np.int32]
+    time: NDArray[np.int64]
+    valid: NDArray[np.bool_]
+    """There is a right value."""
+    has_hash: NDArray[np.bool_]
+    hash_a: NDArray[np.int64]
+    hash_b: NDArray[np.int64]
+    partition: NDArray[np.int32]
 
 
 @kernel
 def join(which, rows, subscriptions, changes, store, lists, keys, answers, begin, totals):  # type: ignore[no-untyped-def]
     """Do the rows from ``begin`` on, until ``answers`` have no room for the next.
 
-    ``subscriptions``: (foreign key, primary key, instruction, time, has hash, hash a, hash b, partition, refused, right
-    found, right time); ``changes``: (foreign key, time, valid, refused). ``store``: the slots' columns with (hash a,
-    hash b, partition) behind; ``lists``: (first slot, length, is in order) by foreign key, (following, previous) by
-    slot, and twice room for as many slots; ``keys``: (data, offsets) of the primary keys. ``answers``: (place in
-    ``rows``, primary key, time, valid, has hash, hash a, hash b, partition).
+    Fields of Asked, RightChanges, SubscriptionColumns, KeyLists and Answers; ``keys``: (data, offsets) of the primary
+    keys.
     """
-    c_key, c_time, c_valid, c_refused = changes
-    lengths, n, room = lists[1], 0, answers[0].shape[0]
+    subscriptions, store, lists = Asked(*subscriptions), SubscriptionColumns(*store), KeyLists(*lists)
+    answers = Answers(*answers)
+    c_key, c_time, c_valid, c_refused = RightChanges(*changes)
+    lengths, n, room = lists.length, 0, answers.at.shape[0]
     for at in range(begin, which.shape[0]):
         row = rows[at]
         if which[at] == SUBSCRIPTION:
             if n == room:
                 totals[WRITTEN], totals[NEXT], totals[NEEDED] = n, at, 1
                 return
-            if not subscriptions[REFUSED][row]:
+            if not subscriptions.refused[row]:
                 n = _subscribe(row, at, subscriptions, store, lists, answers, n)
             continue
         if c_refused[row]:
@@ -62,13 +143,13 @@ def _subscribe(row, at, subscriptions, store, lists, answers, n):  # type: ignor
     instruction, key, primary, time = s_instruction[row], s_key[row], s_primary[row], s_time[row]
     subscribes = instruction >= _ANSWERS_ALWAYS
     if key >= 0:
-        slot = find(store[5], store[0], store[1], store[2], key, primary, 0)
+        slot = find(store.table, store.key, store.start, store.end, key, primary, 0)
         if subscribes:
             if slot == NO_SLOT:
                 slot = _added(store, lists, key, primary)
-            store[3][slot] = time
-            store[8][slot], store[9][slot], store[10][slot] = s_a[row], s_b[row], s_partition[row]
-            store[4][slot] |= CHANGED
+            store.time[slot] = time
+            store.hash_a[slot], store.hash_b[slot], store.partition[slot] = s_a[row], s_b[row], s_partition[row]
+            store.flags[slot] |= CHANGED
         elif slot != NO_SLOT:
             _removed(store, lists, slot)
     if (
@@ -76,11 +157,10 @@ def _subscribe(row, at, subscriptions, store, lists, answers, n):  # type: ignor
         or instruction == _ANSWERS_ALWAYS
         or (instruction == _ANSWERS_IF_FOUND and r_found[row])
     ):
-        a_at, a_primary, a_time, a_valid, a_hashed, a_a, a_b, a_partition = answers
-        a_at[n], a_primary[n], a_partition[n] = at, primary, s_partition[row]
-        a_time[n] = max(time, r_time[row]) if r_found[row] else time
-        a_valid[n] = r_found[row] and instruction != _ANSWERS_NULL
-        a_hashed[n], a_a[n], a_b[n] = s_hashed[row], s_a[row], s_b[row]
+        answers.at[n], answers.primary[n], answers.partition[n] = at, primary, s_partition[row]
+        answers.time[n] = max(time, r_time[row]) if r_found[row] else time
+        answers.valid[n] = r_found[row] and instruction != _ANSWERS_NULL
+        answers.has_hash[n], answers.hash_a[n], answers.hash_b[n] = s_hashed[row], s_a[row], s_b[row]
         n += 1
     return n
 
@@ -96,8 +176,9 @@ def _answer_all(at, key, time, valid, store, lists, keys, answers, n):  # type: 
     a_at, a_primary, a_time, a_valid, a_hashed, a_a, a_b, a_partition = answers
     slot = firsts[key]
     while slot != NO_SLOT:
-        a_at[n], a_primary[n], a_time[n], a_valid[n] = at, store[1][slot], time, valid
-        a_hashed[n], a_a[n], a_b[n], a_partition[n] = True, store[8][slot], store[9][slot], store[10][slot]
+        a_at[n], a_primary[n], a_time[n], a_valid[n] = at, store.start[slot], time, valid
+        a_hashed[n], a_partition[n] = True, store.partition[slot]
+        a_a[n], a_b[n] = store.hash_a[slot], store.hash_b[slot]
         n += 1
         slot = following[slot]
     return n
@@ -106,7 +187,7 @@ def _answer_all(at, key, time, valid, store, lists, keys, answers, n):  # type: 
 @inner_kernel
 def _added(store, lists, key, primary):  # type: ignore[no-untyped-def]
     """A new slot of (key, primary key)."""
-    s_key, s_start, s_end, _, s_flags, table, free, counts = store[:8]
+    s_key, s_start, s_end, _, s_flags, table, free, counts, _, _, _ = store
     counts[FREE_TOP] -= 1
     counts[LIVE_COUNT] += 1
     slot = free[counts[FREE_TOP]]
@@ -130,14 +211,15 @@ def _link(lists, key, slot):  # type: ignore[no-untyped-def]
 
 @kernel
 def link_all(slots, slot_keys, lists):  # type: ignore[no-untyped-def]
-    """Enter ``slots``, just read from the durable table, into the lists of their keys."""
+    """Enter ``slots``, just read from the durable table, into the lists of their keys (fields of KeyLists)."""
+    lists = KeyLists(*lists)
     for slot in slots:
         _link(lists, slot_keys[slot], slot)
 
 
 @inner_kernel
 def _removed(store, lists, slot):  # type: ignore[no-untyped-def]
-    s_key, s_start, s_end, _, s_flags, table, free, counts = store[:8]
+    s_key, s_start, s_end, _, s_flags, table, free, counts, _, _, _ = store
     firsts, lengths, _, following, previous, _, _ = lists
     key, before, after = s_key[slot], previous[slot], following[slot]
     if before == NO_SLOT:
@@ -155,7 +237,7 @@ def _removed(store, lists, slot):  # type: ignore[no-untyped-def]
 def _sort(key, store, lists, keys):  # type: ignore[no-untyped-def]
     """Put the list of ``key`` in order of the serialized primary keys: a merge sort of its slots."""
     firsts, lengths, in_order, following, previous, slots, merged = lists
-    length, primary = lengths[key], store[1]
+    length, primary = lengths[key], store.start
     slot = firsts[key]
     for i in range(length):
         slots[i] = slot

@@ -163,7 +163,7 @@ class StreamJoin(MultiOperator, StatefulOperator):
         return rows
 
     def _rank(self, rows: np.ndarray, stream_time: np.ndarray) -> tuple[np.ndarray, ...]:
-        """Write the ranks of what may have to wait into ``rows``; returns what kernels take as ``unmatched``."""
+        """Write the ranks of what may have to wait into ``rows``; returns fields of Unmatched."""
         side, slots = rows[:, kernel.SIDE], self.waiting.order
         until = np.maximum(0, rows[:, kernel.ROW_TIME] + self.windows[kernel.LOOK_AHEAD + side])
         is_outer = self.windows[kernel.IS_OUTER + side] > 0

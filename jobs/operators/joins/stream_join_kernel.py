@@ -27,11 +27,13 @@ from ....state.stores.timed_records import (
     has_room,
     insert,
     is_late_next,
+    named,
 )
 from ....state.times import UNBOUNDED
 from ...kernels.slot_lifecycle import is_expired
 from .stream_join_unmatched_kernel import (
     NONE,
+    Unmatched,
     begin_waiting,
     end_waiting,
     first_closed,
@@ -71,9 +73,11 @@ ONLY_TIME = 2
 def join_streams(rows, windows, store, unmatched, pairs, refusals, totals):  # type: ignore[no-untyped-def]
     """Take ``rows`` in order, from ``totals[ROW]`` on.
 
-    All arrays are int64: ``pairs``: (row, key, time, left reference, right reference), NONE for no reference.
-    ``refusals``: (row, kind, stream time, limit, is record).
+    ``store``, ``unmatched``: fields of RecordColumns and Unmatched. All other arrays are int64: ``pairs``: (row, key,
+    time, left reference, right reference), NONE for no reference. ``refusals``: (row, kind, stream time, limit, is
+    record).
     """
+    store, unmatched = named(store), Unmatched(*unmatched)
     totals[WRITTEN], totals[REFUSED] = 0, 0
     for at in range(totals[ROW], rows.shape[0]):
         row = rows[at]
@@ -138,7 +142,7 @@ def pass_by(row, windows, store, pairs, refusals, totals):  # type: ignore[no-un
 @inner_kernel
 def advance(store, side, time):  # type: ignore[no-untyped-def]
     """The stream time of one side's store, after it has seen ``time``."""
-    counts = store[2]
+    counts = store.counts
     counts[OBSERVED_MS + side] = max(counts[OBSERVED_MS + side], time)
     return counts[OBSERVED_MS + side]
 
@@ -156,7 +160,7 @@ def let_leave(row, windows, unmatched, pairs, totals):  # type: ignore[no-untype
         else:
             totals[PHASE], totals[AT] = MEETING, NONE
     if totals[PHASE] == LEAVING:
-        _, times, slot_of, waits, _, _ = unmatched
+        times, slot_of, waits = unmatched.time, unmatched.slot, unmatched.rows
         while True:
             rank = first_closed(unmatched, windows[WAIT], windows[WAIT + 1], observed)
             if rank == NONE:
@@ -197,10 +201,10 @@ def meet_others(row, windows, store, unmatched, pairs, totals):  # type: ignore[
         slot = pool[other, PENDING]
         if slot != NONE:
             pool[other, PENDING] = NONE
-            if unmatched[3][slot, waiting.SEQUENCE] == pool[other, SEQUENCE]:  # else it has left
+            if unmatched.rows[slot, waiting.SEQUENCE] == pool[other, SEQUENCE]:  # else it has left
                 end_waiting(unmatched, slot)
         if is_late:
-            late = beside[1][late]
+            late = beside.following[late]
         else:
             at += 1
     totals[AT] = NONE  # from here on: the slot in which this record waits

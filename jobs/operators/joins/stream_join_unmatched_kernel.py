@@ -11,7 +11,10 @@ What may wait in a call is known beforehand, so its place in the order (its *ran
 rank, in a tree of marks a side, and nothing is sorted or moved while records come.
 """
 
+from typing import NamedTuple
+
 import numpy as np
+from numpy.typing import NDArray
 
 from ....state.compilation.kernel_compilation import inner_kernel, kernel
 from ....state.records.key_interning import compare_serialized
@@ -20,6 +23,23 @@ from ....state.times import UNBOUNDED
 
 NONE = -1
 LEFT, RIGHT = 0, 1
+
+
+class Unmatched(NamedTuple):
+    """Records that wait, or may wait, in a call, by rank: their place in the order of leaving."""
+
+    trees: NDArray[np.bool_]
+    """Marks on the ranks of those that wait, shape (2 sides, 2 leaves)."""
+    time: NDArray[np.int64]
+    """By rank, in ms."""
+    slot: NDArray[np.int32]
+    """By rank, or NONE."""
+    rows: NDArray[np.int64]
+    """By slot: columns of state/stores/waiting_records.py, shape (slots, 6)."""
+    free: NDArray[np.int32]
+    """Free slots, a stack."""
+    free_top: NDArray[np.int64]
+    """How many these are, shape (1,)."""
 
 
 @inner_kernel
@@ -148,8 +168,8 @@ def last_marked(trees, side):  # type: ignore[no-untyped-def]
 
 
 def leaving_order(unmatched: tuple[np.ndarray, ...]) -> np.ndarray:
-    """Slots of those who wait after a call, in order."""
-    trees, _, slot_of = unmatched[:3]
+    """Slots of those who wait after a call, in order. ``unmatched``: fields of Unmatched."""
+    trees, _, slot_of, *_ = unmatched
     return slot_of[np.flatnonzero(trees[:, trees.shape[1] // 2 :].any(axis=0))]
 
 
@@ -158,10 +178,7 @@ def leaving_order(unmatched: tuple[np.ndarray, ...]) -> np.ndarray:
 
 @inner_kernel
 def begin_waiting(unmatched, key, sequence, side, time, reference, rank):  # type: ignore[no-untyped-def]
-    """The slot of a record that waits from now on.
-
-    ``unmatched``: (trees, time by rank, slot by rank, rows, free slots, how many of these).
-    """
+    """The slot of a record that waits from now on."""
     trees, _, slot_of, rows, free, free_top = unmatched
     free_top[0] -= 1
     slot = free[free_top[0]]
@@ -187,7 +204,7 @@ def first_closed(unmatched, left_wait, right_wait, observed):  # type: ignore[no
     """Rank of the first waiting record whose window is closed at stream time ``observed``, or NONE. The waits are from
     a record's time to the close of its window.
     """
-    trees, times = unmatched[0], unmatched[1]
+    trees, times = unmatched.trees, unmatched.time
     left, right = next_marked(trees, LEFT, 0), next_marked(trees, RIGHT, 0)
     if left != NONE and is_open(times[left], left_wait, observed):
         left = NONE
@@ -201,7 +218,7 @@ def tracked_time(unmatched, left):  # type: ignore[no-untyped-def]
     """Time of the last record that Kafka reads when all closed ones leave; ``left``: rank of the last that did, or
     NONE. UNBOUNDED when nothing was there.
     """
-    trees, times = unmatched[0], unmatched[1]
+    trees, times = unmatched.trees, unmatched.time
     first_left, first_right = next_marked(trees, LEFT, 0), next_marked(trees, RIGHT, 0)
     if first_left == NONE or first_right == NONE:  # it reads to the end
         rank = max(left, last_marked(trees, LEFT), last_marked(trees, RIGHT))

@@ -125,7 +125,9 @@ class Suppress(StatefulOperator):
             self._queue = suppress_early_kernel.grown(self._queue, slots.capacity)
             out = suppress_early_kernel.room(len(batch), int(slots.counts[LIVE_COUNT]))
             stores = (self.limits, slots.columns(), slots.entries())
-            suppress_early_kernel.suppress_eagerly(rows, *data, with_prior, *stores, self._queue, out, self.totals)
+            suppress_early_kernel.suppress_eagerly(
+                rows, *data, with_prior, *stores, self._queue, tuple(out), self.totals
+            )
             return tuple(column[: self.totals[suppress_kernel.EMITTED]] for column in out)
         # what waits for a time may outlive its window in the store above, which then begins it anew
         is_told = self.is_final and batch.earlier is not None

@@ -13,8 +13,10 @@ import numpy as np
 
 from ....state.compilation.kernel_compilation import inner_kernel, kernel
 from ....state.stores.slot_index import find
-from ....state.stores.slots import CHANGED, LIVE_COUNT
+from ....state.stores.slots import CHANGED, LIVE_COUNT, SlotColumns
+from ...kernels.aggregate_buffers import empty
 from ...kernels.slot_lifecycle import remove
+from .kernel_columns import Changes, EntryColumns, Heap, KeyBytes, Leaving, Sizes
 from .suppress_kernel import (
     BYTES,
     EMITTED,
@@ -34,13 +36,15 @@ NO_VALUE = -1
 def suppress_eagerly(  # type: ignore[no-untyped-def]
     rows, sizes, keys, wait, is_session, with_prior, limits, slots, entries, queue, emitted, totals
 ):
-    """Take changes in order; all as in ``suppress_strictly``, which gives ``emitted`` back where this fills it.
-    ``queue``: the heap, (buffer time, slot) of every live slot, with room for all rows.
+    """Take changes in order; all as in ``suppress_strictly``, which gives Leaving back where this fills ``emitted``.
+    ``queue``: fields of Heap, with room for all rows.
     """
-    key, start, end, due, time, _ = rows
+    sizes, keys, slots, entries = Sizes(*sizes), KeyBytes(*keys), SlotColumns(*slots), EntryColumns(*entries)
+    queue, emitted = Heap(*queue), Leaving(*emitted)
+    key, start, end, due, time, _ = Changes(*rows)
     s_key, s_start, s_end, s_time, s_flags, table, _, counts = slots
     e_due, e_reference, e_prior, _, e_bytes, e_prior_bytes, e_prior_hash = entries
-    with_bytes, size, n = sizes[0].shape[0] > 0, totals[BYTES], 0
+    with_bytes, size, n = sizes.fixed.shape[0] > 0, totals[BYTES], 0
     totals[FULL_ROW] = -1
     for row in range(key.shape[0]):
         totals[STREAM_TIME] = max(totals[STREAM_TIME], time[row])
@@ -52,7 +56,7 @@ def suppress_eagerly(  # type: ignore[no-untyped-def]
                 e_prior[slot] = -(row + 2) if with_prior else NO_VALUE
                 e_bytes[slot] = 0
                 if with_bytes:
-                    e_prior_bytes[slot], e_prior_hash[slot] = sizes[2][row], sizes[3][row]
+                    e_prior_bytes[slot], e_prior_hash[slot] = sizes.old[row], sizes.old_hash[row]
                 push(queue, counts[LIVE_COUNT] - 1, slot, keys, is_session, s_key, s_start, s_end, e_due)
             s_time[slot] = time[row]
             e_reference[slot] = -(row + 2)
@@ -65,7 +69,7 @@ def suppress_eagerly(  # type: ignore[no-untyped-def]
         for is_time_over in (True, False):
             before = n
             while counts[LIVE_COUNT]:
-                first = queue[1][0]
+                first = queue.slot[0]
                 if is_time_over:
                     leaves = e_due[first] <= totals[STREAM_TIME] - wait
                 else:
@@ -89,8 +93,8 @@ def write_out(n, row, slot, stream_time, slots, entries, emitted):  # type: igno
     s_key, s_start, s_end, s_time, _, _, _, _ = slots
     o_row, o_slot, o_key, o_start, o_end, o_due, o_time, o_reference, o_stream_time = emitted
     o_row[n], o_slot[n], o_key[n], o_start[n], o_end[n] = row, slot, s_key[slot], s_start[slot], s_end[slot]
-    o_due[n] = entries[0][slot]
-    o_time[n], o_reference[n], o_stream_time[n] = s_time[slot], entries[1][slot], stream_time
+    o_due[n] = entries.due[slot]
+    o_time[n], o_reference[n], o_stream_time[n] = s_time[slot], entries.reference[slot], stream_time
 
 
 @inner_kernel
@@ -136,7 +140,8 @@ def pop(queue, size, keys, is_session, s_key, s_start, s_end, e_due):  # type: i
 
 @kernel
 def refill(queue, slots_alive, keys, is_session, s_key, s_start, s_end, e_due):  # type: ignore[no-untyped-def]
-    """Build the heap anew from the live slots, after a load."""
+    """Build the heap (fields of Heap) anew from the live slots, after a load. ``keys``: fields of KeyBytes."""
+    queue, keys = Heap(*queue), KeyBytes(*keys)
     for size in range(slots_alive.shape[0]):
         push(queue, size, slots_alive[size], keys, is_session, s_key, s_start, s_end, e_due)
 
@@ -150,7 +155,6 @@ def grown(queue: tuple[np.ndarray, np.ndarray], capacity: int) -> tuple[np.ndarr
     return np.concatenate([dues, np.empty(more, np.int64)]), np.concatenate([slots, np.empty(more, np.int32)])
 
 
-def room(records: int, buffered: int) -> tuple[np.ndarray, ...]:
-    """Empty ``emitted`` arrays for a call over ``records`` rows and ``buffered`` entries."""
-    most = records + buffered
-    return (*(np.empty(most, np.int32) for _ in range(3)), *(np.empty(most, np.int64) for _ in range(6)))
+def room(records: int, buffered: int) -> Leaving:
+    """Room in ``emitted`` for a call over ``records`` rows and ``buffered`` entries."""
+    return empty(Leaving, records + buffered)

@@ -18,9 +18,10 @@ import numpy as np
 from ....state.compilation.kernel_compilation import array_kernel, inner_array_kernel, inner_kernel, kernel
 from ....state.records.key_interning import hash_bytes
 from ....state.stores.slot_index import delete, find, insert, rebuild
-from ....state.stores.slots import CHANGED, FREE_TOP, LIVE, LIVE_COUNT
+from ....state.stores.slots import CHANGED, FREE_TOP, LIVE, LIVE_COUNT, SlotColumns
 from ...kernels.earlier_changes import NONE_HERE
 from ...kernels.slot_lifecycle import vacate
+from .kernel_columns import Changes, EntryColumns, Held, KeyBytes, Leaving, Sizes, Staying
 from .suppress_order_kernel import in_order
 
 NO_VALUE = -1
@@ -41,24 +42,22 @@ how often the buffer was measured (after each put and after each round of evicti
 def suppress_strictly(  # type: ignore[no-untyped-def]
     rows, earlier, observed, sizes, keys, wait, is_session, keeps, limits, slots, entries, totals
 ):
-    """Take changes ``(key, start, end, buffer time, time, valid)`` in order: what leaves, and what comes and stays.
+    """Take ``rows`` (fields of Changes) in order: what leaves, and what comes and stays.
 
-    ``observed``: stream time after each row. ``earlier``: as in earlier_changes. ``sizes``: (fixed, new bytes, old
-    bytes, old hash) a row, or empty arrays when bytes are not counted. ``keys``: (data, offsets) of the interned keys.
-    ``keeps``: (tombstones are forwarded, old values are kept). ``limits``: (records, bytes). ``entries``: (buffer time,
-    reference, prior, number, bytes, prior bytes, prior hash) by slot; the reference of row r of this call is
-    ``-(r + 2)``, and so is that of its old value in ``prior``.
+    ``observed``: stream time after each row. ``earlier``: as in earlier_changes. Fields of Sizes, KeyBytes, SlotColumns
+    and EntryColumns. ``keeps``: (tombstones are forwarded, old values are kept). ``limits``: (records, bytes).
 
-    Returns (row that evicted, slot or -1, key, start, end, buffer time, time, reference, stream time) of what leaves,
-    in order, where what a slot held beside ``entries`` is there until it is taken anew; and of what is to be entered by
-    ``stay``: (its first row, its latest row, (bytes, prior bytes, prior hash)).
+    Returns fields of Leaving, in order, where what a slot held beside ``entries`` is there until it is taken anew; and
+    fields of Staying, which ``stay`` enters.
     """
-    n, n_before, with_bytes = rows[0].shape[0], slots[7][LIVE_COUNT], sizes[0].shape[0] > 0
+    rows, sizes, keys, slots = Changes(*rows), Sizes(*sizes), KeyBytes(*keys), SlotColumns(*slots)
+    entries = EntryColumns(*entries)
+    n, n_before, with_bytes = rows.key.shape[0], slots.counts[LIVE_COUNT], sizes.fixed.shape[0] > 0
     if n:
         totals[STREAM_TIME] = observed[n - 1]
     limit = totals[STREAM_TIME] - wait
     most = n + n_before
-    held = np.empty(most, np.int32), np.empty(most, np.int32), np.empty(most, np.int32), np.empty(most, np.int32)
+    held = Held(np.empty(most, np.int32), np.empty(most, np.int32), np.empty(most, np.int32), np.empty(most, np.int32))
     weighed = np.empty((most if with_bytes else 0, 3), np.int64)
     puts, goes = np.zeros(n, np.int8), np.zeros(n, np.int32)
     bytes_put, bytes_gone = np.zeros(n if with_bytes else 0, np.int64), np.zeros(n if with_bytes else 0, np.int64)
@@ -70,21 +69,22 @@ def suppress_strictly(  # type: ignore[no-untyped-def]
     most_at_once = count_leaving(n_held, held, weighed, goes, bytes_gone)
     measure(puts, goes, bytes_put, bytes_gone, n_before, totals[BYTES], limits, totals)
     last_row = n if totals[FULL_ROW] < 0 else totals[FULL_ROW]
-    order = by_row(n_held, held, last_row, goes, rows[5], keeps[0], entries[1])
+    order = by_row(n_held, held, last_row, goes, rows.valid, keeps[0], entries.reference)
     left = written_out(order, held, observed, rows, keeps[0], slots, entries)
     left = in_order(left, most_at_once, keys, is_session)
     totals[EMITTED] = order.shape[0]
     stays = staying(n_before, n_held, n, held, weighed)
     settle(n_before, n, held, weighed, rows, keeps[0], slots, entries)
-    return left, stays
+    return (
+        (left.row, left.slot, left.key, left.start, left.end, left.due, left.time, left.reference, left.stream_time),
+        (stays.first, stays.latest, stays.weighed),
+    )
 
 
 @inner_kernel
 def schedule(observed, limit, wait, slots, entries, held, weighed):  # type: ignore[no-untyped-def]
-    """Number the entries of before, and say at which row each leaves. ``held``: (slot, first change, latest change, row
-    after which it leaves) by number.
-    """
-    s_flags = slots[4]
+    """Number the entries of before, and say at which row each leaves."""
+    s_flags = slots.flags
     e_due, _, _, e_number, e_bytes, e_prior_bytes, e_prior_hash = entries
     h_slot, h_first, h_latest, h_leaves = held
     n, number = observed.shape[0], 0
@@ -118,7 +118,7 @@ def put_changes(  # type: ignore[no-untyped-def]
             number = number_of[earlier[row]]
         elif earlier[row] == NONE_HERE:
             slot = find(table, s_key, s_start, s_end, key[row], start[row], end[row])
-            number = _NOBODY if slot < 0 else entries[3][slot]
+            number = _NOBODY if slot < 0 else entries.number[slot]
         if number < 0 or h_leaves[number] < row:
             number, n_held, puts[row] = n_held, n_held + 1, 1
             h_slot[number], h_first[number], h_leaves[number] = _NOBODY, row, n
@@ -126,7 +126,7 @@ def put_changes(  # type: ignore[no-untyped-def]
                 guess = near_reaching(observed, row, guess, due[row] + wait)
                 h_leaves[number] = guess
             if weighed.shape[0]:
-                weighed[number, 0], weighed[number, 1], weighed[number, 2] = 0, sizes[2][row], sizes[3][row]
+                weighed[number, 0], weighed[number, 1], weighed[number, 2] = 0, sizes.old[row], sizes.old_hash[row]
         number_of[row] = number
         h_latest[number] = row
         if weighed.shape[0]:
@@ -151,7 +151,7 @@ def enter(key, start, end, slots):  # type: ignore[no-untyped-def]
 @inner_kernel
 def count_leaving(n_held, held, weighed, goes, bytes_gone):  # type: ignore[no-untyped-def]
     """Count the entries, and bytes, that leave at each row; the most that leave at one."""
-    h_leaves, n, most = held[3], goes.shape[0], 0
+    h_leaves, n, most = held.leaves, goes.shape[0], 0
     for number in range(n_held):
         if h_leaves[number] < n:
             goes[h_leaves[number]] += 1
@@ -164,7 +164,8 @@ def count_leaving(n_held, held, weighed, goes, bytes_gone):  # type: ignore[no-u
 @inner_kernel
 def entry_bytes(sizes, row, prior, prior_hash):  # type: ignore[no-untyped-def]
     """What Kafka counts for an entry: an old value that equals the prior one is kept once."""
-    fixed, new_bytes, old_bytes, old_hash = sizes[0][row], sizes[1][row], sizes[2][row], sizes[3][row]
+    fixed, new_bytes = sizes.fixed[row], sizes.new[row]
+    old_bytes, old_hash = sizes.old[row], sizes.old_hash[row]
     same = old_bytes == prior and old_hash == prior_hash
     return fixed + max(prior, 0) + (0 if same or old_bytes < 0 else old_bytes) + new_bytes
 
@@ -229,9 +230,9 @@ def note(count, size, totals):  # type: ignore[no-untyped-def]
 @inner_kernel
 def reference_of(number, held, valid, with_tombstones, e_reference):  # type: ignore[no-untyped-def]
     """What entry ``number`` refers to now; NO_VALUE: a tombstone that is not forwarded."""
-    latest = held[2][number]
+    latest = held.latest[number]
     if latest < 0:
-        return e_reference[held[0][number]]
+        return e_reference[held.slot[number]]
     return reference_to(latest, valid, with_tombstones)
 
 
@@ -244,7 +245,7 @@ def reference_to(row, valid, with_tombstones):  # type: ignore[no-untyped-def]
 @inner_array_kernel
 def by_row(n_held, held, last_row, goes, valid, with_tombstones, e_reference):  # type: ignore[no-untyped-def]
     """Numbers of the entries that leave, by the row, up to ``last_row``, at which they do; none that do in silence."""
-    h_leaves, n = held[3], goes.shape[0]
+    h_leaves, n = held.leaves, goes.shape[0]
     is_forwarded, at = np.empty(n_held, np.bool_), np.zeros(n + 1, np.int64)
     for number in range(n_held):
         is_forwarded[number] = h_leaves[number] < n and h_leaves[number] <= last_row
@@ -265,7 +266,7 @@ def by_row(n_held, held, last_row, goes, valid, with_tombstones, e_reference):  
 def written_out(order, held, observed, rows, with_tombstones, slots, entries):  # type: ignore[no-untyped-def]
     """What ``suppress_strictly`` returns of the entries ``order``."""
     n = order.shape[0]
-    left = (
+    left = Leaving(
         np.empty(n, np.int32),
         np.empty(n, np.int32),
         np.empty(n, np.int32),
@@ -288,14 +289,14 @@ def write_out(order, held, observed, rows, with_tombstones, slots, entries, left
     l_row, l_slot, l_key, l_start, l_end, l_due, l_time, l_reference, l_stream_time = left
     for place in range(order.shape[0]):
         number = order[place]
-        slot, first, latest, row = held[0][number], held[1][number], held[2][number], held[3][number]
+        slot, first, latest, row = held.slot[number], held.first[number], held.latest[number], held.leaves[number]
         l_row[place], l_slot[place], l_stream_time[place] = row, slot, observed[row]
-        l_reference[place] = reference_of(number, held, valid, with_tombstones, entries[1])
+        l_reference[place] = reference_of(number, held, valid, with_tombstones, entries.reference)
         if slot < 0:
             l_key[place], l_start[place], l_end[place], l_due[place] = key[first], start[first], end[first], due[first]
         else:
             l_key[place], l_start[place], l_end[place] = s_key[slot], s_start[slot], s_end[slot]
-            l_due[place] = entries[0][slot]
+            l_due[place] = entries.due[slot]
         l_time[place] = s_time[slot] if latest < 0 else time[latest]
 
 
@@ -316,7 +317,7 @@ def staying(n_before, n_held, n, held, weighed):  # type: ignore[no-untyped-def]
                 for column in range(3):
                     kept[place, column] = weighed[number, column]
             place += 1
-    return first, latest, kept
+    return Staying(first, latest, kept)
 
 
 @inner_kernel
@@ -326,14 +327,14 @@ def settle(n_before, n, held, weighed, rows, with_tombstones, slots, entries):  
     _, e_reference, e_prior, _, e_bytes, _, _ = entries
     n_leaving = 0
     for number in range(n_before):
-        n_leaving += held[3][number] < n
+        n_leaving += held.leaves[number] < n
     few = n_leaving * 8 < n_before
     for number in range(n_before):
-        slot = held[0][number]
-        if held[3][number] >= n:
-            if held[2][number] >= 0:
-                e_reference[slot] = reference_of(number, held, rows[5], with_tombstones, e_reference)
-                s_time[slot] = rows[4][held[2][number]]
+        slot = held.slot[number]
+        if held.leaves[number] >= n:
+            if held.latest[number] >= 0:
+                e_reference[slot] = reference_of(number, held, rows.valid, with_tombstones, e_reference)
+                s_time[slot] = rows.time[held.latest[number]]
                 s_flags[slot] |= CHANGED
                 if weighed.shape[0]:
                     e_bytes[slot] = weighed[number, 0]
@@ -348,11 +349,14 @@ def settle(n_before, n, held, weighed, rows, with_tombstones, slots, entries):  
 
 @kernel
 def stay(stays, rows, keeps, slots, entries):  # type: ignore[no-untyped-def]
-    """Enter what ``suppress_strictly`` said would stay; there must be room."""
-    first, latest, weighed = stays
-    key, start, end, due, time, valid = rows
-    s_time, s_flags = slots[3], slots[4]
-    e_due, e_reference, e_prior, _, e_bytes, e_prior_bytes, e_prior_hash = entries
+    """Enter what ``suppress_strictly`` said would stay; there must be room. Fields of Staying, Changes, SlotColumns and
+    EntryColumns.
+    """
+    slots = SlotColumns(*slots)
+    first, latest, weighed = Staying(*stays)
+    key, start, end, due, time, valid = Changes(*rows)
+    s_time, s_flags = slots.time, slots.flags
+    e_due, e_reference, e_prior, _, e_bytes, e_prior_bytes, e_prior_hash = EntryColumns(*entries)
     for place in range(first.shape[0]):
         began, now = first[place], latest[place]
         slot = enter(key[began], start[began], end[began], slots)

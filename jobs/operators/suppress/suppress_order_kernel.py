@@ -10,6 +10,7 @@ import numpy as np
 
 from ....state.compilation.kernel_compilation import array_kernel, inner_array_kernel, inner_kernel
 from ....state.records.key_interning import compare_serialized, compare_serialized_sessions
+from .kernel_columns import Leaving
 
 _VERY_FEW, _FEW = 8, 48
 _DIGIT_BITS = 11
@@ -31,7 +32,8 @@ def in_order(left, most, keys, is_session):  # type: ignore[no-untyped-def]
                 sort_leaving(order[first:place], spare, keys, is_session, key, start, end, due)
             first = place
     slot, key, start, end = taken(slot, order), taken(key, order), taken(start, order), taken(end, order)
-    return row, slot, key, start, end, taken(due, order), taken(time, order), taken(reference, order), stream_time
+    due, time, reference = taken(due, order), taken(time, order), taken(reference, order)
+    return Leaving(row, slot, key, start, end, due, time, reference, stream_time)
 
 
 @inner_array_kernel

@@ -8,11 +8,15 @@ A versioned store (KIP-889) refuses a result older than its stream time less its
 is older than its group's last deletion as history only; in both cases the group's aggregate stays what it was.
 """
 
+from typing import NamedTuple
+
 import numpy as np
+from numpy.typing import NDArray
 
 from ....state.compilation.kernel_compilation import kernel
 from ....state.stores.slots import CHANGED
 from ....state.stores.value_heap import NO_REFERENCE
+from ...kernels.aggregate_buffers import empty
 
 PRESENT = 0
 """``reference`` of a slot with an aggregate."""
@@ -20,37 +24,60 @@ PLAIN = -1
 """History retention of a store that is not versioned."""
 
 
+class Amounts(NamedTuple):
+    """Changes to take, and results of each, shape (changes,); times in ms."""
+
+    time: NDArray[np.int64]
+    new: NDArray[np.int64]
+    valid: NDArray[np.bool_]
+    """There is a new one."""
+    old: NDArray[np.int64]
+    old_valid: NDArray[np.bool_]
+    """There is an old one."""
+
+
+class Groups(NamedTuple):
+    """What kernels see of the groups, shape (capacity,)."""
+
+    time: NDArray[np.int64]
+    flags: NDArray[np.uint8]
+    reference: NDArray[np.int64]
+    """PRESENT, or NO_REFERENCE: the group has no aggregate."""
+    next: NDArray[np.int64]
+    """Where a versioned store's history of the group ends, in ms."""
+
+
 @kernel
 def aggregate_changes(at, changes, retention, clock, groups, amount, result):  # type: ignore[no-untyped-def]
-    """Take ``changes`` (time, new, valid, old, old valid) of the slots ``at`` in order; ``amount``: by slot.
+    """Take ``changes`` of the slots ``at`` in order; ``amount`` int64: by slot. ``clock``: see ``settle_group``.
 
-    ``result``: (time, new, valid, old, old valid) of each change. ``groups``, ``clock``: see ``settle_group``.
+    Fields of Amounts (``changes``, and ``result`` of each) and of Groups.
     """
-    time, new, valid, old, old_valid = changes
-    r_time, r_new, r_valid, r_old, r_old_valid = result
-    s_time, _, reference, _ = groups
+    time, new, valid, old, old_valid = Amounts(*changes)
+    result = Amounts(*result)
+    s_time, _, reference, _ = Groups(*groups)
     for row in range(at.shape[0]):
         slot = at[row]
         is_there = reference[slot] != NO_REFERENCE
         total = amount[slot] if is_there else 0
-        r_old[row], r_old_valid[row] = total, is_there
+        result.old[row], result.old_valid[row] = total, is_there
         if is_there and old_valid[row]:
             total -= old[row]
         if valid[row]:
             total += new[row]
-        r_time[row] = max(time[row], s_time[slot]) if is_there else time[row]
-        r_new[row], r_valid[row] = total, is_there or valid[row]
-        if settle_group(slot, r_time[row], r_valid[row], retention, clock, groups):
+        result.time[row] = max(time[row], s_time[slot]) if is_there else time[row]
+        result.new[row], result.valid[row] = total, is_there or valid[row]
+        if settle_group(slot, result.time[row], result.valid[row], retention, clock, groups):
             amount[slot] = total
 
 
 @kernel
 def settle_group(slot, time, is_value, retention, clock, groups):  # type: ignore[no-untyped-def]
-    """Put a group's result; whether its aggregate is now that. ``clock``: the store's stream time.
+    """Put a group's result; whether its aggregate is now that. ``clock`` int64: the store's stream time, shape (1,).
 
-    ``groups``: (time, flags, reference, next) by slot; ``next``: where the store's history of the group ends.
+    ``groups``: fields of Groups.
     """
-    s_time, s_flags, reference, s_next = groups
+    s_time, s_flags, reference, s_next = Groups(*groups)
     is_there = reference[slot] != NO_REFERENCE
     if retention != PLAIN:
         if time < clock[0] - retention:
@@ -66,12 +93,6 @@ def settle_group(slot, time, is_value, retention, clock, groups):  # type: ignor
     return True
 
 
-def results(changes: int) -> tuple[np.ndarray, ...]:
-    """Empty ``result`` arrays."""
-    return (
-        np.empty(changes, np.int64),
-        np.empty(changes, np.int64),
-        np.empty(changes, np.bool_),
-        np.empty(changes, np.int64),
-        np.empty(changes, np.bool_),
-    )
+def results(changes: int) -> Amounts:
+    """Room for the results of so many."""
+    return empty(Amounts, changes)

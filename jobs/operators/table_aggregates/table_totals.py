@@ -31,6 +31,7 @@ class GroupSlots(TableSlots):
     amount: np.ndarray
 
     def groups(self) -> tuple[np.ndarray, ...]:
+        """What kernels take as ``groups``: fields of Groups; right until the next ``enter``."""
         return self.time, self.flags, self.reference, self.next
 
 
@@ -78,7 +79,7 @@ class NumberTotals(Totals):
         changes = batch.time_ms, self._amounts(batch.value.all()), batch.valid, self._amounts(old.all()), old_valid
         slots = self.slots
         table_aggregate_kernel.aggregate_changes(
-            at, changes, self.retention_ms, self.clock, slots.groups(), slots.amount, result
+            at, changes, self.retention_ms, self.clock, slots.groups(), slots.amount, tuple(result)
         )
         time_ms, new, new_valid, before, was_there = result
         numbers = fixed_array(new, new_valid, pa.int64()), fixed_array(before, was_there, pa.int64())

@@ -9,12 +9,15 @@ latest version unless history ends there, and of a tombstone on an empty key kee
 a version joins it; both are kept here.
 """
 
+from typing import NamedTuple
+
 import numpy as np
+from numpy.typing import NDArray
 
 from ....state.compilation.kernel_compilation import inner_kernel, kernel
 from ....state.stores.skip_lists import enter, last_above, leave
 from ....state.stores.slots import CHANGED, FREE_TOP, LIVE, LIVE_COUNT, OBSERVED_MS
-from ....state.stores.versions import LATEST, NO_SLOT, TOMBSTONE
+from ....state.stores.versions import LATEST, NO_SLOT, TOMBSTONE, VersionColumns
 from ...kernels.slot_lifecycle import vacate
 
 IS_LATEST, NOT_PUT = -1, -(2**63)
@@ -26,13 +29,34 @@ HEAD, OLDER, END, REFERENCE = 0, 1, 2, 3
 """What a journal's entry is about."""
 
 
+class Puts(NamedTuple):
+    """Versions to put, in order, shape (puts,); times in ms."""
+
+    key: NDArray[np.int32]
+    time: NDArray[np.int64]
+    reference: NDArray[np.int64]
+    """Of the value in the heap, or TOMBSTONE."""
+
+
+class Journal(NamedTuple):
+    """What was changed, so that it can be taken back; without room for entries nothing is noted."""
+
+    entries: NDArray[np.int64]
+    """(HEAD, OLDER, END or REFERENCE; slot or key; what stood there), shape (room, 3)."""
+    length: NDArray[np.int64]
+    """How many there are, shape (1,)."""
+
+
 @kernel
 def put_all(rows, skips_nothing, retention, versions, journal, answers, old):  # type: ignore[no-untyped-def]
-    """Put ``(key, time, reference)`` in order. ``answers``: of each put; ``old``: reference of the latest before it."""
-    key, time, reference = rows
+    """Put ``rows`` in order. ``answers``: of each put; ``old``: reference of the latest before it. Fields of Puts,
+    VersionColumns and Journal.
+    """
+    key, time, reference = Puts(*rows)
+    versions, journal = VersionColumns(*versions), Journal(*journal)
     for row in range(key.shape[0]):
         latest = find(key[row], LATEST, retention, versions)
-        old[row] = TOMBSTONE if latest < 0 else versions[3][latest]
+        old[row] = TOMBSTONE if latest < 0 else versions.reference[latest]
         if skips_nothing and latest < 0 and reference[row] == TOMBSTONE:
             answers[row] = SKIPPED
         else:
@@ -41,24 +65,27 @@ def put_all(rows, skips_nothing, retention, versions, journal, answers, old):  #
 
 @kernel
 def put_and_find(merged, puts, asked, retention, versions, journal, answers, found):  # type: ignore[no-untyped-def]
-    """Run puts ``(key, time, reference)`` and lookups ``(key, as of)`` in the order of ``merged``: (which, row), 0 for
-    a put. ``answers``: of each put. ``found``: (reference, time) of each lookup; TOMBSTONE and -1 if there is nothing.
+    """Run ``puts`` and lookups ``(key int32, as of int64)`` in the order of ``merged``: (which, row), 0 for a put.
+
+    ``answers``: of each put. ``found``: (reference, time) of each lookup; TOMBSTONE and -1 if there is nothing. Fields
+    of Puts, VersionColumns and Journal.
     """
+    puts, versions, journal = Puts(*puts), VersionColumns(*versions), Journal(*journal)
     which, row = merged
     for i in range(which.shape[0]):
         r = row[i]
         if which[i] == 0:
-            answers[r] = put(puts[0][r], puts[1][r], puts[2][r], retention, versions, journal)
+            answers[r] = put(puts.key[r], puts.time[r], puts.reference[r], retention, versions, journal)
         else:
             slot = find(asked[0][r], asked[1][r], retention, versions)
-            found[0][r] = TOMBSTONE if slot < 0 else versions[3][slot]
-            found[1][r] = -1 if slot < 0 else versions[1][slot]
+            found[0][r] = TOMBSTONE if slot < 0 else versions.reference[slot]
+            found[1][r] = -1 if slot < 0 else versions.start[slot]
 
 
 @kernel
 def lookup(key, as_of, retention, versions):  # type: ignore[no-untyped-def]
-    """As ``find``, for Python."""
-    return find(key, as_of, retention, versions)
+    """As ``find``, for Python: ``versions`` are fields of VersionColumns."""
+    return find(key, as_of, retention, VersionColumns(*versions))
 
 
 @inner_kernel
@@ -86,7 +113,7 @@ def last_after(key, time, versions):  # type: ignore[no-untyped-def]
 def first_from(key, time, versions):  # type: ignore[no-untyped-def]
     """Slot of the newest version of ``key`` that begins at ``time`` or before, or NO_SLOT."""
     newer = last_after(key, time, versions)
-    return versions[8][key] if newer < 0 else versions[4][newer]
+    return versions.heads[key] if newer < 0 else versions.older[newer]
 
 
 @inner_kernel
@@ -191,7 +218,7 @@ def remove(slot, versions, journal):  # type: ignore[no-untyped-def]
     """Take a version that nothing leads to any more out of the store; with a journal it stays until it expires."""
     key, start, end, reference, _, flags, free, counts, _, skip_lists = versions
     leave(skip_lists, key[slot], start, slot)
-    if journal[0].shape[0]:
+    if journal.entries.shape[0]:
         write(end, slot, start[slot], END, journal)
         return
     reference[slot] = TOMBSTONE
@@ -201,7 +228,7 @@ def remove(slot, versions, journal):  # type: ignore[no-untyped-def]
 @inner_kernel
 def change(column, slot, number, what, versions, journal):  # type: ignore[no-untyped-def]
     """As write, of what the durable row shows too."""
-    versions[5][slot] |= CHANGED
+    versions.flags[slot] |= CHANGED
     write(column, slot, number, what, journal)
 
 
@@ -217,9 +244,11 @@ def write(column, at, number, what, journal):  # type: ignore[no-untyped-def]
 
 @kernel
 def take_back(versions, journal):  # type: ignore[no-untyped-def]
-    """Undo everything that the journal has noted, the last first; skip lists are to be cleared."""
-    _, _, end, reference, older, _, _, _, heads, _ = versions
-    entries, length = journal
+    """Undo everything that the journal has noted, the last first; skip lists are to be cleared. Fields of
+    VersionColumns and Journal.
+    """
+    _, _, end, reference, older, _, _, _, heads, _ = VersionColumns(*versions)
+    entries, length = Journal(*journal)
     for i in range(length[0] - 1, -1, -1):
         what, at, number = entries[i, 0], entries[i, 1], entries[i, 2]
         if what == HEAD:
@@ -235,8 +264,9 @@ def take_back(versions, journal):  # type: ignore[no-untyped-def]
 
 WRITES_PER_PUT = 4
 NO_JOURNAL = np.zeros((0, 3), np.int64), np.zeros(1, np.int64)
+"""Fields of Journal, for puts that are never taken back."""
 
 
 def journal_of(puts: int) -> tuple[np.ndarray, np.ndarray]:
-    """Room for what ``puts`` may change."""
+    """Fields of Journal, with room for what ``puts`` may change."""
     return np.empty((WRITES_PER_PUT * max(puts, 1), 3), np.int64), np.zeros(1, np.int64)
