@@ -19,11 +19,11 @@ from ..aggregate_parts.emit_on_close import key_ranks
 from ..aggregate_parts.kernel_decisions import Decisions
 from ..aggregate_parts.refusals import drops_of
 from ..aggregate_parts.slots_by_key import ListedAggregate, ListedSlots
+from ..aggregate_parts.window_columns import WindowUpdates
 from ..aggregate_parts.window_settings import WindowSettings
 from ..operator import OperatorContext
 from ..store_segments import segment_ms
 from . import session_windows_kernel
-from .session_windows_kernel import SessionUpdates
 
 _NOTHING_CLOSES = np.zeros(0, np.int64), 0
 
@@ -67,7 +67,7 @@ class SessionAggregate(ListedAggregate):
             is_hidden &= (end_ms < self._visible_at(np.array([store_time_ms]))[0]) | (end_ms <= emitted_ms)
         return is_hidden
 
-    def _allocate(self, records: int) -> tuple[SessionUpdates, Program, Refusals]:
+    def _allocate(self, records: int) -> tuple[WindowUpdates, Program, Refusals]:
         """Room for what a call gives, which is the same at every call over one record: it must be for all sessions."""
         sessions = int(self.slots.counts[LIVE_COUNT])
         if records != 1:

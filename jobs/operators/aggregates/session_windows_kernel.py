@@ -24,23 +24,15 @@ from ...kernels.aggregate_buffers import (
     UNSTORED,
     UPDATES,
     Refusals,
-    empty,
     refuse,
 )
 from ...kernels.slot_lifecycle import is_expired
+from ..aggregate_parts import window_columns
 from ..aggregate_parts.slots_by_key_kernel import NO_SLOT, first_from, link, unlink
+from ..aggregate_parts.window_columns import Rows, WindowUpdates
 
 UPDATE, TOMBSTONE, FINAL = 0, 1, 2
 """Kinds of update: a session as it is now, one that was merged away, one that closed at the row."""
-
-
-class Rows(NamedTuple):
-    """Records to decide: ``begin`` up to ``end`` of the batch."""
-
-    key: NDArray[np.int32]
-    time: NDArray[np.int64]
-    begin: int
-    end: int
 
 
 class Windows(NamedTuple):
@@ -69,23 +61,11 @@ class Closing(NamedTuple):
     done: int
 
 
-class SessionUpdates(NamedTuple):
-    """Updates in the order in which they are forwarded, shape (updates,). Sessions are closed on both sides."""
-
-    row: NDArray[np.int32]
-    key: NDArray[np.int32]
-    start: NDArray[np.int64]
-    end: NDArray[np.int64]
-    kind: NDArray[np.int8]
-    """UPDATE, TOMBSTONE or FINAL."""
-    stream_time: NDArray[np.int64]
-
-
 @kernel
 def aggregate_sessions(  # type: ignore[no-untyped-def]
     rows, windows, asked, closing, slots, lists, found, updates, program, refusals, totals
 ):
-    """Decide ``rows`` in order. Fields of Rows, Windows, Asked, Closing, SlotColumns, SessionUpdates, Program and
+    """Decide ``rows`` in order. Fields of Rows, Windows, Asked, Closing, SlotColumns, WindowUpdates, Program and
     Refusals; ``totals``: as in aggregate_buffers.
 
     ``lists``: as in slots_by_key_kernel; visible sessions of a key are apart, so their order by start is the same.
@@ -95,7 +75,7 @@ def aggregate_sessions(  # type: ignore[no-untyped-def]
     rows, windows, asked, closing = Rows(*rows), Windows(*windows), Asked(*asked), Closing(*closing)
     slots, updates, program, refusals = (
         SlotColumns(*slots),
-        SessionUpdates(*updates),
+        WindowUpdates(*updates),
         Program(*program),
         Refusals(*refusals),
     )
@@ -219,7 +199,7 @@ def enter(program, n, flags, slot, argument):  # type: ignore[no-untyped-def]
 @inlined_kernel
 def show(updates, n, row, k, start, end, kind, stream_time):  # type: ignore[no-untyped-def]
     """Update ``n``."""
-    updates.row[n], updates.key[n], updates.start[n], updates.end[n] = row, k, start, end
+    updates.row[n], updates.key[n], updates.start[n], updates.time[n] = row, k, start, end
     updates.kind[n], updates.stream_time[n] = kind, stream_time
 
 
@@ -241,10 +221,10 @@ def overwrite(slots, lists, slot):  # type: ignore[no-untyped-def]
         other = following[other]
 
 
-def allocate(records: int, sessions: int) -> tuple[SessionUpdates, Program, Refusals]:
+def allocate(records: int, sessions: int) -> tuple[WindowUpdates, Program, Refusals]:
     """Room for a call over ``records`` rows and ``sessions`` live sessions.
 
     A record makes one session and one update; every session, new or there before, closes and is merged away once.
     """
     most = 3 * records + 2 * sessions
-    return empty(SessionUpdates, most), empty(Program, most + records + sessions), empty(Refusals, records)
+    return window_columns.allocate(most, most + records + sessions, records)

@@ -17,11 +17,12 @@ from ...kernels.aggregate_buffers import PROGRAM, REFUSALS, STREAM_TIME, UPDATES
 from ..aggregate_parts.kernel_decisions import Decisions, joined
 from ..aggregate_parts.refusals import drops_of
 from ..aggregate_parts.slots_by_key import ListedAggregate, ListedSlots
+from ..aggregate_parts.window_columns import WindowUpdates
 from ..aggregate_parts.window_settings import WindowSettings
 from ..aggregate_parts.windows_by_start import WindowsByStart
 from ..operator import OperatorContext
 from . import sliding_windows_kernel
-from .sliding_windows_kernel import NEXT_ROW, SLOTS_PER_RECORD, SlidingUpdates
+from .sliding_windows_kernel import NEXT_ROW, SLOTS_PER_RECORD
 
 _ROOM_MIN = 64
 
@@ -102,7 +103,7 @@ class SlidingWindowAggregate(WindowsByStart, ListedAggregate):
     def _decided(
         self,
         batch: Batch,
-        updates: SlidingUpdates,
+        updates: WindowUpdates,
         program: Program,
         refusals: Refusals,
         totals: np.ndarray,
@@ -113,7 +114,7 @@ class SlidingWindowAggregate(WindowsByStart, ListedAggregate):
             key=key,
             time_ms=time_ms,
             valid=np.ones(len(row), np.bool_),
-            old_valid=has_old,
+            old_valid=has_old.view(np.bool_),
             program=written(program, totals[PROGRAM]),
             window_start_ms=start,
             window_end_ms=start + self.difference_ms,

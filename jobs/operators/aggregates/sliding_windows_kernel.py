@@ -28,11 +28,12 @@ from ...kernels.aggregate_buffers import (
     UNSTORED,
     UPDATES,
     Refusals,
-    empty,
 )
 from ...kernels.aggregate_buffers import refuse as write_refusal
 from ...kernels.slot_lifecycle import is_expired
+from ..aggregate_parts import window_columns
 from ..aggregate_parts.slots_by_key_kernel import NO_SLOT, first_from, link
+from ..aggregate_parts.window_columns import WindowUpdates
 
 NEXT_ROW = 4
 """Place in ``totals``: where a call stopped for lack of room, or the end row."""
@@ -43,21 +44,10 @@ _OTHERS = 8
 """Room that a record needs beside that of the windows it finds."""
 
 
-class SlidingUpdates(NamedTuple):
-    """Updates in the order in which they are forwarded, shape (updates,). ``time``: the largest time in the window."""
-
-    row: NDArray[np.int32]
-    key: NDArray[np.int32]
-    start: NDArray[np.int64]
-    time: NDArray[np.int64]
-    has_old: NDArray[np.bool_]
-    stream_time: NDArray[np.int64]
-
-
 class Written(NamedTuple):
     """What a call writes; ``totals``: as in aggregate_buffers, and NEXT_ROW."""
 
-    updates: SlidingUpdates
+    updates: WindowUpdates
     program: Program
     refusals: Refusals
     totals: NDArray[np.int64]
@@ -71,10 +61,10 @@ def aggregate_sliding_windows(  # type: ignore[no-untyped-def]
 
     ``windows``: (difference, grace). ``store_time`` int64: the store's newest start after each row, filled. ``kept``,
     ``asked``: as for time windows; ``lists``: as in slots_by_key_kernel. ``found`` int32: room for as many slots as
-    there are. Fields of SlotColumns, SlidingUpdates, Program and Refusals.
+    there are. Fields of SlotColumns, WindowUpdates, Program and Refusals.
     """
     slots = SlotColumns(*slots)
-    into = Written(SlidingUpdates(*updates), Program(*program), Refusals(*refusals), totals)
+    into = Written(WindowUpdates(*updates), Program(*program), Refusals(*refusals), totals)
     key, time, valid, begin, end_row = rows
     difference, grace = windows
     counts = slots.counts
@@ -302,7 +292,7 @@ def put(record, slot, flags, argument, asked, slots, into):  # type: ignore[no-u
     if asked[0]:
         n = totals[UPDATES]
         updates.row[n], updates.key[n], updates.stream_time[n] = record[0], record[1], record[3]
-        updates.start[n], updates.time[n], updates.has_old[n] = slots.start[slot], slots.time[slot], flags & ADD > 0
+        updates.start[n], updates.time[n], updates.kind[n] = slots.start[slot], slots.time[slot], flags & ADD > 0
         totals[UPDATES] += 1
         flags |= EMIT
     put_entry(flags, slot, argument, into)
@@ -325,6 +315,6 @@ def refuse(into, row, kind, bounds, stream_time, limit, is_record):  # type: ign
     into.totals[REFUSALS] += 1
 
 
-def allocate(most: int) -> tuple[SlidingUpdates, Program, Refusals]:
+def allocate(most: int) -> tuple[WindowUpdates, Program, Refusals]:
     """Room for that many of each."""
-    return empty(SlidingUpdates, most), empty(Program, most), empty(Refusals, most)
+    return window_columns.allocate(most, most, most)

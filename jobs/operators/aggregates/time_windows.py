@@ -66,7 +66,7 @@ class TimeWindowAggregate(WindowsByStart):
             totals,
         )
         self.observed_stream_time_ms = int(totals[STREAM_TIME])
-        row, key, start, time_ms, stream_time = written(updates, totals[UPDATES])
+        row, key, start, time_ms, _, stream_time = written(updates, totals[UPDATES])
         every = np.ones(len(row), np.bool_)
         return Decisions(
             row=row,

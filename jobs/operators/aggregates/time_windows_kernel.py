@@ -8,11 +8,6 @@ A window that starts before ``newest start - hidden`` is not shown by the store:
 stored. That happens only where another stream with a stream time of its own shares the store.
 """
 
-from typing import NamedTuple
-
-import numpy as np
-from numpy.typing import NDArray
-
 from ....state.compilation.kernel_compilation import kernel
 from ....state.stores.slot_index import find, insert
 from ....state.stores.slots import CHANGED, FREE_TOP, LIVE, LIVE_COUNT, OBSERVED_MS, SlotColumns
@@ -26,31 +21,22 @@ from ...kernels.aggregate_buffers import (
     UNSTORED,
     UPDATES,
     Refusals,
-    empty,
     refuse,
 )
 from ...kernels.slot_lifecycle import is_expired
-
-
-class WindowUpdates(NamedTuple):
-    """Updates in the order in which they are forwarded, shape (updates,). ``time``: the largest time in the window."""
-
-    row: NDArray[np.int32]
-    key: NDArray[np.int32]
-    start: NDArray[np.int64]
-    time: NDArray[np.int64]
-    stream_time: NDArray[np.int64]
+from ..aggregate_parts import window_columns
+from ..aggregate_parts.window_columns import Rows, WindowUpdates
 
 
 @kernel
 def aggregate_time_windows(rows, windows, kept, asked, slots, updates, program, refusals, totals):  # type: ignore[no-untyped-def]
-    """Decide rows ``begin`` up to ``end_row`` of ``(key int32, time int64)`` in order.
+    """Decide ``rows`` in order. Fields of Rows, SlotColumns, WindowUpdates, Program and Refusals.
 
     ``windows``: (origin, size, advance, grace); times before the origin are in none. ``kept``: (hidden, retention,
-    length of a persistent store's segment, or 0). ``asked``: (updates are asked for, with old values). Fields of
-    SlotColumns, WindowUpdates, Program and Refusals; ``totals``: as in aggregate_buffers.
+    length of a persistent store's segment, or 0). ``asked``: (updates are asked for, with old values). ``totals``: as
+    in aggregate_buffers.
     """
-    key, time, begin, end_row = rows
+    key, time, begin, end_row = Rows(*rows)
     origin, size, advance, grace = windows
     is_asked, with_old = asked
     updates, program, refusals = WindowUpdates(*updates), Program(*program), Refusals(*refusals)
@@ -114,4 +100,4 @@ def updates_per_record(size: int, advance: int) -> int:
 def allocate(records: int, per_record: int) -> tuple[WindowUpdates, Program, Refusals]:
     """Room for a call over ``records`` rows."""
     most = records * per_record
-    return empty(WindowUpdates, most), empty(Program, most), empty(Refusals, most)
+    return window_columns.allocate(most, most, most)
