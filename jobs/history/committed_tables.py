@@ -5,7 +5,7 @@ never "latest", so nobody sees half an increment; any increment before it can be
 its parent had at the fork, and its own rows.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import polars as pl
@@ -63,7 +63,7 @@ def read_state(warehouse: Warehouse, pipeline: str, store: str, *, increment: in
     """Live rows of a store: the newest of each (by key and window, or what else names a row of the store) that is not
     deleted. Raises as ``read_changelog``.
     """
-    tasks = done_row(warehouse, pipeline, increment).content.tasks.values()
+    tasks = done_row(warehouse, pipeline, increment, of=[TableName.state(store)]).content.tasks.values()
     row_key = next((task["row_keys"][store] for task in tasks if store in task["row_keys"]), StatefulOperator.row_key)
     return live_rows(read_table(warehouse, pipeline, TableName.state(store), increment=increment), row_key)
 
@@ -101,14 +101,16 @@ def count_rows(warehouse: Warehouse, pipeline: str, table: str, *, increment: in
     return sum(file.records for file in table_files(warehouse, pipeline, done, table))
 
 
-def done_row(warehouse: Warehouse, pipeline: str, increment: int | None = None) -> LedgerRow[DoneRow]:
+def done_row(
+    warehouse: Warehouse, pipeline: str, increment: int | None = None, *, of: Iterable[str] | None = None
+) -> LedgerRow[DoneRow]:
     """The ledger's done row of ``increment`` (None: the last one). LedgerError when there is none, or no more;
-    DamagedLedger when its tables have later ones.
+    DamagedLedger when the tables ``of`` which something is asked (None: all) have later ones.
     """
     ledger = Ledger(warehouse.pipeline(pipeline).ledger, warehouse.storage_options)
     if increment is None:
         row = ledger.last_done()
-        refuse_older_ledger(warehouse, pipeline, ledger, row)
+        refuse_older_ledger(warehouse, pipeline, ledger, row, of=of)
     else:
         row = ledger.rows_of(increment).done
         ledger.refuse_vacuumed(increment)
@@ -120,7 +122,7 @@ def done_row(warehouse: Warehouse, pipeline: str, increment: int | None = None) 
 
 def _done_row_with(warehouse: Warehouse, pipeline: str, table: str, increment: int | None) -> DoneRow:
     """The done row of ``increment``, which must name ``table``."""
-    done = done_row(warehouse, pipeline, increment).content
+    done = done_row(warehouse, pipeline, increment, of=[table]).content
     names = table_names(done)
     if table not in names:
         raise ConfigError(f"pipeline {pipeline!r}", f"one of {', '.join(names)}", repr(table), "name one of them")

@@ -112,11 +112,18 @@ def refuse_older_ledger(
     ledger: "Ledger",
     last: "LedgerRow[DoneRow] | None",
     opened: OpenTables | None = None,
+    *,
+    of: Iterable[str] | None = None,
 ) -> None:
     """Raises DamagedLedger when a table is marked with an increment that the ledger does not know: it is gone, or was
-    put back as it once was. ``last``: its last done row. ``opened``: as of ``open_table``.
+    put back as it once was. ``last``: its last done row. ``opened``: as of ``open_table``. ``of``: only these tables,
+    if the ledger names them all, since opening each takes time.
     """
-    tables = existing_tables(warehouse.pipeline(pipeline).root) if last is None else last.content.versions
+    tables: Iterable[str] = (
+        existing_tables(warehouse.pipeline(pipeline).root) if last is None else last.content.versions
+    )
+    if of is not None and {*of} <= {*tables}:
+        tables = of
     mark, path = _newest_mark(warehouse, pipeline, 0 if last is None else last.epoch, tables, opened)
     if mark <= (0 if last is None else last.increment):
         return
