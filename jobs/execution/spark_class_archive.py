@@ -68,7 +68,8 @@ def _use_spark(scratch: Path) -> None:
     """What a replay does with the JVM: Delta tables, a stage of Python."""
     from .spark_session import open_spark
 
-    spark = open_spark("local[2]")
+    no_archive = {"spark.driver.extraJavaOptions": "-Duser.timezone=UTC"}  # a JVM that makes one may not take one
+    spark = open_spark("local[2]", extra=no_archive)
     table = str(scratch / "table")
     for _ in range(2):
         spark.range(10).write.format("delta").mode("append").save(table)

@@ -2,9 +2,9 @@
 
 import os
 import subprocess
+import sys
 from pathlib import Path
 
-import pyspark
 import pytest
 
 from kstreams_replay.jobs.execution.spark_class_archive import archive_of, make_archive, options_to_use
@@ -92,12 +92,13 @@ def test_the_classes_of_spark_are_kept_once_and_taken_by_the_next_jvm(tmp_path):
     assert make_archive(archive)
     assert not make_archive(archive)
 
-    jars = f"{Path(pyspark.__file__).parent}/conf:{Path(pyspark.__file__).parent}/jars/*"
-    shared = ["-Xshare:on", f"-XX:SharedArchiveFile={archive}", "-Xlog:class+load"]
-    said = subprocess.run(
-        ["java", *shared, "-cp", jars, "org.apache.spark.deploy.SparkSubmit", "--version"],
-        capture_output=True, text=True, check=True,
-    )  # fmt: skip
-    kept = [line for line in said.stdout.splitlines() if "org.apache.spark" in line]
-    assert kept
-    assert all("shared objects file (top)" in line for line in kept if "SparkSubmit" in line)
+    needs_it = f"-Xshare:on {options_to_use(archive)}"  # else the JVM does not start
+    opens = (
+        "from kstreams_replay.jobs.execution.spark_session import open_spark\n"
+        f"print(open_spark('local[1]', extra={{'spark.driver.extraJavaOptions': {needs_it!r}}}).range(3).count())"
+    )
+    said = subprocess.run([sys.executable, "-c", opens], capture_output=True, text=True, check=False)
+    assert (said.returncode, said.stdout) == (0, "3\n"), said.stderr
+    archive.chmod(0o600)
+    archive.write_bytes(b"no archive")
+    assert subprocess.run([sys.executable, "-c", opens], capture_output=True, check=False).returncode != 0
