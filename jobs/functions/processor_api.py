@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, NamedTuple, overload
 
+from ...state.errors import ConfigError
 from ...state.serdes import Serde
 from ...state.times import Duration
 
@@ -66,6 +67,12 @@ class KeyValues:
     name: str
     key: Serde
     value: Serde
+
+    def __post_init__(self) -> None:
+        for what, serde in (("key", self.key), ("value", self.value)):
+            if not isinstance(serde, Serde):
+                place, next_step = f"store {self.name!r} {what}", "use for example Serde.string()"
+                raise ConfigError(place, "a serde", repr(serde), next_step)
 
 
 class KeyValueStore(ABC):

@@ -257,9 +257,12 @@ class Graph:
         return name
 
     def name(self, given: str | None, prefix: str, suffix: str = "") -> str:
-        """``given`` and the suffix, or else the next name; a number is taken in both cases (NamedInternal)."""
+        """``given`` and the suffix, or else the next name; a number is taken in both cases (NamedInternal).
+
+        Raises TopologyError for a name that Kafka refuses.
+        """
         generated = self.next_name(prefix)
-        return generated if given is None else given + suffix
+        return generated if given is None else check_name(given) + suffix
 
     def add(self, node: Node) -> Node:
         """Raises TopologyError for a name, a source topic or an output that is taken already."""

@@ -1,6 +1,7 @@
 """Names that a user gives to nodes and stores: they become names of topics and tables (Kafka's Named.validate)."""
 
 import re
+from typing import Any
 
 from ...state.errors import TopologyError
 
@@ -29,6 +30,16 @@ def check_name(name: str) -> str:
     return name
 
 
-def is_legal(name: str) -> bool:
+def check_topic(call: str, topic: Any, of_several: str) -> str:
+    """``topic`` of the ``call``. Raises TopologyError for anything but the name of one topic; ``of_several``: what to
+    do with several, a pattern or a function.
+    """
+    if is_legal(topic):
+        return str(topic)
+    expected = "the name of one topic (1 to 249 ASCII letters, digits, dots, underscores and hyphens, not . or ..)"
+    raise TopologyError(f"{call} topic", expected, repr(topic), "correct it" if isinstance(topic, str) else of_several)
+
+
+def is_legal(name: Any) -> bool:
     """Whether Kafka takes it."""
     return isinstance(name, str) and _LEGAL.fullmatch(name) is not None and name not in (".", "..")

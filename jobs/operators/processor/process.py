@@ -97,6 +97,9 @@ class Process(StatefulOperator):
             store.load(rows.take(pa.array(np.flatnonzero(names == name))))
         self.stream_time_ms = counters.get("stream_time_ms", NO_TIMESTAMP_MS)
         self.processor = self.node.supplier()
+        if not all(callable(getattr(self.processor, name, None)) for name in ("init", "process")):
+            expected, next_step = "a supplier of a Processor, which has init and process", "correct the supplier"
+            raise ConfigError(self.node.name, expected, repr(self.processor), next_step)
         self.processor_context.is_in_init = True
         self._call(self.processor.init, self.processor_context, "init")
         self.processor_context.is_in_init = False

@@ -7,6 +7,7 @@ which is the same records in the same order.
 from typing import TYPE_CHECKING
 
 from ...graph.graph import Node
+from ...graph.name_rules import check_name
 from ...operators.stateless_nodes import FilterNode
 from .step_arguments import Step, bind_condition
 
@@ -52,7 +53,7 @@ class BranchedKStream:
         return self._streams
 
     def _child(self, number: int, name: str | None) -> str:
-        child = f"{self._name}{number if name is None else name}"
+        child = f"{self._name}{number if name is None else check_name(name)}"
         self._stream.graph.next_name(child)
         return child
 

@@ -15,7 +15,7 @@ from ...operators.aggregates.aggregate_nodes import CogroupNode
 from . import grouped, ktable
 from .materialized import Materialized
 from .rekeying import by_key
-from .step_arguments import check_initializer, same_keys
+from .step_arguments import check_initializer, check_one_builder, same_keys
 
 _PREFIX = "COGROUPKSTREAM-AGGREGATE-"
 
@@ -35,9 +35,13 @@ class CogroupedKStream:
         serde, and for a stream that has windows already.
         """
         form_of(aggregator, "cogroup", AGGREGATOR)
+        if not isinstance(stream, grouped.KGroupedStream):
+            got, next_step = type(stream).__name__, "use group_by_key() or group_by() first"
+            raise TopologyError("cogroup", "a grouped stream", got, next_step)
         if stream.windows is not None:
             raise TopologyError("cogroup", "a stream without windows", "a windowed one", "use windowed_by() after it")
         for first, _ in self._members[:1]:
+            check_one_builder(first.graph, stream.graph, "cogroup")
             same_keys(first.shape, stream.shape, "cogroup")
         return CogroupedKStream((*self._members, (stream, aggregator)), self._windows)
 
@@ -56,7 +60,7 @@ class CogroupedKStream:
         name: str | None = None,
     ) -> "ktable.KTable":
         """The aggregate, of ``returns``; sessions need a ``merger(key, one, other)``. A result of None deletes it."""
-        materialized, windows = materialized or Materialized(), self._windows
+        materialized, windows = Materialized.given(materialized, name or "cogroup"), self._windows
         first, _ = self._members[0]
         graph = first.graph
         store = materialized.name or graph.next_name(f"{_PREFIX}STATE-STORE-")

@@ -12,11 +12,12 @@ from ...functions.folds.fold import Fold
 from ...functions.folds.numbers import count
 from ...functions.folds.python import Aggregator, PythonFold, reducer
 from ...functions.parameters import AGGREGATOR, MERGER, REDUCER, form_of
+from ...graph.name_rules import check_name
 from ...graph.table_traits import add_table
 from ...graph.windows import SessionWindows, SlidingWindows, TimeWindows, UnlimitedWindows, Windows
 from ...operators.aggregates.aggregate_nodes import AggregateNode, DistinctNode
 from . import cogrouped, kstream, ktable
-from .materialized import Materialized
+from .materialized import Materialized, check_materialized
 from .rekeying import by_key
 from .step_arguments import Step, as_field, bind_step, check_initializer, named_fields
 
@@ -35,7 +36,7 @@ class KGroupedStream:
         windows: Windows | None = None,
         emit: str = ON_WINDOW_UPDATE,
     ) -> None:
-        self.graph, self.stream, self.topic = stream.graph, stream, topic
+        self.graph, self.stream, self.topic = stream.graph, stream, None if topic is None else check_name(topic)
         self.windows, self.emit = windows, emit
 
     @property
@@ -57,7 +58,7 @@ class KGroupedStream:
         """
         if self.windows is None:
             raise TopologyError("emit_strategy", "a windowed stream", "no windows", "use windowed_by() first")
-        if strategy not in _EMIT:
+        if not isinstance(strategy, str) or strategy not in _EMIT:
             raise ConfigError("emit_strategy", " or ".join(map(repr, _EMIT)), repr(strategy), "choose one")
         if strategy == ON_WINDOW_CLOSE and isinstance(self.windows, UnlimitedWindows):
             next_step = 'use "on_window_update"'
@@ -69,6 +70,7 @@ class KGroupedStream:
 
     def count(self, materialized: Materialized | None = None, *, name: str | None = None) -> "ktable.KTable":
         """Number of records, as a long."""
+        check_materialized(materialized, name or "count")
         if materialized is not None and materialized.name is None and self.windows is None:
             self.graph.next_name("KSTREAM-AGGREGATE-STATE-STORE-")  # a number that Kafka takes and never uses
         return self._aggregate({"": count()}, materialized, name, "AGGREGATE")
@@ -170,7 +172,11 @@ class KGroupedStream:
     def _aggregate(
         self, folds: dict[str, Fold], materialized: Materialized | None, name: str | None, prefix: str
     ) -> "ktable.KTable":
-        materialized, graph, windows = materialized or Materialized(), self.graph, self.windows
+        materialized, graph, windows = (
+            Materialized.given(materialized, name or prefix.lower()),
+            self.graph,
+            self.windows,
+        )
         store = materialized.name or graph.next_name(f"KSTREAM-{prefix}-STATE-STORE-")
         name = graph.name(name, f"KSTREAM-{prefix}-")
         aggregation = Aggregation(folds, self.shape, name)

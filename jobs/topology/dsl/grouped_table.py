@@ -93,7 +93,7 @@ class KGroupedTable:
     def _aggregate(
         self, prefix: str, returns: Serde, materialized: Materialized | None, name: str | None, **functions: Any
     ) -> "ktable.KTable":
-        graph, materialized = self.graph, materialized or Materialized()
+        graph, materialized = self.graph, Materialized.given(materialized, name or prefix.lower())
         store = materialized.name or graph.next_name("KTABLE-AGGREGATE-STATE-STORE-")
         sink = graph.name(name, "KSTREAM-SINK-", "-sink")
         source = graph.name(name, "KSTREAM-SOURCE-", "-source")

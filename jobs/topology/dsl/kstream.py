@@ -16,12 +16,12 @@ from ...functions.parameters import NOTHING, form_of, of_key_and_value
 from ...functions.processor_api import KeyValues
 from ...functions.value_joiners import JoinerStep
 from ...graph.graph import Graph, Node
-from ...graph.name_rules import check_table_name
+from ...graph.name_rules import check_name, check_table_name, check_topic
 from ...graph.nodes import SinkNode
 from ...graph.repartition import repartitioned
 from ...graph.table_traits import add_table
 from ...graph.windows import JoinWindows
-from ...operators.processor.process_node import ProcessNode
+from ...operators.processor.process_node import ProcessNode, given_stores
 from ...operators.stateless_nodes import (
     FilterNode,
     FlatMapNode,
@@ -43,6 +43,8 @@ from .step_arguments import (
     bind_condition,
     bind_mapper,
     bind_step,
+    check_one_builder,
+    check_serdes,
     mapped_fields,
     on_error_of,
     plain_key,
@@ -138,6 +140,7 @@ class KStream:
                 raise TopologyError(name, "a step for the key and one for the value", "one", "give both")
             of_key_and_value(function, name)
             return self._flat_map(_One(function), returns_key, returns, name)
+        check_serdes(name, returns_key=returns_key)
         key = bind_step(function, self.shape, returns_key, name)
         value = bind_step(mapper, self.shape, returns, name)
         shape = Shape(key.result, value.result)
@@ -176,6 +179,7 @@ class KStream:
         of_key_and_value(function, name)
         if returns_key is None or returns is None:
             raise TopologyError(name, "returns_key= and returns= beside a Python callable", "none", "give both serdes")
+        check_serdes(name, returns_key=returns_key, returns=returns)
         shape = Shape(returns_key, returns)
         node = FlatMapNode(name=name, inputs=(self.node.name,), shape=shape, function=function, keeps_key=False)
         return followed(self, node, is_rekeyed=True)
@@ -196,6 +200,7 @@ class KStream:
         called = of_key_and_value(function, name, may_take_value=True)
         if returns is None:
             raise TopologyError(name, "returns= beside a Python callable", "none", "give the serde of the result")
+        check_serdes(name, returns=returns)
         shape = Shape(self.shape.key, returns, self.shape.window)
         return followed(
             self, FlatMapNode(name=name, inputs=(self.node.name,), shape=shape, function=called, keeps_key=True)
@@ -219,9 +224,12 @@ class KStream:
     def merge(self, other: "KStream", *, name: str | None = None) -> "KStream":
         """Records of both streams, each as it comes. TopologyError when their serdes differ."""
         name = self.graph.name(name, "KSTREAM-MERGE-")
+        if not isinstance(other, KStream):
+            raise TopologyError(name, "a stream", type(other).__name__, "merge a stream (to_stream() of a table)")
         if other.shape != self.shape:
             next_step = "map them to the same"
             raise TopologyError(name, f"records of {_said(self.shape)}", _said(other.shape), next_step)
+        check_one_builder(self.graph, other.graph, name)
         inputs = tuple(dict.fromkeys((self.node.name, other.node.name)))  # a stream merged with itself is itself
         node = MergeNode(name=name, inputs=inputs, shape=self.shape)
         self.graph.add(node)
@@ -241,13 +249,14 @@ class KStream:
         returns: Serde | None = None,
         name: str | None = None,
     ) -> "KStream":
-        """A Python processor, record by record (jobs/functions/processor_api.py). ``stores``: its key-value stores; a
-        mere name means one of this stream's key and value types.
+        """A Python processor, record by record (jobs/functions/processor_api.py). ``stores``: a list of its key-value
+        stores; a mere name means one of this stream's key and value types.
 
         ``returns_key`` and ``returns``: serdes of what it forwards, those of its input if not given.
         """
         name = self.graph.name(name, "KSTREAM-PROCESSOR-")
         form_of(supplier, name, NOTHING)
+        check_serdes(name, returns_key=returns_key, returns=returns)
         shape = Shape(returns_key or self.shape.key, returns or self.shape.value)
         node = ProcessNode(
             name=name,
@@ -255,16 +264,16 @@ class KStream:
             shape=shape,
             supplier=supplier,
             store=f"{name}-stores",
-            stores=tuple(stores),
+            stores=given_stores(stores, name),
         )
         return followed(self, node, is_rekeyed=True)
 
     def repartition(self, *, name: str | None = None, partitions: int | None = None) -> "KStream":
         """The same records through a repartition table. TopologyError for a windowed key and fewer than 1 partition."""
-        name = name or self.graph.next_name("KSTREAM-REPARTITION-")
+        name = self.graph.next_name("KSTREAM-REPARTITION-") if name is None else check_name(name)
         plain_key(self.shape, self.node.name, "repartition by")
-        if partitions is not None and partitions < 1:
-            raise TopologyError(name, "1 partition or more", str(partitions), "correct the number")
+        if partitions is not None and (type(partitions) is not int or partitions < 1):
+            raise TopologyError(name, "1 partition or more", repr(partitions), "correct the number")
         return KStream(self.graph, repartitioned(self.graph, self.node, name, partitions=partitions))
 
     # --- grouping, tables and outputs ------------------------------------------------------------------------
@@ -286,7 +295,7 @@ class KStream:
         """The stream as a table: a null value deletes its key, a null key is dropped."""
         name = self.graph.name(name, "KSTREAM-TOTABLE-")
         plain_key(self.shape, name, "make a table of")
-        materialized = materialized or Materialized()
+        materialized = Materialized.given(materialized, name)
         store = materialized.name or self.graph.next_name("KSTREAM-TOTABLE-STATE-STORE-")
         above = by_key(self, name)
         spec = materialized.spec(store)
@@ -302,6 +311,7 @@ class KStream:
 
     def to(self, topic: str, *, name: str | None = None) -> None:
         """Write to the output ``topic``. TopologyError for ``dropped`` and ``dead_letter``: every pipeline has them."""
+        check_topic("to()", topic, "split() the stream, and write each branch to() an output of its own")
         check_table_name("output", topic)
         name = self.graph.name(name, "KSTREAM-SINK-")
         self.graph.add(SinkNode(name=name, inputs=(self.node.name,), shape=self.shape, topic=topic))

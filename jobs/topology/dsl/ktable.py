@@ -22,13 +22,15 @@ from ...operators.processor.transform_values_node import TransformValuesNode
 from ...operators.suppress.suppress_node import SuppressNode
 from ...operators.tables.table_nodes import TableFilterNode, TableGroupByNode, TableMapValuesNode
 from . import foreign_key_joins, grouped_table, kstream
-from .materialized import Materialized
+from .materialized import Materialized, check_materialized
 from .step_arguments import (
     Step,
     ValueStep,
     bind_condition,
     bind_mapper,
     bind_step,
+    check_one_builder,
+    check_serdes,
     joined_fields,
     mapped_fields,
     option_or_field,
@@ -107,16 +109,19 @@ class KTable:
         """
         name = self.graph.name(name, "KTABLE-TRANSFORMVALUES-")
         form_of(supplier, name, NOTHING)
+        check_serdes(name, returns=returns)
         shape = Shape(self.shape.key, returns or self.shape.value, self.shape.window)
         node = TransformValuesNode(name=name, inputs=(self.node.name,), shape=shape, is_table=True, supplier=supplier)
         return self._step(node, materialized)
 
     def _take_a_number(self, materialized: Materialized | None, prefix: str) -> None:
+        check_materialized(materialized, prefix.strip("-"))
         if materialized is not None and materialized.name is None:
             self.graph.next_name(f"{prefix}STATE-STORE-")
 
     def _step(self, node: Node, materialized: Materialized | None) -> "KTable":
         """Any Materialized says whether the step is versioned; only one with a name gives it a store."""
+        check_materialized(materialized, node.name)
         versioned = None if materialized is None else materialized.is_versioned
         store = None
         if materialized is not None and materialized.name is not None:
@@ -153,6 +158,7 @@ class KTable:
         """
         graph = self.graph
         node_name = graph.name(name, "KTABLE-SELECT-")
+        check_serdes(node_name, returns_key=returns_key)
         key = bind_step(selector, self.shape, returns_key, node_name)
         value = (
             whole_value(self.shape, node_name) if mapper is None else bind_step(mapper, self.shape, returns, node_name)
@@ -169,6 +175,9 @@ class KTable:
         Raises TopologyError on a versioned table, and when it waits for windows on a table without them.
         """
         graph = self.graph
+        if not isinstance(suppressed, Suppressed):
+            next_step = "use Suppressed.until_window_closes() or Suppressed.until_time_limit(wait)"
+            raise TopologyError(f"suppress of {self.node.name}", "a Suppressed", repr(suppressed), next_step)
         if graph.tables[self.node.name].is_versioned:
             expected = "a table without versions to suppress (they may come from a table above)"
             next_step = "suppress before to_table(), or use a plain store"
@@ -253,6 +262,7 @@ class KTable:
         if not isinstance(other, KTable):
             place = name or f"{kind} join of {self.node.name}"
             raise TopologyError(place, "a table", type(other).__name__, "join a table")
+        check_one_builder(self.graph, other.graph, name or f"{kind} join of {self.node.name}")
         options = {"returns": returns, "materialized": materialized, "name": name}
         options["foreign_key_returns"] = foreign_key_returns
         columns = joined_fields(kind, joiner, columns, fields, options, pair_of(self.shape, other.shape.value))

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from ....state.errors import ConfigError
+from ....state.errors import ConfigError, TopologyError
 from ....state.times import Duration, duration_ms
 from ...graph.graph import StoreSpec
 from ...graph.name_rules import check_name
@@ -33,10 +33,18 @@ class Materialized:
         history_ms = self.history_retention_ms
         if history_ms is not None and history_ms < 0:
             raise ConfigError("Materialized history_retention", "0 ms or more", f"{history_ms} ms", "correct it")
+        if self.retention is not None:
+            duration_ms(self.retention, "Materialized retention")
         if self.segment_interval is not None:
             interval_ms = duration_ms(self.segment_interval, "segment_interval")
             if interval_ms < 1:
                 raise ConfigError("Materialized segment_interval", "1 ms or more", f"{interval_ms} ms", "correct it")
+
+    @classmethod
+    def given(cls, materialized: "Materialized | None", place: str) -> "Materialized":
+        """What a call was given, or what holds unless it says otherwise. TopologyError for anything else."""
+        check_materialized(materialized, place)
+        return materialized or cls()
 
     @classmethod
     def as_(cls, name: str, *, store: str = "persistent", retention: Duration | None = None) -> "Materialized":
@@ -73,3 +81,10 @@ class Materialized:
             expected = f"at least {windows.retention_ms} ms (the windows and their grace)"
             raise ConfigError(f"{place} retention", expected, f"{retention_ms} ms", "give a longer retention")
         return retention_ms
+
+
+def check_materialized(materialized: object, place: str) -> None:
+    """Raises TopologyError for anything but a Materialized or None."""
+    if materialized is not None and not isinstance(materialized, Materialized):
+        next_step = 'use for example Materialized.as_("store")'
+        raise TopologyError(place, "materialized= to be a Materialized", repr(materialized), next_step)

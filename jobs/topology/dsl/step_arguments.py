@@ -52,6 +52,7 @@ def bind_step(
     function = of_key_and_value(step, place, may_take_value=may_take_value)
     if returns is None:
         raise TopologyError(place, "returns= beside a Python callable", "none", "give the serde of the result")
+    check_serdes(place, returns=returns)
     return Call(function, shape, returns, place)
 
 
@@ -234,9 +235,25 @@ def not_negative(duration: Duration, place: str) -> int:
     return found
 
 
+def check_serdes(place: str, **serdes: Any) -> None:
+    """``serdes`` by the option that they were given in. Raises TopologyError for anything but a Serde or None."""
+    for option, serde in serdes.items():
+        if serde is not None and not isinstance(serde, Serde):
+            next_step = "use for example Serde.string()"
+            raise TopologyError(place, f"{option}= to be a serde", repr(serde), next_step)
+
+
+def check_one_builder(graph: Graph, other: Graph, place: str) -> None:
+    """Raises TopologyError for streams and tables of two topologies."""
+    if graph is not other:
+        next_step = "make both with the same StreamsBuilder"
+        raise TopologyError(place, "streams and tables of one StreamsBuilder", "one of another builder", next_step)
+
+
 def check_initializer(initializer: Callable[[], Any], returns: Serde, place: str) -> None:
     """Raises TopologyError when it takes parameters, or does not give something of ``returns``."""
     form_of(initializer, place, NOTHING)
+    check_serdes(place, returns=returns)
     try:
         returns.from_python([initializer()])
     except Exception as error:

@@ -23,7 +23,16 @@ from . import ktable
 from .global_table import GlobalKTable
 from .materialized import Materialized
 from .rekeying import by_key_for_join, followed
-from .step_arguments import Step, bind_step, joined_fields, not_negative, option_or_field, plain_key, same_keys
+from .step_arguments import (
+    Step,
+    bind_step,
+    check_one_builder,
+    joined_fields,
+    not_negative,
+    option_or_field,
+    plain_key,
+    same_keys,
+)
 
 if TYPE_CHECKING:
     from .kstream import KStream
@@ -108,6 +117,7 @@ class _Join:
         for side in (left, right):
             plain_key(side.shape, side.name, "join by")
         same_keys(left.shape, right.shape, self.place)
+        check_one_builder(graph, right.graph, self.place)
         joiner = self._joiner(right.shape)
         this, that = self._repartitioned(left, "-left"), self._repartitioned(right, "-right")
         sides = _SIDES[self.kind]
@@ -142,6 +152,7 @@ class _Join:
         left, graph = self.left, self.left.graph
         plain_key(left.shape, left.name, "join by")
         same_keys(left.shape, table.shape, self.place)
+        check_one_builder(graph, table.graph, self.place)
         joiner = self._joiner(table.shape)
         above = self._repartitioned(left, "")
         copartition(graph, above.name, table.node.name)
@@ -166,6 +177,7 @@ class _Join:
 
     def with_global_table(self, table: GlobalKTable, selector: Step, returns: Serde | None) -> "KStream":
         left = self.left
+        check_one_builder(left.graph, table.graph, self.place)
         name = left.graph.name(self.name, "KSTREAM-LEFTJOIN-")
         with self.option("selector", selector):
             bound = bind_step(selector, left.shape, returns, name)

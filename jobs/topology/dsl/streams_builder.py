@@ -6,6 +6,7 @@ from ....state.errors import ConfigError, TopologyError
 from ....state.serdes import Serde
 from ...functions.expressions import Shape
 from ...graph.graph import Graph, Node
+from ...graph.name_rules import check_topic
 from ...graph.nodes import GlobalTableNode, SourceNode
 from ...graph.repartition import keep_null_keys
 from ...graph.table_traits import add_table
@@ -25,6 +26,11 @@ class Consumed:
 
     key: Serde
     value: Serde
+
+    def __post_init__(self) -> None:
+        for what, serde in (("key", self.key), ("value", self.value)):
+            if not isinstance(serde, Serde):
+                raise TopologyError(f"Consumed {what}", "a serde", repr(serde), "use for example Serde.string()")
 
 
 class StreamsBuilder:
@@ -46,8 +52,9 @@ class StreamsBuilder:
 
         A topic that is read twice is one source, as in Kafka; TopologyError when the serdes differ.
         """
+        check_topic("stream()", topic, "read each topic by a stream() of its own, and merge() them")
+        shape = _consumed(topic, consumed)
         name = self._graph.name(name, "KSTREAM-SOURCE-")
-        shape = Shape(consumed.key, consumed.value)
         if topic not in self._streams:
             self._check_unread(topic)
             node = SourceNode(name=name, inputs=(), shape=shape, topic=topic)
@@ -70,12 +77,13 @@ class StreamsBuilder:
         The table has a store when ``materialized`` names one or when something below needs it. TopologyError for a
         topic that is read already.
         """
+        check_topic("table()", topic, "make a table of one topic, or of a merged stream by to_table()")
+        shape = _consumed(topic, consumed)
+        materialized = Materialized.given(materialized, f"table of {topic!r}")
         self._check_unread(topic)
-        materialized = materialized or Materialized()
         store = materialized.name or self._graph.next_name(f"{topic}-STATE-STORE-")
         source = self._graph.name(name, "KSTREAM-SOURCE-", "-source")
         name = self._graph.name(name, "KTABLE-SOURCE-")
-        shape = Shape(consumed.key, consumed.value)
         self._graph.add(SourceNode(name=source, inputs=(), shape=shape, topic=topic))
         node = TableNode(name=name, inputs=(source,), shape=shape, is_table=True)
         spec = materialized.spec(store)
@@ -99,7 +107,9 @@ class StreamsBuilder:
         """``topic`` as a table that every task has all of. TopologyError for a versioned store and a topic that is read
         already.
         """
-        materialized = materialized or Materialized()
+        check_topic("global_table()", topic, "make a global table of each topic")
+        shape = _consumed(topic, consumed)
+        materialized = Materialized.given(materialized, f"global table of {topic!r}")
         if materialized.is_versioned:
             next_step = "use table(), or a store without versions"
             raise TopologyError(f"global table {topic!r}", "a plain store", "a versioned one", next_step)
@@ -107,7 +117,6 @@ class StreamsBuilder:
         store = materialized.name or self._graph.next_name(f"{topic}-STATE-STORE-")
         source = self._graph.name(name, "KSTREAM-SOURCE-", "-source")
         name = self._graph.name(name, "KTABLE-SOURCE-")
-        shape = Shape(consumed.key, consumed.value)
         node = GlobalTableNode(name=name, inputs=(), shape=shape, is_table=True, topic=topic, store=store)
         self._graph.parts[name] = (source,)
         add_table(self._graph, node, store=materialized.spec(store), is_versioned=False)
@@ -123,3 +132,11 @@ class StreamsBuilder:
             if node.landed_topic == topic:
                 next_step = "read it once and use what that gives in both places"
                 raise TopologyError(f"topic {topic!r}", "one source", "two", next_step)
+
+
+def _consumed(topic: str, consumed: Consumed) -> Shape:
+    """Of records of the topic. TopologyError for anything but a Consumed."""
+    if not isinstance(consumed, Consumed):
+        next_step = "use for example Consumed(Serde.string(), Serde.long())"
+        raise TopologyError(f"topic {topic!r}", "a Consumed, the serdes of key and value", repr(consumed), next_step)
+    return Shape(consumed.key, consumed.value)

@@ -22,8 +22,8 @@ class BufferConfig:
 
     def __post_init__(self) -> None:
         for limit, most in (("max_records", self.records_max), ("max_bytes", self.bytes_max)):
-            if most is not None and most < 0:
-                raise ConfigError(f"Suppressed {limit}", "0 or more", str(most), "correct the limit")
+            if most is not None and (type(most) is not int or most < 0):
+                raise ConfigError(f"Suppressed {limit}", "0 or more", repr(most), "correct the limit")
 
     @classmethod
     def max_records(cls, limit: int) -> "BufferConfig":
@@ -113,6 +113,9 @@ class Suppressed:
 def _chosen(
     buffer: BufferConfig | None, max_records: int | None, max_bytes: int | None, when_full: str
 ) -> BufferConfig:
+    if buffer is not None and not isinstance(buffer, BufferConfig):
+        next_step = "use for example BufferConfig.max_records(1000)"
+        raise ConfigError("Suppressed buffer", "a BufferConfig", repr(buffer), next_step)
     if buffer is None:
         return BufferConfig(max_records, max_bytes, when_full)
     if max_records is not None or max_bytes is not None:
