@@ -76,6 +76,11 @@ class Node:
     store = _NO_STORE
     """Name of the store that it keeps, be it a table or not."""
 
+    @property
+    def inner_stores(self) -> tuple[str, ...]:
+        """Names of the stores whose rows its store keeps: those of a Python processor."""
+        return ()
+
     def build(self, context: Any) -> Any:
         """Its running operator where ``context`` says (jobs/operators/operator.py has both), or None."""
         return self.found_at(self.operator)(self, context) if self.operator else None
@@ -288,8 +293,9 @@ class Graph:
         taken: dict[str, Node] = {}
         for node in self.nodes.values():
             store = self.store_of(node)
-            if store is not None and taken.setdefault(check_table_name("store", store), node) is not node:
-                raise TopologyError(f"store {store!r}", "one operator", "two", "give them different names")
+            for name in (*([] if store is None else [check_table_name("store", store)]), *node.inner_stores):
+                if taken.setdefault(name, node) is not node:
+                    raise TopologyError(f"store {name!r}", "one operator", "two", "give them different names")
 
     def children(self, name: str) -> list[Node]:
         """Nodes whose input is ``name``, in the order they were added; twice one that has it as two inputs."""

@@ -7,6 +7,7 @@ from typing import Any
 import pyarrow as pa
 
 from ....state.errors import TopologyError
+from ...functions.expressions import Shape
 from ...functions.processor_api import KeyValues
 from ...graph.graph import Graph, Node
 from ...graph.kafka_processors import KafkaNode, kafka_processor
@@ -35,23 +36,56 @@ class ProcessNode(Node):
     def key_step(self) -> Any:
         return self.supplier
 
+    @property
+    def inner_stores(self) -> tuple[str, ...]:
+        return tuple(store if isinstance(store, str) else store.name for store in self.stores)
+
     def kafka_processors(self, graph: Graph) -> Iterable[KafkaNode]:
-        stores = tuple(store if isinstance(store, str) else store.name for store in self.stores)
-        return [kafka_processor(self.name, self.inputs, stores)]
+        return [kafka_processor(self.name, self.inputs, self.inner_stores)]
 
     def store_rows(self, graph: Graph) -> StoreRows:
         return ROWS
 
     def store_settings(self, graph: Graph) -> Mapping[str, Any]:
-        shape = graph.parent(self).shape
-        stores = (KeyValues(one, shape.key, shape.value) if isinstance(one, str) else one for one in self.stores)
-        return {"stores": {store.name: store for store in stores}}
+        return {"stores": {store.name: store for store in full_stores(self.stores, graph.parent(self).shape)}}
 
 
-def given_stores(stores: Any, place: str) -> tuple[KeyValues | str, ...]:
-    """``stores`` as ``KStream.process`` takes them. Raises TopologyError for anything but a list of stores of different
-    names.
+def full_stores(stores: Iterable[KeyValues | str], shape: Shape) -> list[KeyValues]:
+    """A mere name means a store of the processor's input types, those of ``shape``."""
+    return [KeyValues(one, shape.key, shape.value) if isinstance(one, str) else one for one in stores]
+
+
+def given_stores(graph: Graph, stores: Any, shape: Shape, place: str) -> tuple[KeyValues | str, ...]:
+    """``stores`` as ``KStream.process`` takes them, of a processor whose input has ``shape``.
+
+    Raises TopologyError for anything but a list of stores of different names, and for a store that another processor
+    or a table has.
     """
+    given = _listed(stores, place)
+    for store in full_stores(given, shape):
+        for node in graph.nodes.values():
+            _check_unshared(graph, store, node, f"{place} store {store.name!r}")
+    return given
+
+
+def _check_unshared(graph: Graph, store: KeyValues, node: Node, place: str) -> None:
+    """Raises TopologyError when ``node`` has a store of the name. Kafka Streams lets processors share one, and look
+    into those of tables: it takes a record through all of them before the next, and here a chunk of records goes
+    through one node before the other.
+    """
+    if graph.store_of(node) == store.name:
+        next_step = "join the table to see its values (stream.join, table.join), or give the store another name"
+        raise TopologyError(place, "a store of the processor's own", f"that of {node.name}", next_step)
+    if not isinstance(node, ProcessNode) or store.name not in node.inner_stores:
+        return
+    if store not in full_stores(node.stores, graph.parent(node).shape):
+        got = f"a state store with the name {store.name} that is already added, with other types, by {node.name}"
+        raise TopologyError(place, "stores of different names", got, "rename one of them")
+    next_step = "let one processor do what both do, or give each a store of its own name"
+    raise TopologyError(place, "a store of one processor", f"that of {node.name} too", next_step)
+
+
+def _listed(stores: Any, place: str) -> tuple[KeyValues | str, ...]:
     if isinstance(stores, str | KeyValues):
         raise TopologyError(place, "stores= to be a list of stores", repr(stores), f"write stores=[{stores!r}]")
     if not isinstance(stores, Iterable):

@@ -13,7 +13,7 @@ from ...graph.table_traits import add_table
 from ...graph.windows import Windows
 from ...operators.aggregates.aggregate_nodes import CogroupNode
 from . import grouped, ktable
-from .materialized import Materialized
+from .materialized import Materialized, given_materialized
 from .rekeying import by_key
 from .step_arguments import check_initializer, check_one_builder, same_keys
 
@@ -60,7 +60,7 @@ class CogroupedKStream:
         name: str | None = None,
     ) -> "ktable.KTable":
         """The aggregate, of ``returns``; sessions need a ``merger(key, one, other)``. A result of None deletes it."""
-        materialized, windows = Materialized.given(materialized, name or "cogroup"), self._windows
+        materialized, windows = given_materialized(materialized, name or "cogroup"), self._windows
         first, _ = self._members[0]
         graph = first.graph
         store = materialized.name or graph.next_name(f"{_PREFIX}STATE-STORE-")

@@ -17,7 +17,7 @@ from ...graph.table_traits import add_table
 from ...graph.windows import SessionWindows, SlidingWindows, TimeWindows, UnlimitedWindows, Windows
 from ...operators.aggregates.aggregate_nodes import AggregateNode, DistinctNode
 from . import cogrouped, kstream, ktable
-from .materialized import Materialized, check_materialized
+from .materialized import Materialized, check_materialized, given_materialized
 from .rekeying import by_key
 from .step_arguments import Step, as_field, bind_step, check_initializer, named_fields
 
@@ -173,7 +173,7 @@ class KGroupedStream:
         self, folds: dict[str, Fold], materialized: Materialized | None, name: str | None, prefix: str
     ) -> "ktable.KTable":
         materialized, graph, windows = (
-            Materialized.given(materialized, name or prefix.lower()),
+            given_materialized(materialized, name or prefix.lower()),
             self.graph,
             self.windows,
         )

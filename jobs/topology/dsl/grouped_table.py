@@ -13,7 +13,7 @@ from ...graph.repartition import add_repartition, found_repartition
 from ...graph.table_traits import add_table
 from ...operators.table_aggregates.table_aggregate_node import TableAggregateNode
 from . import ktable
-from .materialized import Materialized
+from .materialized import Materialized, given_materialized
 from .step_arguments import check_initializer
 
 Reducer = Callable[[Any, Any], Any]
@@ -93,7 +93,7 @@ class KGroupedTable:
     def _aggregate(
         self, prefix: str, returns: Serde, materialized: Materialized | None, name: str | None, **functions: Any
     ) -> "ktable.KTable":
-        graph, materialized = self.graph, Materialized.given(materialized, name or prefix.lower())
+        graph, materialized = self.graph, given_materialized(materialized, name or prefix.lower())
         store = materialized.name or graph.next_name("KTABLE-AGGREGATE-STATE-STORE-")
         sink = graph.name(name, "KSTREAM-SINK-", "-sink")
         source = graph.name(name, "KSTREAM-SOURCE-", "-source")

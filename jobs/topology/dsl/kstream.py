@@ -35,7 +35,7 @@ from ...operators.tables.table_nodes import TableNode
 from . import branched, grouped, ktable, stream_joins
 from . import deduplicate as deduplication
 from .global_table import GlobalKTable
-from .materialized import Materialized
+from .materialized import Materialized, given_materialized
 from .rekeying import by_key, followed
 from .step_arguments import (
     Step,
@@ -250,7 +250,8 @@ class KStream:
         name: str | None = None,
     ) -> "KStream":
         """A Python processor, record by record (jobs/functions/processor_api.py). ``stores``: a list of its key-value
-        stores; a mere name means one of this stream's key and value types.
+        stores; a mere name means one of this stream's key and value types. TopologyError for a store that another
+        processor or a table has: a view of it is not to be had.
 
         ``returns_key`` and ``returns``: serdes of what it forwards, those of its input if not given.
         """
@@ -264,7 +265,7 @@ class KStream:
             shape=shape,
             supplier=supplier,
             store=f"{name}-stores",
-            stores=given_stores(stores, name),
+            stores=given_stores(self.graph, stores, self.shape, name),
         )
         return followed(self, node, is_rekeyed=True)
 
@@ -295,7 +296,7 @@ class KStream:
         """The stream as a table: a null value deletes its key, a null key is dropped."""
         name = self.graph.name(name, "KSTREAM-TOTABLE-")
         plain_key(self.shape, name, "make a table of")
-        materialized = Materialized.given(materialized, name)
+        materialized = given_materialized(materialized, name)
         store = materialized.name or self.graph.next_name("KSTREAM-TOTABLE-STATE-STORE-")
         above = by_key(self, name)
         spec = materialized.spec(store)

@@ -262,7 +262,6 @@ class KTable:
         if not isinstance(other, KTable):
             place = name or f"{kind} join of {self.node.name}"
             raise TopologyError(place, "a table", type(other).__name__, "join a table")
-        check_one_builder(self.graph, other.graph, name or f"{kind} join of {self.node.name}")
         options = {"returns": returns, "materialized": materialized, "name": name}
         options["foreign_key_returns"] = foreign_key_returns
         columns = joined_fields(kind, joiner, columns, fields, options, pair_of(self.shape, other.shape.value))
@@ -272,6 +271,7 @@ class KTable:
                 raise ConfigError(f"{place} history", " or ".join(map(repr, HISTORIES)), repr(history), "choose one")
         with option_or_field("joiner", joiner if columns else None):
             bound = bind_joiner(joiner, columns, self.shape, other.shape.value, returns, place)
+        check_one_builder(graph, other.graph, place)
         if foreign_key is not None:
             if kind == "outer" or history != "kafka":
                 got = "outer_join" if kind == "outer" else f"history={history!r}"

@@ -41,12 +41,6 @@ class Materialized:
                 raise ConfigError("Materialized segment_interval", "1 ms or more", f"{interval_ms} ms", "correct it")
 
     @classmethod
-    def given(cls, materialized: "Materialized | None", place: str) -> "Materialized":
-        """What a call was given, or what holds unless it says otherwise. TopologyError for anything else."""
-        check_materialized(materialized, place)
-        return materialized or cls()
-
-    @classmethod
     def as_(cls, name: str, *, store: str = "persistent", retention: Duration | None = None) -> "Materialized":
         return cls(name, store, retention)
 
@@ -88,3 +82,9 @@ def check_materialized(materialized: object, place: str) -> None:
     if materialized is not None and not isinstance(materialized, Materialized):
         next_step = 'use for example Materialized.as_("store")'
         raise TopologyError(place, "materialized= to be a Materialized", repr(materialized), next_step)
+
+
+def given_materialized(materialized: Materialized | None, place: str) -> Materialized:
+    """What a call was given, or what holds unless it says otherwise. TopologyError for anything else."""
+    check_materialized(materialized, place)
+    return materialized or Materialized()

@@ -117,8 +117,8 @@ class _Join:
         for side in (left, right):
             plain_key(side.shape, side.name, "join by")
         same_keys(left.shape, right.shape, self.place)
-        check_one_builder(graph, right.graph, self.place)
         joiner = self._joiner(right.shape)
+        check_one_builder(graph, right.graph, self.place)
         this, that = self._repartitioned(left, "-left"), self._repartitioned(right, "-right")
         sides = _SIDES[self.kind]
         windowed = [graph.name(name, "KSTREAM-WINDOWED-", f"-{side}-windowed") for side in ("this", "other")]
@@ -152,8 +152,8 @@ class _Join:
         left, graph = self.left, self.left.graph
         plain_key(left.shape, left.name, "join by")
         same_keys(left.shape, table.shape, self.place)
-        check_one_builder(graph, table.graph, self.place)
         joiner = self._joiner(table.shape)
+        check_one_builder(graph, table.graph, self.place)
         above = self._repartitioned(left, "")
         copartition(graph, above.name, table.node.name)
         name = graph.name(self.name, "KSTREAM-JOIN-" if self.kind == "inner" else "KSTREAM-LEFTJOIN-")
@@ -177,7 +177,6 @@ class _Join:
 
     def with_global_table(self, table: GlobalKTable, selector: Step, returns: Serde | None) -> "KStream":
         left = self.left
-        check_one_builder(left.graph, table.graph, self.place)
         name = left.graph.name(self.name, "KSTREAM-LEFTJOIN-")
         with self.option("selector", selector):
             bound = bind_step(selector, left.shape, returns, name)
@@ -185,6 +184,7 @@ class _Join:
             next_step = "select keys of the table's type"
             raise TopologyError(name, f"keys of {table.shape.key}", f"{bound.result}", next_step)
         joiner = self._joiner(table.shape)
+        check_one_builder(left.graph, table.graph, self.place)
         node = StreamGlobalTableJoinNode(
             name=name,
             inputs=(left.node.name,),

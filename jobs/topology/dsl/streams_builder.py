@@ -15,7 +15,7 @@ from ..topology import Topology
 from .global_table import GlobalKTable
 from .kstream import KStream
 from .ktable import KTable
-from .materialized import Materialized
+from .materialized import Materialized, given_materialized
 
 SEMANTICS = ("kafka", "kip")
 
@@ -79,7 +79,7 @@ class StreamsBuilder:
         """
         check_topic("table()", topic, "make a table of one topic, or of a merged stream by to_table()")
         shape = _consumed(topic, consumed)
-        materialized = Materialized.given(materialized, f"table of {topic!r}")
+        materialized = given_materialized(materialized, f"table of {topic!r}")
         self._check_unread(topic)
         store = materialized.name or self._graph.next_name(f"{topic}-STATE-STORE-")
         source = self._graph.name(name, "KSTREAM-SOURCE-", "-source")
@@ -109,7 +109,7 @@ class StreamsBuilder:
         """
         check_topic("global_table()", topic, "make a global table of each topic")
         shape = _consumed(topic, consumed)
-        materialized = Materialized.given(materialized, f"global table of {topic!r}")
+        materialized = given_materialized(materialized, f"global table of {topic!r}")
         if materialized.is_versioned:
             next_step = "use table(), or a store without versions"
             raise TopologyError(f"global table {topic!r}", "a plain store", "a versioned one", next_step)
