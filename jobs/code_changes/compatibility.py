@@ -143,12 +143,24 @@ def _whole(before: Record, now: Record) -> Iterator[Change]:
 
 
 def _repartitions(before: Record, now: Record, partitions: Mapping[str, int]) -> Iterator[Change]:
+    yield from _connected(before, now)
     for name, node in now["repartitions"].items():
         had = partitions.get(TableName.repartition(name))
         wanted = node["partitions"]
         if had is not None and wanted is not None and wanted != had:
             note = "keys would move away from their rows"
             yield Change(f"repartition {name!r}", "partitions", had, wanted, note, goes_on=False)
+
+
+def _connected(before: Record, now: Record) -> Iterator[Change]:
+    """Outputs that the topology reads itself from now on, or does not any more: their rows stay where they are."""
+    was, is_ = (set(record["outputs"]) & set(record["repartitions"]) for record in (before, now))
+    for name in sorted((is_ - was) & set(before["outputs"])):
+        note = "what was written to it before is not read; its new rows stand in the partitions of their keys"
+        yield Change(f"topic {name!r}", "read by the topology", None, None, note)
+    for name in sorted((was - is_) & set(now["outputs"])):
+        note = "its new rows stand in the partitions of who writes them"
+        yield Change(f"topic {name!r}", "not read by the topology any more", None, None, note)
 
 
 def _store(before: Record, now: Record, names: tuple[str, str], wishes: Wishes, comparable: bool) -> Iterator[Change]:

@@ -289,7 +289,8 @@ class TaskRun:
                 found["cause_number"] = found["cause_number"] - 1
                 found["cause_depth"] = (LANDED - found["cause_number"]) * ADVANCE_SEQUENCES
             place = tuple(int(found[column][0]) for column in PLACE_COLUMNS)
-            self.signals.append((name, TimeSignal(self.description.partition, time_ms, place, self.sent)))
+            writer = self.topology.writer_number(name, self.sub, self.description.partition)
+            self.signals.append((name, TimeSignal(writer, time_ms, place, self.sent)))
         self.sent += 1
 
     def _report(

@@ -108,6 +108,11 @@ class Node:
         """The landed topic that it reads."""
         return None
 
+    @property
+    def written_topic(self) -> str | None:
+        """The topic of the user's that it writes."""
+        return None
+
     def check_beside(self, other: "Node") -> None:
         """Raises TopologyError when both cannot be in one graph."""
 
@@ -254,6 +259,8 @@ class Graph:
         """Steps that make dead letters of records on which they fail; it decides nothing about rows that there are."""
         self.copartitioned: list[frozenset[str]] = []
         """Sources that must have as many partitions as one another (jobs/graph/copartitioning.py)."""
+        self.ranks: dict[str, int] = {}
+        """Where each node stood when nodes run in another order than they were added (intermediate topics)."""
         self._number = 0
 
     def next_name(self, prefix: str) -> str:
@@ -311,12 +318,12 @@ class Graph:
             yield node
 
     def groups(self) -> list[list[Node]]:
-        """Connected nodes, cut where a repartition begins; in order of their first node."""
+        """Connected nodes, cut where a repartition begins; in order of the first of them that was added."""
         group_of: dict[str, int] = {}
         for number, node in enumerate(self.nodes.values()):
             if node.is_global:
                 continue  # every task has all of it
-            group_of[node.name] = number
+            group_of[node.name] = self.ranks.get(node.name, number)
             above = () if node.is_source else node.inputs
             for name in (*above, *node.reads):
                 if name not in group_of:
@@ -327,4 +334,4 @@ class Graph:
         groups: dict[int, list[Node]] = {}
         for name, group in group_of.items():
             groups.setdefault(group, []).append(self.nodes[name])
-        return list(groups.values())
+        return [groups[group] for group in sorted(groups)]

@@ -51,9 +51,9 @@ class SinkNode(Node):
 
     topic: str
 
-    def check_beside(self, other: Node) -> None:
-        if isinstance(other, SinkNode) and self.topic == other.topic:
-            raise TopologyError(f"output {self.topic!r}", "one to()", "two", "write to outputs of different names")
+    @property
+    def written_topic(self) -> str:
+        return self.topic
 
     def table(self, graph: Graph) -> str:
         return TableName.output(self.topic)
@@ -71,8 +71,21 @@ class SinkNode(Node):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
+class TopicWriterNode(Node):
+    """Where records leave for a ``topic`` that the topology reads, too: a repartition table comes next
+    (jobs/topology/intermediate_topics.py).
+    """
+
+    topic: str
+
+    def explain(self, seen: Observation, say: Wording) -> list[str]:
+        return [f"writes to the topic {self.topic}, which the topology reads"]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
 class RepartitionNode(Node):
-    """Ends a sub-topology with a repartition table and begins the next.
+    """Ends a sub-topology with a repartition table and begins the next. An intermediate topic has a writer of each
+    sub-topology that writes it as an input.
 
     ``partitions``: None for as many as the largest source topic has. ``keeps_null_keys``: False filters them in
     silence, as Kafka does unless a left or outer stream join is below. ``carries_change``: the value is a table's

@@ -43,6 +43,7 @@ class Planner:
         self.topology, self.increment, self.previous, self.idle, self.order = (
             topology, increment, previous, idle, order,
         )  # fmt: skip
+        _refuse_landed(warehouse, topology)
         cut_from = previous.cut_to
         read_again = {table.topic for sub in topology.sub_topologies for table in sub.globals}
         self.landed = {
@@ -277,3 +278,16 @@ class Planner:
                     records += queue.records(last) - queue.records(first)
             yield cut, recorded, records
             before = after
+
+
+def _refuse_landed(warehouse: Warehouse, topology: Topology) -> None:
+    """Raises ConfigError when a topic that the topology writes and reads was landed, too: which records are meant?"""
+    landed = set(warehouse.topics())
+    for topic in topology.intermediate_topics():
+        if topic in landed:
+            next_step = (
+                "to go on with what to() writes, replay in a warehouse where it is not landed, or call it otherwise in "
+                "both places; to read what was landed, write to() a topic of another name"
+            )
+            expected = "a topic that either to() writes or a landing, to be read by the topology"
+            raise ConfigError(f"topic {topic!r}", expected, "both", next_step)

@@ -38,12 +38,13 @@ class Exchange:
         for report in reports:
             for name, by_target in report.pieces.items():
                 for target, path in by_target.items():
-                    self._paths.setdefault((name, int(target)), []).append((report.partition, path))
+                    sender = self.topology.writer_number(name, sub, report.partition)
+                    self._paths.setdefault((name, int(target)), []).append((sender, path))
                 if self.order == "arrival":
                     self._number(name, list(by_target.values()), is_inlined=written[name])
             for name, signals in report.signals:
                 self._signals.setdefault(name, []).append(TimeSignal(*signals))
-        self._causes.end(written)
+        self._causes.end(name for name in written if self.topology.is_last_writer(name, sub))
 
     def _number(self, name: str, paths: list[str], *, is_inlined: bool) -> None:
         """Number what one task wrote: all that a row sends to a topic is in these files."""
@@ -95,13 +96,11 @@ class Exchange:
         self._causes.again()
 
     def _writers(self, name: str, partition: int) -> tuple[int, ...]:
-        """Partitions of the tasks that write what a task of ``partition`` reads as ``name``: of a topic all, and of an
+        """Numbers of the tasks that write what a task of ``partition`` reads as ``name``: of a topic all, and of an
         earlier part of the same task that part.
         """
-        for sub in self.topology.sub_topologies:
-            if name in {node.topic for node in sub.repartitions}:
-                return tuple(range(self.partitions[str(sub.id)]))
-        return (partition,)
+        writers = [(sub, p) for sub in self.topology.writers_of(name) for p in range(self.partitions[str(sub.id)])]
+        return tuple(self.topology.writer_number(name, *writer) for writer in writers) or (partition,)
 
 
 def clear_exchange(tables: PipelineTables, increment: int) -> None:

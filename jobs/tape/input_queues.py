@@ -34,11 +34,11 @@ class Pieces:
     numbers: tuple[np.ndarray, ...] = ()
     sequences: tuple[np.ndarray, ...] = ()
     senders: tuple[int, ...] = ()
-    """By path, partition of the task that wrote it."""
+    """By path, number of the task that wrote it (``Topology.writer_number``)."""
     signals: tuple[TimeSignal, ...] = ()
     """Recorded times that the writers passed on."""
     writers: tuple[int, ...] = ()
-    """Partitions of all tasks that write for the source, whether they ran or not."""
+    """Numbers of all tasks that write for the source, whether they ran or not."""
 
     def read(self, order: str, nothing: pa.Table) -> pa.Table:
         """Rows in the order of causes, with PLACE_COLUMNS, what writers passed on among them. ``nothing``: no rows."""

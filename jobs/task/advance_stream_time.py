@@ -62,7 +62,8 @@ class StreamTimeRun(ChunkRun):
     @property
     def signals(self) -> dict[str, int]:
         """The time to pass on, by repartition topic that the task writes and by export."""
-        above = {node.topic: self.reached[node.inputs[0]] for node in self.dataflow.sub_topology.repartitions}
+        written = self.dataflow.sub_topology.repartitions
+        above = {node.topic: self.reached[name] for node in written for name in node.inputs if name in self.reached}
         above |= {export.name: self.reached[export.node] for export in self.dataflow.exports if not export.when}
         return {name: reached.recorded_ms for name, reached in above.items() if reached.recorded_ms >= 0}
 

@@ -59,9 +59,10 @@ class DrivenTasks:
     """``counts_bytes``, ``chunk_records``: as of TopologyTestDriver."""
 
     def __init__(self, topology: Topology, *, counts_bytes: bool, chunk_records: int | None) -> None:
+        self.topology = topology
         self.tasks = [Task(topology, sub, counts_bytes=counts_bytes) for sub in topology.sub_topologies]
         self._tapes = {(task.sub_topology.id, source): Tape() for task in self.tasks for source in task.source_names}
-        self._time = DrivenTime(self.tasks)
+        self._time = DrivenTime(topology, self.tasks)
         self._batch, self._played = Batch({}), Played()
         self._orders: list[tuple[np.ndarray, np.ndarray]] = []
         """(arrival, number) of every task's records, as it took them."""
@@ -82,7 +83,8 @@ class DrivenTasks:
             self._time.record(*batch.recorded[:2])
         for task in self.tasks:
             self._run_task(task)
-            batch.causes.end(task.dataflow.written)
+            written, sub = task.dataflow.written, task.sub_topology
+            batch.causes.end(name for name in written if self.topology.is_last_writer(name, sub))
         self._played.is_settled = all(self._is_settled(*order) for order in self._orders)
         return self._played
 
@@ -103,7 +105,7 @@ class DrivenTasks:
     def _run_task(self, task: Task) -> None:
         """Everything that waits for one task, in the order of causes."""
         causes, failure = self._batch.causes, self._played.failure
-        waiting = [self._tapes[task.sub_topology.id, source].take() for source in task.source_names]
+        waiting = [self._waiting(task, *source) for source in zip(task.source_names, task.written_as, strict=True)]
         empty = empty_input(task)
         tables = [empty.tables[n] if table is None else table for n, (table, *_) in enumerate(waiting)]
         arrival, number = (np.concatenate([columns[n] for columns in waiting]) for n in (1, 2))
@@ -133,6 +135,17 @@ class DrivenTasks:
                     return
             if advances and not self._advance(task, advances.pop(0)):
                 return
+
+    def _waiting(self, task: Task, source: str, written_as: str) -> tuple[pa.Table | None, np.ndarray, np.ndarray]:
+        """What waits for one source, in order: several sub-topologies may have written it, one after the other."""
+        tape = self._tapes[task.sub_topology.id, source]
+        table, arrival, number = tape.take()
+        if table is None or len(self.topology.writers_of(written_as)) < 2:
+            return table, arrival, number
+        order = np.lexsort((self._batch.causes.sequence(number), arrival))
+        offset = pa.array(tape.next_offset - len(table) + np.arange(len(table)))
+        table = table.take(pa.array(order))
+        return table.set_column(table.column_names.index("offset"), "offset", offset), arrival[order], number[order]
 
     def _advance(self, task: Task, waiting: Waiting) -> bool:
         """False when that ended the run."""
@@ -166,7 +179,7 @@ class DrivenTasks:
             if failed is not None:
                 kept[failed.cause_row + 1 :] = False
             played.taken.append((arrival[kept], number[kept], chunk.spread("timestamp", NO_TIMESTAMP_MS)[kept]))
-        self._time.signal(signals, int(LANDED - number[0]) + 1 if signals else 0)
+        self._time.signal(task, signals, int(LANDED - number[0]) + 1 if signals else 0)
         return failed is None
 
     def _exchange(self, task: Task, arrival: np.ndarray, number: np.ndarray, result: Result) -> None:

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from ...state.times import FOREVER, NO_TIMESTAMP_MS
 from ..tape.stream_time import SourceProgress, StreamTimeAdvance
 from ..task.task import Task
+from ..topology.topology import Topology
 
 
 class Waiting(NamedTuple):
@@ -23,8 +24,10 @@ class Waiting(NamedTuple):
 class DrivenTime:
     """``tasks``: of all sub-topologies."""
 
-    def __init__(self, tasks: Sequence[Task]) -> None:
-        self._tasks = tasks
+    def __init__(self, topology: Topology, tasks: Sequence[Task]) -> None:
+        self._topology, self._tasks = topology, tasks
+        self._passed: dict[str, dict[int, int]] = {}
+        """By repartition topic and sub-topology that writes it: the time that this one passed on last."""
         self._recorded: dict[tuple[int, int], int] = {}
         """By sub-topology and number of the source."""
         self._reached: dict[str, int] = {}
@@ -44,13 +47,20 @@ class DrivenTime:
                 if source.landed_topic == topic:
                     self._waiting.setdefault(task.sub_topology.id, []).append(Waiting(0, number, time_ms))
 
-    def signal(self, signals: Mapping[str, int], level: int) -> None:
-        """A task passes times on, by repartition topic and export, over ``level`` tasks."""
-        for task in self._tasks:
-            for number, name in enumerate(task.written_as):
-                if name in signals:
-                    waiting = Waiting(level, number, signals[name])
-                    self._waiting.setdefault(task.sub_topology.id, []).append(waiting)
+    def signal(self, writer: Task, signals: Mapping[str, int], level: int) -> None:
+        """``writer`` passes times on, by repartition topic and export, over ``level`` tasks. A reader receives what all
+        who write for it have passed on.
+        """
+        for name, time_ms in signals.items():
+            passed = self._passed.setdefault(name, {})
+            passed[writer.sub_topology.id] = max(time_ms, passed.get(writer.sub_topology.id, NO_TIMESTAMP_MS))
+            writers = self._topology.writers_of(name) or [writer.sub_topology]
+            reached_ms = min(passed.get(sub.id, NO_TIMESTAMP_MS) for sub in writers)
+            for task in self._tasks:
+                for number, written_as in enumerate(task.written_as):
+                    if written_as == name and reached_ms != NO_TIMESTAMP_MS:
+                        waiting = Waiting(level, number, reached_ms)
+                        self._waiting.setdefault(task.sub_topology.id, []).append(waiting)
 
     def next_of(self, task: Task) -> list[Waiting]:
         """What waits for ``task``, in order; it is taken."""

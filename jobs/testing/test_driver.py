@@ -114,6 +114,9 @@ class TopologyTestDriver:
         self._play(Batch({}, (topic, time_ms, arrival)))
 
     def _source(self, topic: str) -> Node:
+        if topic in self.topology.intermediate_topics():
+            got, next_step = f"{topic!r}, which the topology writes itself", "pipe what its records come from"
+            raise ConfigError("pipe_input", "a topic that others write", got, next_step)
         if topic not in self._sources:
             expected = f"a topic of {self.topology.source_topics()}"
             raise ConfigError("pipe_input", expected, repr(topic), "pipe into a source topic")

@@ -11,6 +11,10 @@ from ..graph.nodes import GlobalTableNode, RepartitionNode, SinkNode, SourceNode
 from ..operators.aggregates.aggregate_nodes import AggregateNode
 from ..operators.suppress.suppress_node import SuppressNode
 from .describe import describe
+from .intermediate_topics import connected
+
+_TASKS_MAX = 2**20
+"""More than a sub-topology has."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,17 +53,17 @@ class Topology:
     """
 
     def __init__(self, graph: Graph) -> None:
-        self.graph = graph
         if not graph.nodes:
             raise TopologyError("topology", "at least one stream()", "none", "read a topic with builder.stream()")
         graph.check_stores()
-        self.sub_topologies = _in_order(_parts(graph))
+        self._described, self.graph = graph, connected(graph)
+        self.sub_topologies = _in_order(_parts(self.graph))
         self.dataflows: Any = None
         """How tasks hang together, worked out by the first of them (jobs/task/task.py)."""
 
     def describe(self) -> str:
         """The topology as Kafka's ``TopologyDescription.toString`` prints it."""
-        return describe(self.graph)
+        return describe(self._described)
 
     @property
     def fingerprint(self) -> str:
@@ -72,6 +76,11 @@ class Topology:
         """Topics to land, global tables' included."""
         found = (node.landed_topic for node in self.graph.nodes.values() if node.landed_topic is not None)
         return list(dict.fromkeys(found))
+
+    def intermediate_topics(self) -> list[str]:
+        """Topics that it both writes and reads: nobody lands them (jobs/topology/intermediate_topics.py)."""
+        read = {node.landed_topic for node in self._described.nodes.values()}
+        return list(dict.fromkeys(sink.topic for sink in self.sinks() if sink.topic in read))
 
     def sinks(self) -> list[SinkNode]:
         return [node for node in self.graph.nodes.values() if isinstance(node, SinkNode)]
@@ -91,6 +100,20 @@ class Topology:
     def readers_of(self, topic: str) -> list[SubTopology]:
         """Sub-topologies that read ``topic`` as one of their sources."""
         return [sub for sub in self.sub_topologies if topic in [source.topic for source in sub.sources]]
+
+    def writers_of(self, name: str) -> list[SubTopology]:
+        """Sub-topologies that write the repartition table ``name``, in the order in which they run; none for what one
+        part of a sub-topology hands to a later one.
+        """
+        return [sub for sub in self.sub_topologies if name in {node.topic for node in sub.repartitions}]
+
+    def is_last_writer(self, name: str, sub: SubTopology) -> bool:
+        """Whether nothing goes to ``name`` after ``sub``, one of its writers, has run."""
+        return sub.id in [writer.id for writer in self.writers_of(name)[-1:] or [sub]]
+
+    def writer_number(self, name: str, sub: SubTopology, partition: int) -> int:
+        """Which of the tasks that write ``name`` it is: its partition where they are of one sub-topology."""
+        return partition if len(self.writers_of(name)) < 2 else sub.id * _TASKS_MAX + partition
 
     def suppress_above(self, sink: SinkNode) -> SuppressNode | None:
         """The suppress whose final results ``sink`` writes, or None when it writes something else."""
@@ -154,11 +177,12 @@ def _levels(graph: Graph, group_of: dict[str, int]) -> dict[str, int]:
         own = group_of.get(name, -1)
         levels[name] = above.get(own, 0)
         if isinstance(node, RepartitionNode):
-            writer = group_of[node.inputs[0]], levels[node.inputs[0]]
+            writers = [(group_of[other], levels[other]) for other in node.inputs]
             levels[name] = above.get(own, -1) + 1
-            while _reaches(fed, (own, levels[name]), writer):
+            while any(_reaches(fed, (own, levels[name]), writer) for writer in writers):
                 levels[name] += 1
-            fed.setdefault(writer, set()).add((own, levels[name]))
+            for writer in writers:
+                fed.setdefault(writer, set()).add((own, levels[name]))
         seen[name] = above | {own: levels[name]}
     return levels
 

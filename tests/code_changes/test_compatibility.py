@@ -244,3 +244,23 @@ def test_texts_of_expressions_are_not_compared_between_versions_of_polars():
 
     assert not compare(before, now, {}).goes_on
     assert compare(before | {"made_with": "polars 0"}, now, {}).changes == ()
+
+
+def test_an_output_that_the_topology_reads_from_now_on_goes_on_and_says_so():
+    def between(builder: StreamsBuilder) -> None:
+        builder.stream("in", Consumed(STRING, LONG)).to("mid")
+
+    def read(builder: StreamsBuilder) -> None:
+        between(builder)
+        builder.stream("mid", Consumed(STRING, LONG)).to("out")
+
+    written, both = StreamsBuilder(), StreamsBuilder()
+    between(written)
+    read(both)
+
+    there, back = verdict(written.build(), both.build()), verdict(both.build(), written.build())
+
+    assert there.goes_on
+    assert back.goes_on
+    assert ("topic 'mid'", "read by the topology", True) in said(there)
+    assert ("topic 'mid'", "not read by the topology any more", True) in said(back)

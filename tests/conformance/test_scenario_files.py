@@ -5,7 +5,7 @@ import json
 import pytest
 
 from tests.conformance import readable
-from tests.conformance.__main__ import report
+from tests.conformance.__main__ import report, reports
 from tests.conformance.scenarios import GOLDENS, scenario_of
 
 FILES = readable.scenario_files()
@@ -24,6 +24,19 @@ def test_a_file_does_what_it_says(path):
 @pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}/{path.stem}")
 def test_a_file_is_written_as_it_would_be_stamped(path):
     assert readable.written(readable.read(path)) == path.read_text()
+
+
+THROUGH_TOPICS = [path for path in FILES if path.parent.name == "intermediate_topic"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", THROUGH_TOPICS, ids=lambda path: path.stem)
+def test_cut_at_every_record_a_topic_between_gives_what_it_gives_whole(path):
+    scenario = scenario_of(readable.read(path))
+
+    (why,) = reports([scenario], "tables", cuts="every")
+
+    assert why is None, f"{scenario.name}\n{why}"
 
 
 def test_every_worked_example_has_a_file_with_the_result_of_the_golden_line():

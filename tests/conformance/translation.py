@@ -73,6 +73,8 @@ class Translation:
     serdes: Mapping[str, Serde]
     builder: StreamsBuilder = field(default_factory=StreamsBuilder)
     made: dict[str, Any] = field(default_factory=dict)
+    written: dict[str, Serde] = field(default_factory=dict)
+    """By topic that the topology itself writes."""
 
     def add(self, node: Node) -> None:
         inputs = [self.made[name] for name in node.get("inputs", ())]
@@ -82,7 +84,8 @@ class Translation:
         self.made[node["id"]] = operator(self, node, *inputs)
 
     def consumed(self, node: Node) -> Consumed:
-        return Consumed(functions.STRING, self.serdes.get(node["topic"], functions.STRING))
+        serdes = {**self.serdes, **self.written}
+        return Consumed(functions.STRING, serdes.get(node["topic"], functions.STRING))
 
     @property
     def store(self) -> str:
@@ -104,6 +107,13 @@ class Translation:
 
 def _stream(translation: Translation, node: Node) -> KStream:
     return translation.builder.stream(node["topic"], translation.consumed(node))
+
+
+def _to(translation: Translation, node: Node, written: KStream | KTable) -> KStream | KTable:
+    """What is read from the topic has the serde of what was written."""
+    written.to(node["topic"])
+    translation.written[node["topic"]] = written.shape.value
+    return written
 
 
 def _table(translation: Translation, node: Node) -> KTable:
@@ -292,6 +302,7 @@ OPERATORS: dict[str, Callable[..., Any]] = {
     "suppress": _suppress,
     "table": _table,
     "table_table_join": _table_table_join,
+    "to": _to,
     "to_stream": _to_stream,
     "to_table": _to_table,
     "transform_values": _transform_values,

@@ -245,6 +245,18 @@ public class Describe {
         }).to("processed");
     }
 
+    static void intermediateTopics(StreamsBuilder builder) {
+        stream(builder, "later").filter((key, value) -> true).to("last");
+        KStream<String, Long> one = stream(builder, "in");
+        one.to("middle");
+        one.filter((key, value) -> value > 5).to("middle");
+        byKey(stream(builder, "other").selectKey((key, value) -> key)).count(Materialized.with(STRING, LONG)).toStream().to("middle");
+        KStream<String, Long> middle = stream(builder, "middle");
+        middle.to("later");
+        byKey(one).count(Materialized.with(STRING, LONG)).toStream().to("table");
+        middle.join(builder.table("table", Consumed.with(STRING, LONG)), (left, right) -> left).to("joined");
+    }
+
     public static void main(String[] arguments) {
         Map<String, Consumer<StreamsBuilder>> topologies = new LinkedHashMap<>();
         topologies.put("stateless", Describe::stateless);
@@ -264,6 +276,7 @@ public class Describe {
         topologies.put("cogrouped", Describe::cogrouped);
         topologies.put("branches", Describe::branches);
         topologies.put("steps", Describe::steps);
+        topologies.put("intermediate_topics", Describe::intermediateTopics);
         topologies.forEach((name, build) -> {
             StreamsBuilder builder = new StreamsBuilder();
             build.accept(builder);

@@ -51,6 +51,7 @@ class Topologies {
             case "transform_values": return transformValues(node, (KTable) input);
             case "select_key": return ((KStream) input).selectKey((k, v) -> select(node, "key", k, v));
             case "merge": return ((KStream) input).merge((KStream) other);
+            case "to": return to(node, input instanceof KTable ? ((KTable) input).toStream() : (KStream) input);
             case "to_stream": return ((KTable) input).toStream();
             case "to_table": return toTable(node, (KStream) input);
             case "group_by_key": return ((KStream) input).groupByKey(grouped());
@@ -149,6 +150,12 @@ class Topologies {
         ValueTransformerWithKeySupplier supplier = () -> new Functions.Transformer(text(node, "transformer"));
         Materialized store = named(node);
         return store == null ? table.transformValues(supplier) : table.transformValues(supplier, store);
+    }
+
+    /** The stream, for who writes it and goes on with it. */
+    static Object to(JsonNode node, KStream stream) {
+        stream.to(text(node, "topic"), Produced.with(STRING, VALUE));
+        return stream;
     }
 
     static Object toTable(JsonNode node, KStream stream) {

@@ -212,6 +212,18 @@ def steps(builder: StreamsBuilder) -> None:
     other.process(dict).to("processed")
 
 
+def intermediate_topics(builder: StreamsBuilder) -> None:
+    stream(builder, "later").filter("TRUE").to("last")
+    one = stream(builder, "in")
+    one.to("middle")
+    one.filter("value > 5").to("middle")
+    by_key(stream(builder, "other").select_key("record_key")).count(Materialized()).to_stream().to("middle")
+    middle = stream(builder, "middle")
+    middle.to("later")
+    by_key(one).count(Materialized()).to_stream().to("table")
+    middle.join(builder.table("table", LONGS), "left").to("joined")
+
+
 TOPOLOGIES: dict[str, Callable[[StreamsBuilder], None]] = {
     build.__name__: build
     for build in (
@@ -232,5 +244,6 @@ TOPOLOGIES: dict[str, Callable[[StreamsBuilder], None]] = {
         cogrouped,
         branches,
         steps,
+        intermediate_topics,
     )
 }

@@ -291,12 +291,13 @@ def test_a_name_is_one_that_kafka_takes(name):
 
 
 def test_an_output_is_written_once():
-    stream = flights()
+    builder = StreamsBuilder()
+    stream = flights(builder)
+    stream.to("out")
     stream.to("out")
 
-    assert (
-        message(lambda: stream.to("out"))
-        == "output 'out': expected one to(), got two; write to outputs of different names"
+    assert message(builder.build) == (
+        "output 'out': expected one to(), got 2; write to outputs of different names, or merge() the streams"
     )
 
 

@@ -1,0 +1,142 @@
+"""Topics that a topology both writes and reads (Kafka's intermediate topics): records go on through them.
+
+Owns the graph that runs where there are some. Rule: such a topic is a repartition table under the user's name, ordered
+by cause and with offsets of its own, so that cuts change nothing; who reads it comes after all who write it, and its
+records are an output as well, in their order in the topic. It has the partitions of a repartition table, not of who
+wrote it. The graph that the DSL built stays as it is: it is what Kafka describes.
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from ...state.errors import TopologyError
+from ..graph.graph import Graph, Node
+from ..graph.nodes import RepartitionNode, SinkNode, TopicWriterNode
+from ..operators.stateless_nodes import MergeNode
+
+Writers = dict[str, list[Node]]
+"""Sinks by topic."""
+
+
+def connected(graph: Graph) -> Graph:
+    """``graph``, or one in which what is written to a topic comes to who reads it there.
+
+    Raises TopologyError for a loop, for other serdes on the other side, for a global table of such a topic, and for an
+    output that is no such topic and is written twice.
+    """
+    writers: Writers = {}
+    for node in graph.nodes.values():
+        if node.written_topic is not None:
+            writers.setdefault(node.written_topic, []).append(node)
+    read: dict[str, Node] = {}
+    for node in graph.nodes.values():
+        if node.landed_topic is not None and node.landed_topic in writers:
+            read[node.landed_topic] = node
+    for topic, sinks in writers.items():
+        if topic not in read and len(sinks) > 1:
+            got, next_step = str(len(sinks)), "write to outputs of different names, or merge() the streams"
+            raise TopologyError(f"output {topic!r}", "one to()", got, next_step)
+    if not read:
+        return graph
+    for topic, source in read.items():
+        for sink in writers[topic]:
+            _check(topic, source, sink)
+    writers = {topic: writers[topic] for topic in read}
+    made = Graph(graph.semantics)
+    made.tables, made.on_demand, made.parts = graph.tables, graph.on_demand, graph.parts
+    made.dead_lettering, made.copartitioned = graph.dead_lettering, graph.copartitioned
+    made.ranks = {name: rank for rank, name in enumerate(graph.nodes)}
+    made.nodes = {node.name: node for node in _running(_in_order(graph, writers), writers)}
+    _merge_writers(made, read)
+    return made
+
+
+def _check(topic: str, source: Node, sink: Node) -> None:
+    """Raises TopologyError when what ``sink`` writes is not what ``source`` reads."""
+    place = f"topic {topic!r}"
+    if source.is_global:
+        next_step = "write to a topic of another name, or read it by table()"
+        raise TopologyError(place, "a global table of a landed topic", "one that the topology writes itself", next_step)
+    if sink.shape.window is not None:
+        next_step = 'use select_key("record_key") before to()'
+        raise TopologyError(place, "plain keys in a topic that the topology reads", "windowed ones", next_step)
+    if sink.shape != source.shape:
+        expected = f"what it is read as, {source.shape.key} and {source.shape.value}, to be written by {sink.name}"
+        got = f"{sink.shape.key} and {sink.shape.value}"
+        raise TopologyError(place, expected, got, "use the same serdes on both sides")
+
+
+def _in_order(graph: Graph, writers: Writers) -> list[Node]:
+    """Nodes, each after those whose records it gets, else as they were added."""
+    above = {
+        node.name: {*node.inputs, *node.reads} | {sink.name for sink in writers.get(node.landed_topic or "", ())}
+        for node in graph.nodes.values()
+    }
+    ordered: dict[str, Node] = {}
+    waiting = dict(graph.nodes)
+    while waiting:
+        ready = next((node for node in waiting.values() if above[node.name] <= ordered.keys()), None)
+        if ready is None:
+            raise _loop(graph, {name: above[name] & waiting.keys() for name in waiting})
+        ordered[ready.name] = waiting.pop(ready.name)
+    return list(ordered.values())
+
+
+def _loop(graph: Graph, waits_for: dict[str, set[str]]) -> TopologyError:
+    """The error that shows one of the loops. ``waits_for``: by node, those above it that are in none or in one."""
+    path: list[str] = [next(iter(waits_for))]
+    while path[-1] not in path[:-1]:
+        path.append(min(waits_for[path[-1]]))
+    loop = [graph.nodes[name] for name in path[path.index(path[-1]) :]][::-1]
+    first = next(number for number, node in enumerate(loop) if node.landed_topic is not None)
+    loop = [*loop[first:-1], *loop[:first]]
+    topic = loop[0].landed_topic
+    said = [node.name if node.landed_topic is None else f"topic {node.landed_topic!r}" for node in loop]
+    got = f"a loop: {' → '.join([*said, said[0]])}"
+    next_step = "write to a topic that is not read above, and land it for the next run"
+    return TopologyError(f"topic {topic!r}", "a topic that is written above where it is read", got, next_step)
+
+
+def _running(nodes: list[Node], writers: Writers) -> Iterator[Node]:
+    """What runs in their place: writers for sinks, and for sources a repartition table with an output below."""
+    for node in nodes:
+        topic = node.written_topic or node.landed_topic
+        if topic is None or topic not in writers:
+            yield node
+        elif node.written_topic is not None:
+            yield TopicWriterNode(name=node.name, inputs=node.inputs, shape=node.shape, topic=topic)
+        else:
+            yield RepartitionNode(
+                name=node.name,
+                inputs=tuple(sink.name for sink in writers[topic]),
+                shape=node.shape,
+                topic=topic,
+                sink_name="",
+                filter_name="",
+                keeps_null_keys=True,
+            )
+            yield SinkNode(name=f"{node.name}-output", inputs=(node.name,), shape=node.shape, topic=topic)
+
+
+def _merge_writers(graph: Graph, read: dict[str, Node]) -> None:
+    """Several writers of one sub-topology become one, so that what they write is in the order in which it was sent."""
+    group_of = {node.name: number for number, group in enumerate(graph.groups()) for node in group}
+    nodes: dict[str, Node] = {}
+    sources = {source.name: topic for topic, source in read.items()}
+    for name, node in graph.nodes.items():
+        if name in sources:
+            graph.ranks[f"{name}-output"] = graph.ranks[name]
+            together: dict[int, list[str]] = {}
+            for above in node.inputs:
+                together.setdefault(group_of[above], []).append(above)
+            inputs: list[str] = []
+            for several in together.values():
+                if len(several) > 1:
+                    merge = MergeNode(name=f"{several[0]}-merge", inputs=tuple(several), shape=node.shape)
+                    graph.ranks[merge.name] = graph.ranks[several[0]]
+                    nodes[merge.name] = merge
+                    several = [merge.name]
+                inputs += several
+            node = replace(node, inputs=tuple(inputs))
+        nodes[name] = node
+    graph.nodes = nodes

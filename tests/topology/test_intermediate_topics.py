@@ -1,0 +1,181 @@
+"""Topics that a topology writes and reads: what it refuses, in which order they run, and what can be seen of them.
+
+What they do to records is Kafka's own answer: tests/scenarios/intermediate_topic.
+"""
+
+import pytest
+
+from kstreams_replay.jobs.execution.task_run import LocalRunner
+from kstreams_replay.jobs.graph.nodes import RepartitionNode
+from kstreams_replay.jobs.replay.pipeline_run import replay
+from kstreams_replay.jobs.testing.test_driver import TopologyTestDriver
+from kstreams_replay.jobs.topology import (
+    Consumed,
+    Serde,
+    StreamsBuilder,
+    Suppressed,
+    TimeWindows,
+    Topology,
+    fold,
+)
+from kstreams_replay.state.errors import ConfigError
+from kstreams_replay.state.tables.warehouse import Warehouse
+from tests.planted import Landed, plant
+from tests.topology.streams import LONG, LONGS, STRING, refused, stream
+
+
+def written_and_read(*, read_first: bool) -> Topology:
+    builder = StreamsBuilder()
+    if read_first:
+        stream("mid", builder).map_values("value * 10").to("out")
+    stream("in", builder).filter("value > 1").to("mid")
+    if not read_first:
+        stream("mid", builder).map_values("value * 10").to("out")
+    return builder.build()
+
+
+@pytest.mark.parametrize("read_first", [False, True], ids=["written first", "read first"])
+def test_what_is_written_is_read_wherever_it_stands_in_the_code(read_first):
+    driver = TopologyTestDriver(written_and_read(read_first=read_first))
+
+    for key, value in (("a", 1), (None, 2), ("b", None), ("c", 3)):
+        driver.pipe_input("in", key, value, 5)
+
+    assert [(one.key, one.value) for one in driver.read_outputs("mid")] == [(None, 2), ("c", 3)]
+    assert [(one.key, one.value) for one in driver.read_outputs("out")] == [(None, 20), ("c", 30)]
+
+
+def test_a_topic_that_is_written_and_read_is_not_landed():
+    topology = written_and_read(read_first=False)
+
+    assert topology.source_topics() == ["in"]
+    assert topology.intermediate_topics() == ["mid"]
+    assert [sink.topic for sink in topology.sinks()] == ["mid", "out"]
+    assert [sub.id for sub in written_and_read(read_first=True).sub_topologies] == [1, 0]  # Kafka's numbers
+
+
+def test_nobody_pipes_into_it():
+    driver = TopologyTestDriver(written_and_read(read_first=False))
+
+    assert refused(lambda: driver.pipe_input("mid", "a", 1, 5), ConfigError) == (
+        "pipe_input: expected a topic that others write, got 'mid', which the topology writes itself; "
+        "pipe what its records come from"
+    )
+
+
+def test_a_struct_goes_through_it():
+    builder = StreamsBuilder()
+    counts = stream("in", builder).group_by_key().aggregate(n=fold.count(), last=fold.last("value"))
+    counts.to("counts")
+    read = builder.stream("counts", Consumed(STRING, Serde.json("n long, last long")))
+    read.map_values("n * 100 + last").to("out")
+    driver = TopologyTestDriver(builder.build())
+
+    for value in (7, 8):
+        driver.pipe_input("in", "a", value, 5)
+
+    assert [one.value for one in driver.read_outputs("out")] == [107, 208]
+
+
+# --- what is refused -------------------------------------------------------------------------------------------
+
+
+def test_a_loop_is_refused_with_its_path():
+    builder = StreamsBuilder()
+    stream("in", builder).to("first")
+    stream("first", builder).filter("value > 1", name="more").to("second", name="to-second")
+    stream("second", builder).map_values("value - 1", name="less").to("first", name="to-first")
+
+    assert refused(builder.build) == (
+        "topic 'first': expected a topic that is written above where it is read, got a loop: topic 'first' → more → "
+        "to-second → topic 'second' → less → to-first → topic 'first'; "
+        "write to a topic that is not read above, and land it for the next run"
+    )
+
+
+def test_who_writes_what_it_reads_is_a_loop():
+    builder = StreamsBuilder()
+    stream("mid", builder).to("mid", name="back")
+
+    assert refused(builder.build).startswith(
+        "topic 'mid': expected a topic that is written above where it is read, got a loop: topic 'mid' → back → "
+    )
+
+
+def test_both_sides_have_the_same_serdes():
+    builder = StreamsBuilder()
+    stream("in", builder).to("mid", name="write")
+    builder.stream("mid", Consumed(STRING, STRING))
+
+    assert refused(builder.build) == (
+        "topic 'mid': expected what it is read as, Serde.string() and Serde.string(), to be written by write, "
+        "got Serde.string() and Serde.long(); use the same serdes on both sides"
+    )
+
+
+def test_windowed_keys_are_not_read_back():
+    builder = StreamsBuilder()
+    stream("in", builder).group_by_key().windowed_by(TimeWindows.of_size(5)).count().to("mid")
+    stream("mid", builder)
+
+    assert refused(builder.build) == (
+        "topic 'mid': expected plain keys in a topic that the topology reads, got windowed ones; "
+        'use select_key("record_key") before to()'
+    )
+
+
+def test_no_global_table_is_made_of_it():
+    builder = StreamsBuilder()
+    stream("in", builder).to("mid")
+    builder.global_table("mid", LONGS)
+
+    assert refused(builder.build) == (
+        "topic 'mid': expected a global table of a landed topic, got one that the topology writes itself; "
+        "write to a topic of another name, or read it by table()"
+    )
+
+
+def test_one_that_is_landed_too_is_asked_for(tmp_path):
+    warehouse = Warehouse(tmp_path)
+    for topic in ("in", "mid"):
+        plant(warehouse, topic, [Landed(0, b"a", (5).to_bytes(8, "big"), 5)], partitions=1)
+
+    topology = written_and_read(read_first=False)
+    got = refused(lambda: list(replay(warehouse, topology, pipeline="p", runner=LocalRunner())), ConfigError)
+
+    assert got == (
+        "topic 'mid': expected a topic that either to() writes or a landing, to be read by the topology, got both; "
+        "to go on with what to() writes, replay in a warehouse where it is not landed, or call it otherwise in both "
+        "places; to read what was landed, write to() a topic of another name"
+    )
+
+
+# --- recorded time and partitions ------------------------------------------------------------------------------
+
+
+def test_recorded_time_comes_through_when_all_who_write_have_reached_it():
+    builder = StreamsBuilder()
+    stream("a", builder).to("mid")
+    stream("b", builder).map_values("value").to("mid")
+    counts = stream("mid", builder).group_by_key().windowed_by(TimeWindows.of_size(10)).count()
+    counts.suppress(Suppressed.until_window_closes()).to("final")
+    driver = TopologyTestDriver(builder.build())
+    driver.pipe_input("a", "k", 1, 3)
+    driver.pipe_input("b", "k", 1, 4)
+
+    driver.advance_stream_time("a", 50)
+    before = driver.read_outputs("final")
+    driver.advance_stream_time("b", 60)
+
+    assert before == []
+    assert [(one.key, one.value, one.window) for one in driver.read_outputs("final")] == [("k", 2, (0, 10))]
+
+
+def test_it_has_as_many_partitions_as_what_it_is_joined_with():
+    builder = StreamsBuilder()
+    stream("in", builder).to("mid")
+    stream("mid", builder).join(builder.table("t", LONGS), "left").to("out")
+    (node,) = [node for node in builder.build().graph.nodes.values() if isinstance(node, RepartitionNode)]
+
+    assert (node.topic, node.partitions, node.keeps_null_keys) == ("mid", None, True)
+    assert node.shape.value == LONG
