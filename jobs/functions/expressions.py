@@ -10,6 +10,7 @@ TopologyError and not a failure at three in the morning.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -20,7 +21,7 @@ from ...state.errors import ConfigError, TaskFailed, TopologyError
 from ...state.records.batches import Batch
 from ...state.serdes import Serde
 from .row_independence import looks_beyond_the_record
-from .sql_text import readings
+from .sql_text import DEPTH_MAX, depth, readings
 
 RESERVED = ("record_key", "record_time_ms", "window_start_ms", "window_end_ms")
 
@@ -168,11 +169,15 @@ def _tried(expressible: Expressible, shape: Columns, place: str) -> tuple[pl.Exp
             return expression, empty.select(expression)
         except pl.exceptions.PolarsError as error:
             failures.append(error)
+    if isinstance(expressible, str) and (levels := depth(expressible)) > DEPTH_MAX:
+        got, next_step = f"{levels} levels in {expressible}", "build it with pl.col(...), or give it in several steps"
+        raise TopologyError(place, f"SQL of at most {DEPTH_MAX} levels", got, next_step) from failures[0]
     failure = next((one for one in failures if not isinstance(one, _NO_SQL)), failures[0])
     said = str(failure).splitlines()[0]
     if isinstance(failure, pl.exceptions.ColumnNotFoundError):
         got = f"{expressible!s}: {said.partition(';')[0]}"
-        next_step = "correct the name or the declared serde"
+        near = get_close_matches(said.partition('"')[2].partition('"')[0], columns, n=1, cutoff=0.6)
+        next_step = "correct the name or the declared serde" + (f"; did you mean {near[0]}?" if near else "")
         raise TopologyError(place, f"columns of {', '.join(columns)}", got, next_step) from failure
     raise TopologyError(
         place, "an expression that polars can compute", f"{expressible!s} ({said})", "correct the step"

@@ -14,6 +14,9 @@ from typing import NamedTuple
 
 import polars as pl
 
+DEPTH_MAX = 40
+"""So deep may SQL text be; polars' parser gives up a little below."""
+
 WORDS_MIXED_MAX = 8
 """So many words of a text are tried as a column and as a word of SQL, each beside each: 256 readings at most."""
 
@@ -54,6 +57,16 @@ def readings(text: str, names: Collection[str]) -> Iterator[str]:
             yield reading
     if text not in seen:
         yield text
+
+
+def depth(text: str) -> int:
+    """How many parentheses and CASEs stand in one another at most."""
+    now = deepest = 0
+    for found in _TOKEN.finditer(text):
+        word = found[0].upper()
+        now += (word in ("(", "CASE")) - (word in (")", "END"))
+        deepest = max(deepest, now)
+    return deepest
 
 
 def quoted(name: str) -> str:

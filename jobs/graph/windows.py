@@ -8,10 +8,13 @@ from dataclasses import dataclass
 
 from ...state.errors import ConfigError
 from ...state.times import UNBOUNDED, Duration, duration_ms
+from ..functions.call_arguments import checked_class
+from ..functions.call_names import Hinting
 
 
+@checked_class
 @dataclass(frozen=True, slots=True)
-class TimeWindows:
+class TimeWindows(Hinting):
     """Windows ``[start, start + size)`` that start at multiples of the advance (half open).
 
     Bounds: size > 0, 0 < advance <= size, grace >= 0; else ConfigError (Kafka: IllegalArgumentException).
@@ -37,6 +40,16 @@ class TimeWindows:
         size_ms = duration_ms(size, "size")
         return cls(size_ms, size_ms, duration_ms(grace, "grace"))
 
+    @classmethod
+    def of_size_and_grace(cls, size: Duration, grace: Duration) -> "TimeWindows":
+        """``of_size(size, grace=grace)``, under Kafka's name."""
+        return cls.of_size(size, grace=grace)
+
+    @classmethod
+    def of_size_with_no_grace(cls, size: Duration) -> "TimeWindows":
+        """``of_size(size)``, under Kafka's name."""
+        return cls.of_size(size)
+
     def advance_by(self, advance: Duration) -> "TimeWindows":
         """Hopping windows: one starts every ``advance``."""
         return TimeWindows(self.size_ms, duration_ms(advance, "advance"), self.grace_ms)
@@ -52,8 +65,9 @@ class TimeWindows:
         return self.size_ms + self.grace_ms
 
 
+@checked_class
 @dataclass(frozen=True, slots=True)
-class SessionWindows:
+class SessionWindows(Hinting):
     """Sessions ``[start, end]``, closed on both sides; records at most the gap apart are one session.
 
     Bounds: gap >= 0, grace >= 0; else ConfigError.
@@ -72,6 +86,16 @@ class SessionWindows:
     def with_inactivity_gap(cls, gap: Duration, *, grace: Duration = 0) -> "SessionWindows":
         return cls(duration_ms(gap, "gap"), duration_ms(grace, "grace"))
 
+    @classmethod
+    def of_inactivity_gap_and_grace(cls, gap: Duration, grace: Duration) -> "SessionWindows":
+        """``with_inactivity_gap(gap, grace=grace)``, under Kafka's name."""
+        return cls.with_inactivity_gap(gap, grace=grace)
+
+    @classmethod
+    def of_inactivity_gap_with_no_grace(cls, gap: Duration) -> "SessionWindows":
+        """``with_inactivity_gap(gap)``, under Kafka's name."""
+        return cls.with_inactivity_gap(gap)
+
     @property
     def wait_ms(self) -> int:
         """From a session's end until suppress lets it go: the grace and the gap."""
@@ -82,8 +106,9 @@ class SessionWindows:
         return self.gap_ms + self.grace_ms
 
 
+@checked_class
 @dataclass(frozen=True, slots=True)
-class SlidingWindows:
+class SlidingWindows(Hinting):
     """Windows ``[end - difference, end]``, closed on both sides: one for every set of records at most the difference
     apart (KIP-450). Bounds: difference >= 0, grace >= 0; else ConfigError.
     """
@@ -101,6 +126,16 @@ class SlidingWindows:
     def of_time_difference(cls, difference: Duration, *, grace: Duration = 0) -> "SlidingWindows":
         return cls(duration_ms(difference, "difference"), duration_ms(grace, "grace"))
 
+    @classmethod
+    def of_time_difference_and_grace(cls, difference: Duration, grace: Duration) -> "SlidingWindows":
+        """``of_time_difference(difference, grace=grace)``, under Kafka's name."""
+        return cls.of_time_difference(difference, grace=grace)
+
+    @classmethod
+    def of_time_difference_with_no_grace(cls, difference: Duration) -> "SlidingWindows":
+        """``of_time_difference(difference)``, under Kafka's name."""
+        return cls.of_time_difference(difference)
+
     @property
     def wait_ms(self) -> int:
         return self.grace_ms
@@ -111,8 +146,9 @@ class SlidingWindows:
         return 2 * self.difference_ms + self.grace_ms
 
 
+@checked_class
 @dataclass(frozen=True, slots=True)
-class UnlimitedWindows:
+class UnlimitedWindows(Hinting):
     """One window ``[start, 2^63 - 1)`` a key, which never closes; earlier records are in none. Bound: start >= 0."""
 
     start_ms: int = 0
@@ -136,8 +172,9 @@ class UnlimitedWindows:
         return UNBOUNDED
 
 
+@checked_class
 @dataclass(frozen=True, slots=True)
-class JoinWindows:
+class JoinWindows(Hinting):
     """A left record at ``t`` joins right records in ``[t - before, t + after]``, closed on both sides.
 
     Bounds: before + after >= 0, either may be negative; grace >= 0; else ConfigError (Kafka: IllegalArgumentException).

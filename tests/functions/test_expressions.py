@@ -59,12 +59,12 @@ def test_an_expression_has_the_serde_of_its_result(expressible, result):
         (
             "minuets + 1",
             f'step: expected columns of {COLUMNS}, got minuets + 1: unable to find column "minuets"; '
-            "correct the name or the declared serde",
+            "correct the name or the declared serde; did you mean minutes?",
         ),
         (
             pl.col("minuets") + 1,
             f'step: expected columns of {COLUMNS}, got [(col("minuets")) + (dyn int: 1)]: '
-            'unable to find column "minuets"; correct the name or the declared serde',
+            'unable to find column "minuets"; correct the name or the declared serde; did you mean minutes?',
         ),
         (pl.col("window_start_ms"), f"step: expected columns of {COLUMNS}, got col("),
         ("minutes +", "step: expected an expression that polars can compute, got minutes + ("),

@@ -58,7 +58,9 @@ def test_an_unknown_column_is_found_when_the_step_is_written(call, step):
     got = message(lambda: call(step))
 
     assert got.startswith(f"here: expected columns of {COLUMNS}, got ")
-    assert got.endswith(': unable to find column "minuets"; correct the name or the declared serde')
+    assert got.endswith(
+        ': unable to find column "minuets"; correct the name or the declared serde; did you mean minutes?'
+    )
 
 
 def test_a_step_without_a_name_is_named_as_kafka_names_it():
@@ -106,11 +108,13 @@ def test_a_step_is_an_expression_text_or_a_callable(call):
         ),
         (
             lambda: flights().map_values("minutes", pl.col("minutes") + 1, name="here"),
-            "here: expected fields of different names, got 'minutes' twice; name one of them anew, with .alias() or AS",
+            "here: expected fields of different names, got 'minutes' twice; "
+            'name this one, with .alias() or by keyword: [(col("minutes")) + (dyn int: 1)]',
         ),
         (
             lambda: flights().map_values("minutes", minutes="minutes + 1", name="here"),
-            "here: expected fields of different names, got 'minutes' twice; name one of them anew, with .alias() or AS",
+            "here: expected fields of different names, got 'minutes' twice; "
+            'name this one, as "minutes AS …" or by keyword',
         ),
         (
             lambda: flights().map_values("dest", raw=pl.col("dest").cast(pl.Binary), name="here"),

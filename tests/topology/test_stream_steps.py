@@ -80,11 +80,12 @@ def test_a_function_is_one(call, form):
         ),
         (
             lambda: stream().map(pairs, returns=LONG, name="here"),
-            "here: expected returns_key= and returns= beside a Python callable, got none; give both serdes",
+            "here: expected returns_key= and returns= beside a Python callable, got only returns=; give both serdes",
         ),
         (
             lambda: stream().flat_map(pairs, returns_key=LONG, name="here"),
-            "here: expected returns_key= and returns= beside a Python callable, got none; give both serdes",
+            "here: expected returns_key= and returns= beside a Python callable, got only returns_key=; "
+            "give both serdes",
         ),
         (
             lambda: stream().flat_map_values(pairs, name="here"),

@@ -2,6 +2,9 @@
 "record_time_ms")``.
 """
 
+from typing import TYPE_CHECKING, Any
+
+from ..call_names import refuse
 from .lists import collect
 from .numbers import count, mean
 from .numbers import max_ as max
@@ -10,3 +13,8 @@ from .numbers import sum_ as sum
 from .references import first, last, max_by, min_by
 
 __all__ = ["collect", "count", "first", "last", "max", "max_by", "mean", "min", "min_by", "sum"]
+
+if not TYPE_CHECKING:  # to a type checker an unknown name is one
+
+    def __getattr__(name: str) -> Any:
+        raise refuse("fold", name, __all__)

@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from ....state.records.batches import Batch
+from ..call_arguments import checked_as
 from ..expressions import Expressible, Expression, Shape, bind
 from .fold import Fold, FoldState, Wanted
 from .fold_program import ADD, COPY, EMIT, MERGE, OLD, START, Program
@@ -99,6 +100,7 @@ def _grown(of: _Values | None, more: list[Any]) -> _Values:
     return values, len(values)
 
 
+@checked_as("fold.collect")
 def collect(of: Expressible = "value") -> Fold:
     """All ``of`` as a list, in order of processing, nulls included. A field of a struct: give the fold a name."""
     return ListFold(of)

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from ....state.buffers import is_valid
 from ....state.errors import TopologyError
 from ....state.records.batches import Batch
+from ..call_arguments import checked_as
 from ..expressions import Expressible, Expression, Shape, bind
 from .fold import Fold, FoldState, Wanted
 from .fold_program import Program
@@ -170,26 +171,31 @@ def _divide(total: pa.Array, count: pa.Array) -> pa.Array:
     return pc.divide(total.cast(pa.float64()), some.cast(pa.float64()))
 
 
+@checked_as("fold.count")
 def count() -> Fold:
     """Number of records, tombstones included where the operator takes them. Never null."""
     return NumberFold(COUNT)
 
 
+@checked_as("fold.sum")
 def sum_(of: Expressible = "value") -> Fold:
     """Sum of ``of``; 0 when there was nothing but nulls."""
     return NumberFold(SUM, of)
 
 
+@checked_as("fold.min")
 def min_(of: Expressible = "value") -> Fold:
     """Smallest ``of``; null when there were only nulls."""
     return NumberFold(MIN, of)
 
 
+@checked_as("fold.max")
 def max_(of: Expressible = "value") -> Fold:
     """Largest ``of``; null when there were only nulls."""
     return NumberFold(MAX, of)
 
 
+@checked_as("fold.mean")
 def mean(of: Expressible = "value") -> Fold:
     """Mean of the non-null ``of`` as a double; null when there were only nulls."""
     return MeanFold(of)

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from ....state.records.batches import Batch
 from ....state.stores.value_heap import ValueHeap
+from ..call_arguments import checked_as
 from ..expressions import Expressible, Expression, Shape, bind
 from .fold import Fold, FoldState, Wanted
 from .fold_program import Program
@@ -90,21 +91,25 @@ class ReferenceState(FoldState):
         return saved.field("value")
 
 
+@checked_as("fold.first")
 def first(of: Expressible = "value") -> Fold:
     """``of`` of the first record in order of processing (for merged sessions: of the session that ends first)."""
     return ReferenceFold(FIRST, of)
 
 
+@checked_as("fold.last")
 def last(of: Expressible = "value") -> Fold:
     """``of`` of the last record in order of processing (for merged sessions: of the session that ends last)."""
     return ReferenceFold(LAST, of)
 
 
+@checked_as("fold.min_by")
 def min_by(of: Expressible, by: Expressible) -> Fold:
     """``of`` of the record with the smallest ``by``, such as ``by="record_time_ms"``; the first of equal ones."""
     return ReferenceFold(MIN_BY, of, by)
 
 
+@checked_as("fold.max_by")
 def max_by(of: Expressible, by: Expressible) -> Fold:
     """``of`` of the record with the largest ``by``; the first of equal ones."""
     return ReferenceFold(MAX_BY, of, by)

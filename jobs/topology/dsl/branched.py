@@ -6,6 +6,8 @@ which is the same records in the same order.
 
 from typing import TYPE_CHECKING
 
+from ...functions.call_arguments import checked_class
+from ...functions.call_names import Hinting
 from ...graph.graph import Node
 from ...graph.name_rules import check_name
 from ...operators.stateless_nodes import FilterNode
@@ -15,7 +17,8 @@ if TYPE_CHECKING:
     from .kstream import KStream
 
 
-class BranchedKStream:
+@checked_class
+class BranchedKStream(Hinting):
     """What ``KStream.split`` gives. Branches are named after the split: its name and theirs, or their number."""
 
     def __init__(self, stream: "KStream", name: str | None) -> None:

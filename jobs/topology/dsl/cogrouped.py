@@ -5,6 +5,8 @@ from typing import Any
 
 from ....state.errors import TopologyError
 from ....state.serdes import Serde
+from ...functions.call_arguments import checked_class
+from ...functions.call_names import Hinting
 from ...functions.expressions import Shape
 from ...functions.folds.python import Aggregator
 from ...functions.parameters import AGGREGATOR, form_of
@@ -20,7 +22,8 @@ from .step_arguments import check_initializer, check_one_builder, same_keys
 _PREFIX = "COGROUPKSTREAM-AGGREGATE-"
 
 
-class CogroupedKStream:
+@checked_class
+class CogroupedKStream(Hinting):
     """Grouped streams with an aggregator each; every stream has a stream time of its own, as in Kafka."""
 
     def __init__(

@@ -1,10 +1,13 @@
 """A table that every task has all of (GlobalKTable): only streams join it."""
 
+from ...functions.call_arguments import checked_class
+from ...functions.call_names import Hinting
 from ...functions.expressions import Shape
 from ...graph.graph import Graph, Node
 
 
-class GlobalKTable:
+@checked_class
+class GlobalKTable(Hinting):
     """What ``StreamsBuilder.global_table`` gives."""
 
     def __init__(self, graph: Graph, node: Node) -> None:

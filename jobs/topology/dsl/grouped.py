@@ -6,6 +6,8 @@ from typing import Any
 
 from ....state.errors import ConfigError, TopologyError
 from ....state.serdes import Serde
+from ...functions.call_arguments import checked_class
+from ...functions.call_names import Hinting
 from ...functions.expressions import Shape
 from ...functions.folds.aggregation import Aggregation
 from ...functions.folds.fold import Fold
@@ -25,7 +27,8 @@ ON_WINDOW_UPDATE, ON_WINDOW_CLOSE = "on_window_update", "on_window_close"
 _EMIT = {ON_WINDOW_UPDATE: "on_update", ON_WINDOW_CLOSE: "on_close"}
 
 
-class KGroupedStream:
+@checked_class
+class KGroupedStream(Hinting):
     """Records grouped by key. ``topic``: what the repartition table is named after, if it has a name of its own."""
 
     def __init__(

@@ -5,6 +5,8 @@ from typing import Any
 
 from ....state.errors import TopologyError
 from ....state.serdes import Serde
+from ...functions.call_arguments import checked_class
+from ...functions.call_names import Hinting
 from ...functions.expressions import Shape
 from ...functions.folds.python import Aggregator
 from ...functions.parameters import AGGREGATOR, REDUCER, form_of
@@ -20,7 +22,8 @@ Reducer = Callable[[Any, Any], Any]
 """(aggregate, value) -> aggregate."""
 
 
-class KGroupedTable:
+@checked_class
+class KGroupedTable(Hinting):
     """What ``KTable.group_by`` gives. ``topic``: what the repartition table is named after, if it has a name of its
     own.
     """

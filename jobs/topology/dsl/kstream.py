@@ -11,6 +11,8 @@ import polars as pl
 from ....state.errors import TopologyError
 from ....state.serdes import Serde
 from ....state.times import Duration
+from ...functions.call_arguments import checked_class
+from ...functions.call_names import Hinting
 from ...functions.expressions import Expressible, Shape
 from ...functions.parameters import NOTHING, form_of, of_key_and_value
 from ...functions.processor_api import KeyValues
@@ -43,6 +45,7 @@ from .step_arguments import (
     bind_condition,
     bind_mapper,
     bind_step,
+    both_serdes,
     check_one_builder,
     check_serdes,
     mapped_fields,
@@ -51,7 +54,8 @@ from .step_arguments import (
 )
 
 
-class KStream:
+@checked_class
+class KStream(Hinting):
     """A stream of records.
 
     ``is_rekeyed``: its key changed, so what needs equal keys in one partition comes after a repartition.
@@ -111,8 +115,7 @@ class KStream:
         """New values. One step gives a plain value; several, or named ones, the fields of a struct. ``fields``: named
         ones too, also such as are called ``name`` or ``returns``.
 
-        Expressions map a tombstone to a tombstone; a callable, of (key, value) or of (value), is called with the value
-        None.
+        Expressions map a tombstone to a tombstone; a callable, of (key, value) or of (value), is called with None.
         """
         options = {"returns": returns, "name": name, "on_error": on_error}
         columns = mapped_fields(steps, columns, fields, options, self.shape)
@@ -141,7 +144,7 @@ class KStream:
             of_key_and_value(function, name)
             return self._flat_map(_One(function), returns_key, returns, name)
         check_serdes(name, returns_key=returns_key)
-        key = bind_step(function, self.shape, returns_key, name)
+        key = bind_step(function, self.shape, returns_key, name, option="returns_key")
         value = bind_step(mapper, self.shape, returns, name)
         shape = Shape(key.result, value.result)
         return followed(
@@ -177,10 +180,7 @@ class KStream:
         self, function: Callable[[Any, Any], Any], returns_key: Serde | None, returns: Serde | None, name: str
     ) -> "KStream":
         of_key_and_value(function, name)
-        if returns_key is None or returns is None:
-            raise TopologyError(name, "returns_key= and returns= beside a Python callable", "none", "give both serdes")
-        check_serdes(name, returns_key=returns_key, returns=returns)
-        shape = Shape(returns_key, returns)
+        shape = Shape(*both_serdes(name, returns_key, returns))
         node = FlatMapNode(name=name, inputs=(self.node.name,), shape=shape, function=function, keeps_key=False)
         return followed(self, node, is_rekeyed=True)
 

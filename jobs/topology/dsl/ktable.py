@@ -9,6 +9,8 @@ from typing import Any
 
 from ....state.errors import ConfigError, TopologyError
 from ....state.serdes import Serde
+from ...functions.call_arguments import checked_class
+from ...functions.call_names import Hinting
 from ...functions.expressions import Expressible, Shape
 from ...functions.parameters import NOTHING, form_of
 from ...functions.value_joiners import Joiner, JoinerStep, bind_joiner, pair_of
@@ -42,7 +44,8 @@ from .suppressed import Suppressed
 HISTORIES = ("kafka", "complete")
 
 
-class KTable:
+@checked_class
+class KTable(Hinting):
     """A table: the newest value of every key, forwarded as changes."""
 
     def __init__(self, graph: Graph, node: Node) -> None:
@@ -159,7 +162,7 @@ class KTable:
         graph = self.graph
         node_name = graph.name(name, "KTABLE-SELECT-")
         check_serdes(node_name, returns_key=returns_key)
-        key = bind_step(selector, self.shape, returns_key, node_name)
+        key = bind_step(selector, self.shape, returns_key, node_name, option="returns_key")
         value = (
             whole_value(self.shape, node_name) if mapper is None else bind_step(mapper, self.shape, returns, node_name)
         )
@@ -277,7 +280,14 @@ class KTable:
                 got = "outer_join" if kind == "outer" else f"history={history!r}"
                 raise TopologyError(place, "join or left_join by a foreign key", got, "use one of them")
             with option_or_field("foreign_key", foreign_key if joiner is None else None):
-                selector = bind_step(foreign_key, self.shape, foreign_key_returns, place, may_take_value=True)
+                selector = bind_step(
+                    foreign_key,
+                    self.shape,
+                    foreign_key_returns,
+                    place,
+                    may_take_value=True,
+                    option="foreign_key_returns",
+                )
             node = foreign_key_joins.join(graph, self.node, other.node, kind, selector, bound, materialized, name)
             return KTable(graph, node)
         return KTable(graph, self._joined_by_key(other, kind, bound, materialized, name, history, place))

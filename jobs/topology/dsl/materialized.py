@@ -4,13 +4,16 @@ from dataclasses import dataclass
 
 from ....state.errors import ConfigError, TopologyError
 from ....state.times import Duration, duration_ms
+from ...functions.call_arguments import checked_class
+from ...functions.call_names import Hinting
 from ...graph.graph import StoreSpec
 from ...graph.name_rules import check_name
 from ...graph.windows import Windows
 
 
+@checked_class
 @dataclass(frozen=True, slots=True)
-class Materialized:
+class Materialized(Hinting):
     """Name, kind and retention of an operator's store.
 
     ``store``: "persistent" (as Kafka's default RocksDB) or "in_memory"; the two count expired records differently

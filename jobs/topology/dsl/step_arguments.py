@@ -6,6 +6,7 @@ name is an option's in ``fields``; what may be either is refused, and nothing th
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from difflib import get_close_matches
 from typing import Any
 
 import polars as pl
@@ -38,11 +39,17 @@ ValueStep = Step | Callable[[Any], Any]
 
 
 def bind_step(
-    step: ValueStep, shape: Shape, returns: Serde | None, place: str, *, may_take_value: bool = False
+    step: ValueStep,
+    shape: Shape,
+    returns: Serde | None,
+    place: str,
+    *,
+    may_take_value: bool = False,
+    option: str = "returns",
 ) -> Expression | Call:
     """Raises TopologyError for anything else, for a callable without ``returns``, and for one of other parameters.
 
-    ``may_take_value``: a callable of one parameter is one of the value.
+    ``may_take_value``: a callable of one parameter is one of the value. ``option``: what the call calls ``returns``.
     """
     if isinstance(step, str | pl.Expr):
         return bind(step, shape, place)
@@ -51,7 +58,7 @@ def bind_step(
         raise TopologyError(place, expected, repr(step), "correct the step")
     function = of_key_and_value(step, place, may_take_value=may_take_value)
     if returns is None:
-        raise TopologyError(place, "returns= beside a Python callable", "none", "give the serde of the result")
+        raise TopologyError(place, f"{option}= beside a Python callable", "none", "give the serde of the result")
     check_serdes(place, returns=returns)
     return Call(function, shape, returns, place)
 
@@ -77,8 +84,10 @@ def bind_mapper(
         if not isinstance(bound, Expression):
             raise TopologyError(place, "expressions side by side", "a Python callable", "give the callable alone")
         if bound.name in struct | columns:
-            next_step = "name one of them anew, with .alias() or AS"
-            raise TopologyError(place, "fields of different names", f"{bound.name!r} twice", next_step)
+            got, next_step = f"{bound.name!r} twice", f'name this one, as "{step} AS …" or by keyword'
+            if isinstance(step, pl.Expr):
+                next_step = f"name this one, with .alias() or by keyword: {step}"
+            raise TopologyError(place, "fields of different names", got, next_step)
         struct[bound.name] = bound
     return bind_struct(struct | {column: bind(step, shape, place) for column, step in columns.items()}, place)
 
@@ -122,6 +131,10 @@ def named_fields(
     if fields is not None and not isinstance(fields, Mapping):
         raise TopologyError(call, "fields= to be a mapping of names to fields", repr(fields), as_field("fields"))
     found = dict(by_keyword)
+    for field, step in found.items():
+        near = get_close_matches(field, [*options, "fields"], n=1, cutoff=0.75)
+        if near and not isinstance(step, str | pl.Expr | Fold):
+            raise TopologyError(call, "options that there are", f"{field}={step!r}", f"did you mean {near[0]}=?")
     for field, step in (fields or {}).items():
         if not isinstance(field, str) or not field or field in found:
             expected = "fields of different names, each some text"
@@ -241,6 +254,17 @@ def check_serdes(place: str, **serdes: Any) -> None:
         if serde is not None and not isinstance(serde, Serde):
             next_step = "use for example Serde.string()"
             raise TopologyError(place, f"{option}= to be a serde", repr(serde), next_step)
+
+
+def both_serdes(place: str, returns_key: Serde | None, returns: Serde | None) -> tuple[Serde, Serde]:
+    """Those of a callable that gives keys and values. Raises TopologyError when one is missing, or is no serde."""
+    if returns_key is None or returns is None:
+        got = "none"
+        if returns_key is not None or returns is not None:
+            got = "only returns=" if returns_key is None else "only returns_key="
+        raise TopologyError(place, "returns_key= and returns= beside a Python callable", got, "give both serdes")
+    check_serdes(place, returns_key=returns_key, returns=returns)
+    return returns_key, returns
 
 
 def check_one_builder(graph: Graph, other: Graph, place: str) -> None:

@@ -179,7 +179,7 @@ class _Join:
         left = self.left
         name = left.graph.name(self.name, "KSTREAM-LEFTJOIN-")
         with self.option("selector", selector):
-            bound = bind_step(selector, left.shape, returns, name)
+            bound = bind_step(selector, left.shape, returns, name, option="selector_returns")
         if bound.result != table.shape.key:
             next_step = "select keys of the table's type"
             raise TopologyError(name, f"keys of {table.shape.key}", f"{bound.result}", next_step)

@@ -4,6 +4,8 @@ from dataclasses import dataclass
 
 from ....state.errors import ConfigError, TopologyError
 from ....state.serdes import Serde
+from ...functions.call_arguments import checked_class
+from ...functions.call_names import Hinting
 from ...functions.expressions import Shape
 from ...graph.graph import Graph, Node
 from ...graph.name_rules import check_topic
@@ -20,8 +22,9 @@ from .materialized import Materialized, given_materialized
 SEMANTICS = ("kafka", "kip")
 
 
+@checked_class
 @dataclass(frozen=True)
-class Consumed:
+class Consumed(Hinting):
     """Serdes of a topic's key and value."""
 
     key: Serde
@@ -32,8 +35,14 @@ class Consumed:
             if not isinstance(serde, Serde):
                 raise TopologyError(f"Consumed {what}", "a serde", repr(serde), "use for example Serde.string()")
 
+    @classmethod
+    def with_(cls, key: Serde, value: Serde) -> "Consumed":
+        """``Consumed(key, value)``, under Kafka's name."""
+        return cls(key, value)
 
-class StreamsBuilder:
+
+@checked_class
+class StreamsBuilder(Hinting):
     """Where a topology begins.
 
     ``semantics``: where a KIP promises something else than Kafka Streams does, "kafka" does what the live application

@@ -4,12 +4,15 @@ from dataclasses import dataclass, replace
 
 from ....state.errors import ConfigError
 from ....state.times import Duration, duration_ms
+from ...functions.call_arguments import checked_class
+from ...functions.call_names import Hinting
 
 EMIT_EARLY, SHUT_DOWN, SPILL = "emit-early", "shut-down", "spill"
 
 
+@checked_class
 @dataclass(frozen=True, slots=True)
-class BufferConfig:
+class BufferConfig(Hinting):
     """Limits of a buffer, None for none, and what happens beyond them: the run ends with BufferFull, the oldest changes
     go on early, or the buffer goes on from disk.
 
@@ -63,8 +66,9 @@ class BufferConfig:
         return self.when_full != EMIT_EARLY
 
 
+@checked_class
 @dataclass(frozen=True, slots=True)
-class Suppressed:
+class Suppressed(Hinting):
     """Hold a table's changes back: ``until`` "window-closes" or "time-limit" (then for ``wait_ms``, 0 or more)."""
 
     until: str

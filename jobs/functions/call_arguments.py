@@ -1,0 +1,79 @@
+"""The one place where the arguments of DSL calls are looked at before a call begins: their number and their names.
+
+Rule: what Python would refuse with a TypeError is a TopologyError that says the call's arguments and the name that may
+have been meant. Whether an argument is of its type each call says itself (topology/dsl/step_arguments.py).
+"""
+
+import functools
+import inspect
+from collections.abc import Callable, Mapping
+from difflib import get_close_matches
+from typing import Any, TypeVar
+
+from ...state.errors import TopologyError
+
+HINTS = {
+    "KGroupedTable.aggregate": "a grouped table takes no folds, since values leave it too: count(), sum(), or "
+    "initializer=, adder=, subtractor= and returns=",
+    "fold.count": "it counts records; filter them first, or sum a step of ones and zeros",
+}
+"""What to say of arguments that a call does not have, where it is not the name of another one."""
+
+Checked = TypeVar("Checked", bound=Callable[..., Any])
+
+
+def checked(function: Checked, call: str) -> Checked:
+    """``function`` that looks at its arguments first; errors name it ``call``."""
+    signature = inspect.signature(function)
+    is_method = next(iter(signature.parameters), "") in ("self", "cls")
+
+    @functools.wraps(function)
+    def call_checked(*arguments: Any, **options: Any) -> Any:
+        try:
+            signature.bind(*arguments, **options)
+        except TypeError as error:
+            got = str(error).removeprefix("got ")
+            raise _refusal(call, signature, is_method, options, got) from None
+        return function(*arguments, **options)
+
+    return call_checked  # type: ignore[return-value]
+
+
+def checked_as(call: str) -> Callable[[Checked], Checked]:
+    """A decorator: as ``checked``, of a function of its own."""
+
+    def decorate(function: Checked) -> Checked:
+        return checked(function, call)
+
+    return decorate
+
+
+Class = TypeVar("Class", bound=type[Any])
+
+
+def checked_class(cls: Class) -> Class:
+    """``cls`` with its public calls checked."""
+    for name, call in list(vars(cls).items()):
+        function = call.__func__ if isinstance(call, classmethod) else call
+        if not name.startswith("_") and inspect.isfunction(function):
+            found = checked(function, f"{cls.__name__}.{name}")
+            setattr(cls, name, classmethod(found) if isinstance(call, classmethod) else found)
+    return cls
+
+
+def _refusal(
+    call: str, signature: inspect.Signature, is_method: bool, options: Mapping[str, Any], got: str
+) -> TopologyError:
+    parameters = list(signature.parameters.values())[is_method:]
+    named = [each.name for each in parameters if each.kind in (each.POSITIONAL_OR_KEYWORD, each.KEYWORD_ONLY)]
+    unknown = [option for option in options if option not in named]
+    near = get_close_matches(unknown[0], named, n=1, cutoff=0.6) if unknown else []
+    next_step = f"did you mean {near[0]}=?" if near else HINTS.get(call, "correct the arguments")
+    written = ", ".join(_written(each) for each in parameters)
+    return TopologyError(call, f"{call.rpartition('.')[2]}({written})", got, next_step)
+
+
+def _written(parameter: inspect.Parameter) -> str:
+    star = "*" * ((parameter.kind is parameter.VAR_POSITIONAL) + 2 * (parameter.kind is parameter.VAR_KEYWORD))
+    has_default = parameter.default is not parameter.empty
+    return f"{star}{parameter.name}{'=' if has_default else ''}"
