@@ -36,6 +36,12 @@ class ReplayError(Exception):
         self.place, self.expected, self.got, self.next_step = place, expected, got, next_step
         super().__init__(f"{place}: expected {expected}, got {got}; {next_step}")
 
+    def say(self, more: str) -> None:
+        """Add to what the message ends with, once."""
+        if more not in self.next_step:
+            self.next_step = f"{self.next_step}; {more}"
+            self.args = (f"{self.place}: expected {self.expected}, got {self.got}; {self.next_step}",)
+
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.place, self.expected, self.got, self.next_step), self.__dict__
 

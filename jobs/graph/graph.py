@@ -5,15 +5,17 @@ that ``describe`` reads as Kafka's and an unnamed store keeps its name while not
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
 import pyarrow as pa
 
-from ...state.errors import TopologyError
+from ...state.errors import ReplayError, TopologyError
 from ...state.tables.names import TableName
 from ..functions.expressions import Call, Expression, Shape
+from .call_sites import call_site
 from .kafka_processors import KafkaNode, kafka_processor
 from .name_rules import check_name, check_table_name
 from .observations import Observation, Wait
@@ -261,7 +263,29 @@ class Graph:
         """Sources that must have as many partitions as one another (jobs/graph/copartitioning.py)."""
         self.ranks: dict[str, int] = {}
         """Where each node stood when nodes run in another order than they were added (intermediate topics)."""
+        self._called_in: dict[str, str] = {}
+        """File and line of the user's call by the place that errors name; not pickled (jobs/graph/call_sites.py)."""
         self._number = 0
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ | {"_called_in": {}}
+
+    def note_call(self, place: str) -> None:
+        """What errors call ``place`` comes of the user's call that runs now."""
+        site = call_site()
+        if site is not None:
+            self._called_in.setdefault(place, site)
+
+    @contextmanager
+    def naming_calls(self) -> Iterator[None]:
+        """An error within of a place that the user's code made says in which file and line."""
+        try:
+            yield
+        except ReplayError as error:
+            site = self._called_in.get(error.place)
+            if site is not None:
+                error.say(f"it is called in {site}")
+            raise
 
     def next_name(self, prefix: str) -> str:
         name = f"{prefix}{self._number:010d}"
@@ -284,6 +308,7 @@ class Graph:
         for other in self.nodes.values():
             node.check_beside(other)
         self.nodes[node.name] = node
+        self.note_call(node.name)
         if node.is_table:
             self.tables.setdefault(node.name, TableTraits())
         self.check_stores()

@@ -254,7 +254,8 @@ class Pipeline:
             ]
             stage: list[TaskReport] = []
             if descriptions:
-                with self.meter.stage(sub, descriptions, exchange_folder(self.tables, plan.increment)) as tasks:
+                meter = self.meter.stage(sub, descriptions, exchange_folder(self.tables, plan.increment))
+                with meter as tasks, self.topology.graph.naming_calls():
                     stage = self.runner.run(self.topology, tasks)
             exchange.add(sub, stage)
             reports += stage

@@ -198,7 +198,7 @@ class TopologyTestDriver:
     def _play(self, batch: Batch) -> None:
         records = sum(len(rows) for rows, _ in batch.landed.values())
         tiers.expect(records, lambda: call_kernels(self.topology))
-        with tiers.running():
+        with tiers.running(), self.topology.graph.naming_calls():
             played = self._driven.play(batch)
             while not played.is_settled:
                 batch.causes.refuse_endless()
@@ -209,7 +209,8 @@ class TopologyTestDriver:
         self._failure = played.failure
         if self._failure is not None:
             self._forget_after(self._failure.arrival)
-            raise self._failure
+            with self.topology.graph.naming_calls():
+                raise self._failure
 
     def _played_again(self, batch: Batch) -> Played:
         """``batch`` from the beginning, now that it is known what the records cause; so is all that was before it."""

@@ -16,6 +16,7 @@ from typing import Any
 
 import cloudpickle
 
+from ...jobs.graph.call_sites import call_site_of
 from ...jobs.topology import Topology
 from ...state.errors import ConfigError, ReplayError
 
@@ -31,7 +32,8 @@ def load_topology(reference: str) -> Topology:
     found = _found(reference)
     try:
         topology = found if isinstance(found, Topology) or not callable(found) else found()
-    except ReplayError:
+    except ReplayError as error:
+        _say_where(error)
         raise
     except Exception as error:
         raise _broken(reference, error) from error
@@ -69,7 +71,8 @@ def _load(place: str, reference: str) -> ModuleType:
         raise ConfigError(
             reference, "a module or a file", str(error), "check the path, or run it from its folder"
         ) from error
-    except ReplayError:
+    except ReplayError as error:
+        _say_where(error)
         raise
     except Exception as error:
         raise _broken(reference, error) from error
@@ -102,13 +105,20 @@ def _attribute(module: ModuleType, attribute: str, reference: str) -> object:
     raise ConfigError(reference, f"an attribute {' or '.join(names)}", got, "name it after a colon")
 
 
+def _say_where(error: ReplayError) -> None:
+    """Let the error of a call end with the user's line."""
+    site = call_site_of(error.__traceback__)
+    if site is not None:
+        error.say(f"it is called in {site}")
+
+
 def _broken(reference: str, error: Exception) -> ConfigError:
     """An error of the user's own code, with its line."""
     if isinstance(error, SyntaxError):
         where = f"{error.filename}, line {error.lineno}"
     else:
         frame = traceback.extract_tb(error.__traceback__)[-1]
-        where = f"{frame.filename}, line {frame.lineno}"
+        where = call_site_of(error.__traceback__) or f"{frame.filename}, line {frame.lineno}"
     return ConfigError(
         reference,
         "a file that runs",

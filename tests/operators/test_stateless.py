@@ -131,10 +131,15 @@ def test_one_step_gives_a_plain_value_and_named_ones_a_struct():
     ]
 
 
+def first_line(function) -> int:
+    return function.__code__.co_firstlineno
+
+
 def test_a_callable_that_fails_is_named_with_key_and_value():
-    got = play(
-        lambda stream: stream.map_values(lambda key, value: 1 // value, returns=Serde.long(), name="inverse"), NUMBERS
-    )
+    def inverted(stream):
+        return stream.map_values(lambda key, value: 1 // value, returns=Serde.long(), name="inverse")
+
+    got, line = play(inverted, NUMBERS), first_line(inverted) + 1
 
     with pytest.raises(TaskFailed) as caught:
         got.driver.run()
@@ -142,12 +147,16 @@ def test_a_callable_that_fails_is_named_with_key_and_value():
     assert str(caught.value) == (
         "inverse: expected a result of the callable, got TypeError: unsupported operand type(s) for //: 'int' and "
         "'NoneType' on key 'b', value None, of the record in-0, offset 2; correct the callable; "
-        'on_error="dead_letter" keeps such records as dead letters'
+        'on_error="dead_letter" keeps such records as dead letters; '
+        f"it is called in {__file__}, line {line}"
     )
 
 
 def test_a_callable_that_gives_another_type_than_declared_is_named_with_the_key():
-    got = play(lambda stream: stream.map_values(lambda key, value: key, returns=Serde.long(), name="keys"), NUMBERS)
+    def keys(stream):
+        return stream.map_values(lambda key, value: key, returns=Serde.long(), name="keys")
+
+    got, line = play(keys, NUMBERS), first_line(keys) + 1
 
     with pytest.raises(TaskFailed) as caught:
         got.driver.run()
@@ -155,7 +164,8 @@ def test_a_callable_that_gives_another_type_than_declared_is_named_with_the_key(
     assert str(caught.value) == (
         "keys: expected a result of Serde.long(), got 'a' (str) on key 'a', of the record in-0, offset 0; "
         "correct the callable, or the serde in returns; "
-        'on_error="dead_letter" keeps such records as dead letters'
+        'on_error="dead_letter" keeps such records as dead letters; '
+        f"it is called in {__file__}, line {line}"
     )
 
 

@@ -269,6 +269,7 @@ class KTable(Hinting):
         options["foreign_key_returns"] = foreign_key_returns
         columns = joined_fields(kind, joiner, columns, fields, options, pair_of(self.shape, other.shape.value))
         graph, place = self.graph, name or f"{kind} join of {self.node.name}"
+        graph.note_call(place)
         if history not in HISTORIES:
             with option_or_field("history", history if joiner is None else None):
                 raise ConfigError(f"{place} history", " or ".join(map(repr, HISTORIES)), repr(history), "choose one")

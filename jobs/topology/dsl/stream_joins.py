@@ -62,6 +62,7 @@ def join(
     if isinstance(other, type(left) | ktable.KTable | GlobalKTable):
         columns = joined_fields(kind, joiner, columns, fields, typed, pair_of(left.shape, other.shape.value))
     asked = _Join(left, kind, joiner, columns, returns, name)
+    left.graph.note_call(asked.place)
     options = {"windows": windows, "materialized": materialized, "grace": grace, "selector": selector}
     if isinstance(other, ktable.KTable) and kind != "outer":
         asked.check_options(options, "a table", allowed={"grace"})

@@ -1,0 +1,41 @@
+"""Where the user called the DSL: the file and the line of the nearest frame that is none of this package.
+
+Rule: it is looked up when a node is made, from frames that are there (a microsecond), and kept beside the graph: never
+in a node, a fingerprint, a description or a pickle, since the same topology may stand at another line tomorrow.
+"""
+
+import os
+import sys
+from types import FrameType, TracebackType
+
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))) + os.sep
+
+
+def call_site() -> str | None:
+    """ "shop.py, line 41", with the file as Python was given it; None when everything is of this package."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        if _is_the_users(frame):
+            return _said(frame, frame.f_lineno)
+        frame = frame.f_back
+    return None
+
+
+def call_site_of(traceback: TracebackType | None) -> str | None:
+    """As ``call_site``, of an error that was raised: the user's frame that is nearest to where it was."""
+    found = None
+    while traceback is not None:
+        if _is_the_users(traceback.tb_frame):
+            found = _said(traceback.tb_frame, traceback.tb_lineno)
+        traceback = traceback.tb_next
+    return found
+
+
+def _is_the_users(frame: FrameType) -> bool:
+    """Neither of this package nor made by the standard library on the way (``__init__`` of a dataclass, an import)."""
+    file = frame.f_code.co_filename
+    return not file.startswith((_PACKAGE, "<string>", "<frozen ")) and not file.endswith("functools.py")
+
+
+def _said(frame: FrameType, line: int) -> str:
+    return f"{frame.f_code.co_filename}, line {line}"
