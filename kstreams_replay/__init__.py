@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from .jobs.functions.processor_api import ProcessorContext as ProcessorContext
     from .jobs.functions.processor_api import PunctuationType as PunctuationType
     from .jobs.functions.processor_api import Record as Record
+    from .jobs.functions.processor_api import ValueTransformerWithKey as ValueTransformerWithKey
     from .jobs.landing.landing import FileSource as FileSource
     from .jobs.landing.landing import KafkaSource as KafkaSource
     from .jobs.landing.landing import LandingRules as LandingRules
@@ -84,6 +85,7 @@ _MODULES: dict[str, str] = {
     "Topology": ".jobs.topology",
     "TopologyTestDriver": ".jobs.testing.test_driver",
     "UnlimitedWindows": ".jobs.topology",
+    "ValueTransformerWithKey": ".jobs.functions.processor_api",
     "Warehouse": ".state.tables.warehouse",
     "fold": ".jobs.topology",
     "land_files": ".jobs.landing.landing",

@@ -333,6 +333,7 @@ def test_every_folder_of_tests_is_told_of_in_tests_readme():
         ("README.md", "## A topology"),
         ("jobs/README.md", "## How a task runs"),
         ("jobs/README.md", "## How to write a topology"),
+        ("jobs/README.md", "## How to write a processor"),
     ],
 )
 def test_the_python_that_a_document_shows_runs(path, heading):

@@ -210,3 +210,27 @@ def test_sliding_windows_are_final_when_they_close():
     got = played(builder, ("in", "a", 1, 15), ("in", "a", 1, 20), ("in", "a", 1, 100))
 
     assert got == [(5, 1, 15), (10, 2, 20), (16, 1, 20)]
+
+
+def test_a_subtractor_may_meet_a_value_that_was_never_added():
+    """
+    Suppress holds 2 back, and what its next change replaces is 2 all the same, as in Kafka Streams.
+    """
+    builder = StreamsBuilder()
+    (
+        builder.table("in", LONGS)
+        .suppress(Suppressed.until_time_limit(5))
+        .group_by("record_key")
+        .aggregate(
+            initializer=str,
+            adder=lambda key, value, said: f"{said}+{value}",
+            subtractor=lambda key, value, said: f"{said}-{value}",
+            returns=STRING,
+        )
+        .to("out")
+    )
+    driver = TopologyTestDriver(builder.build())
+    for key, value, time_ms in (("a", 1, 0), ("b", 0, 10), ("a", 2, 11), ("a", 3, 12), ("b", 0, 30)):
+        driver.pipe_input("in", key, value, timestamp_ms=time_ms)
+
+    assert [record.value for record in driver.read_outputs("out") if record.key == "a"] == ["+1", "+1-2+3"]

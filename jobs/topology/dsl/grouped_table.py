@@ -54,7 +54,10 @@ class KGroupedTable(Hinting):
         materialized: Materialized | None = None,
         name: str | None = None,
     ) -> "ktable.KTable":
-        """``adder(aggregate, value)``, ``subtractor(aggregate, value)``; the first value is the aggregate as it is."""
+        """``adder(aggregate, value)``, ``subtractor(aggregate, value)``; the first value is the aggregate as it is.
+
+        The subtractor may meet a value that was never added (see ``aggregate``).
+        """
         for function in (adder, subtractor):
             form_of(function, name or "reduce", REDUCER)
         return self._aggregate(
@@ -78,7 +81,9 @@ class KGroupedTable(Hinting):
     ) -> "ktable.KTable":
         """``adder(key, value, aggregate)``, ``subtractor(key, value, aggregate)``; ``returns``: the aggregate's serde.
 
-        The subtractor runs first. A result of None deletes the group.
+        The subtractor runs first. A result of None deletes the group. It may meet a value that was never added, as
+        Kafka's does: what a change replaced is what the table above had before, which below
+        ``suppress(until_time_limit)`` may have been held back, and of a window's first record is the initial value.
         """
         for function in (adder, subtractor):
             form_of(function, name or "aggregate", AGGREGATOR)
