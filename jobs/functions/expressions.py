@@ -2,8 +2,9 @@
 built.
 
 Owns the names that an expression sees: the fields of a JSON value by their names (a primitive value is ``value``), and
-``record_key``, ``record_time_ms``, ``window_start_ms``, ``window_end_ms`` (a windowed key only). Text may call a field
-that is named as a word of SQL is (``order``) as it is: sql_text.py says how that is read.
+``record_key``, ``record_time_ms``, ``value_is_null``, ``window_start_ms``, ``window_end_ms`` (the last two of a
+windowed key only). Text may call a field that is named as a word of SQL is (``order``) as it is: sql_text.py says how
+that is read.
 Rule: an expression is tried on an empty frame of the declared types at once, so that an unknown column is a
 TopologyError and not a failure at three in the morning.
 """
@@ -22,6 +23,9 @@ from ...state.records.batches import Batch
 from ...state.serdes import Serde
 from .row_independence import looks_beyond_the_record
 from .sql_text import DEPTH_MAX, depth, readings
+
+VALUE_IS_NULL = "value_is_null"
+"""True of a tombstone; otherwise a row of nulls and no value at all look alike. A field of this name goes first."""
 
 RESERVED = ("record_key", "record_time_ms", "window_start_ms", "window_end_ms")
 
@@ -83,6 +87,8 @@ class Shape:
                 arrays[name] = _field(value, name) if self.value.is_struct else value
             elif name == "record_key":
                 arrays[name] = batch.keys.typed(batch.key)
+            elif name == VALUE_IS_NULL:
+                arrays[name] = pa.array(~batch.valid)
             else:
                 column = batch.time_ms if name == "record_time_ms" else getattr(batch, name)
                 arrays[name] = pa.array(column)
@@ -150,7 +156,7 @@ def bind(expressible: Expressible, shape: Columns, place: str) -> Expression:
     if answer.width != 1 or expression.meta.has_multiple_outputs():
         got = f"{expressible!s}, which gives {', '.join(answer.columns)}"
         raise TopologyError(place, "an expression of one column, named", got, "give one expression for each column")
-    if looks_beyond_the_record(expression, shape.columns()):
+    if looks_beyond_the_record(expression, _columns(expressible, shape)):
         got = f"{expressible!s}, which looks at other records too"
         raise TopologyError(place, "one value for each record, from that record alone", got, "use an aggregation")
     column = answer.to_series()
@@ -159,7 +165,7 @@ def bind(expressible: Expressible, shape: Columns, place: str) -> Expression:
 
 def _tried(expressible: Expressible, shape: Columns, place: str) -> tuple[pl.Expr, pl.DataFrame]:
     """The expression, and what it gives of no records. Raises TopologyError when no reading of it can be computed."""
-    columns = shape.columns()
+    columns = _columns(expressible, shape)
     empty = pl.from_arrow(pa.table({name: pa.array([], kind) for name, kind in columns.items()}))
     assert isinstance(empty, pl.DataFrame)
     failures: list[pl.exceptions.PolarsError] = []
@@ -182,6 +188,15 @@ def _tried(expressible: Expressible, shape: Columns, place: str) -> tuple[pl.Exp
     raise TopologyError(
         place, "an expression that polars can compute", f"{expressible!s} ({said})", "correct the step"
     ) from failure
+
+
+def _columns(expressible: Expressible, shape: Columns) -> dict[str, pa.DataType]:
+    """What the expression may name, ``value_is_null`` only where it does: it is no field of ``pl.all()``."""
+    columns = shape.columns()
+    named = expressible if isinstance(expressible, str) else expressible.meta.root_names()
+    if isinstance(shape, Shape) and VALUE_IS_NULL in named:
+        columns = columns | {VALUE_IS_NULL: columns.get(VALUE_IS_NULL, pa.bool_())}
+    return columns
 
 
 _NO_SQL = pl.exceptions.SQLInterfaceError, pl.exceptions.SQLSyntaxError

@@ -199,3 +199,18 @@ def test_a_number_that_does_not_fit_the_declared_type_fails_with_the_node():
 def test_an_expression_that_fails_on_a_value_fails_with_the_node():
     with pytest.raises(TaskFailed, match=r"step: expected values that the expression can compute, got .*; correct"):
         answers(pl.col("value").cast(pl.Int8), [5, 300])
+
+
+# --- tombstones ------------------------------------------------------------------------------------------------
+
+NULLS = {"dest": None, "minutes": None, "miles": None, "stops": None, "late": None}
+
+
+def test_a_tombstone_is_told_from_a_row_of_nulls():
+    assert answers("value_is_null", [None, NULLS], FLIGHT) == [True, False]
+    assert answers("NOT value_is_null AND minutes IS NULL", [None, NULLS], FLIGHT) == [False, True]
+    assert answers(pl.col("value_is_null"), [None, 0]) == [True, False]
+
+
+def test_a_field_called_value_is_null_is_that_field():
+    assert answers("value_is_null + 1", [{"value_is_null": 4}], Serde.json("value_is_null long")) == [5]

@@ -234,3 +234,29 @@ def test_a_subtractor_may_meet_a_value_that_was_never_added():
         driver.pipe_input("in", key, value, timestamp_ms=time_ms)
 
     assert [record.value for record in driver.read_outputs("out") if record.key == "a"] == ["+1", "+1-2+3"]
+
+
+def test_each_call_sees_tombstones_as_kafka_s_does():
+    """
+    A filter of a stream is asked about a tombstone; a step of a table never is.
+    """
+    builder = StreamsBuilder()
+    stream = builder.stream("in", CLICKS)
+    stream.filter("value_is_null").to("deleted")
+    stream.filter("page IS NULL").to("no-page")
+    stream.filter_not("value_is_null").map_values("ms").to("kept")
+    stream.map_values("value_is_null").to("mapped")
+    builder.table("t", CLICKS).filter("value_is_null").to("table")
+    driver = TopologyTestDriver(builder.build())
+    for key, value in (("a", click("x", 1)), ("b", None), ("c", click(None, None))):
+        for topic in ("in", "t"):
+            driver.pipe_input(topic, key, value, timestamp_ms=0)
+
+    def got(output: str) -> list[tuple[str, Any]]:
+        return [(record.key, record.value) for record in driver.read_outputs(output)]
+
+    assert got("deleted") == [("b", None)]
+    assert got("no-page") == [("b", None), ("c", click(None, None))]
+    assert got("kept") == [("a", 1), ("c", None)]
+    assert got("mapped") == [("a", False), ("b", None), ("c", False)]
+    assert got("table") == [("a", None), ("b", None), ("c", None)]
