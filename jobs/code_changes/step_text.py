@@ -30,7 +30,7 @@ STEPS = (
 
 A_FUNCTION = "a Python function"
 _NUMBERS = ("count", "sum", "min", "max")
-_REFERENCES = ("first", "last", "min_by", "max_by")
+_REFERENCES = ("first", "last", "min_by", "max_by", "latest")
 
 
 def made_with() -> str:
@@ -74,6 +74,8 @@ def describe_fold(fold: Any) -> str:
     """A fold and what it folds: "sum ms", "max_by page by record_time_ms"."""
     if isinstance(fold, PythonFold):
         return A_FUNCTION
+    if fold.words:
+        return str(fold.words)
     if isinstance(fold, MeanFold | ListFold):
         return f"{'mean' if isinstance(fold, MeanFold) else 'collect'} {fold.of}"
     if isinstance(fold, NumberFold):

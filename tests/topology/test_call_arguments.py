@@ -67,7 +67,7 @@ def joined_by_foreign_key(builder):
         (
             lambda: fold.count("x"),
             "fold.count: expected count(), got too many positional arguments; "
-            "it counts records; filter them first, or sum a step of ones and zeros",
+            "it counts records; count_if(step) counts those for which the step is true",
         ),
         (
             lambda: fold.max_by("x"),

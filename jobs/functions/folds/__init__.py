@@ -5,14 +5,36 @@
 from typing import TYPE_CHECKING, Any
 
 from ..call_names import refuse
+from .conditions import all_ as all
+from .conditions import any_ as any
+from .conditions import count_if
 from .lists import collect
 from .numbers import count, mean
 from .numbers import max_ as max
 from .numbers import min_ as min
 from .numbers import sum_ as sum
-from .references import first, last, max_by, min_by
+from .objects import count_distinct, top
+from .references import earliest, first, last, latest, max_by, min_by
 
-__all__ = ["collect", "count", "first", "last", "max", "max_by", "mean", "min", "min_by", "sum"]
+__all__ = [
+    "all",
+    "any",
+    "collect",
+    "count",
+    "count_distinct",
+    "count_if",
+    "earliest",
+    "first",
+    "last",
+    "latest",
+    "max",
+    "max_by",
+    "mean",
+    "min",
+    "min_by",
+    "sum",
+    "top",
+]
 
 if not TYPE_CHECKING:  # to a type checker an unknown name is one
 

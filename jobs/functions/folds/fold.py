@@ -73,5 +73,10 @@ class Fold(ABC):
         """The aggregate of some records may be null, as the smallest of nothing but nulls is."""
         return False
 
+    @property
+    def words(self) -> str:
+        """The fold and what it folds, as it is told when code changes; empty where its kind has words of its own."""
+        return ""
+
     is_record_by_record: bool = False
     """The aggregate may become null in a way known only after the call, so each record waits for the one before."""

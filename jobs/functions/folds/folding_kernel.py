@@ -8,7 +8,7 @@ from ....state.compilation.kernel_compilation import inlined_kernel, kernel
 from .fold_program import ADD, COPY, EMIT, MERGE, OLD, START
 
 COUNT, SUM, MIN, MAX = 0, 1, 2, 3
-FIRST, LAST, MIN_BY, MAX_BY = 0, 1, 2, 3
+FIRST, LAST, MIN_BY, MAX_BY, LAST_BY = 0, 1, 2, 3, 4
 NO_REFERENCE = -1
 
 
@@ -56,7 +56,7 @@ def combine(kind, state, state_valid, s, number):  # type: ignore[no-untyped-def
 def fold_references(kind, program, base, by, by_valid, state, state_by, wanted, wanted_old, new, old):  # type: ignore[no-untyped-def]
     """Fold references into ``state`` by slot: row r is the reference ``base + r``; ``state_by``: its ``by`` number.
 
-    For MIN_BY and MAX_BY a null ``by`` is passed over, and of equal ones the first stays.
+    For MIN_BY, MAX_BY and LAST_BY a null ``by`` is passed over; of equal ones the first stays, for LAST_BY the last.
     """
     flags, slots, arguments = program
     update = 0
@@ -86,6 +86,7 @@ def prefer(kind, state, state_by, s, reference, by):  # type: ignore[no-untyped-
         or kind == LAST
         or (kind == MIN_BY and by < state_by[s])
         or (kind == MAX_BY and by > state_by[s])
+        or (kind == LAST_BY and by >= state_by[s])
     ):
         state[s] = reference
         state_by[s] = by

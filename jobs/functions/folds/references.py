@@ -1,4 +1,4 @@
-"""Folds whose aggregate is one of the values itself: first, last, min_by, max_by.
+"""Folds whose aggregate is one of the values itself: first, last, min_by, max_by, earliest, latest.
 
 Rule: a kernel moves references, never the values; a value is copied into the fold's heap when its chunk ends, and only
 if a slot still refers to it. First and last go by order of processing; min_by and max_by by a number, ties to the
@@ -16,13 +16,13 @@ from ..call_arguments import checked_as
 from ..expressions import Expressible, Expression, Shape, bind
 from .fold import Fold, FoldState, Wanted
 from .fold_program import Program
-from .folding_kernel import FIRST, LAST, MAX_BY, MIN_BY, NO_REFERENCE, fold_references
+from .folding_kernel import FIRST, LAST, LAST_BY, MAX_BY, MIN_BY, NO_REFERENCE, fold_references
 from .numbers import number_columns, numeric
 
 
 @dataclass(frozen=True)
 class ReferenceFold(Fold):
-    """first, last (``by`` is None), min_by or max_by of an expression."""
+    """first, last (``by`` is None), min_by, max_by or latest of an expression."""
 
     kind: int
     of: Expressible
@@ -101,6 +101,18 @@ def first(of: Expressible = "value") -> Fold:
 def last(of: Expressible = "value") -> Fold:
     """``of`` of the last record in order of processing (for merged sessions: of the session that ends last)."""
     return ReferenceFold(LAST, of)
+
+
+@checked_as("fold.earliest")
+def earliest(of: Expressible = "value") -> Fold:
+    """``of`` of the record with the smallest time; of equal times the first in order of processing."""
+    return ReferenceFold(MIN_BY, of, "record_time_ms")
+
+
+@checked_as("fold.latest")
+def latest(of: Expressible = "value") -> Fold:
+    """``of`` of the record with the largest time; of equal times the last in order of processing."""
+    return ReferenceFold(LAST_BY, of, "record_time_ms")
 
 
 @checked_as("fold.min_by")

@@ -47,6 +47,13 @@ EVERY = [
     (fold.max_by("dest", "miles"), ["BOS", "BOS", "LAX", "LAX"]),
     (fold.max_by("dest", "record_time_ms"), ["BOS", None, "LAX", "ORD"]),
     (fold.sum(pl.col("minutes") * 2), [100, 100, 760, 860]),
+    (fold.count_if("minutes > 40"), [1, 1, 2, 3]),
+    (fold.any("minutes > 100"), [False, False, True, True]),
+    (fold.all("minutes < 100"), [True, True, False, False]),
+    (fold.count_distinct("minutes"), [1, 1, 2, 2]),
+    (fold.count_distinct("dest"), [1, 1, 2, 3]),
+    (fold.earliest("dest"), ["BOS", "BOS", "BOS", "BOS"]),
+    (fold.latest("dest"), ["BOS", None, "LAX", "ORD"]),
 ]
 
 
@@ -84,6 +91,12 @@ def test_a_fold_passes_over_nulls_and_forwards_every_update(chosen, want):
         (fold.last("dest"), None),
         (fold.min_by("dest", "minutes"), None),
         (fold.max_by("dest", "minutes"), None),
+        (fold.count_if("minutes > 40"), 0),
+        (fold.any("minutes > 40"), False),
+        (fold.all("minutes > 40"), True),
+        (fold.count_distinct("dest"), 0),
+        (fold.earliest("dest"), None),
+        (fold.latest("dest"), None),
     ],
     ids=ids,
 )
@@ -118,6 +131,12 @@ def test_a_null_aggregate_is_a_tombstone_so_suppress_emits_none():
         (fold.last("dest"), "LAX"),  # the record comes after the sessions that it merges
         (fold.min_by("dest", "minutes"), "BOS"),  # 50 as ORD: of equal ones the session that ends first
         (fold.max_by("dest", "minutes"), "LAX"),
+        (fold.count_if("minutes < 100"), 2),
+        (fold.any("minutes > 100"), True),
+        (fold.all("minutes < 100"), False),
+        (fold.count_distinct("minutes"), 2),
+        (fold.earliest("dest"), "BOS"),
+        (fold.latest("dest"), "ORD"),  # by time, where last is LAX
     ],
     ids=ids,
 )
@@ -181,7 +200,7 @@ def test_sums_of_longs_wrap_as_javas_do():
 
 # --- programs and state --------------------------------------------------------------------------------------
 
-STATES = [case[0] for case in EVERY] + [fold.collect("dest")]
+STATES = [case[0] for case in EVERY] + [fold.collect("dest"), fold.top(2, "minutes", "dest"), fold.top(1, "miles")]
 
 
 def batch_of(flights: list) -> Batch:

@@ -1,0 +1,95 @@
+"""Folds whose aggregate is about a condition: count_if, any, all.
+
+Rule: a condition that is null is passed over, neither true nor false; so any of nothing is false, and all of nothing
+is true. What is kept is a number, the trues (count_if, any) or the falses (all), read when it is asked for.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ....state.records.batches import Batch
+from ..call_arguments import checked_as
+from ..expressions import Expressible, Expression, Shape, bind_predicate
+from .fold import Fold, FoldState, Wanted
+from .fold_program import Program
+from .folding_kernel import SUM
+from .numbers import NumberState
+
+
+@dataclass(frozen=True)
+class ConditionFold(Fold):
+    """``kind``: "count_if", "any" or "all" of a condition."""
+
+    kind: str
+    of: Expressible
+
+    @property
+    def words(self) -> str:
+        return f"{self.kind} {self.of}"
+
+    def output(self, shape: Shape, place: str) -> pa.DataType:
+        bind_predicate(self.of, shape, place)
+        return pa.int64() if self.kind == "count_if" else pa.bool_()
+
+    def start(self, shape: Shape, place: str) -> "ConditionState":
+        return ConditionState(self.kind, bind_predicate(self.of, shape, place))
+
+
+class ConditionState(FoldState):
+    """How often the condition was true, or false for "all", a slot."""
+
+    def __init__(self, kind: str, of: Expression) -> None:
+        self.kind = kind
+        self.number = NumberState(SUM, Answers(of, kind != "all"), np.int64)  # type: ignore[arg-type]
+        self.saved_type = self.number.saved_type
+
+    def grow(self, capacity: int) -> None:
+        self.number.grow(capacity)
+
+    def run(self, program: Program, batch: Batch, wanted: Wanted) -> tuple[pa.Array, pa.Array]:
+        new, old = self.number.run(program, batch, wanted)
+        return self.result(new), self.result(old)
+
+    def save(self, slots: np.ndarray) -> pa.Array:
+        return self.number.save(slots)
+
+    def load(self, slots: np.ndarray, saved: pa.Array) -> None:
+        self.number.load(slots, saved)
+
+    def result(self, saved: pa.Array) -> pa.Array:
+        if self.kind == "count_if":
+            return saved
+        return pc.greater(saved, 0) if self.kind == "any" else pc.equal(saved, 0)
+
+
+@dataclass(frozen=True, eq=False)
+class Answers:
+    """1 where a condition's answer is ``wanted``, else 0."""
+
+    of: Expression
+    wanted: bool
+
+    def evaluate(self, batch: Batch) -> pa.Array:
+        answers = pc.fill_null(self.of.evaluate(batch), not self.wanted)
+        return pc.equal(answers, self.wanted).cast(pa.int64())
+
+
+@checked_as("fold.count_if")
+def count_if(of: Expressible) -> Fold:
+    """Number of records for which ``of`` is true. Never null."""
+    return ConditionFold("count_if", of)
+
+
+@checked_as("fold.any")
+def any_(of: Expressible) -> Fold:
+    """Whether ``of`` was true of a record; false when it was never more than null."""
+    return ConditionFold("any", of)
+
+
+@checked_as("fold.all")
+def all_(of: Expressible) -> Fold:
+    """Whether ``of`` was false of no record; true when it was never more than null."""
+    return ConditionFold("all", of)
