@@ -110,9 +110,12 @@ def _stream(translation: Translation, node: Node) -> KStream:
 
 
 def _to(translation: Translation, node: Node, written: KStream | KTable) -> KStream | KTable:
-    """What is read from the topic has the serde of what was written."""
-    written.to(node["topic"])
-    translation.written[node["topic"]] = written.shape.value
+    """What is read from the topic has the serde of what was written, variants where that is from several places."""
+    stream = written.to_stream() if isinstance(written, KTable) else written
+    if sum(other["op"] == "to" and other["topic"] == node["topic"] for other in translation.topology["nodes"]) > 1:
+        stream = _as_variant(stream)
+    stream.to(node["topic"])
+    translation.written[node["topic"]] = stream.shape.value
     return written
 
 

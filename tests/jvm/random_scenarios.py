@@ -206,6 +206,7 @@ class _Growth:
             *joins,
             (self._merge, 2),
             (self._to_table, 2),
+            (self._through_topic, 2),
             (self._aggregate, 9),
             (self._deduplicate, 4),
         ]
@@ -221,7 +222,8 @@ class _Growth:
         steps += [(self._suppress, 3 if made.window is None else 6)]
         if made.window is not None:
             return [*steps, (self._windowed_join, 2)]
-        return [*steps, (self._table_table_join, 4), (self._foreign_key_join, 3), (self._joined_by_stream, 2)]
+        joins = [(self._table_table_join, 4), (self._foreign_key_join, 3), (self._joined_by_stream, 2)]
+        return [*steps, *joins, (self._through_topic, 1)]
 
     def _filter(self, made: Made) -> Made:
         return self._same("filter", made, predicate=self.dice.choice(PREDICATES))
@@ -261,6 +263,16 @@ class _Growth:
 
     def _to_stream(self, made: Made) -> Made:
         return self._stream("to_stream", made, window=made.window)
+
+    def _through_topic(self, made: Made) -> Made:
+        """A topic that is written here, sometimes from two places, and read as a stream or as a table."""
+        topic = f"i{len(self.nodes)}"
+        self._add("to", made, topic=topic)
+        if self.dice.random() < 0.4:
+            self._add("to", self._other_stream(made), topic=topic)
+        if self.dice.random() < 0.25:
+            return self._table("table", topic=topic, **self._store())
+        return self._stream("stream", topic=topic)
 
     def _to_table(self, made: Made) -> Made:
         return self._table("to_table", made, **self._store())

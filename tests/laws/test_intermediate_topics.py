@@ -11,11 +11,13 @@ import pytest
 from kstreams_replay.jobs.execution.task_run import LocalRunner
 from kstreams_replay.jobs.history.committed_tables import read_table
 from kstreams_replay.jobs.landing.landing import land_records
+from kstreams_replay.jobs.landing.recorded_time import record_time
 from kstreams_replay.jobs.replay.pipeline_run import replay
 from kstreams_replay.jobs.testing.test_driver import TopologyTestDriver
 from kstreams_replay.jobs.topology import Consumed, Materialized, StreamsBuilder, Suppressed, TimeWindows, Topology
 from kstreams_replay.state.tables.warehouse import Warehouse
 from tests.laws.joined import PARTITIONS, STRING, tapes
+from tests.laws.test_recorded_time import land_topics
 from tests.planted import Landed, plant, tables_of
 
 TOPICS = ("orders", "payments")
@@ -30,6 +32,10 @@ def through_topics() -> Topology:
     orders.filter("value <> 'a1'").map_values("value || '!'").to("all")
     newest = payments.group_by("value").reduce(lambda one, other: other, materialized=Materialized.as_("newest"))
     newest.to("all")
+    oldest = payments.group_by("record_key", name="again").reduce(
+        lambda one, _: one, materialized=Materialized.as_("o")
+    )
+    oldest.to("all")  # as far behind a payment as the newest one
     everything = builder.stream("all", TEXTS)
     counts = everything.group_by_key().windowed_by(TimeWindows.of_size(20, grace=10)).count(Materialized.as_("counts"))
     counts.suppress(Suppressed.until_window_closes(name="final")).to("counts")
@@ -63,7 +69,7 @@ def landed(path: Path, seed: int) -> Warehouse:
     return warehouse
 
 
-@pytest.mark.parametrize(("seed", "max_records"), [(1, 7), (2, 25)])
+@pytest.mark.parametrize(("seed", "max_records"), [(1, 13), (2, 25)])
 def test_increments_of_any_size_leave_the_tables_of_one_big_increment(tmp_path, seed, max_records):
     warehouse = landed(tmp_path, seed)
 
@@ -97,7 +103,7 @@ def arrivals(seed: int) -> list[tuple[str, Landed]]:
     return found
 
 
-@pytest.mark.parametrize(("seed", "limits"), [(21, [None]), (22, [3, None])])
+@pytest.mark.parametrize(("seed", "limits"), [(21, [None]), (22, [20, None])])
 def test_a_replay_by_arrival_gives_what_the_test_driver_gives_in_its_order(tmp_path, seed, limits):
     warehouse, records, driver = Warehouse(tmp_path), arrivals(seed), TopologyTestDriver(through_topics())
     for topic in TOPICS:
@@ -121,6 +127,42 @@ def test_a_replay_by_arrival_gives_what_the_test_driver_gives_in_its_order(tmp_p
         rows = read_table(warehouse, "p", f"outputs/{output}").sort_by("offset").to_pylist()
         got = [(row["arrival"], row["key"], row["value"], row["record_time_ms"]) for row in rows]
         assert got == [(one.arrival, one.key, one.value, one.timestamp_ms) for one in driver.read_outputs(output)]
+
+
+# --- recorded time -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("seed", "max_records"), [(1, 13), (4, 4)])
+def test_recorded_times_go_through_wherever_they_are_cut(tmp_path, seed, max_records):
+    warehouse = Warehouse(tmp_path)
+    land_topics(warehouse, seed)
+
+    run(warehouse, "whole", [None])
+    run(warehouse, "cut", [max_records, None])
+
+    assert tables_of(warehouse, "cut", through_topics()) == tables_of(warehouse, "whole", through_topics())
+
+
+def test_recorded_times_close_windows_below_as_the_test_driver_does(tmp_path):
+    """Each writer passes a time on when it got there; a window closes when the last of them has."""
+    warehouse, driver = Warehouse(tmp_path), TopologyTestDriver(through_topics())
+    rows = [("orders", b"a", b"b2", 100), ("payments", b"c", b"d4", 104)]
+    for arrival, (topic, key, value, time_ms) in enumerate(rows):
+        driver.pipe_bytes(topic, key, value, time_ms)
+        columns = {"timestamp": [time_ms], "key": [key], "value": [value], "arrival": [arrival]}
+        land_records(warehouse, topic, pa.table({"partition": pa.array([0], pa.int32()), **columns}))
+    closed = []
+    for arrival, topic in ((2, "orders"), (3, "payments")):
+        record_time(warehouse, topic, 200, arrival=arrival)
+        driver.advance_stream_time(topic, 200)
+        closed.append(len(driver.read_outputs("counts")))
+
+    runner = LocalRunner()
+    list(replay(warehouse, through_topics(), pipeline="p", runner=runner, order="arrival"))
+
+    got = read_table(warehouse, "p", "outputs/counts")["arrival"].to_pylist()
+    assert closed == [0, 3]  # of a, d4 and c
+    assert got == [3] * 3
 
 
 def test_an_output_that_is_read_from_now_on_goes_on_behind_its_last_row(tmp_path):
