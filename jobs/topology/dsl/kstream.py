@@ -16,13 +16,11 @@ from ...functions.call_names import Hinting
 from ...functions.expressions import Expressible, Shape
 from ...functions.parameters import NOTHING, form_of, of_key_and_value
 from ...functions.processor_api import KeyValues
-from ...functions.value_joiners import JoinerStep
 from ...graph.graph import Graph, Node
 from ...graph.name_rules import check_name, check_table_name, check_topic
 from ...graph.nodes import SinkNode
 from ...graph.repartition import repartitioned
 from ...graph.table_traits import add_table
-from ...graph.windows import JoinWindows
 from ...operators.processor.process_node import ProcessNode, given_stores
 from ...operators.stateless_nodes import (
     FilterNode,
@@ -36,7 +34,6 @@ from ...operators.stateless_nodes import (
 from ...operators.tables.table_nodes import TableNode
 from . import branched, grouped, ktable, stream_joins
 from . import deduplicate as deduplication
-from .global_table import GlobalKTable
 from .materialized import Materialized, given_materialized
 from .rekeying import by_key, followed
 from .step_arguments import (
@@ -186,7 +183,7 @@ class KStream(Hinting):
 
     def flat_map_values(
         self,
-        function: Callable[[Any, Any], Iterable[Any]] | Callable[[Any], Iterable[Any]],
+        function: Callable[..., Iterable[Any]],
         *,
         returns: Serde | None = None,
         name: str | None = None,
@@ -319,45 +316,7 @@ class KStream(Hinting):
 
     # --- joins -----------------------------------------------------------------------------------------------
 
-    def join(
-        self,
-        other: "KStream | ktable.KTable | GlobalKTable",
-        /,
-        joiner: JoinerStep | None = None,
-        windows: JoinWindows | None = None,
-        **options: Any,
-    ) -> "KStream":
-        """Records with equal keys. ``joiner``: a step over the columns ``left`` and ``right``, or a callable of (left,
-        right) with ``returns``; named columns instead of it give a struct, and so do ``fields``, which may be called as
-        an option is.
-
-        With a KStream: records within ``windows``; ``materialized`` names the stores and says their kind. With a
-        KTable: its value when the record comes, or as of the record's time once ``grace`` has passed. With a
-        GlobalKTable: its value of the key that ``selector`` gives (a callable needs ``selector_returns``).
-        """
-        return stream_joins.join(self, other, "inner", joiner, windows, **options)
-
-    def left_join(
-        self,
-        other: "KStream | ktable.KTable | GlobalKTable",
-        /,
-        joiner: JoinerStep | None = None,
-        windows: JoinWindows | None = None,
-        **options: Any,
-    ) -> "KStream":
-        """As ``join``, and every record of this stream goes on, with null where there is nothing to join."""
-        return stream_joins.join(self, other, "left", joiner, windows, **options)
-
-    def outer_join(
-        self,
-        other: "KStream",
-        /,
-        joiner: JoinerStep | None = None,
-        windows: JoinWindows | None = None,
-        **options: Any,
-    ) -> "KStream":
-        """As ``left_join`` of two streams, for both sides."""
-        return stream_joins.join(self, other, "outer", joiner, windows, **options)
+    join, left_join, outer_join = stream_joins.inner, stream_joins.left, stream_joins.outer
 
     # --- deduplication ---------------------------------------------------------------------------------------
 

@@ -228,7 +228,21 @@ class KTable(Hinting):
 
     # --- joins -----------------------------------------------------------------------------------------------
 
-    def join(self, other: "KTable", /, joiner: JoinerStep | None = None, **options: Any) -> "KTable":
+    def join(
+        self,
+        other: "KTable",
+        /,
+        joiner: JoinerStep | None = None,
+        *,
+        foreign_key: ValueStep | None = None,
+        foreign_key_returns: Serde | None = None,
+        returns: Serde | None = None,
+        materialized: Materialized | None = None,
+        name: str | None = None,
+        history: str = "kafka",
+        fields: Mapping[str, Expressible] | None = None,
+        **columns: Expressible,
+    ) -> "KTable":
         """Keys that are in both tables; or, with ``foreign_key``, a step that gives the other table's key, the keys of
         this table that point to one of the other.
 
@@ -236,15 +250,49 @@ class KTable(Hinting):
         is); without a foreign key ``history``: "kafka", or "complete" for results of all versions of versioned tables
         (KIP-914's second attempt).
         """
-        return self._joined(other, "inner", joiner, **options)
+        options: dict[str, Any] = {"returns": returns, "materialized": materialized, "name": name}
+        options |= {"history": history, "fields": fields}
+        options |= {"foreign_key": foreign_key, "foreign_key_returns": foreign_key_returns}
+        return self._joined(other, "inner", joiner, **(options | columns))
 
-    def left_join(self, other: "KTable", /, joiner: JoinerStep | None = None, **options: Any) -> "KTable":
+    def left_join(
+        self,
+        other: "KTable",
+        /,
+        joiner: JoinerStep | None = None,
+        *,
+        foreign_key: ValueStep | None = None,
+        foreign_key_returns: Serde | None = None,
+        returns: Serde | None = None,
+        materialized: Materialized | None = None,
+        name: str | None = None,
+        history: str = "kafka",
+        fields: Mapping[str, Expressible] | None = None,
+        **columns: Expressible,
+    ) -> "KTable":
         """As ``join``, and every key of this table, with null where there is nothing to join."""
-        return self._joined(other, "left", joiner, **options)
+        options: dict[str, Any] = {"returns": returns, "materialized": materialized, "name": name}
+        options |= {"history": history, "fields": fields}
+        options |= {"foreign_key": foreign_key, "foreign_key_returns": foreign_key_returns}
+        return self._joined(other, "left", joiner, **(options | columns))
 
-    def outer_join(self, other: "KTable", /, joiner: JoinerStep | None = None, **options: Any) -> "KTable":
+    def outer_join(
+        self,
+        other: "KTable",
+        /,
+        joiner: JoinerStep | None = None,
+        *,
+        returns: Serde | None = None,
+        materialized: Materialized | None = None,
+        name: str | None = None,
+        history: str = "kafka",
+        fields: Mapping[str, Expressible] | None = None,
+        **columns: Expressible,
+    ) -> "KTable":
         """Keys of both tables, with null where one has nothing. There is none by foreign key."""
-        return self._joined(other, "outer", joiner, **options)
+        options: dict[str, Any] = {"returns": returns, "materialized": materialized, "name": name}
+        options |= {"history": history, "fields": fields}
+        return self._joined(other, "outer", joiner, **(options | columns))
 
     def _joined(
         self,

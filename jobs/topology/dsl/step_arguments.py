@@ -34,8 +34,8 @@ from .materialized import Materialized
 Step = Expressible | Callable[[Any, Any], Any]
 """Of (key, value) when it is a callable."""
 
-ValueStep = Step | Callable[[Any], Any]
-"""Of (key, value) or of (value) when it is a callable, as Kafka's mapValues takes both."""
+ValueStep = Expressible | Callable[..., Any]
+"""Of (key, value) or of (value) when it is a callable, as Kafka's mapValues takes both; the number is checked."""
 
 
 def bind_step(

@@ -82,6 +82,79 @@ def join(
     return asked.with_stream(other, windows, materialized or Materialized())
 
 
+def inner(
+    this: "KStream",
+    other: "KStream | ktable.KTable | GlobalKTable",
+    /,
+    joiner: JoinerStep | None = None,
+    windows: JoinWindows | None = None,
+    *,
+    returns: Serde | None = None,
+    materialized: Materialized | None = None,
+    grace: Duration | None = None,
+    selector: Step | None = None,
+    selector_returns: Serde | None = None,
+    name: str | None = None,
+    fields: Mapping[str, Expressible] | None = None,
+    **columns: Expressible,
+) -> "KStream":
+    """Records with equal keys. ``joiner``: a step over the columns ``left`` and ``right``, or a callable of (left,
+    right) with ``returns``; named columns instead of it give a struct, and so do ``fields``, which may be called as an
+    option is.
+
+    With a KStream: records within ``windows``; ``materialized`` names the stores and says their kind. With a KTable:
+    its value when the record comes, or as of the record's time once ``grace`` has passed. With a GlobalKTable: its
+    value of the key that ``selector`` gives (a callable needs ``selector_returns``).
+    """
+    options: dict[str, Any] = {"returns": returns, "materialized": materialized, "grace": grace, "name": name}
+    options |= {"selector": selector, "selector_returns": selector_returns, "fields": fields}
+    return join(this, other, "inner", joiner, windows, **(options | columns))
+
+
+def left(
+    this: "KStream",
+    other: "KStream | ktable.KTable | GlobalKTable",
+    /,
+    joiner: JoinerStep | None = None,
+    windows: JoinWindows | None = None,
+    *,
+    returns: Serde | None = None,
+    materialized: Materialized | None = None,
+    grace: Duration | None = None,
+    selector: Step | None = None,
+    selector_returns: Serde | None = None,
+    name: str | None = None,
+    fields: Mapping[str, Expressible] | None = None,
+    **columns: Expressible,
+) -> "KStream":
+    """As ``join``, and every record of this stream goes on, with null where there is nothing to join."""
+    options: dict[str, Any] = {"returns": returns, "materialized": materialized, "grace": grace, "name": name}
+    options |= {"selector": selector, "selector_returns": selector_returns, "fields": fields}
+    return join(this, other, "left", joiner, windows, **(options | columns))
+
+
+def outer(
+    this: "KStream",
+    other: "KStream",
+    /,
+    joiner: JoinerStep | None = None,
+    windows: JoinWindows | None = None,
+    *,
+    returns: Serde | None = None,
+    materialized: Materialized | None = None,
+    grace: Duration | None = None,
+    selector: Step | None = None,
+    selector_returns: Serde | None = None,
+    name: str | None = None,
+    fields: Mapping[str, Expressible] | None = None,
+    **columns: Expressible,
+) -> "KStream":
+    """As ``left_join`` of two streams, for both sides."""
+    options: dict[str, Any] = {"returns": returns, "materialized": materialized, "grace": grace, "name": name}
+    options |= {"selector": selector, "selector_returns": selector_returns, "fields": fields}
+    return join(this, other, "outer", joiner, windows, **(options | columns))
+
+
 @dataclass(frozen=True)
 class _Join:
     """What all joins of a stream have."""
