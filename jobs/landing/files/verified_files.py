@@ -22,8 +22,8 @@ Verified = Mapping[str, Mapping[str, Any]]
 
 def read_verified(path: str) -> dict[str, dict[str, Any]]:
     """What was written last; {} where there is nothing that can be believed."""
-    filesystem, place = open_filesystem(path)
     with suppress(OSError, ValueError, LookupError, TypeError):
+        filesystem, place = open_filesystem(path)
         if filesystem.get_file_info(place).type != fs.FileType.File:
             return {}
         with filesystem.open_input_stream(place) as file:
