@@ -75,9 +75,7 @@ def quoted(name: str) -> str:
 
 
 def _places(tokens: list[_Token], names: Collection[str]) -> tuple[set[int], list[int]]:
-    """Places of words that are names for sure (fields of a struct, and what the result is called), and of those that
-    may be one.
-    """
+    """Places of words that are names for sure (what the result is called), and of those that may be one."""
     sure: set[int] = set()
     mixed: list[int] = []
     places = [place for place, token in enumerate(tokens) if token.sort != "skipped" or token.text[0] in '"`']
@@ -87,7 +85,7 @@ def _places(tokens: list[_Token], names: Collection[str]) -> tuple[set[int], lis
             continue
         before = tokens[places[number - 1]].text if number else ""
         after = tokens[places[number + 1]] if number + 1 < len(places) else _Token("", "")
-        if before == "." or (before.upper() == "AS" and not after.text):
+        if before.upper() == "AS" and not after.text:
             sure.add(place)
         elif word in names and word.lower() not in _ALWAYS_SQL and after.text != "(" and after.sort != "literal":
             mixed.append(place)

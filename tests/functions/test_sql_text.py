@@ -83,6 +83,11 @@ def test_text_without_such_names_is_read_as_it_is():
     assert list(readings("minutes / 60 AS hours", {"minutes"})) == ["minutes / 60 AS hours"]
 
 
+def test_before_a_literal_or_a_parenthesis_such_a_word_is_no_field():
+    assert list(readings("interval '1d'", {"interval"})) == ["interval '1d'"]
+    assert list(readings("trim(dest)", {"trim", "dest"})) == ["trim(dest)"]
+
+
 def test_of_many_such_words_either_all_or_none_is_a_field():
     text = " + ".join(["end"] * 40)
 

@@ -133,6 +133,7 @@ def test_the_serde_of_a_global_tables_selector_is_selector_returns():
     got = refused(lambda: stream(builder=builder).join(names, pairs, returns=LONG, selector=pairs))
 
     assert "expected selector_returns= beside a Python callable" in got
+    stream(builder=builder).left_join(names, pairs, returns=LONG, selector=pairs, selector_returns=STRING)
 
 
 # --- expressions -----------------------------------------------------------------------------------------------
