@@ -33,7 +33,9 @@ class Table:
 def tables_of(topology: Topology, sub: SubTopology) -> list[Table]:
     """Tables of a sub-topology, each after those it is made from."""
     written = {node.name for node in sub.nodes if not node.is_source}
-    own = written | {node.name for node in sub.repartitions}  # its sources are written by others
+    own = written | {  # its sources are written by others; what several write belongs to the last of them
+        node.name for node in sub.repartitions if topology.is_last_writer(node.topic, sub)
+    }
     return [
         Table(table, node, _upstream(topology, node))
         for node in topology.graph.nodes.values()

@@ -11,6 +11,7 @@ from kstreams_replay.jobs.replay.pipeline_run import replay
 from kstreams_replay.jobs.testing.test_driver import TopologyTestDriver
 from kstreams_replay.jobs.topology import (
     Consumed,
+    Materialized,
     Serde,
     StreamsBuilder,
     Suppressed,
@@ -18,6 +19,7 @@ from kstreams_replay.jobs.topology import (
     Topology,
     fold,
 )
+from kstreams_replay.orchestration.lineage import tables_of
 from kstreams_replay.state.errors import ConfigError
 from kstreams_replay.state.tables.warehouse import Warehouse
 from tests.planted import Landed, plant
@@ -179,3 +181,24 @@ def test_it_has_as_many_partitions_as_what_it_is_joined_with():
 
     assert (node.topic, node.partitions, node.keeps_null_keys) == ("mid", None, True)
     assert node.shape.value == LONG
+
+
+def test_a_topic_that_two_sub_topologies_write_is_one_table_made_from_all_that_they_wrote():
+    """
+    An asset of Dagster's must not be there twice.
+    """
+    builder = StreamsBuilder()
+    stream("a", builder).to("mid")
+    stream("b", builder).group_by_key().count(Materialized.as_("counts")).to("mid")
+    stream("mid", builder).to("out")
+    topology = builder.build()
+
+    tables = [table for sub in topology.sub_topologies for table in tables_of(topology, sub)]
+
+    assert {table.name: table.upstream for table in tables} == {
+        "state/counts": ("landed/b",),
+        "repartition/mid": ("landed/a", "state/counts"),
+        "outputs/mid": ("repartition/mid",),
+        "outputs/out": ("repartition/mid",),
+    }
+    assert len(tables) == 4
