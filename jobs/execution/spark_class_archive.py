@@ -32,7 +32,7 @@ def archive_of(jars: Sequence[Path], folder: Path, java: str | None) -> Path:
 
 
 def options_to_use(archive: Path) -> str:
-    """Of a JVM, to start with ``archive``; nothing when it is not there."""
+    """Of a JVM, to start with ``archive``; nothing when it is not there. Its path has no space (``make_archive``)."""
     return f"-XX:SharedArchiveFile={archive} {QUIET}" if archive.exists() else ""
 
 
@@ -44,6 +44,9 @@ def make_archive(archive: Path) -> bool:
     """
     if archive.exists():
         return False
+    if any(map(str.isspace, str(archive))):  # options of a JVM are separated by spaces, and have no quotes
+        next_step = "set REPLAY_IVY_CACHE to a folder without one, or go on without it: Spark then starts more slowly"
+        raise MachineError(str(archive.parent), "a path without a space", "one", next_step)
     archive.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=archive.parent) as scratch:
         made = Path(scratch) / "classes.jsa"

@@ -270,6 +270,12 @@ class Graph:
     def __getstate__(self) -> dict[str, Any]:
         return self.__dict__ | {"_called_in": {}}
 
+    def __copy__(self) -> "Graph":
+        """Of one process, so it knows the calls; it has dictionaries and lists in common with this one."""
+        made = Graph(self.semantics)
+        made.__dict__ |= self.__dict__
+        return made
+
     def note_call(self, place: str) -> None:
         """What errors call ``place`` comes of the user's call that runs now."""
         site = call_site()

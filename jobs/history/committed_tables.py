@@ -5,7 +5,7 @@ never "latest", so nobody sees half an increment; any increment before it can be
 its parent had at the fork, and its own rows.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Sequence
 
 import numpy as np
 import polars as pl
@@ -102,7 +102,7 @@ def count_rows(warehouse: Warehouse, pipeline: str, table: str, *, increment: in
 
 
 def done_row(
-    warehouse: Warehouse, pipeline: str, increment: int | None = None, *, of: Iterable[str] | None = None
+    warehouse: Warehouse, pipeline: str, increment: int | None = None, *, of: Collection[str] | None = None
 ) -> LedgerRow[DoneRow]:
     """The ledger's done row of ``increment`` (None: the last one). LedgerError when there is none, or no more;
     DamagedLedger when the tables ``of`` which something is asked (None: all) have later ones.

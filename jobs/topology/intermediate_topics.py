@@ -6,10 +6,12 @@ records are an output as well, in their order in the topic. It has the partition
 wrote it. The graph that the DSL built stays as it is: it is what Kafka describes.
 """
 
+import copy
 from collections.abc import Iterator
 from dataclasses import replace
 
 from ...state.errors import TopologyError
+from ...state.tables.names import TableName
 from ..graph.graph import Graph, Node
 from ..graph.nodes import RepartitionNode, SinkNode, TopicWriterNode
 from ..operators.stateless_nodes import MergeNode
@@ -38,17 +40,25 @@ def connected(graph: Graph) -> Graph:
             raise TopologyError(f"output {topic!r}", "one to()", got, next_step)
     if not read:
         return graph
+    tables = {node.table(graph) for node in graph.nodes.values()}
     for topic, source in read.items():
+        if TableName.repartition(topic) in tables:
+            expected = "a name that no repartition of this topology has"
+            got, next_step = "the topic of a repartition", "call one of the two otherwise"
+            raise TopologyError(f"topic {topic!r}", expected, got, next_step)
         for sink in writers[topic]:
             _check(topic, source, sink)
     writers = {topic: writers[topic] for topic in read}
-    made = Graph(graph.semantics)
-    made.tables, made.on_demand, made.parts = graph.tables, graph.on_demand, graph.parts
-    made.dead_lettering, made.copartitioned = graph.dead_lettering, graph.copartitioned
+    made = copy.copy(graph)
     made.ranks = {name: rank for rank, name in enumerate(graph.nodes)}
     made.nodes = {node.name: node for node in _running(_in_order(graph, writers), writers)}
     _merge_writers(made, read)
     return made
+
+
+def _made(name: str, what: str) -> str:
+    """Of a node that stands beside ``name``: no user's node is called so, since names have no colon."""
+    return f"{name}:{what}"
 
 
 def _check(topic: str, source: Node, sink: Node) -> None:
@@ -115,7 +125,7 @@ def _running(nodes: list[Node], writers: Writers) -> Iterator[Node]:
                 filter_name="",
                 keeps_null_keys=True,
             )
-            yield SinkNode(name=f"{node.name}-output", inputs=(node.name,), shape=node.shape, topic=topic)
+            yield SinkNode(name=_made(node.name, "output"), inputs=(node.name,), shape=node.shape, topic=topic)
 
 
 def _merge_writers(graph: Graph, read: dict[str, Node]) -> None:
@@ -125,14 +135,14 @@ def _merge_writers(graph: Graph, read: dict[str, Node]) -> None:
     sources = {source.name: topic for topic, source in read.items()}
     for name, node in graph.nodes.items():
         if name in sources:
-            graph.ranks[f"{name}-output"] = graph.ranks[name]
+            graph.ranks[_made(name, "output")] = graph.ranks[name]
             together: dict[int, list[str]] = {}
             for above in node.inputs:
                 together.setdefault(group_of[above], []).append(above)
             inputs: list[str] = []
             for several in together.values():
                 if len(several) > 1:
-                    merge = MergeNode(name=f"{several[0]}-merge", inputs=tuple(several), shape=node.shape)
+                    merge = MergeNode(name=_made(several[0], "merge"), inputs=tuple(several), shape=node.shape)
                     graph.ranks[merge.name] = graph.ranks[several[0]]
                     nodes[merge.name] = merge
                     several = [merge.name]

@@ -4,7 +4,7 @@ Owns the reading of `bases` and `versions` in a done row. Rule: a table as of an
 versions named, oldest first, then its own files at its own version; a table that is in neither has no rows.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -113,7 +113,7 @@ def refuse_older_ledger(
     last: "LedgerRow[DoneRow] | None",
     opened: OpenTables | None = None,
     *,
-    of: Iterable[str] | None = None,
+    of: Collection[str] | None = None,
 ) -> None:
     """Raises DamagedLedger when a table is marked with an increment that the ledger does not know: it is gone, or was
     put back as it once was. ``last``: its last done row. ``opened``: as of ``open_table``. ``of``: only these tables,

@@ -41,6 +41,11 @@ def test_an_archive_that_the_jvm_does_not_take_hinders_nothing_and_prints_nothin
     assert all("jsa" not in line and "cds" not in line for line in said.stdout.splitlines())
 
 
+def test_a_path_with_a_space_is_refused_since_the_jvm_would_read_it_as_two(tmp_path):
+    with pytest.raises(MachineError, match="expected a path without a space, got one; set REPLAY_IVY_CACHE"):
+        make_archive(tmp_path / "my archives" / "spark.jsa")
+
+
 def test_where_no_spark_starts_the_error_has_its_last_line(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("JAVA_HOME", raising=False)

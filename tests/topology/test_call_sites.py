@@ -43,6 +43,15 @@ def test_a_step_that_fails_on_a_record_says_where_it_is_called():
     assert message(builder.build(), "in").endswith(f"; it is called in {__file__}, line {before + 1}")
 
 
+def test_so_does_one_of_a_topology_that_reads_what_it_writes():
+    builder = StreamsBuilder()
+    before = line()
+    builder.stream("in", LONGS).map_values(halved, returns=LONG).to("mid")
+    builder.stream("mid", LONGS).to("out")
+
+    assert message(builder.build(), "in").endswith(f"; it is called in {__file__}, line {before + 1}")
+
+
 def test_so_does_an_aggregate():
     builder = StreamsBuilder()
     grouped = builder.stream("in", LONGS).group_by_key()

@@ -82,6 +82,32 @@ def test_a_struct_goes_through_it():
 # --- what is refused -------------------------------------------------------------------------------------------
 
 
+def test_what_runs_beside_it_has_names_that_no_node_of_the_user_has():
+    builder = StreamsBuilder()
+    source = stream("in", builder)
+    source.to("mid", name="w")
+    source.map_values("value + 1", name="w-merge").to("mid")
+    builder.stream("mid", LONGS, name="read").map_values("value * 10", name="read-output").to("out", name="end")
+    driver = TopologyTestDriver(builder.build())
+
+    driver.pipe_input("in", "a", 1, 5)
+
+    assert [one.value for one in driver.read_outputs("mid")] == [1, 2]
+    assert [one.value for one in driver.read_outputs("out")] == [10, 20]
+
+
+def test_it_is_not_called_as_a_repartition_of_the_topology():
+    builder = StreamsBuilder()
+    stream("in", builder).repartition(name="x").to("out")
+    stream("in2", builder).to("x-repartition")
+    stream("x-repartition", builder).to("out2")
+
+    assert refused(builder.build) == (
+        "topic 'x-repartition': expected a name that no repartition of this topology has, got the topic of a "
+        "repartition; call one of the two otherwise"
+    )
+
+
 def test_a_loop_is_refused_with_its_path():
     builder = StreamsBuilder()
     stream("in", builder).to("first")
