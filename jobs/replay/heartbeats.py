@@ -96,12 +96,19 @@ def heartbeat_of(tables: PipelineTables, run: str) -> Heartbeat | None:
 
 
 def at_work(tables: PipelineTables, at_ms: int, *, but: str | None = None) -> dict[str, Heartbeat]:
-    """Heartbeats of runs that are not lost at ``at_ms``, by run; of all ``but`` one."""
+    """Heartbeats of runs that are not lost at ``at_ms``, by run; of all ``but`` one.
+
+    One of a file system whose clock is further away counts as lost; where none can be read, nobody is at work.
+    """
     filesystem, folder = open_filesystem(tables.heartbeats)
-    found = filesystem.get_file_info(fs.FileSelector(folder, allow_not_found=True))
-    beats = {entry.base_name: heartbeat_of(tables, entry.base_name) for entry in found if entry.base_name != but}
-    oldest_ms = at_ms - LOST_SECONDS * 1000
-    return {run: beat for run, beat in beats.items() if beat is not None and beat.written_at_ms >= oldest_ms}
+    try:
+        found = filesystem.get_file_info(fs.FileSelector(folder, allow_not_found=True))
+        beats = {entry.base_name: heartbeat_of(tables, entry.base_name) for entry in found if entry.base_name != but}
+    except OSError as error:
+        _LOG.warning("heartbeats in %s cannot be read: %s", tables.heartbeats, error)
+        return {}
+    lost_ms = LOST_SECONDS * 1000
+    return {run: beat for run, beat in beats.items() if beat is not None and abs(at_ms - beat.written_at_ms) <= lost_ms}
 
 
 def forget(tables: PipelineTables, run: str) -> None:

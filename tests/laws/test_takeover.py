@@ -159,12 +159,20 @@ def test_who_is_at_work_is_not_taken_over_while_its_heart_beats(tmp_path):
     assert run(warehouse, "p", NEW, max_records=30)[0] == 2
 
 
+def test_heartbeats_that_cannot_be_read_hold_nobody_up(tmp_path):
+    warehouse = landed(tmp_path)
+    kill(warehouse, "p", "computed 1", OLD)
+    Path(warehouse.pipeline("p").heartbeats).write_text("no folder")
+
+    assert run(warehouse, "p", NEW, max_records=30)[0] == 2
+
+
 def utc(seconds: int) -> str:
     return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
-@pytest.mark.parametrize(("age_s", "is_lost"), [(299, False), (301, True)])
-def test_a_heartbeat_that_is_older_than_five_minutes_holds_nobody_up(tmp_path, age_s, is_lost):
+@pytest.mark.parametrize(("age_s", "is_lost"), [(299, False), (301, True), (-3600, True)])
+def test_a_heartbeat_that_is_five_minutes_off_the_clock_holds_nobody_up(tmp_path, age_s, is_lost):
     warehouse = landed(tmp_path)
     kill(warehouse, "p", "computed 1", OLD)
     path = Path(warehouse.pipeline("p").heartbeat("one"))
