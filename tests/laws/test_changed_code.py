@@ -43,7 +43,9 @@ def shop(*, is_changed: bool = False) -> Topology:
     orders = builder.stream("orders", Consumed(STRING, PAGES))
     if is_changed:
         clicks.filter("ms > 20").map_values("page").to("slow")
-        orders.peek(lambda key, value: None).group_by_key().count(Materialized.as_("orders-by-user")).to("orders")
+        orders.peek(lambda key, value: None).group_by_key().count(Materialized.as_("orders-by-user")).to(
+            "orders-by-user"
+        )
     clicks.outer_join(
         orders, lambda left, right: f"{left and left['page']}+{right and right['page']}",
         JoinWindows.of_time_difference_and_grace(8, 6), returns=STRING, materialized=Materialized.as_("meetings"),
@@ -96,7 +98,7 @@ def test_the_changes_stand_in_the_plan_of_the_first_increment_under_them(tmp_pat
     changes = {plan.increment: plan.content.changes for plan in plans}
     assert sorted((change["place"], change["what"]) for change in changes[2]) == [
         ("output 'noises'", "new"),
-        ("output 'orders'", "new"),
+        ("output 'orders-by-user'", "new"),
         ("output 'slow'", "new"),
         ("store 'noise'", "new"),
         ("store 'orders-by-user'", "new"),

@@ -115,22 +115,22 @@ def test_an_aggregator_sees_key_value_and_aggregate():
 
 
 def test_an_aggregator_that_fails_is_named_with_its_key():
-    got = play(
-        lambda stream: stream.group_by_key().aggregate(
-            initializer=lambda: 0,
-            aggregator=lambda key, value, aggregate: aggregate + 1 // value,
-            returns=Serde.long(),
-            name="inverse",
-        ),
-        "key | value | time_ms\n a | 1 | 1\n b | 0 | 2",
-    )
+    def inverted(stream):
+        grouped = stream.group_by_key()
+        return grouped.aggregate(initializer=lambda: 0, aggregator=add_inverse, returns=Serde.long(), name="inverse")
+
+    def add_inverse(key, value, aggregate):
+        return aggregate + 1 // value
+
+    got = play(inverted, "key | value | time_ms\n a | 1 | 1\n b | 0 | 2")
 
     with pytest.raises(TaskFailed) as caught:
         got.driver.run()
 
     assert str(caught.value) == (
         "inverse: expected an aggregate, got ZeroDivisionError: integer division or modulo by zero on key 'b'; "
-        "correct the aggregator or the merger"
+        "correct the aggregator or the merger; "
+        f"it is called in {__file__}, line {inverted.__code__.co_firstlineno + 2}"
     )
 
 
