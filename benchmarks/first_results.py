@@ -93,7 +93,7 @@ def first_part(folder: Path, runs: int) -> Figures:
         return timed(rows, NUMBA_CACHE_DIR=str(folder / f"rows-{number}"))
 
     figures = {"driver, cold": _medians(cold, runs), "driver, warm": _medians(lambda _: timed(rows), runs)}
-    warehouse = Warehouse(str(folder / "warehouse"))
+    warehouse = Warehouse(str(folder / "first"))
     columns = {
         "partition": np.arange(RECORDS, dtype=np.int32) % 4,
         "timestamp": 1_000 * np.arange(RECORDS),
