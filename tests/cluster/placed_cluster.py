@@ -12,11 +12,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from kstreams_replay.jobs.execution.task_run import LocalRunner
+from kstreams_replay.jobs.replay.pipeline_run import replay
 from kstreams_replay.state.runs.local_copies import CACHE_VARIABLE
 from kstreams_replay.state.tables.warehouse import Warehouse
-from tests.cluster.placed_topology import GATE, WORKER
+from tests.cluster.placed_topology import GATE, WORKER, topology
 from tests.cluster.standalone import Cluster, Daemon
-from tests.planted import Landed
+from tests.planted import Landed, plant, tables_of
 
 PARTITIONS = 8
 LIMIT_S = 120.0
@@ -31,6 +33,23 @@ def clicks(increments: int, records: int) -> list[Landed]:
         Landed(n % PARTITIONS, b"key %d" % (n % PARTITIONS + PARTITIONS * (n % 7)), b"x", n - n % 5)
         for n in range(increments * records)
     ]
+
+
+def two_warehouses(folder: Path, increments: int, records: int) -> tuple[Warehouse, Warehouse]:
+    """One for a single process and one for the cluster, both with the same ``clicks``."""
+    found = Warehouse(str(folder / "alone")), Warehouse(str(folder / "shared"))
+    for warehouse in found:
+        plant(warehouse, "clicks", clicks(increments, records), partitions=PARTITIONS)
+    return found
+
+
+def tables_of_one_process(warehouse: Warehouse, records: int, increments: int) -> dict[str, Any]:
+    """Every table after so many increments of so many records that this process has replayed."""
+    reports = replay(
+        warehouse, topology(), pipeline="p", runner=LocalRunner(), max_records=records, increments=increments
+    )
+    assert len(list(reports)) == increments
+    return tables_of(warehouse, "p", topology())
 
 
 def until(is_so: Callable[[], bool], what: str) -> None:

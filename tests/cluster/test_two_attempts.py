@@ -7,13 +7,8 @@ from pathlib import Path
 import pytest
 
 from kstreams_replay.jobs.branches.vacuum import UNCOMMITTED, vacuum
-from kstreams_replay.jobs.execution.task_run import LocalRunner
-from kstreams_replay.jobs.replay.pipeline_run import replay
-from kstreams_replay.state.tables.warehouse import Warehouse
 from tests.cluster.placed_cluster import (
-    PARTITIONS,
     Driver,
-    clicks,
     executors,
     is_learned,
     is_settled,
@@ -22,12 +17,14 @@ from tests.cluster.placed_cluster import (
     ran,
     standbys,
     start,
+    tables_of_one_process,
+    two_warehouses,
     until,
 )
 from tests.cluster.placed_topology import topology
 from tests.cluster.standalone import Cluster, Daemon, standalone
 from tests.cluster.two_attempts import end_race, start_race
-from tests.planted import plant, tables_of
+from tests.planted import tables_of
 
 INCREMENTS, RECORDS = 14, 48
 SPECULATIVE = {"spark.speculation": "true", "spark.locality.wait": "600s"}
@@ -37,10 +34,8 @@ SPECULATIVE = {"spark.speculation": "true", "spark.locality.wait": "600s"}
 @pytest.mark.jvm
 @pytest.mark.nightly
 def test_of_two_attempts_one_counts_and_the_files_of_the_other_are_waste_that_vacuum_deletes(tmp_path):
-    alone, shared, gate = Warehouse(tmp_path / "alone"), Warehouse(tmp_path / "shared"), tmp_path / "gate"
+    (alone, shared), gate = two_warehouses(tmp_path, INCREMENTS, RECORDS), tmp_path / "gate"
     gate.mkdir()
-    for warehouse in (alone, shared):
-        plant(warehouse, "clicks", clicks(INCREMENTS, RECORDS), partitions=PARTITIONS)
     with standalone(tmp_path / "cluster", workers=0, environment={}, cores_max=2) as cluster:
         workers = {number: start(cluster, number, gate) for number in (1, 2)}
         with placed_driver(cluster, shared, RECORDS, SPECULATIVE) as driver:
@@ -54,9 +49,7 @@ def test_of_two_attempts_one_counts_and_the_files_of_the_other_are_waste_that_va
                 lost += written[1 - winner]
             done = kill_one_in_the_middle_of_a_stage(driver, workers[2], gate)
 
-    whole = replay(alone, topology(), pipeline="p", runner=LocalRunner(), max_records=RECORDS, increments=done)
-    assert len(list(whole)) == done
-    want = tables_of(alone, "p", topology())
+    want = tables_of_one_process(alone, RECORDS, done)
     assert tables_of(shared, "p", topology()) == want
     waste = {f"{each.table}/{Path(each.path).parent.name}/{Path(each.path).name}" for each in vacuum(shared, "p").waste}
     assert set(lost) <= waste

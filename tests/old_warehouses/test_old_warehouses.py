@@ -14,8 +14,9 @@ import pytest
 
 from kstreams_replay.expectations.verdicts import check_increment
 from kstreams_replay.jobs.branches.restatement import restore
-from kstreams_replay.jobs.history.committed_tables import done_row
+from kstreams_replay.jobs.history.committed_tables import done_row, read_table
 from kstreams_replay.orchestration.facts import replay_facts
+from kstreams_replay.state.tables.names import DROPPED
 from kstreams_replay.state.tables.warehouse import Warehouse
 from tests.old_warehouses.topologies import TOPOLOGIES
 from tests.old_warehouses.written import BRANCH, EXPLAINED, PIPELINES, done, explained, land, rows_of, run
@@ -64,7 +65,7 @@ def test_it_runs_on_with_its_guarantees_and_becomes_what_a_replay_from_the_start
     of the version that wrote the row.
     """
     topology, last = TOPOLOGIES[pipeline](), done(old, pipeline)[-1]
-    before = [bare(row) for row in tables_of(old, pipeline, topology)["dropped"]]
+    before = [bare(row) for row in read_table(old, pipeline, DROPPED).drop_columns(["increment"]).to_pylist()]
     land(old, 3)
     after = [*run(old, pipeline, increments=1), *run(old, pipeline, idle="proceed")]
     run(old, pipeline, idle="proceed", called=f"whole-{pipeline}")
