@@ -63,9 +63,11 @@ def read_state(warehouse: Warehouse, pipeline: str, store: str, *, increment: in
     """Live rows of a store: the newest of each (by key and window, or what else names a row of the store) that is not
     deleted. Raises as ``read_changelog``.
     """
-    tasks = done_row(warehouse, pipeline, increment, of=[TableName.state(store)]).content.tasks.values()
-    row_key = next((task["row_keys"][store] for task in tasks if store in task["row_keys"]), StatefulOperator.row_key)
-    return live_rows(read_table(warehouse, pipeline, TableName.state(store), increment=increment), row_key)
+    table = TableName.state(store)
+    done = _done_row_with(warehouse, pipeline, table, increment)
+    keys = [task["row_keys"] for task in done.tasks.values()]
+    row_key = next((found[store] for found in keys if store in found), StatefulOperator.row_key)
+    return live_rows(_rows(warehouse, pipeline, done, table), row_key)
 
 
 def read_table(
@@ -82,7 +84,13 @@ def read_table(
     Order: increment, partition, offset. ``after``: only rows of later increments. ``increment``, ``last`` and errors:
     as ``read_changelog``.
     """
-    done = _done_row_with(warehouse, pipeline, table, increment)
+    return _rows(warehouse, pipeline, _done_row_with(warehouse, pipeline, table, increment), table, last, after)
+
+
+def _rows(
+    warehouse: Warehouse, pipeline: str, done: DoneRow, table: str, last: int | None = None, after: int = 0
+) -> pa.Table:
+    """As ``read_table``, of the increment ``done``."""
     path, version, _ = table_parts(warehouse, pipeline, done, table)[-1]
     opened = open_table(path, version=version, storage_options=warehouse.storage_options)
     assert opened is not None, f"{path}: in the ledger, yet not there"

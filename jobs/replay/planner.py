@@ -282,8 +282,9 @@ class Planner:
 
 def _refuse_landed(warehouse: Warehouse, topology: Topology) -> None:
     """Raises ConfigError when a topic that the topology writes and reads was landed, too: which records are meant?"""
-    landed = set(warehouse.topics())
-    for topic in topology.intermediate_topics():
+    topics = topology.intermediate_topics()
+    landed = set(warehouse.topics()) if topics else ()
+    for topic in topics:
         if topic in landed:
             next_step = (
                 "to go on with what to() writes, replay in a warehouse where it is not landed, or call it otherwise in "

@@ -40,11 +40,12 @@ def difference(begun: Callable[[], Task], input_: Input) -> tuple[str, str] | No
     rows = min(len(input_), RECORDS)
     cuts = [int(piece[0]) for piece in np.array_split(np.arange(rows), PIECES) if len(piece)]
     try:
-        together = _answers(begun(), input_, [0, rows])
+        task = begun()
+        together = _answers(task, input_, [0, rows])
         apart = _answers(begun(), input_, [*cuts, rows])
     except Exception:  # the run itself will fail, and say on what
         return None
-    asked = asked_twice(begun().sub_topology)
+    asked = asked_twice(task.sub_topology)
     for name in together:
         if together[name] != apart.get(name, []):
             return (name, in_a_sentence(together[name], apart.get(name, []))) if name in asked else None
