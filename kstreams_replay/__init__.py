@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from .jobs.execution.spark_runner import SparkRunner as SparkRunner
     from .jobs.execution.spark_session import open_spark as open_spark
     from .jobs.execution.task_run import LocalRunner as LocalRunner
+    from .jobs.functions.expressions import Windowed as Windowed
     from .jobs.functions.processor_api import KeyValues as KeyValues
     from .jobs.functions.processor_api import Processor as Processor
     from .jobs.functions.processor_api import ProcessorContext as ProcessorContext
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
     from .jobs.landing.landing import land_kafka as land_kafka
     from .jobs.landing.landing import land_records as land_records
     from .jobs.replay.pipeline_run import replay as replay
+    from .jobs.testing.driver_records import TestRecord as TestRecord
+    from .jobs.testing.driver_topics import TestInputTopic as TestInputTopic
+    from .jobs.testing.driver_topics import TestOutputTopic as TestOutputTopic
     from .jobs.testing.test_driver import TopologyTestDriver as TopologyTestDriver
     from .jobs.topology import BranchedKStream as BranchedKStream
     from .jobs.topology import BufferConfig as BufferConfig
@@ -81,12 +85,16 @@ _MODULES: dict[str, str] = {
     "StreamsBuilder": ".jobs.topology",
     "SubTopology": ".jobs.topology",
     "Suppressed": ".jobs.topology",
+    "TestInputTopic": ".jobs.testing.driver_topics",
+    "TestOutputTopic": ".jobs.testing.driver_topics",
+    "TestRecord": ".jobs.testing.driver_records",
     "TimeWindows": ".jobs.topology",
     "Topology": ".jobs.topology",
     "TopologyTestDriver": ".jobs.testing.test_driver",
     "UnlimitedWindows": ".jobs.topology",
     "ValueTransformerWithKey": ".jobs.functions.processor_api",
     "Warehouse": ".state.tables.warehouse",
+    "Windowed": ".jobs.functions.expressions",
     "fold": ".jobs.topology",
     "land_files": ".jobs.landing.landing",
     "land_kafka": ".jobs.landing.landing",

@@ -26,6 +26,9 @@ _PART = re.compile(r"\s*(\d+)\s*(ms|min|s|m|h|d)")
 Duration = int | str | timedelta
 """Milliseconds as an ``int``, text such as ``"30s"``, ``"1h 30m"``, ``"500ms"``, or a ``timedelta``."""
 
+Instant = int | str | datetime
+"""Milliseconds since 1970 as an ``int``, text such as ``"2026-01-31T10:00:00Z"``, or a ``datetime`` with its zone."""
+
 
 def duration_ms(duration: Duration, name: str) -> int:
     """``duration`` in milliseconds; ``name`` is the argument named in the error.
@@ -58,6 +61,22 @@ def instant_ms(text: str, name: str) -> int:
         raise ConfigError(name, expected, repr(text), "correct the text") from error
     zoned = found if found.tzinfo is not None else found.replace(tzinfo=UTC)
     return duration_ms(zoned - datetime.fromtimestamp(0, UTC), name)
+
+
+def time_ms(time: Instant, name: str) -> int:
+    """``time`` in milliseconds since 1970; ``name`` is the argument named in the error.
+
+    Raises ConfigError for a ``datetime`` without a zone, for text that is no time, and for parts of a millisecond.
+    """
+    if isinstance(time, str):
+        return instant_ms(time, name)
+    if isinstance(time, datetime):
+        if time.tzinfo is None:
+            raise ConfigError(name, "a datetime with its zone", repr(time), "give it tzinfo, for example UTC")
+        return duration_ms(time - datetime.fromtimestamp(0, UTC), name)
+    if isinstance(time, bool) or not isinstance(time, int):
+        raise ConfigError(name, "a time", repr(time), "give milliseconds since 1970 or a datetime with its zone")
+    return time
 
 
 def _text_ms(text: str, name: str) -> int:

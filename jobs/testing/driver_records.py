@@ -7,6 +7,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from ...state.errors import ConfigError
+from ...state.times import Duration, Instant, duration_ms, time_ms
+
 
 class OutputRecord(NamedTuple):
     """``window``: (start, end) in ms of a windowed key, else None. ``arrival``: number of the piped record that caused
@@ -50,6 +53,68 @@ NO_OFFSET_GIVEN = -2
 """The record's offset is its number in its topic, from 0."""
 
 Headers = Sequence[tuple[str, bytes | None]]
+
+
+@dataclass(frozen=True, slots=True)
+class TestRecord:
+    """A record with its headers, as a test pipes it in or reads it (Kafka's TestRecord).
+
+    ``timestamp_ms``: a time of 0 ms or more, kept in milliseconds; None: the input topic's own time, as of one that is
+    piped without a time. ``key``: a ``Windowed`` one of a windowed output. Raises ConfigError for a time below 0.
+    Example: ``TestRecord("ann", 5, 1_000, [("trace", b"a")])``.
+    """
+
+    __test__ = False  # no test class for pytest
+
+    key: Any
+    value: Any
+    timestamp_ms: Instant | None = None
+    headers: Headers = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "headers", tuple((name, value) for name, value in self.headers))
+        if self.timestamp_ms is not None:
+            object.__setattr__(self, "timestamp_ms", record_time_ms(self.timestamp_ms, "TestRecord timestamp_ms"))
+
+
+def record_time_ms(time: Instant, name: str) -> int:
+    """The time of a record in milliseconds. Raises ConfigError for one below 0, as Kafka's TestRecord refuses it."""
+    found = time_ms(time, name)
+    if found < 0:
+        raise ConfigError(name, "a time of 0 ms or more", f"{found} ms", "correct the time")
+    return found
+
+
+class AutoTime:
+    """The time of the next record that is piped without one: ``start``, and ``advance`` later after each of them."""
+
+    def __init__(self, start: Instant, advance: Duration) -> None:
+        """Raises ConfigError for a start or an advance below 0."""
+        self.now_ms = record_time_ms(start, "start_timestamp")
+        self._advance_ms = _forward_ms(advance, "auto_advance")
+
+    def take(self) -> int:
+        """The time of one record."""
+        now_ms, self.now_ms = self.now_ms, self.now_ms + self._advance_ms
+        return now_ms
+
+    def advance(self, duration: Duration) -> None:
+        """Records from here on are that much later. Raises ConfigError for a duration below 0."""
+        self.now_ms += _forward_ms(duration, "advance_time")
+
+    def times(self, count: int, start: Instant | None, advance: Duration) -> list[int]:
+        """Times of ``count`` records in a row: ``start``, ``start + advance`` and so on; without a start its own."""
+        if start is None:
+            return [self.take() for _ in range(count)]
+        first_ms, step_ms = record_time_ms(start, "start_timestamp"), _forward_ms(advance, "advance")
+        return [first_ms + number * step_ms for number in range(count)]
+
+
+def _forward_ms(duration: Duration, name: str) -> int:
+    found = duration_ms(duration, name)
+    if found < 0:
+        raise ConfigError(name, "a duration of 0 ms or more", f"{found} ms", "time goes on: correct the duration")
+    return found
 
 
 class Piped(NamedTuple):

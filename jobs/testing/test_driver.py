@@ -5,59 +5,55 @@ repartition topics too, before the next. Records are collected and run as one ch
 test goes through the compiled, columnar path.
 """
 
-from collections import deque
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from ...state.compilation.kernel_tiers import tiers
 from ...state.errors import ConfigError, TaskFailed
-from ...state.tables.warehouse import HEADERS
-from ...state.times import NO_TIMESTAMP_MS
-from ..graph.graph import Node
+from ...state.serdes import Serde
+from ...state.times import NO_TIMESTAMP_MS, Duration, Instant, time_ms
+from ..functions.call_names import Hinting
 from ..tape.causal_order import is_known_late
 from ..task.task import Task, call_kernels
-from ..topology.topology import SubTopology, Topology
-from .driver_records import (
-    NO_OFFSET_GIVEN,
-    DeadLetter,
-    DroppedRecord,
-    Headers,
-    OutputRecord,
-    Piped,
-    header_rows,
-)
+from ..topology.topology import Topology
+from .driver_inputs import DriverInputs, encoded
+from .driver_outputs import DriverOutputs
+from .driver_records import NO_OFFSET_GIVEN, AutoTime, DeadLetter, DroppedRecord, Headers, OutputRecord
 from .driver_tasks import Batch, DrivenTasks, Played
+from .driver_topics import TestInputTopic, TestOutputTopic
 from .store_view import StoreView, store_view
 
 
-class TopologyTestDriver:
+class TopologyTestDriver(Hinting):
     """One task a sub-topology, partition 0.
 
-    ``counts_bytes``: measure suppress buffers in bytes too. ``chunk_records``: run that many at a time; it changes
-    nothing.
+    ``start_timestamp``, ``auto_advance``: times of records that are piped without one in the short form: the first, and
+    how much later every next one is, over all topics. ``counts_bytes``: measure suppress buffers in bytes too.
+    ``chunk_records``: run that many at a time; it changes nothing.
     """
 
     __test__ = False  # no test class for pytest
 
-    def __init__(self, topology: Topology, *, counts_bytes: bool = False, chunk_records: int | None = None) -> None:
+    def __init__(
+        self,
+        topology: Topology,
+        *,
+        start_timestamp: Instant = 0,
+        auto_advance: Duration = 0,
+        counts_bytes: bool = False,
+        chunk_records: int | None = None,
+    ) -> None:
         self.topology = topology
         self._options: dict[str, Any] = {"counts_bytes": counts_bytes, "chunk_records": chunk_records}
         with tiers.running():
             self._driven = DrivenTasks(topology, **self._options)
         self._log: list[Batch] | None = [] if is_known_late(topology) else None
         """All that was played, where it may have to be played again."""
-        self._outputs: dict[str, deque[OutputRecord]] = {sink.topic: deque() for sink in topology.sinks()}
-        self.dropped: list[DroppedRecord] = []
-        self.dead_letters: list[DeadLetter] = []
-        self._sources = {
-            node.landed_topic: node for node in topology.graph.nodes.values() if node.landed_topic is not None
-        }
-        self._piped: dict[str, list[Piped]] = {topic: [] for topic in self._sources}
-        self._next_offset = dict.fromkeys(self._sources, 0)
+        self._in, self._out = DriverInputs(topology), DriverOutputs(topology)
+        self._time = AutoTime(start_timestamp, auto_advance)
         self._taken: list[tuple[np.ndarray, ...]] = []
-        self._arrivals = 0
         self._failure: TaskFailed | None = None
 
     @property
@@ -66,81 +62,148 @@ class TopologyTestDriver:
 
     # --- in --------------------------------------------------------------------------------------------------
 
+    def create_input_topic(
+        self,
+        name: str,
+        key_serde: Serde | None = None,
+        value_serde: Serde | None = None,
+        start_timestamp: Instant = 0,
+        auto_advance: Duration = 0,
+    ) -> TestInputTopic:
+        """A source topic to pipe records into (Kafka's createInputTopic).
+
+        ``key_serde``, ``value_serde``: what writes the bytes, None for the topology's own. A record that is piped
+        without a time gets ``start_timestamp``, which then goes on by ``auto_advance``. (Kafka's default start is the
+        machine's clock; here it is 0 ms, so that a test gives the same whenever it runs.) Raises ConfigError for what
+        is no source topic and for a start or an advance below 0.
+        Example: ``clicks = driver.create_input_topic("clicks", auto_advance="1s")``.
+        """
+        shape = self._in.source(name).shape
+        time = AutoTime(start_timestamp, auto_advance)
+        return TestInputTopic(self, name, key_serde or shape.key, value_serde or shape.value, time)
+
+    def advance_time(self, advance: Duration) -> None:
+        """Records that the short form pipes without a time are that much later from here on (0 ms or more)."""
+        self._time.advance(advance)
+
     def pipe_input(
         self,
         topic: str,
         key: Any,
         value: Any,
-        timestamp_ms: int,
+        timestamp_ms: Instant | None = None,
         *,
         headers: Headers = (),
         offset: int | None = NO_OFFSET_GIVEN,
     ) -> None:
         """Pipe one record, key and value as Python values of the topic's serdes.
 
-        ``offset``: what operators see as the record's offset; None for a record that is from no topic.
+        ``timestamp_ms``: None for the driver's own time, which then goes on by ``auto_advance``. ``offset``: what
+        operators see as the record's offset; None for a record that is from no topic.
         """
-        shape = self._source(topic).shape
-        key_bytes, value_bytes = (
-            serde.encode(serde.from_python([given]))[0].as_py()
-            for serde, given in ((shape.key, key), (shape.value, value))
+        shape = self._in.source(topic).shape
+        (key_bytes,), (value_bytes,) = encoded(shape.key, [key]), encoded(shape.value, [value])
+        self._in.pipe(topic, key_bytes, value_bytes, self._time_of(timestamp_ms), headers, offset)
+
+    def pipe_values(
+        self, topic: str, values: Iterable[Any], start_timestamp: Instant | None = None, advance: Duration = 0
+    ) -> None:
+        """Pipe values with null keys in order, at ``start_timestamp``, ``start_timestamp + advance`` and so on; without
+        a start at the driver's own time.
+        """
+        self.pipe_key_values(topic, [(None, value) for value in values], start_timestamp, advance)
+
+    def pipe_key_values(
+        self,
+        topic: str,
+        key_values: Iterable[tuple[Any, Any]],
+        start_timestamp: Instant | None = None,
+        advance: Duration = 0,
+    ) -> None:
+        """Pipe (key, value) pairs in order; times as of ``pipe_values``."""
+        shape, pairs = self._in.source(topic).shape, list(key_values)
+        keys, values = (
+            encoded(shape.key, (key for key, _ in pairs)),
+            encoded(shape.value, (value for _, value in pairs)),
         )
-        self.pipe_bytes(topic, key_bytes, value_bytes, timestamp_ms, headers=headers, offset=offset)
+        times = self._time.times(len(pairs), start_timestamp, advance)
+        for key, value, at_ms in zip(keys, values, times, strict=True):
+            self._in.pipe(topic, key, value, at_ms)
 
     def pipe_bytes(
         self,
         topic: str,
         key: bytes | None,
         value: bytes | None,
-        timestamp_ms: int,
+        timestamp_ms: Instant | None = None,
         *,
         headers: Headers = (),
         offset: int | None = NO_OFFSET_GIVEN,
     ) -> None:
-        """Pipe one record as a Kafka client would have written it."""
-        self._source(topic)
-        self._piped[topic].append(Piped(timestamp_ms, key, value, headers, offset, self._arrivals))
-        self._arrivals += 1
+        """Pipe one record as a Kafka client would have written it; the time as of ``pipe_input``."""
+        self._in.source(topic)
+        self._in.pipe(topic, key, value, self._time_of(timestamp_ms), headers, offset)
+
+    def _time_of(self, given: Instant | None) -> int:
+        return self._time.take() if given is None else time_ms(given, "timestamp_ms")
 
     def advance_stream_time(self, topic: str, time_ms: int) -> None:
         """Stream time of ``topic`` reaches ``time_ms`` without a record, and what is due because of it comes (recorded
         time, jobs/landing/recorded_time.py; Kafka's driver has no such thing). It takes the number of a piped record.
         """
-        self._source(topic)
+        self._in.source(topic)
         if time_ms < 0:
             raise ConfigError("advance_stream_time", "a time of 0 ms or more", str(time_ms), "correct the time")
         self.run()
-        arrival, self._arrivals = self._arrivals, self._arrivals + 1
-        self._play(Batch({}, (topic, time_ms, arrival)))
-
-    def _source(self, topic: str) -> Node:
-        if topic in self.topology.intermediate_topics():
-            got, next_step = f"{topic!r}, which the topology writes itself", "pipe what its records come from"
-            raise ConfigError("pipe_input", "a topic that others write", got, next_step)
-        if topic not in self._sources:
-            expected = f"a topic of {self.topology.source_topics()}"
-            raise ConfigError("pipe_input", expected, repr(topic), "pipe into a source topic")
-        return self._sources[topic]
+        self._play(Batch({}, (topic, time_ms, self._in.next_arrival())))
 
     # --- out -------------------------------------------------------------------------------------------------
 
+    def create_output_topic(
+        self, name: str, key_serde: Serde | None = None, value_serde: Serde | None = None
+    ) -> TestOutputTopic:
+        """An output to read records of (Kafka's createOutputTopic).
+
+        ``key_serde``, ``value_serde``: what reads the bytes, None for the output's own; of a windowed output
+        ``key_serde`` is that of the key without its window. Raises ConfigError for what is no output.
+        Example: ``counts = driver.create_output_topic("counts")``.
+        """
+        return TestOutputTopic(self, name, self._out.shape(name), key_serde, value_serde)
+
+    @property
+    def dropped(self) -> list[DroppedRecord]:
+        """Refused records of all that was run, in the order of the runs."""
+        return self._out.dropped
+
+    @property
+    def dead_letters(self) -> list[DeadLetter]:
+        """Undecodable records of all that was run."""
+        return self._out.dead_letters
+
     def read_output(self, topic: str) -> OutputRecord | None:
         """Next record of the output, or None."""
-        outputs = self._read(topic)
-        return outputs.popleft() if outputs else None
+        self._out.check(topic)
+        self.run()
+        return self._out.next(topic)
 
     def read_outputs(self, topic: str) -> list[OutputRecord]:
         """All records of the output that were not read yet, in order."""
-        outputs = self._read(topic)
-        records = list(outputs)
-        outputs.clear()
-        return records
-
-    def _read(self, topic: str) -> deque[OutputRecord]:
-        if topic not in self._outputs:
-            raise ConfigError("read_output", f"one of {sorted(self._outputs)}", repr(topic), "read an output of to()")
+        self._out.check(topic)
         self.run()
-        return self._outputs[topic]
+        return self._out.take(topic)
+
+    def queue_size(self, topic: str) -> int:
+        """Records of the output that were not read yet."""
+        self._out.check(topic)
+        self.run()
+        return self._out.size(topic)
+
+    def produced_topic_names(self) -> set[str]:
+        """Outputs that a record was written to so far, read or not (Kafka names repartition topics and changelogs,
+        too, of which nothing can be read here).
+        """
+        self.run()
+        return self._out.produced()
 
     def store(self, name: str) -> StoreView:
         """What the store ``name`` shows now."""
@@ -187,13 +250,11 @@ class TopologyTestDriver:
         suppress above the node that failed count the whole batch.)
         """
         if self._failure is not None:
-            if any(self._piped.values()):
+            if self._in.is_waiting():
                 raise self._failure
             return
-        if not any(self._piped.values()):
-            return
-        landed = {topic: self._landed(topic) for topic, records in self._piped.items() if records}
-        self._play(Batch(landed))
+        if self._in.is_waiting():
+            self._play(Batch(self._in.take()))
 
     def _play(self, batch: Batch) -> None:
         records = sum(len(rows) for rows, _ in batch.landed.values())
@@ -221,68 +282,16 @@ class TopologyTestDriver:
             played = self._driven.play(before)
         return played
 
-    def _landed(self, topic: str) -> tuple[pa.Table, np.ndarray]:
-        """Rows of what was piped into ``topic``, and their arrivals."""
-        rows, self._piped[topic] = self._piped[topic], []
-        numbers = self._new_offsets(topic, len(rows))
-        seen = [n if row.offset == NO_OFFSET_GIVEN else row.offset for n, row in zip(numbers, rows, strict=True)]
-        table = pa.table(
-            {
-                "offset": pa.array(numbers, pa.int64()),
-                "timestamp": pa.array([row.timestamp_ms for row in rows], pa.int64()),
-                "key": pa.array([row.key for row in rows], pa.binary()),
-                "value": pa.array([row.value for row in rows], pa.binary()),
-                "headers": pa.array([header_rows(row.headers) for row in rows], HEADERS),
-                "context_offset": pa.array(seen, pa.int64()),
-            }
-        )
-        return table, np.array([row.arrival for row in rows], np.int64)
-
-    def _new_offsets(self, topic: str, count: int) -> range:
-        first = self._next_offset[topic]
-        self._next_offset[topic] += count
-        return range(first, first + count)
-
     def _keep(self, batch: Batch, played: Played) -> None:
         for sub, arrival, outputs in played.outputs:
-            self._collect(sub, arrival, outputs)
+            self._out.collect(sub, arrival, outputs)
         for arrival, dropped, dead_letters in played.refused:
-            self._book(arrival, dropped, dead_letters)
+            self._out.book(arrival, dropped, dead_letters)
         self._taken += [(arrival, batch.causes.sequence(number), times) for arrival, number, times in played.taken]
 
     def _forget_after(self, arrival: int) -> None:
         """Other branches and the sub-topologies before ran on to the end of the batch; that did not happen."""
-        for topic, records in self._outputs.items():
-            self._outputs[topic] = deque(record for record in records if record.arrival <= arrival)
-        self.dropped = [refusal for refusal in self.dropped if refusal.arrival <= arrival]
-        self.dead_letters = [letter for letter in self.dead_letters if letter.arrival <= arrival]
+        self._out.forget_after(arrival)
         self._taken = [
             tuple(column[arrivals <= arrival] for column in (arrivals, *columns)) for arrivals, *columns in self._taken
         ]
-
-    def _collect(self, sub: SubTopology, arrival: np.ndarray, outputs: dict[str, pa.Table]) -> None:
-        shapes = {sink.topic: sink.shape for sink in sub.sinks}
-        for topic, table in outputs.items():
-            shape = shapes[topic]
-            keys = shape.key.to_python(table["key"].cast(shape.key.arrow_type).combine_chunks())
-            values = shape.value.to_python(table["value"].combine_chunks())
-            windows: list[tuple[int, int] | None] = [None] * len(keys)
-            if shape.window is not None:
-                bounds = (table[name].to_pylist() for name in ("window_start_ms", "window_end_ms"))
-                windows = list(zip(*bounds, strict=True))
-            arrivals = arrival[table["cause"].to_numpy()].tolist()
-            times = table["record_time_ms"].to_pylist()
-            headers = [
-                tuple((header["key"], header["value"]) for header in found or ())
-                for found in table["headers"].to_pylist()
-            ]
-            self._outputs[topic].extend(map(OutputRecord, keys, values, times, windows, arrivals, headers))
-
-    def _book(self, arrival: np.ndarray, dropped: pa.Table, dead_letters: pa.Table) -> None:
-        for row in dropped.to_pylist():
-            window = None if row["window_start_ms"] is None else (row["window_start_ms"], row["window_end_ms"])
-            found = {name: row[name] for name in DroppedRecord._fields if name not in ("window", "arrival")}
-            self.dropped.append(DroppedRecord(**found, window=window, arrival=int(arrival[row["cause"]])))
-        for row in dead_letters.to_pylist():
-            found = {name: row[name] for name in DeadLetter._fields if name != "arrival"}
-            self.dead_letters.append(DeadLetter(**found, arrival=int(arrival[row["cause"]])))

@@ -1,0 +1,86 @@
+"""Records on their way into a test driver: as bytes, by topic and in order of arrival, until they are run."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from ...state.errors import ConfigError
+from ...state.serdes import Serde
+from ...state.tables.warehouse import HEADERS
+from ..graph.graph import Node
+from ..topology.topology import Topology
+from .driver_records import NO_OFFSET_GIVEN, Headers, Piped, header_rows
+
+
+def encoded(serde: Serde, values: Iterable[Any]) -> list[bytes | None]:
+    """Python values as a client with that serializer writes them. Raises ConfigError for one of another type."""
+    found: list[bytes | None] = serde.encode(serde.from_python(list(values))).to_pylist()
+    return found
+
+
+class DriverInputs:
+    """``arrivals``: records (and recorded times) that came in so far, of all topics."""
+
+    def __init__(self, topology: Topology) -> None:
+        self.topology = topology
+        self._sources = {
+            node.landed_topic: node for node in topology.graph.nodes.values() if node.landed_topic is not None
+        }
+        self._piped: dict[str, list[Piped]] = {topic: [] for topic in self._sources}
+        self._next_offset = dict.fromkeys(self._sources, 0)
+        self.arrivals = 0
+
+    def source(self, topic: str) -> Node:
+        """What reads ``topic``. Raises ConfigError for a topic that the topology does not read, or writes itself."""
+        if topic in self.topology.intermediate_topics():
+            got, next_step = f"{topic!r}, which the topology writes itself", "pipe what its records come from"
+            raise ConfigError("pipe_input", "a topic that others write", got, next_step)
+        if topic not in self._sources:
+            expected = f"a topic of {self.topology.source_topics()}"
+            raise ConfigError("pipe_input", expected, repr(topic), "pipe into a source topic")
+        return self._sources[topic]
+
+    def pipe(
+        self,
+        topic: str,
+        key: bytes | None,
+        value: bytes | None,
+        timestamp_ms: int,
+        headers: Headers = (),
+        offset: int | None = NO_OFFSET_GIVEN,
+    ) -> None:
+        """One record more, of a known topic."""
+        self._piped[topic].append(Piped(timestamp_ms, key, value, headers, offset, self.next_arrival()))
+
+    def next_arrival(self) -> int:
+        """The number of what comes now."""
+        self.arrivals += 1
+        return self.arrivals - 1
+
+    def is_waiting(self) -> bool:
+        """Whether a record has not been run."""
+        return any(self._piped.values())
+
+    def take(self) -> dict[str, tuple[pa.Table, np.ndarray]]:
+        """Rows of what waits, by topic, and the arrival of each; nothing waits then."""
+        return {topic: self._rows(topic) for topic, records in self._piped.items() if records}
+
+    def _rows(self, topic: str) -> tuple[pa.Table, np.ndarray]:
+        rows, self._piped[topic] = self._piped[topic], []
+        first = self._next_offset[topic]
+        self._next_offset[topic] += len(rows)
+        numbers = range(first, first + len(rows))
+        seen = [n if row.offset == NO_OFFSET_GIVEN else row.offset for n, row in zip(numbers, rows, strict=True)]
+        table = pa.table(
+            {
+                "offset": pa.array(numbers, pa.int64()),
+                "timestamp": pa.array([row.timestamp_ms for row in rows], pa.int64()),
+                "key": pa.array([row.key for row in rows], pa.binary()),
+                "value": pa.array([row.value for row in rows], pa.binary()),
+                "headers": pa.array([header_rows(row.headers) for row in rows], HEADERS),
+                "context_offset": pa.array(seen, pa.int64()),
+            }
+        )
+        return table, np.array([row.arrival for row in rows], np.int64)

@@ -1,0 +1,91 @@
+"""What a test driver has written: records of outputs that were not read yet, refusals and dead letters."""
+
+from collections import deque
+
+import numpy as np
+import pyarrow as pa
+
+from ...state.errors import ConfigError
+from ..functions.expressions import Shape
+from ..topology.topology import SubTopology, Topology
+from .driver_records import DeadLetter, DroppedRecord, OutputRecord
+
+
+class DriverOutputs:
+    """``dropped`` and ``dead_letters``: all of them so far."""
+
+    def __init__(self, topology: Topology) -> None:
+        self._shapes = {sink.topic: sink.shape for sink in topology.sinks()}
+        self._queues: dict[str, deque[OutputRecord]] = {topic: deque() for topic in self._shapes}
+        self._began: dict[str, int] = {}
+        """Of every output that was written to, the arrival that caused its first record."""
+        self.dropped: list[DroppedRecord] = []
+        self.dead_letters: list[DeadLetter] = []
+
+    def check(self, topic: str) -> None:
+        """Raises ConfigError for what is no output."""
+        if topic not in self._queues:
+            raise ConfigError("read_output", f"one of {sorted(self._queues)}", repr(topic), "read an output of to()")
+
+    def shape(self, topic: str) -> Shape:
+        """Of the output's records. Raises ConfigError for what is no output."""
+        self.check(topic)
+        return self._shapes[topic]
+
+    def size(self, topic: str) -> int:
+        """How many records of the output were not read yet."""
+        return len(self._queues[topic])
+
+    def next(self, topic: str) -> OutputRecord | None:
+        """The next record of the output, or None; it counts as read."""
+        queue = self._queues[topic]
+        return queue.popleft() if queue else None
+
+    def take(self, topic: str) -> list[OutputRecord]:
+        """All records of the output that were not read yet, in order; they count as read."""
+        records = list(self._queues[topic])
+        self._queues[topic].clear()
+        return records
+
+    def produced(self) -> set[str]:
+        """Outputs that a record was written to, read or not."""
+        return set(self._began)
+
+    def collect(self, sub: SubTopology, arrival: np.ndarray, outputs: dict[str, pa.Table]) -> None:
+        """Rows that a chunk of ``sub`` wrote; ``arrival``: of the chunk's rows."""
+        shapes = {sink.topic: sink.shape for sink in sub.sinks}
+        for topic, table in outputs.items():
+            shape = shapes[topic]
+            keys = shape.key.to_python(table["key"].cast(shape.key.arrow_type).combine_chunks())
+            values = shape.value.to_python(table["value"].combine_chunks())
+            windows: list[tuple[int, int] | None] = [None] * len(keys)
+            if shape.window is not None:
+                bounds = (table[name].to_pylist() for name in ("window_start_ms", "window_end_ms"))
+                windows = list(zip(*bounds, strict=True))
+            arrivals = arrival[table["cause"].to_numpy()].tolist()
+            times = table["record_time_ms"].to_pylist()
+            headers = [
+                tuple((header["key"], header["value"]) for header in found or ())
+                for found in table["headers"].to_pylist()
+            ]
+            self._queues[topic].extend(map(OutputRecord, keys, values, times, windows, arrivals, headers))
+            if arrivals:
+                self._began[topic] = min(self._began.get(topic, arrivals[0]), *arrivals)
+
+    def book(self, arrival: np.ndarray, dropped: pa.Table, dead_letters: pa.Table) -> None:
+        """Refusals of a chunk; ``arrival``: of the chunk's rows."""
+        for row in dropped.to_pylist():
+            window = None if row["window_start_ms"] is None else (row["window_start_ms"], row["window_end_ms"])
+            found = {name: row[name] for name in DroppedRecord._fields if name not in ("window", "arrival")}
+            self.dropped.append(DroppedRecord(**found, window=window, arrival=int(arrival[row["cause"]])))
+        for row in dead_letters.to_pylist():
+            found = {name: row[name] for name in DeadLetter._fields if name != "arrival"}
+            self.dead_letters.append(DeadLetter(**found, arrival=int(arrival[row["cause"]])))
+
+    def forget_after(self, arrival: int) -> None:
+        """Other branches and the sub-topologies before ran on to the end of the batch; that did not happen."""
+        for topic, records in self._queues.items():
+            self._queues[topic] = deque(record for record in records if record.arrival <= arrival)
+        self._began = {topic: first for topic, first in self._began.items() if first <= arrival}
+        self.dropped = [refusal for refusal in self.dropped if refusal.arrival <= arrival]
+        self.dead_letters = [letter for letter in self.dead_letters if letter.arrival <= arrival]
