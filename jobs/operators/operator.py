@@ -18,6 +18,7 @@ from ...state.buffers import only_chunk
 from ...state.records.batches import Batch, Chunk
 from ...state.records.keys import Keys
 from ...state.runs.sorted_runs import NEVER
+from ...state.serdes import Serde
 from ..functions.expressions import Shape
 from ..graph.graph import TableTraits
 
@@ -204,6 +205,10 @@ class StatefulOperator(Operator):
         """What a reader sees of ``rows``: key, a window's bounds, ``value``, ``record_time_ms``."""
         return self.rows()
 
+    def inner_contents(self) -> "dict[str, StoreContents]":
+        """What a reader sees of stores of other names that it keeps in its rows, by name (a Python processor)."""
+        return {}
+
     @abstractmethod
     def rows_schema(self) -> pa.Schema:
         """Columns of the store's durable rows: ``key``, a window's bounds, the rest; times in milliseconds."""
@@ -211,6 +216,18 @@ class StatefulOperator(Operator):
     def metrics(self) -> dict[str, Any]:
         """Numbers of this increment for its report."""
         return {}
+
+
+@dataclass(frozen=True, slots=True)
+class StoreContents:
+    """What a reader sees of one store. ``rows``: key, a window's bounds, value, and record_time_ms where the store
+    knows times; ``window``: None, "time" or "session".
+    """
+
+    key: Serde
+    value: Serde
+    rows: pa.Table
+    window: str | None = None
 
 
 class RowStore(Protocol):

@@ -7,6 +7,7 @@ import pyarrow.compute as pc
 
 from ...state.records.keys import Keys
 from ...state.times import UNBOUNDED
+from ..operators.operator import StoreContents
 from ..operators.tables.key_value_view import OBSERVED
 from ..operators.tables.versioned_store import VersionedTableStore
 from ..task.task import Task
@@ -15,16 +16,14 @@ from ..task.task import Task
 class StoreView:
     """Read-only look into a store: ``all``, ``get``, ``fetch``."""
 
-    def __init__(self, task: Task, name: str, table: pa.Table) -> None:
-        """``table``: rows of the store ``name``."""
-        node = task.sub_topology.stores[name]
-        values = table["value"].combine_chunks()
-        keys = node.shape.key.to_python(table["key"].combine_chunks())
+    def __init__(self, contents: StoreContents) -> None:
+        table = contents.rows
+        keys = contents.key.to_python(table["key"].combine_chunks())
         windows: list[tuple[int, int] | None] = [None] * len(keys)
-        if node.shape.window is not None:
+        if contents.window is not None:
             bounds = (table[column].to_pylist() for column in ("window_start_ms", "window_end_ms"))
             windows = list(zip(*bounds, strict=True))
-        rows = zip(keys, windows, node.shape.value.to_python(values), strict=True)
+        rows = zip(keys, windows, contents.value.to_python(table["value"].combine_chunks()), strict=True)
         self._rows = sorted(rows, key=lambda row: (repr(row[0]) if isinstance(row[0], dict) else row[0], row[1]))
 
     def all(self) -> list[tuple[Any, tuple[int, int] | None, Any]]:
@@ -56,8 +55,9 @@ class VersionedStoreView(StoreView):
     """Of a versioned store (KIP-889): ``all`` and ``get`` show the latest versions, ``get`` others as of a time."""
 
     def __init__(self, task: Task, name: str, table: pa.Table) -> None:
-        super().__init__(task, name, table.filter(pc.is_null(table["valid_to_ms"])))
         node = task.sub_topology.stores[name]
+        latest = table.filter(pc.is_null(table["valid_to_ms"]))
+        super().__init__(StoreContents(node.shape.key, node.shape.value, latest))
         spec = task.graph.tables[node.name].store
         assert spec is not None
         assert spec.history_retention_ms is not None
@@ -81,12 +81,22 @@ class VersionedStoreView(StoreView):
         found = self._store.get(key, as_of_ms)
         return None if found is None else found[1]
 
+    def record(self, key: Any, as_of_ms: int | None) -> "VersionedRecord | None":
+        """As ``get``, with the times from and to which the version is valid."""
+        found = self._store.get(key, as_of_ms)
+        if found is None or found[1] is None:
+            return None
+        ends = {version.valid_from_ms: version.valid_to_ms for version in self.versions(key)}
+        return VersionedRecord(found[1], found[0], ends[found[0]])
+
     def versions(self, key: Any) -> list[Version]:
         """What is left of ``key``'s history and its latest version, by time; deletions are versions of value None."""
         return self._versions.get(key, [])
 
 
-def store_view(task: Task, name: str) -> StoreView:
-    """A look into the store ``name`` of ``task``."""
-    table = task.stores[name].contents()
-    return (VersionedStoreView if "valid_from_ms" in table.column_names else StoreView)(task, name, table)
+class VersionedRecord(NamedTuple):
+    """A version: valid from ``timestamp_ms`` on, before ``valid_to_ms`` (None: until further notice)."""
+
+    value: Any
+    timestamp_ms: int
+    valid_to_ms: int | None = None

@@ -14,19 +14,18 @@ from ...state.compilation.kernel_tiers import tiers
 from ...state.errors import ConfigError, TaskFailed
 from ...state.serdes import Serde
 from ...state.times import NO_TIMESTAMP_MS, Duration, Instant, time_ms
-from ..functions.call_names import Hinting
 from ..tape.causal_order import is_known_late
 from ..task.task import Task, call_kernels
 from ..topology.topology import Topology
 from .driver_inputs import DriverInputs, encoded
 from .driver_outputs import DriverOutputs
 from .driver_records import NO_OFFSET_GIVEN, AutoTime, DeadLetter, DroppedRecord, Headers, OutputRecord
+from .driver_stores import GlobalStores, StoreReader
 from .driver_tasks import Batch, DrivenTasks, Played
 from .driver_topics import TestInputTopic, TestOutputTopic
-from .store_view import StoreView, store_view
 
 
-class TopologyTestDriver(Hinting):
+class TopologyTestDriver(StoreReader):
     """One task a sub-topology, partition 0.
 
     ``start_timestamp``, ``auto_advance``: times of records that are piped without one in the short form: the first, and
@@ -52,6 +51,7 @@ class TopologyTestDriver(Hinting):
         self._log: list[Batch] | None = [] if is_known_late(topology) else None
         """All that was played, where it may have to be played again."""
         self._in, self._out = DriverInputs(topology), DriverOutputs(topology)
+        self._globals = GlobalStores(topology)
         self._time = AutoTime(start_timestamp, auto_advance)
         self._taken: list[tuple[np.ndarray, ...]] = []
         self._failure: TaskFailed | None = None
@@ -205,16 +205,6 @@ class TopologyTestDriver(Hinting):
         self.run()
         return self._out.produced()
 
-    def store(self, name: str) -> StoreView:
-        """What the store ``name`` shows now."""
-        self.run()
-        for task in self._tasks:
-            if name in task.stores:
-                with tiers.running():
-                    return store_view(task, name)
-        known = list(self.topology.stores())
-        raise ConfigError("store", f"one of {known}", repr(name), "name a store of the topology")
-
     def metrics(self) -> dict[str, Any]:
         """Kafka's metrics of the run: dropped-records-total, record-lateness-avg/-max, each suppress's; and what
         deduplicate counted."""
@@ -287,11 +277,13 @@ class TopologyTestDriver(Hinting):
             self._out.collect(sub, arrival, outputs)
         for arrival, dropped, dead_letters in played.refused:
             self._out.book(arrival, dropped, dead_letters)
+        self._globals.add(batch.landed)
         self._taken += [(arrival, batch.causes.sequence(number), times) for arrival, number, times in played.taken]
 
     def _forget_after(self, arrival: int) -> None:
         """Other branches and the sub-topologies before ran on to the end of the batch; that did not happen."""
         self._out.forget_after(arrival)
+        self._globals.forget_after(arrival)
         self._taken = [
             tuple(column[arrivals <= arrival] for column in (arrivals, *columns)) for arrivals, *columns in self._taken
         ]

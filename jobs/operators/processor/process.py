@@ -28,7 +28,7 @@ from ...functions.processor_api import (
     Record,
     RecordMetadata,
 )
-from ..operator import Counters, Operator, OperatorContext, StatefulOperator, marked
+from ..operator import Counters, Operator, OperatorContext, StatefulOperator, StoreContents, marked
 from .outbox import Outbox
 from .process_node import ROWS, ProcessNode
 from .punctuation import Punctuations, Schedule
@@ -117,6 +117,9 @@ class Process(StatefulOperator):
 
     def rows(self) -> pa.Table:
         return _table(self._alive(only_changed=False))
+
+    def inner_contents(self) -> dict[str, StoreContents]:
+        return {name: store.contents() for name, store in self.stores.items()}
 
     def rows_schema(self) -> pa.Schema:
         return ROWS.schema

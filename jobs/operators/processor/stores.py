@@ -13,6 +13,7 @@ import pyarrow as pa
 from ....state.errors import ConfigError
 from ....state.serdes import Serde
 from ...functions.processor_api import KeyValues, KeyValueStore
+from ..operator import StoreContents
 
 _REMEMBERED = 65_536
 _BLOCK = 1_024
@@ -142,6 +143,13 @@ class Store(KeyValueStore):
         """Serialized (key, value), in order; those that changed since ``load``, or all."""
         keys = self._order.between(None, None)
         return [(key, self._rows[key]) for key in keys if not only_changed or key in self._changed]
+
+    def contents(self) -> StoreContents:
+        """What it shows; it knows no times of its values."""
+        keys, values = zip(*self.alive(only_changed=False), strict=True) if self._rows else ((), ())
+        columns = zip((self._key.serde, self._value.serde), (keys, values), strict=True)
+        key, value = (serde.decode(pa.array(data, pa.binary())).values for serde, data in columns)
+        return StoreContents(self._key.serde, self._value.serde, pa.table({"key": key, "value": value}))
 
     def gone(self) -> list[bytes]:
         """Serialized keys that were there at ``load`` and are not any more, in order."""

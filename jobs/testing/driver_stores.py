@@ -1,0 +1,231 @@
+"""Stores of a test driver by their names: those of tables and aggregates, of Python processors, and of global tables.
+
+Rule: a store is read by the method of its kind (Kafka's getKeyValueStore and so on, which give null for another kind,
+where here an error says which method reads it).
+"""
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from functools import partial
+
+import numpy as np
+import pyarrow as pa
+
+from ...state.compilation.kernel_tiers import tiers
+from ...state.errors import ConfigError
+from ..functions.call_names import Hinting
+from ..graph.graph import Node
+from ..graph.nodes import GlobalTableNode
+from ..operators.operator import StoreContents
+from ..task.decoding import Decoder
+from ..task.task import Task
+from ..topology.topology import Topology
+from .state_stores import ReadOnlyKeyValueStore, ReadOnlySessionStore, ReadOnlyWindowStore, VersionedKeyValueStore
+from .store_view import StoreView, VersionedStoreView
+
+StateStore = ReadOnlyKeyValueStore | ReadOnlyWindowStore | ReadOnlySessionStore | VersionedKeyValueStore
+
+_KEY_VALUE, _WINDOW, _SESSION, _VERSIONED = "key-value", "window", "session", "versioned key-value"
+_READ_BY = {
+    _KEY_VALUE: "get_key_value_store",
+    _WINDOW: "get_window_store",
+    _SESSION: "get_session_store",
+    _VERSIONED: "get_versioned_key_value_store",
+}
+_KIND_OF_WINDOW = {None: _KEY_VALUE, "time": _WINDOW, "session": _SESSION}
+
+
+class GlobalStores:
+    """Rows of global tables: all of their topics, whether somebody joins them or not."""
+
+    def __init__(self, topology: Topology) -> None:
+        nodes = topology.graph.nodes.values()
+        self.nodes = {node.store: node for node in nodes if isinstance(node, GlobalTableNode)}
+        self._rows: dict[str, list[tuple[pa.Table, np.ndarray]]] = {node.topic: [] for node in self.nodes.values()}
+
+    def add(self, landed: Mapping[str, tuple[pa.Table, np.ndarray]]) -> None:
+        """Rows of topics, and their arrivals."""
+        for topic in self._rows.keys() & landed.keys():
+            self._rows[topic].append(landed[topic])
+
+    def forget_after(self, arrival: int) -> None:
+        """Records of later arrivals did not come."""
+        for topic, parts in self._rows.items():
+            self._rows[topic] = [(rows.filter(pa.array(at <= arrival)), at[at <= arrival]) for rows, at in parts]
+
+    def contents(self, store: str) -> StoreContents:
+        """A record replaces what its key had, whatever its time; null deletes it, a null key is passed over
+        (GlobalStateUpdateTask).
+        """
+        node = self.nodes[store]
+        parts = [rows for rows, _ in self._rows[node.topic]]
+        key, value = node.shape.key, node.shape.value
+        columns = {"key": key.arrow_type, "value": value.arrow_type, "record_time_ms": pa.int64()}
+        if not parts:
+            return StoreContents(key, value, pa.schema(list(columns.items())).empty_table())
+        table = pa.concat_tables(parts).combine_chunks()
+        batch, bad, _ = Decoder().decode(node, table, np.arange(len(table)))
+        rows = np.flatnonzero(~bad & (batch.time_ms >= 0) & (batch.key >= 0))
+        last = dict(zip(batch.key[rows].tolist(), rows.tolist(), strict=True))
+        kept = np.array([row for row in last.values() if batch.valid[row]], np.int64)
+        shown = [
+            batch.keys.typed(batch.key[kept]),
+            batch.value.all().take(pa.array(kept)),
+            pa.array(batch.time_ms[kept], pa.int64()),
+        ]
+        return StoreContents(key, value, pa.table(shown, names=list(columns)))
+
+
+class StoreReader(Hinting):
+    """The part of a test driver that reads stores."""
+
+    topology: Topology
+    _globals: GlobalStores
+
+    @abstractmethod
+    def run(self) -> None:
+        """Process what was piped."""
+
+    @property
+    @abstractmethod
+    def _tasks(self) -> list[Task]: ...
+
+    def store(self, name: str) -> StoreView:
+        """What the store ``name`` shows now, whatever its kind, in the short form.
+
+        Raises ConfigError for a name that no store has, and for one of rows that are no values by key (records that
+        wait in a join).
+        """
+        self.run()
+        with tiers.running():
+            for task in self._tasks:
+                if name in task.stores and "valid_from_ms" in task.stores[name].contents().column_names:
+                    return VersionedStoreView(task, name, task.stores[name].contents())
+            return StoreView(self._contents(name))
+
+    def get_key_value_store(self, name: str) -> ReadOnlyKeyValueStore:
+        """Values by key of a table, an aggregate without windows, a processor's or a global store, without their times
+        (Kafka's getKeyValueStore). Raises ConfigError for another store's name.
+        Example: ``driver.get_key_value_store("counts").get("ann")``.
+        """
+        self._check(name, _KEY_VALUE)
+        return ReadOnlyKeyValueStore(name, partial(self._now, name))
+
+    def get_timestamped_key_value_store(self, name: str) -> ReadOnlyKeyValueStore:
+        """As ``get_key_value_store``, with ``ValueAndTimestamp`` values. Raises ConfigError also for a store that knows
+        no times, such as a processor's key-value store.
+        """
+        self._check(name, _KEY_VALUE, is_timestamped=True)
+        return ReadOnlyKeyValueStore(name, partial(self._now, name), is_timestamped=True)
+
+    def get_window_store(self, name: str) -> ReadOnlyWindowStore:
+        """Values by key and window of a windowed aggregate (Kafka's getWindowStore). Raises ConfigError for another
+        store's name. Example: ``driver.get_window_store("hourly").fetch("ann", 0, 3_600_000)``.
+        """
+        self._check(name, _WINDOW)
+        return ReadOnlyWindowStore(name, partial(self._now, name))
+
+    def get_timestamped_window_store(self, name: str) -> ReadOnlyWindowStore:
+        """As ``get_window_store``, with ``ValueAndTimestamp`` values."""
+        self._check(name, _WINDOW, is_timestamped=True)
+        return ReadOnlyWindowStore(name, partial(self._now, name), is_timestamped=True)
+
+    def get_session_store(self, name: str) -> ReadOnlySessionStore:
+        """Aggregates by key and session (Kafka's getSessionStore). Raises ConfigError for another store's name.
+        Example: ``driver.get_session_store("visits").find_sessions("ann", 0, 60_000)``.
+        """
+        self._check(name, _SESSION)
+        return ReadOnlySessionStore(name, partial(self._now, name))
+
+    def get_versioned_key_value_store(self, name: str) -> VersionedKeyValueStore:
+        """Versions by key and time (Kafka's getVersionedKeyValueStore). Raises ConfigError for another store's name.
+        Example: ``driver.get_versioned_key_value_store("prices").get("tea", as_of=1_000)``.
+        """
+        self._check(name, _VERSIONED)
+        return VersionedKeyValueStore(name, partial(self._versions, name))
+
+    def get_all_state_stores(self) -> dict[str, StateStore]:
+        """Every store that one of the methods above reads, by name, with times where it knows them. (Records that wait
+        in joins, suppress buffers and deduplication are no such stores: ``store(name)`` shows what it can of them.)
+        """
+        kinds = {name: self._kind(name) for name in self._names()}
+        found: dict[str, StateStore] = {}
+        for name, (kind, is_timestamped) in kinds.items():
+            if kind == _KEY_VALUE:
+                found[name] = ReadOnlyKeyValueStore(name, partial(self._now, name), is_timestamped=is_timestamped)
+            elif kind == _WINDOW:
+                found[name] = ReadOnlyWindowStore(name, partial(self._now, name), is_timestamped=is_timestamped)
+            elif kind == _SESSION:
+                found[name] = ReadOnlySessionStore(name, partial(self._now, name))
+            elif kind == _VERSIONED:
+                found[name] = VersionedKeyValueStore(name, partial(self._versions, name))
+        return found
+
+    # --- finding ---------------------------------------------------------------------------------------------
+
+    def _check(self, name: str, kind: str, *, is_timestamped: bool = False) -> None:
+        method = _READ_BY[kind].replace("get_", "get_timestamped_") if is_timestamped else _READ_BY[kind]
+        expected = f"a {'timestamped ' if is_timestamped else ''}{kind} store"
+        if name not in self._names():
+            raise ConfigError(method, f"one of {self._names()}", repr(name), "name a store of the topology")
+        found, knows_times = self._kind(name)
+        if found == kind and (knows_times or not is_timestamped):
+            return
+        got, reader = f"{name!r}, a {found} store" if found else f"{name!r}, whose rows wait", "store"
+        if found:
+            reader = _READ_BY[found]
+        raise ConfigError(method, expected, got, f"read it by {reader}({name!r})")
+
+    def _names(self) -> list[str]:
+        own = [name for task in self._tasks for name in task.stores if not task.stores[name].inner_contents()]
+        inner = [name for task in self._tasks for one in task.stores.values() for name in one.inner_contents()]
+        return [*own, *inner, *self._globals.nodes]
+
+    def _kind(self, name: str) -> tuple[str | None, bool]:
+        """Kind of a store, and whether it knows times; (None, False) for one of rows that wait."""
+        if name in self._globals.nodes:
+            return _KEY_VALUE, True
+        inner = self._inner(name)
+        if inner is not None:
+            return _KIND_OF_WINDOW[inner.window], "record_time_ms" in inner.rows.column_names
+        node = self.topology.stores()[name]
+        traits = self.topology.graph.tables.get(node.name)
+        spec = None if traits is None else traits.store
+        if spec is not None and spec.is_versioned:
+            return _VERSIONED, True
+        if (spec is None or spec.name != name) and (node.shape.window is None or node.holds_back):
+            return None, False
+        return _KIND_OF_WINDOW[node.shape.window], node.shape.window != "session"
+
+    def _inner(self, name: str) -> StoreContents | None:
+        found = (one.inner_contents().get(name) for task in self._tasks for one in task.stores.values())
+        return next((contents for contents in found if contents is not None), None)
+
+    def _now(self, name: str) -> StoreContents:
+        self.run()
+        with tiers.running():
+            return self._contents(name)
+
+    def _contents(self, name: str) -> StoreContents:
+        if name in self._globals.nodes:
+            return self._globals.contents(name)
+        inner = self._inner(name)
+        if inner is not None:
+            return inner
+        for task in self._tasks:
+            if name in task.stores:
+                return _shown(name, task.sub_topology.stores[name], task.stores[name].contents())
+        raise ConfigError("store", f"one of {self._names()}", repr(name), "name a store of the topology")
+
+    def _versions(self, name: str) -> VersionedStoreView:
+        self.run()
+        with tiers.running():
+            (task,) = (task for task in self._tasks if name in task.stores)
+            return VersionedStoreView(task, name, task.stores[name].contents())
+
+
+def _shown(name: str, node: Node, rows: pa.Table) -> StoreContents:
+    if not {"key", "value"} <= {*rows.column_names}:
+        got = f"the rows of {node.name}, with {', '.join(rows.column_names)}"
+        raise ConfigError(f"store {name!r}", "a store of values by key", got, "look at the outputs that come of them")
+    return StoreContents(node.shape.key, node.shape.value, rows, node.shape.window)
