@@ -13,6 +13,11 @@ if TYPE_CHECKING:
     from .jobs.execution.spark_runner import SparkRunner as SparkRunner
     from .jobs.execution.spark_session import open_spark as open_spark
     from .jobs.execution.task_run import LocalRunner as LocalRunner
+    from .jobs.functions.exception_handlers import CONTINUE as CONTINUE
+    from .jobs.functions.exception_handlers import FAIL as FAIL
+    from .jobs.functions.exception_handlers import ErrorHandlerContext as ErrorHandlerContext
+    from .jobs.functions.exception_handlers import LogAndContinueExceptionHandler as LogAndContinueExceptionHandler
+    from .jobs.functions.exception_handlers import LogAndFailExceptionHandler as LogAndFailExceptionHandler
     from .jobs.functions.expressions import Windowed as Windowed
     from .jobs.functions.processor_api import KeyValues as KeyValues
     from .jobs.functions.processor_api import Processor as Processor
@@ -59,8 +64,11 @@ if TYPE_CHECKING:
 _MODULES: dict[str, str] = {
     "BranchedKStream": ".jobs.topology",
     "BufferConfig": ".jobs.topology",
+    "CONTINUE": ".jobs.functions.exception_handlers",
     "CogroupedKStream": ".jobs.topology",
     "Consumed": ".jobs.topology",
+    "ErrorHandlerContext": ".jobs.functions.exception_handlers",
+    "FAIL": ".jobs.functions.exception_handlers",
     "FileSource": ".jobs.landing.landing",
     "GlobalKTable": ".jobs.topology",
     "JoinWindows": ".jobs.topology",
@@ -72,6 +80,8 @@ _MODULES: dict[str, str] = {
     "KeyValues": ".jobs.functions.processor_api",
     "LandingRules": ".jobs.landing.landing",
     "LocalRunner": ".jobs.execution.task_run",
+    "LogAndContinueExceptionHandler": ".jobs.functions.exception_handlers",
+    "LogAndFailExceptionHandler": ".jobs.functions.exception_handlers",
     "Materialized": ".jobs.topology",
     "Processor": ".jobs.functions.processor_api",
     "ProcessorContext": ".jobs.functions.processor_api",

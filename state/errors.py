@@ -121,6 +121,8 @@ class TaskFailed(ReplayError):
     """Row of the chunk whose record ended the run, where one did."""
     arrival: int = -1
     """Number of that record in a test driver."""
+    is_decided: bool = False
+    """An exception handler was asked, and the run ends."""
 
 
 class BufferFull(TaskFailed):

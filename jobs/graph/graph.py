@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from ...state.errors import ReplayError, TopologyError
 from ...state.tables.names import TableName
+from ..functions.exception_handlers import ExceptionHandlers
 from ..functions.expressions import Call, Expression, Shape
 from .call_sites import call_site
 from .kafka_processors import KafkaNode, kafka_processor
@@ -259,6 +260,8 @@ class Graph:
         """Names of the processors that a node of ours is made of in Kafka (jobs/graph/kafka_processors.py)."""
         self.dead_lettering: set[str] = set()
         """Steps that make dead letters of records on which they fail; it decides nothing about rows that there are."""
+        self.handlers = ExceptionHandlers()
+        """Of the application; they decide nothing about rows that there are, either."""
         self.copartitioned: list[frozenset[str]] = []
         """Sources that must have as many partitions as one another (jobs/graph/copartitioning.py)."""
         self.ranks: dict[str, int] = {}

@@ -17,6 +17,7 @@ from ...state.records.batches import Batch, Chunk, Values
 from ...state.records.keys import Keys
 from ...state.serdes import Serde
 from ..functions.expressions import Call, Expression, Struct, python_keys
+from .failed_records import FailedRecords
 from .forward_order import joined_batch, merge_in_forward_order
 from .operator import MultiOperator, Operator, OperatorContext
 from .stateless_nodes import (
@@ -126,8 +127,18 @@ class Peek(Operator):
         self.node = node
 
     def process(self, batch: Batch, chunk: Chunk) -> Batch:
-        _called(self.node.function, self.context, batch)
-        return batch
+        if chunk.handling is None:
+            _called(self.node.function, self.context, batch)
+            return batch
+        failed, goes_on = FailedRecords(self.context, batch, chunk), np.ones(len(batch), np.bool_)
+        for row in range(len(batch)):  # one by one, since nobody is to see a record twice
+            try:
+                _called(self.node.function, self.context, batch.take(np.array([row])))
+            except TaskFailed as error:
+                failed.add(row, error)
+                goes_on[row] = False
+        failed.book()
+        return batch.where(goes_on)
 
 
 class Merge(MultiOperator):

@@ -1,5 +1,4 @@
-"""Records on which a step of the user's fails: found, named, and left out where the step says so (of a whole
-application it is Kafka's ProcessingExceptionHandler, KIP-1033, with KIP-1034's dead letters).
+"""Records on which a step of the user's fails: found, named, and left out where the step or the application says so.
 
 Rule: such a step computes each record from that record alone, so a batch that fails is halved until the records that
 fail are known; all others go on as if these had not been there. Where a batch is cut decides nothing.
@@ -9,37 +8,49 @@ import numpy as np
 
 from ...state.errors import BufferFull, NullKey, TaskFailed
 from ...state.records.batches import Batch, Chunk
+from ..operators.failed_records import FailedRecords
 from ..operators.operator import Operator
 
 
 def process_step(operator: Operator, batch: Batch, chunk: Chunk, *, to_dead_letters: bool) -> Batch:
-    """What the step forwards. A record on which it fails is booked in ``chunk.failures`` and goes no further; if not
-    ``to_dead_letters``, it ends the run with TaskFailed, which names the first one.
+    """What the step forwards. A record on which it fails goes no further: ``to_dead_letters`` it is booked in
+    ``chunk.failures``, else the application's exception handler is asked. Without one, or if that says so, it ends the
+    run with TaskFailed, which names the first such record.
     """
     try:
         return operator.process(batch, chunk)
     except (BufferFull, NullKey):
         raise
     except TaskFailed as error:
-        if not to_dead_letters:
+        if error.is_decided:
+            raise
+        if not to_dead_letters and chunk.handling is None:
             raise _named(operator, batch, chunk, error) from error.__cause__
-    failed = np.zeros(len(batch), np.bool_)
-    _find(operator, batch, chunk, np.arange(len(batch)), failed)
-    return operator.process(batch.where(~failed), chunk)
+    errors: dict[int, TaskFailed] = {}
+    _find(operator, batch, chunk, np.arange(len(batch)), errors)
+    if to_dead_letters:
+        for row, found in errors.items():
+            chunk.failures.setdefault(int(batch.cause[row]), (operator.context.node, f"step: {found.got}"))
+    else:
+        failed = FailedRecords(operator.context, batch, chunk)
+        for row, found in errors.items():
+            failed.add(row, _of_record(batch, chunk, row, found))
+        failed.book()
+    goes_on = np.ones(len(batch), np.bool_)
+    goes_on[list(errors)] = False
+    return operator.process(batch.where(goes_on), chunk)
 
 
-def _find(operator: Operator, batch: Batch, chunk: Chunk, rows: np.ndarray, failed: np.ndarray) -> None:
-    """Mark those of ``rows`` that fail."""
+def _find(operator: Operator, batch: Batch, chunk: Chunk, rows: np.ndarray, errors: dict[int, TaskFailed]) -> None:
+    """Enter those of ``rows`` that fail, in order."""
     error = _error_of(operator, batch, chunk, rows)
     if error is None:
         return
     if len(rows) > 1:
         for half in np.array_split(rows, 2):
-            _find(operator, batch, chunk, half, failed)
+            _find(operator, batch, chunk, half, errors)
         return
-    failed[rows] = True
-    cause = int(batch.cause[rows[0]])
-    chunk.failures.setdefault(cause, (operator.context.node, f"step: {error.got}"))
+    errors[int(rows[0])] = error
 
 
 def _named(operator: Operator, batch: Batch, chunk: Chunk, error: TaskFailed) -> TaskFailed:
@@ -52,17 +63,23 @@ def _named(operator: Operator, batch: Batch, chunk: Chunk, error: TaskFailed) ->
     last = _error_of(operator, batch, chunk, rows)
     if last is None:  # it fails with others beside it only, or not again
         return error
-    cause = int(batch.cause[rows[0]])
+    return _of_record(batch, chunk, int(rows[0]), last)
+
+
+def _of_record(batch: Batch, chunk: Chunk, row: int, error: TaskFailed) -> TaskFailed:
+    """``error``, with the place of the record at ``row``."""
+    cause = int(batch.cause[row])
     offset = int(chunk.offset[cause])
     where = (
         f"{chunk.topics[chunk.source[cause]]}-{chunk.partition}, offset {offset}" if offset >= 0 else "a recorded time"
     )
     cast = (
-        "with TRY_CAST a value that cannot be cast is null; " if last.next_step.startswith("correct the step") else ""
+        "with TRY_CAST a value that cannot be cast is null; " if error.next_step.startswith("correct the step") else ""
     )
-    next_step = f'{last.next_step}; {cast}on_error="dead_letter" keeps such records as dead letters'
-    named = TaskFailed(last.place, last.expected, f"{last.got}, of the record {where}", next_step)
+    next_step = f'{error.next_step}; {cast}on_error="dead_letter" keeps such records as dead letters'
+    named = TaskFailed(error.place, error.expected, f"{error.got}, of the record {where}", next_step)
     named.cause_row, named.arrival = error.cause_row, error.arrival
+    named.__cause__ = error.__cause__
     return named
 
 

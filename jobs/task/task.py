@@ -7,7 +7,9 @@ records taken so far. Pure: chunks of Arrow columns in, Arrow tables out; where 
 affair.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -32,6 +34,7 @@ from .advance_stream_time import StreamTimeRun, advance_chunk
 from .chunk_run import ChunkRun, Observer
 from .dataflow import dataflows
 from .decoding import Decoder, contexts, import_batch
+from .exception_handling import Handling, Raw, decoded_or_failed, raw_record
 from .output_tables import dead_letter_table, dropped_table, failed_step_table
 from .record_counts import Counts, Lateness
 
@@ -160,6 +163,11 @@ class Task:
     # --- state -----------------------------------------------------------------------------------------------
 
     @property
+    def task_id(self) -> str:
+        """Kafka's: sub-topology and partition."""
+        return f"{self.sub_topology.kafka_id}_{self.partition}"
+
+    @property
     def stores(self) -> dict[str, StatefulOperator]:
         """Stateful operators by the name of their store."""
         found = {}
@@ -211,6 +219,7 @@ class Task:
         """
         input_ = records if isinstance(records, Input) else Input.of(records.combine_chunks())
         batches, chunk, takes, reasons = self._take(input_)
+        self._handle(chunk, partial(raw_record, input_))
         chunk_run = ChunkRun(self.dataflow, self.operators, chunk, self.repartition_counts, self.observer)
         if self.looks_twice:
             chunk_run.impure, self.looks_twice = self.impure, False
@@ -234,6 +243,7 @@ class Task:
         self.stream_time_ms = max(self.stream_time_ms, step.time_ms)
         self.advances += 1
         chunk = advance_chunk(self._topics(), self.partition, step, self.stream_time_ms)
+        self._handle(chunk, None)
         sources: dict[str, SourceProgress] = {}
         for number, reached in step.sources.items():
             name = self.dataflow.node_of(self.source_names[number])
@@ -244,6 +254,11 @@ class Task:
             view.advance(chunk_run.advanced)
             view.settle()
         return self._result(chunk_run, chunk, nothing, np.zeros(1, np.bool_), reasons), chunk_run.signals
+
+    def _handle(self, chunk: Chunk, raw: Callable[[int], Raw] | None) -> None:
+        """Ask the application's handler about what fails in ``chunk``."""
+        if (handler := self.graph.handlers.processing) is not None:
+            chunk.handling = Handling(handler, self.task_id, chunk, raw)
 
     def _result(
         self,
@@ -293,6 +308,8 @@ class Task:
                 batches[name] = batch.where(~bad & (batch.time_ms >= 0))
                 if number < topics:
                     reasons[number] = why
+                if why and (handler := self.graph.handlers.deserialization) is not None:
+                    decoded_or_failed(handler, source, self.task_id, self.partition, input_.tables[number], why)
             else:
                 batches[name] = import_batch(input_.tables[number], rows, self._keys[source.name])
         takes = readable & (time_ms >= 0) & is_record & self._is_topic(input_)

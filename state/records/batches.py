@@ -5,7 +5,7 @@ have forwarded them; ``cause`` names, for every row, the input record of the chu
 """
 
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -192,6 +192,18 @@ NO_OFFSET, OF_CAUSE = -1, -2
 """``context_offset`` of a record that is from no topic; in ``Batch.context``: that of the causing record."""
 
 
+class Handling(Protocol):
+    """Asks the application's exception handler about records on which a function of the user's failed."""
+
+    def processing_failed(self, node: str, batch: Batch, row: int, record: Any, error: TaskFailed) -> None:
+        """Of the ``row`` of the ``batch`` that came to ``node``. Raises ``error`` when the run is to end."""
+        ...
+
+    def punctuation_failed(self, node: str, time_ms: int, error: TaskFailed) -> None:
+        """Of a punctuation at that stream time. Raises ``error`` when the run is to end."""
+        ...
+
+
 @dataclass(slots=True)
 class Chunk:
     """A slice of a task's tape: where its records are from, and what became of each.
@@ -228,6 +240,8 @@ class Chunk:
     """bool: records that a step let go (a filter, a join without a match, a duplicate); it counts where nothing else of
     the record was applied or refused.
     """
+    handling: Handling | None = None
+    """None: the first failure of a function ends the run."""
     lacks_offsets: bool = field(init=False)
     """Whether any record is from no topic."""
 

@@ -22,6 +22,7 @@ class DropReason(StrEnum):
     NULL_KEY = "null-key", "its key is null"
     NULL_VALUE = "null-value", "its value is null"
     NULL_FOREIGN_KEY = "null-foreign-key", "its foreign key is null"
+    PROCESSING_EXCEPTION = "processing-exception", "a function failed on it, and the exception handler continued"
     STALE_RESPONSE = "stale-response", "the left value has changed since it asked"
     OUT_OF_ORDER_VERSION = "out-of-order-version", "a newer version of its key is there already"
     EXPIRED_VERSION = "expired-version", "it is older than the history that the store keeps", True

@@ -51,8 +51,29 @@ def of_stream(function: str, grouped: KGroupedStream, materialized: Materialized
             returns=STRING,
             materialized=materialized,
         )
+    if function.startswith("sum_but:"):
+        add = _sum_but(function)
+        return grouped.aggregate(
+            initializer=lambda: 0,
+            aggregator=lambda key, value, aggregate: add(aggregate, value),
+            merger=lambda key, one, other: one + other,
+            returns=LONG,
+            materialized=materialized,
+        )
     reducer = _of_reduce(function, REDUCERS)
     return _reduce(grouped, reducer, _reduced(function, grouped.shape.value), materialized)
+
+
+def _sum_but(function: str, sign: int = 1) -> Reducer:
+    """A sum that fails on one number."""
+    number = int(split(function)[1])
+
+    def add(aggregate: int, value: Any) -> int:
+        if num(value) == number:
+            raise RuntimeError("asked to fail")
+        return aggregate + sign * num(value)
+
+    return add
 
 
 def compiled_fold(function: str, shape: Shape) -> Fold | None:
@@ -107,6 +128,8 @@ def of_table(function: str, grouped: KGroupedTable, materialized: Materialized) 
     if function == "concat":
         add, subtract = (lambda a, v: f"{a}+{text(v)};"), (lambda a, v: f"{a}-{text(v)};")
         return _aggregate(grouped, lambda: "", add, subtract, STRING, materialized)
+    if function.startswith("sum_but:"):
+        return _aggregate(grouped, lambda: 0, _sum_but(function), _sum_but(function, -1), LONG, materialized)
     add, subtract = _of_reduce(function, TABLE_REDUCERS)
     returns = _reduced(function, value)
     if returns == value:

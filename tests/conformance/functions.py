@@ -95,9 +95,21 @@ def selector(function: str, shape: Shape) -> pl.Expr:
     raise NotCovered(f"selector {function}")
 
 
-def predicate(function: str, shape: Shape) -> pl.Expr:
+def _unless_asked_to_fail(argument: str) -> Callable[[Any], None]:
+    def look(value: Any) -> None:
+        number = 0 if value is None else value if isinstance(value, int) else len(value)
+        if number == int(argument):
+            raise RuntimeError("asked to fail")
+
+    return look
+
+
+def predicate(function: str, shape: Shape) -> pl.Expr | Callable[..., bool]:
     """A condition; those that begin with ``value_`` are false of a null value."""
     name, argument = split(function)
+    if name == "fail_on":
+        look = _unless_asked_to_fail(argument)
+        return lambda key, value: look(value) is None
     conditions: dict[str, Callable[[], pl.Expr]] = {
         "true": lambda: pl.lit(True),
         "false": lambda: pl.lit(False),
@@ -115,9 +127,12 @@ def predicate(function: str, shape: Shape) -> pl.Expr:
     return conditions[name]() & _is_there(shape) if name.startswith("value_") else conditions[name]()
 
 
-def mapper(function: str, shape: Shape) -> pl.Expr:
+def mapper(function: str, shape: Shape) -> pl.Expr | Callable[..., Any]:
     """New value; null for null, since an expression maps a tombstone to a tombstone."""
     name, argument = split(function)
+    if name == "fail_on":
+        look = _unless_asked_to_fail(argument)
+        return lambda value: value if value is None else (look(value), value)[1]
     mappers: dict[str, Callable[[], pl.Expr]] = {
         "identity": lambda: _VALUE,
         "add": lambda: _num(shape) + int(argument),
@@ -156,8 +171,12 @@ class Transformer(ValueTransformerWithKey):
         return text if self.context.timestamp_ms > int(self.argument) else None
 
 
-def joiner(function: str, left: Serde, right: Serde) -> pl.Expr:
+def joiner(function: str, left: Serde, right: Serde) -> pl.Expr | Callable[..., str]:
     """Joined value; a missing side is null."""
+    name, argument = split(function)
+    if name == "pair_but":
+        look = _unless_asked_to_fail(argument)
+        return lambda one, other: (look(other), f"({_said(one)},{_said(other)})")[1]
     sides = [(pl.col("left"), left), (pl.col("right"), right)]
     joiners: dict[str, Callable[[], pl.Expr]] = {
         "pair": lambda: pl.format("({},{})", *(text_of(*side).fill_null("null") for side in sides)),
@@ -168,6 +187,10 @@ def joiner(function: str, left: Serde, right: Serde) -> pl.Expr:
     if function not in joiners:
         raise NotCovered(f"joiner {function}")
     return joiners[function]()
+
+
+def _said(value: Any) -> str:
+    return "null" if value is None else str(value)
 
 
 def _field(shape: Shape, number: int) -> pl.Expr:

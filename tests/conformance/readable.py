@@ -99,8 +99,8 @@ def _topology_lines(topology: Line) -> list[str]:
     store = topology.get("store", "in_memory")
     width = max(len(node["id"]) for node in topology["nodes"])
     nodes = [f"{node['id'].ljust(width)} = {node['op']}({_parameters(node)})" for node in topology["nodes"]]
-    output = [f"output: {topology['output']}"] if "output" in topology else []
-    return _section(f"topology, stores {store}", nodes + output)
+    options = [f"{name}: {topology[name]}" for name in ("output", "handler") if name in topology]
+    return _section(f"topology, stores {store}", nodes + options)
 
 
 def _parameters(node: Line) -> str:
@@ -113,8 +113,9 @@ def _topology(sections: dict[str, list[str]]) -> Line:
     heading = next(heading for heading in sections if heading.startswith("topology"))
     topology: Line = {"nodes": []}
     for line in sections[heading]:
-        if line.startswith("output: "):
-            topology["output"] = line.removeprefix("output: ")
+        option, is_option, value = line.partition(": ")
+        if is_option and option in ("output", "handler"):
+            topology[option] = value
         else:
             topology["nodes"].append(_node(line))
     store = heading.removeprefix("topology, stores ")

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+from kstreams_replay.jobs.functions.exception_handlers import PROCESSING
 from kstreams_replay.jobs.topology import (
     BufferConfig,
     Consumed,
@@ -42,7 +43,9 @@ def translate(topology: dict[str, Any], serdes: Mapping[str, Serde]) -> Topology
 
     Raises NotCovered, and what the DSL raises for a topology that it refuses.
     """
-    translation = Translation(topology, serdes, StreamsBuilder(topology.get("semantics", "kafka")))
+    config = {PROCESSING: "LogAndContinueProcessingExceptionHandler"} if topology.get("handler") == "continue" else {}
+    builder = StreamsBuilder(topology.get("semantics", "kafka"), config=config)
+    translation = Translation(topology, serdes, builder)
     nodes = topology["nodes"]
     for node in nodes:
         translation.add(node)
@@ -134,7 +137,9 @@ def _filter(translation: Translation, node: Node, read: KStream | KTable) -> KSt
 
 
 def _map_values(translation: Translation, node: Node, read: KStream | KTable) -> KStream | KTable:
-    return read.map_values(functions.mapper(node["mapper"], read.shape), **_store(translation, node, read))
+    mapper = functions.mapper(node["mapper"], read.shape)
+    returns = {"returns": read.shape.value} if callable(mapper) else {}
+    return read.map_values(mapper, **returns, **_store(translation, node, read))
 
 
 def _transform_values(translation: Translation, node: Node, table: KTable) -> KTable:
@@ -240,25 +245,27 @@ def _buffer(node: Node) -> BufferConfig:
 
 def _stream_table_join(translation: Translation, node: Node, stream: KStream, table: KTable) -> KStream:
     join = _kind(node, inner=stream.join, left=stream.left_join)
-    return join(table, _joiner(node, stream, table), grace=node.get("grace"))
+    return join(table, _joiner(node, stream, table), grace=node.get("grace"), **_returns(node))
 
 
 def _table_table_join(translation: Translation, node: Node, left: KTable, right: KTable) -> KTable:
     join = _kind(node, inner=left.join, left=left.left_join, outer=left.outer_join)
-    return join(right, _joiner(node, left, right), **_store(translation, node, left))
+    return join(right, _joiner(node, left, right), **_returns(node), **_store(translation, node, left))
 
 
 def _fk_join(translation: Translation, node: Node, left: KTable, right: KTable) -> KTable:
     join = _kind(node, inner=left.join, left=left.left_join)
     foreign_key = functions.selector(node["foreign_key"], left.shape)
-    return join(right, _joiner(node, left, right), foreign_key=foreign_key, **_store(translation, node, left))
+    joiner, store = _joiner(node, left, right), _store(translation, node, left)
+    return join(right, joiner, foreign_key=foreign_key, **_returns(node), **store)
 
 
 def _stream_stream_join(translation: Translation, node: Node, left: KStream, right: KStream) -> KStream:
     join = _kind(node, inner=left.join, left=left.left_join, outer=left.outer_join)
     before, after = node["before"], node["after"]
     windows = JoinWindows.of_time_difference_and_grace(max(before, after), node["grace"]).before(before).after(after)
-    return join(right, _joiner(node, left, right), windows, materialized=Materialized(store=translation.store))
+    joiner, store = _joiner(node, left, right), Materialized(store=translation.store)
+    return join(right, joiner, windows, materialized=store, **_returns(node))
 
 
 def _kind(node: Node, **kinds: Callable[..., Any]) -> Callable[..., Any]:
@@ -269,6 +276,11 @@ def _kind(node: Node, **kinds: Callable[..., Any]) -> Callable[..., Any]:
 
 def _joiner(node: Node, left: KStream | KTable, right: KStream | KTable) -> Any:
     return functions.joiner(node.get("joiner", "pair"), left.shape.value, right.shape.value)
+
+
+def _returns(node: Node) -> dict[str, Serde]:
+    """Of a joiner that is a callable."""
+    return {"returns": functions.STRING} if node.get("joiner", "").startswith("pair_but:") else {}
 
 
 # --- deduplicate ---------------------------------------------------------------------------------------------

@@ -99,6 +99,7 @@ class Functions {
             case "value_gt": return num(value) > Long.parseLong(argument);
             case "value_lt": return num(value) < Long.parseLong(argument);
             case "value_contains": return str(value).contains(argument);
+            case "fail_on": return fails(num(value) == Long.parseLong(argument)) == null;
             case "key_eq": return argument.equals(plain(key));
             case "key_ne": return !argument.equals(plain(key));
         }
@@ -110,6 +111,7 @@ class Functions {
         if (value == null) return null;
         switch (name(function)) {
             case "identity": return value;
+            case "fail_on": return fails(num(value) == Long.parseLong(argument)) == null ? value : null;
             case "add": return num(value) + Long.parseLong(argument);
             case "mul": return num(value) * Long.parseLong(argument);
             case "mod": return Math.floorMod(num(value), Long.parseLong(argument));
@@ -122,6 +124,12 @@ class Functions {
             case "null_if_odd": return Math.floorMod(num(value), 2L) == 1 ? null : value;
         }
         throw new IllegalStateException("mapper " + function);
+    }
+
+    /** Null, or an exception. */
+    static Object fails(boolean fails) {
+        if (fails) throw new IllegalStateException("asked to fail");
+        return null;
     }
 
     /** Gives strings; of a value that is looked up it knows neither topic nor offset. */
@@ -165,10 +173,15 @@ class Functions {
     }
 
     static Object initial(String function) {
+        if (name(function).equals("sum_but")) return 0L;
         return function.equals("concat") ? "" : function.equals("count") || function.equals("sum") ? (Object) 0L : null;
     }
 
     static Object add(String function, Object aggregate, Object value) {
+        if (name(function).equals("sum_but")) {
+            fails(num(value) == Long.parseLong(argument(function)));
+            return (Long) aggregate + num(value);
+        }
         switch (function) {
             case "count": return (Long) aggregate + 1;
             case "sum": return (Long) aggregate + num(value);
@@ -193,6 +206,10 @@ class Functions {
 
     static Object change(String function, char sign, Object aggregate, Object value) {
         int one = sign == '+' ? 1 : -1;
+        if (name(function).equals("sum_but")) {
+            fails(num(value) == Long.parseLong(argument(function)));
+            return (Long) aggregate + one * num(value);
+        }
         switch (function) {
             case "count": return (Long) aggregate + one;
             case "sum": return (Long) aggregate + one * num(value);
@@ -206,6 +223,10 @@ class Functions {
     }
 
     static Object join(String function, Object left, Object right) {
+        if (name(function).equals("pair_but")) {
+            fails(num(right) == Long.parseLong(argument(function)));
+            return join("pair", left, right);
+        }
         switch (function) {
             case "pair": return "(" + str(left) + "," + str(right) + ")";
             case "sum": return num(left) + num(right);

@@ -17,7 +17,6 @@ from ....state.errors import ConfigError, ReplayError, TaskFailed
 from ....state.records.batches import NO_OFFSET, Batch, Chunk
 from ....state.records.keys import Keys
 from ....state.times import NO_TIMESTAMP_MS, Duration, duration_ms
-from ...functions.expressions import python_keys
 from ...functions.processor_api import (
     NOT_GIVEN,
     Cancellable,
@@ -28,6 +27,7 @@ from ...functions.processor_api import (
     Record,
     RecordMetadata,
 )
+from ..failed_records import FailedRecords, records_of
 from ..operator import Counters, Operator, OperatorContext, StatefulOperator, StoreContents, marked
 from .outbox import Outbox
 from .process_node import ROWS, ProcessNode
@@ -56,19 +56,24 @@ class Process(StatefulOperator):
         records = records_of(self.context, batch)
         metadata = metadata_of(batch, chunk)
         outbox = self.processor_context.outbox = Outbox(self.node, self.keys)
+        failed = FailedRecords(self.context, batch, chunk)
         for row, cause in enumerate(batch.cause.tolist()):
-            self._punctuate(chunk, cause)
+            self._punctuate(chunk, cause, failed)
             self.stream_time_ms = int(chunk.stream_time_ms[cause])
             self.processor_context.enter(records[row], metadata[row])
             outbox.at_row(row)
-            self._call(self.processor.process, records[row], f"key {records[row].key!r}")
-        self._punctuate(chunk, len(chunk.stream_time_ms))
+            try:
+                self._call(self.processor.process, records[row], f"key {records[row].key!r}")
+            except TaskFailed as error:
+                failed.add(row, error)
+        self._punctuate(chunk, len(chunk.stream_time_ms), failed)
         self.stream_time_ms = max(self.stream_time_ms, *chunk.stream_time_ms[-1:].tolist(), NO_TIMESTAMP_MS)
         self.processor_context.leave()
-        chunk.applied[batch.cause] = True
+        chunk.applied[np.delete(batch.cause, failed.rows)] = True
+        failed.book()
         return outbox.batch(batch)
 
-    def _punctuate(self, chunk: Chunk, before: int) -> None:
+    def _punctuate(self, chunk: Chunk, before: int, failed: FailedRecords) -> None:
         """Call what gets due by records of the chunk before that one."""
         while (due_ms := self.schedules.next_due_ms) is not None:
             cause = int(np.searchsorted(chunk.stream_time_ms, due_ms))
@@ -76,11 +81,14 @@ class Process(StatefulOperator):
                 return
             self.stream_time_ms = int(chunk.stream_time_ms[cause])
             self.processor_context.enter(None, None)
-            self.schedules.run(self.stream_time_ms, partial(self._call_due, cause))
+            self.schedules.run(self.stream_time_ms, partial(self._call_due, failed, cause))
 
-    def _call_due(self, cause: int, schedule: Schedule) -> None:
+    def _call_due(self, failed: FailedRecords, cause: int, schedule: Schedule) -> None:
         self.processor_context.outbox.at_punctuation(cause, schedule.due_ms)
-        self._call(schedule.callback, self.stream_time_ms, f"stream time {self.stream_time_ms}")
+        try:
+            self._call(schedule.callback, self.stream_time_ms, f"stream time {self.stream_time_ms}")
+        except TaskFailed as error:
+            failed.add_punctuation(cause, self.stream_time_ms, error)
 
     def _call(self, function: Callable[[Any], Any], argument: Any, given: str) -> None:
         try:
@@ -214,15 +222,6 @@ def _table(rows: list[_Row]) -> pa.Table:
 def build(node: ProcessNode, context: OperatorContext) -> Operator:
     """The operator of ``node``."""
     return Process(context, node)
-
-
-def records_of(context: OperatorContext, batch: Batch) -> list[Record]:
-    """Records as the processor sees them."""
-    keys, values = python_keys(context.shape, batch), context.shape.value.to_python(batch.value.all())
-    headers: list[Headers] = [()] * len(batch)
-    if batch.headers is not None:
-        headers = [tuple((one["key"], one["value"]) for one in found or ()) for found in batch.headers.to_pylist()]
-    return list(map(Record, keys, values, batch.time_ms.tolist(), headers))
 
 
 def metadata_of(batch: Batch, chunk: Chunk) -> list[RecordMetadata | None]:

@@ -22,12 +22,13 @@ from ....state.records.keys import Keys
 from ...functions.expressions import Shape, python_keys
 from ...functions.processor_api import Headers, RecordMetadata, ValueTransformerContext
 from ...graph.graph import Graph
+from ..failed_records import records_of
 from ..operator import Operator, OperatorContext, TableView
 from ..tables import table_views
 from ..tables.materialized_table import StoredTable, open_store
 from ..tables.table_steps import old_values
 from ..tables.table_store import TableStore
-from .process import metadata_of, records_of
+from .process import metadata_of
 from .transform_values_node import TransformValuesNode
 
 

@@ -1,11 +1,14 @@
 """Where a topology begins: topics read as streams, tables and global tables (StreamsBuilder)."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from ....state.errors import ConfigError, TopologyError
 from ....state.serdes import Serde
 from ...functions.call_arguments import checked_class
 from ...functions.call_names import Hinting
+from ...functions.exception_handlers import exception_handlers
 from ...functions.expressions import Shape
 from ...graph.graph import Graph, Node
 from ...graph.name_rules import check_topic
@@ -47,13 +50,17 @@ class StreamsBuilder(Hinting):
 
     ``semantics``: where a KIP promises something else than Kafka Streams does, "kafka" does what the live application
     does and "kip" keeps the promise (jobs/SEMANTICS.md has every such place). ConfigError for anything else.
+
+    ``config``: exception handlers by Kafka's names (jobs/functions/exception_handlers.py), for example
+    ``StreamsBuilder(config={"processing.exception.handler": LogAndContinueExceptionHandler})``.
     """
 
-    def __init__(self, semantics: str = "kafka") -> None:
+    def __init__(self, semantics: str = "kafka", *, config: Mapping[str, Any] | None = None) -> None:
         if semantics not in SEMANTICS:
             expected = " or ".join(map(repr, SEMANTICS))
             raise ConfigError("StreamsBuilder semantics", expected, repr(semantics), "choose one")
         self._graph = Graph(semantics)
+        self._graph.handlers = exception_handlers(config)
         self._streams: dict[str, Node] = {}
 
     def stream(self, topic: str, consumed: Consumed, *, name: str | None = None) -> KStream:

@@ -1,0 +1,140 @@
+"""What becomes of records on which something fails: Kafka Streams' exception handlers, by Kafka's names (KIP-161 of
+deserialization, KIP-210 of production, KIP-1033 of processing).
+
+Rule: a handler is asked for every record that fails, and says CONTINUE (go on as if the record had not come there) or
+FAIL (the run ends). Handlers must be pure, as all functions here: an increment that died asks them again.
+"""
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from enum import Enum
+from typing import Any
+
+from ...state.errors import ConfigError
+from .parameters import form_of
+from .processor_api import Headers, Record
+
+PROCESSING, DESERIALIZATION, PRODUCTION = (
+    f"{what}.exception.handler" for what in ("processing", "deserialization", "production")
+)
+_OLD_NAMES = {f"default.{name}": name for name in (DESERIALIZATION, PRODUCTION)}
+"""Names that Kafka 4 still takes."""
+
+
+class ExceptionHandlerResponse(Enum):
+    """What a handler answers (Kafka's ProcessingHandlerResponse, DeserializationHandlerResponse)."""
+
+    CONTINUE = "CONTINUE"
+    FAIL = "FAIL"
+
+
+CONTINUE, FAIL = ExceptionHandlerResponse.CONTINUE, ExceptionHandlerResponse.FAIL
+
+
+@dataclass(frozen=True)
+class ErrorHandlerContext:
+    """Where something failed (Kafka's ErrorHandlerContext). In a punctuation there is no record: ``topic`` is None,
+    ``partition`` and ``offset`` are -1, the time is the stream time. ``task_id``: sub-topology and partition, "0_3".
+    ``source_raw_key`` and ``source_raw_value``: bytes of the record that the task took and that caused this one.
+    """
+
+    topic: str | None
+    partition: int
+    offset: int
+    headers: Headers
+    processor_node_id: str
+    task_id: str
+    timestamp_ms: int
+    source_raw_key: bytes | None
+    source_raw_value: bytes | None
+
+
+Handler = Callable[[ErrorHandlerContext, Record | None, Exception], ExceptionHandlerResponse]
+"""(context, record, exception) -> CONTINUE or FAIL. ``record``: as the node got it; of deserialization with key and
+value as bytes; None in a punctuation.
+"""
+
+
+class LogAndContinueExceptionHandler:
+    """The run goes on without the record, which is a row of `dropped`; one that cannot be decoded is a dead letter."""
+
+    def __call__(
+        self, context: ErrorHandlerContext, record: Record | None, exception: Exception
+    ) -> ExceptionHandlerResponse:
+        return CONTINUE
+
+
+class LogAndFailExceptionHandler:
+    """The run ends, and names the record."""
+
+    def __call__(
+        self, context: ErrorHandlerContext, record: Record | None, exception: Exception
+    ) -> ExceptionHandlerResponse:
+        return FAIL
+
+
+_BY_NAME: dict[str, type[LogAndContinueExceptionHandler] | type[LogAndFailExceptionHandler]] = {
+    "LogAndContinueExceptionHandler": LogAndContinueExceptionHandler,
+    "LogAndContinueProcessingExceptionHandler": LogAndContinueExceptionHandler,
+    "LogAndFailExceptionHandler": LogAndFailExceptionHandler,
+    "LogAndFailProcessingExceptionHandler": LogAndFailExceptionHandler,
+    "DefaultProductionExceptionHandler": LogAndFailExceptionHandler,
+}
+"""Kafka's classes."""
+
+
+@dataclass(frozen=True)
+class ExceptionHandlers:
+    """Handlers of one topology; None where none was given. What is not decoded then is a dead letter, and all else ends
+    the run.
+    """
+
+    processing: Handler | None = None
+    deserialization: Handler | None = None
+
+
+def exception_handlers(config: Mapping[str, Any] | None) -> ExceptionHandlers:
+    """Those that ``config`` has, by Kafka's names: a class or an object of this module, the name of Kafka's class, or a
+    callable of (context, record, exception), also as a class whose ``handle`` is one.
+
+    Raises ConfigError for other names in ``config``, and for what is no handler.
+    """
+    if config is not None and not isinstance(config, Mapping):
+        expected, next_step = "a mapping of Kafka's names to values", f'write for example {{"{PROCESSING}": …}}'
+        raise ConfigError("StreamsBuilder config", expected, repr(config), next_step)
+    found: dict[str, Handler] = {}
+    for name, value in (config or {}).items():
+        known = _OLD_NAMES.get(name, name)
+        if known not in (PROCESSING, DESERIALIZATION, PRODUCTION):
+            raise _unknown(name)
+        if known not in found or name == known:
+            found[known] = _handler(known, value)
+    processing = found.get(PROCESSING)
+    if isinstance(processing, LogAndFailExceptionHandler):
+        processing = None
+    return ExceptionHandlers(processing, found.get(DESERIALIZATION))
+
+
+def _unknown(name: Any) -> ConfigError:
+    known = [PROCESSING, DESERIALIZATION, PRODUCTION]
+    near = get_close_matches(str(name), known, n=1, cutoff=0.6)
+    next_step = f"did you mean {near[0]}?" if near else "what else configures an application has no meaning in a replay"
+    return ConfigError("StreamsBuilder config", f"names of {known}", repr(name), next_step)
+
+
+def _handler(name: str, value: Any) -> Handler:
+    place = f"StreamsBuilder config {name}"
+    if isinstance(value, str):
+        handler = _BY_NAME.get(value.rpartition(".")[2])
+        if handler is None:
+            next_step = "name one of these, or give a callable of (context, record, exception)"
+            raise ConfigError(place, f"one of Kafka's {sorted(_BY_NAME)}", repr(value), next_step)
+        made_by_name: Handler = handler()
+        return made_by_name
+    made: Any = value() if inspect.isclass(value) else value
+    handle: Any = made if callable(made) else getattr(made, "handle", made)
+    form_of(handle, place, ("context", "record", "exception"))
+    given: Handler = handle
+    return given

@@ -1,0 +1,123 @@
+"""The exception handlers of a topology at work in one task (KIP-161, KIP-1033).
+
+Owns what handlers are told. Rule: what a handler raises, and an answer that is none, ends the run, as in Kafka.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from ...state.buffers import only_chunk
+from ...state.errors import TaskFailed
+from ...state.records.batches import NO_OFFSET, Batch, Chunk
+from ..functions.exception_handlers import (
+    CONTINUE,
+    DESERIALIZATION,
+    ErrorHandlerContext,
+    ExceptionHandlerResponse,
+    Handler,
+)
+from ..functions.processor_api import Record
+from ..graph.graph import Node
+from ..tape.task_input import Input
+from .decoding import headers_of
+
+Raw = tuple[bytes | None, bytes | None]
+"""Key and value of a record as the task took it."""
+
+
+def raw_record(input_: Input, cause: int) -> Raw:
+    """The record at row ``cause`` of the chunk."""
+    number = int(input_.source[cause])
+    row = int(np.searchsorted(input_.rows(number), cause))
+    table = input_.tables[number]
+    key, value = (only_chunk(table, name)[row].as_py() for name in ("key", "value"))
+    return _bytes(key), _bytes(value)
+
+
+def _bytes(value: Any) -> bytes | None:
+    """None of what an earlier part of the sub-topology handed on, which is no bytes any more."""
+    return value if isinstance(value, bytes) else None
+
+
+class Handling:
+    """Of one chunk. ``raw``: of a row of the chunk; None where it has no records."""
+
+    def __init__(self, handler: Handler, task_id: str, chunk: Chunk, raw: Callable[[int], Raw] | None) -> None:
+        self.handler, self.task_id, self.chunk, self.raw = handler, task_id, chunk, raw
+
+    def processing_failed(self, node: str, batch: Batch, row: int, record: Any, error: TaskFailed) -> None:
+        """Raises ``error`` when the handler says FAIL."""
+        cause = int(batch.cause[row])
+        (source,), (offset,) = batch.coordinates(self.chunk, np.array([row]))
+        key, value = (None, None) if self.raw is None else self.raw(cause)
+        context = ErrorHandlerContext(
+            topic=None if offset == NO_OFFSET else self.chunk.context_topics[source],
+            partition=-1 if offset == NO_OFFSET else self.chunk.partition,
+            offset=int(offset),
+            headers=record.headers,
+            processor_node_id=node,
+            task_id=self.task_id,
+            timestamp_ms=int(batch.time_ms[row]),
+            source_raw_key=key,
+            source_raw_value=value,
+        )
+        if not goes_on(self.handler, context, record, error):
+            raise error
+
+    def punctuation_failed(self, node: str, time_ms: int, error: TaskFailed) -> None:
+        """Raises ``error`` when the handler says FAIL."""
+        context = ErrorHandlerContext(None, -1, NO_OFFSET, (), node, self.task_id, time_ms, None, None)
+        if not goes_on(self.handler, context, None, error):
+            raise error
+
+
+def goes_on(handler: Handler, context: ErrorHandlerContext, record: Record | None, error: TaskFailed) -> bool:
+    """Whether the handler continues. Raises TaskFailed when it fails itself, or answers something else."""
+    cause = error.__cause__
+    place, next_step = context.processor_node_id, "correct the handler"
+    try:
+        response = handler(context, record, cause if isinstance(cause, Exception) else error)
+    except Exception as fatal:
+        got = f"{type(fatal).__name__}: {fatal}, asked about {error.got}"
+        failed = TaskFailed(place, "an exception handler that does not fail", got, next_step)
+        failed.is_decided = True
+        raise failed from fatal
+    if not isinstance(response, ExceptionHandlerResponse):
+        failed = TaskFailed(place, "CONTINUE or FAIL of the exception handler", repr(response), next_step)
+        failed.is_decided = True
+        raise failed
+    error.is_decided = response is not CONTINUE
+    return response is CONTINUE
+
+
+def decoded_or_failed(
+    handler: Handler,
+    source: Node,
+    task_id: str,
+    partition: int,
+    records: pa.Table,
+    reasons: Mapping[int, str],
+) -> None:
+    """Ask the handler about the rows of ``records``, all of ``source``, that cannot be read. Raises TaskFailed for the
+    first on which it fails.
+    """
+    headers = headers_of(records)
+    for row, reason in sorted(reasons.items()):
+        found = () if headers is None else headers[row].as_py() or ()
+        key, value, time_ms, offset = (
+            only_chunk(records, n)[row].as_py() for n in ("key", "value", "timestamp", "offset")
+        )
+        record = Record(key, value, time_ms, tuple((one["key"], one["value"]) for one in found))
+        topic = source.topic_of_records
+        context = ErrorHandlerContext(
+            topic, partition, offset, record.headers, source.name, task_id, time_ms, key, value
+        )
+        next_step = f"correct the serdes, or continue: {DESERIALIZATION}"
+        got = f"{reason}, of the record {topic}-{partition}, offset {offset}"
+        error = TaskFailed(source.name, "a record that its serdes can read", got, next_step)
+        error.__cause__ = ValueError(reason)
+        if not goes_on(handler, context, record, error):
+            raise error
