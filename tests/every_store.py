@@ -13,6 +13,7 @@ from kstreams_replay.jobs.topology import (
     Suppressed,
     TimeWindows,
     Topology,
+    fold,
 )
 
 STRING, LONG = Serde.string(), Serde.long()
@@ -64,6 +65,9 @@ def _tables(orders: KStream, items: KTable) -> None:
     newest = orders.to_table(materialized=Materialized.as_("newest"))
     newest.join(items, _pair, foreign_key="value", returns=STRING, name="described").to("described")
     sizes = items.group_by("value", "record_key", name="by-name").count(Materialized.as_("items-by-name"))
+    items.group_by("value", "record_key", name="listing").aggregate(
+        first=fold.min("LENGTH(value)"), materialized=Materialized.as_("shortest-by-name")
+    ).to("shortest-by-name")
     sizes.suppress(Suppressed.until_time_limit("30s", name="calm")).to("items-by-name")
 
 

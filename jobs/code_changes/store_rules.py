@@ -69,7 +69,8 @@ def compare_stores(
         if old.get(name) == new.get(name) or (name in _TEXTS and name != "folds" and not comparable):
             continue
         if name == "folds":
-            yield from _folds(old.get(name, {}), new.get(name, {}), comparable)
+            takes_back = now["operator"] == "table fold"
+            yield from _folds(old.get(name, {}), new.get(name, {}), comparable, takes_back=takes_back)
         elif name == "stores":
             yield from _processor_stores(old.get(name, {}), new.get(name, {}))
         else:
@@ -95,12 +96,14 @@ def _setting(operator: str, name: str, before: Any, now: Any, is_strict: bool) -
     return name, before, now, _WHY.get(name, _OTHERWISE), False
 
 
-def _folds(before: Mapping[str, str], now: Mapping[str, str], comparable: bool) -> Iterator[Difference]:
+def _folds(
+    before: Mapping[str, str], now: Mapping[str, str], comparable: bool, *, takes_back: bool
+) -> Iterator[Difference]:
     for name in sorted({*before, *now}):
         old, new = before.get(name), now.get(name)
         what = f"fold {name!r}" if name else "fold"
         if old is None:
-            yield what, None, new, _NEW_FOLD, True
+            yield what, None, new, _WHY["values"] if takes_back else _NEW_FOLD, not takes_back
         elif new is None:
             yield what, old, None, "it is kept no more", True
         elif old != new and (comparable or old.split()[0] != new.split()[0]):

@@ -13,8 +13,6 @@ from typing import Any, TypeVar
 from ...state.errors import TopologyError
 
 HINTS = {
-    "KGroupedTable.aggregate": "a grouped table takes no folds, since values leave it too: count(), sum(), or "
-    "initializer=, adder=, subtractor= and returns=",
     "fold.count": "it counts records; count_if(step) counts those for which the step is true",
 }
 """What to say of arguments that a call does not have, where it is not the name of another one."""

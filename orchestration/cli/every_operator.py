@@ -91,6 +91,9 @@ def _tables(payments: KStream, items: KTable) -> None:
     newest.outer_join(items, _pair, returns=_STRING).to("either")
     items.filter("value > 'a'", materialized=Materialized.as_("few")).to("few-items")
     sizes = items.group_by("value", "record_key", name="by-name").count(Materialized.as_("items-by-name"))
+    items.group_by("value", "record_key", name="listing").aggregate(
+        items=fold.count(), mean=fold.mean("LENGTH(value)"), materialized=Materialized.as_("folded-by-name")
+    ).to("folded-by-name")
     sizes.suppress(Suppressed.until_time_limit("30s", name="calm-items")).to("calm-items")
     early = BufferConfig.max_records(1_000)
     newest.suppress(Suppressed.until_time_limit("30s", name="calm", buffer=early)).to("calm")

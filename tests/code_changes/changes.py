@@ -47,6 +47,10 @@ def folded(**folds: object) -> Build:
     return lambda stream: stream.group_by_key().aggregate(**folds, materialized=NAMED)
 
 
+def taken_back(**folds: object) -> Build:
+    return lambda stream: stream.to_table().group_by("page").aggregate(**folds, materialized=NAMED)
+
+
 def suppressed(suppress: Suppressed, size: int = 10) -> Build:
     windows = TimeWindows.of_size(size)
     return lambda stream: stream.group_by_key().windowed_by(windows).count(NAMED).suppress(suppress)

@@ -34,6 +34,7 @@ from tests.code_changes.changes import (
     processed,
     said,
     suppressed,
+    taken_back,
     verdict,
     windowed,
 )
@@ -78,6 +79,9 @@ REFUSED = {
     ),
     "another fold of the same name": (folded(n=fold.min("ms")), folded(n=fold.max("ms")), {"fold 'n'"}),
     "a fold of something else": (folded(n=fold.sum("ms")), folded(n=fold.sum("ms * 2")), {"fold 'n'"}),
+    "a fold more of a grouped table": (
+        taken_back(n=fold.count()), taken_back(n=fold.count(), ms=fold.sum("ms")), {"fold 'ms'"},
+    ),
     "another value type": (folded(n=fold.last("ms")), folded(n=fold.last("page")), {"column aggregate", "fold 'n'"}),
     "another key": (
         lambda stream: stream.group_by("page").count(NAMED), lambda stream: stream.group_by("page || 'x'").count(NAMED),

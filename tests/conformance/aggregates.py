@@ -12,7 +12,7 @@ import polars as pl
 from kstreams_replay.jobs.functions.expressions import Shape
 from kstreams_replay.jobs.functions.folds.fold import Fold
 from kstreams_replay.jobs.topology import KGroupedStream, KGroupedTable, KTable, Materialized, Serde, fold
-from tests.conformance.functions import LONG, STRING, VARIANT, NotCovered, num_of, split
+from tests.conformance.functions import LONG, STRING, VARIANT, NotCovered, num_of, split, text_of
 
 _VALUE = pl.col("value")
 Reducer = Callable[[Any, Any], Any]
@@ -118,6 +118,8 @@ TABLE_REDUCERS: dict[str, tuple[Reducer, Reducer]] = {
 def of_table(function: str, grouped: KGroupedTable, materialized: Materialized) -> KTable:
     """``function`` over a grouped table."""
     value = grouped.shape.value
+    if function.startswith("fold:"):
+        return _folded(split(function)[1], grouped, materialized)
     if function == "count":
         return grouped.count(materialized=materialized)
     if function == "sum" and value == LONG:
@@ -137,6 +139,30 @@ def of_table(function: str, grouped: KGroupedTable, materialized: Materialized) 
     return _aggregate(
         grouped, lambda: None, lambda a, v: v if a is None else add(a, v), subtract, returns, materialized
     )
+
+
+def _folded(name: str, grouped: KGroupedTable, materialized: Materialized) -> KTable:
+    """A built-in fold, of which the texts of a list are joined, a condition is told as text and a mean is rounded."""
+    number, words = num_of(_VALUE, grouped.shape.value), text_of(_VALUE, grouped.shape.value)
+    listed = pl.col("shown").list.eval(pl.element() + ";").list.join("")
+    folds: dict[str, tuple[Fold, pl.Expr | None]] = {
+        "count": (fold.count(), None),
+        "sum": (fold.sum(number), None),
+        "min": (fold.min(number), None),
+        "max": (fold.max(number), None),
+        "mean": (fold.mean(number), pl.col("shown").floor().cast(pl.Int64)),
+        "distinct": (fold.count_distinct(words), None),
+        "least": (fold.min_by(words, number), None),
+        "collect": (fold.collect(words), listed),
+        "top2": (fold.top(2, number, words), listed),
+        "any_even": (fold.any(number % 2 == 0), pl.col("shown").cast(pl.String)),
+    }
+    if name not in folds:
+        raise NotCovered(f"aggregate function fold:{name}")
+    of, read = folds[name]
+    if read is None:
+        return grouped.aggregate(of, materialized=materialized)
+    return grouped.aggregate(shown=of, materialized=materialized).map_values(read)
 
 
 def _aggregate(

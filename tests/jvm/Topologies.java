@@ -212,6 +212,12 @@ class Topologies {
     }
 
     static Object aggregateTable(String function, KGroupedTable grouped, Materialized store) {
+        if (function.startsWith("fold:")) {
+            Aggregator add = (key, value, aggregate) -> Folds.change(function, '+', aggregate, value);
+            Aggregator take = (key, value, aggregate) -> Folds.change(function, '-', aggregate, value);
+            KTable kept = grouped.aggregate(() -> Folds.initial(function), add, take, store);
+            return kept.mapValues(aggregate -> Folds.read(function, aggregate));
+        }
         if (function.startsWith("reduce:")) {
             Reducer adder = (aggregate, value) -> Functions.change(function, '+', aggregate, value);
             Reducer subtractor = (aggregate, value) -> Functions.change(function, '-', aggregate, value);

@@ -11,7 +11,9 @@ from typing import IO, Any
 
 from tests.jvm.streams import STREAMS, TEST_UTILS, compiled
 
-PROGRAMS = [Path(__file__).with_name(f"{name}.java") for name in ("Oracle", "Topologies", "Functions", "Deduplicate")]
+PROGRAMS = [
+    Path(__file__).with_name(f"{name}.java") for name in ("Oracle", "Topologies", "Functions", "Folds", "Deduplicate")
+]
 _ASKED = ("name", "topology", "records")
 
 Line = dict[str, Any]

@@ -19,6 +19,9 @@ TRANSFORMERS = ["tell", "or:b|", "after:5"]
 SELECTORS = ["key", "value", "const:a", "field:0", "field:1", "prefix:1", "prefix:2", "mod:2", "mod:3"]
 AGGREGATES = ["count", "sum", "min", "max", "concat", "reduce:first", "reduce:last", "reduce:concat", "reduce:sum"]
 TABLE_AGGREGATES = ["count", "sum", "concat", "reduce:first", "reduce:last", "reduce:concat", "reduce:sum"]
+TABLE_FOLDS = ["fold:min", "fold:max", "fold:mean", "fold:least", "fold:top2", "fold:distinct", "fold:any_even"]
+TABLE_FOLDS_OF_ONE_COLUMN = ["fold:count", "fold:sum", "fold:collect"]
+"""Those that a versioned store can keep."""
 JOINERS = ["pair", "pair", "sum", "left", "right"]
 VALUE_KINDS = ("integers", "strings", "both")
 INTERNAL = ("group_by", "select_key", "fk_join")
@@ -316,7 +319,10 @@ class _Growth:
     def _group_table(self, made: Made) -> Made:
         value = {"value": self.dice.choice(MAPPERS)} if self.dice.random() < 0.5 else {}
         grouped = self._add("group_by", made, key=self._selector(made), **value)
-        return self._table("aggregate", grouped, function=self.dice.choice(TABLE_AGGREGATES), **self._store())
+        store = self._store()
+        folds = TABLE_FOLDS_OF_ONE_COLUMN + ([] if "versioned" in store else TABLE_FOLDS)
+        function = self.dice.choice(folds if self.dice.random() < 0.4 else TABLE_AGGREGATES)
+        return self._table("aggregate", grouped, function=function, **store)
 
     def _suppress(self, made: Made) -> Made:
         is_final = made.window is not None and self.dice.random() < 0.6

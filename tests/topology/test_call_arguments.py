@@ -79,13 +79,6 @@ def test_arguments_that_a_call_does_not_have_are_refused_with_those_that_it_has(
     assert refused(call) == said
 
 
-def test_folds_of_a_grouped_table_are_refused_with_what_it_takes():
-    assert refused(lambda: table().group_by("value").aggregate(n=fold.count())).endswith(
-        "; a grouped table takes no folds, since values leave it too: count(), sum(), or initializer=, adder=, "
-        "subtractor= and returns="
-    )
-
-
 # --- options that were meant -----------------------------------------------------------------------------------
 
 

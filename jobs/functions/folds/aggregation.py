@@ -62,6 +62,11 @@ class Aggregation:
         states = {name: fold.start(self.shape, self.place) for name, fold in self.folds.items()}
         return AggregationState(states, "" in self.folds)
 
+    def start_taking(self) -> "AggregationState":
+        """As ``start``, of a grouped table, which takes values back. Raises TopologyError for a fold that cannot."""
+        states = {name: fold.start_taking(self.shape, self.place) for name, fold in self.folds.items()}
+        return AggregationState(states, "" in self.folds)
+
 
 class AggregationState:
     """Running folds side by side."""

@@ -4,6 +4,7 @@ Rule: a condition that is null is passed over, neither true nor false; so any of
 is true. What is kept is a number, the trues (count_if, any) or the falses (all), read when it is asked for.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,10 +14,12 @@ import pyarrow.compute as pc
 from ....state.records.batches import Batch
 from ..call_arguments import checked_as
 from ..expressions import Expressible, Expression, Shape, bind_predicate
+from .changing_kernel import change_numbers
 from .fold import Fold, FoldState, Wanted
 from .fold_program import Program
-from .folding_kernel import SUM
+from .folding_kernel import SUM, fold_numbers
 from .numbers import NumberState
+from .taken_back import timeless
 
 
 @dataclass(frozen=True)
@@ -37,13 +40,16 @@ class ConditionFold(Fold):
     def start(self, shape: Shape, place: str) -> "ConditionState":
         return ConditionState(self.kind, bind_predicate(self.of, shape, place))
 
+    def start_taking(self, shape: Shape, place: str) -> "ConditionState":
+        return ConditionState(self.kind, timeless(bind_predicate(self.of, shape, place)), change_numbers)
+
 
 class ConditionState(FoldState):
     """How often the condition was true, or false for "all", a slot."""
 
-    def __init__(self, kind: str, of: Expression) -> None:
+    def __init__(self, kind: str, of: Expression, carry_out: Callable[..., None] = fold_numbers) -> None:
         self.kind = kind
-        self.number = NumberState(SUM, Answers(of, kind != "all"), np.int64)  # type: ignore[arg-type]
+        self.number = NumberState(SUM, Answers(of, kind != "all"), np.int64, carry_out)  # type: ignore[arg-type]
         self.saved_type = self.number.saved_type
 
     def grow(self, capacity: int) -> None:

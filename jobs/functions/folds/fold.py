@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from ....state.errors import TopologyError
 from ....state.records.batches import Batch
 from ..expressions import Shape
 from .fold_program import Program
@@ -67,6 +68,16 @@ class Fold(ABC):
     @abstractmethod
     def start(self, shape: Shape, place: str) -> FoldState:
         """An empty running fold."""
+
+    def start_taking(self, shape: Shape, place: str) -> FoldState:
+        """An empty running fold of a grouped table, which values can be taken back from. Raises TopologyError where
+        what is left cannot be known.
+        """
+        expected = "a fold that values can be taken back from, since a change of a table takes its old value away"
+        next_step = "use count, count_if, any, all, sum, mean, min, max, min_by, max_by, top, collect or count_distinct"
+        raise TopologyError(place, expected, self._kept_in_part, f"{next_step}, or initializer=, adder=, subtractor=")
+
+    _kept_in_part = "one that keeps but a part of what it was given"
 
     @property
     def may_be_null(self) -> bool:

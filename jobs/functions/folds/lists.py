@@ -17,6 +17,7 @@ from ..call_arguments import checked_as
 from ..expressions import Expressible, Expression, Shape, bind
 from .fold import Fold, FoldState, Wanted
 from .fold_program import ADD, COPY, EMIT, MERGE, OLD, START, Program
+from .taken_back import every, timeless
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,9 @@ class ListFold(Fold):
 
     def start(self, shape: Shape, place: str) -> "ListState":
         return ListState(bind(self.of, shape, place))
+
+    def start_taking(self, shape: Shape, place: str) -> FoldState:
+        return every(timeless(bind(self.of, shape, place)))
 
 
 class ListState(FoldState):

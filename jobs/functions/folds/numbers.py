@@ -4,6 +4,7 @@ Rule: integers fold to a long (wrapping as Java's), floats to a double; null inp
 counts records. The mean keeps sum and count and divides when it is read.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,9 +16,11 @@ from ....state.errors import TopologyError
 from ....state.records.batches import Batch
 from ..call_arguments import checked_as
 from ..expressions import Expressible, Expression, Shape, bind
+from .changing_kernel import change_numbers
 from .fold import Fold, FoldState, Wanted
 from .fold_program import Program
 from .folding_kernel import COUNT, MAX, MIN, SUM, fold_numbers
+from .taken_back import extreme, timeless
 
 _NOTHING: dict[type, np.ndarray] = {np.int64: np.zeros(0, np.int64), np.float64: np.zeros(0, np.float64)}
 
@@ -41,6 +44,14 @@ class NumberFold(Fold):
             return NumberState(self.kind, None, np.int64)
         return NumberState(self.kind, *numeric(self.of, shape, place))
 
+    def start_taking(self, shape: Shape, place: str) -> FoldState:
+        if self.of is None:
+            return NumberState(self.kind, None, np.int64, change_numbers)
+        expression, dtype = numeric(self.of, shape, place)
+        if self.kind == SUM:
+            return NumberState(self.kind, timeless(expression), dtype, change_numbers)
+        return extreme(timeless(expression), largest=self.kind == MAX)
+
 
 def numeric(of: Expressible, shape: Shape, place: str) -> tuple[Expression, type]:
     """The bound expression and the NumPy type that its numbers fold in. Raises TopologyError unless numeric."""
@@ -54,10 +65,12 @@ def numeric(of: Expressible, shape: Shape, place: str) -> tuple[Expression, type
 
 
 class NumberState(FoldState):
-    """A number and whether it is not null, a slot; ``dtype`` is int64 or float64."""
+    """A number and whether it is not null, a slot; ``dtype`` is int64 or float64. ``carry_out``: the kernel."""
 
-    def __init__(self, kind: int, of: Expression | None, dtype: type) -> None:
-        self.kind, self.of, self.dtype = kind, of, dtype
+    def __init__(
+        self, kind: int, of: Expression | None, dtype: type, carry_out: Callable[..., None] = fold_numbers
+    ) -> None:
+        self.kind, self.of, self.dtype, self.carry_out = kind, of, dtype, carry_out
         self.state: np.ndarray = np.zeros(0, dtype)
         self.valid = np.zeros(0, np.bool_)
         self.saved_type = pa.int64() if dtype is np.int64 else pa.float64()
@@ -73,7 +86,7 @@ class NumberState(FoldState):
         new: np.ndarray = np.zeros(wanted.n_new, self.dtype)
         old: np.ndarray = np.zeros(wanted.n_old, self.dtype)
         new_valid, old_valid = np.zeros(wanted.n_new, np.bool_), np.zeros(wanted.n_old, np.bool_)
-        fold_numbers(
+        self.carry_out(
             self.kind, tuple(program), values, valid, self.state, self.valid, wanted.new, wanted.old,
             new, new_valid, old, old_valid,
         )  # fmt: skip
@@ -126,13 +139,17 @@ class MeanFold(Fold):
         expression, dtype = numeric(self.of, shape, place)
         return MeanState(expression, dtype)
 
+    def start_taking(self, shape: Shape, place: str) -> "MeanState":
+        expression, dtype = numeric(self.of, shape, place)
+        return MeanState(timeless(expression), dtype, change_numbers)
+
 
 class MeanState(FoldState):
     """Sum and count a slot, divided when read."""
 
-    def __init__(self, of: Expression, dtype: type) -> None:
-        self.sum = NumberState(SUM, of, dtype)
-        self.count = NumberState(SUM, NotNull(of), np.int64)  # type: ignore[arg-type]
+    def __init__(self, of: Expression, dtype: type, carry_out: Callable[..., None] = fold_numbers) -> None:
+        self.sum = NumberState(SUM, of, dtype, carry_out)
+        self.count = NumberState(SUM, NotNull(of), np.int64, carry_out)  # type: ignore[arg-type]
         self.saved_type = pa.struct([("sum", self.sum.saved_type), ("count", pa.int64())])
 
     def grow(self, capacity: int) -> None:

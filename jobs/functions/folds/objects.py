@@ -19,6 +19,7 @@ from ..expressions import Expressible, Expression, Shape, bind
 from .fold import Fold, FoldState, Wanted
 from .fold_program import ADD, COPY, EMIT, MERGE, OLD, START, Program
 from .numbers import number_columns, numeric
+from .taken_back import different, leading, timeless
 
 
 class ObjectState(FoldState):
@@ -121,6 +122,9 @@ class DistinctCountFold(Fold):
     def start(self, shape: Shape, place: str) -> "DistinctCountState":
         return DistinctCountState(bind(self.of, shape, place))
 
+    def start_taking(self, shape: Shape, place: str) -> FoldState:
+        return different(timeless(bind(self.of, shape, place)))
+
 
 _Places = tuple[dict[Any, int], int]
 """Values with their places by first appearance, and how many of them count."""
@@ -202,6 +206,10 @@ class TopFold(Fold):
 
     def start(self, shape: Shape, place: str) -> "TopState":
         return TopState(self.k, bind(self.of, shape, place), *numeric(self.by, shape, place))
+
+    def start_taking(self, shape: Shape, place: str) -> FoldState:
+        of, by = (timeless(bind(one, shape, place)) for one in (self.of, self.by))
+        return leading(of, by, self.k)
 
 
 _Ranked = tuple[tuple[Any, Any], ...]

@@ -18,6 +18,7 @@ from .fold import Fold, FoldState, Wanted
 from .fold_program import Program
 from .folding_kernel import FIRST, LAST, LAST_BY, MAX_BY, MIN_BY, NO_REFERENCE, fold_references
 from .numbers import number_columns, numeric
+from .taken_back import preferred, timeless
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,12 @@ class ReferenceFold(Fold):
     def start(self, shape: Shape, place: str) -> "ReferenceState":
         by, dtype = (None, np.int64) if self.by is None else numeric(self.by, shape, place)
         return ReferenceState(self.kind, bind(self.of, shape, place), by, dtype)
+
+    def start_taking(self, shape: Shape, place: str) -> FoldState:
+        if self.by is None or self.kind == LAST_BY:
+            return super().start_taking(shape, place)
+        of, by = (timeless(bind(one, shape, place)) for one in (self.of, self.by))
+        return preferred(of, by, largest=self.kind == MAX_BY)
 
 
 class ReferenceState(FoldState):

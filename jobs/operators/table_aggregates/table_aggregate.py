@@ -25,6 +25,8 @@ from .table_totals import GroupSlots, NumberTotals, PythonTotals, Totals
 class TableAggregate(StatefulOperator):
     """In a plain store. Rows: key, value, record_time_ms."""
 
+    _column = "value"
+
     def __init__(self, context: OperatorContext, totals: Totals) -> None:
         super().__init__(context)
         self.totals, self.slots = totals, totals.slots
@@ -38,7 +40,7 @@ class TableAggregate(StatefulOperator):
         self.slots.time[at] = rows["record_time_ms"].to_numpy()
         self.slots.reference[at] = PRESENT
         self.slots.flags[at] |= STORED
-        self.totals.load(at, only_chunk(rows, "value"))
+        self.totals.load(at, only_chunk(rows, self._column))
 
     def counters(self) -> Counters:
         return {}

@@ -1,6 +1,6 @@
 """A table grouped anew (KGroupedTable): every change takes the old value out of its group and adds the new one."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from ....state.errors import TopologyError
@@ -8,15 +8,18 @@ from ....state.serdes import Serde
 from ...functions.call_arguments import checked_class
 from ...functions.call_names import Hinting
 from ...functions.expressions import Shape
+from ...functions.folds.aggregation import Aggregation
+from ...functions.folds.fold import Fold
 from ...functions.folds.python import Aggregator
 from ...functions.parameters import AGGREGATOR, REDUCER, form_of
 from ...graph.graph import Graph, Node
 from ...graph.repartition import add_repartition, found_repartition
 from ...graph.table_traits import add_table
 from ...operators.table_aggregates.table_aggregate_node import TableAggregateNode
+from ...operators.table_aggregates.table_fold_node import TableFoldNode
 from . import ktable
 from .materialized import Materialized, given_materialized
-from .step_arguments import check_initializer
+from .step_arguments import as_field, check_initializer, named_fields
 
 Reducer = Callable[[Any, Any], Any]
 """(aggregate, value) -> aggregate."""
@@ -71,23 +74,51 @@ class KGroupedTable(Hinting):
 
     def aggregate(
         self,
+        /,
+        fold: Fold | None = None,
         *,
-        initializer: Callable[[], Any],
-        adder: Aggregator,
-        subtractor: Aggregator,
-        returns: Serde,
+        initializer: Callable[[], Any] | None = None,
+        adder: Aggregator | None = None,
+        subtractor: Aggregator | None = None,
+        returns: Serde | None = None,
         materialized: Materialized | None = None,
         name: str | None = None,
+        fields: Mapping[str, Fold] | None = None,
+        **folds: Fold,
     ) -> "ktable.KTable":
-        """``adder(key, value, aggregate)``, ``subtractor(key, value, aggregate)``; ``returns``: the aggregate's serde.
+        """One fold (a plain value), named folds (a struct; in ``fields`` such as are called ``name`` or ``adder``), or
+        Python functions: ``aggregate(products=fold.count(), dearest=fold.max("price"))``.
 
-        The subtractor runs first. A result of None deletes the group. It may meet a value that was never added, as
-        Kafka's does: what a change replaced is what the table above had before, which below
-        ``suppress(until_time_limit)`` may have been held back, and of a window's first record is the initial value.
+        Folds: those that values can be taken back from: count, count_if, any, all, sum, mean, and those that keep every
+        value that is there: min, max, min_by, max_by, top, collect, count_distinct. First and last are in the order
+        of adding. TopologyError for others, and for one that reads ``record_time_ms``, which a value that is taken back
+        does not have any more. In a versioned store only such whose value is all that they know (count, count_if, sum,
+        collect). What was never added cannot be taken back from those that keep every value; numbers go below, as
+        with a subtractor. A double that was added and taken back may leave a remainder of rounding in a sum.
+
+        Python: ``adder(key, value, aggregate)``, ``subtractor(key, value, aggregate)``, ``initializer()`` and
+        ``returns``, the aggregate's serde. The subtractor runs first. A result of None deletes the group. It may meet a
+        value that was never added, as Kafka's does: what a change replaced is what the table above had before, which
+        below ``suppress(until_time_limit)`` may have been held back, and of a window's first record is the initial
+        value.
         """
+        place = name or "aggregate"
+        python = {"initializer": initializer, "adder": adder, "subtractor": subtractor, "returns": returns}
+        folds = named_fields("aggregate", folds, fields, {**python, "materialized": materialized, "name": name})
+        given = [option for option, value in python.items() if value is not None]
+        if fold is not None or folds:
+            if given or (fold is not None and folds):
+                next_step = "choose one" if fold is None else f"choose one; {as_field('fold')}"
+                expected = "a fold, named folds, or an adder and a subtractor"
+                raise TopologyError(place, expected, "more than one of them", next_step)
+            return self._fold(folds if fold is None else {"": fold}, materialized, name)
+        if initializer is None or adder is None or subtractor is None or returns is None:
+            missing = ", ".join(f"{option}=" for option in python if option not in given)
+            next_step = "give them, or folds such as n=fold.count()"
+            raise TopologyError(place, "initializer=, adder=, subtractor= and returns=", f"no {missing}", next_step)
         for function in (adder, subtractor):
-            form_of(function, name or "aggregate", AGGREGATOR)
-        check_initializer(initializer, returns, name or "aggregate")
+            form_of(function, place, AGGREGATOR)
+        check_initializer(initializer, returns, place)
         return self._aggregate(
             "AGGREGATE",
             returns,
@@ -98,24 +129,46 @@ class KGroupedTable(Hinting):
             subtractor=subtractor,
         )
 
+    def _fold(self, folds: Mapping[str, Fold], materialized: Materialized | None, name: str | None) -> "ktable.KTable":
+        place = name or "aggregate"
+        aggregation = Aggregation(folds, self.shape, place)
+        returns, saved = aggregation.serde(), aggregation.start_taking().saved_type
+        if materialized is not None and materialized.is_versioned and saved != returns.arrow_type:
+            expected = "folds whose value is all that they know, in a versioned store: count, count_if, sum, collect"
+            next_step = "use a plain store, or initializer=, adder=, subtractor="
+            raise TopologyError(place, expected, ", ".join(map(repr, folds)), next_step)
+        return self._made(
+            "AGGREGATE", returns, materialized, name, lambda **given: TableFoldNode(aggregation=aggregation, **given)
+        )
+
     def _aggregate(
         self, prefix: str, returns: Serde, materialized: Materialized | None, name: str | None, **functions: Any
     ) -> "ktable.KTable":
+        return self._made(prefix, returns, materialized, name, lambda **given: TableAggregateNode(**functions, **given))
+
+    def _made(
+        self,
+        prefix: str,
+        returns: Serde,
+        materialized: Materialized | None,
+        name: str | None,
+        make: Callable[..., Node],
+    ) -> "ktable.KTable":
+        """The table of the node that ``make`` makes of what any node is given."""
         graph, materialized = self.graph, given_materialized(materialized, name or prefix.lower())
         store = materialized.name or graph.next_name("KTABLE-AGGREGATE-STATE-STORE-")
         sink = graph.name(name, "KSTREAM-SINK-", "-sink")
         source = graph.name(name, "KSTREAM-SOURCE-", "-source")
         node_name = graph.name(name, f"KTABLE-{prefix}-")
         above = self._repartitioned(f"{self.topic or store}-repartition", sink, source)
-        node = TableAggregateNode(
+        made = make(
             name=node_name,
             inputs=(above.name,),
             shape=Shape(self.shape.key, returns),
             is_table=True,
-            **functions,
         )
-        add_table(graph, node, store=materialized.spec(store), is_versioned=materialized.is_versioned)
-        return ktable.KTable(graph, node)
+        add_table(graph, made, store=materialized.spec(store), is_versioned=materialized.is_versioned)
+        return ktable.KTable(graph, made)
 
     def _repartitioned(self, topic: str, sink: str, source: str) -> Node:
         found = found_repartition(self.graph, self.node, topic)

@@ -1,0 +1,43 @@
+"""Counts and sums of grouped tables, carrying out a program that takes values back as well.
+
+Rule: what is added and what is taken back is a number that is not null; a count counts values, nulls included. As
+Kafka's subtractors, it goes below what was added where more is taken back than was there.
+"""
+
+from ....state.compilation.kernel_compilation import kernel
+from .fold_program import ADD, COPY, EMIT, OLD, START, TAKE
+from .folding_kernel import COUNT
+
+
+@kernel
+def change_numbers(kind, program, rows, valid, state, state_valid, wanted, wanted_old, new, new_valid, old, old_valid):  # type: ignore[no-untyped-def]
+    """Carry ``program`` out for COUNT or SUM; parameters as of ``folding_kernel.fold_numbers``, ``rows``: the
+    values of the rows.
+    """
+    flags, slots, arguments = program
+    update = 0
+    for p in range(flags.shape[0]):
+        f, s, a = flags[p], slots[p], arguments[p]
+        if f & START:
+            state[s] = 0
+            state_valid[s] = True
+        if f & COPY:
+            state[s], state_valid[s] = state[a], state_valid[a]
+        if f & OLD and wanted_old[update] >= 0:
+            old[wanted_old[update]] = state[s]
+            old_valid[wanted_old[update]] = state_valid[s]
+        if f & TAKE:
+            if kind == COUNT:
+                state[s] -= 1
+            elif valid[a]:
+                state[s] -= rows[a]
+        if f & ADD:
+            if kind == COUNT:
+                state[s] += 1
+            elif valid[a]:
+                state[s] += rows[a]
+        if f & EMIT:
+            if wanted[update] >= 0:
+                new[wanted[update]] = state[s]
+                new_valid[wanted[update]] = state_valid[s]
+            update += 1
