@@ -2,9 +2,11 @@
 
 Rule: expressions and names of folds are quoted, since a change of theirs can be seen. A Python function is only named,
 beside a few digits of its code: what it computes cannot be compared, that it is another one can. The text holds for one
-version of polars and of Python (``made_with``); between versions texts may differ though nothing changed.
+version of polars, of Python and of this module (``made_with``); between versions texts may differ though nothing
+changed.
 """
 
+import functools
 import hashlib
 import platform
 import re
@@ -29,13 +31,16 @@ STEPS = (
 """Attributes of nodes that hold what a user wrote."""
 
 A_FUNCTION = "a Python function"
+_TEXTS = 2
+"""Rises when the same step gets another text; 2: defaults of arguments, and objects that are called, are told apart."""
+
 _NUMBERS = ("count", "sum", "min", "max")
 _REFERENCES = ("first", "last", "min_by", "max_by", "latest")
 
 
 def made_with() -> str:
     """Versions for which texts are comparable."""
-    return f"polars {pl.__version__}, Python {platform.python_version()}"
+    return f"polars {pl.__version__}, Python {platform.python_version()}, texts {_TEXTS}"
 
 
 def describe_operator(node: Node) -> str:
@@ -99,7 +104,7 @@ def _named(function: Callable[..., Any]) -> str:
 
 
 def _said(thing: Any, seen: set[int]) -> Iterator[str]:
-    """What a function's code says, with that of the functions it encloses; not the lines where it stands."""
+    """What a function's code says, or an object's that is called, with all that it encloses; not where it stands."""
     if isinstance(thing, CodeType):
         yield thing.co_code.hex()
         yield from thing.co_names
@@ -108,6 +113,8 @@ def _said(thing: Any, seen: set[int]) -> Iterator[str]:
     elif hasattr(thing, "__code__") and id(thing) not in seen:
         seen.add(id(thing))
         yield from _said(thing.__code__, seen)
+        for value in (thing.__defaults__, thing.__kwdefaults__):
+            yield from _said(value, seen)
         for cell in thing.__closure__ or ():
             yield from _said(cell.cell_contents, seen)
     elif isinstance(thing, type) and thing.__module__ != "builtins" and id(thing) not in seen:
@@ -115,7 +122,20 @@ def _said(thing: Any, seen: set[int]) -> Iterator[str]:
         for value in vars(thing).values():
             if hasattr(value, "__code__"):
                 yield from _said(value, seen)
-    elif isinstance(thing, int | float | str | bytes | bool | tuple | None):
+    elif isinstance(thing, functools.partial):
+        yield from _said((thing.func, thing.args, thing.keywords), seen)
+    elif isinstance(thing, tuple | list):
+        for one in thing:
+            yield from _said(one, seen)
+    elif isinstance(thing, dict):
+        for name, value in sorted(thing.items(), key=repr):
+            yield repr(name)
+            yield from _said(value, seen)
+    elif isinstance(thing, int | float | str | bytes | bool | None):
         yield repr(thing)
+    elif callable(thing) and hasattr(thing, "__dict__") and id(thing) not in seen:
+        seen.add(id(thing))
+        yield from _said(type(thing), seen)
+        yield from _said(vars(thing), seen)
     else:
         yield type(thing).__qualname__

@@ -1,5 +1,6 @@
 """The rule of changed code: which differences leave state meaningful, and what is said of those that do not."""
 
+from functools import partial
 from typing import Any
 
 import pytest
@@ -10,6 +11,8 @@ from kstreams_replay.jobs.functions.processor_api import KeyValues
 from kstreams_replay.jobs.topology import (
     Consumed,
     JoinWindows,
+    KStream,
+    KTable,
     Materialized,
     Serde,
     SessionWindows,
@@ -268,3 +271,47 @@ def test_an_output_that_the_topology_reads_from_now_on_goes_on_and_says_so():
     assert back.goes_on
     assert ("topic 'mid'", "read by the topology", True) in said(there)
     assert ("topic 'mid'", "not read by the topology any more", True) in said(back)
+
+
+class Times:
+    """A function with a setting, as an object that is called."""
+
+    def __init__(self, factor: int) -> None:
+        self.factor = factor
+
+    def __call__(self, key: object, value: int) -> tuple[object, int]:
+        return key, self.factor * value
+
+
+@pytest.mark.parametrize(
+    ("before", "now"),
+    [
+        (lambda key, value: (key, value + 1), lambda key, value: (key, value + 2)),
+        (lambda key, value, by=1: (key, value + by), lambda key, value, by=2: (key, value + by)),
+        (Times(2), Times(3)),
+        (partial(Times.__call__, Times(2)), partial(Times.__call__, Times(3))),
+    ],
+)
+def test_a_function_above_a_store_that_changed_is_seen_however_it_is_given(before, now):
+    def mapped(function: Any) -> Topology:
+        def counted(stream: KStream) -> KTable:
+            return stream.map(function, returns_key=STRING, returns=LONG).group_by_key().count(NAMED)
+
+        return clicks(counted, value=LONG)
+
+    assert said(verdict(mapped(before), mapped(before))) == []
+    assert said(verdict(mapped(before), mapped(now))) == [("store 'store'", "steps", True)]
+
+
+def test_a_reducer_of_a_table_that_changed_is_seen():
+    def reduced(adder: Any) -> Topology:
+        def table(stream: KStream) -> KTable:
+            grouped = stream.to_table().group_by(lambda key, value: (key, value), returns_key=STRING, returns=LONG)
+            return grouped.reduce(adder, lambda total, old: total - old, materialized=NAMED)
+
+        return clicks(table, value=LONG)
+
+    before, now = (lambda total, new: total + new), (lambda total, new: max(total, new))
+
+    assert said(verdict(reduced(before), reduced(before))) == []
+    assert said(verdict(reduced(before), reduced(now))) == [("store 'store'", "steps", True)]
