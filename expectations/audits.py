@@ -29,10 +29,13 @@ _PIECE_ROWS = 1 << 18
 
 @dataclass(frozen=True)
 class Audit:
-    """``frame``: the few counts that the guarantee's rules judge. ``witnesses``: at most WITNESSES_MAX rows."""
+    """``frame``: the few counts that the guarantee's rules judge. ``witnesses``: at most WITNESSES_MAX rows. ``rows``:
+    how many rows were judged.
+    """
 
     frame: pl.DataFrame
     witnesses: list[dict[str, Any]]
+    rows: int = 0
 
 
 @dataclass(frozen=True)

@@ -47,7 +47,7 @@ def audit_books_balance(scope: Scope) -> Audit:
         witnesses.append(row)
     for table in table_names(scope.done):  # also those that no guarantee speaks of are there
         scope.files(table, scope.tables.table(table))
-    return Audit(pl.DataFrame(lines), witnesses)
+    return Audit(pl.DataFrame(lines), witnesses, sum(line["read"] for line in lines))
 
 
 def _refusals_unbooked(booked: dict[str, dict[str, list[int]]] | None, dropped: pl.DataFrame, part: SubTopology) -> int:

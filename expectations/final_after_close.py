@@ -31,7 +31,7 @@ def audit_final_after_close(scope: Scope, output: FinalOutput) -> Audit:
     )
     against = judged.filter(pl.col("is_early") | pl.col("is_unproven")).sort("partition", "offset")
     frame = _frame(output, own.height, int(judged["is_early"].sum()), int(judged["is_unproven"].sum()))
-    return Audit(frame, witness_rows(against))
+    return Audit(frame, witness_rows(against), own.height)
 
 
 def _with_evidence(scope: Scope, output: FinalOutput, own: pl.DataFrame) -> pl.DataFrame:

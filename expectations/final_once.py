@@ -36,7 +36,7 @@ def audit_final_once(scope: Scope, output: FinalOutput) -> Audit:
         .filter(pl.col("increment") == scope.increment, pl.col("_before") > 0)
         .drop("_before")
     )
-    return Audit(_frame(output, own.height, repeated.height), witness_rows(repeated))
+    return Audit(_frame(output, own.height, repeated.height), witness_rows(repeated), own.height)
 
 
 def finals_of(scope: Scope, path: str, files: list[DataFile]) -> pl.DataFrame:

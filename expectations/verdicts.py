@@ -5,8 +5,9 @@ reason, never true. The rules run in Great Expectations or as plain code; a fail
 the plain answer given, so that it never stops a replay.
 """
 
+import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Literal
 
@@ -36,7 +37,8 @@ class Verdict:
     ``table`` as in the ledger ("outputs/x"; "ledger" for the books), ``version`` its Delta version. ``observed``: the
     audit's counts, differences without sign, summed over its rows. ``witnesses``: up to 20 rows that speak against the
     guarantee. ``broken``: names of the rules that do not hold. ``reason``: why it is unknown, or why the engine is not
-    the one asked for; else "".
+    the one asked for; else "". ``rows``: how many rows were judged, in so many ``seconds`` of wall clock (Great
+    Expectations' own apart). ``kip``: "" where the guarantee is of none.
     """
 
     guarantee: str
@@ -51,6 +53,9 @@ class Verdict:
     broken: tuple[str, ...] = ()
     engine: Engine = "plain"
     reason: str = ""
+    kip: str = ""
+    rows: int = 0
+    seconds: float = 0.0
 
     @property
     def holds(self) -> bool | None:
@@ -79,16 +84,18 @@ def check_increment(
         scope = open_scope(warehouse, pipeline, facts, increment)
     except (ReplayError, OSError) as error:
         return [_unknown(question, None, increment, error) for question in questions]
-    audits = [_audit(question, scope) for question in questions]
+    timed = [_timed_audit(question, scope) for question in questions]
+    audits = [audit for audit, _ in timed]
     known = [(q.guarantee, audit.frame) for q, audit in zip(questions, audits, strict=True) if isinstance(audit, Audit)]
     answers, used, reason = _judge(known, engine)
     judged = iter(answers)
-    return [
+    verdicts = [
         _verdict(question, scope, audit, next(judged), used, reason)
         if isinstance(audit, Audit)
         else _unknown(question, scope, scope.increment, audit)
         for question, audit in zip(questions, audits, strict=True)
     ]
+    return [replace(verdict, seconds=seconds) for verdict, (_, seconds) in zip(verdicts, timed, strict=True)]
 
 
 def _questions(facts: ReplayFacts) -> list[_Question]:
@@ -100,11 +107,15 @@ def _questions(facts: ReplayFacts) -> list[_Question]:
     return [*questions, _Question(G3, "ledger", audit_books_balance)]
 
 
-def _audit(question: _Question, scope: Scope) -> Audit | Exception:
+def _timed_audit(question: _Question, scope: Scope) -> tuple[Audit | Exception, float]:
+    """The audit, or why it was not possible; and the seconds that it took."""
+    begun = time.perf_counter()
+    found: Audit | Exception
     try:
-        return question.audit(scope)
+        found = question.audit(scope)
     except (ReplayError, OSError, pl.exceptions.PolarsError) as error:
-        return error
+        found = error
+    return found, time.perf_counter() - begun
 
 
 def _judge(audited: list[tuple[Guarantee, pl.DataFrame]], engine: Engine) -> tuple[list[dict[str, bool]], Engine, str]:
@@ -144,6 +155,8 @@ def _verdict(
         broken=broken,
         engine=engine,
         reason=reason,
+        kip=guarantee.kip,
+        rows=audit.rows,
     )
 
 
@@ -157,6 +170,7 @@ def _unknown(question: _Question, scope: Scope | None, increment: int | None, er
         increment=increment,
         answer="unknown",
         reason=str(error),
+        kip=question.guarantee.kip,
     )
 
 

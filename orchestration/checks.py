@@ -7,6 +7,7 @@ sub-topologies that its records came through.
 """
 
 from collections.abc import Collection, Iterator
+from dataclasses import replace
 from typing import Any
 
 import dagster as dg
@@ -20,6 +21,7 @@ from ..jobs.replay.increment_report import SHARE_MAX
 from ..state.tables.names import DEAD_LETTER, DROPPED, LANDED, OUTPUTS, TableName
 from .facts import facts_of_output
 from .pipeline import REFUSALS, Pipeline
+from .quality.recording import why_not_recorded
 from .reported_increments import (
     HOLDS_UP_TO,
     INCREMENT,
@@ -94,7 +96,7 @@ def _checks_of(pipeline: Pipeline, number: int, table: TableName) -> dg.AssetChe
 def _results(
     pipeline: Pipeline, instance: dg.DagsterInstance, run_id: str, keys: Collection[dg.AssetCheckKey]
 ) -> Iterator[tuple[dg.AssetCheckKey, dg.AssetCheckSpec, dg.AssetCheckResult]]:
-    """Each increment of an output is audited once."""
+    """Each increment of an output is audited once, and what came of it recorded."""
     asked: dict[tuple[str, int], dict[str, Verdict]] = {}
     for table in _checked_tables(pipeline):
         guarantees = {} if table.kind != OUTPUTS else {each.check: each for each in guarantees_of(pipeline, table.name)}
@@ -112,6 +114,17 @@ def _results(
                 yield key, spec, _rows(pipeline, instance, run_id, key, table)
             else:
                 yield key, spec, _progress(pipeline, instance, run_id, key, table.name)
+    not_recorded = why_not_recorded(pipeline.warehouse, pipeline.name, list(_told(asked))) if asked else None
+    if not_recorded is not None:
+        dg.get_dagster_logger().warning(not_recorded)
+
+
+def _told(asked: dict[tuple[str, int], dict[str, Verdict]]) -> Iterator[Verdict]:
+    """Verdicts as they are recorded: books that were audited for one output only say so."""
+    for (output, _), verdicts in asked.items():
+        for verdict in verdicts.values():
+            is_books = verdict.guarantee == G3.id
+            yield replace(verdict, table=f"ledger, behind {TableName.output(output)}") if is_books else verdict
 
 
 def _specs(pipeline: Pipeline, table: TableName) -> list[dg.AssetCheckSpec]:

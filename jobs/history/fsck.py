@@ -64,7 +64,7 @@ def fsck(
     ``on_table``: told of each table before it is read. Raises nothing for damage, ConfigError for a pipeline that is
     not there.
     """
-    known = _pipelines(warehouse)
+    known = pipelines_of(warehouse)
     if pipeline is not None and pipeline not in known:
         raise ConfigError("fsck", f"a pipeline, one of {', '.join(known) or '(none)'}", pipeline, "check the name")
     work = _Fsck(warehouse, on_table)
@@ -114,6 +114,10 @@ class _Fsck:
         for table in sorted({name for row in rows for name in table_names(row.content)}):
             self.on_table(f"{pipeline}/{table}")
             self._examine_table(pipeline, table, rows)
+        tables, options = self.warehouse.pipeline(pipeline), self.warehouse.storage_options
+        for path in (tables.quality_results, tables.quality_metrics):
+            with self._noting():
+                self._examine_files(path, read_files(path, storage_options=options))
         if rows:
             self._compare_books(pipeline, rows)
         return {topic for row in rows for topic in row.content.cut_to}
@@ -237,7 +241,7 @@ class _Fsck:
                 raise DamagedTable(path, expected, got, way_back(path, None))
 
 
-def _pipelines(warehouse: Warehouse) -> list[str]:
+def pipelines_of(warehouse: Warehouse) -> list[str]:
     """Folders of the warehouse that have a table of a pipeline, in alphabetical order."""
     filesystem, path = open_filesystem(warehouse.root)
     found = filesystem.get_file_info(fs.FileSelector(path, allow_not_found=True))

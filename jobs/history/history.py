@@ -12,13 +12,16 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 import pyarrow as pa
+import pyarrow.compute as pc
+from deltalake import DeltaTable
 from polars.exceptions import PolarsError
 
 from ...state.errors import ConfigError, LedgerError
 from ...state.tables.branch_files import TablePart, table_names, table_parts
+from ...state.tables.data_files import live_files, open_table, read_rows
 from ...state.tables.ledger import Ledger, LedgerRow
 from ...state.tables.ledger_rows import Cut, DoneRow, PlanRow
-from ...state.tables.names import OUTPUTS, STATE, TableName
+from ...state.tables.names import OUTPUTS, QUALITY_METRICS, QUALITY_RESULTS, STATE, TableName
 from ...state.tables.warehouse import Warehouse
 from ..topology.topology import Topology
 from .committed_tables import done_row, read_changelog, read_newest, read_state, read_table
@@ -159,7 +162,17 @@ class AsOf:
                 names[name] = lambda name=name: self.output(name)  # type: ignore[misc]
             elif kind == STATE and TableName.output(name) not in self.tables():
                 names[name] = lambda name=name: self.state(name)  # type: ignore[misc]
+        for table in (QUALITY_RESULTS, QUALITY_METRICS):
+            path, options = self._place[0].pipeline(self._place[1]).table(table), self._place[0].storage_options
+            opened = open_table(path, storage_options=options)
+            if opened is not None:
+                names.setdefault(table, lambda path=path, opened=opened: self._quality(path, opened))  # type: ignore[misc]
         return names
+
+    def _quality(self, path: str, table: DeltaTable) -> pa.Table:
+        """Rows of a quality table on increments up to this one, whenever they were recorded."""
+        rows = read_rows(path, live_files(table), pa.schema(table.schema().to_arrow()))
+        return rows.filter(pc.less_equal(rows["increment"], self.increment))
 
     def sql(self, query: str) -> pl.DataFrame:
         """Answer of a SELECT, by polars' SQLContext. Only tables that it names are read.

@@ -5,6 +5,8 @@
     replay run shop.py:topology --warehouse W --pipeline shop
     replay warm-up shop.py:topology
     replay check shop.py:topology --warehouse W --pipeline shop
+    replay report --warehouse W --out quality.html
+    replay metrics --warehouse W --pipeline shop
     replay fsck --warehouse W --pipeline shop
     replay books --warehouse W --pipeline shop
     replay show sessions --warehouse W --pipeline shop
@@ -60,6 +62,8 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
     },
     "Judge": {
         "check": (".commands.check", "judge the guarantees of an increment"),
+        "report": (".commands.quality", "write a page about quality over time, without a server"),
+        "metrics": (".commands.quality", "print the numbers of a pipeline as OpenMetrics text"),
         "fsck": (".commands.fsck", "read everything, and say what is damaged and how it is mended"),
         "check-topology": (".commands.check_topology", "say whether state goes on under a changed topology"),
         "bench": ("kstreams_replay.benchmarks.bench", "measure this project and its peers on the same rows"),

@@ -13,6 +13,7 @@ from pyarrow import fs
 from ..errors import DamagedLedger
 from .data_files import DataFile, OpenTables, Within, open_table, read_files, table_digest
 from .ledger_rows import Bases, Digests, DoneRow, LandingDoneRow, LandingRow
+from .names import QUALITY_METRICS, QUALITY_RESULTS
 from .object_stores import open_filesystem
 from .parquet_reader import restore_command
 from .warehouse import Warehouse
@@ -185,7 +186,9 @@ def refuse_damage(
 
 
 def existing_tables(root: str) -> list[str]:
-    """Names of the Delta tables in the folder of a pipeline, as the ledger spells them, in alphabetical order."""
+    """Names of the Delta tables in the folder of a pipeline, as the ledger spells them, in alphabetical order; without
+    those that checks write, and no increment.
+    """
     filesystem, path = open_filesystem(root)
 
     def folders(below: str) -> list[str]:
@@ -193,6 +196,7 @@ def existing_tables(root: str) -> list[str]:
         names = [entry.base_name for entry in found if entry.type == fs.FileType.Directory]
         return [f"{below}{name}" for name in names if not name.startswith("_")]
 
-    names = [name for kind in folders("") for name in (kind, *folders(f"{kind}/"))]
+    kinds = [kind for kind in folders("") if kind not in (QUALITY_RESULTS, QUALITY_METRICS)]
+    names = [name for kind in kinds for name in (kind, *folders(f"{kind}/"))]
     logs = filesystem.get_file_info([f"{path}/{name}/_delta_log" for name in names])
     return sorted(name for name, log in zip(names, logs, strict=True) if log.type == fs.FileType.Directory)

@@ -60,6 +60,7 @@ class TableName(str):
 
 
 DROPPED, DEAD_LETTER = TableName("dropped"), TableName("dead_letter")
+QUALITY_RESULTS, QUALITY_METRICS = TableName("quality_results"), TableName("quality_metrics")
 LEDGER = TableName("ledger")
 
 

@@ -12,6 +12,7 @@ Owns paths and columns, never rows. Rule: all times are BIGINT milliseconds; nob
     <warehouse>/<pipeline>/repartition/<name>  landed-shaped, written by tasks
     <warehouse>/<pipeline>/retractions/<name>  rows of an output that a restatement took back
     <warehouse>/<pipeline>/dropped, dead_letter, ledger
+    <warehouse>/<pipeline>/quality_results, quality_metrics  verdicts on guarantees, and numbers of increments
     <warehouse>/branches                     which pipelines are branches, and of what
 """
 
@@ -24,7 +25,16 @@ import pyarrow as pa
 from pyarrow import fs
 
 from ..errors import ConfigError
-from .names import DEAD_LETTER, DROPPED, LANDED, LANDED_DEAD_LETTER, LEDGER, TableName
+from .names import (
+    DEAD_LETTER,
+    DROPPED,
+    LANDED,
+    LANDED_DEAD_LETTER,
+    LEDGER,
+    QUALITY_METRICS,
+    QUALITY_RESULTS,
+    TableName,
+)
 from .object_stores import open_filesystem, options_of, remember_options
 
 HEADERS = pa.list_(pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())]))
@@ -185,6 +195,16 @@ class PipelineTables:
     def ledger(self) -> str:
         """The pipeline's ledger."""
         return f"{self.root}/{LEDGER}"
+
+    @property
+    def quality_results(self) -> str:
+        """Verdicts on the guarantees; there is no table until something was checked."""
+        return f"{self.root}/{QUALITY_RESULTS}"
+
+    @property
+    def quality_metrics(self) -> str:
+        """Numbers of increments; there is no table until something was checked."""
+        return f"{self.root}/{QUALITY_METRICS}"
 
     def heartbeat(self, run: str) -> str:
         """A file that is written time and again while the run ``run`` is at work; no table."""

@@ -2,6 +2,8 @@
 
 import dagster as dg
 
+from kstreams_replay.expectations.quality_tables import newest_results
+from kstreams_replay.state.tables.warehouse import Warehouse
 from tests.dagster import shop
 from tests.dagster.conftest import errors, passed
 from tests.dagster.duplicates import DuplicatingEngine, DuplicatingRunner
@@ -39,6 +41,14 @@ def test_every_guarantee_of_every_output_is_checked_by_great_expectations(small_
             "holds_up_to": 1,
         }
         assert evaluation.blocking
+    recorded = {
+        (row["guarantee"], row["table"], row["verdict"])
+        for row in newest_results(Warehouse(small_shop.root / "warehouse"), "shop")
+    }
+    assert recorded == {
+        *((guarantee, f"outputs/{name}", "passed") for guarantee in ("G1", "G2") for name in ("pages", "sessions")),
+        *(("G3", f"ledger, behind outputs/{name}", "passed") for name in ("pages", "sessions")),
+    }
 
 
 def numbers_of(evaluation, *names):

@@ -12,6 +12,7 @@ from ....state.tables.ledger import Ledger
 from ....state.tables.warehouse import Warehouse
 from ...facts import replay_facts
 from ...progress_lines import progress_on
+from ...quality.recording import why_not_recorded
 from ...text_tables import flat_row, print_table
 from .. import options
 from ..book_lines import own_increments
@@ -41,6 +42,9 @@ def check(
             verdicts += check_increment(place, pipeline, facts, number, engine=engine)
     for verdict in verdicts:
         _print_verdict(verdict)
+    not_recorded = why_not_recorded(place, pipeline, verdicts)
+    if not_recorded is not None:
+        print(f"replay check: {not_recorded}", file=sys.stderr)
     return ExitCode.DONE if all(verdict.answer == "true" for verdict in verdicts) else ExitCode.FAILED
 
 

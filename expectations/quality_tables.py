@@ -1,0 +1,177 @@
+"""Two tables in which the quality of a pipeline is kept over time: verdicts on guarantees, and numbers of increments.
+
+Owns their columns, and that a row comes in once, however often it is told: of two who write at once, the second looks
+again at what there is. Rule: rows are only added. Of several verdicts on one increment the newest counts
+(`recorded_at_ms`); rows of an increment that a restore withdrew stay, with the epoch of then.
+"""
+
+import json
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pyarrow as pa
+from deltalake.exceptions import CommitFailedError
+
+from ..state.errors import CommitLost
+from ..state.tables.commit import append_row, create_table, live_files, open_table, read_rows
+from ..state.tables.compaction import EVERY, compact
+from ..state.tables.data_files import StorageOptions
+from ..state.tables.ledger import Ledger, LedgerRow
+from ..state.tables.ledger_rows import DoneRow
+from ..state.tables.warehouse import Warehouse
+from ..state.wall_clock import now_ms
+from .verdicts import Verdict
+
+VERDICTS = {"true": "passed", "false": "failed", "unknown": "not checked"}
+"""What an answer is called in the table."""
+_ATTEMPTS = 8
+_APP_ID = "quality"
+
+RESULTS_SCHEMA = pa.schema(
+    [
+        ("increment", pa.int64()),
+        ("epoch", pa.int64()),
+        ("guarantee", pa.string()),
+        ("kip", pa.string()),
+        ("table", pa.string()),
+        ("table_version", pa.int64()),
+        ("verdict", pa.string()),
+        ("broken", pa.list_(pa.string())),
+        ("observed", pa.string()),
+        ("threshold", pa.int64()),
+        ("rows_checked", pa.int64()),
+        ("witnesses", pa.string()),
+        ("reason", pa.string()),
+        ("engine", pa.string()),
+        ("seconds", pa.float64()),
+        ("topology", pa.string()),
+        ("recorded_at_ms", pa.int64()),
+    ]
+)
+"""A verdict on one increment. `verdict`: "passed", "failed" or "not checked"; `broken`: the rules that do not hold;
+`observed` (counts by name) and `witnesses` (rows) are JSON; `threshold`: the largest count that a rule allows;
+`topology`: fingerprint of the code that ran the increment."""
+
+METRICS_SCHEMA = pa.schema(
+    [
+        ("increment", pa.int64()),
+        ("epoch", pa.int64()),
+        ("sub_topology", pa.int32()),
+        ("operator", pa.string()),
+        ("metric", pa.string()),
+        ("label", pa.string()),
+        ("value", pa.float64()),
+        ("committed_at_ms", pa.int64()),
+    ]
+)
+"""A number of one increment, under Kafka's name where it has one. `sub_topology` and `operator` are null where the
+number is of all; `label`: the reason of drops, the output of records written, the part of seconds."""
+
+Row = dict[str, Any]
+
+
+def record_verdicts(warehouse: Warehouse, pipeline: str, verdicts: Sequence[Verdict]) -> int:
+    """Add verdicts to `quality_results`; returns how many rows that made.
+
+    A verdict on an increment that says what the newest row on it says already adds none; nor does one on an increment
+    that is not done, which is on nothing. Raises CommitLost when others kept writing.
+    """
+    tables = warehouse.pipeline(pipeline)
+    ledger = Ledger(tables.ledger, warehouse.storage_options)
+    numbers = sorted({verdict.increment for verdict in verdicts if verdict.increment})
+    done = {row.increment: row for row in ledger.done_rows(numbers[0], numbers[-1])} if numbers else {}
+    told = [_result(verdict, done[verdict.increment]) for verdict in verdicts if verdict.increment in done]
+
+    def news(known: pa.Table) -> list[Row]:
+        newest = {_subject(row): _answer(row) for row in _in_order(known)}
+        return [row for row in told if newest.get(_subject(row)) != _answer(row)]
+
+    return _append(tables.quality_results, RESULTS_SCHEMA, news, warehouse.storage_options)
+
+
+def record_metrics(warehouse: Warehouse, pipeline: str, rows: Sequence[Row]) -> int:
+    """Add numbers of increments to `quality_metrics`, as of METRICS_SCHEMA; returns how many rows were new.
+
+    Rows of an increment and epoch that the table has already add none. Raises CommitLost when others kept writing.
+    """
+
+    def news(known: pa.Table) -> list[Row]:
+        there = set(zip(known["increment"].to_pylist(), known["epoch"].to_pylist(), strict=True))
+        return [row for row in rows if (row["increment"], row["epoch"]) not in there]
+
+    path = warehouse.pipeline(pipeline).quality_metrics
+    return _append(path, METRICS_SCHEMA, news, warehouse.storage_options)
+
+
+def read_quality(path: str, schema: pa.Schema, storage_options: StorageOptions = None) -> pa.Table | None:
+    """All rows of one of the two tables; None when there is no table yet. DamagedFile for a file that is not whole."""
+    table = open_table(path, storage_options=storage_options)
+    return None if table is None else read_rows(path, live_files(table), schema)
+
+
+def newest_results(warehouse: Warehouse, pipeline: str) -> list[Row]:
+    """Of each increment, epoch, guarantee and table the newest verdict, by increment; [] when nothing was checked.
+
+    `observed` and `witnesses` are read from their JSON.
+    """
+    rows = read_quality(warehouse.pipeline(pipeline).quality_results, RESULTS_SCHEMA, warehouse.storage_options)
+    newest = {_subject(row): row for row in _in_order(rows)} if rows is not None else {}
+    found = [row | {name: json.loads(row[name]) for name in ("observed", "witnesses")} for row in newest.values()]
+    return sorted(found, key=lambda row: (row["increment"], row["epoch"], row["guarantee"], row["table"]))
+
+
+def _append(
+    path: str, schema: pa.Schema, news: Callable[[pa.Table], list[Row]], storage_options: StorageOptions
+) -> int:
+    """Add what ``news`` makes of the rows that are there; again where somebody else wrote meanwhile."""
+    for _ in range(_ATTEMPTS):
+        table = create_table(path, schema, storage_options=storage_options)
+        rows = news(read_rows(path, live_files(table), schema))
+        if not rows:
+            return 0
+        number = (table.transaction_version(_APP_ID) or 0) + 1
+        try:
+            append_row(table, path, pa.Table.from_pylist(rows, schema), app_id=_APP_ID, increment=number)
+        except CommitFailedError:
+            continue
+        if number % EVERY == 0:
+            compact(path, app_id=_APP_ID, increment=number, storage_options=storage_options)
+        return len(rows)
+    raise CommitLost(
+        path, "a moment in which nobody else writes", f"{_ATTEMPTS} others that were quicker", "run the check again"
+    )
+
+
+def _result(verdict: Verdict, row: LedgerRow[DoneRow]) -> Row:
+    return {
+        "increment": row.increment,
+        "epoch": row.epoch,
+        "guarantee": verdict.guarantee,
+        "kip": verdict.kip,
+        "table": verdict.table,
+        "table_version": verdict.version,
+        "verdict": VERDICTS[verdict.answer],
+        "broken": list(verdict.broken),
+        "observed": json.dumps(verdict.observed),
+        "threshold": 0,
+        "rows_checked": verdict.rows,
+        "witnesses": json.dumps(verdict.witnesses),
+        "reason": verdict.reason,
+        "engine": verdict.engine,
+        "seconds": verdict.seconds,
+        "topology": row.content.topology,
+        "recorded_at_ms": now_ms(),
+    }
+
+
+def _subject(row: Row) -> tuple[Any, ...]:
+    return row["increment"], row["epoch"], row["guarantee"], row["table"]
+
+
+def _answer(row: Row) -> tuple[Any, ...]:
+    return row["verdict"], tuple(row["broken"])
+
+
+def _in_order(rows: pa.Table) -> list[Row]:
+    """Rows in the order in which they were recorded."""
+    return sorted(rows.to_pylist(), key=lambda row: row["recorded_at_ms"])

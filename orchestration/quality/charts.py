@@ -1,0 +1,82 @@
+"""Plots of numbers over increments, as SVG text that stands in the page itself.
+
+Owns all contact with Altair and vl-convert. Altair is what Great Expectations draws with, so it is installed already;
+vl-convert renders its charts (Vega-Lite) without a browser, so the page needs no script, opens from a bucket and
+prints. Colours come from the page (`currentColor`) and from a palette that reads on light and dark paper.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import altair as alt
+import vl_convert
+
+Point = tuple[int, str, float]
+"""Increment, series, value."""
+
+PALETTE = ["#3b82c4", "#d97706", "#159957", "#c2415b", "#8b5cf6", "#0e9aa7", "#a3762e", "#7a8594", "#b0479b", "#5f8f1f"]
+WIDTH, HEIGHT = 560, 150
+SERIES_MAX, TICKS_MAX = 10, 20
+POINTS_MAX = 400
+"""A longer history is drawn in so many steps, each with the sum, or the largest, of its increments."""
+
+
+def lines(points: Sequence[Point], unit: str) -> str:
+    """A line a series: the largest value of every step."""
+    return _svg(_chart(_thinned(points, max), unit).mark_line(point=len(points) < 60, interpolate="linear"))
+
+
+def bars(points: Sequence[Point], unit: str) -> str:
+    """Bars, one series upon the other: sums."""
+    return _svg(_chart(_thinned(points, sum), unit, stack=True).mark_bar())
+
+
+def _chart(points: Sequence[Point], unit: str, *, stack: bool = False) -> Any:
+    names = _largest(points)
+    rows = [
+        {"increment": increment, "series": name if name in names else "others", "value": value}
+        for increment, name, value in points
+    ]
+    numbers = sorted({increment for increment, _, _ in points})
+    ticks = numbers[:: -(-len(numbers) // TICKS_MAX)]
+    axis = alt.Axis(values=ticks, labelAngle=0, format="d", grid=False)
+    y = alt.Y("sum(value):Q" if stack else "max(value):Q", title=unit, stack="zero" if stack else None)
+    kind, scale = ("O", alt.Scale(paddingInner=0.15)) if stack else ("Q", alt.Scale(zero=False, nice=False))
+    x = alt.X(f"increment:{kind}", title="increment", scale=scale, axis=axis)
+    color = alt.Color("series:N", title=None, legend=alt.Legend(symbolLimit=SERIES_MAX + 1, labelLimit=260))
+    return alt.Chart(alt.InlineData(values=rows)).encode(x=x, y=y, color=color)
+
+
+def _largest(points: Sequence[Point]) -> set[str]:
+    """Names of the series with the largest sums; a page with a hundred colours says nothing."""
+    sums: dict[str, float] = {}
+    for _, name, value in points:
+        sums[name] = sums.get(name, 0.0) + abs(value)
+    return set(sorted(sums, key=lambda name: (-sums[name], name))[:SERIES_MAX])
+
+
+def _thinned(points: Sequence[Point], total: Any) -> list[Point]:
+    numbers = sorted({increment for increment, _, _ in points})
+    if len(numbers) <= POINTS_MAX:
+        return list(points)
+    width = -(-len(numbers) // POINTS_MAX)
+    step = {number: numbers[place - place % width] for place, number in enumerate(numbers)}
+    found: dict[tuple[int, str], list[float]] = {}
+    for increment, name, value in points:
+        found.setdefault((step[increment], name), []).append(value)
+    return [(increment, name, total(values)) for (increment, name), values in found.items()]
+
+
+def _svg(chart: Any) -> str:
+    ink = {"labelColor": "currentColor", "titleColor": "currentColor"}
+    axis = ink | {"domainColor": "currentColor", "tickColor": "currentColor", "gridColor": "currentColor"}
+    spec = (
+        chart.properties(width=WIDTH, height=HEIGHT, background="transparent")
+        .configure_view(stroke=None)
+        .configure_axis(**axis, gridOpacity=0.15, domainOpacity=0.4, tickOpacity=0.4)
+        .configure_legend(**ink)
+        .configure_range(category=PALETTE)
+        .configure_bar(color=PALETTE[0])
+        .to_dict(validate=False)
+    )
+    return str(vl_convert.vegalite_to_svg(spec))

@@ -1,0 +1,61 @@
+"""The numbers of a pipeline as OpenMetrics text, for whoever scrapes it.
+
+Rule: what Kafka counts since the start (names that end in `-total`) is a counter here too, summed over the increments
+that count; the rest are gauges of the last increment. Names are those of metrics.py with `replay_` before them.
+"""
+
+from prometheus_client import CollectorRegistry
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.openmetrics.exposition import generate_latest
+
+from ...state.errors import LedgerError
+from ...state.tables.warehouse import Warehouse
+from .metrics import increments_in_force, metric_rows
+
+LABELS = ("pipeline", "sub_topology", "operator", "label")
+
+
+def openmetrics(warehouse: Warehouse, pipeline: str) -> str:
+    """The text, with `# EOF` at its end. LedgerError when nothing was replayed."""
+    increments = increments_in_force(warehouse, pipeline)
+    if not increments:
+        place = warehouse.pipeline(pipeline).ledger
+        raise LedgerError(place, "a done increment", "none", "run the replay first")
+    values: dict[tuple[str, tuple[str, ...]], float] = {}
+    for planned, done in increments:
+        is_last = done is increments[-1][1]
+        for row in metric_rows(planned, done):
+            sub = "" if row["sub_topology"] is None else str(row["sub_topology"])
+            key = row["metric"], (pipeline, sub, row["operator"] or "", row["label"] or "")
+            if row["metric"].endswith("-total"):
+                values[key] = values.get(key, 0.0) + row["value"]
+            elif is_last:
+                values[key] = row["value"]
+    last = increments[-1][1]
+    values["increment", (pipeline, "", "", "")] = last.increment
+    values["committed-at-seconds", (pipeline, "", "", "")] = last.written_at_ms / 1000
+    registry = CollectorRegistry()
+    registry.register(_Families(values))
+    return str(generate_latest(registry).decode())  # type: ignore[no-untyped-call]
+
+
+class _Families:
+    """What the library asks for metrics."""
+
+    def __init__(self, values: dict[tuple[str, tuple[str, ...]], float]) -> None:
+        self.values = values
+
+    def collect(self) -> list[Metric]:
+        """One family a name."""
+        families: dict[str, Metric] = {}
+        for (metric, labels), value in sorted(self.values.items()):
+            family = families.setdefault(metric, _family(metric))
+            family.add_metric(labels, value)  # type: ignore[attr-defined]
+        return list(families.values())
+
+
+def _family(metric: str) -> Metric:
+    name = f"replay_{metric.replace('-', '_')}"
+    if metric.endswith("-total"):
+        return CounterMetricFamily(name, f"{metric} of all increments that count", labels=LABELS)
+    return GaugeMetricFamily(name, f"{metric} of the last increment", labels=LABELS)

@@ -1,0 +1,272 @@
+"""The page about the quality of pipelines: what holds, what was refused, what is late, what waits.
+
+Owns what the page says; its form is report.html.j2, whose every value is escaped. Rule: numbers come from the ledger
+and verdicts from `quality_results`, so the page says what the tables say; an increment that nobody checked is "not
+checked", never green. Nothing is written to the warehouse.
+"""
+
+import itertools
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import jinja2
+import pyarrow as pa
+import pyarrow.compute as pc
+from markupsafe import Markup
+
+from ...expectations.quality_tables import Row, newest_results
+from ...jobs.history.committed_tables import read_table
+from ...jobs.history.fsck import pipelines_of
+from ...jobs.replay.waiting_inputs import WaitingInput
+from ...jobs.topology import Topology
+from ...state.errors import ConfigError, ReplayError
+from ...state.tables.ledger_rows import PlanRow
+from ...state.tables.names import OUTPUTS, TableName
+from ...state.tables.warehouse import Warehouse
+from ...state.wall_clock import now_ms
+from ..text_tables import flat_row, utc
+from ..what_waits import results_that_wait, sentences_of
+from . import charts, metrics
+from .metrics import increments_in_force, metric_rows
+
+MATRIX_INCREMENTS = 60
+"""So many newest increments have a column in the matrix of verdicts."""
+FAILURES_MAX = 20
+KEYS_MAX = 10
+KEY_INCREMENTS = 16
+"""The largest keys are those of so many newest increments."""
+KEY_ROWS_MAX = 1_000_000
+_NOT_CHECKED = "not checked"
+
+
+@dataclass(frozen=True)
+class Chart:
+    """``svg`` is drawn by us from numbers; its texts are escaped by who draws."""
+
+    title: str
+    says: str
+    svg: Markup
+
+
+def write_report(
+    warehouse: Warehouse, pipelines: list[str] | None, out: Path, *, topology: Topology | None = None
+) -> int:
+    """Write the page on ``pipelines`` (None: all of the warehouse) to ``out``; returns its bytes.
+
+    ``topology``: of the one pipeline, to say until when its results wait. ConfigError for a pipeline that is not there
+    or has replayed nothing, or when the warehouse has none.
+    """
+    known = pipelines_of(warehouse)
+    for name in pipelines or ():
+        if name not in known:
+            raise ConfigError("--pipeline", f"one of {', '.join(known) or 'none'}", repr(name), "name one of them")
+    chosen = pipelines or known
+    if not chosen:
+        raise ConfigError(warehouse.root, "a pipeline", "none", "run the replay first")
+    sections = [_section(warehouse, name, topology) for name in chosen]
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(Path(__file__).parent), autoescape=True, undefined=jinja2.StrictUndefined,
+        trim_blocks=True, lstrip_blocks=True,
+    )  # fmt: skip
+    page = environment.get_template("report.html.j2").render(
+        sections=sections, made_at=utc(now_ms()), warehouse=warehouse.root, columns=MATRIX_INCREMENTS
+    )
+    out.write_text(page, encoding="utf-8")
+    return out.stat().st_size
+
+
+def _section(warehouse: Warehouse, pipeline: str, topology: Topology | None) -> dict[str, Any]:
+    increments = increments_in_force(warehouse, pipeline)
+    if not increments:
+        raise ConfigError(f"pipeline {pipeline!r}", "an increment", "none", "run the replay first")
+    rows = [row for planned, done in increments for row in metric_rows(planned, done)]
+    planned, last = increments[-1]
+    epochs = {done.increment: done.epoch for _, done in increments}
+    results = [row for row in newest_results(warehouse, pipeline) if epochs.get(row["increment"]) == row["epoch"]]
+    return {
+        "name": pipeline,
+        "tiles": _tiles(rows, results, list(epochs), last.increment, last.written_at_ms),
+        "matrix": _matrix(results, list(epochs)),
+        "failures": _failures(results),
+        "charts": _charts(rows),
+        "keys": _largest_keys(warehouse, pipeline, last.content.versions, last.increment),
+        "waits": _waits(warehouse, pipeline, planned, topology),
+    }
+
+
+def _tiles(
+    rows: list[Row], results: list[Row], increments: list[int], last: int, committed_at_ms: int
+) -> list[tuple[str, str]]:
+    read = sum(row["value"] for row in rows if row["metric"] == "process-total")
+    refused = sum(row["value"] for row in rows if row["metric"] == metrics.DROPPED)
+    lost = sum(row["value"] for row in rows if row["metric"] == "records-undecodable-total")
+    failed = {row["increment"] for row in results if row["verdict"] == "failed"}
+    checked = {row["increment"] for row in results if row["verdict"] != _NOT_CHECKED} - failed
+    return [
+        ("last increment", f"{last:,}, committed {utc(committed_at_ms)}"),
+        ("increments", f"{len(increments):,}"),
+        ("records processed", f"{read:,.0f}"),
+        ("refusals", f"{refused:,.0f}"),
+        ("undecodable", f"{lost:,.0f}"),
+        ("increments that passed", f"{len(checked):,}"),
+        ("increments that failed", f"{len(failed):,}"),
+        ("increments nobody checked", f"{len(set(increments) - checked - failed):,}"),
+    ]
+
+
+def _matrix(results: list[Row], increments: list[int]) -> dict[str, Any]:
+    """Guarantee and table by increment, the newest MATRIX_INCREMENTS."""
+    shown = increments[-MATRIX_INCREMENTS:]
+    verdicts: dict[tuple[str, str], dict[int, Row]] = {}
+    for row in results:
+        verdicts.setdefault((row["guarantee"], row["table"]), {})[row["increment"]] = row
+    lines = [
+        {
+            "guarantee": guarantee,
+            "table": table,
+            "cells": [(number, _cell(found.get(number))) for number in shown],
+            "passed": sum(row["verdict"] == "passed" for row in found.values()),
+            "failed": sum(row["verdict"] == "failed" for row in found.values()),
+        }
+        for (guarantee, table), found in sorted(verdicts.items())
+    ]
+    return {"increments": shown, "lines": lines, "all": len(increments)}
+
+
+def _cell(row: Row | None) -> dict[str, str]:
+    if row is None:
+        return {"verdict": _NOT_CHECKED, "says": "nobody checked it"}
+    observed = ", ".join(f"{name} {count:,}" for name, count in row["observed"].items())
+    return {"verdict": row["verdict"], "says": "; ".join(part for part in (observed, row["reason"]) if part)}
+
+
+def _failures(results: list[Row]) -> list[dict[str, Any]]:
+    """The newest verdicts that are not "passed", with their witnesses."""
+    bad = [row for row in results if row["verdict"] != "passed"]
+    found = []
+    for row in sorted(bad, key=lambda row: (-row["increment"], row["guarantee"], row["table"]))[:FAILURES_MAX]:
+        witnesses = [{name: str(value) for name, value in flat_row(each).items()} for each in row["witnesses"]]
+        columns = list(dict.fromkeys(name for each in witnesses for name in each))
+        found.append(row | {"witnesses": witnesses, "columns": columns, "explain": _explains(row)})
+    return found
+
+
+def _explains(row: Row) -> list[str]:
+    """Commands that explain the landed records which the witnesses name."""
+    places = [
+        f"{each['topic']}:{each['partition']}:{each['offset']}"
+        for each in row["witnesses"]
+        if {"topic", "partition", "offset"} <= each.keys()
+    ]
+    return [f"replay explain --record {place} --topology …" for place in dict.fromkeys(places)][:3]
+
+
+def _charts(rows: list[Row]) -> list[Chart]:
+    """Those for which there are numbers."""
+    of = _Numbers(rows)
+    outcome = {
+        "records-applied-total": "applied", "records-left-out-total": "left out", "records-dropped-total": "dropped",
+        "records-undecodable-total": "undecodable",
+    }  # fmt: skip
+    buffered = of.by("suppression-buffer-count-max", "operator")
+    wanted = [
+        ("Records", "What became of the records that sub-topologies took.", charts.bars, of.named(outcome), "records"),
+        ("Refusals by reason", "What operators refused (dropped-records-total).", charts.bars,
+         of.by(metrics.DROPPED, "label"), "refusals"),
+        ("Lateness", "How far records were behind stream time (record-lateness-avg and -max).", charts.lines,
+         of.seconds({metrics.LATENESS_AVG: "average", metrics.LATENESS_MAX: "largest"}), "seconds"),
+        ("Stream time behind the wall clock", "At the commit of the increment, of each sub-topology.", charts.lines,
+         of.days(metrics.LAG), "days"),
+        ("Results in suppress buffers", "The most at one time (suppression-buffer-count-max).", charts.lines, buffered,
+         "results"),
+        ("Records that wait", "Landed, and held back for a slower partition.", charts.lines,
+         of.named({metrics.WAITING: "waiting"}), "records"),
+        ("Records written", "By output.", charts.bars, of.by(metrics.EMITTED, "label"), "records"),
+        ("Seconds", "Plan, compute and commit.", charts.bars,
+         [point for point in of.by(metrics.SECONDS, "label") if point[1] in ("plan", "compute", "commit")], "seconds"),
+    ]  # fmt: skip
+    return [
+        Chart(title, says, Markup(draw(points, unit)))
+        for title, says, draw, points, unit in wanted
+        if any(value for _, _, value in points)
+    ]
+
+
+class _Numbers:
+    """Points for charts out of rows of metrics."""
+
+    def __init__(self, rows: list[Row]) -> None:
+        self._of: dict[str, list[Row]] = {}
+        for row in rows:
+            self._of.setdefault(row["metric"], []).append(row)
+
+    def by(self, metric: str, column: str) -> list[charts.Point]:
+        """A series for every text in ``column``, summed over the rest."""
+        return _summed((row["increment"], str(row[column]), row["value"]) for row in self._of.get(metric, ()))
+
+    def named(self, words: dict[str, str]) -> list[charts.Point]:
+        """A series for every metric, under its word, summed over sub-topologies."""
+        return _summed(
+            (row["increment"], word, row["value"]) for metric, word in words.items() for row in self._of.get(metric, ())
+        )
+
+    def seconds(self, words: dict[str, str]) -> list[charts.Point]:
+        """As ``named``, the largest of all sub-topologies, milliseconds as seconds."""
+        points: dict[tuple[int, str], float] = {}
+        for metric, word in words.items():
+            for row in self._of.get(metric, ()):
+                key = row["increment"], word
+                points[key] = max(points.get(key, 0.0), row["value"] / 1000)
+        return [(*key, value) for key, value in points.items()]
+
+    def days(self, metric: str) -> list[charts.Point]:
+        """A series for every sub-topology, milliseconds as days."""
+        rows = self._of.get(metric, ())
+        return [(row["increment"], f"sub-topology {row['sub_topology']}", row["value"] / 86_400_000) for row in rows]
+
+
+def _summed(points: Iterable[charts.Point]) -> list[charts.Point]:
+    sums: dict[tuple[int, str], float] = {}
+    for increment, name, value in points:
+        sums[increment, name] = sums.get((increment, name), 0.0) + value
+    return [(*key, value) for key, value in sums.items()]
+
+
+def _largest_keys(warehouse: Warehouse, pipeline: str, versions: dict[str, int], last: int) -> list[dict[str, Any]]:
+    """Of every output the keys with most records in the newest increments."""
+    found = []
+    for table in sorted(versions):
+        if TableName(table).kind != OUTPUTS:
+            continue
+        rows = read_table(warehouse, pipeline, table, last=KEY_ROWS_MAX, after=max(0, last - KEY_INCREMENTS))
+        if not len(rows):
+            continue
+        counted = _texts(rows["key"]).value_counts()
+        pairs = sorted(zip(counted.field(1).to_pylist(), counted.field(0).to_pylist(), strict=True), key=_by_number)
+        keys = [(key, number, number / len(rows)) for number, key in itertools.islice(pairs, KEYS_MAX)]
+        found.append({"output": TableName(table).name, "keys": keys})
+    return found
+
+
+def _texts(keys: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Keys as texts that can be counted; of a struct its fields."""
+    try:
+        return pc.fill_null(keys.cast(pa.string()), "null")
+    except pa.ArrowException:
+        return pa.chunked_array([pa.array([str(key) for key in keys.to_pylist()], pa.string())])
+
+
+def _by_number(pair: tuple[int, str]) -> tuple[int, str]:
+    return -pair[0], pair[1]
+
+
+def _waits(warehouse: Warehouse, pipeline: str, planned: PlanRow, topology: Topology | None) -> list[str]:
+    sentences = sentences_of([WaitingInput(**each) for each in planned.waits or ()])
+    if topology is None:
+        return sentences
+    try:
+        return sentences + [str(each) for each in results_that_wait(warehouse, topology, pipeline=pipeline)]
+    except ReplayError as error:
+        return [*sentences, f"what waits in stores cannot be said: {error}"]

@@ -1,0 +1,154 @@
+"""Verdicts and numbers of increments come into the quality tables once, and can be asked for."""
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from kstreams_replay.expectations.quality_tables import newest_results
+from kstreams_replay.expectations.verdicts import Verdict, check_increment
+from kstreams_replay.jobs.branches.restatement import restore
+from kstreams_replay.jobs.history.history import History
+from kstreams_replay.orchestration.cli.main import main
+from kstreams_replay.orchestration.facts import replay_facts
+from kstreams_replay.orchestration.quality.metrics import increments_in_force
+from kstreams_replay.orchestration.quality.recording import record_quality
+from kstreams_replay.state.tables.warehouse import Warehouse
+from tests.dagster import shop
+
+# By hand from tests/dagster/shop.py. Rows checked: final results; records that both sub-topologies read.
+WANTED = [
+    (1, "G1", "outputs/pages", "passed", 2),
+    (1, "G1", "outputs/sessions", "passed", 2),
+    (1, "G2", "outputs/pages", "passed", 2),
+    (1, "G2", "outputs/sessions", "passed", 2),
+    (1, "G3", "ledger", "passed", 12),
+    (2, "G1", "outputs/pages", "passed", 3),
+    (2, "G1", "outputs/sessions", "passed", 2),
+    (2, "G2", "outputs/pages", "passed", 3),
+    (2, "G2", "outputs/sessions", "passed", 2),
+    (2, "G3", "ledger", "passed", 4),
+]
+
+SESSIONS, PAGES = "KSTREAM-AGGREGATE-0000000001", "KSTREAM-AGGREGATE-0000000005"
+NUMBERS = {
+    ("dropped-records-total", 0, SESSIONS, "expired-window", 1.0),
+    ("dropped-records-total", 0, SESSIONS, "null-key", 1.0),
+    ("dropped-records-total", 1, PAGES, "expired-window", 1.0),
+    ("process-total", 0, None, None, 6.0),
+    ("process-total", 1, None, None, 6.0),
+    ("record-lateness-avg", 0, None, None, 16.5),
+    ("record-lateness-avg", 1, None, None, 16.5),
+    ("record-lateness-max", 0, None, None, 99.0),
+    ("record-lateness-max", 1, None, None, 99.0),
+    ("records-applied-total", 0, None, None, 6.0),
+    ("records-applied-total", 1, None, None, 5.0),
+    ("records-dropped-total", 0, None, None, 0.0),
+    ("records-dropped-total", 1, None, None, 1.0),
+    ("records-emitted-total", None, None, "pages", 2.0),
+    ("records-emitted-total", None, None, "sessions", 2.0),
+    ("records-left-out-total", 0, None, None, 0.0),
+    ("records-left-out-total", 1, None, None, 0.0),
+    ("records-undecodable-total", 0, None, None, 0.0),
+    ("records-undecodable-total", 1, None, None, 0.0),
+    ("records-waiting", None, None, None, 0.0),
+    ("stream-time-ms", 0, None, None, 210.0),
+    ("stream-time-ms", 1, None, None, 210.0),
+    ("suppression-buffer-count-current", None, "held-pages", None, 2.0),
+    ("suppression-buffer-count-current", None, "held-sessions", None, 1.0),
+    ("suppression-emit-total", None, "held-pages", None, 2.0),
+    ("suppression-emit-total", None, "held-sessions", None, 2.0),
+    ("windows-refused-total", 0, None, None, 0.0),
+    ("windows-refused-total", 1, None, None, 0.0),
+}
+"""Of the morning."""
+OTHERS = ("seconds", "memory-bytes-max", "stream-time-lag-ms", "suppression-buffer-count-avg",
+          "suppression-buffer-count-max", "suppression-overtime-avg", "suppression-overtime-min")  # fmt: skip
+"""Numbers of the machine, and those that tests/operators/suppress knows better."""
+
+
+@pytest.fixture
+def warehouse(replayed: Warehouse, tmp_path: Path) -> Warehouse:
+    """The shop's two increments, to be written to."""
+    shutil.copytree(replayed.root, tmp_path / "warehouse")
+    return Warehouse(str(tmp_path / "warehouse"))
+
+
+def verdicts_on(warehouse: Warehouse, *increments: int) -> list[Verdict]:
+    facts = replay_facts(shop.topology())
+    return [one for each in increments for one in check_increment(warehouse, "shop", facts, each, engine="plain")]
+
+
+def asked(warehouse: Warehouse, query: str) -> list[tuple]:
+    return History(warehouse, "shop").at().sql(query).rows()
+
+
+def test_a_verdict_is_recorded_once_with_what_it_rests_on(warehouse):
+    first = record_quality(warehouse, "shop", verdicts_on(warehouse, 1, 2))
+    again = record_quality(warehouse, "shop", verdicts_on(warehouse, 2, 1))
+
+    assert first > 6
+    assert again == 0
+    rows = asked(warehouse, 'SELECT increment, guarantee, "table", verdict, rows_checked FROM quality_results')
+    assert sorted(rows) == WANTED
+
+
+def test_a_verdict_that_has_changed_is_a_row_more_and_the_newest_counts(warehouse):
+    verdicts = verdicts_on(warehouse, 2)
+    record_quality(warehouse, "shop", verdicts)
+    output = next((Path(warehouse.root) / "shop" / "outputs").rglob("*.parquet"))
+    output.write_bytes(output.read_bytes()[:-20])
+
+    changed = verdicts_on(warehouse, 2)
+    record_quality(warehouse, "shop", changed)
+
+    newest = {(row["guarantee"], row["table"]): row["verdict"] for row in newest_results(warehouse, "shop")}
+    assert [each.answer for each in verdicts] == ["true"] * 5
+    assert "unknown" in [each.answer for each in changed]
+    assert newest == {
+        (each.guarantee, each.table): {"true": "passed", "unknown": "not checked"}[each.answer] for each in changed
+    }
+
+
+def test_numbers_have_the_names_of_kafkas_metrics(warehouse):
+    record_quality(warehouse, "shop", [])
+
+    rows = asked(
+        warehouse, "SELECT metric, sub_topology, operator, label, value FROM quality_metrics WHERE increment = 1"
+    )
+    assert {row for row in rows if row[0] not in OTHERS} == NUMBERS
+    assert {row[0] for row in rows} == {*OTHERS, *(row[0] for row in NUMBERS)}
+
+
+def test_increments_that_a_restore_withdrew_keep_their_epoch(warehouse):
+    record_quality(warehouse, "shop", verdicts_on(warehouse, 1, 2))
+    restore(warehouse, "shop", 1)
+
+    gained = record_quality(warehouse, "shop", [])
+
+    epochs = asked(warehouse, "SELECT DISTINCT increment, epoch FROM quality_results ORDER BY increment")
+    assert gained == 0
+    assert epochs == [(1, 0), (2, 0)]
+    assert [done.increment for _, done in increments_in_force(warehouse, "shop")] == [1]
+
+
+def test_the_command_records_what_it_judged(warehouse, capsys):
+    arguments = ["--warehouse", warehouse.root, "--pipeline", "shop"]
+    code = main(["check", "tests/dagster/shop.py:topology", *arguments, "--all", "--engine", "plain"])
+
+    assert code == 0
+    capsys.readouterr()
+    main(["sql", "SELECT verdict, count(*) AS n FROM quality_results GROUP BY verdict", *arguments])
+    assert "passed" in capsys.readouterr().out
+
+
+def test_a_check_that_cannot_be_recorded_says_so_and_stands(warehouse, monkeypatch: pytest.MonkeyPatch, capsys):
+    def fail(*_: object) -> Callable[..., int]:
+        raise OSError("Read-only file system")
+
+    monkeypatch.setattr("kstreams_replay.orchestration.quality.recording.record_quality", fail)
+    arguments = ["--warehouse", warehouse.root, "--pipeline", "shop", "--engine", "plain"]
+
+    assert main(["check", "tests/dagster/shop.py:topology", *arguments]) == 0
+    assert "were not recorded in quality_results of shop: Read-only file system" in capsys.readouterr().err

@@ -1,0 +1,158 @@
+"""The page about quality: what it says, that nothing in a name or a value becomes HTML, and what it costs."""
+
+import json
+import re
+import shutil
+import time
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from kstreams_replay.expectations.quality_tables import record_verdicts
+from kstreams_replay.expectations.verdicts import Verdict
+from kstreams_replay.orchestration.cli.main import main
+from kstreams_replay.orchestration.quality.openmetrics import openmetrics
+from kstreams_replay.orchestration.quality.report import write_report
+from kstreams_replay.state.errors import ConfigError
+from kstreams_replay.state.tables.commit import append_row, create_table
+from kstreams_replay.state.tables.ledger import Ledger
+from kstreams_replay.state.tables.warehouse import LEDGER_SCHEMA, Warehouse
+from tests.dagster import shop
+
+HOSTILE = "<script>alert(1)</script>'\"&{{7*7}}"
+
+
+class Page(HTMLParser):
+    """Its texts, the tags in it, and addresses that it would load."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self.tags: set[str] = set()
+        self.loads: list[str] = []
+        self.marks: list[str] = []
+        self.texts: list[str] = []
+        self._in_style = False
+        self.feed(path.read_text())
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.add(tag)
+        given = dict(attrs)
+        self.loads += [str(given[name]) for name in ("src", "href", "xlink:href") if name in given]
+        if "mark" in (given.get("class") or "").split() and "aria-label" in given:
+            self.marks.append(str(given["aria-label"]))
+
+    def handle_data(self, data: str) -> None:
+        self.texts.append(data)
+
+
+@pytest.fixture
+def warehouse(replayed: Warehouse, tmp_path: Path) -> Warehouse:
+    shutil.copytree(replayed.root, tmp_path / "warehouse")
+    return Warehouse(str(tmp_path / "warehouse"))
+
+
+def verdict(increment: int, answer: str, **more: object) -> Verdict:
+    said = {"sentence": "One final result.", "check": "one", "table": "outputs/pages", "version": 1}
+    return Verdict(guarantee="G1", increment=increment, answer=answer, **said, **more)  # type: ignore[arg-type]
+
+
+def test_an_increment_that_nobody_checked_is_not_green(warehouse, tmp_path):
+    record_verdicts(warehouse, "shop", [verdict(2, "true")])
+
+    write_report(warehouse, ["shop"], tmp_path / "page.html")
+
+    assert Page(tmp_path / "page.html").marks == ["nobody checked it", "passed"]
+
+
+def test_what_failed_and_what_could_not_be_checked_are_told_apart_with_their_witnesses(warehouse, tmp_path):
+    witness = {"topic": "clicks", "partition": 0, "offset": 4, "key": "bob"}
+    record_verdicts(
+        warehouse, "shop",
+        [verdict(1, "unknown", reason="the table is gone"), verdict(2, "false", broken=("rule",), witnesses=[witness])],
+    )  # fmt: skip
+
+    write_report(warehouse, None, tmp_path / "page.html")
+
+    page = Page(tmp_path / "page.html")
+    text = " ".join(page.texts)
+    assert page.marks == ["not checked", "failed"]
+    assert "the table is gone" in text
+    assert "replay explain --record clicks:0:4" in text
+    assert "bob" in text
+
+
+def test_names_and_values_stay_text(warehouse, tmp_path):
+    record_verdicts(
+        warehouse, "shop",
+        [verdict(2, "false", reason=HOSTILE, broken=(HOSTILE,), witnesses=[{HOSTILE: HOSTILE}])],
+    )  # fmt: skip
+
+    write_report(warehouse, ["shop"], tmp_path / "page.html")
+
+    page = Page(tmp_path / "page.html")
+    assert "script" not in page.tags
+    assert "".join(page.texts).count(HOSTILE) == 4
+    assert page.loads == []
+
+
+def test_the_page_loads_nothing_and_has_its_plots(replayed, tmp_path):
+    write_report(replayed, ["shop"], tmp_path / "page.html", topology=shop.topology())
+
+    page = Page(tmp_path / "page.html")
+    text = " ".join(page.texts)
+    assert page.loads == []
+    assert "svg" in page.tags
+    for words in ("Refusals by reason", "Lateness", "Stream time behind the wall clock", "Largest keys"):
+        assert words in text
+    assert "1 results wait in held-pages-store until stream time 1970-01-01 00:00:00.430" in text
+
+
+def test_a_pipeline_that_is_not_there_is_an_error(replayed, tmp_path):
+    with pytest.raises(ConfigError, match="expected one of shop, got 'shopp'"):
+        write_report(replayed, ["shopp"], tmp_path / "page.html")
+
+
+def test_of_a_thousand_increments_the_page_is_small_and_made_at_once(warehouse, tmp_path):
+    ledger = Ledger(warehouse.pipeline("shop").ledger)
+    planned, done = ledger.rows_of(2)
+    rows = []
+    for number in range(3, 1001):
+        for row in (planned, done):
+            content = json.dumps(row.content.to_json())
+            rows.append([number, 0, row.phase, content, row.written_at_ms + number])
+    columns = zip(*rows, strict=True)
+    table = create_table(ledger.path, LEDGER_SCHEMA)
+    planted = pa.table(
+        [pa.array(column, kind) for column, kind in zip(columns, LEDGER_SCHEMA.types, strict=True)], LEDGER_SCHEMA
+    )
+    append_row(table, ledger.path, planted, app_id="ledger/done", increment=1000, against=["ledger/planned"])
+    record_verdicts(warehouse, "shop", [verdict(number, "true") for number in range(1, 1001)])
+
+    begun = time.process_time()
+    size = write_report(warehouse, ["shop"], tmp_path / "page.html")
+
+    assert time.process_time() - begun < 5
+    assert size < 2_000_000
+    assert "1,000" in " ".join(Page(tmp_path / "page.html").texts)
+
+
+def test_the_commands_write_the_page_and_print_openmetrics(replayed, tmp_path, capsys):
+    where = ["--warehouse", replayed.root]
+    assert main(["report", *where, "--pipeline", "shop", "--out", str(tmp_path / "quality.html")]) == 0
+    assert (tmp_path / "quality.html").exists()
+    capsys.readouterr()
+
+    assert main(["metrics", *where, "--pipeline", "shop"]) == 0
+    assert capsys.readouterr().out == openmetrics(replayed, "shop")
+
+
+def test_totals_are_counters_over_all_increments_and_the_rest_is_of_the_last(replayed):
+    text = openmetrics(replayed, "shop")
+
+    lines = {line.split("{")[0]: line for line in text.splitlines() if re.search('sub_topology="[0]?"', line)}
+    assert 'pipeline="shop",sub_topology="0"} 8.0' in lines["replay_process_total"]
+    assert 'sub_topology="0"} 400.0' in lines["replay_stream_time_ms"]
+    assert 'sub_topology="0"} 0.0' in lines["replay_record_lateness_max"]
+    assert text.endswith("# EOF\n")
