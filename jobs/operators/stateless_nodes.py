@@ -131,3 +131,14 @@ class MergeNode(Node):
 
     def explain(self, seen: Observation, say: Wording) -> list[str]:
         return ["goes on"]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ParentsNode(MergeNode):
+    """Records of all parents of the one node below; Kafka's has several parents itself."""
+
+    def kafka_processors(self, graph: Graph) -> Iterable[KafkaNode]:
+        return []
+
+    def forwarding_processors(self, graph: Graph) -> tuple[str, ...]:
+        return self.inputs

@@ -5,7 +5,7 @@ node are kept in the same order, but by the sizes known when they were connected
 of a Java HashMap: both are reproduced (InternalTopologyBuilder.describeSubtopology).
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ..graph.graph import Graph
 from ..graph.kafka_processors import PROCESSOR, SINK, SOURCE, KafkaNode
@@ -52,7 +52,7 @@ def _names(nodes: TreeSet[_Described]) -> str:
 def describe(graph: Graph) -> str:
     """What Kafka prints for the same topology."""
     parts = []
-    made = [kafka for node in graph.nodes.values() for kafka in node.kafka_processors(graph)]
+    made = _with_kafkas_parents(graph, [one for node in graph.nodes.values() for one in node.kafka_processors(graph)])
     for number, group in enumerate(_groups(made)):
         nodes = _connected(group)
         if not group[0].is_global:
@@ -61,6 +61,16 @@ def describe(graph: Graph) -> str:
         lines = [f"  Sub-topology: {number}{title}", *(line for node in nodes for line in node.lines()), ""]
         parts.append("\n".join(lines if group[0].is_global else [*lines, ""]))
     return "Topologies:\n " + "".join(parts)
+
+
+def _with_kafkas_parents(graph: Graph, made: list[KafkaNode]) -> list[KafkaNode]:
+    """Below a node of ours that Kafka has none for, they are below those above it."""
+    names = {kafka.name for kafka in made}
+
+    def found(name: str) -> tuple[str, ...]:
+        return (name,) if name in names else graph.nodes[name].forwarding_processors(graph)
+
+    return [replace(kafka, above=tuple(name for above in kafka.above for name in found(above))) for kafka in made]
 
 
 def _groups(nodes: list[KafkaNode]) -> list[list[KafkaNode]]:

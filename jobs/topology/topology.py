@@ -1,15 +1,21 @@
 """A built topology: sub-topologies, what they read and write, and Kafka's description of them."""
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from ...state.errors import TopologyError
+from ...state.serdes import Serde
+from ..functions.call_arguments import checked_class
+from ..functions.call_names import Hinting
+from ..functions.processor_api import KeyValues
 from ..graph.graph import Graph, Node
+from ..graph.name_rules import check_name
 from ..graph.nodes import GlobalTableNode, RepartitionNode, SinkNode, SourceNode
 from ..operators.aggregates.aggregate_nodes import AggregateNode
 from ..operators.suppress.suppress_node import SuppressNode
+from . import processor_topology
 from .describe import describe
 from .intermediate_topics import connected
 
@@ -46,24 +52,117 @@ class SubTopology:
         return tuple(node for node in self.nodes if isinstance(node, SinkNode))
 
 
-class Topology:
-    """What ``StreamsBuilder.build`` returns. Pickles, so that tasks run anywhere.
+class _Settled(NamedTuple):
+    """A topology to which nothing is added any more: the graph that Kafka describes, and the one that runs."""
 
-    ``sub_topologies`` stand in the order in which they can run: each after those whose records it reads.
+    described: Graph
+    graph: Graph
+    sub_topologies: tuple[SubTopology, ...]
+
+
+@checked_class
+class Topology(Hinting):
+    """What ``StreamsBuilder.build`` returns, or the Processor API alone: an empty one, to which sources, processors,
+    sinks and stores are added by name. Pickles, so that tasks run anywhere.
+
+    ``Topology().add_source("in", Consumed(key, value), "clicks").add_processor("count", Count, "in")`` and so on; each
+    call returns the topology. Raises TopologyError, as Kafka's TopologyException, where it is called; without a source
+    when it is first used.
     """
 
-    def __init__(self, graph: Graph) -> None:
-        if not graph.nodes:
-            raise TopologyError("topology", "at least one stream()", "none", "read a topic with builder.stream()")
-        graph.check_stores()
-        self._described, self.graph = graph, connected(graph)
-        self.sub_topologies = _in_order(_parts(self.graph))
+    def __init__(self, graph: Graph | None = None) -> None:
+        self._own = Graph() if graph is None else graph
+        self._stores: dict[str, KeyValues] = {}
+        self._settled: _Settled | None = None
         self.dataflows: Any = None
         """How tasks hang together, worked out by the first of them (jobs/task/task.py)."""
+        if graph is not None and not graph.nodes:
+            raise TopologyError("topology", "at least one stream()", "none", "read a topic with builder.stream()")
+        if graph is not None:
+            self._settle()
+
+    # --- the Processor API -----------------------------------------------------------------------------------
+
+    def add_source(self, name: str, consumed: Any, *topics: str) -> "Topology":
+        """A source of that name reads the topic. ``consumed``: a ``Consumed``, its serdes."""
+        processor_topology.add_source(self._open(), name, consumed, topics)
+        return self
+
+    def add_processor(
+        self,
+        name: str,
+        supplier: Callable[[], Any],
+        *parents: str,
+        returns_key: Serde | None = None,
+        returns: Serde | None = None,
+    ) -> "Topology":
+        """A processor (jobs/functions/processor_api.py) takes what its parents forward. ``returns_key`` and
+        ``returns``: serdes of what it forwards itself, those of its input if not given. There is no repartition.
+        """
+        processor_topology.add_processor(self._open(), name, supplier, parents, returns_key, returns)
+        return self
+
+    def add_sink(self, name: str, topic: str, *parents: str) -> "Topology":
+        """What the parents forward is written to the output ``topic``."""
+        processor_topology.add_sink(self._open(), name, topic, parents)
+        return self
+
+    def add_state_store(self, store: KeyValues, *processors: str) -> "Topology":
+        """A store, connected with these processors. TopologyError for another one of that name."""
+        if not isinstance(store, KeyValues):
+            next_step = "use KeyValues(name, key serde, value serde)"
+            raise TopologyError("add_state_store", "a KeyValues", repr(store), next_step)
+        if self._stores.setdefault(check_name(store.name), store) != store:
+            got, next_step = "a different one that is added already", "rename one of them"
+            raise TopologyError(f"store {store.name!r}", "stores of different names", got, next_step)
+        for processor in processors:
+            processor_topology.connect(self._open(), processor, store)
+        return self
+
+    def connect_processor_and_state_stores(self, processor: str, *stores: str) -> "Topology":
+        """The processor has these stores, too. TopologyError for one that is not added."""
+        if not stores:
+            expected, next_step = "the name of a store", "name at least one"
+            raise TopologyError("connect_processor_and_state_stores", expected, "none", next_step)
+        for store in stores:
+            if store not in self._stores:
+                expected, next_step = f"a store that is added, one of {list(self._stores)}", "add_state_store it first"
+                raise TopologyError(f"processor {processor!r}", expected, repr(store), next_step)
+            processor_topology.connect(self._open(), processor, self._stores[store])
+        return self
+
+    def _open(self) -> Graph:
+        """The graph, to which something is added."""
+        if self._settled is not None:
+            expected, next_step = "a topology that is not used yet", "add everything first"
+            raise TopologyError("topology", expected, "one that was built, described or run", next_step)
+        return self._own
+
+    # --- as it is ------------------------------------------------------------------------------------------------
+
+    def _settle(self) -> _Settled:
+        if self._settled is None:
+            if not any(node.landed_topic for node in self._own.nodes.values()):
+                next_step = "read a topic with add_source()"
+                raise TopologyError("topology", "at least one source", "none", next_step)
+            self._own.check_stores()
+            graph = connected(self._own)
+            self._settled = _Settled(self._own, graph, _in_order(_parts(graph)))
+        return self._settled
+
+    @property
+    def graph(self) -> Graph:
+        """What runs."""
+        return self._settle().graph
+
+    @property
+    def sub_topologies(self) -> tuple[SubTopology, ...]:
+        """In the order in which they can run: each after those whose records it reads."""
+        return self._settle().sub_topologies
 
     def describe(self) -> str:
         """The topology as Kafka's ``TopologyDescription.toString`` prints it."""
-        return describe(self._described)
+        return describe(self._settle().described)
 
     @property
     def fingerprint(self) -> str:
@@ -79,7 +178,7 @@ class Topology:
 
     def intermediate_topics(self) -> list[str]:
         """Topics that it both writes and reads: nobody lands them (jobs/topology/intermediate_topics.py)."""
-        read = {node.landed_topic for node in self._described.nodes.values()}
+        read = {node.landed_topic for node in self._settle().described.nodes.values()}
         return list(dict.fromkeys(sink.topic for sink in self.sinks() if sink.topic in read))
 
     def sinks(self) -> list[SinkNode]:

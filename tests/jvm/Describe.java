@@ -9,10 +9,13 @@ import org.apache.kafka.common.serialization.Serdes;
 import org.apache.kafka.common.utils.Bytes;
 import org.apache.kafka.streams.KeyValue;
 import org.apache.kafka.streams.StreamsBuilder;
+import org.apache.kafka.streams.Topology;
 import org.apache.kafka.streams.kstream.*;
 import org.apache.kafka.streams.processor.api.ContextualProcessor;
+import org.apache.kafka.streams.processor.api.ProcessorSupplier;
 import org.apache.kafka.streams.processor.api.Record;
 import org.apache.kafka.streams.state.KeyValueStore;
+import org.apache.kafka.streams.state.StoreBuilder;
 import org.apache.kafka.streams.state.Stores;
 
 /** Prints Kafka's own description of the topologies that test_describe.py builds with our DSL. */
@@ -257,6 +260,34 @@ public class Describe {
         middle.join(builder.table("table", Consumed.with(STRING, LONG)), (left, right) -> left).to("joined");
     }
 
+    static ProcessorSupplier<String, Long, String, Long> forwarding() {
+        return () -> new ContextualProcessor<String, Long, String, Long>() {
+            @Override
+            public void process(Record<String, Long> record) {
+                context().forward(record);
+            }
+        };
+    }
+
+    static StoreBuilder<KeyValueStore<String, Long>> keyValues(String name) {
+        return Stores.keyValueStoreBuilder(Stores.inMemoryKeyValueStore(name), STRING, LONG);
+    }
+
+    static void processorApi(Topology topology) {
+        topology.addSource("read", "in")
+            .addProcessor("zebra", forwarding(), "read")
+            .addProcessor("ant", forwarding(), "read")
+            .addProcessor("both", forwarding(), "zebra", "ant")
+            .addSink("write", "out", "both", "ant")
+            .addSource("aside", "other")
+            .addProcessor("alone", forwarding(), "aside")
+            .addStateStore(keyValues("kept"), "both")
+            .addStateStore(keyValues("seen"))
+            .addStateStore(keyValues("first"))
+            .connectProcessorAndStateStores("alone", "seen", "first")
+            .addSink("copies", "copies", "aside");
+    }
+
     public static void main(String[] arguments) {
         Map<String, Consumer<StreamsBuilder>> topologies = new LinkedHashMap<>();
         topologies.put("stateless", Describe::stateless);
@@ -282,6 +313,14 @@ public class Describe {
             build.accept(builder);
             System.out.println("=== " + name);
             System.out.print(builder.build().describe());
+        });
+        Map<String, Consumer<Topology>> byName = new LinkedHashMap<>();
+        byName.put("processor_api", Describe::processorApi);
+        byName.forEach((name, build) -> {
+            Topology topology = new Topology();
+            build.accept(topology);
+            System.out.println("=== " + name);
+            System.out.print(topology.describe());
         });
     }
 }

@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import polars as pl
 
+from kstreams_replay.jobs.functions.processor_api import KeyValues, Processor, Record
 from kstreams_replay.jobs.topology import (
     BufferConfig,
     Consumed,
@@ -18,6 +19,7 @@ from kstreams_replay.jobs.topology import (
     StreamsBuilder,
     Suppressed,
     TimeWindows,
+    Topology,
     fold,
 )
 
@@ -247,3 +249,24 @@ TOPOLOGIES: dict[str, Callable[[StreamsBuilder], None]] = {
         intermediate_topics,
     )
 }
+
+
+class Forwarding(Processor):
+    """Forwards what comes."""
+
+    def process(self, record: Record) -> None:
+        self.context.forward(record)
+
+
+def processor_api(topology: Topology) -> None:
+    kept, seen, first = (KeyValues(name, Serde.string(), Serde.long()) for name in ("kept", "seen", "first"))
+    topology.add_source("read", LONGS, "in")
+    topology.add_processor("zebra", Forwarding, "read").add_processor("ant", Forwarding, "read")
+    topology.add_processor("both", Forwarding, "zebra", "ant").add_sink("write", "out", "both", "ant")
+    topology.add_source("aside", LONGS, "other").add_processor("alone", Forwarding, "aside")
+    topology.add_state_store(kept, "both").add_state_store(seen).add_state_store(first)
+    topology.connect_processor_and_state_stores("alone", "seen", "first").add_sink("copies", "copies", "aside")
+
+
+BY_NAME: dict[str, Callable[[Topology], None]] = {"processor_api": processor_api}
+"""By the Processor API alone."""

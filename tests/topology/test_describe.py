@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from kstreams_replay.jobs.topology import StreamsBuilder
-from tests.topology.described import TOPOLOGIES
+from kstreams_replay.jobs.topology import StreamsBuilder, Topology
+from tests.topology.described import BY_NAME, TOPOLOGIES
 
 PRINTED = Path(__file__).with_name("described.txt")
 
@@ -18,7 +18,7 @@ def printed() -> dict[str, str]:
 
 
 def test_every_topology_that_kafka_described_is_compared():
-    assert list(printed()) == list(TOPOLOGIES)
+    assert list(printed()) == [*TOPOLOGIES, *BY_NAME]
 
 
 @pytest.mark.parametrize("name", TOPOLOGIES)
@@ -27,6 +27,14 @@ def test_a_topology_is_described_as_kafka_describes_it(name):
     TOPOLOGIES[name](builder)
 
     assert builder.build().describe() == printed()[name]
+
+
+@pytest.mark.parametrize("name", BY_NAME)
+def test_a_topology_by_the_processor_api_is_described_as_kafka_describes_it(name):
+    topology = Topology()
+    BY_NAME[name](topology)
+
+    assert topology.describe() == printed()[name]
 
 
 @pytest.mark.parametrize("name", TOPOLOGIES)

@@ -1,0 +1,121 @@
+"""A topology by the Processor API alone: sources, processors, sinks and stores by name (InternalTopologyBuilder).
+
+Rule: what is named as a parent, a processor or a store is there already, so that there are no circles; a name is given
+once. What a node has several parents for reaches it in the order in which Kafka would forward it.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from ...state.errors import TopologyError
+from ...state.serdes import Serde
+from ..functions.expressions import Shape
+from ..functions.parameters import NOTHING, form_of
+from ..functions.processor_api import KeyValues
+from ..graph.graph import Graph, Node
+from ..graph.name_rules import check_table_name, check_topic
+from ..graph.nodes import SinkNode, SourceNode
+from ..operators.processor.process_node import ProcessNode
+from ..operators.stateless_nodes import ParentsNode
+
+
+def add_source(graph: Graph, name: str, consumed: Any, topics: tuple[str, ...]) -> None:
+    """TopologyError unless there is one topic, which nobody else reads, and serdes of it."""
+    _check_new(graph, name)
+    if len(topics) != 1:
+        expected, next_step = "the name of one topic", "give each topic a source, and a processor both as its parents"
+        raise TopologyError(f"source {name!r}", expected, f"{len(topics)} of them", next_step)
+    topic = check_topic(f"source {name!r}", topics[0], "give each topic a source")
+    key, value = getattr(consumed, "key", None), getattr(consumed, "value", None)
+    if not isinstance(key, Serde) or not isinstance(value, Serde):
+        next_step = "use for example Consumed(Serde.string(), Serde.long())"
+        raise TopologyError(f"source {name!r}", "a Consumed, the serdes of key and value", repr(consumed), next_step)
+    for other in graph.nodes.values():
+        if other.landed_topic == topic:
+            got, next_step = f"that of {other.name}, too", f"make {other.name} the parent"
+            raise TopologyError(f"source {name!r}", f"a topic {topic!r} of its own", got, next_step)
+    graph.add(SourceNode(name=name, inputs=(), shape=Shape(key, value), topic=topic))
+
+
+def add_processor(
+    graph: Graph,
+    name: str,
+    supplier: Callable[[], Any],
+    parents: tuple[str, ...],
+    returns_key: Serde | None,
+    returns: Serde | None,
+) -> None:
+    """TopologyError for a name that is taken, parents that are not there, and parents of different types."""
+    _check_new(graph, name)
+    form_of(supplier, name, NOTHING)
+    for option, serde in (("returns_key", returns_key), ("returns", returns)):
+        if serde is not None and not isinstance(serde, Serde):
+            raise TopologyError(name, f"{option}= to be a serde", repr(serde), "use for example Serde.string()")
+    parent = _parent(graph, f"processor {name!r}", name, parents)
+    shape = Shape(returns_key or parent.shape.key, returns or parent.shape.value)
+    node = ProcessNode(name=name, inputs=(parent.name,), shape=shape, supplier=supplier, store=f"{name}-stores")
+    _add(graph, parent, node)
+
+
+def add_sink(graph: Graph, name: str, topic: str, parents: tuple[str, ...]) -> None:
+    """TopologyError as ``add_processor``, and for a topic that ``to`` refuses."""
+    _check_new(graph, name)
+    check_topic(f"sink {name!r}", topic, "give each topic a sink")
+    check_table_name("output", topic)
+    parent = _parent(graph, f"sink {name!r}", name, parents)
+    _add(graph, parent, SinkNode(name=name, inputs=(parent.name,), shape=parent.shape, topic=topic))
+
+
+def connect(graph: Graph, name: str, store: KeyValues) -> None:
+    """``store`` is one of the processor ``name``. TopologyError when there is no such processor."""
+    node: Any = graph.nodes.get(name)
+    if node is None:
+        raise TopologyError(f"store {store.name!r}", "a processor that is added", repr(name), "add the processor first")
+    stores = getattr(node, "stores", None)
+    if stores is None:
+        got, next_step = f"{name}, which is none", "connect it with a processor"
+        raise TopologyError(f"store {store.name!r}", "a processor", got, next_step)
+    if store.name not in node.inner_stores:
+        graph.nodes[name] = replace(node, stores=(*stores, store))
+        graph.check_stores()
+
+
+def _check_new(graph: Graph, name: Any) -> None:
+    if name in graph.nodes:
+        raise TopologyError("topology", "names that differ", f"{name!r} twice", "rename one of them")
+
+
+def _parent(graph: Graph, place: str, name: str, parents: tuple[str, ...]) -> Node:
+    """The one parent, or a node that all parents forward to; it is not added yet."""
+    if not parents:
+        raise TopologyError(place, "at least one parent", "none", "name the source or processor whose records it takes")
+    for parent in parents:
+        if parent == name:
+            raise TopologyError(place, "a parent that is another one", "itself", "a topology has no circles")
+        if parent not in graph.nodes:
+            known = [known for known, node in graph.nodes.items() if node.written_topic is None]
+            raise TopologyError(place, f"a parent that is added, one of {known}", repr(parent), "add it first")
+        if graph.nodes[parent].written_topic is not None:
+            got, next_step = f"the sink {parent!r}", "make the parent of the sink the parent"
+            raise TopologyError(place, "a source or a processor as parent", got, next_step)
+    several = tuple(dict.fromkeys(parents))
+    first = graph.nodes[several[0]]
+    for other in several[1:]:
+        if graph.nodes[other].shape != first.shape:
+            expected = f"parents that forward the same, {first.shape.key} and {first.shape.value}"
+            got = f"{graph.nodes[other].shape.key} and {graph.nodes[other].shape.value} of {other}"
+            raise TopologyError(place, expected, got, "let processors between make the same of them")
+    return first if len(several) == 1 else ParentsNode(name=f"{name}:parents", inputs=several, shape=first.shape)
+
+
+def _add(graph: Graph, parent: Node, node: Node) -> None:
+    """``node`` and, if it has several parents, what stands between; that has a name that no user's node has."""
+    is_new = parent.name not in graph.nodes
+    graph.nodes[parent.name] = parent
+    try:
+        graph.add(node)
+    except TopologyError:
+        if is_new:
+            del graph.nodes[parent.name]
+        raise
