@@ -123,6 +123,8 @@ class TaskFailed(ReplayError):
     """Number of that record in a test driver."""
     is_decided: bool = False
     """An exception handler was asked, and the run ends."""
+    record: Any = None
+    """That record in a test driver (PipedRecord of jobs/testing/driver_records.py)."""
 
 
 class BufferFull(TaskFailed):

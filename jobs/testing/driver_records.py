@@ -38,6 +38,27 @@ class DroppedRecord(NamedTuple):
     arrival: int
 
 
+class PipedRecord(NamedTuple):
+    """The record that ended a run, where it is and what it has; bytes where they could not be read."""
+
+    topic: str
+    partition: int
+    offset: int
+    key: Any
+    value: Any
+    timestamp_ms: int
+    headers: tuple[tuple[str, bytes | None], ...]
+    arrival: int
+
+    def note(self) -> str:
+        """A sentence for people."""
+        place = f"{self.topic}-{self.partition} at offset {self.offset}"
+        return (
+            f"it came with the record {place}: key {self.key!r}, value {self.value!r}, time {self.timestamp_ms} ms "
+            f"(number {self.arrival} of all that were piped, from 0)"
+        )
+
+
 class DeadLetter(NamedTuple):
     """An undecodable record, with its bytes."""
 
@@ -91,7 +112,7 @@ class AutoTime:
     def __init__(self, start: Instant, advance: Duration) -> None:
         """Raises ConfigError for a start or an advance below 0."""
         self.now_ms = record_time_ms(start, "start_timestamp")
-        self._advance_ms = _forward_ms(advance, "auto_advance")
+        self._advance_ms = forward_ms(advance, "auto_advance")
 
     def take(self) -> int:
         """The time of one record."""
@@ -100,17 +121,18 @@ class AutoTime:
 
     def advance(self, duration: Duration) -> None:
         """Records from here on are that much later. Raises ConfigError for a duration below 0."""
-        self.now_ms += _forward_ms(duration, "advance_time")
+        self.now_ms += forward_ms(duration, "advance_time")
 
     def times(self, count: int, start: Instant | None, advance: Duration) -> list[int]:
         """Times of ``count`` records in a row: ``start``, ``start + advance`` and so on; without a start its own."""
         if start is None:
             return [self.take() for _ in range(count)]
-        first_ms, step_ms = record_time_ms(start, "start_timestamp"), _forward_ms(advance, "advance")
+        first_ms, step_ms = record_time_ms(start, "start_timestamp"), forward_ms(advance, "advance")
         return [first_ms + number * step_ms for number in range(count)]
 
 
-def _forward_ms(duration: Duration, name: str) -> int:
+def forward_ms(duration: Duration, name: str) -> int:
+    """A duration in milliseconds. Raises ConfigError for one below 0."""
     found = duration_ms(duration, name)
     if found < 0:
         raise ConfigError(name, "a duration of 0 ms or more", f"{found} ms", "time goes on: correct the duration")

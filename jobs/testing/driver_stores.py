@@ -86,6 +86,10 @@ class StoreReader(Hinting):
     def run(self) -> None:
         """Process what was piped."""
 
+    @abstractmethod
+    def _check_open(self) -> None:
+        """Raises ConfigError once the driver is closed."""
+
     @property
     @abstractmethod
     def _tasks(self) -> list[Task]: ...
@@ -96,6 +100,7 @@ class StoreReader(Hinting):
         Raises ConfigError for a name that no store has, and for one of rows that are no values by key (records that
         wait in a join).
         """
+        self._check_open()
         self.run()
         with tiers.running():
             for task in self._tasks:
@@ -202,6 +207,7 @@ class StoreReader(Hinting):
         return next((contents for contents in found if contents is not None), None)
 
     def _now(self, name: str) -> StoreContents:
+        self._check_open()
         self.run()
         with tiers.running():
             return self._contents(name)
@@ -218,6 +224,7 @@ class StoreReader(Hinting):
         raise ConfigError("store", f"one of {self._names()}", repr(name), "name a store of the topology")
 
     def _versions(self, name: str) -> VersionedStoreView:
+        self._check_open()
         self.run()
         with tiers.running():
             (task,) = (task for task in self._tasks if name in task.stores)

@@ -6,7 +6,8 @@ test goes through the compiled, columnar path.
 """
 
 from collections.abc import Iterable
-from typing import Any
+from types import TracebackType
+from typing import Any, Self
 
 import numpy as np
 
@@ -14,12 +15,14 @@ from ...state.compilation.kernel_tiers import tiers
 from ...state.errors import ConfigError, TaskFailed
 from ...state.serdes import Serde
 from ...state.times import NO_TIMESTAMP_MS, Duration, Instant, time_ms
+from ..graph.graph import Node
 from ..tape.causal_order import is_known_late
 from ..task.task import Task, call_kernels
 from ..topology.topology import Topology
+from .driver_failures import find_first, first_records, piped_record
 from .driver_inputs import DriverInputs, encoded
 from .driver_outputs import DriverOutputs
-from .driver_records import NO_OFFSET_GIVEN, AutoTime, DeadLetter, DroppedRecord, Headers, OutputRecord
+from .driver_records import NO_OFFSET_GIVEN, AutoTime, DeadLetter, DroppedRecord, Headers, OutputRecord, forward_ms
 from .driver_stores import GlobalStores, StoreReader
 from .driver_tasks import Batch, DrivenTasks, Played
 from .driver_topics import TestInputTopic, TestOutputTopic
@@ -27,6 +30,8 @@ from .driver_topics import TestInputTopic, TestOutputTopic
 
 class TopologyTestDriver(StoreReader):
     """One task a sub-topology, partition 0.
+
+    In a ``with`` it is closed at the end, which runs what was piped and not looked at.
 
     ``start_timestamp``, ``auto_advance``: times of records that are piped without one in the short form: the first, and
     how much later every next one is, over all topics. ``counts_bytes``: measure suppress buffers in bytes too.
@@ -48,13 +53,34 @@ class TopologyTestDriver(StoreReader):
         self._options: dict[str, Any] = {"counts_bytes": counts_bytes, "chunk_records": chunk_records}
         with tiers.running():
             self._driven = DrivenTasks(topology, **self._options)
-        self._log: list[Batch] | None = [] if is_known_late(topology) else None
-        """All that was played, where it may have to be played again."""
+        self._log: list[Batch] = []
+        """All that was played: it is played again where an order is known late, and to find a record that failed."""
+        self._plays_again = is_known_late(topology)
         self._in, self._out = DriverInputs(topology), DriverOutputs(topology)
         self._globals = GlobalStores(topology)
         self._time = AutoTime(start_timestamp, auto_advance)
         self._taken: list[tuple[np.ndarray, ...]] = []
         self._failure: TaskFailed | None = None
+        self._is_closed = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is None:
+            self.close()
+        self._is_closed = True
+
+    def close(self) -> None:
+        """Process what was piped, and take no more. Outputs can still be read, stores cannot.
+
+        Raises the failure of a record that ends the run, as ``run``. To close twice does nothing.
+        """
+        if not self._is_closed:
+            self._is_closed = True
+            self.run()
 
     @property
     def _tasks(self) -> list[Task]:
@@ -78,7 +104,7 @@ class TopologyTestDriver(StoreReader):
         is no source topic and for a start or an advance below 0.
         Example: ``clicks = driver.create_input_topic("clicks", auto_advance="1s")``.
         """
-        shape = self._in.source(name).shape
+        shape = self._source(name).shape
         time = AutoTime(start_timestamp, auto_advance)
         return TestInputTopic(self, name, key_serde or shape.key, value_serde or shape.value, time)
 
@@ -101,7 +127,7 @@ class TopologyTestDriver(StoreReader):
         ``timestamp_ms``: None for the driver's own time, which then goes on by ``auto_advance``. ``offset``: what
         operators see as the record's offset; None for a record that is from no topic.
         """
-        shape = self._in.source(topic).shape
+        shape = self._source(topic).shape
         (key_bytes,), (value_bytes,) = encoded(shape.key, [key]), encoded(shape.value, [value])
         self._in.pipe(topic, key_bytes, value_bytes, self._time_of(timestamp_ms), headers, offset)
 
@@ -121,7 +147,7 @@ class TopologyTestDriver(StoreReader):
         advance: Duration = 0,
     ) -> None:
         """Pipe (key, value) pairs in order; times as of ``pipe_values``."""
-        shape, pairs = self._in.source(topic).shape, list(key_values)
+        shape, pairs = self._source(topic).shape, list(key_values)
         keys, values = (
             encoded(shape.key, (key for key, _ in pairs)),
             encoded(shape.value, (value for _, value in pairs)),
@@ -141,8 +167,16 @@ class TopologyTestDriver(StoreReader):
         offset: int | None = NO_OFFSET_GIVEN,
     ) -> None:
         """Pipe one record as a Kafka client would have written it; the time as of ``pipe_input``."""
-        self._in.source(topic)
+        self._source(topic)
         self._in.pipe(topic, key, value, self._time_of(timestamp_ms), headers, offset)
+
+    def _source(self, topic: str) -> Node:
+        self._check_open()
+        return self._in.source(topic)
+
+    def _check_open(self) -> None:
+        if self._is_closed:
+            raise ConfigError("test driver", "a driver that is open", "a closed one", "make another one")
 
     def _time_of(self, given: Instant | None) -> int:
         return self._time.take() if given is None else time_ms(given, "timestamp_ms")
@@ -151,11 +185,21 @@ class TopologyTestDriver(StoreReader):
         """Stream time of ``topic`` reaches ``time_ms`` without a record, and what is due because of it comes (recorded
         time, jobs/landing/recorded_time.py; Kafka's driver has no such thing). It takes the number of a piped record.
         """
-        self._in.source(topic)
+        self._source(topic)
         if time_ms < 0:
             raise ConfigError("advance_stream_time", "a time of 0 ms or more", str(time_ms), "correct the time")
         self.run()
         self._play(Batch({}, (topic, time_ms, self._in.next_arrival())))
+
+    def advance_wall_clock_time(self, advance: Duration) -> None:
+        """Kafka's advanceWallClockTime: it moves on schedules by wall-clock time.
+
+        Raises ConfigError: no schedule goes by it, since a replay has no wall clock.
+        """
+        forward_ms(advance, "advance_wall_clock_time")
+        got = "schedules by stream time alone: a replay has no wall clock"
+        next_step = "pipe a record of a later time, or use advance_stream_time(topic, time_ms)"
+        raise ConfigError("advance_wall_clock_time", "schedules by wall-clock time", got, next_step)
 
     # --- out -------------------------------------------------------------------------------------------------
 
@@ -235,9 +279,11 @@ class TopologyTestDriver(StoreReader):
     def run(self) -> None:
         """Process what was piped.
 
-        Raises the failure of a record that ends the run (BufferFull: it filled a suppress buffer) with ``arrival``, the
-        record's number. Outputs and refusals up to that record can be read; the driver takes no more. (Metrics of a
-        suppress above the node that failed count the whole batch.)
+        Raises the failure of a record that ends the run (TaskFailed: a function failed on it, or BufferFull: it filled
+        a suppress buffer) with ``arrival``, the record's number, and ``record``: its topic, partition, offset, key and
+        value, which a note of the error says, too. To find it among those that were piped together, records are run
+        again, their functions with them. Outputs and refusals up to that record can be read; the driver takes no more.
+        (Metrics of a suppress above the node that failed count the whole batch.)
         """
         if self._failure is not None:
             if self._in.is_waiting():
@@ -247,15 +293,11 @@ class TopologyTestDriver(StoreReader):
             self._play(Batch(self._in.take()))
 
     def _play(self, batch: Batch) -> None:
-        records = sum(len(rows) for rows, _ in batch.landed.values())
-        tiers.expect(records, lambda: call_kernels(self.topology))
-        with tiers.running(), self.topology.graph.naming_calls():
-            played = self._driven.play(batch)
-            while not played.is_settled:
-                batch.causes.refuse_endless()
-                played = self._played_again(batch)
-        if self._log is not None:
-            self._log.append(batch)
+        try:
+            played = self._played(batch)
+        except TaskFailed as error:
+            batch, played = self._before_failure(batch, error)
+        self._log.append(batch if self._plays_again else Batch(batch.landed, batch.recorded))
         self._keep(batch, played)
         self._failure = played.failure
         if self._failure is not None:
@@ -263,14 +305,58 @@ class TopologyTestDriver(StoreReader):
             with self.topology.graph.naming_calls():
                 raise self._failure
 
+    def _played(self, batch: Batch) -> Played:
+        """The failure of a record that filled a buffer is in the answer, other failures are raised."""
+        records = sum(len(rows) for rows, _ in batch.landed.values())
+        tiers.expect(records, lambda: call_kernels(self.topology))
+        with tiers.running(), self.topology.graph.naming_calls():
+            played = self._driven.play(batch)
+            while not played.is_settled:
+                batch.causes.refuse_endless()
+                played = self._played_again(batch)
+        if played.failure is not None:
+            self._tell(played.failure, batch)
+        return played
+
     def _played_again(self, batch: Batch) -> Played:
         """``batch`` from the beginning, now that it is known what the records cause; so is all that was before it."""
-        assert self._log is not None, "two queues settle an order at once"
+        self._begin_again()
+        batch.causes.again()
+        return self._driven.play(batch)
+
+    def _begin_again(self) -> None:
+        """All that was before, in new tasks."""
         self._driven = DrivenTasks(self.topology, **self._options)
-        for before in [*self._log, batch]:
+        for before in self._log:
             before.causes.again()
-            played = self._driven.play(before)
-        return played
+            self._driven.play(before)
+
+    def _before_failure(self, batch: Batch, error: TaskFailed) -> tuple[Batch, Played]:
+        """The records of ``batch`` before the one that failed, run, and what they caused, with its failure."""
+
+        def run(records: Batch) -> None:
+            with tiers.running():
+                self._begin_again()
+            self._played(records)
+
+        if not batch.landed:
+            raise error
+        found = find_first(batch.landed, error, run)
+        if found is None:
+            raise error
+        count, failure = found
+        self._tell(failure, batch)
+        with tiers.running():
+            self._begin_again()
+        good = first_records(batch.landed, count)
+        played = self._played(good)
+        played.failure = failure
+        return good, played
+
+    def _tell(self, failure: TaskFailed, batch: Batch) -> None:
+        failure.record = piped_record(self.topology, batch.landed, failure.arrival)
+        if failure.record is not None:
+            failure.add_note(failure.record.note())
 
     def _keep(self, batch: Batch, played: Played) -> None:
         for sub, arrival, outputs in played.outputs:

@@ -1,0 +1,165 @@
+"""How a test driver ends: closed, by a record that fails, and what it says of a clock that it does not have."""
+
+import traceback
+
+import pytest
+
+from kstreams_replay import (
+    Consumed,
+    Materialized,
+    Serde,
+    StreamsBuilder,
+    Suppressed,
+    TimeWindows,
+    Topology,
+    TopologyTestDriver,
+)
+from kstreams_replay.jobs.testing.driver_records import PipedRecord
+from kstreams_replay.state.errors import BufferFull, ConfigError, TaskFailed
+
+NOTE = "it came with the record in-0 at offset 1: key 'b', value 0, time 3 ms (number 2 of all that were piped, from 0)"
+CLOSED = "test driver: expected a driver that is open, got a closed one; make another one"
+
+
+def divided() -> Topology:
+    """60 divided by every value; and a count of the other topic, which has a repartition of its own."""
+    builder = StreamsBuilder()
+    stream = builder.stream("in", Consumed(Serde.string(), Serde.long()))
+    stream.map_values(lambda value: 60 // value, returns=Serde.long(), name="divide").to("out")
+    other = builder.stream("other", Consumed(Serde.string(), Serde.long()))
+    other.group_by("value").count(Materialized.as_("counts")).to("counts")
+    return builder.build()
+
+
+# --- a record that fails -------------------------------------------------------------------------------------
+
+
+def test_a_failure_has_the_place_and_the_content_of_its_record():
+    driver = TopologyTestDriver(divided())
+    driver.pipe_input("other", "x", 1, 1)
+    driver.pipe_input("in", "a", 5, 2)
+    driver.pipe_input("in", "b", 0, 3, headers=[("trace", b"t")])
+    driver.pipe_input("in", "c", 4, 4)
+
+    with pytest.raises(TaskFailed) as caught:
+        driver.run()
+
+    assert caught.value.record == PipedRecord("in", 0, 1, "b", 0, 3, (("trace", b"t"),), arrival=2)
+    assert "".join(traceback.format_exception(caught.value)).strip().endswith(NOTE)
+    assert [record.value for record in driver.read_outputs("out")] == [12]
+
+
+def test_a_failure_is_raised_again_with_one_note():
+    driver = TopologyTestDriver(divided())
+    for _ in range(2):
+        driver.pipe_input("in", "b", 0)
+        with pytest.raises(TaskFailed) as caught:
+            driver.run()
+
+    assert len(caught.value.__notes__) == 1
+
+
+def test_what_a_full_buffer_ends_leaves_no_output_of_later_records():
+    builder = StreamsBuilder()
+    stream = builder.stream("in", Consumed(Serde.string(), Serde.long()))
+    none = Suppressed.until_window_closes(max_records=0)
+    stream.group_by_key().windowed_by(TimeWindows.of_size(10)).count().suppress(none).to("final")
+    builder.stream("other", Consumed(Serde.string(), Serde.long())).to("later")
+    stream.to("copies")
+    driver = TopologyTestDriver(builder.build())
+    driver.pipe_input("in", "a", 7, 5)
+    driver.pipe_input("other", "b", 8, 6)
+
+    with pytest.raises(BufferFull) as caught:
+        driver.run()
+
+    assert (caught.value.record.key, caught.value.record.value, caught.value.arrival) == ("a", 7, 0)
+    assert driver.produced_topic_names() <= {"copies"}
+    assert driver.read_outputs("later") == []
+
+
+def test_the_first_record_that_fails_is_told_wherever_it_fails_and_what_was_before_it_has_come_out():
+    """
+    A reducer fails on the third record, a step above it on the fifth: the third is the first.
+    """
+
+    def reduced(left, right):
+        if right == 13:
+            raise ValueError("thirteen")
+        return left + right
+
+    builder = StreamsBuilder()
+    stream = builder.stream("in", Consumed(Serde.string(), Serde.long()))
+    halves = stream.map_values(lambda value: 26 // value, returns=Serde.long())
+    halves.group_by("value").reduce(reduced).to_stream().to("out")
+    driver = TopologyTestDriver(builder.build())
+    driver.pipe_input("in", "a", 1)
+    driver.read_outputs("out")
+    driver.pipe_values("in", [1, 2, 2, 3, 0])
+
+    with pytest.raises(TaskFailed, match="thirteen") as caught:
+        driver.read_outputs("out")
+
+    assert (caught.value.record.offset, caught.value.record.value) == (3, 2)
+    assert [(one.value, one.arrival) for one in driver.read_outputs("out")] == [(52, 1), (13, 2)]
+
+
+# --- closing -------------------------------------------------------------------------------------------------
+
+
+def test_a_closed_driver_has_run_what_was_piped_and_takes_no_more():
+    driver = TopologyTestDriver(divided())
+    topic = driver.create_input_topic("in")
+    counts = driver.get_key_value_store("counts")
+    topic.pipe_input("a", 5)
+    driver.close()
+    driver.close()
+
+    assert [record.value for record in driver.read_outputs("out")] == [12]
+    for use in (
+        lambda: topic.pipe_input("a", 5),
+        lambda: driver.pipe_input("in", "a", 5),
+        lambda: driver.pipe_values("in", [5]),
+        lambda: driver.create_input_topic("in"),
+        lambda: driver.advance_stream_time("in", 5),
+        lambda: counts.get(1),
+        lambda: driver.store("counts"),
+    ):
+        with pytest.raises(ConfigError) as caught:
+            use()
+        assert str(caught.value) == CLOSED
+
+
+def test_a_with_closes_the_driver_and_finds_the_record_that_nobody_read():
+    with pytest.raises(TaskFailed), TopologyTestDriver(divided()) as driver:
+        driver.pipe_input("in", "a", 0)
+
+    with pytest.raises(ConfigError, match="a closed one"):
+        driver.pipe_input("in", "a", 1)
+
+
+def test_a_with_that_fails_by_itself_keeps_its_own_error():
+    driver = TopologyTestDriver(divided())
+    driver.pipe_input("in", "a", 0)
+    with pytest.raises(ZeroDivisionError), driver:
+        raise ZeroDivisionError
+
+    with pytest.raises(ConfigError, match="a closed one"):
+        driver.pipe_input("in", "a", 1)
+
+
+# --- the wall clock ------------------------------------------------------------------------------------------
+
+
+def test_there_is_no_wall_clock_to_advance():
+    driver = TopologyTestDriver(divided())
+
+    with pytest.raises(ConfigError) as caught:
+        driver.advance_wall_clock_time("1m")
+    with pytest.raises(ConfigError, match="expected a duration of 0 ms or more, got -1 ms"):
+        driver.advance_wall_clock_time(-1)
+
+    assert str(caught.value) == (
+        "advance_wall_clock_time: expected schedules by wall-clock time, got schedules by stream time alone: a replay "
+        "has no wall clock; pipe a record of a later time, or use advance_stream_time(topic, time_ms)"
+    )
