@@ -3,13 +3,21 @@
 import pyarrow as pa
 
 from ...state.tables.names import DEAD_LETTER, DROPPED, OUTPUTS, STATE, TableName
+from ...state.tables.schema_evolution import stored_schema
 from ...state.tables.warehouse import DEAD_LETTER_SCHEMA, DROPPED_SCHEMA, HEADERS, output_schema
 from ..tape.input_queues import PLACE_COLUMNS
 from ..topology.topology import Topology
 
 
 def table_schema(topology: Topology, table: str) -> pa.Schema:
-    """Schema of a table of the pipeline, by the name it has in reports: "outputs/x", "state/y", "repartition/z", ..."""
+    """Schema of a table of the pipeline, by the name it has in reports: "outputs/x", "state/y", "repartition/z", ...
+
+    Columns are as Delta has them: a time of day is a long (state/tables/schema_evolution.py).
+    """
+    return stored_schema(_schema(topology, table))
+
+
+def _schema(topology: Topology, table: str) -> pa.Schema:
     kind, name = TableName(table).kind, TableName(table).name
     if kind == DROPPED:
         return DROPPED_SCHEMA

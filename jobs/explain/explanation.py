@@ -34,6 +34,7 @@ from ..topology.topology import Topology
 from .committed_rows import difference
 from .observations import Left, NodeObservation, Position, Taken
 from .observed_run import ObservedRun
+from .readable_values import readable
 from .rerun import rerun
 from .sentences import SentenceWriter
 
@@ -172,8 +173,8 @@ def _global_steps(topology: Topology, landed: Landed, place: Position) -> list[S
             elif batch.key[0] < 0:
                 said = "passed over: its key is null"
             else:
-                key = node.shape.key.to_python(batch.keys.typed(batch.key))[0]
-                value = node.shape.value.to_python(batch.value.all())[0]
+                key = readable(batch.keys.typed(batch.key), node.shape.key)[0]
+                value = readable(batch.value.all(), node.shape.value)[0]
                 said = f"{key!r} is {value!r} from here on, for every task that looks into the global table"
             steps.append(Step("all", place, node.name, [said]))
     return steps

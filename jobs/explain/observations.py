@@ -15,6 +15,7 @@ from ...state.records.batches import Batch, Chunk
 from ...state.serdes import Serde
 from ..graph.graph import Node
 from ..graph.observations import Change, Observation, Row, Wait
+from .readable_values import readable
 
 Position = tuple[str, int, int]
 """Topic, partition and offset."""
@@ -62,7 +63,7 @@ class NodeObservation(Observation):
             wanted = pa.array([code for code in self.key_bytes if code is not None], pa.binary())
             table = table.filter(pc.is_in(codes.cast(pa.binary()), wanted))
         elif "id" in table.column_names:
-            serde = Serde.of(table.schema.field("id").type)
+            serde = Serde.of_type(table.schema.field("id").type)
             wanted = serde.encode(serde.from_python([each for each in self.ids if each is not None]))
             codes = serde.encode(only_chunk(table, "id"))
             table = table.filter(pc.is_in(codes.cast(pa.binary()), wanted.cast(pa.binary())))
@@ -70,7 +71,7 @@ class NodeObservation(Observation):
         for name in table.column_names:
             column, of = only_chunk(table, name), {"key": key, "value": value}.get(name)
             is_plain = of is None or of.arrow_type != column.type
-            columns[name] = column.to_pylist() if is_plain else of.to_python(column)  # type: ignore[union-attr]
+            columns[name] = readable(column, None if is_plain else of)
         return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
 
@@ -108,15 +109,15 @@ def rows_of(batch: Batch, chunk: Chunk) -> list[Row]:
     if len(batch) == 0:
         return []
     serde = batch.keys.serde
-    keys = serde.to_python(batch.keys.typed(batch.key))
+    keys = readable(batch.keys.typed(batch.key), serde)
     bounds: list[tuple[int, int] | None] = [None] * len(batch)
     if batch.window_start_ms is not None and batch.window_end_ms is not None:
         bounds = list(zip(batch.window_start_ms.tolist(), batch.window_end_ms.tolist(), strict=True))
-    olds = [None] * len(batch) if batch.old is None else batch.old.all().to_pylist()
+    olds = [None] * len(batch) if batch.old is None else readable(batch.old.all())
     topic, offset = batch.coordinates(chunk)
     seen = [
         None if number < 0 else (chunk.context_topics[number], place)
         for number, place in zip(topic.tolist(), offset.tolist(), strict=True)
     ]
-    columns = keys, batch.value.all().to_pylist(), batch.time_ms.tolist(), bounds, olds, seen
+    columns = keys, readable(batch.value.all()), batch.time_ms.tolist(), bounds, olds, seen
     return [Row(*row) for row in zip(*columns, strict=True)]

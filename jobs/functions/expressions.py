@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from ...state.errors import ConfigError, TaskFailed, TopologyError
 from ...state.records.batches import Batch
-from ...state.serdes import Serde
+from ...state.serdes import Serde, computed_type
 from .row_independence import looks_beyond_the_record
 from .sql_text import DEPTH_MAX, depth, readings
 
@@ -160,7 +160,24 @@ def bind(expressible: Expressible, shape: Columns, place: str) -> Expression:
         got = f"{expressible!s}, which looks at other records too"
         raise TopologyError(place, "one value for each record, from that record alone", got, "use an aggregation")
     column = answer.to_series()
-    return Expression(expression, shape, _serde_of(column, expressible, place), column.name, place)
+    declared = _declared(expression, shape.columns())
+    serde = _serde_of(column, expressible, place) if declared is None else Serde.of_type(declared)
+    return Expression(expression, shape, serde, column.name, place)
+
+
+def _declared(expression: pl.Expr, columns: Mapping[str, pa.DataType]) -> pa.DataType | None:
+    """The type of the column, or of the field of one, that the expression is, where a computed one would be wider."""
+    plain = expression.meta.undo_aliases()
+    for name, kind in columns.items():
+        if kind == computed_type(kind):
+            continue
+        if plain.meta.eq(pl.col(name)):
+            return kind
+        fields = kind if pa.types.is_struct(kind) else []
+        found = [field.type for field in fields if plain.meta.eq(pl.col(name).struct.field(field.name))]
+        if found:
+            return found[0]
+    return None
 
 
 def _tried(expressible: Expressible, shape: Columns, place: str) -> tuple[pl.Expr, pl.DataFrame]:
@@ -205,7 +222,7 @@ _NO_SQL = pl.exceptions.SQLInterfaceError, pl.exceptions.SQLSyntaxError
 
 def _serde_of(column: pl.Series, expressible: Expressible, place: str) -> Serde:
     try:
-        return Serde.of(column.to_arrow(compat_level=pl.CompatLevel.oldest()).type)
+        return Serde.of_computed(column.to_arrow(compat_level=pl.CompatLevel.oldest()).type)
     except ConfigError as error:
         got = f"{expressible!s}, which gives {column.dtype}"
         raise TopologyError(place, f"a result of type {error.expected}", got, error.next_step) from error
@@ -286,6 +303,6 @@ def fields_of(columns: Mapping[str, Expression], place: str) -> Serde:
     """Serde of a value with ``columns`` as its fields."""
     fields = [pa.field(name, column.result.arrow_type) for name, column in columns.items()]
     try:
-        return Serde.of(pa.struct(fields))
+        return Serde.of_type(pa.struct(fields))
     except ConfigError as error:
         raise TopologyError(place, f"fields of type {error.expected}", error.got, error.next_step) from error

@@ -7,6 +7,7 @@ the doubt.
 """
 
 from collections.abc import Mapping
+from decimal import Decimal
 
 import polars as pl
 import pyarrow as pa
@@ -44,6 +45,12 @@ def _made_up(kind: pa.DataType, turn: int) -> pa.Array:
     if pa.types.is_list(kind):
         rows = _made_up(kind.value_type, turn).to_pylist()
         return pa.array([None if value is None else [value, rows[0]] for value in rows], kind)
+    if pa.types.is_map(kind):
+        rows = _made_up(kind.item_type, turn).to_pylist()
+        return pa.array([None if value is None else [("k", value), ("l", rows[0])] for value in rows], kind)
+    if pa.types.is_decimal(kind):
+        digits = [None if number is None else Decimal(number).scaleb(-kind.scale) for number in numbers]
+        return pa.array(digits, kind)
     if pa.types.is_boolean(kind):
         return pa.array([None if number is None else number > 1 for number in numbers], kind)
     if pa.types.is_string(kind) or pa.types.is_binary(kind):

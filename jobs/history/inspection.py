@@ -48,7 +48,7 @@ def counters_of(as_of: AsOf, store: str) -> list[dict[str, Any]]:
 
 def parse_key(kind: pa.DataType, text: str) -> pa.Scalar:
     """The key that ``text`` means: itself, a number, true or false, or JSON for a key of fields. Raises ConfigError."""
-    serde = Serde.of(kind)
+    serde = Serde.of_type(kind)
     expected = f"a key of type {kind}"
     try:
         value: Any = text
@@ -63,15 +63,26 @@ def parse_key(kind: pa.DataType, text: str) -> pa.Scalar:
             value = float(text)
         elif pa.types.is_binary(kind):
             value = text.encode()
+        elif not pa.types.is_string(kind):
+            return _parsed(serde, kind, text)
         return serde.from_python([value])[0]
     except (ValueError, KeyError) as error:
         raise ConfigError("key", expected, repr(text), "write it as `replay inspect STORE` shows keys") from error
 
 
+def _parsed(serde: Serde, kind: pa.DataType, text: str) -> pa.Scalar:
+    """A decimal, a date or a time as it is shown, a list or a map as JSON. Raises ValueError."""
+    spelled = json.dumps(text.replace(" ", "T", 1)) if pa.types.is_temporal(kind) else text
+    decoded = serde.decode(pa.array([spelled.encode()], pa.binary()))
+    if decoded.bad[0]:
+        raise ValueError(decoded.reasons[0])
+    return decoded.values[0]
+
+
 def _equals(column: pa.ChunkedArray, wanted: pa.Scalar) -> pa.Array:
-    if not pa.types.is_struct(column.type):
+    if not pa.types.is_nested(column.type):
         return pc.equal(column, wanted)
-    serde = Serde.of(column.type)
+    serde = Serde.of_type(column.type)
     codes = serde.encode(column.combine_chunks().cast(serde.arrow_type))
     return pc.equal(codes, serde.encode(pa.array([wanted.as_py()], serde.arrow_type))[0])
 

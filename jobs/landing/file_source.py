@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ...state.errors import ConfigError, LandingError
-from ...state.serdes.json_schema import parse_schema, type_text
+from ...state.serdes.json_text.json_schema import parse_schema, type_text
 
 FORMATS = ("jsonl", "parquet", "csv")
 TIMESTAMP_UNITS = ("ms", "s", "us", "ns", "iso")

@@ -66,7 +66,11 @@ def _csv_type(kind: pa.DataType) -> str:
         pa.int64(): "long",
         pa.float64(): "double",
         pa.bool_(): "boolean",
+        pa.int8(): "int",
+        pa.int16(): "int",
+        pa.float32(): "double",
     }
-    found = names.get(kind, "json")
+    is_text = pa.types.is_temporal(kind) or pa.types.is_binary(kind) or pa.types.is_decimal(kind)
+    found = "string" if is_text else names.get(kind, "json")
     assert found in CSV_TYPES
     return found

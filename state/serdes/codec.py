@@ -43,6 +43,11 @@ class Codec(ABC):
     def arrow_type(self) -> pa.DataType:
         """Type of the decoded column."""
 
+    @property
+    def has_fields(self) -> bool:
+        """Whether a value has named fields, which steps call by their names."""
+        return False
+
     @abstractmethod
     def decode(self, binary: pa.BinaryArray) -> Decoded:
         """Values of every row."""

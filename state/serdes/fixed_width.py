@@ -1,4 +1,4 @@
-"""int, long and double as Kafka's clients write them: 4 or 8 bytes, big-endian.
+"""short, int, long, float and double as Kafka's clients write them: 2, 4 or 8 bytes, big-endian.
 
 Rule: a row of another length is bad, as Kafka's deserializers refuse it. When all lengths fit, a column is one
 reinterpretation of the data buffer.
@@ -14,14 +14,31 @@ import pyarrow as pa
 from ..buffers import BinaryView, binary_array, binary_view, fixed_array, fixed_view, is_valid
 from .codec import Codec, Decoded, refuse_value
 
-_ARROW = {"int": pa.int32(), "long": pa.int64(), "double": pa.float64()}
-_BIG_ENDIAN: dict[str, np.dtype] = {"int": np.dtype(">i4"), "long": np.dtype(">i8"), "double": np.dtype(">f8")}
-_BITS = {"int": 32, "long": 64}
+_ARROW = {
+    "byte": pa.int8(),
+    "short": pa.int16(),
+    "int": pa.int32(),
+    "long": pa.int64(),
+    "float": pa.float32(),
+    "double": pa.float64(),
+}
+KINDS = {arrow_type: kind for kind, arrow_type in _ARROW.items()}
+"""Words of the number types."""
+_BIG_ENDIAN: dict[str, np.dtype] = {
+    "short": np.dtype(">i2"),
+    "int": np.dtype(">i4"),
+    "long": np.dtype(">i8"),
+    "float": np.dtype(">f4"),
+    "double": np.dtype(">f8"),
+}
+_BITS = {"byte": 8, "short": 16, "int": 32, "long": 64}
+_NO_FLOAT = 2.0**128 - 2.0**103
+"""From here on the nearest float is infinite."""
 
 
 @dataclass(frozen=True, slots=True)
 class FixedWidth(Codec):
-    """``kind``: int, long or double."""
+    """``kind``: short, int, long, float or double."""
 
     kind: str
 
@@ -80,9 +97,9 @@ def big_endian_values(view: BinaryView, good: np.ndarray, dtype: np.dtype) -> np
 
 
 def numbers_from_python(values: list[Any], kind: str, place: str) -> pa.Array:
-    """Array of Python numbers: ints (no bools) for int and long, floats and ints for double."""
+    """Array of Python numbers: ints (no bools) for the whole ones, floats and ints for float and double."""
     plain = {float, int, type(None)} if kind == "double" else {int, type(None)}
-    if set(map(type, values)) <= plain:
+    if set(map(type, values)) <= plain and kind != "float":
         try:
             return pa.array(values, _ARROW[kind])
         except (OverflowError, pa.ArrowInvalid):
@@ -95,11 +112,11 @@ def number(value: Any, kind: str, place: str) -> int | float | None:
     if value is None:
         return None
     is_whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
-    if kind == "double":
-        if isinstance(value, float | np.floating):
-            return float(value)
-        if not is_whole or not math.isfinite(value) or abs(value) > 2**53:
-            refuse_value(place, "a double", value)
+    if kind in ("double", "float"):
+        if not isinstance(value, float | np.floating) and (not is_whole or abs(value) > 2**53):
+            refuse_value(place, f"a {kind}", value)
+        if kind == "float" and math.isfinite(value) and abs(value) >= _NO_FLOAT:
+            refuse_value(place, "a float", value)
         return float(value)
     if not is_whole:
         refuse_value(place, f"{'an' if kind == 'int' else 'a'} {kind}", value)

@@ -14,9 +14,9 @@ import pyarrow as pa
 from ..errors import ConfigError
 from .boolean import BooleanCodec
 from .codec import Codec, Decoded
+from .computed_types import computed_type
 from .fixed_width import FixedWidth
-from .json_codec import JsonCodec
-from .json_schema import parse_schema, schema_text
+from .json_text import JsonCodec, parse_schema
 from .text import BytesCodec, StringCodec
 from .variant import VariantCodec
 
@@ -54,9 +54,11 @@ class Serde:
 
     @staticmethod
     def json(schema: str) -> "Serde":
-        """A JSON object with declared fields, such as ``"user string, ms long, tags array<string>"``.
+        """A JSON object with declared fields, such as ``"user string, ms long, tags array<string>"``, or a JSON value
+        of one type, such as ``"array<string>"``.
 
-        The rules of what is taken and what is bad stand in json_reader. Raises ConfigError for a schema it cannot read.
+        Types are all those of Spark's DDL: decimals, dates, times, timestamps, maps and binary too (docs/types.md).
+        What is taken and what is bad stands in json_reader. Raises ConfigError for a schema it cannot read.
         """
         return Serde(JsonCodec(parse_schema(schema)))
 
@@ -74,49 +76,23 @@ class Serde:
         return Serde(BooleanCodec())
 
     @staticmethod
-    def of(arrow_type: pa.DataType) -> "Serde":
-        """The serde of computed values: long, double, string, ..., JSON for a struct. ConfigError for other types."""
-        if Serde._plain(arrow_type) == VariantCodec().arrow_type:
+    def of_type(arrow_type: pa.DataType) -> "Serde":
+        """The serde of values of ``arrow_type`` as it is: Kafka's where it has one, JSON for the others. ConfigError
+        for a type that the schema of a JSON serde has no word for.
+        """
+        if arrow_type == VariantCodec().arrow_type:
             return Serde.variant()
-        if pa.types.is_struct(arrow_type):
-            fields = [pa.field(field.name, Serde._plain(field.type)) for field in arrow_type]
-            schema_text(pa.struct(fields))  # refuses what JSON does not have
-            return Serde(JsonCodec(pa.struct(fields)))
-        plain = Serde._plain(arrow_type)
-        simple = {
-            pa.string(): Serde.string,
-            pa.binary(): Serde.bytes,
-            pa.bool_(): Serde.boolean,
-            pa.int32(): Serde.int,
-            pa.int64(): Serde.long,
-            pa.float64(): Serde.double,
-        }
-        if plain not in simple:
-            next_step = "cast it, or make it a field of a struct by giving it a name"
-            raise ConfigError("value type", ", ".join(map(str, simple)), str(arrow_type), next_step)
-        return simple[plain]()
+        return _OF_TYPES[arrow_type]() if arrow_type in _OF_TYPES else Serde(JsonCodec(arrow_type))
 
     @staticmethod
-    def _plain(arrow_type: pa.DataType) -> pa.DataType:
-        """The declared type that holds every value of ``arrow_type``, such as long for an unsigned 32-bit integer."""
-        if pa.types.is_large_string(arrow_type) or pa.types.is_string_view(arrow_type):
-            return pa.string()
-        if pa.types.is_large_binary(arrow_type) or pa.types.is_binary_view(arrow_type):
-            return pa.binary()
-        if pa.types.is_integer(arrow_type) and arrow_type != pa.int32():
-            return pa.int32() if arrow_type in (pa.int8(), pa.int16(), pa.uint8(), pa.uint16()) else pa.int64()
-        if pa.types.is_floating(arrow_type):
-            return pa.float64()
-        if pa.types.is_large_list(arrow_type) or pa.types.is_list(arrow_type):
-            return pa.list_(Serde._plain(arrow_type.value_type))
-        if pa.types.is_struct(arrow_type):
-            return pa.struct([pa.field(field.name, Serde._plain(field.type)) for field in arrow_type])
-        return arrow_type
+    def of_computed(arrow_type: pa.DataType) -> "Serde":
+        """The serde of what an expression gives: as ``of_type``, of the type that ``computed_type`` says."""
+        return Serde.of_type(computed_type(arrow_type))
 
     @property
     def is_struct(self) -> bool:
         """Values have named fields (a JSON object)."""
-        return isinstance(self.codec, JsonCodec)
+        return self.codec.has_fields
 
     @property
     def arrow_type(self) -> pa.DataType:
@@ -157,3 +133,13 @@ class Serde:
 
     def __repr__(self) -> str:
         return f"Serde.{self.codec.name}"
+
+
+_OF_TYPES = {
+    pa.string(): Serde.string,
+    pa.binary(): Serde.bytes,
+    pa.bool_(): Serde.boolean,
+    pa.int32(): Serde.int,
+    pa.int64(): Serde.long,
+    pa.float64(): Serde.double,
+}

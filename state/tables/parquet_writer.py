@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 from .data_files import BOUNDED, NO_BOUNDS, DataFile, column_bounds
 from .footer_seal import ENDING, KEY, UNSEALED, SealedFile
 from .object_stores import open_filesystem
+from .schema_evolution import as_stored
 
 _SAMPLE = 1 << 16
 _GROUP_ROWS, _GROUP_BYTES = 1 << 18, 16 << 20
@@ -56,6 +57,7 @@ class TaskFile:
         """Append ``table`` (all pieces of one schema, without the partition column)."""
         if table.num_rows == 0:
             return
+        table = as_stored(table)
         self._waiting.append(table)
         self._waiting_bytes += sum(map(_bytes_in_memory, table.columns))
         self._records += table.num_rows

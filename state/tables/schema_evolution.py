@@ -3,7 +3,7 @@
 Owns what counts as the same columns, and the adding of nullable ones. Rule: a table may gain columns, and fields of
 structs, which are null in every row of before; it never loses one and none changes its type. Adding is a metadata
 commit of its own before the increment's transaction: a crash between the two leaves a column that nobody has filled,
-and adding it again changes nothing.
+and adding it again changes nothing. Delta has no type for a time of day: it is a long, microseconds since midnight.
 """
 
 import pyarrow as pa
@@ -106,3 +106,38 @@ def _lacks(have: pa.DataType, want: pa.DataType) -> bool:
         known = {field.name: field.type for field in have}
         return any(field.name not in known or _lacks(known[field.name], field.type) for field in want)
     return bool(pa.types.is_list(want) and _lacks(have.value_type, want.value_type))
+
+
+# --- what Delta has no type for
+
+
+def stored_type(kind: pa.DataType) -> pa.DataType:
+    """Type in a table: a long for a time of day, whatever it is nested in; ``kind`` itself where Delta has it. Whoever
+    reads with the declared columns (``conformed``) has the time back.
+    """
+    if pa.types.is_time(kind):
+        return pa.int64()
+    if pa.types.is_struct(kind):
+        fields = [pa.field(field.name, stored_type(field.type), field.nullable) for field in kind]
+        return kind if [field.type for field in fields] == [field.type for field in kind] else pa.struct(fields)
+    if pa.types.is_list(kind):
+        inner = stored_type(kind.value_type)
+        return kind if inner == kind.value_type else pa.list_(inner)
+    if pa.types.is_map(kind):
+        inner = stored_type(kind.item_type)
+        return kind if inner == kind.item_type else pa.map_(kind.key_type, inner)
+    return kind
+
+
+def stored_schema(schema: pa.Schema) -> pa.Schema:
+    """Columns as a table has them; ``schema`` itself where it may be so."""
+    kinds = [stored_type(kind) for kind in schema.types]
+    if kinds == schema.types:
+        return schema
+    return pa.schema([pa.field(name, kind) for name, kind in zip(schema.names, kinds, strict=True)])
+
+
+def as_stored(table: pa.Table) -> pa.Table:
+    """Rows as a table has them."""
+    schema = stored_schema(table.schema)
+    return table if schema is table.schema or schema == table.schema else table.cast(schema)

@@ -39,7 +39,7 @@ class Aggregation:
         """Type of the aggregate as readers see it. Raises TopologyError when a fold does not suit the values."""
         types = {name: fold.output(self.shape, self.place) for name, fold in self.folds.items()}
         try:
-            return Serde.of(types[""]) if "" in types else Serde.of(pa.struct(list(types.items())))
+            return Serde.of_type(types[""]) if "" in types else Serde.of_type(pa.struct(list(types.items())))
         except ConfigError as error:
             expected = f"an aggregate of type {error.expected}"
             raise TopologyError(self.place, expected, error.got, error.next_step) from error

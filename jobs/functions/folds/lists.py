@@ -106,5 +106,5 @@ def _grown(of: _Values | None, more: list[Any]) -> _Values:
 
 @checked_as("fold.collect")
 def collect(of: Expressible = "value") -> Fold:
-    """All ``of`` as a list, in order of processing, nulls included. A field of a struct: give the fold a name."""
+    """All ``of`` as a list, in order of processing, nulls included."""
     return ListFold(of)

@@ -1,7 +1,7 @@
 """Folds whose aggregate is a number: count, sum, min, max, mean.
 
-Rule: integers fold to a long (wrapping as Java's), floats to a double; null inputs change nothing, except that a count
-counts records. The mean keeps sum and count and divides when it is read.
+Rule: integers fold to a long (wrapping as Java's), floats to a double, decimals to one with all digits; null inputs
+change nothing, except that a count counts records. The mean keeps sum and count and divides when it is read.
 """
 
 from collections.abc import Callable
@@ -20,6 +20,7 @@ from .changing_kernel import change_numbers
 from .fold import Fold, FoldState, Wanted
 from .fold_program import Program
 from .folding_kernel import COUNT, MAX, MIN, SUM, fold_numbers
+from .ordered_values import OrderedState, has_order
 from .taken_back import extreme, timeless
 
 _NOTHING: dict[type, np.ndarray] = {np.int64: np.zeros(0, np.int64), np.float64: np.zeros(0, np.float64)}
@@ -39,29 +40,55 @@ class NumberFold(Fold):
     def output(self, shape: Shape, place: str) -> pa.DataType:
         return self.start(shape, place).saved_type
 
-    def start(self, shape: Shape, place: str) -> "NumberState":
+    def start(self, shape: Shape, place: str) -> FoldState:
         if self.of is None:
             return NumberState(self.kind, None, np.int64)
-        return NumberState(self.kind, *numeric(self.of, shape, place))
+        expression = bind(self.of, shape, place)
+        kind = expression.result.arrow_type
+        if pa.types.is_decimal(kind) or (self.kind != SUM and has_order(kind)):
+            return OrderedState(self.kind, expression)
+        return NumberState(self.kind, *_numeric(expression, self.of, place))
 
     def start_taking(self, shape: Shape, place: str) -> FoldState:
         if self.of is None:
             return NumberState(self.kind, None, np.int64, change_numbers)
-        expression, dtype = numeric(self.of, shape, place)
-        if self.kind == SUM:
-            return NumberState(self.kind, timeless(expression), dtype, change_numbers)
-        return extreme(timeless(expression), largest=self.kind == MAX)
+        expression = timeless(bind(self.of, shape, place))
+        kind = expression.result.arrow_type
+        if self.kind != SUM:
+            if not has_order(kind):
+                _numeric(expression, self.of, place)
+            return extreme(expression, largest=self.kind == MAX)
+        if pa.types.is_decimal(kind):
+            return OrderedState(SUM, expression)
+        return NumberState(SUM, *_numeric(expression, self.of, place), change_numbers)
 
 
-def numeric(of: Expressible, shape: Shape, place: str) -> tuple[Expression, type]:
+def _numeric(expression: Expression, of: Expressible, place: str) -> tuple[Expression, type]:
     """The bound expression and the NumPy type that its numbers fold in. Raises TopologyError unless numeric."""
-    expression = bind(of, shape, place)
     kind = expression.result.arrow_type
     if pa.types.is_integer(kind):
         return expression, np.int64
     if pa.types.is_floating(kind):
         return expression, np.float64
     raise TopologyError(place, "a number to fold", f"{of!s}, which gives {expression.result}", "cast it, or use min_by")
+
+
+def ranked(by: Expressible, shape: Shape, place: str) -> tuple[Expression, type]:
+    """The bound expression by which records are ranked, and the NumPy type in which they compare: numbers, dates,
+    times, timestamps, and decimals of up to 18 digits. Raises TopologyError for others.
+    """
+    expression = bind(by, shape, place)
+    kind = expression.result.arrow_type
+    if pa.types.is_temporal(kind) or (pa.types.is_decimal(kind) and kind.precision <= _DIGITS_OF_LONG):
+        return expression, np.int64
+    if pa.types.is_decimal(kind):
+        got = f"{by!s}, which gives {expression.result}"
+        next_step = f"CAST(... AS DECIMAL({_DIGITS_OF_LONG}, {kind.scale})), or AS DOUBLE"
+        raise TopologyError(place, f"a decimal of up to {_DIGITS_OF_LONG} digits to rank by", got, next_step)
+    return _numeric(expression, by, place)
+
+
+_DIGITS_OF_LONG = 18
 
 
 class NumberState(FoldState):
@@ -113,8 +140,13 @@ def numbers(values: np.ndarray, valid: np.ndarray) -> pa.Array:
 
 
 def number_columns(array: pa.Array, dtype: type) -> tuple[np.ndarray, np.ndarray]:
-    """Numbers (0 where null) and validity."""
+    """Numbers (0 where null) and validity; of dates, times and decimals what ``ranked`` compares."""
     valid = is_valid(array)
+    if pa.types.is_decimal(array.type):
+        halves = np.frombuffer(array.buffers()[1], np.int64)[2 * array.offset : 2 * (array.offset + len(array))]
+        return np.where(valid, halves[::2], 0).astype(dtype), valid
+    if pa.types.is_temporal(array.type):
+        array = array.cast(pa.int32() if array.type == pa.date32() else pa.int64())
     filled = array if array.null_count == 0 else pc.fill_null(array, 0)
     return np.array(
         filled.to_numpy(zero_copy_only=False), dtype=dtype
@@ -132,29 +164,37 @@ class MeanFold(Fold):
         return True
 
     def output(self, shape: Shape, place: str) -> pa.DataType:
-        numeric(self.of, shape, place)
+        self.start(shape, place)
         return pa.float64()
 
     def start(self, shape: Shape, place: str) -> "MeanState":
-        expression, dtype = numeric(self.of, shape, place)
-        return MeanState(expression, dtype)
+        expression = bind(self.of, shape, place)
+        if pa.types.is_decimal(expression.result.arrow_type):
+            return MeanState(expression, OrderedState(SUM, expression))
+        return MeanState(expression, NumberState(SUM, *_numeric(expression, self.of, place)))
 
     def start_taking(self, shape: Shape, place: str) -> "MeanState":
-        expression, dtype = numeric(self.of, shape, place)
-        return MeanState(timeless(expression), dtype, change_numbers)
+        expression = timeless(bind(self.of, shape, place))
+        if pa.types.is_decimal(expression.result.arrow_type):
+            return MeanState(expression, OrderedState(SUM, expression), change_numbers)
+        total = NumberState(SUM, *_numeric(expression, self.of, place), change_numbers)
+        return MeanState(expression, total, change_numbers)
 
 
 class MeanState(FoldState):
     """Sum and count a slot, divided when read."""
 
-    def __init__(self, of: Expression, dtype: type, carry_out: Callable[..., None] = fold_numbers) -> None:
-        self.sum = NumberState(SUM, of, dtype, carry_out)
+    def __init__(self, of: Expression, total: FoldState, carry_out: Callable[..., None] = fold_numbers) -> None:
+        self.sum = total
         self.count = NumberState(SUM, NotNull(of), np.int64, carry_out)  # type: ignore[arg-type]
         self.saved_type = pa.struct([("sum", self.sum.saved_type), ("count", pa.int64())])
 
     def grow(self, capacity: int) -> None:
         self.sum.grow(capacity)
         self.count.grow(capacity)
+
+    def forget(self, slots: np.ndarray) -> None:
+        self.sum.forget(slots)
 
     def run(self, program: Program, batch: Batch, wanted: Wanted) -> tuple[pa.Array, pa.Array]:
         new_sum, old_sum = self.sum.run(program, batch, wanted)
@@ -196,19 +236,19 @@ def count() -> Fold:
 
 @checked_as("fold.sum")
 def sum_(of: Expressible = "value") -> Fold:
-    """Sum of ``of``; 0 when there was nothing but nulls."""
+    """Sum of ``of``; 0 when there was nothing but nulls. Of decimals it has all digits."""
     return NumberFold(SUM, of)
 
 
 @checked_as("fold.min")
 def min_(of: Expressible = "value") -> Fold:
-    """Smallest ``of``; null when there were only nulls."""
+    """Smallest ``of``, a number, decimal, date, time, timestamp, text or binary; null when there were only nulls."""
     return NumberFold(MIN, of)
 
 
 @checked_as("fold.max")
 def max_(of: Expressible = "value") -> Fold:
-    """Largest ``of``; null when there were only nulls."""
+    """Largest ``of``, as of ``min``; null when there were only nulls."""
     return NumberFold(MAX, of)
 
 

@@ -1,10 +1,5 @@
-"""Folds whose aggregate is a Python object that is never changed in place: count_distinct, top.
+"""Folds whose aggregate is a Python object that is never changed in place: count_distinct, top."""
 
-Owns how such a fold carries a program out, a record at a time. Rule: an object may be the aggregate of several slots
-at once; to add to it makes another one.
-"""
-
-from abc import abstractmethod
 from bisect import bisect_right
 from dataclasses import dataclass
 from typing import Any
@@ -16,88 +11,10 @@ from ....state.errors import ConfigError, TopologyError
 from ....state.records.batches import Batch
 from ..call_arguments import checked_as
 from ..expressions import Expressible, Expression, Shape, bind
-from .fold import Fold, FoldState, Wanted
-from .fold_program import ADD, COPY, EMIT, MERGE, OLD, START, Program
-from .numbers import number_columns, numeric
+from .fold import Fold, FoldState
+from .numbers import number_columns, ranked
+from .object_state import ObjectState
 from .taken_back import different, leading, timeless
-
-
-class ObjectState(FoldState):
-    """An object a slot; None is an aggregate of before there was this fold, null until its next value."""
-
-    empty: Any
-    output_type: pa.DataType
-
-    def __init__(self) -> None:
-        self.state: list[Any] = []
-
-    @abstractmethod
-    def inputs(self, batch: Batch) -> list[Any]:
-        """What each row adds; None adds nothing."""
-
-    @abstractmethod
-    def added(self, aggregate: Any, value: Any) -> Any: ...
-
-    @abstractmethod
-    def merged(self, one: Any, other: Any) -> Any: ...
-
-    @abstractmethod
-    def shown(self, aggregate: Any) -> Any:
-        """What a reader sees of it."""
-
-    @abstractmethod
-    def saved(self, aggregate: Any) -> Any:
-        """Its durable form, of ``saved_type``."""
-
-    @abstractmethod
-    def loaded(self, saved: Any) -> Any: ...
-
-    def grow(self, capacity: int) -> None:
-        self.state.extend([None] * (capacity - len(self.state)))
-
-    def forget(self, slots: np.ndarray) -> None:
-        for slot in slots.tolist():
-            self.state[slot] = None
-
-    def run(self, program: Program, batch: Batch, wanted: Wanted) -> tuple[pa.Array, pa.Array]:
-        values, state = self.inputs(batch), self.state
-        new: list[Any] = [None] * wanted.n_new
-        old: list[Any] = [None] * wanted.n_old
-        update = 0
-        for flags, slot, argument in zip(*(column.tolist() for column in program), strict=True):
-            if flags & START:
-                state[slot] = self.empty
-            if flags & COPY:
-                state[slot] = state[argument]
-            if flags & OLD and wanted.old[update] >= 0 and state[slot] is not None:
-                old[wanted.old[update]] = self.shown(state[slot])
-            if flags & MERGE and state[argument] is not None:
-                state[slot] = self.merged(self._own(slot), state[argument])
-            if flags & ADD:
-                state[slot] = self._own(slot)
-                if values[argument] is not None:
-                    state[slot] = self.added(state[slot], values[argument])
-            if flags & EMIT:
-                if wanted.new[update] >= 0 and state[slot] is not None:
-                    new[wanted.new[update]] = self.shown(state[slot])
-                update += 1
-        return pa.array(new, self.output_type), pa.array(old, self.output_type)
-
-    def _own(self, slot: int) -> Any:
-        return self.empty if self.state[slot] is None else self.state[slot]
-
-    def save(self, slots: np.ndarray) -> pa.Array:
-        found = [self.state[slot] for slot in slots.tolist()]
-        return pa.array([None if one is None else self.saved(one) for one in found], self.saved_type)
-
-    def load(self, slots: np.ndarray, saved: pa.Array) -> None:
-        for slot, one in zip(slots.tolist(), saved.to_pylist(), strict=True):
-            self.state[slot] = None if one is None else self.loaded(one)
-
-    def result(self, saved: pa.Array) -> pa.Array:
-        found = [None if one is None else self.shown(self.loaded(one)) for one in saved.to_pylist()]
-        return pa.array(found, self.output_type)
-
 
 # --- count_distinct --------------------------------------------------------------------------------------------
 
@@ -201,11 +118,11 @@ class TopFold(Fold):
         return f"top {self.k} {self.of} by {self.by}"
 
     def output(self, shape: Shape, place: str) -> pa.DataType:
-        numeric(self.by, shape, place)
+        ranked(self.by, shape, place)
         return pa.list_(bind(self.of, shape, place).result.arrow_type)
 
     def start(self, shape: Shape, place: str) -> "TopState":
-        return TopState(self.k, bind(self.of, shape, place), *numeric(self.by, shape, place))
+        return TopState(self.k, bind(self.of, shape, place), *ranked(self.by, shape, place))
 
     def start_taking(self, shape: Shape, place: str) -> FoldState:
         of, by = (timeless(bind(one, shape, place)) for one in (self.of, self.by))
@@ -259,8 +176,8 @@ class TopState(ObjectState):
 @checked_as("fold.top")
 def top(k: int, by: Expressible = "value", of: Expressible | None = None) -> Fold:
     """``of`` of the ``k`` records with the largest ``by``, as a list, the largest first; of equal ones the first in
-    order of processing comes first. Null and NaN in ``by`` are passed over. ``of``: ``by`` itself if not given. A field
-    of a struct: give the fold a name. ConfigError for a ``k`` below 1.
+    order of processing comes first. Null and NaN in ``by`` are passed over. ``of``: ``by`` itself if not given.
+    ConfigError for a ``k`` below 1.
     """
     if not isinstance(k, int) or isinstance(k, bool) or k < 1:
         raise ConfigError("fold.top", "k to be a number of 1 or more", repr(k), "correct it")

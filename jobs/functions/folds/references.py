@@ -17,7 +17,7 @@ from ..expressions import Expressible, Expression, Shape, bind
 from .fold import Fold, FoldState, Wanted
 from .fold_program import Program
 from .folding_kernel import FIRST, LAST, LAST_BY, MAX_BY, MIN_BY, NO_REFERENCE, fold_references
-from .numbers import number_columns, numeric
+from .numbers import number_columns, ranked
 from .taken_back import preferred, timeless
 
 
@@ -35,11 +35,11 @@ class ReferenceFold(Fold):
 
     def output(self, shape: Shape, place: str) -> pa.DataType:
         if self.by is not None:
-            numeric(self.by, shape, place)
+            ranked(self.by, shape, place)
         return bind(self.of, shape, place).result.arrow_type
 
     def start(self, shape: Shape, place: str) -> "ReferenceState":
-        by, dtype = (None, np.int64) if self.by is None else numeric(self.by, shape, place)
+        by, dtype = (None, np.int64) if self.by is None else ranked(self.by, shape, place)
         return ReferenceState(self.kind, bind(self.of, shape, place), by, dtype)
 
     def start_taking(self, shape: Shape, place: str) -> FoldState:

@@ -8,6 +8,7 @@ where values are ranked, NaN and null are passed over.
 from collections import deque
 from collections.abc import Callable
 from copy import copy
+from decimal import Decimal
 from heapq import heapify, heappop, heappush
 from math import copysign
 from typing import Any
@@ -61,7 +62,7 @@ class Bag:
         self.entries[number] = by, value
         self.numbers.setdefault(_comparable((by, value)), deque()).append(number)
         if self.sign:
-            heappush(self.ranking, (self.sign * by, number))
+            heappush(self.ranking, (self._rank(by), number))
 
     def take(self, by: Any, value: Any) -> None:
         equal = _comparable((by, value))
@@ -72,8 +73,16 @@ class Bag:
         if not numbers:
             del self.numbers[equal]
         if self.sign and len(self.ranking) > 2 * len(self.entries) + _RANKED_DEAD_MAX:
-            self.ranking = [(self.sign * one, number) for number, (one, _) in self.entries.items()]
+            self.ranking = [(self._rank(one), number) for number, (one, _) in self.entries.items()]
             heapify(self.ranking)
+
+    def _rank(self, by: Any) -> Any:
+        """The smaller, the further ahead."""
+        if isinstance(by, Decimal):
+            return by if self.sign > 0 else by.copy_negate()  # exact, however many digits
+        if isinstance(by, int | float):
+            return self.sign * by
+        return by if self.sign > 0 else _Reversed(by)
 
     def leading(self, k: int) -> list[Any]:
         """Values of the first ``k`` of the ranking."""
@@ -85,6 +94,23 @@ class Bag:
         for one in found:
             heappush(self.ranking, one)
         return [self.entries[number][1] for _, number in found]
+
+
+class _Reversed:
+    """A date, a time or a text of which the largest goes ahead."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Reversed) and bool(self.value == other.value)
+
+    def __lt__(self, other: "_Reversed") -> bool:
+        return bool(other.value < self.value)
+
+    __hash__ = None  # type: ignore[assignment]
 
 
 def _comparable(value: Any) -> Any:
@@ -199,7 +225,10 @@ def _leader(bag: Bag) -> Any:
 
 def extreme(of: Expression, *, largest: bool) -> BagState:
     """Of min and max."""
-    kind = pa.int64() if pa.types.is_integer(of.result.arrow_type) else pa.float64()
+    declared = of.result.arrow_type
+    kind = pa.float64() if pa.types.is_floating(declared) else declared
+    if pa.types.is_integer(declared):
+        kind = pa.int64()
     return BagState(of, of, -1 if largest else 1, _leader, kind)
 
 

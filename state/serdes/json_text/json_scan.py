@@ -10,7 +10,7 @@ of what it read is used. Top-level values other than objects, which make pyarrow
 
 import numpy as np
 
-from ..compilation.kernel_compilation import inner_kernel, kernel
+from ...compilation.kernel_compilation import inner_kernel, kernel
 
 FINE, EMPTY, NO_OBJECT, CUT, MORE, CONTROL = 0, 1, 2, 3, 4, 5
 REASONS = {

@@ -2,16 +2,19 @@
 
 Rule: compact, keys in the order of the schema, null fields written as ``null``; strings escaped as Jackson does (quote,
 backslash, control characters), all else as plain UTF-8; a double as the shortest digits that give it back, whole ones
-with ``.0``; NaN and infinities as NaN, Infinity, -Infinity.
+with ``.0``; NaN and infinities as NaN, Infinity, -Infinity; what JSON has no form for as spelled_types says.
 """
 
 import json
 
 import numpy as np
+import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..buffers import is_valid
+from ...buffers import is_valid
+from ...errors import ConfigError
+from .spelled_types import spelled
 
 _NEEDS_ESCAPE = r'[\x00-\x1f"\\]'
 _NOT_FINITE = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
@@ -27,7 +30,10 @@ def json_texts(values: pa.Array) -> pa.StringArray:
         return _or_null(pc.binary_join_element_wise('"', _escaped(values), '"', ""))
     if pa.types.is_floating(values.type):
         return _or_null(_doubles(values))
-    return _or_null(values.cast(pa.string()))
+    if pa.types.is_map(values.type):
+        return _maps(values)
+    inner = spelled(values, "Serde.json")
+    return _or_null(values.cast(pa.string()) if inner is None else pc.binary_join_element_wise('"', inner, '"', ""))
 
 
 def _objects(values: pa.StructArray) -> pa.StringArray:
@@ -49,6 +55,21 @@ def _arrays(values: pa.ListArray) -> pa.StringArray:
     return texts if values.null_count == 0 else pc.if_else(values.is_valid(), texts, "null")
 
 
+def _maps(values: pa.MapArray) -> pa.StringArray:
+    """Entries in their order. ConfigError where a key stands twice, which no reader takes."""
+    offsets, first = np.asarray(values.offsets), values.offsets[0].as_py() if len(values) else 0
+    keys = values.keys.slice(first, int(offsets[-1]) - first) if len(values) else values.keys.slice(0, 0)
+    items = values.items.slice(first, len(keys))
+    rows = np.repeat(np.arange(len(values)), np.diff(offsets)) if len(values) else np.zeros(0, np.int64)
+    if len(pl.DataFrame({"row": rows, "key": pl.Series(keys)}).unique()) < len(rows):
+        raise ConfigError("Serde.json", "each key of a map once", "one twice", "correct the value")
+    names = pc.binary_join_element_wise('"', _escaped(keys), '":', "")
+    entries = pc.binary_join_element_wise(names, json_texts(items), "")
+    joined = pc.binary_join(pa.ListArray.from_arrays(pa.array((offsets - first).astype(np.int32)), entries), ",")
+    texts = pc.binary_join_element_wise("{", joined, "}", "")
+    return texts if values.null_count == 0 else pc.if_else(values.is_valid(), texts, "null")
+
+
 def _escaped(strings: pa.StringArray) -> pa.StringArray:
     needs = pc.fill_null(pc.match_substring_regex(strings, _NEEDS_ESCAPE), False)
     if not pc.any(needs).as_py():
@@ -57,7 +78,7 @@ def _escaped(strings: pa.StringArray) -> pa.StringArray:
     return pc.replace_with_mask(strings, needs, pa.array(written, pa.string()))
 
 
-def _doubles(numbers: pa.DoubleArray) -> pa.StringArray:
+def _doubles(numbers: pa.Array) -> pa.StringArray:
     texts = numbers.cast(pa.string())
     is_bare = pc.invert(pc.match_substring_regex(texts, "[.en]"))  # neither point, exponent, nan nor inf
     texts = pc.if_else(is_bare, pc.binary_join_element_wise(texts, ".0", ""), texts)
@@ -72,7 +93,7 @@ def _or_null(texts: pa.StringArray) -> pa.StringArray:
     return texts if texts.null_count == 0 else pc.fill_null(texts, "null")
 
 
-def encode_objects(values: pa.StructArray) -> pa.BinaryArray:
+def encode_json(values: pa.Array) -> pa.BinaryArray:
     """JSON text of each row as bytes; null stays null."""
     texts = json_texts(values).cast(pa.binary())
     if values.null_count == 0:

@@ -5,9 +5,10 @@ Rule, for a record's value (a JSON text, RFC 8259, in UTF-8):
 - exactly one object, white space around it allowed; no bytes, ``null``, an array, two objects, a byte order mark: bad
 - a declared field that is missing or ``null`` is null; a field that is not declared is ignored, whatever it holds
 - a declared field that stands twice is bad; one that is not declared may
-- string: a JSON string. int, long: digits without fraction or exponent, in range. boolean: true, false
+- string: a JSON string. byte, short, int, long: digits without fraction or exponent, in range. boolean: true, false
 - double: any JSON number that is not too big, rounded to the nearest double; also NaN, Infinity, -Infinity, as Python's
-  clients write them, and Inf
+  clients write them, and Inf (which value_reader does not take)
+- what JSON has no form for (decimals, dates, times, binary, …): as spelled_types says; maps: as value_reader says
 - array, struct: a JSON array, object, whose elements and fields follow the same rule; elements may be null
 - a value of another type (a number for a string, 1.0 for a long, …) makes the whole row bad; nothing is converted
 
@@ -20,11 +21,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.json
 
-from ..buffers import binary_view, is_valid
+from ...buffers import binary_view, is_valid
+from ..codec import Decoded
+from ..text import invalid_utf8
 from . import json_scan
-from .codec import Decoded
 from .json_schema import type_text
-from .text import invalid_utf8
+from .spelled_types import has_map, read_spelled, spelled_as
+from .value_reader import read_values
 
 _PIECE_BYTES = 64 * 1024 * 1024
 """Text handed to the parser at once: its block size is an int32, and strings of a block have int32 offsets."""
@@ -35,18 +38,35 @@ _ROW = re.compile(r" in row (\d+)$")
 _CHANGED = re.compile(r"Column\(/?(.*)\) changed from (\w+) to (\w+)")
 _TWICE = re.compile(r"Column\(/(.*)\) was specified twice")
 _COULD_NOT = re.compile(r"Failed to convert JSON to (\w+), couldn't parse:(.*)", re.DOTALL)
-_ARROW_NAMES = {"int32": pa.int32(), "int64": pa.int64(), "double": pa.float64()}
+_ARROW_NAMES = {
+    "int8": pa.int8(), "int16": pa.int16(), "int32": pa.int32(), "int64": pa.int64(), "double": pa.float64()
+}  # fmt: skip
 
 
-def read_objects(binary: pa.BinaryArray, arrow_type: pa.StructType) -> Decoded:
+def read_json(binary: pa.BinaryArray, arrow_type: pa.DataType) -> Decoded:
     """Column of ``arrow_type`` out of JSON texts; null rows stay null."""
+    if not pa.types.is_struct(arrow_type) or has_map(arrow_type):
+        return read_values(binary, arrow_type)
+    spelled = spelled_as(arrow_type)
+    decoded = _read_objects(binary, spelled, arrow_type)
+    if spelled == arrow_type:
+        return decoded
+    values, more = read_spelled(decoded.values, arrow_type)
+    if not more:
+        return Decoded(values, decoded.bad, decoded.reasons)
+    decoded.bad[list(more)] = True
+    values = values.take(pa.array(np.arange(len(binary)), mask=decoded.bad))
+    return Decoded(values, decoded.bad, dict(sorted((more | decoded.reasons).items())))
+
+
+def _read_objects(binary: pa.BinaryArray, arrow_type: pa.StructType, declared: pa.StructType) -> Decoded:
     valid, reasons = is_valid(binary), invalid_utf8(binary)
     skip = ~valid
     skip[list(reasons)] = True
     view = binary_view(binary)
     text, starts, faults = json_scan.object_lines(view.data, view.offsets, skip)
     reasons |= {int(row): json_scan.REASONS[int(faults[row])] for row in np.flatnonzero(faults)}
-    lines = _Lines(text, starts, pa.schema(list(arrow_type)))
+    lines = _Lines(text, starts, pa.schema(list(arrow_type)), pa.schema(list(declared)))
     columns = lines.read()
     reasons |= lines.reasons
     bad = np.zeros(len(binary), np.bool_)
@@ -56,10 +76,12 @@ def read_objects(binary: pa.BinaryArray, arrow_type: pa.StructType) -> Decoded:
 
 
 class _Lines:
-    """Lines of one object each, read by pieces; bad lines are blanked on the way and get a reason."""
+    """Lines of one object each, read by pieces; bad lines are blanked on the way and get a reason. ``declared``: what
+    the reason says was expected.
+    """
 
-    def __init__(self, text: np.ndarray, starts: np.ndarray, schema: pa.Schema) -> None:
-        self.text, self.starts, self.schema = text, starts, schema
+    def __init__(self, text: np.ndarray, starts: np.ndarray, schema: pa.Schema, declared: pa.Schema) -> None:
+        self.text, self.starts, self.schema, self.declared = text, starts, schema, declared
         self.reasons: dict[int, str] = {}
 
     def read(self) -> list[pa.Array]:
@@ -114,7 +136,7 @@ class _Lines:
 
     def blank_row(self, row: int, error: pa.ArrowInvalid) -> None:
         assert row not in self.reasons, "an empty object was refused"
-        self.reasons[row] = _sentence(str(error), self.schema)
+        self.reasons[row] = _sentence(str(error), self.declared)
         json_scan.blank(self.text, int(self.starts[row]), int(self.starts[row + 1]))
 
     def parse(self, begin: int, end: int) -> pa.Table:

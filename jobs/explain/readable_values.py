@@ -1,0 +1,49 @@
+"""Keys and values as sentences show them: a decimal as its digits, dates and times as ISO 8601, a map as a dict.
+
+Rule: what Python's own ``repr`` says well stays what it is; a column without such types is not looked at.
+"""
+
+from datetime import date, datetime, time
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+
+from ...state.serdes import Serde
+
+
+class Shown(str):
+    """A value that is said without quotes."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+def readable(column: pa.Array, serde: Serde | None = None) -> list[Any]:
+    """Python values of ``column``, as ``serde`` reads them."""
+    values = column.to_pylist(maps_as_pydicts="strict") if serde is None else serde.to_python(column)
+    return [_shown(value) for value in values] if _is_unreadable(column.type) else list(values)
+
+
+def _is_unreadable(kind: pa.DataType) -> bool:
+    if pa.types.is_struct(kind):
+        return any(_is_unreadable(field.type) for field in kind)
+    if pa.types.is_map(kind):
+        return _is_unreadable(kind.item_type)
+    if pa.types.is_list(kind):
+        return _is_unreadable(kind.value_type)
+    return bool(pa.types.is_decimal(kind) or pa.types.is_temporal(kind))
+
+
+def _shown(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _shown(one) for name, one in value.items()}
+    if isinstance(value, list):
+        return [_shown(one) for one in value]
+    if isinstance(value, datetime):
+        return Shown(value.isoformat().replace("+00:00", "Z"))
+    if isinstance(value, date | time):
+        return Shown(value.isoformat())
+    return Shown(value) if isinstance(value, Decimal) else value
