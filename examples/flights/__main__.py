@@ -26,7 +26,7 @@ from kstreams_replay.jobs.history.store_reader import read_store
 from kstreams_replay.jobs.replay.books import Books
 from kstreams_replay.jobs.replay.increment_report import IncrementReport
 from kstreams_replay.jobs.replay.progress import Progress
-from kstreams_replay.jobs.task.task import call_kernels
+from kstreams_replay.jobs.task.kernel_calls import call_kernels
 from kstreams_replay.orchestration.engines import start_spark
 from kstreams_replay.orchestration.facts import replay_facts
 from kstreams_replay.state.compilation.kernel_tiers import COMPILING, tiers

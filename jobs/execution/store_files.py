@@ -98,7 +98,7 @@ def may_ask_for_any(graph: Graph, sub: SubTopology) -> set[str]:
     that looks into a table of ``sub``.
     """
     stores = set(sub.stores)
-    if any(node.reads and not _keeps_keys(graph, node) for node in sub.nodes):
+    if any(node.reads and (node.is_by_record or not _keeps_keys(graph, node)) for node in sub.nodes):
         return stores
     return {store for store, node in sub.stores.items() if not _keeps_keys(graph, node)}
 

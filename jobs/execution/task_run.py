@@ -29,8 +29,9 @@ from ..tape.stream_time import StreamTimeAdvance, TimeSignal
 from ..tape.task_input import Input
 from ..tape.task_tape import CausalOrder, TaskTape
 from ..task.dataflow import dataflows
+from ..task.kernel_calls import call_kernels
 from ..task.pure_functions import asked_twice, difference
-from ..task.task import Result, Task, call_kernels, empty_input
+from ..task.task import Result, Task, empty_input
 from ..topology.topology import SubTopology, Topology
 from .progress_notes import NoteWriter
 from .store_files import global_contents

@@ -51,6 +51,13 @@ class RecordMetadata(NamedTuple):
     offset: int
 
 
+class ValueAndTimestamp(NamedTuple):
+    """A value and its time in ms, as a timestamped store has them."""
+
+    value: Any
+    timestamp_ms: int
+
+
 class PunctuationType(Enum):
     """What moves a schedule on. There is no wall clock in a replay: WALL_CLOCK_TIME is refused."""
 
@@ -167,7 +174,11 @@ class ProcessorContext(ABC):
 
     @abstractmethod
     def store(self, name: str) -> KeyValueStore:
-        """Raises ConfigError for a name that ``process(stores=...)`` does not have."""
+        """A store of the processor, or one that it shares: of another processor it gives what that put; of a table it
+        gives and takes ``ValueAndTimestamp``, of a global table it only gives it.
+
+        Raises ConfigError for a name that ``process(stores=...)`` does not have.
+        """
 
     @abstractmethod
     def current_stream_time_ms(self) -> int:

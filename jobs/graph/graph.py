@@ -79,6 +79,11 @@ class Node:
     store = _NO_STORE
     """Name of the store that it keeps, be it a table or not."""
 
+    shares = _NO_TABLES
+    """Nodes whose stores it uses as its own."""
+    is_by_record = False
+    """It uses what others put because of the same record, so the task runs record by record."""
+
     @property
     def inner_stores(self) -> tuple[str, ...]:
         """Names of the stores whose rows its store keeps: those of a Python processor."""
@@ -268,6 +273,8 @@ class Graph:
         """Where each node stood when nodes run in another order than they were added (intermediate topics)."""
         self._called_in: dict[str, str] = {}
         """File and line of the user's call by the place that errors name; not pickled (jobs/graph/call_sites.py)."""
+        self.state_stores: dict[str, Any] = {}
+        """Stores that were added beside processors, by name: the first processor that names one keeps its rows."""
         self._number = 0
 
     def __getstate__(self) -> dict[str, Any]:
@@ -334,6 +341,9 @@ class Graph:
         taken: dict[str, Node] = {}
         for node in self.nodes.values():
             store = self.store_of(node)
+            if store in self.state_stores:
+                got = "two, one of which add_state_store() adds"
+                raise TopologyError(f"store {store!r}", "one operator", got, "give them different names")
             for name in (*([] if store is None else [check_table_name("store", store)]), *node.inner_stores):
                 if taken.setdefault(name, node) is not node:
                     raise TopologyError(f"store {name!r}", "one operator", "two", "give them different names")
@@ -359,7 +369,7 @@ class Graph:
                 continue  # every task has all of it
             group_of[node.name] = self.ranks.get(node.name, number)
             above = () if node.is_source else node.inputs
-            for name in (*above, *node.reads):
+            for name in (*above, *node.reads, *node.shares):
                 if name not in group_of:
                     continue
                 joined, into = group_of[name], group_of[node.name]

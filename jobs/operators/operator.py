@@ -5,10 +5,10 @@ record it is handed is either applied, refused with the number that decided, or 
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -49,6 +49,8 @@ class OperatorContext:
     """Shapes of all inputs; ``shape`` is the first."""
     views: "tuple[TableView, ...]" = ()
     """Of the tables that the node reads, in order of ``reads``."""
+    shapes_read: tuple[Shape, ...] = ()
+    """Of those tables."""
 
 
 class Operator(ABC):
@@ -189,6 +191,9 @@ class StatefulOperator(Operator):
     def resume(self, rows: pa.Table, counters: Counters) -> None:
         """Take back the live rows that ``rows_schema`` describes, and the counters, of the increment before."""
 
+    def begin(self) -> None:
+        """All stores and views have been resumed; the first record comes next."""
+
     @abstractmethod
     def counters(self) -> Counters:
         """Counters to hand to the next increment."""
@@ -240,6 +245,40 @@ class RowStore(Protocol):
     def rows(self) -> pa.Table: ...
     def contents(self) -> pa.Table: ...
     def rows_schema(self) -> pa.Schema: ...
+
+
+class Links(NamedTuple):
+    """What an operator calls while a task runs record by record (jobs/task/record_run.py)."""
+
+    send: Callable[[Batch], None]
+    """What it forwards goes through all nodes below, before the call returns."""
+    show: Callable[[str, Batch], None]
+    """What was put into the table of a node, not by that node: to everybody who looks into the table."""
+
+
+class SharingOperator(StatefulOperator):
+    """An operator that may use stores of others, so that it must be told when its records can go on."""
+
+    links: Links | None = None
+    """None: a chunk goes through one node after the other, and ``process`` returns what is forwarded."""
+
+    @abstractmethod
+    def connect(self, owners: Mapping[str, Operator]) -> None:
+        """The operators, by node, whose stores it uses. Called once, before ``resume``."""
+
+    @abstractmethod
+    def next_due_ms(self) -> int | None:
+        """The stream time at which it acts by itself next."""
+
+    @abstractmethod
+    def punctuate(self, chunk: Chunk, cause: int, nobody: Batch) -> None:
+        """Act once, because of what is due by the stream time at row ``cause`` of ``chunk``. ``nobody``: a batch of no
+        records of its input.
+        """
+
+    @abstractmethod
+    def reach(self, stream_time_ms: int) -> None:
+        """The task has taken a record."""
 
 
 class StoreOperator(StatefulOperator):

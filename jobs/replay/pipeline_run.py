@@ -31,7 +31,7 @@ from ..tape.input_queues import Queue
 from ..tape.landed_slice import Slice
 from ..tape.landed_topic import Landed
 from ..task.dataflow import dataflows
-from ..task.task import call_kernels
+from ..task.kernel_calls import call_kernels
 from ..topology.topology import SubTopology, Topology
 from .done_row import done_row_of
 from .increment_report import IncrementReport, report_of

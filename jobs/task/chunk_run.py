@@ -69,8 +69,7 @@ class ChunkRun:
             inputs = self._inputs(node)
             if isinstance(node, SinkNode):
                 (batch,) = inputs
-                self.chunk.applied[batch.cause] = True
-                self.outputs[node.topic] = output_table(batch, self.chunk)
+                self._write(node, batch)
             else:
                 batch = self._process(node, inputs)
                 self._forward(node.name, batch)
@@ -136,6 +135,10 @@ class ChunkRun:
         self._sent[export.name] = batch
         self._tables[export.name] = export_table(batch, self.chunk)
         self.chunk.applied[batch.cause] = True
+
+    def _write(self, node: SinkNode, batch: Batch) -> None:
+        self.chunk.applied[batch.cause] = True
+        self.outputs[node.topic] = output_table(batch, self.chunk)
 
     def _send(self, node: RepartitionNode, batch: Batch) -> None:
         kept = batch if node.keeps_null_keys else batch.where(batch.key >= 0)

@@ -17,15 +17,11 @@ import pyarrow as pa
 from ...state.compilation.kernel_compilation import interpreted
 from ...state.records.batches import Batch, Chunk, Drops
 from ...state.records.drop_reasons import DropReason
-from ...state.records.keys import Keys
-from ...state.runs.sorted_runs import key_hashes
-from ...state.serdes import Serde
 from ...state.times import NO_TIMESTAMP_MS
 from ..graph.graph import Node, TableTraits
 from ..graph.nodes import RepartitionNode
 from ..kernels import stream_time as task_counters
 from ..operators.operator import Counters, Operator, OperatorContext, StatefulOperator, TableView
-from ..operators.tables.table_source import StoredTableSource
 from ..operators.tables.table_views import build_view
 from ..tape.stream_time import SourceProgress, StreamTimeAdvance, combine
 from ..tape.task_input import INPUT_COLUMNS, Input
@@ -37,6 +33,8 @@ from .decoding import Decoder, contexts, import_batch
 from .exception_handling import Handling, Raw, decoded_or_failed, raw_record
 from .output_tables import dead_letter_table, dropped_table, failed_step_table
 from .record_counts import Counts, Lateness
+from .record_run import BY_RECORD, RecordRun, batches_of_nobody
+from .shared_stores import connect_stores, lend_stores
 
 CHUNK_RECORDS = 131_072
 """Measured: a chunk's rows and slots then fit the cache; twice or half as many cost 5 to 8 % more."""
@@ -117,9 +115,13 @@ class Task:
             for node in sub_topology.nodes:
                 if not node.is_source:
                     self._build(node)
-        if not is_observed:
-            self._lend_stores()
-        self.chunk_records = max(1, CHUNK_RECORDS // self._amplification())
+        self.is_by_record = any(node.is_by_record for node in sub_topology.nodes)
+        self._nobody: dict[str, Batch] = {}
+        connect_stores(self.graph, self.operators)
+        if not is_observed and not self.is_by_record:
+            lend_stores(self.dataflow, self.operators)
+        most = BY_RECORD if self.is_by_record else CHUNK_RECORDS
+        self.chunk_records = max(1, most // self._amplification())
 
     def _build(self, node: Node) -> None:
         above = [self.graph.nodes[name] for name in node.inputs]
@@ -129,13 +131,6 @@ class Task:
             return
         self._keys[node.name] = getattr(operator, "keys", self._keys[node.name])
         self.operators[node.name] = operator
-
-    def _lend_stores(self) -> None:
-        """A versioned table that a stream-table join alone looks into is put by the join's view."""
-        for name, operator in self.operators.items():
-            reader = self.dataflow.only_reader(name)
-            if isinstance(operator, StoredTableSource) and reader is not None and reader.puts_for_table:
-                operator.lend_to(*self.operators[reader.name].context.views)
 
     def _context(self, node: Node, above: list[Node]) -> OperatorContext:
         children = [self.graph.nodes[edge.child] for edge in self.dataflow.children.get(node.name, ())]
@@ -155,6 +150,7 @@ class Task:
             above=tuple(self.graph.tables[name] for name in node.inputs if name in self.graph.tables),
             shapes=tuple(input_.shape for input_ in above),
             views=views,
+            shapes_read=tuple(self.graph.nodes[name].shape for name in node.reads),
         )
 
     def _amplification(self) -> int:
@@ -201,6 +197,8 @@ class Task:
                 shown[node] = operator.contents()
         for view in self.views:
             view.resume({name: shown[name] for name, _ in view.wants if name in shown})
+        for operator in self.stores.values():
+            operator.begin()
 
     def counters(self) -> dict[str, Counters]:
         return {store: operator.counters() for store, operator in self.stores.items()}
@@ -220,7 +218,7 @@ class Task:
         input_ = records if isinstance(records, Input) else Input.of(records.combine_chunks())
         batches, chunk, takes, reasons = self._take(input_)
         self._handle(chunk, partial(raw_record, input_))
-        chunk_run = ChunkRun(self.dataflow, self.operators, chunk, self.repartition_counts, self.observer)
+        chunk_run = self._chunk_run(chunk)
         if self.looks_twice:
             chunk_run.impure, self.looks_twice = self.impure, False
         chunk_run.run(batches)
@@ -232,6 +230,15 @@ class Task:
         unread[list(chunk.failures)] = True
         self._count(chunk, unread)
         return self._result(chunk_run, chunk, input_, takes, reasons)
+
+    def _chunk_run(self, chunk: Chunk) -> ChunkRun:
+        running = self.dataflow, self.operators, chunk, self.repartition_counts, self.observer
+        if not self.is_by_record:
+            return ChunkRun(*running)
+        if not self._nobody:
+            batches, nothing, _, _ = self._take(empty_input(self))
+            self._nobody = batches_of_nobody(self.dataflow, self.operators, nothing, batches)
+        return RecordRun(*running, nobody=self._nobody)
 
     def advance(self, step: StreamTimeAdvance) -> tuple[Result, dict[str, int]]:
         """Stream time moves on without a record: a chunk of one row that is none. Also the time to pass on, by
@@ -380,17 +387,3 @@ def empty_input(task: Task) -> Input:
             for name in () if source.shape.window is None else ("window_start_ms", "window_end_ms"):
                 tables[number] = tables[number].append_column(name, pa.array([], pa.int64()))
     return Input(np.zeros(0, np.int16), tuple(tables))
-
-
-def call_kernels(topology: Topology) -> None:
-    """Call every kernel that ``topology`` runs, by running it over no records. Where kernels run compiled, that
-    compiles them, or loads them from Numba's cache on disk.
-    """
-    Keys(Serde.string()).intern(pa.array([b"key"]))
-    key_hashes(pa.array([b"key"]))
-    for sub_topology in topology.sub_topologies:
-        task = Task(topology, sub_topology)
-        task.resume({}, {})
-        task.process(empty_input(task))
-        for operator in task.stores.values():
-            operator.changes()

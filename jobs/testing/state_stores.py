@@ -14,16 +14,10 @@ from ...state.serdes import Serde
 from ...state.times import Instant, time_ms
 from ..functions.call_names import Hinting
 from ..functions.expressions import Windowed
+from ..functions.processor_api import ValueAndTimestamp
 from ..operators.operator import StoreContents
 from .driver_inputs import encoded
 from .store_view import VersionedRecord, VersionedStoreView
-
-
-class ValueAndTimestamp(NamedTuple):
-    """A value and its time in ms, as a timestamped store has them."""
-
-    value: Any
-    timestamp_ms: int
 
 
 class _Row(NamedTuple):

@@ -17,7 +17,8 @@ from ...state.serdes import Serde
 from ...state.times import NO_TIMESTAMP_MS, Duration, Instant, time_ms
 from ..graph.graph import Node
 from ..tape.causal_order import is_known_late
-from ..task.task import Task, call_kernels
+from ..task.kernel_calls import call_kernels
+from ..task.task import Task
 from ..topology.topology import Topology
 from .driver_failures import find_first, first_records, piped_record
 from .driver_inputs import DriverInputs, encoded

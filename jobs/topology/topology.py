@@ -248,7 +248,18 @@ def _parts(graph: Graph) -> list[SubTopology]:
     for (level, kafka_id), nodes in sorted(found.items(), key=lambda item: item[0]):
         number = kafka_id if level == 0 else len(groups) + len([part for part in parts if part.level > 0])
         parts.append(_part(graph, nodes, number, kafka_id, level))
+    _check_whole(parts)
     return parts
+
+
+def _check_whole(parts: list[SubTopology]) -> None:
+    """Raises TopologyError where a task that runs record by record would run in several parts, one after the other."""
+    for part in parts:
+        node = next((node for node in part.nodes if node.is_by_record), None)
+        if node is not None and any(other.kafka_id == part.kafka_id and other is not part for other in parts):
+            got = "one that reads what it caused itself (a foreign-key join, or an intermediate topic)"
+            next_step = "give the processor a store of its own, or write what it forwards to a topic of its own"
+            raise TopologyError(node.name, "a shared store in a sub-topology that runs at once", got, next_step)
 
 
 def _part(graph: Graph, nodes: list[Node], number: int, kafka_id: int, level: int) -> SubTopology:

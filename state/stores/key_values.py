@@ -17,6 +17,8 @@ from .value_heap import NO_REFERENCE, ValueHeap
 
 FIRST_ROW = -2
 """Reference of row 0; that of row r is ``FIRST_ROW - r``."""
+_FEW_TO_ONE = 64
+"""With so many slots for one that was put, the others are not looked at: a chunk may be one record."""
 
 
 class KeyValues:
@@ -41,10 +43,13 @@ class KeyValues:
         places[is_row] = len(kept) + np.arange(len(fresh))
         return pa.concat_arrays([kept, fresh]).take(pa.array(places))
 
-    def keep(self, rows: pa.Array) -> None:
-        """Take the values of ``rows`` that slots refer to into the heap."""
+    def keep(self, rows: pa.Array, at: np.ndarray) -> None:
+        """Take the values of ``rows`` that slots refer to into the heap; no others than those of ``at`` do."""
         reference = self.slots.reference
-        stays = np.flatnonzero(reference <= FIRST_ROW)
+        if _FEW_TO_ONE * len(at) < len(reference):
+            stays = np.unique(at[reference[at] <= FIRST_ROW])
+        else:
+            stays = np.flatnonzero(reference <= FIRST_ROW)
         if len(stays):
             base = self.heap.append(rows.take(pa.array(FIRST_ROW - reference[stays])))
             reference[stays] = base + np.arange(len(stays))

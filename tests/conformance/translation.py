@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any
 
 from kstreams_replay.jobs.functions.exception_handlers import PROCESSING
+from kstreams_replay.jobs.functions.processor_api import KeyValues
 from kstreams_replay.jobs.topology import (
     BufferConfig,
     Consumed,
@@ -26,7 +27,7 @@ from kstreams_replay.jobs.topology import (
     TimeWindows,
     Topology,
 )
-from tests.conformance import aggregates, functions
+from tests.conformance import aggregates, functions, processors
 from tests.conformance.functions import NotCovered
 from tests.conformance.scenarios import Record
 
@@ -283,6 +284,19 @@ def _returns(node: Node) -> dict[str, Serde]:
     return {"returns": functions.STRING} if node.get("joiner", "").startswith("pair_but:") else {}
 
 
+# --- processors ----------------------------------------------------------------------------------------------
+
+
+def _state_store(translation: Translation, node: Node) -> None:
+    """Of strings, for the processors that name it."""
+    translation.builder.add_state_store(KeyValues(node["id"], functions.STRING, functions.STRING))
+
+
+def _process(translation: Translation, node: Node, stream: KStream) -> KStream:
+    stores = node["stores"].split("+") if "stores" in node else []
+    return stream.process(partial(processors.Named, node["processor"], stores), stores, returns=functions.STRING)
+
+
 # --- deduplicate ---------------------------------------------------------------------------------------------
 
 
@@ -310,7 +324,9 @@ OPERATORS: dict[str, Callable[..., Any]] = {
     "group_by_key": _group_by_key,
     "map_values": _map_values,
     "merge": _merge,
+    "process": _process,
     "select_key": _select_key,
+    "state_store": _state_store,
     "stream": _stream,
     "stream_stream_join": _stream_stream_join,
     "stream_table_join": _stream_table_join,

@@ -59,6 +59,8 @@ class Topologies {
             case "window": return window(node, (KGroupedStream) input);
             case "aggregate": return aggregate(node, input);
             case "suppress": return suppress(node, (KTable) input);
+            case "state_store": return stateStore(node);
+            case "process": return process(node, (KStream) input);
             case "stream_table_join": return streamTableJoin(node, (KStream) input, (KTable) other);
             case "table_table_join": return tableTableJoin(node, (KTable) input, (KTable) other);
             case "fk_join": return foreignKeyJoin(node, (KTable) input, (KTable) other);
@@ -129,6 +131,7 @@ class Topologies {
     Object globalTable(JsonNode node) {
         Materialized store = named(node);
         String topic = text(node, "topic");
+        globals.add(text(node, "id"));
         return store == null ? builder.globalTable(topic, consumed()) : builder.globalTable(topic, consumed(), store);
     }
 
@@ -250,6 +253,23 @@ class Topologies {
     Object deduplicate(JsonNode node, KStream stream) {
         FixedKeyProcessorSupplier supplier = () -> new Deduplicate(node, oracle);
         return stream.processValues(supplier);
+    }
+
+    // --- processors ------------------------------------------------------------------------------------------
+
+    final Set<String> globals = new HashSet<>();
+
+    Object stateStore(JsonNode node) {
+        builder.addStateStore(Stores.keyValueStoreBuilder(Stores.inMemoryKeyValueStore(text(node, "id")), STRING, VALUE));
+        return null;
+    }
+
+    /** A store of a global table is not named: every processor may ask for it. */
+    Object process(JsonNode node, KStream stream) {
+        String[] named = node.has("stores") ? text(node, "stores").split("\\+") : new String[0];
+        String[] connected = Arrays.stream(named).filter(name -> !globals.contains(name)).toArray(String[]::new);
+        ProcessorSupplier supplier = () -> new Processors(text(node, "processor"), named);
+        return stream.process(supplier, connected);
     }
 
     // --- joins -----------------------------------------------------------------------------------------------

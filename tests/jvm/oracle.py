@@ -11,9 +11,8 @@ from typing import IO, Any
 
 from tests.jvm.streams import STREAMS, TEST_UTILS, compiled
 
-PROGRAMS = [
-    Path(__file__).with_name(f"{name}.java") for name in ("Oracle", "Topologies", "Functions", "Folds", "Deduplicate")
-]
+NAMES = ("Oracle", "Topologies", "Functions", "Folds", "Deduplicate", "Processors")
+PROGRAMS = [Path(__file__).with_name(f"{name}.java") for name in NAMES]
 _ASKED = ("name", "topology", "records")
 
 Line = dict[str, Any]

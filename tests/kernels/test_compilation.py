@@ -13,7 +13,7 @@ from numba import types
 
 from kstreams_replay.jobs.execution.task_run import LocalRunner
 from kstreams_replay.jobs.replay.pipeline_run import replay
-from kstreams_replay.jobs.task.task import call_kernels
+from kstreams_replay.jobs.task.kernel_calls import call_kernels
 from kstreams_replay.state.compilation.kernel_compilation import Kernel, inner_kernel, interpreted, kernel
 from kstreams_replay.state.tables.warehouse import Warehouse
 from tests.laws.topologies import PARTITIONS, everything, tape

@@ -1,9 +1,9 @@
-"""A store of a Python processor is its own: no other processor's and no table's, which Kafka Streams would share."""
+"""Whose store a processor uses: one name is one store, and who uses it is in one sub-topology, as in Kafka Streams."""
 
 import pytest
 
 from kstreams_replay.jobs.functions.processor_api import KeyValues, Processor
-from kstreams_replay.jobs.topology import Materialized, StreamsBuilder
+from kstreams_replay.jobs.topology import Materialized, StreamsBuilder, TimeWindows
 from tests.topology.streams import LONG, LONGS, STRING, refused, stream, table
 
 
@@ -13,18 +13,33 @@ class Silent(Processor):
 
 
 SEEN = KeyValues("seen", STRING, LONG)
-ITS_OWN = "let one processor do what both do, or give each a store of its own name"
 
 
 @pytest.mark.parametrize("second", [SEEN, "seen"], ids=["the same", "a name, of the same types"])
-def test_two_processors_share_no_store(second):
-    """In Kafka Streams they would see each other's values; two stores of one name would be something else."""
-    numbers = stream()
-    numbers.process(Silent, [SEEN], name="first")
+def test_two_processors_that_name_one_store_share_it(second):
+    """
+    The first keeps its rows; the second is described with it too.
+    """
+    builder = StreamsBuilder()
+    stream("a", builder).process(Silent, [SEEN], name="first")
+    stream("b", builder).process(Silent, ["other", second], name="second")
 
-    got = refused(lambda: numbers.process(Silent, ["other", second], name="second"))
+    topology = builder.build()
 
-    assert got == f"second store 'seen': expected a store of one processor, got that of first too; {ITS_OWN}"
+    (sub,) = topology.sub_topologies
+    assert sub.stores.keys() == {"first-stores", "second-stores"}
+    assert {line.strip() for line in topology.describe().splitlines() if "Processor" in line} == {
+        "Processor: first (stores: [seen])",
+        "Processor: second (stores: [other, seen])",
+    }
+
+
+def test_processors_of_streams_that_share_nothing_are_in_two_sub_topologies():
+    builder = StreamsBuilder()
+    stream("a", builder).process(Silent, ["one"])
+    stream("b", builder).process(Silent, ["two"])
+
+    assert len(builder.build().sub_topologies) == 2
 
 
 def test_two_processors_have_stores_of_different_names_where_their_types_differ():
@@ -39,26 +54,137 @@ def test_two_processors_have_stores_of_different_names_where_their_types_differ(
     )
 
 
-@pytest.mark.parametrize(
-    ("made", "owner"),
-    [
-        (lambda b: table("t", b, materialized=Materialized.as_("s"), name="owner"), "owner"),
-        (lambda b: b.global_table("g", LONGS, materialized=Materialized.as_("s"), name="owner"), "owner"),
-        (lambda b: stream("a", b).group_by_key().count(Materialized.as_("s"), name="owner"), "owner"),
-    ],
-    ids=["table", "global table", "aggregate"],
-)
-def test_a_store_of_a_table_is_no_store_of_a_processor(made, owner):
-    """In Kafka Streams the processor would see the table's values; an empty store would be something else."""
-    builder = StreamsBuilder()
-    made(builder)
+# --- added stores --------------------------------------------------------------------------------------------
 
-    got = refused(lambda: stream(builder=builder).process(Silent, ["s"], name="here"))
+
+def test_a_store_is_added_once_and_named_by_any_processor():
+    builder = StreamsBuilder()
+    builder.add_state_store(SEEN)
+    stream("a", builder).process(Silent, ["seen"], name="first")
+    stream("b", builder).process(Silent, ["seen"], name="second")
+
+    topology = builder.build()
+
+    (first, second) = (topology.graph.nodes[name] for name in ("first", "second"))
+    assert (first.stores, second.stores, second.shared) == ((SEEN,), (), {"seen": "first"})
+    assert len(topology.sub_topologies) == 1
+
+
+def test_a_store_that_nobody_names_is_nowhere():
+    builder = StreamsBuilder().add_state_store(SEEN)
+    stream("a", builder).process(Silent, ["mine"], name="first")
+
+    assert "seen" not in builder.build().describe()
+
+
+@pytest.mark.parametrize(
+    ("add", "why"),
+    [
+        (lambda b: b.add_state_store(KeyValues("seen", STRING, STRING)), "a state store with the name seen that is"),
+        (lambda b: table("t", b, materialized=Materialized.as_("seen")), "two, one of which add_state_store() adds"),
+        (lambda b: b.add_state_store("seen"), "expected a KeyValues, got 'seen'"),
+        (lambda b: stream("a", b).process(Silent, [KeyValues("seen", LONG, LONG)]), "with other types"),
+    ],
+    ids=["other types", "a table", "a mere name", "a processor's of other types"],
+)
+def test_the_name_of_an_added_store_is_taken(add, why):
+    builder = StreamsBuilder().add_state_store(SEEN)
+
+    assert why in refused(lambda: add(builder))
+
+
+def test_a_store_is_added_before_it_is_named():
+    """
+    As with Kafka's StreamsBuilder, whose processors look for it among those that were added before.
+    """
+    builder = StreamsBuilder()
+    stream("a", builder).process(Silent, ["seen"], name="first")
+
+    got = refused(lambda: builder.add_state_store(SEEN))
 
     assert got == (
-        f"here store 's': expected a store of the processor's own, got that of {owner}; "
-        "join the table to see its values (stream.join, table.join), or give the store another name"
+        "store 'seen': expected stores of different names, got a state store with the name seen that is already "
+        "added, by first; add it before, or rename one of them"
     )
+
+
+# --- stores of tables ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        lambda b: table("t", b, materialized=Materialized.as_("s"), name="owner"),
+        lambda b: stream("a", b).group_by_key().count(Materialized.as_("s"), name="owner"),
+    ],
+    ids=["table", "aggregate"],
+)
+def test_a_processor_that_names_the_store_of_a_table_is_in_its_sub_topology(made):
+    builder = StreamsBuilder()
+    made(builder)
+    stream(builder=builder).process(Silent, ["s"], name="here")
+
+    topology = builder.build()
+
+    assert len(topology.sub_topologies) == 1
+    assert "Processor: here (stores: [s])" in topology.describe()
+
+
+def test_a_global_table_s_store_is_named_and_connects_nothing():
+    """
+    Kafka's processors ask for it without naming it, so it is not described with them.
+    """
+    builder = StreamsBuilder()
+    builder.global_table("g", LONGS, materialized=Materialized.as_("s"))
+    stream(builder=builder).process(Silent, ["s"], name="here")
+
+    topology = builder.build()
+
+    (sub,) = topology.sub_topologies
+    assert [node.topic for node in sub.globals] == ["g"]
+    assert "Processor: here (stores: [])" in topology.describe()
+
+
+@pytest.mark.parametrize(
+    ("made", "why"),
+    [
+        (
+            lambda b: table("t", b, materialized=Materialized.versioned("s", 10), name="owner"),
+            "expected a key-value store of a table, got a versioned store, that of owner",
+        ),
+        (
+            lambda b: (
+                stream("a", b)
+                .group_by_key()
+                .windowed_by(TimeWindows.of_size(5, grace=0))
+                .count(Materialized.as_("s"), name="owner")
+            ),
+            "expected a key-value store of a table, got a store of windows, that of owner",
+        ),
+        (
+            lambda b: stream("a", b).deduplicate_by_key(5, name="owner"),
+            "expected a store of a table or of a processor, got that of owner",
+        ),
+    ],
+    ids=["versions", "windows", "no table"],
+)
+def test_a_store_that_is_no_key_value_store_of_a_table_is_refused(made, why):
+    builder = StreamsBuilder()
+    made(builder)
+    name = "owner-store" if "no table" in why or "of a processor" in why else "s"
+    store = builder._graph.store_of(builder._graph.nodes["owner"]) if name != "s" else "s"
+
+    assert why in refused(lambda: stream(builder=builder).process(Silent, [store], name="here"))
+
+
+def test_the_store_of_a_table_is_named_without_types():
+    builder = StreamsBuilder()
+    table("t", builder, materialized=Materialized.as_("s"), name="owner")
+
+    got = refused(lambda: stream(builder=builder).process(Silent, [KeyValues("s", STRING, LONG)], name="here"))
+
+    assert got.startswith("here store 's': expected the name of the store of owner, got KeyValues(")
+    assert got.endswith("; write 's' alone: the table says what is in its store")
 
 
 def test_a_table_made_later_gets_no_store_of_a_processor():
@@ -68,3 +194,17 @@ def test_a_table_made_later_gets_no_store_of_a_processor():
     got = refused(lambda: table("t", builder, materialized=Materialized.as_("s")))
 
     assert got == "store 's': expected one operator, got two; give them different names"
+
+
+def test_a_shared_store_beside_what_comes_back_is_refused():
+    """
+    A foreign-key join is run in parts, one after the other; a processor there would see all of the first part at once.
+    """
+    builder = StreamsBuilder()
+    left = table("l", builder, materialized=Materialized.as_("s"))
+    left.join(table("r", builder), "left + right", foreign_key="CAST(value AS STRING)")
+    stream(builder=builder).process(Silent, ["s"], name="here")
+
+    got = refused(builder.build)
+
+    assert got.startswith("here: expected a shared store in a sub-topology that runs at once, got one that reads what")

@@ -5,6 +5,7 @@ cause, by the time at which their schedule was due. Schedules of two processors 
 processors' names.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -109,6 +110,25 @@ class Outbox:
                 next_step = "correct the processor, or the serdes in returns_key and returns"
                 raise TaskFailed(self.node.name, expected, got, next_step) from error
         raise AssertionError("a column was refused of which every value is taken")
+
+
+class SendingOutbox(Outbox):
+    """Each record goes on to ``send`` at once. ``taken``: the batch that is processed, or one of no records."""
+
+    def __init__(self, node: ProcessNode, keys: Keys, taken: Batch, send: Callable[[Batch], None]) -> None:
+        super().__init__(node, keys)
+        self._taken, self._send = taken, send
+
+    def put(self, key: Any, value: Any, time_ms: int, headers: Headers) -> None:
+        super().put(key, value, time_ms, headers)
+        try:
+            batch = self.batch(self._taken)
+            for column in (self._places, self._keys, self._values, self._times, self._headers):
+                column.clear()
+            self._send(batch)
+        except TaskFailed as error:  # which is not of the record that is processed
+            error.is_decided = True
+            raise
 
 
 def _pick(

@@ -5,8 +5,8 @@ or not, the schedules that are due by the task's stream time are called; what th
 that the record caused, and has no topic, no offset and no headers of its own.
 """
 
-from collections.abc import Callable
-from functools import partial
+from collections.abc import Callable, Mapping
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from ....state.buffers import only_chunk
 from ....state.errors import ConfigError, ReplayError, TaskFailed
-from ....state.records.batches import NO_OFFSET, Batch, Chunk
+from ....state.records.batches import NO_OFFSET, Batch, Chunk, Values
 from ....state.records.keys import Keys
 from ....state.times import NO_TIMESTAMP_MS, Duration, duration_ms
 from ...functions.processor_api import (
@@ -28,17 +28,18 @@ from ...functions.processor_api import (
     RecordMetadata,
 )
 from ..failed_records import FailedRecords, records_of
-from ..operator import Counters, Operator, OperatorContext, StatefulOperator, StoreContents, marked
-from .outbox import Outbox
+from ..operator import Counters, Operator, OperatorContext, SharingOperator, StoreContents, marked
+from .outbox import Outbox, SendingOutbox
 from .process_node import ROWS, ProcessNode
 from .punctuation import Punctuations, Schedule
 from .stores import stores_of
+from .table_stores import TableValues, Writer
 
 _Row = tuple[str, bytes, bytes | None]
 """Store, serialized key and value."""
 
 
-class Process(StatefulOperator):
+class Process(SharingOperator):
     """``keys`` codes the keys of what is forwarded. A failure of the processor ends the run, with the record's key."""
 
     row_key = ROWS.row_key
@@ -47,31 +48,68 @@ class Process(StatefulOperator):
     def __init__(self, context: OperatorContext, node: ProcessNode) -> None:
         super().__init__(context)
         self.node, self.keys = node, Keys(node.shape.key)
-        self.stores = stores_of(node.stores, context.shape.key, context.shape.value, node.name)
+        self.own_stores = stores_of(node.stores, context.shape.key, context.shape.value, node.name)
+        self.stores: dict[str, KeyValueStore] = dict(self.own_stores)
+        """Those of its own, and those that it shares."""
         self.schedules = Punctuations()
         self.stream_time_ms = NO_TIMESTAMP_MS
         self.processor_context = _Context(self)
+        self._writer = Writer()
+        self._counters: Counters = {}
+
+    @cached_property
+    def _nobody(self) -> Batch:
+        """What is left to forward when records went on at once."""
+        keys, value = self.keys.intern(pa.array([], pa.binary())), self.node.shape.value.from_python([])
+        times, none = np.zeros(0, np.int64), np.zeros(0, np.bool_)
+        return Batch(np.zeros(0, np.int32), keys, self.keys, times, none, Values(value))
+
+    def connect(self, owners: Mapping[str, Operator]) -> None:
+        for store, owner in self.node.shared.items():
+            keeper = owners[owner]
+            assert isinstance(keeper, Process), f"{owner} is no processor"
+            self.stores[store] = keeper.stores[store]
+        for (store, owner), view, shape in zip(
+            self.node.tables.items(), self.context.views, self.context.shapes_read, strict=True
+        ):
+            values = TableValues(store, owner, shape, view, owners.get(owner), self.node.name)
+            self.stores[store], values.writer = values, self._writer
 
     def process(self, batch: Batch, chunk: Chunk) -> Batch:
         records = records_of(self.context, batch)
         metadata = metadata_of(batch, chunk)
-        outbox = self.processor_context.outbox = Outbox(self.node, self.keys)
+        outbox = self._open(batch, chunk)
         failed = FailedRecords(self.context, batch, chunk)
         for row, cause in enumerate(batch.cause.tolist()):
-            self._punctuate(chunk, cause, failed)
-            self.stream_time_ms = int(chunk.stream_time_ms[cause])
+            if self.links is None:
+                self._punctuate(chunk, cause, failed)
+            self.reach(int(chunk.stream_time_ms[cause]))
+            self._writer.cause = cause
             self.processor_context.enter(records[row], metadata[row])
             outbox.at_row(row)
             try:
                 self._call(self.processor.process, records[row], f"key {records[row].key!r}")
             except TaskFailed as error:
+                if error.is_decided:
+                    raise
                 failed.add(row, error)
-        self._punctuate(chunk, len(chunk.stream_time_ms), failed)
-        self.stream_time_ms = max(self.stream_time_ms, *chunk.stream_time_ms[-1:].tolist(), NO_TIMESTAMP_MS)
+        if self.links is None:
+            self._punctuate(chunk, len(chunk.stream_time_ms), failed)
+            self.reach(max(chunk.stream_time_ms[-1:].tolist(), default=NO_TIMESTAMP_MS))
         self.processor_context.leave()
         chunk.applied[np.delete(batch.cause, failed.rows)] = True
         failed.book()
-        return outbox.batch(batch)
+        return outbox.batch(batch) if self.links is None else self._nobody
+
+    def _open(self, batch: Batch, chunk: Chunk) -> Outbox:
+        """Where what it forwards because of ``batch`` goes."""
+        self._writer.chunk, self._writer.links = chunk, self.links
+        if self.links is None:
+            outbox = Outbox(self.node, self.keys)
+        else:
+            outbox = SendingOutbox(self.node, self.keys, batch, self.links.send)
+        self.processor_context.outbox = outbox
+        return outbox
 
     def _punctuate(self, chunk: Chunk, before: int, failed: FailedRecords) -> None:
         """Call what gets due by records of the chunk before that one."""
@@ -79,20 +117,41 @@ class Process(StatefulOperator):
             cause = int(np.searchsorted(chunk.stream_time_ms, due_ms))
             if cause >= before:
                 return
-            self.stream_time_ms = int(chunk.stream_time_ms[cause])
+            self.reach(int(chunk.stream_time_ms[cause]))
             self.processor_context.enter(None, None)
-            self.schedules.run(self.stream_time_ms, partial(self._call_due, failed, cause))
+            self._writer.cause = cause
+            while self.schedules.is_due(self.stream_time_ms):
+                self.schedules.run_next(self.stream_time_ms, partial(self._call_due, failed, cause))
+
+    def next_due_ms(self) -> int | None:
+        return self.schedules.next_due_ms
+
+    def punctuate(self, chunk: Chunk, cause: int, nobody: Batch) -> None:
+        failed = FailedRecords(self.context, nobody, chunk)
+        self._open(nobody, chunk)
+        self._writer.cause = cause
+        self.processor_context.enter(None, None)
+        self.schedules.run_next(self.stream_time_ms, partial(self._call_due, failed, cause))
+        self.processor_context.leave()
+        failed.book()
+
+    def reach(self, stream_time_ms: int) -> None:
+        self.stream_time_ms = max(self.stream_time_ms, stream_time_ms)
 
     def _call_due(self, failed: FailedRecords, cause: int, schedule: Schedule) -> None:
         self.processor_context.outbox.at_punctuation(cause, schedule.due_ms)
         try:
             self._call(schedule.callback, self.stream_time_ms, f"stream time {self.stream_time_ms}")
         except TaskFailed as error:
+            if error.is_decided:
+                raise
             failed.add_punctuation(cause, self.stream_time_ms, error)
 
     def _call(self, function: Callable[[Any], Any], argument: Any, given: str) -> None:
         try:
             function(argument)
+        except TaskFailed:
+            raise  # what it forwarded failed further down, at once
         except Exception as error:
             got = f"{type(error).__name__}: {error} on {given}"
             raise TaskFailed(self.node.name, "a processor that does not fail", got, "correct the processor") from error
@@ -101,9 +160,12 @@ class Process(StatefulOperator):
 
     def resume(self, rows: pa.Table, counters: Counters) -> None:
         names = np.asarray(rows["store"].to_pylist(), object)
-        for name, store in self.stores.items():
+        for name, store in self.own_stores.items():
             store.load(rows.take(pa.array(np.flatnonzero(names == name))))
         self.stream_time_ms = counters.get("stream_time_ms", NO_TIMESTAMP_MS)
+        self._counters = counters
+
+    def begin(self) -> None:
         self.processor = self.node.supplier()
         if not all(callable(getattr(self.processor, name, None)) for name in ("init", "process")):
             expected, next_step = "a supplier of a Processor, which has init and process", "correct the supplier"
@@ -111,7 +173,7 @@ class Process(StatefulOperator):
         self.processor_context.is_in_init = True
         self._call(self.processor.init, self.processor_context, "init")
         self.processor_context.is_in_init = False
-        self.schedules.resume(counters)
+        self.schedules.resume(self._counters)
 
     def found_by(self, rows: pa.Table) -> pa.Array:
         return only_chunk(rows, "key")
@@ -120,14 +182,14 @@ class Process(StatefulOperator):
         return {"stream_time_ms": self.stream_time_ms} | self.schedules.counters()
 
     def changes(self) -> pa.Table:
-        gone: list[_Row] = [(name, key, None) for name, store in self.stores.items() for key in store.gone()]
+        gone: list[_Row] = [(name, key, None) for name, store in self.own_stores.items() for key in store.gone()]
         return marked(_table(self._alive(only_changed=True)), _table(gone))
 
     def rows(self) -> pa.Table:
         return _table(self._alive(only_changed=False))
 
     def inner_contents(self) -> dict[str, StoreContents]:
-        return {name: store.contents() for name, store in self.stores.items()}
+        return {name: store.contents() for name, store in self.own_stores.items()}
 
     def rows_schema(self) -> pa.Schema:
         return ROWS.schema
@@ -135,7 +197,7 @@ class Process(StatefulOperator):
     def _alive(self, *, only_changed: bool) -> list[_Row]:
         return [
             (name, key, value)
-            for name, store in self.stores.items()
+            for name, store in self.own_stores.items()
             for key, value in store.alive(only_changed=only_changed)
         ]
 

@@ -53,15 +53,18 @@ class Punctuations:
     def next_due_ms(self) -> int | None:
         return self._heap[0].due_ms if self._heap else None
 
-    def run(self, now_ms: int, call: Callable[[Schedule], None]) -> None:
-        """``call`` every schedule that is due at ``now_ms``."""
-        while self._heap and self._heap[0].due_ms <= now_ms:
-            schedule = self._poll()
-            if not schedule.is_cancelled:
-                call(schedule)
-            if not schedule.is_cancelled:
-                schedule.move_on(now_ms)
-                self._offer(schedule)
+    def is_due(self, now_ms: int) -> bool:
+        """Whether any schedule is due at ``now_ms``."""
+        return bool(self._heap) and self._heap[0].due_ms <= now_ms
+
+    def run_next(self, now_ms: int, call: Callable[[Schedule], None]) -> None:
+        """``call`` the schedule that comes first of those that are due at ``now_ms``; there is one."""
+        schedule = self._poll()
+        if not schedule.is_cancelled:
+            call(schedule)
+        if not schedule.is_cancelled:
+            schedule.move_on(now_ms)
+            self._offer(schedule)
 
     def counters(self) -> Counters:
         """Of every schedule its time, its place in the heap (_ABSENT when it is over), and whether it is cancelled."""

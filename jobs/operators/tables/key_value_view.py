@@ -73,7 +73,7 @@ class StoreView(TableView):
         before = np.empty(len(puts), np.int64)
         put_rows(self._at, puts.time_ms, puts.valid, slots.time, slots.flags, slots.reference, before)
         self._observed_ms = int(self._bound()[self._at].max(initial=self._observed_ms))
-        self.table.keep(puts.value.all())
+        self.table.keep(puts.value.all(), self._at)
         self._puts = None
         if self.table.is_windowed and int(slots.counts[LIVE_COUNT]) > 2 * self._kept + _KEPT_SLOTS:
             self._sweep()

@@ -94,7 +94,7 @@ class SuppressView(TableView):
         self._observed_ms = max(self._watch(nobody, nobody.key.astype(np.int64))[2], self._advanced_ms)
         limit = self._observed_ms - self._wait_ms
         commit(*self._at, old_values(changes)[1], limit, slots.end, slots.flags, slots.reference, slots.newest)
-        self.priors.keep(self._old().all())
+        self.priors.keep(self._old().all(), self._at[0])
         self._fed = None
 
     def resume(self, stores: Mapping[str, pa.Table]) -> None:

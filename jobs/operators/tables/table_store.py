@@ -72,7 +72,7 @@ class PlainStore(TableStore):
             old = Values(self.table.gather(before, values)) if self.sends_old else None
             old_valid = before != NO_REFERENCE if self.sends_old else None
             forwarded = replace(forwarded, old=old, old_valid=old_valid)
-        self.table.keep(values)
+        self.table.keep(values, at)
         return forwarded.where(batch.valid | (before != NO_REFERENCE)) if skips_nothing else forwarded
 
     def resume(self, rows: pa.Table, counters: Counters) -> None:

@@ -21,7 +21,8 @@ from ...graph.name_rules import check_name, check_table_name, check_topic
 from ...graph.nodes import SinkNode
 from ...graph.repartition import repartitioned
 from ...graph.table_traits import add_table
-from ...operators.processor.process_node import ProcessNode, given_stores
+from ...operators.processor.given_stores import given_stores
+from ...operators.processor.process_node import ProcessNode
 from ...operators.stateless_nodes import (
     FilterNode,
     FlatMapNode,
@@ -246,23 +247,29 @@ class KStream(Hinting):
         returns: Serde | None = None,
         name: str | None = None,
     ) -> "KStream":
-        """A Python processor, record by record (jobs/functions/processor_api.py). ``stores``: a list of its key-value
-        stores; a mere name means one of this stream's key and value types. TopologyError for a store that another
-        processor or a table has: a view of it is not to be had.
+        """A Python processor, record by record (jobs/functions/processor_api.py).
 
+        ``stores``: a list of its key-value stores. One name is one store: that of a processor, table or global table
+        above, or of ``add_state_store``, is shared with it, and the task then runs record by record; a mere name that
+        nobody has means a store of this stream's key and value types. TopologyError for a store of other types than
+        the one of that name, and for the store of a table with windows or versions.
         ``returns_key`` and ``returns``: serdes of what it forwards, those of its input if not given.
+        Source: KStream.process, InternalTopologyBuilder.connectProcessorAndStateStores.
         """
         name = self.graph.name(name, "KSTREAM-PROCESSOR-")
         form_of(supplier, name, NOTHING)
         check_serdes(name, returns_key=returns_key, returns=returns)
         shape = Shape(returns_key or self.shape.key, returns or self.shape.value)
+        given = given_stores(self.graph, stores, self.shape, name)
         node = ProcessNode(
             name=name,
             inputs=(self.node.name,),
             shape=shape,
             supplier=supplier,
             store=f"{name}-stores",
-            stores=given_stores(self.graph, stores, self.shape, name),
+            stores=given.stores,
+            shared=given.shared,
+            tables=given.tables,
         )
         return followed(self, node, is_rekeyed=True)
 

@@ -10,11 +10,13 @@ from ...functions.call_arguments import checked_class
 from ...functions.call_names import Hinting
 from ...functions.exception_handlers import exception_handlers
 from ...functions.expressions import Shape
+from ...functions.processor_api import KeyValues
 from ...graph.graph import Graph, Node
 from ...graph.name_rules import check_topic
 from ...graph.nodes import GlobalTableNode, SourceNode
 from ...graph.repartition import keep_null_keys
 from ...graph.table_traits import add_table
+from ...operators.processor.given_stores import add_store
 from ...operators.tables.table_nodes import TableNode
 from ..topology import Topology
 from .global_table import GlobalKTable
@@ -137,6 +139,19 @@ class StreamsBuilder(Hinting):
         self._graph.parts[name] = (source,)
         add_table(self._graph, node, store=materialized.spec(store), is_versioned=False)
         return GlobalKTable(self._graph, node)
+
+    def add_state_store(self, store: KeyValues) -> "StreamsBuilder":
+        """A store for the processors that name it in ``process(stores=[...])``, whichever they are; the first of them
+        keeps its rows. One that nobody names is nowhere. TopologyError for a name that a store has.
+
+        ``builder.add_state_store(KeyValues("seen", Serde.string(), Serde.long()))``, then
+        ``stream.process(First, ["seen"])`` and ``other.process(Second, ["seen"])``: one store, one sub-topology.
+        """
+        if not isinstance(store, KeyValues):
+            next_step = "use KeyValues(name, key serde, value serde)"
+            raise TopologyError("add_state_store()", "a KeyValues", repr(store), next_step)
+        add_store(self._graph, store)
+        return self
 
     def build(self) -> Topology:
         """Raises TopologyError when there is nothing to run."""

@@ -151,7 +151,7 @@ def warm_up(topology: str | None, spark: bool) -> int:
     started = time.monotonic()
     with closing(progress_on(sys.stderr)) as progress:
         progress.doing("loading the topology")
-        from ....jobs.task.task import call_kernels
+        from ....jobs.task.kernel_calls import call_kernels
         from ....state.compilation.kernel_tiers import KernelTiers
         from ..topology_loading import load_topology
 

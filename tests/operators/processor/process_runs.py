@@ -44,6 +44,7 @@ class Run:
             self.durable, self.taken, counters = dict(before.durable), before.taken, before.operator.counters()
         schema = self.operator.rows_schema()
         self.operator.resume(pa.Table.from_pylist(list(self.durable.values()), schema=schema), counters)
+        self.operator.begin()
         self.stream_time_ms = -1 if before is None else before.stream_time_ms
 
     def play(self, tape: list[tuple[str | None, str | None, int]], *, reaches=lambda key: True) -> list[tuple]:

@@ -1,0 +1,110 @@
+"""Whose stores a processor uses: its own, one that another processor keeps, one that was added, or that of a table.
+
+Rule (InternalTopologyBuilder): one name is one store, and who uses it stands in one sub-topology. The first processor
+that names a store which nobody has keeps its rows; whoever names it after that shares it.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from ....state.errors import TopologyError
+from ...functions.expressions import Shape
+from ...functions.processor_api import KeyValues
+from ...graph.graph import Graph, Node
+from ...graph.name_rules import check_name
+from .process_node import ProcessNode, full_stores
+
+
+@dataclass
+class GivenStores:
+    """As ``ProcessNode`` has them: ``stores`` of its own, and the nodes that keep ``shared`` ones and ``tables``."""
+
+    stores: tuple[KeyValues | str, ...] = ()
+    shared: dict[str, str] = field(default_factory=dict)
+    tables: dict[str, str] = field(default_factory=dict)
+
+
+def given_stores(graph: Graph, stores: Any, shape: Shape, place: str) -> GivenStores:
+    """``stores`` as ``KStream.process`` takes them, of a processor whose input has ``shape``.
+
+    Raises TopologyError for anything but a list of stores of different names, for a store of other types than the one
+    of that name, and for one that no processor can use.
+    """
+    found = GivenStores()
+    for store in _listed(stores, place):
+        name = store if isinstance(store, str) else store.name
+        owner = next((node for node in graph.nodes.values() if _has(graph, node, name)), None)
+        if owner is None:
+            added = _added(graph, store, f"{place} store {name!r}")
+            found.stores = (*found.stores, store if added is None else added)
+        elif isinstance(owner, ProcessNode) and name in owner.inner_stores:
+            _check_same(graph, store, owner, f"{place} store {name!r}")
+            found.shared[name] = owner.name
+        else:
+            _check_table(graph, store, owner, f"{place} store {name!r}")
+            found.tables[name] = owner.name
+    return found
+
+
+def add_store(graph: Graph, store: KeyValues) -> None:
+    """Beside processors, which name it. Raises TopologyError for a name that a store has, of other types than its."""
+    place = f"store {check_name(store.name)!r}"
+    owner = next((node for node in graph.nodes.values() if _has(graph, node, store.name)), None)
+    if owner is not None:
+        got = f"a state store with the name {store.name} that is already added, by {owner.name}"
+        raise TopologyError(place, "stores of different names", got, "add it before, or rename one of them")
+    _added(graph, store, place)
+    graph.state_stores[store.name] = store
+
+
+def _has(graph: Graph, node: Node, name: str) -> bool:
+    return graph.store_of(node) == name or name in node.inner_stores
+
+
+def _added(graph: Graph, store: KeyValues | str, place: str) -> KeyValues | None:
+    """What ``add_state_store`` added under the name of ``store``."""
+    name = store if isinstance(store, str) else store.name
+    added: KeyValues | None = graph.state_stores.get(name)
+    if added is not None and not isinstance(store, str) and store != added:
+        got = f"a state store with the name {name} that is already added, with other types"
+        raise TopologyError(place, "stores of different names", got, "name it alone, or rename one of them")
+    return added
+
+
+def _check_same(graph: Graph, store: KeyValues | str, owner: ProcessNode, place: str) -> None:
+    if not isinstance(store, str) and store not in full_stores(owner.stores, graph.parent(owner).shape):
+        got = f"a state store with the name {store.name} that is already added, with other types, by {owner.name}"
+        raise TopologyError(place, "stores of different names", got, "rename one of them")
+
+
+def _check_table(graph: Graph, store: KeyValues | str, owner: Node, place: str) -> None:
+    """A processor looks into the key-value store of a table, and names it."""
+    traits = graph.tables.get(owner.name)
+    if traits is None or traits.store is None:
+        next_step = "give the processor a store of another name"
+        raise TopologyError(place, "a store of a table or of a processor", f"that of {owner.name}", next_step)
+    if not isinstance(store, str):
+        next_step = f"write {store.name!r} alone: the table says what is in its store"
+        raise TopologyError(place, f"the name of the store of {owner.name}", repr(store), next_step)
+    if owner.shape.window is not None or traits.store.is_versioned:
+        kind = "a versioned store" if traits.store.is_versioned else "a store of windows"
+        next_step = "join the table, or keep what the processor needs in a store of its own (table.to_stream().process)"
+        raise TopologyError(place, "a key-value store of a table", f"{kind}, that of {owner.name}", next_step)
+
+
+def _listed(stores: Any, place: str) -> tuple[KeyValues | str, ...]:
+    if isinstance(stores, str | KeyValues):
+        raise TopologyError(place, "stores= to be a list of stores", repr(stores), f"write stores=[{stores!r}]")
+    if not isinstance(stores, Iterable):
+        raise TopologyError(place, "stores= to be a list of stores", repr(stores), "write for example stores=['seen']")
+    found: dict[str, KeyValues | str] = {}
+    for store in stores:
+        if not isinstance(store, str | KeyValues):
+            next_step = "use KeyValues(name, key serde, value serde)"
+            raise TopologyError(place, "a KeyValues or the name of a store", repr(store), next_step)
+        name = check_name(store if isinstance(store, str) else store.name)
+        if name in found:
+            raise TopologyError(place, "stores of different names", f"{name!r} twice", "rename one of them")
+        found[name] = store
+    return tuple(found.values())

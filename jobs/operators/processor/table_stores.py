@@ -1,0 +1,160 @@
+"""The store of a table, as a processor sees and writes it (TimestampedKeyValueStore of Kafka Streams).
+
+Rule: it shows what was put before, by whatever record, and gives ``ValueAndTimestamp``. What a processor puts into it
+is in the table's own store at once, for everybody who looks into it; the table's changes do not go down because of it.
+"""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from ....state.errors import ConfigError
+from ....state.records.batches import Batch, Chunk, Values
+from ....state.stores.key_values import NO_REFERENCE
+from ...functions.expressions import Shape
+from ...functions.processor_api import KeyValueStore, ValueAndTimestamp
+from ..operator import Links, Operator, TableView
+from ..tables.key_value_view import StoreView
+from ..tables.materialized_table import StoredTable
+from ..tables.table_store import PlainStore
+from .stores import Coder
+
+_FEW = 32
+"""So many new keys are put in order one by one, more of them by sorting all."""
+
+
+@dataclass
+class Writer:
+    """Who puts: where the running processor stands. ``links``: None where nobody else would see it."""
+
+    chunk: Chunk | None = None
+    links: Links | None = None
+    cause: int = 0
+
+
+class TableValues(KeyValueStore):
+    """Of the table ``owner``, which has ``shape`` and whose rows ``operator`` keeps; None for a global table.
+
+    ``view``: the processor's own look into it. ``place``: named in errors.
+    """
+
+    def __init__(
+        self, name: str, owner: str, shape: Shape, view: TableView, operator: Operator | None, place: str
+    ) -> None:
+        assert isinstance(view, StoreView), "a table without windows and versions is looked at by its keys"
+        self.name, self.owner, self.shape, self.place = name, owner, shape, f"{place}, store {name!r}"
+        self.view, self.operator, self.writer = view, operator, Writer()
+        self._key, self._table = Coder(shape.key), view.table
+        self._order: list[tuple[bytes, int]] = []
+        """Keys that were met, with their codes, in order."""
+        self._met = 0
+
+    # --- read ------------------------------------------------------------------------------------------------
+
+    def get(self, key: Any) -> ValueAndTimestamp | None:
+        self.view.settle()
+        return self._shown([self.view.keys.lookup(self._bytes(key))])[0]
+
+    def range(self, first: Any = None, last: Any = None) -> Iterator[tuple[Any, Any]]:
+        return self._rows(self._between(first, last))
+
+    def reverse_range(self, first: Any = None, last: Any = None) -> Iterator[tuple[Any, Any]]:
+        return self._rows(self._between(first, last)[::-1])
+
+    def __len__(self) -> int:
+        self.view.settle()
+        return len(self._table.slots.live())
+
+    # --- write -----------------------------------------------------------------------------------------------
+
+    def put(self, key: Any, value: Any) -> None:
+        """``value``: a ValueAndTimestamp, or None to delete."""
+        owner = self._writable()
+        if value is not None and not isinstance(value, ValueAndTimestamp):
+            next_step = "write ValueAndTimestamp(value, timestamp_ms)"
+            raise ConfigError(self.place, "a ValueAndTimestamp, as it is the store of a table", repr(value), next_step)
+        batch = self._put_batch(owner, self._bytes(key), value)
+        assert self.writer.chunk is not None
+        assert self.writer.links is not None
+        owner.store.put(batch, self.writer.chunk)
+        self.writer.links.show(self.owner, batch)
+
+    def put_if_absent(self, key: Any, value: Any) -> Any:
+        found = self.get(key)
+        if found is None:
+            self.put(key, value)
+        return found
+
+    def delete(self, key: Any) -> Any:
+        found = self.get(key)
+        self.put(key, None)
+        return found
+
+    def _writable(self) -> StoredTable:
+        if self.operator is None:
+            next_step = "write to the topic of the global table"
+            raise ConfigError(self.place, "the store of a global table to be read", "a put", next_step)
+        if not isinstance(self.operator, StoredTable) or not isinstance(self.operator.store, PlainStore):
+            next_step = "put into a store of the processor's own"
+            raise ConfigError(self.place, "the store of an aggregate to be read", "a put", next_step)
+        if self.writer.links is None:
+            next_step = "put when a record comes, or into a store of the processor's own"
+            raise ConfigError(self.place, "puts into a table because of records", "one by a recorded time", next_step)
+        return self.operator
+
+    def _put_batch(self, owner: StoredTable, key: bytes, value: ValueAndTimestamp | None) -> Batch:
+        """One row as the table itself would put it."""
+        keys = owner.store.table.keys  # type: ignore[attr-defined]  # _writable has seen that it is a PlainStore
+        return Batch(
+            cause=np.full(1, self.writer.cause, np.int32),
+            key=keys.intern(pa.array([key], pa.binary())),
+            keys=keys,
+            time_ms=np.full(1, -1 if value is None else value.timestamp_ms, np.int64),
+            valid=np.array([value is not None and value.value is not None]),
+            value=Values(self.shape.value.from_python([None if value is None else value.value])),
+        )
+
+    # --- rows ------------------------------------------------------------------------------------------------
+
+    def _bytes(self, key: Any) -> bytes:
+        if key is None:
+            raise ConfigError(self.place, "a key", "None", "leave records without a key alone")
+        return self._key.encode(key)
+
+    def _shown(self, codes: list[int]) -> list[ValueAndTimestamp | None]:
+        slots = self._table.slots
+        at = slots.find(np.array(codes, np.int32), None, None)
+        reference = np.where(at >= 0, slots.reference[at], NO_REFERENCE)
+        values = self.shape.value.to_python(self._table.heap.take(reference))
+        return [
+            None if found == NO_REFERENCE else ValueAndTimestamp(value, time_ms)
+            for found, value, time_ms in zip(reference.tolist(), values, slots.time[at].tolist(), strict=True)
+        ]
+
+    def _rows(self, found: list[tuple[bytes, int]]) -> Iterator[tuple[Any, Any]]:
+        keys = self.shape.key.to_python(self.view.keys.typed(np.array([code for _, code in found], np.int32)))
+        rows = zip(keys, self._shown([code for _, code in found]), strict=True)
+        return ((key, value) for key, value in rows if value is not None)
+
+    def _between(self, first: Any, last: Any) -> list[tuple[bytes, int]]:
+        self.view.settle()
+        self._meet()
+        order = self._order
+        low = 0 if first is None else bisect_left(order, (self._bytes(first), -1))
+        high = len(order) if last is None else bisect_right(order, (self._bytes(last), len(self.view.keys)))
+        return order[low:high]
+
+    def _meet(self) -> None:
+        """Take in the keys that came since."""
+        codes = np.arange(self._met, len(self.view.keys), dtype=np.int32)
+        self._met += len(codes)
+        fresh = list(zip(self.view.keys.take(codes).cast(pa.binary()).to_pylist(), codes.tolist(), strict=True))
+        if len(fresh) > _FEW:
+            self._order = sorted([*self._order, *fresh])
+            return
+        for one in fresh:
+            self._order.insert(bisect_left(self._order, one), one)

@@ -1,0 +1,87 @@
+"""The scenario language's processors, by name; each uses the first of its stores. Values are strings."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from kstreams_replay.jobs.functions.processor_api import Processor, PunctuationType, Record, ValueAndTimestamp
+from tests.conformance.functions import NotCovered, split
+
+
+class Named(Processor):
+    """``function``: name, or name:argument; ``stores``: names."""
+
+    def __init__(self, function: str, stores: list[str]) -> None:
+        self.name, self.argument = split(function)
+        self.stores = stores
+        if not hasattr(self, f"_{self.name}"):
+            raise NotCovered(f"processor {function}")
+
+    def init(self, context) -> None:
+        super().init(context)
+        self.store: Any = context.store(self.stores[0]) if self.stores else None
+        if self.name == "tick":
+            context.schedule(int(self.argument), PunctuationType.STREAM_TIME, self._punctuate)
+
+    def process(self, record: Record) -> None:
+        if record.key is None:
+            self.context.forward(record.with_value("no key"))
+        else:
+            getattr(self, f"_{self.name}")(record, text(record.value))
+
+    def _punctuate(self, time_ms: int) -> None:
+        self.context.forward(Record("tick", f"{told(self.store.all())}@{time_ms}", time_ms))
+        self.store.put("tick", str(time_ms))
+
+    def _say(self, record: Record, value: str) -> None:
+        self.context.forward(record.with_value(value))
+
+    def _around(self, record: Record, value: str) -> None:
+        self._say(record, f"before {text(self.store.get(record.key))}")
+        self.store.put(record.key, value)
+        self._say(record, f"after {text(self.store.get(record.key))}")
+
+    def _append(self, record: Record, value: str) -> None:
+        self.store.put(record.key, (self.store.get(record.key) or "") + value)
+        self._say(record, self.store.get(record.key))
+
+    def _read(self, record: Record, value: str) -> None:
+        self._say(record, f"{value} sees {text(self.store.get(record.key))}")
+
+    def _list(self, record: Record, value: str) -> None:
+        self._say(record, f"{value} sees {told(self.store.all())}")
+
+    def _range(self, record: Record, value: str) -> None:
+        bounds = self.argument.split("-")
+        self._say(record, f"{told(self.store.range(*bounds))} {told(self.store.reverse_range(*bounds))}")
+
+    def _remove(self, record: Record, value: str) -> None:
+        self._say(record, f"removed {text(self.store.delete(record.key))}")
+
+    def _absent(self, record: Record, value: str) -> None:
+        self._say(record, f"had {text(self.store.put_if_absent(record.key, value))}")
+
+    def _twice(self, record: Record, value: str) -> None:
+        self._say(record, f"{value}1")
+        later = record.with_key(f"{record.key}'").with_timestamp(record.timestamp_ms + 1)
+        self._say(later, f"{value}2")
+
+    def _bump(self, record: Record, value: str) -> None:
+        bumped = None if record.value is None else ValueAndTimestamp(f"{value}!", record.timestamp_ms + 1)
+        self.store.put(record.key, bumped)
+        self._say(record, text(self.store.get(record.key)))
+
+    def _tick(self, record: Record, value: str) -> None:
+        self._say(record, value)
+
+
+def told(rows: Iterable[tuple[Any, Any]]) -> str:
+    return "[" + " ".join(f"{key}={text(value)}" for key, value in rows) + "]"
+
+
+def text(found: Any) -> str:
+    """A value, or one with its time, as Java's program says it."""
+    if isinstance(found, ValueAndTimestamp):
+        return f"{text(found.value)}@{found.timestamp_ms}"
+    if isinstance(found, dict):  # a variant
+        return text(found["string"] if found["long"] is None else found["long"])
+    return "null" if found is None else str(found)
