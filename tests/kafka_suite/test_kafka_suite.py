@@ -1,0 +1,87 @@
+"""Kafka's own unit tests of the DSL, played as tapes: what our test driver gives is what Kafka Streams gave."""
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from tests.kafka_suite.left_out import reason_of, reasons
+from tests.kafka_suite.playing import Stage, difference
+from tests.kafka_suite.tapes import Tape, tapes
+from tests.kafka_suite.topologies import PLAYS, is_like, topology_of
+from tests.rotation import rotated
+
+PLAYED = [tape for tape in tapes() if tape.is_piped and reason_of(tape) is None]
+
+
+@pytest.mark.parametrize("tape", rotated(PLAYED, lambda tape: tape.line["class"], slices=3), ids=lambda tape: tape.name)
+def test_a_tape_gives_what_kafka_streams_gave(tape: Tape):
+    write = topology_of(tape)
+
+    assert write is not None, f"write a topology for {tape.name}, or say in left_out.txt why it is not played"
+    assert difference(tape, write) is None
+
+
+def test_at_least_400_tapes_are_played():
+    assert len(PLAYED) >= 400
+
+
+def test_every_tape_has_a_topology_or_a_reason():
+    nothing = [tape.name for tape in PLAYED if topology_of(tape) is None]
+
+    assert nothing == []
+
+
+def test_a_tape_that_is_left_out_differs_if_there_is_a_topology_for_it():
+    written = [(tape, topology_of(tape)) for tape in tapes() if tape.is_piped and reason_of(tape) is not None]
+    equal = [tape.name for tape, write in written if write is not None and difference(tape, write) is None]
+
+    assert equal == [], "take these off left_out.txt"
+
+
+def test_every_reason_has_a_tape():
+    piped = [tape for tape in tapes() if tape.is_piped]
+
+    assert [pattern for pattern in reasons() if not any(is_like(tape, pattern) for tape in piped)] == []
+
+
+def test_every_written_topology_serves_a_tape():
+    assert topology_of(PLAYED[0]) is not None
+    served = Counter(pattern for tape in tapes() if tape.is_piped for pattern in PLAYS if is_like(tape, pattern))
+
+    assert [pattern for pattern in PLAYS if not served[pattern]] == []
+
+
+def test_a_tape_that_was_changed_differs():
+    tape = next(tape for tape in PLAYED if tape.test == "KTableFilterTest.shouldPassThroughWithoutMaterialization")
+    changed = Tape({**tape.line, "events": [_later(event) for event in tape.events]})
+    write = topology_of(tape)
+    assert write is not None
+
+    assert "record 0" in str(difference(changed, write))
+
+
+def _later(event: dict) -> dict:
+    return {**event, "ts": event["ts"] + 1} if "at" in event else event
+
+
+def test_a_processor_of_the_tape_that_nobody_watches_is_a_difference():
+    tape = next(tape for tape in PLAYED if tape.test == "KTableFilterTest.shouldPassThroughWithoutMaterialization")
+
+    def looks_away(stage: Stage) -> None:
+        stage.table("topic1").to("elsewhere")
+
+    assert "not watched" in str(difference(tape, looks_away))
+
+
+def test_the_readme_counts_them():
+    lines = tapes()
+    piped, silent = [tape for tape in lines if tape.is_piped], [tape for tape in lines if "topology" in tape.line]
+    counts = [
+        f"Of {len(lines):,} recorded lines {len(lines) - len(silent)} are of tests without a test driver",
+        f"{len(silent) - len(piped)} drivers are piped",
+        f"{len(piped)} are tapes: {len(PLAYED)} are played and equal, {len(piped) - len(PLAYED)} are left out",
+    ]
+    text = " ".join((Path(__file__).parent / "README.md").read_text(encoding="utf-8").split())
+
+    assert [count for count in counts if count not in text] == []
