@@ -17,11 +17,11 @@ import pyarrow as pa
 from ...state.errors import ConfigError, TaskFailed, TopologyError
 from ...state.records.batches import Batch
 from ...state.serdes import Serde
-from .expressions import Expressible, Expression, Shape, bind, fields_of
-from .parameters import LEFT_RIGHT, form_of
+from .expressions import Expressible, Expression, Shape, bind, fields_of, python_keys
+from .parameters import KEY_LEFT_RIGHT, LEFT_RIGHT, form_of
 
-JoinerStep = Expressible | Callable[[Any, Any], Any]
-"""Of (left, right) when it is a callable."""
+JoinerStep = Expressible | Callable[..., Any]
+"""Of (left, right), or of (key, left, right), when it is a callable (Kafka's ValueJoiner, ValueJoinerWithKey)."""
 
 
 class Joiner(ABC):
@@ -81,22 +81,28 @@ class ExpressionJoiner(Joiner):
 
 @dataclass(frozen=True, eq=False)
 class CallJoiner(Joiner):
-    """A Python callable of (left, right), run pair by pair."""
+    """A Python callable of (left, right), run pair by pair. ``keyed``: of the left side where the callable is of (key,
+    left, right), which a windowed key comes to as a Windowed.
+    """
 
-    function: Callable[[Any, Any], Any]
+    function: Callable[..., Any]
     left: Serde
     right: Serde
     result: Serde
     place: str
+    keyed: Shape | None = None
 
     def evaluate(self, batch: Batch, left: pa.Array, right: pa.Array) -> pa.Array:
         """Raises TaskFailed that names the first pair on which the callable failed."""
+        sides = [self.left.to_python(left), self.right.to_python(right)]
+        if self.keyed is not None:
+            sides.insert(0, python_keys(self.keyed, batch))
         results: list[Any] = []
-        for one, other in zip(self.left.to_python(left), self.right.to_python(right), strict=True):
+        for each in zip(*sides, strict=True):
             try:
-                results.append(self.function(one, other))
+                results.append(self.function(*each))
             except Exception as error:
-                got = f"{type(error).__name__}: {error} on {one!r} and {other!r}"
+                got = f"{type(error).__name__}: {error} on {' and '.join(map(repr, each))}"
                 raise TaskFailed(self.place, "a result of the joiner", got, "correct the joiner") from error
         try:
             return self.result.from_python(results)
@@ -136,7 +142,7 @@ def bind_joiner(
     if not callable(joiner):
         expected = "an expression, SQL text or a callable of (left, right)"
         raise TopologyError(place, expected, repr(joiner), "correct the joiner")
-    form_of(joiner, place, LEFT_RIGHT)
+    is_keyed = form_of(joiner, place, LEFT_RIGHT, KEY_LEFT_RIGHT) is KEY_LEFT_RIGHT
     if returns is None:
         raise TopologyError(place, "returns= beside a Python callable", "none", "give the serde of the result")
-    return CallJoiner(joiner, left.value, right, returns, place)
+    return CallJoiner(joiner, left.value, right, returns, place, left if is_keyed else None)

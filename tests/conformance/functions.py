@@ -177,6 +177,8 @@ def joiner(function: str, left: Serde, right: Serde) -> pl.Expr | Callable[..., 
     if name == "pair_but":
         look = _unless_asked_to_fail(argument)
         return lambda one, other: (look(other), f"({_said(one)},{_said(other)})")[1]
+    if name == "keyed":
+        return lambda key, one, other: f"{_said(key)}=({_said(one)},{_said(other)})"
     sides = [(pl.col("left"), left), (pl.col("right"), right)]
     joiners: dict[str, Callable[[], pl.Expr]] = {
         "pair": lambda: pl.format("({},{})", *(text_of(*side).fill_null("null") for side in sides)),

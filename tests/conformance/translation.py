@@ -281,7 +281,7 @@ def _joiner(node: Node, left: KStream | KTable, right: KStream | KTable) -> Any:
 
 def _returns(node: Node) -> dict[str, Serde]:
     """Of a joiner that is a callable."""
-    return {"returns": functions.STRING} if node.get("joiner", "").startswith("pair_but:") else {}
+    return {"returns": functions.STRING} if node.get("joiner", "").startswith(("pair_but:", "keyed")) else {}
 
 
 # --- processors ----------------------------------------------------------------------------------------------

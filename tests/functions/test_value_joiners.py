@@ -76,6 +76,21 @@ def test_a_callable_gets_python_values_and_may_give_none():
     assert joined(pair, [1, 2, None], [10, None, 30], returns=STRING) == ["1,10", None, "None,30"]
 
 
+def test_a_callable_of_three_gets_the_key_before_the_values():
+    def named(key, left, right):
+        return f"{key}: {left},{right}"
+
+    assert joined(named, [1, None], [10, 20], returns=STRING, keys=["a", "b"]) == ["a: 1,10", "b: None,20"]
+
+
+def test_a_windowed_key_comes_to_a_callable_with_its_window():
+    window = Shape(STRING, LONG, "time")
+    bound = bind_joiner(lambda key, left, right: key.window_end_ms + left, {}, window, LONG, LONG, "here")
+    one = LONG.from_python([1])
+
+    assert bound.evaluate(batch(["k"], [(10, 15)]), one, one).to_pylist() == [16]
+
+
 def test_a_callable_that_fails_is_named_with_its_values():
     with pytest.raises(TaskFailed) as caught:
         joined(lambda left, right: left // right, [1, 7], [1, 0], returns=LONG)

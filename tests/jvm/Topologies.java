@@ -20,6 +20,7 @@ class Topologies {
     final Oracle oracle;
     final StreamsBuilder builder;
     final Map<String, Object> made = new HashMap<>();
+    final Map<String, Serde> windowed = new HashMap<>();
 
     Topologies(Oracle oracle, StreamsConfig settings) {
         this.oracle = oracle;
@@ -33,6 +34,7 @@ class Topologies {
             List<Object> inputs = new ArrayList<>();
             for (JsonNode input : node.path("inputs")) inputs.add(made.get(input.asText()));
             last = text(node, "id");
+            noteKeys(node);
             made.put(last, node(node, inputs.isEmpty() ? null : inputs.get(0), inputs.size() < 2 ? null : inputs.get(1)));
         }
         Object output = made.get(topology.has("output") ? text(topology, "output") : last);
@@ -117,6 +119,24 @@ class Topologies {
         return store == null ? null : store.withKeySerde(STRING).withValueSerde(VALUE);
     }
 
+    /** The serde of windowed keys, which Kafka Streams has to be told for a store of theirs. */
+    void noteKeys(JsonNode node) {
+        Serde known = windowed.get(node.path("inputs").path(0).asText());
+        boolean isSession = node.path("type").asText().equals("session");
+        if (text(node, "op").equals("window")) {
+            long size = node.has("size") ? node.get("size").asLong() : node.path("difference").asLong();
+            known = isSession ? new WindowedSerdes.SessionWindowedSerde(STRING) : new WindowedSerdes.TimeWindowedSerde(STRING, size);
+        }
+        boolean keepsKeys = !text(node, "op").equals("select_key") && !text(node, "op").equals("group_by");
+        if (known != null && keepsKeys) windowed.put(text(node, "id"), known);
+    }
+
+    /** Of a step of a table. */
+    Materialized ofStep(JsonNode node) {
+        Materialized store = named(node);
+        return store == null ? null : store.withKeySerde(windowed.getOrDefault(text(node, "id"), STRING));
+    }
+
     static Materialized named(JsonNode node, Materialized otherwise) {
         Materialized store = named(node);
         return store == null ? otherwise : store;
@@ -135,23 +155,23 @@ class Topologies {
         return store == null ? builder.globalTable(topic, consumed()) : builder.globalTable(topic, consumed(), store);
     }
 
-    static Object filter(JsonNode node, Object input) {
+    Object filter(JsonNode node, Object input) {
         Predicate predicate = (key, value) -> Functions.test(text(node, "predicate"), key, value);
         if (input instanceof KStream) return ((KStream) input).filter(predicate);
-        Materialized store = named(node);
+        Materialized store = ofStep(node);
         return store == null ? ((KTable) input).filter(predicate) : ((KTable) input).filter(predicate, store);
     }
 
-    static Object mapValues(JsonNode node, Object input) {
+    Object mapValues(JsonNode node, Object input) {
         ValueMapper mapper = value -> Functions.map(text(node, "mapper"), value);
         if (input instanceof KStream) return ((KStream) input).mapValues(mapper);
-        Materialized store = named(node);
+        Materialized store = ofStep(node);
         return store == null ? ((KTable) input).mapValues(mapper) : ((KTable) input).mapValues(mapper, store);
     }
 
-    static Object transformValues(JsonNode node, KTable table) {
+    Object transformValues(JsonNode node, KTable table) {
         ValueTransformerWithKeySupplier supplier = () -> new Functions.Transformer(text(node, "transformer"));
-        Materialized store = named(node);
+        Materialized store = ofStep(node);
         return store == null ? table.transformValues(supplier) : table.transformValues(supplier, store);
     }
 
@@ -279,16 +299,28 @@ class Topologies {
         return (left, right) -> Functions.join(function, left, right);
     }
 
+    static boolean isKeyed(JsonNode node) {
+        return node.path("joiner").asText().equals("keyed");
+    }
+
+    static ValueJoinerWithKey keyedJoiner() {
+        return (key, left, right) -> Functions.str(key) + "=" + Functions.join("pair", left, right);
+    }
+
     static Object streamTableJoin(JsonNode node, KStream stream, KTable table) {
         Joined joined = Joined.with(STRING, VALUE, VALUE);
         if (node.has("grace")) joined = joined.withGracePeriod(duration(node, "grace"));
         boolean isLeft = text(node, "type").equals("left");
+        if (isKeyed(node)) {
+            ValueJoinerWithKey keyed = keyedJoiner();
+            return isLeft ? stream.leftJoin(table, keyed, joined) : stream.join(table, keyed, joined);
+        }
         return isLeft ? stream.leftJoin(table, joiner(node), joined) : stream.join(table, joiner(node), joined);
     }
 
-    static Object tableTableJoin(JsonNode node, KTable left, KTable right) {
+    Object tableTableJoin(JsonNode node, KTable left, KTable right) {
         ValueJoiner joiner = joiner(node);
-        Materialized store = named(node);
+        Materialized store = ofStep(node);
         switch (text(node, "type")) {
             case "inner": return store == null ? left.join(right, joiner) : left.join(right, joiner, store);
             case "left": return store == null ? left.leftJoin(right, joiner) : left.leftJoin(right, joiner, store);
@@ -312,10 +344,17 @@ class Topologies {
                 .before(Duration.ofMillis(before)).after(Duration.ofMillis(after));
         ValueJoiner joiner = joiner(node);
         StreamJoined stores = StreamJoined.with(STRING, VALUE, VALUE);
+        ValueJoinerWithKey keyed = keyedJoiner();
+        boolean isKeyed = isKeyed(node);
         switch (text(node, "type")) {
-            case "inner": return left.join(right, joiner, windows, stores);
-            case "left": return left.leftJoin(right, joiner, windows, stores);
-            case "outer": return left.outerJoin(right, joiner, windows, stores);
+            case "inner":
+                return isKeyed ? left.join(right, keyed, windows, stores) : left.join(right, joiner, windows, stores);
+            case "left":
+                return isKeyed
+                    ? left.leftJoin(right, keyed, windows, stores) : left.leftJoin(right, joiner, windows, stores);
+            case "outer":
+                return isKeyed
+                    ? left.outerJoin(right, keyed, windows, stores) : left.outerJoin(right, joiner, windows, stores);
         }
         throw new SpecException("join " + node);
     }

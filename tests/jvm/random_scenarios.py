@@ -20,8 +20,7 @@ SELECTORS = ["key", "value", "const:a", "field:0", "field:1", "prefix:1", "prefi
 AGGREGATES = ["count", "sum", "min", "max", "concat", "reduce:first", "reduce:last", "reduce:concat", "reduce:sum"]
 TABLE_AGGREGATES = ["count", "sum", "concat", "reduce:first", "reduce:last", "reduce:concat", "reduce:sum"]
 TABLE_FOLDS = ["fold:min", "fold:max", "fold:mean", "fold:least", "fold:top2", "fold:distinct", "fold:any_even"]
-TABLE_FOLDS_OF_ONE_COLUMN = ["fold:count", "fold:sum", "fold:collect"]
-"""Those that a versioned store can keep."""
+VERSIONED_FOLDS = ["fold:count", "fold:sum", "fold:collect"]
 JOINERS = ["pair", "pair", "sum", "left", "right"]
 VALUE_KINDS = ("integers", "strings", "both")
 INTERNAL = ("group_by", "select_key", "fk_join")
@@ -183,9 +182,9 @@ class _Growth:
 
     def _store(self, window: str | None = None) -> dict[str, Any]:
         roll = self.dice.random()
-        if window is not None or roll < 0.5:
+        if roll < 0.5:
             return {}
-        if roll < 0.7:
+        if roll < 0.7 or window is not None:  # windowed keys have no versions
             return {"materialized": True}
         history: dict[str, Any] = {"history_retention": self.dice.choice([0, 5, 20, 100, 1_000]) * self.scale}
         if self.dice.random() < 0.3:
@@ -320,7 +319,7 @@ class _Growth:
         value = {"value": self.dice.choice(MAPPERS)} if self.dice.random() < 0.5 else {}
         grouped = self._add("group_by", made, key=self._selector(made), **value)
         store = self._store()
-        folds = TABLE_FOLDS_OF_ONE_COLUMN + ([] if "versioned" in store else TABLE_FOLDS)
+        folds = VERSIONED_FOLDS + ([] if "versioned" in store else TABLE_FOLDS)
         function = self.dice.choice(folds if self.dice.random() < 0.4 else TABLE_AGGREGATES)
         return self._table("aggregate", grouped, function=function, **store)
 
@@ -344,8 +343,9 @@ class _Growth:
 
     # --- joins -----------------------------------------------------------------------------------------------
 
-    def _join(self, *kinds: str) -> dict[str, Any]:
-        return {"type": self.dice.choice(kinds), "joiner": self.dice.choice(JOINERS)}
+    def _join(self, *kinds: str, is_stream: bool = False) -> dict[str, Any]:
+        joiners = [*JOINERS, "keyed"] if is_stream else JOINERS
+        return {"type": self.dice.choice(kinds), "joiner": self.dice.choice(joiners)}
 
     def _stream_table_join(self, made: Made) -> Made:
         return self._enriched(made, self._other_table(made))
@@ -357,7 +357,7 @@ class _Growth:
         may_wait = table.history_ms is not None or self.dice.random() < 0.05
         grace = self.dice.choice([0, 3, 10, 50]) * self.scale
         more = {"grace": grace} if may_wait and self.dice.random() < 0.6 else {}
-        join = self._join(*(["inner"] if more and not self.can_fail else ["inner", "left"]))
+        join = self._join(*(["inner"] if more and not self.can_fail else ["inner", "left"]), is_stream=True)
         is_refused = bool(more) and (table.history_ms is None or table.history_ms < grace)
         self.is_over |= is_refused or (bool(more) and join["type"] == "left")
         return self._stream("stream_table_join", stream, table, **join, **more)
@@ -370,7 +370,9 @@ class _Growth:
         sides = [made, self._other_stream(made)]
         dice.shuffle(sides)
         times = {"before": before, "after": after, "grace": dice.choice([0, 0, 1, 5, 30]) * scale}
-        return self._stream("stream_stream_join", *sides, **self._join("inner", "left", "outer"), **times)
+        return self._stream(
+            "stream_stream_join", *sides, **self._join("inner", "left", "outer", is_stream=True), **times
+        )
 
     def _table_table_join(self, made: Made) -> Made:
         sides = [made, self._other_table(made)]
@@ -382,7 +384,7 @@ class _Growth:
         """With another view of the same windows."""
         other = self._same("map_values", made, mapper=self.dice.choice(MAPPERS))
         join = self._join("inner", "left", "outer")
-        return self._table("table_table_join", made, other, window=made.window, **join)
+        return self._table("table_table_join", made, other, window=made.window, **join, **self._store(made.window))
 
     def _foreign_key_join(self, made: Made) -> Made:
         right = self._other_table(made)

@@ -149,9 +149,12 @@ def test_another_function_of_the_value_is_another_step():
             ),
             "a callable of no parameters",
         ),
-        (lambda: stream().join(table(), one, returns=LONG), "a callable of (left, right)"),
-        (lambda: table().join(table(), three, returns=LONG), "a callable of (left, right)"),
-        (lambda: stream().join(stream(), four, NEAR, returns=LONG), "a callable of (left, right)"),
+        (lambda: stream().join(table(), one, returns=LONG), "a callable of (left, right) or of (key, left, right)"),
+        (lambda: table().join(table(), four, returns=LONG), "a callable of (left, right) or of (key, left, right)"),
+        (
+            lambda: stream().join(stream(), four, NEAR, returns=LONG),
+            "a callable of (left, right) or of (key, left, right)",
+        ),
     ],
 )
 def test_a_callable_of_other_parameters_is_refused_with_the_forms_that_are_taken(call, expected):

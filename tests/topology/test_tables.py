@@ -247,11 +247,12 @@ def test_an_aggregate_of_a_grouped_table_that_cannot_work_is_refused(call, want)
     assert refused(lambda: call(table().group_by("value", "record_key"))) == want
 
 
-def test_a_windowed_table_has_no_store_of_its_own():
+def test_a_windowed_table_has_no_versions():
     counts = windowed("a", 0, StreamsBuilder())
 
-    assert refused(lambda: counts.filter("TRUE", materialized=KEPT, name="here")) == (
-        "here: expected a table of plain keys to materialize, got windowed keys; leave materialized out"
+    assert refused(lambda: counts.filter("TRUE", materialized=Materialized.versioned("v", 5), name="here")) == (
+        "here: expected a table of plain keys for a versioned store, got windowed keys; give it a store without "
+        "versions, Materialized.as_(name)"
     )
 
 

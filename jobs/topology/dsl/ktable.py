@@ -128,7 +128,7 @@ class KTable(Hinting):
         versioned = None if materialized is None else materialized.is_versioned
         store = None
         if materialized is not None and materialized.name is not None:
-            plain_store(self.shape, node.name)
+            check_store(self.shape, materialized, node.name)
             store = materialized.spec(materialized.name)
         add_table(self.graph, node, store=store, is_versioned=versioned)
         return KTable(self.graph, node)
@@ -355,7 +355,7 @@ class KTable(Hinting):
         same_keys(self.shape, other.shape, place)
         store = None
         if materialized is not None:
-            plain_store(self.shape, place)
+            check_store(self.shape, materialized, place)
             store = materialized.spec(materialized.name or graph.next_name("KTABLE-MERGE-STATE-STORE-"))
         node = TableJoinNode(
             name=graph.name(name, "KTABLE-MERGE-"),
@@ -384,11 +384,11 @@ class KTable(Hinting):
         return add_table(graph, node, store=store, is_versioned=is_versioned)
 
 
-def plain_store(shape: Shape, place: str) -> None:
-    """Raises TopologyError for a table of windowed keys, which has no key-value store of its own."""
-    if shape.window is not None:
-        next_step = "leave materialized out"
-        raise TopologyError(place, "a table of plain keys to materialize", "windowed keys", next_step)
+def check_store(shape: Shape, materialized: Materialized, place: str) -> None:
+    """Raises TopologyError for versions of a windowed key, which itself says of when it is."""
+    if shape.window is not None and materialized.is_versioned:
+        next_step = "give it a store without versions, Materialized.as_(name)"
+        raise TopologyError(place, "a table of plain keys for a versioned store", "windowed keys", next_step)
 
 
 def _windows_above(graph: Graph, node: Node) -> list[Windows]:

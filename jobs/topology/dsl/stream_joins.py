@@ -99,8 +99,8 @@ def inner(
     **columns: Expressible,
 ) -> "KStream":
     """Records with equal keys. ``joiner``: a step over the columns ``left`` and ``right``, or a callable of (left,
-    right) with ``returns``; named columns instead of it give a struct, and so do ``fields``, which may be called as an
-    option is.
+    right), or of (key, left, right), with ``returns``; named columns instead of it give a struct, and so do ``fields``,
+    which may be called as an option is.
 
     With a KStream: records within ``windows``; ``materialized`` names the stores and says their kind. With a KTable:
     its value when the record comes, or as of the record's time once ``grace`` has passed. With a GlobalKTable: its
