@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from .jobs.assertions.output_assertion import assert_outputs as assert_outputs
     from .jobs.execution.spark_runner import SparkRunner as SparkRunner
     from .jobs.execution.spark_session import open_spark as open_spark
     from .jobs.execution.task_run import LocalRunner as LocalRunner
@@ -105,6 +106,7 @@ _MODULES: dict[str, str] = {
     "ValueTransformerWithKey": ".jobs.functions.processor_api",
     "Warehouse": ".state.tables.warehouse",
     "Windowed": ".jobs.functions.expressions",
+    "assert_outputs": ".jobs.assertions.output_assertion",
     "fold": ".jobs.topology",
     "land_files": ".jobs.landing.landing",
     "land_kafka": ".jobs.landing.landing",

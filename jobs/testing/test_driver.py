@@ -293,6 +293,10 @@ class TopologyTestDriver(StoreReader):
         if self._in.is_waiting():
             self._play(Batch(self._in.take()))
 
+    def batches(self) -> list[Batch]:
+        """All that was run so far, in order: records with their arrivals, and recorded times."""
+        return list(self._log)
+
     def _play(self, batch: Batch) -> None:
         try:
             played = self._played(batch)

@@ -1,0 +1,103 @@
+"""Compares what a test driver wrote to an output with what a test expects, like a diff.
+
+Rule: what an expected record does not have (a time, headers) is not compared. The error shows the records around the
+first one that differs, and explains the record that was piped and that it came of.
+"""
+
+from collections.abc import Iterable, Sequence
+from difflib import SequenceMatcher
+from typing import Any
+
+from ...state.errors import ConfigError, ReplayError
+from ..functions.expressions import Windowed
+from ..testing.driver_records import OutputRecord, TestRecord
+from ..testing.test_driver import TopologyTestDriver
+from .driver_explanation import explained
+
+Expected = TestRecord | OutputRecord | tuple[Any, Any] | tuple[Any, Any, int]
+"""A record; or (key, value); or (key, value, timestamp_ms). A windowed key is a ``Windowed`` one."""
+
+_AROUND = 3
+"""Lines shown before and after those that differ."""
+
+
+def assert_outputs(driver: TopologyTestDriver, topic: str, expected: Iterable[Expected]) -> None:
+    """Read all records of an output that were not read yet; they must be ``expected``, in order.
+
+    Times are compared where the expected records have them, headers where one has some; all of them have times or none.
+    Raises AssertionError with a diff ("-" expected, "+" got) and, of the first record that differs, what every operator
+    did with the piped record that caused it; ConfigError for expected records of which only some have times.
+    Example: ``assert_outputs(driver, "counts", [("ann", 1), ("ann", 2)])``.
+    """
+    __tracebackhide__ = True
+    wanted = [_record(one) for one in expected]
+    got = driver.read_outputs(topic)
+    columns = _columns(wanted)
+    wanted_rows, rows = ([_row(one, columns) for one in records] for records in (wanted, map(_record, got)))
+    if wanted_rows == rows:
+        return
+    first = next((n for n, pair in enumerate(zip(wanted_rows, rows, strict=False)) if pair[0] != pair[1]), None)
+    first = min(len(wanted_rows), len(rows)) if first is None else first
+    lines = [
+        f"output {topic!r} differs at record {first} (from 0): {len(wanted)} expected, {len(got)} got",
+        *_difference(_table(columns, wanted_rows, rows)),
+    ]
+    if first < len(got):
+        lines += _explanation(driver, got[first].arrival)
+    raise AssertionError("\n".join(lines))
+
+
+def _record(given: Expected) -> TestRecord:
+    if isinstance(given, TestRecord):
+        return given
+    if isinstance(given, OutputRecord):
+        key = given.key if given.window is None else Windowed(given.key, *given.window)
+        return TestRecord(key, given.value, given.timestamp_ms, given.headers)
+    if isinstance(given, tuple) and len(given) in (2, 3):
+        return TestRecord(*given)
+    next_step = "write for example ('ann', 5), ('ann', 5, 1_000) or TestRecord('ann', 5)"
+    raise ConfigError(
+        "expected record", "(key, value), (key, value, timestamp_ms) or a TestRecord", repr(given), next_step
+    )
+
+
+def _columns(wanted: Sequence[TestRecord]) -> list[str]:
+    """What is compared."""
+    timed = [one for one in wanted if one.timestamp_ms is not None]
+    if timed and len(timed) < len(wanted):
+        got = f"{len(timed)} of {len(wanted)} with a time"
+        raise ConfigError("expected records", "times in all of them or in none", got, "give the others a time, too")
+    has_headers = any(one.headers for one in wanted)
+    return ["key", "value", *(["timestamp_ms"] if timed else []), *(["headers"] if has_headers else [])]
+
+
+def _row(record: TestRecord, columns: Sequence[str]) -> list[Any]:
+    return [getattr(record, column) for column in columns]
+
+
+def _table(columns: list[str], wanted: list[list[Any]], got: list[list[Any]]) -> tuple[str, list[str], list[str]]:
+    """The head, and lines of both, with columns of one width."""
+    cells = [columns, *([repr(cell) for cell in row] for row in (*wanted, *got))]
+    widths = [max(len(row[place]) for row in cells) for place in range(len(columns))]
+    lines = [" | ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in cells]
+    return lines[0], lines[1 : 1 + len(wanted)], lines[1 + len(wanted) :]
+
+
+def _difference(table: tuple[str, list[str], list[str]]) -> list[str]:
+    head, wanted, got = table
+    shown = [f"    {head}"]
+    for group in SequenceMatcher(None, wanted, got, autojunk=False).get_grouped_opcodes(_AROUND):
+        for kind, first, last, begin, end in group:
+            if kind == "equal":
+                shown += [f"    {line}" for line in wanted[first:last]]
+            else:
+                shown += [*(f"  - {line}" for line in wanted[first:last]), *(f"  + {line}" for line in got[begin:end])]
+    return shown
+
+
+def _explanation(driver: TopologyTestDriver, arrival: int) -> list[str]:
+    try:
+        place, sentences = explained(driver, arrival)
+    except ReplayError as error:
+        return [f"The record that it came of is not explained: {error}"]
+    return [f"The first record that differs came of {place}:", *(f"    {sentence}" for sentence in sentences)]
