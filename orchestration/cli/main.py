@@ -5,6 +5,7 @@
     replay run shop.py:topology --warehouse W --pipeline shop
     replay warm-up shop.py:topology
     replay check shop.py:topology --warehouse W --pipeline shop
+    replay verify shop.py:topology --warehouse W --pipeline shop --from 3 --to 9 --increments 1,7,random
     replay report --warehouse W --out quality.html
     replay metrics --warehouse W --pipeline shop
     replay fsck --warehouse W --pipeline shop
@@ -62,6 +63,7 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
     },
     "Judge": {
         "check": (".commands.check", "judge the guarantees of an increment"),
+        "verify": (".commands.verify", "prove that results do not depend on where the input was cut"),
         "report": (".commands.quality", "write a page about quality over time, without a server"),
         "metrics": (".commands.quality", "print the numbers of a pipeline as OpenMetrics text"),
         "fsck": (".commands.fsck", "read everything, and say what is damaged and how it is mended"),

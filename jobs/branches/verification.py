@@ -1,0 +1,283 @@
+"""A cut is no event: a range of increments is run again on throw-away branches, cut otherwise, and compared.
+
+Owns the proof that anybody can run over their own pipeline. Rule: every table counts, row by row and position by
+position: outputs, repartition tables, drops and dead letters whole, stores as their readers see them; only the number
+of the increment may differ. The pipeline is only read; each branch is dropped again, whatever came of it.
+"""
+
+import hashlib
+import random
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ...state.errors import ConfigError
+from ...state.tables.ledger import Ledger, LedgerRow
+from ...state.tables.ledger_rows import Cut, DoneRow, PlanRow
+from ...state.tables.names import DEAD_LETTER, DROPPED, STATE, TableName
+from ...state.tables.warehouse import Warehouse
+from ..execution.task_description import Runner
+from ..history.committed_tables import read_table
+from ..history.store_reader import read_store
+from ..replay.pipeline_run import Pipeline
+from ..replay.planner import Planner
+from ..topology.topology import Topology
+from .branches import drop, fork
+from .restatement import in_force
+
+RANDOM = "random"
+CUTS_MAX = 12
+"""Of a range that is cut at random."""
+_PLACE = ("partition", "topic", "offset", "node", "window_start_ms", "window_end_ms")
+
+
+@dataclass(frozen=True)
+class Difference:
+    """The first row that differs. ``place``: its partition and offset, or of a store its number; ``want``: of the
+    pipeline, ``got``: of the branch; None where one of them has no such row.
+    """
+
+    table: str
+    place: dict[str, Any]
+    want: dict[str, Any] | None
+    got: dict[str, Any] | None
+
+    def __str__(self) -> str:
+        """One sentence."""
+        at = ", ".join(f"{name} {value}" for name, value in self.place.items())
+        return f"{self.table}, {at}: expected {_shown(self.want, self.got)}, got {_shown(self.got, self.want)}"
+
+
+@dataclass(frozen=True)
+class Cutting:
+    """The range, run in other increments. ``sizes``: records of each."""
+
+    name: str
+    sizes: list[int]
+    seconds: float
+    difference: Difference | None
+
+
+@dataclass(frozen=True)
+class Verification:
+    """``digests``: of every table's rows in the range, stores as of its end; by its name in the ledger."""
+
+    since: int
+    until: int
+    records: int
+    rows: dict[str, int] = field(default_factory=dict)
+    digests: dict[str, str] = field(default_factory=dict)
+    cuttings: list[Cutting] = field(default_factory=list)
+
+    @property
+    def holds(self) -> bool:
+        """Whether no cutting differs."""
+        return all(cutting.difference is None for cutting in self.cuttings)
+
+
+def verify(
+    warehouse: Warehouse,
+    topology: Topology,
+    *,
+    pipeline: str,
+    runner: Runner,
+    since: int = 1,
+    until: int | None = None,
+    increments: Sequence[int | str] = (1, 7, RANDOM),
+    seed: int = 0,
+    order: str = "time",
+    doing: Callable[[str], None] = lambda sentence: None,
+) -> Verification:
+    """Run increments ``since`` to ``until`` (None: the last one) again, once for each of ``increments``: in so many, or
+    cut at random places that ``seed`` says; and compare.
+
+    Raises ConfigError for a range that is not there, that other code ran, or in which something was restored; and what
+    a replay raises.
+    """
+    planned, done = _range(warehouse, topology, pipeline, since, until)
+    last = done[-1]
+    want = dict(_tables(warehouse, topology, pipeline, since, last.increment))
+    records = sum(plan.records for plan in planned)
+    found = Verification(
+        since, last.increment, records,
+        {name: len(rows) for name, rows in want.items()}, {name: _digest(rows) for name, rows in want.items()},
+    )  # fmt: skip
+    for number, each in enumerate(increments):
+        name = f"{pipeline}-verify-{hashlib.blake2b(f'{seed}/{time.time_ns()}'.encode(), digest_size=4).hexdigest()}"
+        words = f"cut at random, seed {seed}" if each == RANDOM else f"in {each}"
+        doing(f"running {records:,} records again, {words}")
+        begun = time.perf_counter()
+        sizes: list[int] = []
+        try:
+            fork(warehouse, pipeline, since - 1, name, topology=topology)
+            bound = _Bound(warehouse, topology, name, runner, order, last.content, planned[-1])
+            for limit in _limits(each, records, seed + number):
+                sizes += bound.run(limit)
+            doing(f"comparing {len(want)} tables")
+            got = dict(_tables(warehouse, topology, name, since, None))
+        finally:
+            drop(warehouse, name)
+        difference = next(_differences(want, got), None)
+        found.cuttings.append(Cutting(words, sizes, time.perf_counter() - begun, difference))
+    return found
+
+
+def _range(
+    warehouse: Warehouse, topology: Topology, pipeline: str, since: int, until: int | None
+) -> tuple[list[PlanRow], list[LedgerRow[DoneRow]]]:
+    """Plans and done rows of the range."""
+    ledger = Ledger(warehouse.pipeline(pipeline).ledger, warehouse.storage_options)
+    rows = in_force(ledger.done_rows())
+    end = rows[-1].increment if until is None and rows else until
+    wanted = [row for row in rows if end is not None and since <= row.increment <= end]
+    if not wanted or [row.increment for row in wanted] != list(range(since, (end or 0) + 1)):
+        known = f"1 to {rows[-1].increment}" if rows else "none"
+        raise ConfigError(
+            f"pipeline {pipeline!r}", "a range of increments that are done, one after the other, and not withdrawn",
+            f"{since} to {end}", f"increments are {known}; a restore is no part of a range",
+        )  # fmt: skip
+    plans = []
+    for row in wanted:
+        planned, _ = ledger.rows_of(row.increment)
+        assert planned is not None, f"increment {row.increment} was planned"
+        if planned.content.topology != topology.fingerprint or row.content.restates is not None:
+            raise ConfigError(
+                f"pipeline {pipeline!r}, increment {row.increment}", "the topology that is given",
+                "another one: the code was changed, or something was restored",
+                "verify a range that one code ran, with that code",
+            )  # fmt: skip
+        plans.append(planned.content)
+    return plans, wanted
+
+
+def _limits(increments: int | str, records: int, seed: int) -> Iterator[int | None]:
+    """Records of the increments to come; None: all that are left."""
+    if increments == RANDOM:
+        dice = random.Random(seed)
+        cuts = sorted(dice.sample(range(1, records), min(dice.randint(2, CUTS_MAX), max(0, records - 1))))
+        yield from (end - begin for begin, end in zip([0, *cuts], cuts, strict=False))
+        yield None
+        return
+    for _ in range(int(increments) - 1):
+        yield -(-records // int(increments))
+    yield None
+
+
+class _Bound:
+    """A branch at work, up to where the range ends and no further."""
+
+    def __init__(
+        self,
+        warehouse: Warehouse,
+        topology: Topology,
+        name: str,
+        runner: Runner,
+        order: str,
+        last: DoneRow,
+        planned: PlanRow,
+    ) -> None:
+        self._place, self._runner, self._order = (warehouse, topology, name), runner, order
+        self._last, self._flushes = last, planned.flushes
+
+    def run(self, limit: int | None) -> list[int]:
+        """Run an increment of ``limit`` records; None: of all that are left, and the flush. Returns their numbers."""
+        run = _BoundPipeline(*self._place, self._runner, self._order, self._last)
+        sizes = []
+        for plan in run.plans(limit, "proceed", self._flushes and limit is None):
+            sizes.append(run.run(plan).books.read)
+            if limit is not None:
+                break
+        return sizes
+
+
+class _BoundPipeline(Pipeline):
+    def __init__(
+        self, warehouse: Warehouse, topology: Topology, name: str, runner: Runner, order: str, last: DoneRow
+    ) -> None:
+        super().__init__(warehouse, topology, name, runner, order, lambda step: None)
+        self._last = last
+
+    def _planner(self, idle: str) -> Planner:
+        """Of each topic no more has landed than the last increment of the range has read."""
+        planner = super()._planner(idle)
+        cut_to, taken = self._last.cut_to, self._last.recorded_to or {}
+        for topic, landed in planner.landed.items():
+            ends = cut_to.get(topic, {})
+            recorded = {p: times[: taken.get(topic, {}).get(p, 0)] for p, times in landed.recorded.items()}
+            planner.landed[topic] = replace(landed, ends=dict(ends), recorded=recorded)
+            planner.begin[topic] = _of(ends, planner.begin, topic)
+        return planner
+
+
+def _of(ends: dict[str, int], begin: Cut, topic: str) -> dict[str, int]:
+    return {p: begin[topic].get(p, 0) for p in ends}
+
+
+# --- the comparison ------------------------------------------------------------------------------------------------
+
+
+def _tables(
+    warehouse: Warehouse, topology: Topology, pipeline: str, since: int, until: int | None
+) -> Iterator[tuple[str, pa.Table]]:
+    """Rows of the range, without the number of the increment, in an order that no cut changes."""
+    names = [TableName.output(sink.topic) for sink in topology.sinks()]
+    names += [TableName.repartition(node.topic) for sub in topology.sub_topologies for node in sub.repartitions]
+    for table in dict.fromkeys([*names, DROPPED, DEAD_LETTER]):
+        rows = read_table(warehouse, pipeline, table, increment=until, after=since - 1)
+        yield table, _in_order(rows.drop_columns(["increment"]))
+    for store in topology.stores():
+        rows = read_store(warehouse, pipeline, topology, store, increment=until)
+        yield TableName.state(store), rows
+
+
+def _in_order(rows: pa.Table) -> pa.Table:
+    keys = [(name, "ascending") for name in _PLACE if name in rows.column_names]
+    return rows.sort_by(keys) if len(rows) else rows
+
+
+def _differences(want: dict[str, pa.Table], got: dict[str, pa.Table]) -> Iterator[Difference]:
+    for table, rows in want.items():
+        other = got[table]
+        if rows.equals(other):
+            continue
+        mine, others = (rows, other) if TableName(table).kind != STATE else (_sorted(rows), _sorted(other))
+        yield from _first_difference(table, mine.to_pylist(), others.to_pylist())
+
+
+def _sorted(rows: pa.Table) -> pa.Table:
+    """Rows of a store, whose order says nothing."""
+    texts = pa.array([repr(row) for row in rows.to_pylist()], pa.string())
+    return rows.take(pc.sort_indices(texts))
+
+
+def _first_difference(table: str, want: list[dict[str, Any]], got: list[dict[str, Any]]) -> Iterator[Difference]:
+    for number in range(max(len(want), len(got))):
+        mine = want[number] if number < len(want) else None
+        other = got[number] if number < len(got) else None
+        if repr(mine) != repr(other):  # NaN is NaN
+            row = mine or other or {}
+            place: dict[str, Any] = {name: row[name] for name in ("topic", "partition", "offset") if name in row}
+            yield Difference(table, place or {"row": number}, mine, other)
+            return
+
+
+def _shown(row: dict[str, Any] | None, other: dict[str, Any] | None) -> str:
+    """Of a row what differs from the other one."""
+    if row is None:
+        return "no row"
+    told = (
+        row if other is None else {name: value for name, value in row.items() if repr(value) != repr(other.get(name))}
+    )
+    return ", ".join(f"{name} {value!r}" for name, value in told.items())
+
+
+def _digest(rows: pa.Table) -> str:
+    """Of all rows, in an order that does not depend on files."""
+    found = hashlib.blake2b(digest_size=8)
+    for text in sorted(repr(row) for row in rows.to_pylist()):
+        found.update(text.encode())
+    return found.hexdigest()

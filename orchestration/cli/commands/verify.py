@@ -1,0 +1,79 @@
+"""The command `verify`: a range of increments is run again, cut otherwise, and must leave the same tables."""
+
+import sys
+from contextlib import closing
+
+import click
+
+from ....jobs.branches.verification import RANDOM, Cutting, Verification
+from ....jobs.branches.verification import verify as verify_range
+from ....state.errors import ConfigError
+from ....state.tables.warehouse import Warehouse
+from ...engines import runner_of, start_spark
+from ...progress_lines import progress_on
+from ...text_tables import print_table
+from .. import options
+from ..command import command, option
+from ..exit_codes import ExitCode
+from ..topology_loading import load_topology
+
+
+@command()
+@options.topology_argument
+@options.warehouse
+@options.pipeline
+@option("--from", "since", type=click.IntRange(min=1), default=1, metavar="N", help="first increment (default 1)")
+@option("--to", "until", type=click.IntRange(min=1), metavar="N", help="last increment (default: the last)")
+@option("--increments", default="1,7,random", metavar="LIST", help="run it in so many (default 1,7,random)")
+@option("--seed", type=int, default=0, metavar="S", help="of the places that are random (default 0)")
+@option("--order", type=click.Choice(["time", "arrival"]), default="time", help="as the pipeline was replayed")
+@option(
+    "--runner", type=click.Choice(["local", "spark"]), default="local", help="in this process (default), or on Spark"
+)
+@options.master
+def verify(
+    topology: str, warehouse: str, pipeline: str, since: int, until: int | None, increments: str, seed: int,
+    order: str, runner: str, master: str | None,
+) -> int:  # fmt: skip
+    """Prove that results do not depend on where the input was cut. The exit code is 4 when they do."""
+    wanted = [_number(each) for each in increments.split(",")]
+    loaded = load_topology(topology)
+    runs = runner_of(start_spark(master) if runner == "spark" else None)
+    with closing(progress_on(sys.stderr)) as progress:
+        found = verify_range(
+            Warehouse(warehouse), loaded, pipeline=pipeline, runner=runs, since=since, until=until, increments=wanted,
+            seed=seed, order=order, doing=progress.doing,
+        )  # fmt: skip
+    _print(found)
+    return ExitCode.DONE if found.holds else ExitCode.FAILED
+
+
+def _number(text: str) -> int | str:
+    if text == RANDOM:
+        return text
+    if not (text.isdecimal() and int(text) > 0):
+        raise ConfigError("--increments", f"numbers from 1 on, and {RANDOM}, with commas", repr(text), "correct it")
+    return int(text)
+
+
+def _print(found: Verification) -> None:
+    lines = [{"table": name, "rows": found.rows[name], "digest": found.digests[name]} for name in found.rows]
+    print(f"increments {found.since} to {found.until}, {found.records:,} records")
+    print_table(lines, thousands=True)
+    for cutting in found.cuttings:
+        sizes = f"{len(cutting.sizes)} increments" if len(cutting.sizes) > 1 else "1 increment"
+        said = "the same tables" if cutting.difference is None else "OTHER TABLES"
+        print(f"{cutting.name} ({sizes}): {said} in {cutting.seconds:.1f} s")
+        if cutting.difference is not None:
+            print(f"  {cutting.difference}")
+            print(f"  {_advice(cutting)}")
+
+
+def _advice(cutting: Cutting) -> str:
+    row = (cutting.difference and (cutting.difference.want or cutting.difference.got)) or {}
+    record = f"the record with offset {row['cause_offset']} of its task caused it; " if "cause_offset" in row else ""
+    return (
+        f"{record}`replay explain --record TOPIC:PARTITION:OFFSET --topology …` says what every operator did with a "
+        "record. A function with chance, a counter or the clock in it answers otherwise in another run: functions must "
+        "be pure (jobs/README.md)"
+    )

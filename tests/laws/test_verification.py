@@ -1,0 +1,155 @@
+"""`verify`: a range that is run again in other increments leaves the same tables, and what does not is found."""
+
+import itertools
+import shutil
+from pathlib import Path
+
+import pytest
+
+from kstreams_replay.jobs.branches.branches import branches
+from kstreams_replay.jobs.branches.restatement import restore
+from kstreams_replay.jobs.branches.verification import verify
+from kstreams_replay.jobs.execution.task_run import LocalRunner
+from kstreams_replay.jobs.replay.pipeline_run import replay
+from kstreams_replay.jobs.topology import Consumed, Serde, StreamsBuilder, Topology
+from kstreams_replay.orchestration.cli.main import main
+from kstreams_replay.state.errors import ConfigError
+from kstreams_replay.state.tables.warehouse import Warehouse
+from tests.dagster import shop
+from tests.laws.joined import joined
+from tests.laws.topologies import PARTITIONS, everything, tape
+from tests.planted import plant
+
+RUNNER = LocalRunner()
+
+
+def ran(warehouse: Warehouse, topology: Topology, sizes: list[int], **settings: object) -> None:
+    for size in sizes:
+        list(replay(warehouse, topology, pipeline="p", runner=RUNNER, max_records=size, increments=1, **settings))
+
+
+@pytest.fixture
+def clicks(tmp_path: Path) -> Warehouse:
+    warehouse = Warehouse(str(tmp_path))
+    plant(warehouse, "clicks", tape(21, 60), partitions=PARTITIONS)
+    return warehouse
+
+
+def test_every_operator_leaves_the_same_tables_in_other_increments(clicks):
+    ran(clicks, everything(), [11, 20, 9])
+
+    found = verify(
+        clicks, everything(), pipeline="p", runner=RUNNER, since=2, until=3, increments=(1, "random"), seed=5
+    )
+
+    assert [(cutting.name, cutting.difference) for cutting in found.cuttings] == [
+        ("in 1", None), ("cut at random, seed 5", None),
+    ]  # fmt: skip
+    assert [sum(cutting.sizes) for cutting in found.cuttings] == [found.records] * 2
+    assert len(found.cuttings[0].sizes) == 1
+    assert len(found.cuttings[1].sizes) > 2
+    assert branches(clicks) == {}
+    assert sorted(path.name for path in Path(clicks.root).iterdir()) == ["branches", "landed", "landing", "p"]
+
+
+def counted(answers: "itertools.count[int]") -> Topology:
+    """A step that answers otherwise whenever it is asked."""
+    builder = StreamsBuilder()
+    numbered = builder.stream("clicks", Consumed(Serde.string(), Serde.json("page string, ms long"))).map_values(
+        lambda value: {"n": next(answers)}, returns=Serde.json("n long")
+    )
+    numbered.to("numbered")
+    return builder.build()
+
+
+def test_a_function_that_is_not_pure_is_found_and_named(tmp_path):
+    warehouse = Warehouse(str(tmp_path))
+    plant(warehouse, "clicks", tape(21, 20), partitions=1)
+    ran(warehouse, counted(itertools.count()), [8, 12])
+
+    found = verify(warehouse, counted(itertools.count(1000)), pipeline="p", runner=RUNNER, increments=(1,))
+
+    assert not found.holds
+    (cutting,) = found.cuttings
+    assert cutting.difference is not None
+    assert cutting.difference.table == "outputs/numbered"
+    assert cutting.difference.place == {"partition": 0, "offset": 0}
+    assert cutting.difference.want is not None
+    assert cutting.difference.want["value"]["n"] < 1000
+
+
+def test_what_was_replayed_since_is_no_part_of_the_range(replayed_shop):
+    found = verify(replayed_shop, shop.topology(), pipeline="shop", runner=RUNNER, until=1, increments=(3,))
+
+    assert found.holds
+    assert found.records == 6
+    assert found.cuttings[0].sizes == [2, 2, 2]
+    assert found.rows["outputs/sessions"] == 2
+
+
+def test_a_range_that_was_withdrawn_or_that_other_code_ran_is_refused(clicks):
+    ran(clicks, everything(), [15, 15])
+    with pytest.raises(ConfigError, match="expected the topology that is given, got another one"):
+        verify(clicks, joined(), pipeline="p", runner=RUNNER, until=1)
+    with pytest.raises(ConfigError, match="increments are 1 to 2"):
+        verify(clicks, everything(), pipeline="p", runner=RUNNER, since=2, until=9)
+    restore(clicks, "p", 1)
+    with pytest.raises(ConfigError, match="a restore is no part of a range"):
+        verify(clicks, everything(), pipeline="p", runner=RUNNER, since=1, until=2)
+
+
+def test_the_command_prints_digests_and_what_held(replayed_shop, capsys):
+    arguments = ["--warehouse", replayed_shop.root, "--pipeline", "shop", "--increments", "1,2"]
+
+    assert main(["verify", "tests/dagster/shop.py:topology", *arguments]) == 0
+
+    out = capsys.readouterr().out
+    assert "increments 1 to 2, 8 records" in out
+    assert "outputs/sessions" in out
+    assert "in 2 (2 increments): the same tables" in out
+
+
+IMPURE = """
+import time
+
+from kstreams_replay import Consumed, Serde, StreamsBuilder
+
+builder = StreamsBuilder()
+clicks = builder.stream("clicks", Consumed(Serde.string(), Serde.json("page string, ms long")))
+clicks.map_values(lambda value: {"at": time.time_ns()}, returns=Serde.json("at long")).to("stamped")
+topology = builder.build()
+"""
+
+
+def test_the_command_ends_with_4_and_names_the_row_when_tables_differ(replayed_shop, tmp_path, capsys):
+    (tmp_path / "stamped.py").write_text(IMPURE)
+    arguments = [f"{tmp_path}/stamped.py:topology", "--warehouse", replayed_shop.root, "--pipeline", "stamped"]
+    assert main(["run", *arguments, "--local"]) == 0
+    capsys.readouterr()
+
+    assert main(["verify", *arguments, "--increments", "1"]) == 4
+
+    out = capsys.readouterr().out
+    assert "in 1 (1 increment): OTHER TABLES" in out
+    assert "outputs/stamped, partition 0, offset 0: expected value" in out
+    assert "functions must be pure" in out
+
+
+def test_a_list_of_increments_that_is_none_is_a_usage_error(replayed_shop, capsys):
+    arguments = ["--warehouse", replayed_shop.root, "--pipeline", "shop", "--increments", "1,often"]
+
+    assert main(["verify", "tests/dagster/shop.py:topology", *arguments]) == 2
+    assert "expected numbers from 1 on, and random, with commas, got 'often'" in capsys.readouterr().err
+
+
+@pytest.fixture
+def replayed_shop(tmp_path: Path) -> Warehouse:
+    from kstreams_replay.jobs.landing.landing import land_files
+
+    warehouse = Warehouse(str(tmp_path / "warehouse"))
+    for name, rows in (("1-morning", shop.MORNING), ("2-evening", shop.EVENING)):
+        shop.drop_files(tmp_path / "clicks", name, rows)
+        land_files(None, warehouse, "clicks", shop.source(tmp_path / "clicks"))
+        list(replay(warehouse, shop.topology(), pipeline="shop", runner=RUNNER))
+    shutil.rmtree(tmp_path / "clicks")
+    return warehouse
