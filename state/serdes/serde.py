@@ -76,6 +76,21 @@ class Serde:
         return Serde(BooleanCodec())
 
     @staticmethod
+    def avro(schema: object, *, writer: object = None, references: tuple[object, ...] = ()) -> "Serde":
+        """Apache Avro's binary encoding, without anything before it; ``schema``: the reader's, as text, a ``Path`` or a
+        dict.
+
+        ``writer``: the schema that the records were written with, where it is another; ``references``: schemas that
+        are named in ``schema``. Types and rules stand in state/serdes/avro/README.md. ConfigError for no schema.
+
+            orders = builder.stream("orders", Consumed(Serde.string(), Serde.avro(Path("order.avsc"))))
+        """
+        from .avro import AvroCodec, schema_text
+
+        written = None if writer is None else schema_text(writer, references)
+        return Serde(AvroCodec(schema_text(schema, references), written))
+
+    @staticmethod
     def of_type(arrow_type: pa.DataType) -> "Serde":
         """The serde of values of ``arrow_type`` as it is: Kafka's where it has one, JSON for the others. ConfigError
         for a type that the schema of a JSON serde has no word for.
@@ -91,7 +106,7 @@ class Serde:
 
     @property
     def is_struct(self) -> bool:
-        """Values have named fields (a JSON object)."""
+        """Values have named fields (a JSON object, a record of Avro)."""
         return self.codec.has_fields
 
     @property

@@ -1,0 +1,144 @@
+"""The compiled part of writing Avro: a program, walked once for each row, as Java's BinaryEncoder writes.
+
+Owns no memory. Rule: an array is one block with its number of items before it, and an empty one the byte 0.
+"""
+
+import numpy as np
+
+from ...compilation.kernel_compilation import inner_kernel, kernel
+
+_SEVEN, _MORE = np.uint64(0x7F), np.uint64(0x80)
+
+
+@inner_kernel
+def _varint(out, at, value):  # type: ignore[no-untyped-def]
+    """Place behind a number."""
+    zigzag = (
+        np.uint64(value) << np.uint64(1) if value >= 0 else (np.uint64(-(value + 1)) << np.uint64(1)) | np.uint64(1)
+    )
+    while zigzag > _SEVEN:
+        out[at] = (zigzag & _SEVEN) | _MORE
+        zigzag >>= np.uint64(7)
+        at += 1
+    out[at] = zigzag
+    return at + 1
+
+
+@inner_kernel
+def _little_endian(out, at, value, size):  # type: ignore[no-untyped-def]
+    for i in range(size):
+        out[at + i] = (value >> np.int64(8 * i)) & np.int64(0xFF)
+    return at + size
+
+
+@inner_kernel
+def _decimal(out, at, upper, lower, size):  # type: ignore[no-untyped-def]
+    """Two's complement, of the fewest bytes with their number before them, or of ``size`` bytes."""
+    if size < 0:
+        size = 16
+        while size > 1:  # the first byte only repeats the sign of the next
+            half, place = (upper, size - 9) if size > 8 else (lower, size - 1)
+            first = (half >> np.int64(8 * place)) & np.int64(0xFF)
+            half, place = (upper, size - 10) if size > 9 else (lower, size - 2)
+            second = (half >> np.int64(8 * place)) & np.int64(0xFF)
+            if not ((first == 0 and second < 128) or (first == 255 and second >= 128)):
+                break
+            size -= 1
+        at = _varint(out, at, size)
+    for i in range(size):
+        place = size - 1 - i
+        if place >= 16:
+            out[at + i] = np.int64(255) if upper < 0 else np.int64(0)
+        elif place >= 8:
+            out[at + i] = (upper >> np.int64(8 * (place - 8))) & np.int64(0xFF)
+        else:
+            out[at + i] = (lower >> np.int64(8 * place)) & np.int64(0xFF)
+    return at + size
+
+
+@inner_kernel
+def _value(out, at, operation, a, text, value, second, doubles, word, single):  # type: ignore[no-untyped-def]
+    """Place behind one value; ``doubles[0]`` is ``value`` where it has the bits of one."""
+    if operation == 3:
+        single[0] = doubles[0]
+        return _little_endian(out, at, np.int64(word[0]), 4)
+    if operation == 4:
+        return _little_endian(out, at, value, 8)
+    if operation == 5:
+        return _little_endian(out, at, value, 1)
+    if operation == 10:
+        return _little_endian(out, at, value, 4)
+    if operation == 8:
+        return _decimal(out, at, value, second, a)
+    if operation == 6 or operation == 7:
+        if operation == 6:
+            at = _varint(out, at, second)
+        for i in range(second):
+            out[at + i] = text[value + i]
+        return at + second
+    return _varint(out, at, value)
+
+
+@inner_kernel
+def _row(  # type: ignore[no-untyped-def]
+    at, place, program, tables, text, cells, bases, cursors, stack, scratch, doubles, word, single, out
+):
+    """Place behind a row, whose cells are passed by."""
+    depth = 0
+    while True:
+        operation, slot, a = program[place, 0], program[place, 1], program[place, 2]
+        place += 1
+        if operation == 0:
+            return at
+        if operation == 12:  # jump
+            place = a
+            continue
+        if operation == 15:  # next
+            stack[depth - 1] -= 1
+            if stack[depth - 1] > 0:
+                place = a
+            else:
+                at = _varint(out, at, 0)
+                depth -= 1
+            continue
+        value, second = cells[bases[slot] + cursors[slot]], np.int64(0)
+        cursors[slot] += 1
+        if operation == 13:  # a cell of what was not taken
+            continue
+        if 6 <= operation <= 8:
+            second = cells[bases[slot + 1] + cursors[slot + 1]]
+            cursors[slot + 1] += 1
+        scratch[0] = value
+        if operation == 11:  # union
+            at = _varint(out, at, value)
+            place = tables[a + value]
+        elif operation == 14:  # items
+            at = _varint(out, at, value)
+            stack[depth] = value
+            if value > 0:
+                depth += 1
+            else:
+                place = a
+        else:
+            at = _value(out, at, operation, a, text, value, second, doubles, word, single)
+
+
+@kernel
+def encode_rows(  # type: ignore[no-untyped-def]
+    is_wanted, head, blank, program, tables, text, cells, bases, cursors, stack, scratch, doubles, word, single, out,
+    ends,
+):  # fmt: skip
+    """Write every wanted row to ``out``, each behind the bytes ``head``; where a row ends is in ``ends``. The cells of
+    a row that is not wanted are passed by.
+    """
+    at = 0
+    for row in range(len(is_wanted)):
+        if is_wanted[row]:
+            for i in range(len(head)):
+                out[at + i] = head[i]
+            at += len(head)
+        at = _row(
+            at, 0 if is_wanted[row] else blank, program, tables, text, cells, bases, cursors, stack, scratch, doubles,
+            word, single, out,
+        )  # fmt: skip
+        ends[row] = at

@@ -1,0 +1,143 @@
+"""Which schemas fit each other: branches of unions, names with their aliases, and defaults.
+
+Owns the comparisons of schema resolution; the rules are those of Java's ``org.apache.avro.Resolver``.
+"""
+
+from typing import Any
+
+from .schema import MISSING, Array, Enum, Field, Fixed, Map, Named, Record, Schema, Union, short_name
+
+PROMOTED = {
+    "long": ("int",), "float": ("int", "long"), "double": ("int", "long", "float"), "string": ("bytes",),
+    "bytes": ("string",),
+}  # fmt: skip
+"""What else may have been written where the reader has a type."""
+_BRANCH_PROMOTED = {
+    "int": ("long", "double", "float"), "long": ("double", "float"), "float": ("double",), "string": ("bytes",),
+    "bytes": ("string",),
+}  # fmt: skip
+
+
+def field_aliases(writer: Record, reader: Record) -> dict[str, str]:
+    """The reader's name of each field that it has an alias for; of records of one name only, as Java."""
+    if not _same_full_name(writer, reader):
+        return {}
+    return {alias: one.name for one in reader.fields for alias in one.aliases}
+
+
+def _same_full_name(writer: Named, reader: Named) -> bool:
+    return writer.name == reader.name or writer.name in reader.aliases
+
+
+def same_name(writer: Named, reader: Named) -> bool:
+    """Whether two enums or fixeds are the same: by their short names, or by an alias of the reader\'s."""
+    return short_name(writer.name) == short_name(reader.name) or writer.name in reader.aliases
+
+
+def matching_branch(writer: Schema, reader: Union) -> int | None:
+    """Number of the reader's branch for a writer that is no union; None when there is none."""
+    alike = None
+    for at, one in enumerate(reader.branches):
+        if one.kind != writer.kind:
+            continue
+        if not isinstance(one, Record | Enum | Fixed):
+            return at
+        assert isinstance(writer, Record | Enum | Fixed)
+        if _same_full_name(writer, one):
+            return at
+        if isinstance(writer, Record) and isinstance(one, Record) and _fields_fit(writer, one):
+            is_named = short_name(writer.name) == short_name(one.name)
+            alike = at if alike is None or is_named else alike
+    if alike is not None:
+        return alike
+    promoted = _BRANCH_PROMOTED.get(writer.kind, ())
+    return next((at for at, one in enumerate(reader.branches) if one.kind in promoted), None)
+
+
+def _fields_fit(writer: Record, reader: Record) -> bool:
+    """Whether no field of the reader is missing and none is of a type that cannot be read, looked at one level deep."""
+    written = {one.name: one.type for one in writer.fields}
+    return all(
+        one.default is not MISSING if one.name not in written else _may_resolve(written[one.name], one.type)
+        for one in reader.fields
+    )
+
+
+def _may_resolve(writer: Schema, reader: Schema) -> bool:
+    if isinstance(writer, Union):
+        return True
+    if isinstance(reader, Union):
+        return matching_branch(writer, reader) is not None
+    if isinstance(writer, Fixed | Enum) and isinstance(reader, Fixed | Enum) and writer.kind == reader.kind:
+        size = isinstance(writer, Fixed) and isinstance(reader, Fixed) and writer.size != reader.size
+        return short_name(writer.name) == short_name(reader.name) and not size
+    if isinstance(writer, Record) and isinstance(reader, Record):
+        written = {one.name for one in writer.fields}
+        return all(one.name in written or one.default is not MISSING for one in reader.fields)
+    return writer.kind == reader.kind or writer.kind in PROMOTED.get(reader.kind, ())
+
+
+def are_equivalent(writer: Schema, reader: Schema, seen: frozenset[tuple[str, str]] = frozenset()) -> bool:
+    """Whether two unions have the same branches, so that the number of one is the number of the other."""
+    if writer.kind != reader.kind:
+        return False
+    if isinstance(writer, Record | Enum | Fixed) and isinstance(reader, Record | Enum | Fixed):
+        if short_name(writer.name) != short_name(reader.name):
+            return False
+        if isinstance(writer, Record) and isinstance(reader, Record):
+            if (pair := (writer.name, reader.name)) in seen:
+                return True
+            return [one.name for one in writer.fields] == [one.name for one in reader.fields] and all(
+                are_equivalent(one.type, other.type, seen | {pair})
+                for one, other in zip(writer.fields, reader.fields, strict=True)
+            )
+        if isinstance(writer, Enum) and isinstance(reader, Enum):
+            return writer.symbols == reader.symbols
+        return isinstance(writer, Fixed) and isinstance(reader, Fixed) and writer.size == reader.size
+    if isinstance(writer, Array) and isinstance(reader, Array):
+        return are_equivalent(writer.items, reader.items, seen)
+    if isinstance(writer, Map) and isinstance(reader, Map):
+        return are_equivalent(writer.values, reader.values, seen)
+    if isinstance(writer, Union) and isinstance(reader, Union):
+        return len(writer.branches) == len(reader.branches) and all(
+            are_equivalent(one, other, seen) for one, other in zip(writer.branches, reader.branches, strict=True)
+        )
+    return True
+
+
+def said(schema: Schema) -> str:
+    """A type in a sentence."""
+    if isinstance(schema, Union):
+        return " or ".join(said(one) for one in schema.branches)
+    return schema.name if isinstance(schema, Record | Enum | Fixed) else schema.kind
+
+
+def may_be(schema: Schema, value: Any) -> bool:
+    """Whether a default's JSON is of a type."""
+    is_whole = isinstance(value, int) and not isinstance(value, bool)
+    if isinstance(schema, Record):
+        return isinstance(value, dict) and all(_has(one, value) for one in schema.fields)
+    if isinstance(schema, Array):
+        return isinstance(value, list) and all(may_be(schema.items, one) for one in value)
+    if isinstance(schema, Map):
+        return isinstance(value, dict) and all(may_be(schema.values, one) for one in value.values())
+    if isinstance(schema, Union):
+        return any(may_be(one, value) for one in schema.branches)
+    if isinstance(schema, Enum):
+        return value in schema.symbols
+    if isinstance(schema, Fixed):
+        return isinstance(value, str) and all(ord(one) < 256 for one in value) and len(value) == schema.size
+    if schema.kind in ("int", "long"):
+        limit = 2 ** (31 if schema.kind == "int" else 63)
+        return is_whole and -limit <= value < limit
+    if schema.kind in ("float", "double"):
+        return is_whole or isinstance(value, float)
+    if schema.kind == "bytes":
+        return isinstance(value, str) and all(ord(one) < 256 for one in value)
+    kinds: dict[str, type] = {"null": type(None), "boolean": bool, "string": str}
+    return isinstance(value, kinds[schema.kind])
+
+
+def _has(one: Field, value: dict[str, Any]) -> bool:
+    found = value.get(one.name, one.default)
+    return found is not MISSING and may_be(one.type, found)

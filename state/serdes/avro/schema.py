@@ -1,0 +1,336 @@
+"""Avro schemas: their text as a tree (Avro 1.12, "Schema Declaration").
+
+Owns the reading of schemas. Rule: names are full names, a name that is used before it is declared comes from the
+references, and what Avro does not know of a type (documentation, properties of other tools) is left out, so that two
+schemas that read and write alike have one text.
+"""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NoReturn
+
+from ...errors import ConfigError
+
+PRIMITIVES = ("null", "boolean", "int", "long", "float", "double", "bytes", "string")
+_LOGICAL = {
+    "decimal": ("bytes", "fixed"),
+    "uuid": ("string", "fixed"),
+    "date": ("int",),
+    "time-millis": ("int",),
+    "time-micros": ("long",),
+    "timestamp-millis": ("long",),
+    "timestamp-micros": ("long",),
+    "local-timestamp-millis": ("long",),
+    "local-timestamp-micros": ("long",),
+    "duration": ("fixed",),
+}
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_PLACE = "Serde.avro"
+
+
+class _Missing:
+    def __repr__(self) -> str:
+        return "no default"
+
+
+MISSING = _Missing()
+"""A field without a default, which is not the default null."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Primitive:
+    """``kind``: one of PRIMITIVES. ``logical``: a logical type that this project knows, or None; others are ignored, as
+    Avro says.
+    """
+
+    kind: str
+    logical: str | None = None
+    precision: int = 0
+    scale: int = 0
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Fixed:
+    """``size`` bytes."""
+
+    name: str
+    size: int
+    aliases: tuple[str, ...] = ()
+    logical: str | None = None
+    precision: int = 0
+    scale: int = 0
+    kind: str = "fixed"
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Enum:
+    """``default``: the symbol that stands for those that this schema does not have."""
+
+    name: str
+    symbols: tuple[str, ...]
+    aliases: tuple[str, ...] = ()
+    default: str | None = None
+    kind: str = "enum"
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Array:
+    """Any number of items, in their order."""
+
+    items: "Schema"
+    kind: str = "array"
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Map:
+    """Values by names."""
+
+    values: "Schema"
+    kind: str = "map"
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Union:
+    """One of several types; the number of the branch stands before the value."""
+
+    branches: tuple["Schema", ...]
+    kind: str = "union"
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Field:
+    """``default``: the JSON value, or MISSING."""
+
+    name: str
+    type: "Schema"
+    default: Any = MISSING
+    aliases: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Record:
+    """``fields`` is filled after the record has its name, since a field may hold the record itself."""
+
+    name: str
+    aliases: tuple[str, ...] = ()
+    fields: list[Field] = field(default_factory=list)
+    kind: str = "record"
+
+
+Schema = Primitive | Fixed | Enum | Array | Map | Union | Record
+Named = Fixed | Enum | Record
+
+
+def short_name(name: str) -> str:
+    """A full name without its namespace."""
+    return name.rpartition(".")[2]
+
+
+def text_of(schema: object) -> str:
+    """The JSON text of a schema that a user gave: text, a path of a file, or what ``json.loads`` makes of a text.
+
+    Raises ConfigError for anything else and for a file that is not there.
+    """
+    if isinstance(schema, Path):
+        try:
+            return schema.read_text(encoding="utf-8")
+        except OSError as error:
+            got = f"{schema} ({error.strerror})"
+            raise ConfigError(_PLACE, "a file with a schema", got, "correct the path") from error
+    if isinstance(schema, dict | list):
+        return json.dumps(schema)
+    if isinstance(schema, str):
+        text = schema.strip()
+        is_name = text in PRIMITIVES
+        return json.dumps(text) if is_name else text
+    expected, got = "a schema's JSON text, a pathlib.Path of a file or a dict", repr(schema)
+    raise ConfigError(_PLACE, expected, got, 'give for example Path("order.avsc")')
+
+
+def parse(text: str, references: Sequence[str] = ()) -> Schema:
+    """The tree of a schema. ``references``: texts of schemas whose names it uses, each after those that it uses itself.
+
+    Raises ConfigError that says where the text is no schema.
+    """
+    reader = _Reader()
+    for reference in references:
+        reader.whole(reference)
+    return reader.whole(text)
+
+
+class _Reader:
+    """Reads texts, one after the other; ``names`` has the types declared so far."""
+
+    def __init__(self) -> None:
+        self.names: dict[str, Named] = {}
+
+    def whole(self, text: str) -> Schema:
+        try:
+            found = json.loads(text)
+        except ValueError as error:
+            shown = text if len(text) <= 60 else text[:57] + "..."
+            raise ConfigError(_PLACE, "a schema in JSON", f"{shown!r} ({error})", "correct the schema") from error
+        return self.read(found, "", "schema")
+
+    def read(self, found: Any, space: str, place: str) -> Schema:
+        if isinstance(found, str):
+            return self.named(found, space, place)
+        if isinstance(found, list):
+            return self.union(found, space, place)
+        if not isinstance(found, dict) or "type" not in found:
+            _refuse(place, "a type: a name, a list of branches, or an object with a type", found)
+        kind = found["type"]
+        if isinstance(kind, dict | list):
+            return self.read(kind, space, place)
+        if kind == "array":
+            return Array(self.read(_part(found, "items", place), space, f"{place}[]"))
+        if kind == "map":
+            return Map(self.read(_part(found, "values", place), space, f"{place}[]"))
+        if kind in ("record", "error"):
+            return self.record(found, space, place)
+        if kind == "enum":
+            return self.enum(found, space, place)
+        if kind == "fixed":
+            return self.fixed(found, space, place)
+        if kind in PRIMITIVES:
+            return Primitive(kind, *_logical(found, kind, 0))
+        return self.named(kind, space, place)
+
+    def named(self, name: str, space: str, place: str) -> Schema:
+        if name in PRIMITIVES:
+            return Primitive(name)
+        full = name if "." in name or not space else f"{space}.{name}"
+        if full not in self.names and name in self.names:
+            full = name
+        if full not in self.names:
+            got = f"{name!r}, which is not declared before"
+            raise ConfigError(
+                f"{_PLACE}, {place}", "a type", got, "correct the name, or give its schema in references="
+            )
+        return self.names[full]
+
+    def union(self, found: list[Any], space: str, place: str) -> Union:
+        branches = tuple(self.read(one, space, f"{place}, branch {at}") for at, one in enumerate(found))
+        keys = [getattr(branch, "name", branch.kind) for branch in branches]
+        if not branches or len(set(keys)) != len(keys) or "union" in keys:
+            _refuse(place, "a union of one or more types, each once and none a union", keys)
+        return Union(branches)
+
+    def declare(self, found: dict[str, Any], space: str, place: str) -> tuple[str, str, tuple[str, ...]]:
+        """Full name, namespace for what stands inside, and full aliases."""
+        name = _part(found, "name", place)
+        if not isinstance(name, str) or not all(_NAME.fullmatch(part) for part in name.split(".")):
+            _refuse(place, "a name of letters, digits and _", name)
+        inner = name.rpartition(".")[0] if "." in name else found.get("namespace", space) or ""
+        full = name if "." in name or not inner else f"{inner}.{name}"
+        if full in self.names:
+            _refuse(place, "each name declared once", full)
+        aliases = (one if "." in one or not inner else f"{inner}.{one}" for one in found.get("aliases", []))
+        return full, inner, tuple(aliases)
+
+    def record(self, found: dict[str, Any], space: str, place: str) -> Record:
+        name, inner, aliases = self.declare(found, space, place)
+        record = self.names[name] = Record(name, aliases)
+        fields = _part(found, "fields", place)
+        if not isinstance(fields, list) or not all(isinstance(one, dict) for one in fields):
+            _refuse(place, "a list of fields", fields)
+        for one in fields:
+            own = _part(one, "name", place)
+            where = f"field {own}" if place == "schema" else f"{place}.{own}"
+            if own in [known.name for known in record.fields]:
+                _refuse(where, "each field once", own)
+            kind = self.read(_part(one, "type", where), inner, where)
+            default = one.get("default", MISSING)
+            record.fields.append(Field(own, kind, default, tuple(one.get("aliases", []))))
+        return record
+
+    def enum(self, found: dict[str, Any], space: str, place: str) -> Enum:
+        name, _, aliases = self.declare(found, space, place)
+        symbols, default = tuple(_part(found, "symbols", place)), found.get("default")
+        if not all(isinstance(one, str) for one in symbols) or len(set(symbols)) != len(symbols):
+            _refuse(place, "symbols, each once", symbols)
+        if default is not None and default not in symbols:
+            _refuse(place, f"a default among {', '.join(symbols)}", default)
+        enum = self.names[name] = Enum(name, symbols, aliases, default)
+        return enum
+
+    def fixed(self, found: dict[str, Any], space: str, place: str) -> Fixed:
+        name, _, aliases = self.declare(found, space, place)
+        size = _part(found, "size", place)
+        if not isinstance(size, int) or size < 0:
+            _refuse(place, "a size in bytes", size)
+        fixed = self.names[name] = Fixed(name, size, aliases, *_logical(found, "fixed", size))
+        return fixed
+
+
+def _logical(found: Mapping[str, Any], kind: str, size: int) -> tuple[str | None, int, int]:
+    """Logical type, precision and scale. One that is not valid is ignored, as Avro says."""
+    logical = found.get("logicalType")
+    if logical not in _LOGICAL or kind not in _LOGICAL[logical]:
+        return None, 0, 0
+    if logical in ("uuid", "duration") and kind == "fixed" and size != {"uuid": 16, "duration": 12}[logical]:
+        return None, 0, 0
+    if logical != "decimal":
+        return logical, 0, 0
+    precision, scale = found.get("precision"), found.get("scale", 0)
+    if not isinstance(precision, int) or not isinstance(scale, int) or not 0 <= scale <= precision or precision == 0:
+        return None, 0, 0
+    if kind == "fixed" and precision > len(str(2 ** max(8 * size - 1, 0) - 1)) - 1:
+        return None, 0, 0
+    return logical, precision, scale
+
+
+def _part(found: Mapping[str, Any], name: str, place: str) -> Any:
+    if name not in found:
+        _refuse(place, f"{name!r} of the {found.get('type', 'field')}", found)
+    return found[name]
+
+
+def _refuse(place: str, expected: str, got: object) -> NoReturn:
+    shown = repr(got)
+    raise ConfigError(
+        f"{_PLACE}, {place}", expected, shown if len(shown) <= 80 else shown[:77] + "...", "correct the schema"
+    )
+
+
+def normal_text(schema: Schema) -> str:
+    """One text of all schemas that read and write alike: JSON without spaces, full names, no documentation."""
+    return json.dumps(_normal(schema, set()), separators=(",", ":"), ensure_ascii=False)
+
+
+def _normal(schema: Schema, known: set[str]) -> Any:
+    if isinstance(schema, Union):
+        return [_normal(branch, known) for branch in schema.branches]
+    if isinstance(schema, Array):
+        return {"type": "array", "items": _normal(schema.items, known)}
+    if isinstance(schema, Map):
+        return {"type": "map", "values": _normal(schema.values, known)}
+    if isinstance(schema, Primitive):
+        return {"type": schema.kind} | _logical_parts(schema) if schema.logical else schema.kind
+    if schema.name in known:
+        return schema.name
+    known.add(schema.name)
+    found: dict[str, Any] = {"type": schema.kind, "name": schema.name}
+    if schema.aliases:
+        found["aliases"] = list(schema.aliases)
+    if isinstance(schema, Fixed):
+        return found | {"size": schema.size} | _logical_parts(schema)
+    if isinstance(schema, Enum):
+        default = {} if schema.default is None else {"default": schema.default}
+        return found | {"symbols": list(schema.symbols)} | default
+    return found | {"fields": [_normal_field(one, known) for one in schema.fields]}
+
+
+def _normal_field(one: Field, known: set[str]) -> dict[str, Any]:
+    found: dict[str, Any] = {"name": one.name, "type": _normal(one.type, known)}
+    if one.default is not MISSING:
+        found["default"] = one.default
+    return found | ({"aliases": list(one.aliases)} if one.aliases else {})
+
+
+def _logical_parts(schema: Primitive | Fixed) -> dict[str, Any]:
+    found: dict[str, Any] = {} if schema.logical is None else {"logicalType": schema.logical}
+    return found | ({"precision": schema.precision, "scale": schema.scale} if schema.logical == "decimal" else {})

@@ -1,0 +1,230 @@
+"""Python values of Avro types, checked before Arrow takes them, since Arrow converts in silence.
+
+Owns the rule of what is taken:
+
+- int, long: int; float, double: float or int; string, enum, UUID: str; bytes, fixed: bytes; array: list
+- decimal: decimal.Decimal with no digit too many; date: datetime.date; times: datetime.time
+- timestamps: datetime.datetime, of a timestamp with its zone, of a local timestamp without
+- map: dict with str keys; record: dict, in which a field with a default may be missing; duration: dict of months, days
+  and millis
+- of a union of several types: the first that takes the value. A callable is given a dict of all branches
+"""
+
+import datetime
+from decimal import Context, Decimal
+from typing import Any, NoReturn
+
+import pyarrow as pa
+
+from ...errors import ConfigError
+from ..codec import refuse_value
+from ..fixed_width import number
+from .schema import MISSING, Array, Enum, Fixed, Map, Primitive, Record, Schema, Union, short_name
+
+_EXACT = Context(prec=80)
+_EPOCH = datetime.datetime(1970, 1, 1)
+
+
+class _Refused(Exception):
+    """A value that is not of a type: place, what was expected, the value."""
+
+
+def to_python(values: pa.Array) -> list[Any]:
+    """Values as users see them: maps as dicts."""
+    return _plain(values.to_pylist(), values.type)
+
+
+def _plain(found: list[Any], kind: pa.DataType) -> list[Any]:
+    if not _has_map(kind):
+        return found
+    return [None if one is None else _one(one, kind) for one in found]
+
+
+def _has_map(kind: pa.DataType) -> bool:
+    if pa.types.is_struct(kind):
+        return any(_has_map(one.type) for one in kind)
+    return bool(pa.types.is_map(kind) or (pa.types.is_list(kind) and _has_map(kind.value_type)))
+
+
+def _one(value: Any, kind: pa.DataType) -> Any:
+    if value is None:
+        return None
+    if pa.types.is_map(kind):
+        return {key: _one(item, kind.item_type) for key, item in value}
+    if pa.types.is_list(kind):
+        return [_one(item, kind.value_type) for item in value]
+    if pa.types.is_struct(kind):
+        return {one.name: _one(value[one.name], one.type) for one in kind}
+    return value
+
+
+def from_python(values: list[Any], schema: Schema, kind: pa.DataType, place: str) -> pa.Array:
+    """Column of ``values``; None is null. Raises ConfigError that names the row and the field of the first other."""
+    rows = []
+    for row, value in enumerate(values):
+        try:
+            rows.append(None if value is None else _stored(value, schema, ""))
+        except _Refused as error:
+            path, expected, got = error.args
+            refuse_value(f"{place}, row {row}{path and f', field {path}'}", expected, got)
+    return pa.array(rows, kind)
+
+
+def _stored(value: Any, schema: Schema, path: str) -> Any:
+    """``value`` as Arrow takes it."""
+    if isinstance(schema, Union):
+        return _branch(value, schema, path)
+    if isinstance(schema, Record):
+        return _record(value, schema, path)
+    if isinstance(schema, Array):
+        if not isinstance(value, list | tuple):
+            _refuse(path, "a list", value)
+        return [_stored(one, schema.items, f"{path}[{at}]") for at, one in enumerate(value)]
+    if isinstance(schema, Map):
+        if not isinstance(value, dict) or not all(isinstance(key, str) for key in value):
+            _refuse(path, "a dict with str keys", value)
+        return [(key, _stored(one, schema.values, f"{path}[{key!r}]")) for key, one in value.items()]
+    if isinstance(schema, Enum):
+        if not isinstance(value, str) or value not in schema.symbols:
+            _refuse(path, f"one of {', '.join(schema.symbols)}", value)
+        return value
+    return _logical(value, schema, path) if schema.logical is not None else _leaf(value, schema, path)
+
+
+def _record(value: Any, schema: Record, path: str) -> dict[str, Any]:
+    names = [one.name for one in schema.fields]
+    if not isinstance(value, dict):
+        _refuse(path, f"a dict with the fields {', '.join(names)}", value)
+    for name in value:
+        if name not in names:
+            _refuse(path, f"only the fields {', '.join(names)}", name)
+    found = {}
+    for one in schema.fields:
+        below = f"{path}.{one.name}" if path else one.name
+        if one.name in value:
+            found[one.name] = _stored(value[one.name], one.type, below)
+        elif one.default is not MISSING:
+            found[one.name] = _default(one.default, one.type)
+        elif _takes_null(one.type):
+            found[one.name] = None
+        else:
+            _refuse(below, "a value, since it has no default", None)
+    return found
+
+
+def _takes_null(schema: Schema) -> bool:
+    return isinstance(schema, Union) and any(one.kind == "null" for one in schema.branches)
+
+
+def _branch(value: Any, schema: Union, path: str) -> Any:
+    branches = [one for one in schema.branches if one.kind != "null"]
+    if value is None:
+        if not _takes_null(schema):
+            _refuse(path, "a value, since the union has no null", value)
+        return None
+    if len(branches) == 1:
+        return _stored(value, branches[0], path)
+    names = [short_name(getattr(one, "name", one.kind)) for one in branches]
+    if isinstance(value, dict) and set(value) <= set(names) and sum(one is not None for one in value.values()) == 1:
+        name = next(name for name, one in value.items() if one is not None)
+        return {name: _stored(value[name], branches[names.index(name)], f"{path}.{name}")}
+    for name, one in zip(names, branches, strict=True):
+        try:
+            return {name: _stored(value, one, path)}
+        except _Refused:
+            continue
+    raise _Refused(path, f"one of {', '.join(names)}", value)
+
+
+def _leaf(value: Any, schema: Primitive | Fixed, path: str) -> Any:
+    if schema.kind in ("int", "long", "float", "double"):
+        return _number(value, schema.kind, path)
+    if schema.kind == "boolean" and isinstance(value, bool):
+        return value
+    if schema.kind == "string" and isinstance(value, str):
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            _refuse(path, "a str that UTF-8 can write", value)
+        return value
+    if schema.kind == "bytes" and isinstance(value, bytes):
+        return value
+    if isinstance(schema, Fixed) and isinstance(value, bytes) and len(value) == schema.size:
+        return value
+    words = {"boolean": "a bool", "string": "a str", "bytes": "bytes", "null": "None"}
+    raise _Refused(path, f"{schema.size} bytes" if isinstance(schema, Fixed) else words[schema.kind], value)
+
+
+def _number(value: Any, kind: str, path: str) -> Any:
+    if value is None:
+        raise _Refused(path, f"{'an' if kind == 'int' else 'a'} {kind}", value)
+    try:
+        return number(value, "double" if kind == "float" else kind, "")
+    except ConfigError as error:
+        raise _Refused(path, error.expected, value) from error
+
+
+def _logical(value: Any, schema: Primitive | Fixed, path: str) -> Any:
+    logical = schema.logical
+    if logical == "uuid" and isinstance(value, str):
+        return value
+    if logical == "decimal" and isinstance(value, Decimal) and value.is_finite():
+        scaled = value.scaleb(schema.scale, _EXACT)
+        if scaled == scaled.to_integral_value() and abs(scaled) < 10**schema.precision:
+            return value
+    elif _is_moment(value, str(logical)):
+        return value
+    words = {
+        "uuid": "a str", "date": "a datetime.date", "duration": "a dict of months, days and millis",
+        "decimal": f"a Decimal of at most {schema.precision} digits, {schema.scale} of them behind the point",
+        "time-millis": "a datetime.time without a zone", "time-micros": "a datetime.time without a zone",
+        "timestamp-millis": "a datetime with a zone", "timestamp-micros": "a datetime with a zone",
+    }  # fmt: skip
+    raise _Refused(path, words.get(str(logical), "a datetime without a zone"), value)
+
+
+def _is_moment(value: Any, logical: str) -> bool:
+    if logical == "duration":
+        return isinstance(value, dict) and set(value) == {"months", "days", "millis"}
+    if logical == "date":
+        return isinstance(value, datetime.date) and not isinstance(value, datetime.datetime)
+    if logical.startswith("time-"):
+        return isinstance(value, datetime.time) and value.tzinfo is None
+    is_local = logical.startswith("local")
+    return "timestamp" in logical and isinstance(value, datetime.datetime) and (value.tzinfo is None) == is_local
+
+
+def _default(value: Any, schema: Schema) -> Any:
+    """A default's JSON as Arrow takes it."""
+    if isinstance(schema, Union):
+        branches = [one for one in schema.branches if one.kind != "null"]
+        if value is None and _takes_null(schema):
+            return None
+        found = _default(value, branches[0])
+        return found if len(branches) == 1 else {short_name(getattr(branches[0], "name", branches[0].kind)): found}
+    if isinstance(schema, Record):
+        return {one.name: _default(value.get(one.name, one.default), one.type) for one in schema.fields}
+    if isinstance(schema, Array):
+        return [_default(one, schema.items) for one in value]
+    if isinstance(schema, Map):
+        return [(key, _default(one, schema.values)) for key, one in value.items()]
+    if schema.kind in ("bytes", "fixed"):
+        written = value.encode("latin-1")
+        if getattr(schema, "logical", None) == "decimal":
+            assert isinstance(schema, Primitive | Fixed)
+            return Decimal(int.from_bytes(written, "big", signed=True)).scaleb(-schema.scale, _EXACT)
+        return written
+    logical = getattr(schema, "logical", None) or ""
+    if logical == "date":
+        return (_EPOCH + datetime.timedelta(days=value)).date()
+    if logical.startswith("time-"):
+        return (_EPOCH + datetime.timedelta(microseconds=value * (1000 if logical.endswith("millis") else 1))).time()
+    if "timestamp" in logical:
+        unit = 1000 if logical.endswith("millis") else 1
+        found = _EPOCH + datetime.timedelta(microseconds=value * unit)
+        return found if logical.startswith("local") else found.replace(tzinfo=datetime.UTC)
+    return value
+
+
+def _refuse(path: str, expected: str, value: object) -> NoReturn:
+    raise _Refused(path, expected, value)

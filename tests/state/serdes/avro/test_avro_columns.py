@@ -1,0 +1,172 @@
+"""Whole columns of Avro: bad rows beside good ones, slices, arrays that grow, and what is refused."""
+
+import datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from kstreams_replay.state.compilation.kernel_compilation import interpreted
+from kstreams_replay.state.errors import ConfigError
+from kstreams_replay.state.serdes import Serde
+
+LISTS = Serde.avro({"type": "array", "items": {"type": "array", "items": "int"}})
+TEXT = Serde.avro("string")
+
+
+def record(**fields: Any) -> Serde:
+    return Serde.avro(
+        {"type": "record", "name": "R", "fields": [{"name": name, "type": kind} for name, kind in fields.items()]}
+    )
+
+
+def test_a_bad_row_is_null_and_harms_no_other():
+    decoded = TEXT.decode(pa.array([b"\x02a", b"\x06ab", None, b"\x02b\x00", b"\x04\xff\xfe", b"\x00"], pa.binary()))
+
+    assert decoded.values.to_pylist() == ["a", None, None, None, None, ""]
+    assert decoded.reasons == {
+        1: "expected more bytes, got the end",
+        3: "expected the end of the value, got more bytes",
+        4: "expected UTF-8, got other bytes",
+    }
+
+
+@pytest.mark.parametrize("text", ["\x00", "é", "ࠀ", "\ud7ff", "\ue000", "\uffff", "\U00010000", "\U0010ffff"])
+def test_text_beside_text_that_is_none_is_looked_at_character_by_character(text):
+    written = TEXT.encode(pa.array([text]))[0].as_py()
+
+    decoded = TEXT.decode(
+        pa.array([written, b"\x06\xed\xa0\x80", b"\x04\xc0\x80", b"\x08\xf4\x90\x80\x80"], pa.binary())
+    )
+
+    assert decoded.values.to_pylist() == [text, None, None, None]
+
+
+def test_arrays_of_any_length_find_room_and_a_bad_one_leaves_none_of_its_items():
+    rows = [[[1] * 50] * 3, [], None, [[], [-1, 2]] * 20]
+    written = LISTS.encode(pa.array(rows, LISTS.arrow_type)).to_pylist()
+    cut = written[3][:-1]
+
+    decoded = LISTS.decode(pa.array([written[0], cut, *written[1:]], pa.binary()))
+
+    assert decoded.values.to_pylist() == [rows[0], None, *rows[1:]]
+    assert LISTS.encode(decoded.values.slice(2)).to_pylist() == written[1:]
+
+
+def test_any_slice_is_decoded_and_encoded():
+    serde = record(a=["null", "string"], m={"type": "map", "values": "long"}, d={"type": "int", "logicalType": "date"})
+    day = datetime.date(2026, 11, 24)
+    rows = [{"a": "x" * at if at % 2 else None, "m": {f"k{at}": at}, "d": day} for at in range(6)]
+    column = serde.from_python([*rows[:3], None, *rows[3:]])
+
+    written = serde.encode(column.slice(2, 4))
+    decoded = serde.decode(pa.concat_arrays([pa.array([b"?"], pa.binary()), written]).slice(1))
+
+    assert serde.to_python(decoded.values) == [rows[2], None, rows[3], rows[4]]
+
+
+@pytest.mark.nightly
+def test_compiled_and_interpreted_kernels_give_the_same():
+    serde = record(l={"type": "array", "items": ["null", "string", "double"]}, n="int", f="float", b="boolean")
+    rows = [{"l": [None, "é", 0.5][: at % 4], "n": -at, "f": 0.5, "b": at % 2 == 0} for at in range(50)]
+    column = serde.from_python(rows)
+
+    with interpreted():
+        interpreted_bytes = serde.encode(column)
+        read = serde.decode(interpreted_bytes)
+    with interpreted(is_on=False):
+        assert serde.encode(column).equals(interpreted_bytes)
+        assert serde.decode(interpreted_bytes).values.equals(read.values)
+
+
+REFUSED: dict[str, tuple[Any, Any, str]] = {
+    "a null": ("int", {"v": None}, "row 0, field v: expected an int, got None"),
+    "a number of another type": ("int", {"v": 1.0}, "row 0, field v: expected an int, got 1.0"),
+    "a symbol": ({"type": "enum", "name": "E", "symbols": ["A"]}, {"v": "B"}, "field v: expected one of A, got 'B'"),
+    "a digit too many": (
+        {"type": "bytes", "logicalType": "decimal", "precision": 3, "scale": 1},
+        {"v": Decimal("1.25")},
+        "expected a Decimal of at most 3 digits, 1 of them behind the point",
+    ),
+    "a time without a zone": (
+        {"type": "long", "logicalType": "timestamp-millis"},
+        {"v": datetime.datetime(2026, 1, 1)},
+        "expected a datetime with a zone",
+    ),
+    "a field of another name": ("int", {"w": 1}, "expected only the fields v, got 'w'"),
+    "no field": ("int", {}, "field v: expected a value, since it has no default, got None"),
+    "no branch": (["string", "long"], {"v": 0.5}, "field v: expected one of string, long, got 0.5"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_a_python_value_of_another_type_is_refused_by_row_and_field(case):
+    kind, value, said = REFUSED[case]
+
+    with pytest.raises(ConfigError) as refused:
+        record(v=kind).from_python([value])
+
+    assert said in str(refused.value)
+
+
+def test_a_null_that_the_schema_has_not_is_not_written():
+    column = pa.array([{"v": 1}, {"v": None}], record(v="int").arrow_type)
+
+    with pytest.raises(ConfigError, match="v: expected a value, since the schema has no null here, got null"):
+        record(v="int").encode(column)
+
+
+NO_SCHEMAS: dict[str, tuple[Any, str]] = {
+    "no JSON": ("{", "expected a schema in JSON"),
+    "a name that is not declared": ('"Order"', "got 'Order', which is not declared before"),
+    "a record inside itself": (
+        {"type": "record", "name": "N", "fields": [{"name": "next", "type": ["null", "N"]}]},
+        "field next: expected records that end, as columns do, got N inside itself",
+    ),
+    "null alone": ("null", "expected a type that has values, got null alone"),
+    "a decimal too wide": (
+        {"type": "bytes", "logicalType": "decimal", "precision": 39}, "expected a decimal of at most 38 digits",
+    ),
+    "a default of another type": (
+        {"type": "record", "name": "R", "fields": [{"name": "v", "type": "int", "default": "x"}]},
+        "field v: expected int, got the default 'x'",
+    ),
+    "a number": (7, "expected a schema's JSON text, a pathlib.Path of a file or a dict, got 7"),
+    "no file": (Path("none.avsc"), "got none.avsc (No such file or directory)"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", NO_SCHEMAS)
+def test_what_is_no_schema_of_columns_is_refused_when_the_serde_is_made(case):
+    schema, said = NO_SCHEMAS[case]
+
+    with pytest.raises(ConfigError) as refused:
+        Serde.avro(schema)
+
+    assert said in str(refused.value)
+
+
+def test_a_writers_schema_of_which_nothing_can_be_read_is_refused():
+    with pytest.raises(ConfigError, match="expected int, got string"):
+        Serde.avro("int", writer="string")
+
+
+def test_schemas_are_told_apart_by_what_they_read_and_not_by_their_documentation():
+    plain = {"type": "fixed", "name": "F", "size": 2}
+
+    assert Serde.avro(plain) == Serde.avro(plain | {"doc": "two bytes", "owner": "shop"})
+    assert Serde.avro(plain) != Serde.avro(plain | {"size": 3})
+    assert repr(Serde.avro(plain)) != repr(Serde.avro(plain | {"size": 3}))
+
+
+def test_a_type_of_another_schema_is_known_by_references_and_by_a_file(tmp_path):
+    money = '{"type": "record", "name": "Money", "namespace": "shop", "fields": [{"name": "cents", "type": "long"}]}'
+    (tmp_path / "order.avsc").write_text(
+        '{"type": "record", "name": "Order", "namespace": "shop", "fields": [{"name": "price", "type": "Money"}]}'
+    )
+
+    serde = Serde.avro(tmp_path / "order.avsc", references=(money,))
+
+    assert serde.arrow_type == pa.struct([("price", pa.struct([("cents", pa.int64())]))])
