@@ -331,6 +331,7 @@ def test_every_folder_of_tests_is_told_of_in_tests_readme():
     ("path", "heading"),
     [
         ("README.md", "## A topology"),
+        ("docs/types.md", "## Serdes"),
         ("jobs/README.md", "## How a task runs"),
         ("jobs/README.md", "## How to write a topology"),
         ("jobs/README.md", "## How to write a processor"),

@@ -6,16 +6,13 @@ version of polars, of Python and of this module (``made_with``); between version
 changed.
 """
 
-import functools
-import hashlib
 import platform
 import re
-from collections.abc import Callable, Iterator
-from types import CodeType
 from typing import Any
 
 import polars as pl
 
+from ...state.serdes.function_text import function_text
 from ..functions.expressions import Call, Expression, Struct
 from ..functions.folds.lists import ListFold
 from ..functions.folds.numbers import MeanFold, NumberFold
@@ -72,7 +69,7 @@ def describe_step(step: Any, *, shows_functions: bool) -> str:
     if isinstance(step, tuple):
         return ", ".join(describe_step(one, shows_functions=shows_functions) for one in step)
     function = step.function if isinstance(step, Call | CallJoiner) else step
-    return _named(function) if shows_functions else A_FUNCTION
+    return function_text(function) if shows_functions else A_FUNCTION
 
 
 def describe_fold(fold: Any) -> str:
@@ -94,48 +91,4 @@ def functions_of(fold: Any) -> list[str]:
     """The Python functions of a fold."""
     if not isinstance(fold, PythonFold):
         return []
-    return [_named(function) for function in (fold.initializer, fold.aggregator, fold.merger)]
-
-
-def _named(function: Callable[..., Any]) -> str:
-    name = getattr(function, "__qualname__", type(function).__qualname__).rpartition(".")[2]
-    digest = hashlib.sha256("\n".join(_said(function, set())).encode()).hexdigest()[:8]
-    return f"{name} {digest}"
-
-
-def _said(thing: Any, seen: set[int]) -> Iterator[str]:
-    """What a function's code says, or an object's that is called, with all that it encloses; not where it stands."""
-    if isinstance(thing, CodeType):
-        yield thing.co_code.hex()
-        yield from thing.co_names
-        for constant in thing.co_consts:
-            yield from _said(constant, seen)
-    elif hasattr(thing, "__code__") and id(thing) not in seen:
-        seen.add(id(thing))
-        yield from _said(thing.__code__, seen)
-        for value in (thing.__defaults__, thing.__kwdefaults__):
-            yield from _said(value, seen)
-        for cell in thing.__closure__ or ():
-            yield from _said(cell.cell_contents, seen)
-    elif isinstance(thing, type) and thing.__module__ != "builtins" and id(thing) not in seen:
-        seen.add(id(thing))
-        for value in vars(thing).values():
-            if hasattr(value, "__code__"):
-                yield from _said(value, seen)
-    elif isinstance(thing, functools.partial):
-        yield from _said((thing.func, thing.args, thing.keywords), seen)
-    elif isinstance(thing, tuple | list):
-        for one in thing:
-            yield from _said(one, seen)
-    elif isinstance(thing, dict):
-        for name, value in sorted(thing.items(), key=repr):
-            yield repr(name)
-            yield from _said(value, seen)
-    elif isinstance(thing, int | float | str | bytes | bool | None):
-        yield repr(thing)
-    elif callable(thing) and hasattr(thing, "__dict__") and id(thing) not in seen:
-        seen.add(id(thing))
-        yield from _said(type(thing), seen)
-        yield from _said(vars(thing), seen)
-    else:
-        yield type(thing).__qualname__
+    return [function_text(function) for function in (fold.initializer, fold.aggregator, fold.merger)]

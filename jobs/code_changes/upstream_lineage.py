@@ -36,6 +36,7 @@ def lineage(graph: Graph, node: Node) -> Lineage:
     for other in _above(graph, node):
         if any(getattr(other, name, None) is not None for name in STEPS):
             found.steps.add(describe_node(other, shows_functions=True))
+        found.steps.update(_own_serdes(other))
     if any(getattr(node, name, None) is not None for name in STEPS):
         found.steps.add(describe_node(node, shows_functions=True))
     _keys(graph, node, found, set())
@@ -50,10 +51,17 @@ def lineage(graph: Graph, node: Node) -> Lineage:
 
 def nodes_above(graph: Graph, node: Node) -> list[str]:
     """Texts of all steps above ``node``, sorted."""
-    above = _above(graph, node)
-    return sorted(
+    above = list(_above(graph, node))
+    texts = [
         describe_node(other, shows_functions=True) for other in above if any(hasattr(other, name) for name in STEPS)
-    )
+    ]
+    return sorted([*texts, *(text for other in above for text in _own_serdes(other))])
+
+
+def _own_serdes(node: Node) -> list[str]:
+    """Serdes of the user's own with which a source reads, which are steps as functions are."""
+    serdes = (node.shape.key, node.shape.value) if node.is_source else ()
+    return [f"{node.landed_topic} by {serde}" for serde in serdes if serde.codec.is_own]
 
 
 def _above(graph: Graph, node: Node) -> Iterator[Node]:

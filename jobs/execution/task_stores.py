@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from ...state.records.keys import canonical_bytes
 from ...state.runs.local_copies import StateFile, forget_others
 from ...state.runs.sorted_runs import key_hashes
 from ...state.tables.data_files import DataFile
@@ -66,8 +67,8 @@ class TaskState:
         """
         until = max(before.get("stream_time_ms", NO_TIMESTAMP_MS), before.get("tape_time_ms", NO_TIMESTAMP_MS))
         hashes = [np.zeros(0, np.uint64)]
-        for keys, times in tape.keys_and_times():
-            hashes.append(np.unique(key_hashes(keys)))
+        for source, keys, times in tape.keys_and_times():
+            hashes.append(np.unique(key_hashes(canonical_bytes(self.task.sources[source].shape.key, keys))))
             until = int(times.max(initial=until))
         counters, up_to = before.get("clocks", {}), None if tape.has_advances else until
         hashes += [rows.due(counters.get(store, {}), up_to) for store, rows in self._stored.items()]

@@ -6,6 +6,7 @@ Rule: what Python's own ``repr`` says well stays what it is; a column without su
 from datetime import date, datetime, time
 from decimal import Decimal
 from typing import Any
+from uuid import UUID
 
 import pyarrow as pa
 
@@ -24,7 +25,8 @@ class Shown(str):
 def readable(column: pa.Array, serde: Serde | None = None) -> list[Any]:
     """Python values of ``column``, as ``serde`` reads them."""
     values = column.to_pylist(maps_as_pydicts="strict") if serde is None else serde.to_python(column)
-    return [_shown(value) for value in values] if _is_unreadable(column.type) else list(values)
+    is_unreadable = _is_unreadable(column.type) or any(isinstance(value, UUID) for value in values[:1])
+    return [_shown(value) for value in values] if is_unreadable else list(values)
 
 
 def _is_unreadable(kind: pa.DataType) -> bool:
@@ -46,4 +48,4 @@ def _shown(value: Any) -> Any:
         return Shown(value.isoformat().replace("+00:00", "Z"))
     if isinstance(value, date | time):
         return Shown(value.isoformat())
-    return Shown(value) if isinstance(value, Decimal) else value
+    return Shown(value) if isinstance(value, Decimal | UUID) else value

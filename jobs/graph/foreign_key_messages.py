@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...state.serdes import Serde
+from ...state.serdes.json_text import JsonCodec
 from ...state.serdes.packed import packed
 from ..functions.expressions import Shape
 
@@ -40,15 +41,15 @@ def subscription_shape(primary_key: Serde, foreign_key: Serde) -> Shape:
     return Shape(foreign_key, value)
 
 
-_MAY_BE_EMPTY = Serde.string(), Serde.bytes(), Serde.variant()
-"""Serdes that write some value as no bytes."""
+_NEVER_EMPTY = Serde.short(), Serde.int(), Serde.long(), Serde.float(), Serde.double(), Serde.boolean(), Serde.uuid()
+"""Serdes, beside JSON, that write no value as no bytes."""
 
 
 def without_empty(right: pa.Array, serde: Serde) -> pa.Array:
     """``right`` with null for values of no bytes: Kafka's responses cannot tell them apart
     (SubscriptionResponseWrapperSerde).
     """
-    if serde not in _MAY_BE_EMPTY:
+    if serde in _NEVER_EMPTY or isinstance(serde.codec, JsonCodec):
         return right
     return pc.if_else(pa.array(serde.sizes(right) > 0), right, pa.scalar(None, right.type))
 

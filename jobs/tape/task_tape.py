@@ -86,13 +86,18 @@ class TaskTape:
         else:
             yield from self._merged(records)
 
-    def keys_and_times(self) -> Iterator[tuple[pa.Array, np.ndarray]]:
-        """Keys and timestamps of all rows, in any order."""
+    def keys_and_times(self) -> Iterator[tuple[int, pa.Array, np.ndarray]]:
+        """Source, keys and timestamps of all rows, in any order."""
         for place, queue in enumerate(self.queues):
             if queue.slice is not None:
-                yield from queue.slice.keys_and_times()
+                for keys, times in queue.slice.keys_and_times():
+                    yield queue.source, keys, times
             else:
-                yield only_chunk(self._tables[place], "key"), integers(self._tables[place], "timestamp", -1)
+                yield (
+                    queue.source,
+                    only_chunk(self._tables[place], "key"),
+                    integers(self._tables[place], "timestamp", -1),
+                )
 
     @property
     def has_advances(self) -> bool:

@@ -34,7 +34,7 @@ class Decoder:
     def decode(self, source: Node, table: pa.Table, rows: np.ndarray) -> tuple[Batch, np.ndarray, dict[int, str]]:
         """All records of one source, which of them cannot be read, and why."""
         keys = self.keys_of(source.shape.key)
-        codes = keys.intern(only_chunk(table, "key"))
+        codes = keys.intern_records(only_chunk(table, "key"))
         bad_codes = keys.undecodable()
         decoded = source.shape.value.decode(only_chunk(table, "value"))
         old = old_of(table, source.shape.value)

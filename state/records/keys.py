@@ -7,6 +7,7 @@ are never stored.
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ..buffers import BinaryView, binary_view, is_valid
 from ..serdes import Serde
@@ -35,6 +36,15 @@ class _Words:
         self.codes = np.full(len(dictionary) + 1, NULL_CODE, np.int32)
 
 
+def canonical_bytes(serde: Serde, keys: pa.Array) -> pa.BinaryArray:
+    """Keys in the form in which ``serde`` writes them; one that it cannot read stays as it is."""
+    if serde.codec.is_canonical:
+        return keys
+    keys = keys.cast(pa.binary())
+    decoded = serde.decode(keys)
+    return pc.coalesce(serde.encode(decoded.values), keys)
+
+
 class Keys:
     """Keys of one serde. ``len(keys)`` is the number of keys met so far, and the next code."""
 
@@ -48,6 +58,8 @@ class Keys:
         self._tried = 0
         """So many keys, from the first on, were tried: all but those that have ``_reasons`` can be decoded."""
         self._reasons: dict[int, str] = {}
+        self._own: dict[int, int] = {}
+        """Codes of keys in the form that the serde writes, of those that came in another one."""
 
     def __len__(self) -> int:
         return self._count
@@ -70,6 +82,21 @@ class Keys:
         order = np.arange(len(array)) if array.null_count == 0 else np.flatnonzero(is_valid(array))
         self._intern_words(binary_view(array), order, codes)
         return codes
+
+    def intern_records(self, array: pa.Array) -> np.ndarray:
+        """As ``intern``, of keys that others wrote: one that the serde would write in another form (JSON with spaces, a
+        UUID in capitals) gets the code of that form, as Kafka's stores have it.
+        """
+        codes = self.intern(array)
+        if self.serde.codec.is_canonical:
+            return codes
+        self.undecodable()
+        if not self._own:
+            return codes
+        forms = np.arange(len(self) + 1, dtype=np.int32)
+        forms[-1] = NULL_CODE  # of the null key, which is -1
+        forms[list(self._own)] = list(self._own.values())
+        return forms[codes]
 
     def _intern_dictionary(self, array: pa.DictionaryArray) -> np.ndarray:
         """Only words that a row names become keys: a dictionary may hold others."""
@@ -141,10 +168,20 @@ class Keys:
         once a record.
         """
         if self._tried < len(self):
-            decoded = self.serde.decode(self.take(np.arange(self._tried, len(self), dtype=np.int32)))
-            self._reasons |= {self._tried + row: reason for row, reason in decoded.reasons.items()}
-            self._tried = len(self)
+            tried, self._tried = self._tried, len(self)
+            keys = self.take(np.arange(tried, self._tried, dtype=np.int32))
+            decoded = self.serde.decode(keys)
+            self._reasons |= {tried + row: reason for row, reason in decoded.reasons.items()}
+            if not self.serde.codec.is_canonical:
+                self._note_forms(tried, keys, canonical_bytes(self.serde, keys))
         return {code: reason for code, reason in self._reasons.items() if code >= first}
+
+    def _note_forms(self, first: int, keys: pa.BinaryArray, forms: pa.BinaryArray) -> None:
+        """Of ``keys``, with codes from ``first`` on; ``forms``: as the serde writes them."""
+        other = np.flatnonzero(~np.asarray(pc.equal(keys, forms).to_numpy(zero_copy_only=False), np.bool_))
+        if len(other):
+            codes = self.intern(forms.take(pa.array(other)))
+            self._own |= dict(zip((first + other).tolist(), codes.tolist(), strict=True))
 
     def _every(self) -> pa.Array:
         """All keys, where they are."""

@@ -48,6 +48,16 @@ class Codec(ABC):
         """Whether a value has named fields, which steps call by their names."""
         return False
 
+    @property
+    def is_own(self) -> bool:
+        """Whether functions of the user's are in it, so that its name says which."""
+        return False
+
+    @property
+    def is_canonical(self) -> bool:
+        """Whether a value has one form in bytes only, so that equal keys have equal bytes."""
+        return True
+
     @abstractmethod
     def decode(self, binary: pa.BinaryArray) -> Decoded:
         """Values of every row."""

@@ -5,6 +5,7 @@ Rule: ``decode(encode(values))`` gives ``values`` back, and bytes that a Kafka c
 a silent null: they are flagged, with a sentence, and end as dead letters.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,8 +18,13 @@ from .codec import Codec, Decoded
 from .computed_types import computed_type
 from .fixed_width import FixedWidth
 from .json_text import JsonCodec, parse_schema
+from .kafka_types import ListCodec, UuidCodec, VoidCodec
+from .own_codec import OwnCodec
 from .text import BytesCodec, StringCodec
 from .variant import VariantCodec
+
+PythonValues = list[Any]
+"""A class that has a method ``list`` cannot say it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +67,59 @@ class Serde:
         What is taken and what is bad stands in json_reader. Raises ConfigError for a schema it cannot read.
         """
         return Serde(JsonCodec(parse_schema(schema)))
+
+    @staticmethod
+    def short() -> "Serde":
+        """2 bytes, big-endian (ShortSerializer)."""
+        return Serde(FixedWidth("short"))
+
+    @staticmethod
+    def float() -> "Serde":
+        """4 bytes, big-endian IEEE 754 (FloatSerializer). A Python float is rounded to the nearest one."""
+        return Serde(FixedWidth("float"))
+
+    @staticmethod
+    def uuid() -> "Serde":
+        """36 characters of text (UUIDSerializer): a ``uuid.UUID`` in Python, text in expressions and tables."""
+        return Serde(UuidCodec())
+
+    @staticmethod
+    def void() -> "Serde":
+        """Null and nothing else (VoidSerializer)."""
+        return Serde(VoidCodec())
+
+    @staticmethod
+    def byte_buffer() -> "Serde":
+        """The bytes themselves (ByteBufferSerializer): the same serde as ``bytes()``."""
+        return Serde.bytes()
+
+    @staticmethod
+    def list(inner: "Serde") -> "Serde":
+        """A list of what ``inner`` writes (ListSerializer); entries may be null. Raises ConfigError for no serde."""
+        if not isinstance(inner, Serde):
+            raise ConfigError("Serde.list", "the serde of an entry", repr(inner), "give for example Serde.string()")
+        return Serde(ListCodec(inner))
+
+    @staticmethod
+    def of(encode: Callable[[Any], Any], decode: Callable[[Any], Any], *, type: str, arrow: bool = False) -> "Serde":
+        """A serde of one's own: ``encode(value)`` gives bytes, ``decode(bytes)`` the value. Null never comes to them.
+
+        ``type``: what the values are, in the words of ``Serde.json``: ``"decimal(10,2)"``, or fields as in
+        ``"user string, ms long"``, a dict. ``arrow``: both functions are of Arrow columns, a binary one and one of that
+        type, and ``decode`` gives null where it cannot read. What ``decode`` raises makes the record undecodable, with
+        the sentence. Both must be pure; topologies compare them by their code. Raises ConfigError for a type that
+        cannot be read, and for what cannot be called.
+
+            celsius = Serde.of(lambda degrees: b"%.1f" % degrees, lambda text: float(text), type="double")
+        """
+        for name, function in (("encode", encode), ("decode", decode)):
+            if not callable(function):
+                next_step = "give a Python function"
+                raise ConfigError(f"Serde.of, {name}", "a callable of one value", repr(function), next_step)
+        if not isinstance(type, str):
+            next_step = 'write it like "decimal(10,2)" or "user string, ms long"'
+            raise ConfigError("Serde.of, type", "a type in the words of Serde.json", repr(type), next_step)
+        return Serde(OwnCodec(encode, decode, parse_schema(type), arrow))
 
     @staticmethod
     def variant() -> "Serde":
@@ -130,11 +189,11 @@ class Serde:
         """Serialized bytes of each row as int64, 0 for null."""
         return self.codec.sizes(self._checked(values, "sizes"))
 
-    def to_python(self, values: pa.Array) -> list[Any]:
+    def to_python(self, values: pa.Array) -> PythonValues:
         """Python values: str, bytes, int, float, dict of all fields; None for null."""
         return self.codec.to_python(self._checked(values, "to_python"))
 
-    def from_python(self, values: list[Any]) -> pa.Array:
+    def from_python(self, values: PythonValues) -> pa.Array:
         """Column of Python values. Raises ConfigError for one that is not of the serde's type; nothing is converted."""
         return self.codec.from_python(values)
 
@@ -154,7 +213,9 @@ _OF_TYPES = {
     pa.string(): Serde.string,
     pa.binary(): Serde.bytes,
     pa.bool_(): Serde.boolean,
+    pa.int16(): Serde.short,
     pa.int32(): Serde.int,
+    pa.float32(): Serde.float,
     pa.int64(): Serde.long,
     pa.float64(): Serde.double,
 }

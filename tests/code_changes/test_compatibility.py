@@ -315,3 +315,17 @@ def test_a_reducer_of_a_table_that_changed_is_seen():
 
     assert said(verdict(reduced(before), reduced(before))) == []
     assert said(verdict(reduced(before), reduced(now))) == [("store 'store'", "steps", True)]
+
+
+def test_another_serde_of_ones_own_is_seen_as_another_step():
+    def counted(encode: Any) -> Topology:
+        serde = Serde.of(encode, bytes.decode, type="string")
+        return clicks(lambda stream: stream.group_by_key().count(NAMED).to("out"), value=Serde.list(serde))
+
+    before, same, now = (counted(one) for one in (str.encode, str.encode, lambda text: text.strip().encode()))
+
+    assert verdict(before, same).changes == ()
+    assert verdict(before, now).goes_on
+    assert {(one.place, one.what) for one in verdict(before, now).changes} == {
+        ("store 'store'", "steps"), ("output 'out'", "steps"),
+    }  # fmt: skip

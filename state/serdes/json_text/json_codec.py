@@ -37,6 +37,10 @@ class JsonCodec(Codec):
     def has_fields(self) -> bool:
         return bool(pa.types.is_struct(self.schema))
 
+    @property
+    def is_canonical(self) -> bool:
+        return False
+
     def decode(self, binary: pa.BinaryArray) -> Decoded:
         return read_json(binary, self.schema)
 

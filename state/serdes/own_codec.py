@@ -1,0 +1,156 @@
+"""A serde of the user's own: two Python functions and the type that they read and write.
+
+Rule: the functions see values one by one, or with ``arrow`` whole columns, and are never called for null. What
+``decode`` fails on, or gives another type for, makes its record undecodable; what ``encode`` fails on ends the run.
+Functions are pure, as steps are: the same answer for the same bytes.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from ..buffers import is_valid
+from ..errors import ConfigError
+from .codec import Codec, Decoded, refuse_value
+from .function_text import function_text
+from .json_text import schema_text
+from .json_text.python_values import values_from_python, values_to_python
+from .text import byte_lengths
+
+_NEXT_STEP = "correct the functions of the serde, or its type"
+
+
+@dataclass(frozen=True, slots=True)
+class OwnCodec(Codec):
+    """``encode_one(value) -> bytes`` and ``decode_one(bytes) -> value``; with ``arrow`` of columns."""
+
+    encode_one: Callable[[Any], Any]
+    decode_one: Callable[[Any], Any]
+    declared: pa.DataType
+    arrow: bool = False
+
+    @property
+    def name(self) -> str:
+        """With digits of both functions' code, so that another code is seen when a pipeline goes on."""
+        functions = f"{function_text(self.encode_one)}, {function_text(self.decode_one)}"
+        return f'of({functions}, type="{schema_text(self.declared)}"{", arrow=True" if self.arrow else ""})'
+
+    @property
+    def arrow_type(self) -> pa.DataType:
+        return self.declared
+
+    @property
+    def has_fields(self) -> bool:
+        return bool(pa.types.is_struct(self.declared))
+
+    @property
+    def is_own(self) -> bool:
+        return True
+
+    @property
+    def is_canonical(self) -> bool:
+        return False
+
+    def decode(self, binary: pa.BinaryArray) -> Decoded:
+        valid, reasons = is_valid(binary), {}
+        rows = np.flatnonzero(valid)
+        given = binary if len(rows) == len(binary) else binary.take(pa.array(rows))
+        found, why = self._decoded_columns(given) if self.arrow else self._decoded_values(given)
+        reasons = {int(rows[place]): reason for place, reason in why.items()}
+        bad = np.zeros(len(binary), np.bool_)
+        bad[list(reasons)] = True
+        places = np.zeros(len(binary), np.int64)
+        places[rows] = np.arange(len(rows))
+        values = found.take(pa.array(places, mask=bad | ~valid))
+        return Decoded(values, bad, dict(sorted(reasons.items())))
+
+    def _decoded_values(self, given: pa.BinaryArray) -> tuple[pa.Array, dict[int, str]]:
+        found: list[Any] = []
+        reasons: dict[int, str] = {}
+        for place, one in enumerate(given.to_pylist()):
+            try:
+                found.append(self.decode_one(one))
+            except Exception as error:
+                found.append(None)
+                reasons[place] = _said(error)
+        try:
+            return values_from_python(found, self.declared, "value"), reasons
+        except ConfigError:
+            pass  # find whose value it was
+        for place, one in enumerate(found):
+            try:
+                values_from_python([one], self.declared, "value")
+            except ConfigError as error:
+                found[place] = None
+                reasons[place] = f"expected {error.expected}, got {error.got}"
+        return values_from_python(found, self.declared, "value"), reasons
+
+    def _decoded_columns(self, given: pa.BinaryArray) -> tuple[pa.Array, dict[int, str]]:
+        """Of the whole, or row by row where that fails; null is what cannot be read."""
+        try:
+            found = self._column(self.decode_one(given), len(given), self.declared, "decode")
+        except Exception as error:
+            if len(given) <= 1:
+                return pa.nulls(len(given), self.declared), dict.fromkeys(range(len(given)), _said(error))
+            parts = [self._decoded_columns(given.slice(place, 1)) for place in range(len(given))]
+            reasons = {place: part[1][0] for place, part in enumerate(parts) if part[1]}
+            return pa.concat_arrays([part[0] for part in parts]), reasons
+        return found, {int(row): "expected a value, got null of decode" for row in np.flatnonzero(~is_valid(found))}
+
+    def encode(self, values: pa.Array) -> pa.BinaryArray:
+        rows = np.flatnonzero(is_valid(values))
+        given = values if len(rows) == len(values) else values.take(pa.array(rows))
+        written = self._encoded_columns(given) if self.arrow else self._encoded_values(given, rows)
+        if len(rows) == len(values):
+            return written
+        places = np.zeros(len(values), np.int64)
+        places[rows] = np.arange(len(rows))
+        return written.take(pa.array(places, mask=~is_valid(values)))
+
+    def _encoded_values(self, given: pa.Array, rows: np.ndarray) -> pa.BinaryArray:
+        found: list[bytes] = []
+        for row, value in zip(rows.tolist(), values_to_python(given), strict=True):
+            try:
+                one = self.encode_one(value)
+            except Exception as error:
+                raise ConfigError(f"Serde.{self.name}", f"bytes of {value!r}", _said(error), _NEXT_STEP) from error
+            if not isinstance(one, bytes):
+                refuse_value(f"Serde.{self.name}, row {row}", "bytes of encode", one, _NEXT_STEP)
+            found.append(one)
+        return pa.array(found, pa.binary())
+
+    def _encoded_columns(self, given: pa.Array) -> pa.BinaryArray:
+        try:
+            written = self._column(self.encode_one(given), len(given), pa.binary(), "encode")
+        except ConfigError:
+            raise
+        except Exception as error:
+            raise ConfigError(f"Serde.{self.name}", "a binary column of encode", _said(error), _NEXT_STEP) from error
+        if written.null_count:
+            raise ConfigError(f"Serde.{self.name}", "bytes for every value", "null of encode", _NEXT_STEP)
+        return written
+
+    def _column(self, found: Any, rows: int, kind: pa.DataType, what: str) -> pa.Array:
+        """What a function gave, which must be an array of ``rows`` values of ``kind``."""
+        if isinstance(found, pa.ChunkedArray):
+            found = found.combine_chunks()
+        if not isinstance(found, pa.Array) or len(found) != rows:
+            got = f"{len(found)} values" if isinstance(found, pa.Array) else repr(type(found).__name__)
+            raise ConfigError(f"{what} of a serde", f"an Arrow array of {rows} values", got, _NEXT_STEP)
+        return found if found.type == kind else found.cast(kind)
+
+    def sizes(self, values: pa.Array) -> np.ndarray:
+        return byte_lengths(self.encode(values))
+
+    def to_python(self, values: pa.Array) -> list[Any]:
+        return values_to_python(values)
+
+    def from_python(self, values: list[Any]) -> pa.Array:
+        return values_from_python(values, self.declared, f"Serde.{self.name}")
+
+
+def _said(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}"
