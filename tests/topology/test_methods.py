@@ -1,0 +1,98 @@
+"""The table of Kafka Streams' public methods, ``jobs/METHODS.md``: a row each, which says what is true here."""
+
+import inspect
+import json
+import re
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import kstreams_replay
+from kstreams_replay.jobs.functions import processor_api
+from tests.kafka_suite.left_out import reason_of
+from tests.kafka_suite.tapes import tapes
+
+ROOT = Path(__file__).parents[2]
+TABLE = ROOT / "jobs/METHODS.md"
+METHODS = ROOT / "tests/jvm/kafka_methods.json"
+STATES = ("works", "by itself", "absent", "refused")
+REFUSED_MAX = 10
+
+
+class Row(NamedTuple):
+    """``here``: names in Python. ``golden``: what shows it. ``remark``: the reason, and what to do instead."""
+
+    method: str
+    overloads: int
+    state: str
+    here: str
+    golden: str
+    remark: str
+
+
+@cache
+def rows() -> tuple[Row, ...]:
+    """Of the table; ``method`` with its class."""
+    found, name = [], ""
+    for line in TABLE.read_text(encoding="utf-8").splitlines():
+        if line.startswith("### "):
+            name = line.removeprefix("### ").strip("`")
+        elif cells := re.match(r"\| `(\w+)`(?: ×(\d+))? \| (.*) \| (.*) \| (.*) \| (.*) \|$", line):
+            method, overloads, *others = cells.groups()
+            found.append(Row(f"{name}.{method}", int(overloads or 1), *(other.strip() for other in others)))
+    return tuple(found)
+
+
+def test_every_public_method_of_kafka_streams_has_a_row():
+    kafka = json.loads(METHODS.read_text(encoding="utf-8"))
+
+    got = {row.method: row.overloads for row in rows()}
+    want = {f"{name}.{method}": count for name, methods in kafka.items() for method, count in methods.items()}
+
+    assert got == want
+    assert len(rows()) == len(got), "a method has two rows"
+
+
+def test_a_row_has_one_of_four_states_and_what_belongs_to_it():
+    wrong = [
+        row.method
+        for row in rows()
+        if row.state not in STATES
+        or (row.state == "works") != bool(row.here and row.golden)
+        or (row.state in ("by itself", "refused") and not row.remark)
+    ]
+
+    assert wrong == []
+
+
+def test_few_calls_are_refused():
+    assert len([row for row in rows() if row.state == "refused"]) <= REFUSED_MAX
+
+
+def test_what_works_is_there_under_its_name():
+    nothing = [row.method for row in rows() if row.state == "works" and not _is_there(row.here.strip("`"))]
+
+    assert nothing == []
+
+
+def _is_there(here: str) -> bool:
+    """``Class``, ``Class.name`` or ``Class.name(parameter)``."""
+    path, _, parameter = here.rstrip(")").partition("(")
+    class_name, _, name = path.partition(".")
+    found: Any = getattr(kstreams_replay, class_name, None) or getattr(processor_api, class_name, None)
+    if found is None or (name and name not in {*dir(found), *getattr(found, "__annotations__", {})}):
+        return False
+    return not parameter or parameter in inspect.signature(getattr(found, name) if name else found).parameters
+
+
+def test_what_shows_a_row_is_there():
+    played = {tape.test for tape in tapes() if tape.is_piped and reason_of(tape) is None}
+    shown = {row.golden.strip("`") for row in rows() if row.golden}
+
+    assert sorted(golden for golden in shown if golden not in played and not (ROOT / golden).is_file()) == []
+
+
+def test_the_page_counts_its_rows():
+    counts = ", ".join(f"{sum(row.state == state for row in rows())} {state}" for state in STATES)
+
+    assert f"{len(rows())} methods: {counts}." in TABLE.read_text(encoding="utf-8")
