@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from ...state.compilation.kernel_tiers import tiers
-from ...state.errors import CodeChanged, LedgerError
+from ...state.errors import CodeChanged, ConfigError
 from ...state.runs.local_copies import StateFile
 from ...state.tables.branch_files import digests_of, refuse_damage, table_files
 from ...state.tables.commit import commit_files
@@ -40,6 +40,7 @@ from .planner import Planner
 from .progress import Meter, OnProgress
 from .stage_exchange import Exchange, clear_exchange, discard
 from .takeover import in_place_of, make_tables, refusal_of, refuse_while_at_work, shut_out, unused_epoch
+from .unfinished import refuse_after_flush
 
 OnStep = Callable[[str], None]
 """Told of every step: "planned 3", "computed 3", "committed outputs/x 3", "done 3". What it raises stops the run
@@ -62,6 +63,7 @@ def replay(
     wanted: Wanted | None = None,
     progress: OnProgress | None = None,
     run: str | None = None,
+    until_ms: int | None = None,
 ) -> Iterator[IncrementReport]:
     """Run what has landed and was not read yet; yields a report as each increment is committed.
 
@@ -72,11 +74,14 @@ def replay(
     task to the end of time, so that all windows close; the pipeline takes no records after that.
     ``wanted``: what to do with the state of changed code (migrations, stores with another name). A migration is an
     increment that reads no records, before all others. ``progress``: told how far it is, from within an increment too.
-    ``run``: under which the caller's own heart beats, if it does (jobs/replay/heartbeats.py). Raises CodeChanged when
+    ``run``: under which the caller's own heart beats, if it does (jobs/replay/heartbeats.py). ``until_ms``: read of
+    each partition what is before its first record, or recorded time, of that time or later. Raises CodeChanged when
     the topology is another one than that of the state and cannot go on with it, LedgerError when there are records
     after a flush, LedgerConflict when another runner is quicker, or is at an increment that this code would take over.
     """
-    pipeline_run = Pipeline(warehouse, topology, pipeline, runner, order, on_step, wanted, progress, run)
+    if flush_at_end and until_ms is not None:
+        raise ConfigError("until", "no flush_at_end beside it", "both", "close history when all of it was read")
+    pipeline_run = Pipeline(warehouse, topology, pipeline, runner, order, on_step, wanted, progress, run, until_ms)
     left = increments
     for plan in pipeline_run.plans(max_records, idle, flush_at_end):
         if left is not None and left == 0:
@@ -99,9 +104,10 @@ class Pipeline:
         wanted: Wanted | None = None,
         progress: OnProgress | None = None,
         run: str | None = None,
+        until_ms: int | None = None,
     ) -> None:
         self.warehouse, self.topology, self.name = warehouse, topology, pipeline
-        self.runner, self.order, self.own_run = runner, order, run
+        self.runner, self.order, self.own_run, self.until_ms = runner, order, run, until_ms
         self.meter = Meter(progress)
         self.on_step = self.meter.after(on_step)
         self.tables = warehouse.pipeline(pipeline)
@@ -134,7 +140,7 @@ class Pipeline:
         if pending is not None or self.code.rewrites:
             self.planner = self._planner(idle)
         for number, plan in enumerate(self.planner.plans(max_records)):
-            self._refuse_after_flush()
+            refuse_after_flush(self.name, self.previous)
             is_first = number == 0 and self.previous is self.code.previous
             yield replace(plan, row=replace(plan.row, changes=self.code.changes())) if is_first else plan
         if flush_at_end and not self.previous.flushed:
@@ -159,13 +165,6 @@ class Pipeline:
         self.ledger.plan_instead(pending, plan.increment, row, epoch=self.epoch, written_at_ms=now_ms())
         return replace(plan, row=row)
 
-    def _refuse_after_flush(self) -> None:
-        if self.previous.flushed:
-            raise LedgerError(
-                f"pipeline {self.name!r}", "no records after its history was flushed", "records that landed since",
-                "they would all be late: replay the topics under another pipeline name",
-            )  # fmt: skip
-
     def _migration(self) -> Plan:
         """An increment that reads nothing and rewrites stores."""
         row = replace(self.planner.reads_nothing(), changes=self.code.changes(), migrate=self.code.migrate())
@@ -174,7 +173,7 @@ class Pipeline:
     def _planner(self, idle: str) -> Planner:
         return Planner(
             self.warehouse, self.topology, increment=self.increment + 1, previous=self.previous, idle=idle,
-            order=self.order,
+            order=self.order, until_ms=self.until_ms,
         )  # fmt: skip
 
     def run(self, plan: Plan) -> IncrementReport:

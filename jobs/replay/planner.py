@@ -25,7 +25,9 @@ from .waiting_inputs import WaitingInput, waiting_inputs
 
 
 class Planner:
-    """``previous``: the last done row, or an empty one; whoever does an increment sets it anew."""
+    """``previous``: the last done row, or an empty one; whoever does an increment sets it anew. ``until_ms``: of each
+    partition only what stands before the first record, or recorded time, of that time or later is read.
+    """
 
     def __init__(
         self,
@@ -36,12 +38,15 @@ class Planner:
         previous: DoneRow,
         idle: str,
         order: str = "time",
+        until_ms: int | None = None,
     ) -> None:
         for name, given, known in (("idle", idle, ("wait", "proceed")), ("order", order, ("time", "arrival"))):
             if given not in known:
                 raise ConfigError(name, " or ".join(f'"{choice}"' for choice in known), repr(given), "choose one")
-        self.topology, self.increment, self.previous, self.idle, self.order = (
-            topology, increment, previous, idle, order,
+        if until_ms is not None and order == "arrival":
+            raise ConfigError("until", 'order="time"', 'order="arrival"', "records of an arrival are of no time")
+        self.topology, self.increment, self.previous, self.idle, self.order, self.until_ms = (
+            topology, increment, previous, idle, order, until_ms,
         )  # fmt: skip
         _refuse_landed(warehouse, topology)
         cut_from = previous.cut_to
@@ -103,12 +108,14 @@ class Planner:
             raise ConfigError("max_records", "1 or more", str(max_records), "give a larger number")
         begin, end = self.begin, {topic: dict(landed.ends) for topic, landed in self.landed.items()}
         increment, waiting, taken = self.increment, 0, self.recorded
-        if max_records is None and not self._waits():
+        if max_records is None and self.until_ms is None and not self._waits():
             everything = {topic: {p: len(self.landed[topic].recorded[p]) for p in ps} for topic, ps in taken.items()}
             cuts: Iterator[tuple[Cut, Cut, int]] = iter([(end, everything, self.unread())])
         else:
             unread = self._unread()
             waiting = unread.waiting
+            if self.until_ms is not None:
+                unread.end_before(2 * self.until_ms)
             cuts = self._cuts(unread, max_records or max(unread.ready, 1))
         waits = [each.to_json() for each in self.waits] or None
         for cut, recorded, records in cuts:
@@ -146,6 +153,21 @@ class Planner:
             if self.topology.readers_of(topic)
             for p, end in landed.ends.items()
         )
+
+    def not_yet_at(self, time_ms: int) -> list[tuple[str, str, int | None]]:
+        """Topic, partition and time of every partition that has landed nothing of ``time_ms`` or later, record or
+        recorded time, so that records before it may still come; None: it has no record at all. Partitions of topics
+        that nothing reads are left out.
+        """
+        return [
+            (queue.topic, queue.partition, None if last == 2 * NO_TIMESTAMP_MS else last // 2)
+            for queue in self._unread().queues
+            if self.topology.readers_of(queue.topic) and (last := self._last_place(queue)) < 2 * time_ms
+        ]
+
+    def _last_place(self, queue: PendingQueue) -> int:
+        """Of all that has landed in its partition."""
+        return int(queue.rows.place[-1]) if len(queue) else 2 * self._tape_time(queue.topic, queue.partition)
 
     def what_waits(self) -> list[WaitingInput]:
         """What is left unread now, since records of several queues meet."""
@@ -226,9 +248,7 @@ class Planner:
             for number, queue in enumerate(unread.queues):
                 if (queue.topic, queue.partition) in meeting:
                     mine.append(number)
-                    last = (
-                        int(queue.rows.place[-1]) if len(queue) else 2 * self._tape_time(queue.topic, queue.partition)
-                    )
+                    last = self._last_place(queue)
                     if last != 2 * NO_TIMESTAMP_MS:
                         # nothing comes behind a recorded time at its own place
                         reached.append((last + last % 2, number))

@@ -1,8 +1,8 @@
-"""Plans that are not done: which command finishes them, and the refusal of anything else."""
+"""What must not be gone on with: plans that are not done, with the command that finishes each; a flushed history."""
 
 from ...state.errors import LedgerError
 from ...state.tables.ledger import LedgerRow
-from ...state.tables.ledger_rows import PlanRow
+from ...state.tables.ledger_rows import DoneRow, PlanRow
 
 
 def refuse_pending(pipeline: str, pending: LedgerRow[PlanRow] | None) -> None:
@@ -15,6 +15,15 @@ def refuse_pending(pipeline: str, pending: LedgerRow[PlanRow] | None) -> None:
             f"increment {pending.increment}, planned by `{command}`",
             f"run `{command}` again, which finishes it",
         )
+
+
+def refuse_after_flush(pipeline: str, last: DoneRow) -> None:
+    """Before records are read. Raises LedgerError when history was closed."""
+    if last.flushed:
+        raise LedgerError(
+            f"pipeline {pipeline!r}", "no records after its history was flushed", "records that landed since",
+            "they would all be late: replay the topics under another pipeline name",
+        )  # fmt: skip
 
 
 def _command(pipeline: str, plan: PlanRow) -> str:

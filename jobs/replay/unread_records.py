@@ -109,6 +109,11 @@ class PendingRecords:
         """Rows of a queue from ``place`` on are not to be read."""
         self.ends[number] = self.queues[number].before(place, self.ends[number])
 
+    def end_before(self, place: int) -> None:
+        """No row from ``place`` on is to be read, of any queue."""
+        for number in range(len(self.queues)):
+            self.hold_back(number, place)
+
     @property
     def ready(self) -> int:
         """Rows that may be read."""

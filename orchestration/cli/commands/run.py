@@ -42,6 +42,7 @@ class RunOptions:
     increments: int | None
     idle: str
     flush_at_end: bool
+    until: str | None
     detailed_exit_code: bool
     migrate: tuple[str, ...]
     renamed: tuple[str, ...]
@@ -65,6 +66,11 @@ class RunOptions:
     type=click.Choice(["wait", "proceed"]),
     default="wait",
     help="records that a lagging partition may still have to precede: keep them for later, or take them now",
+)
+@option(
+    "--until",
+    metavar="TIME",
+    help="read of each partition what is before its first record of that time or later: ISO 8601, or milliseconds",
 )
 @option("--flush-at-end", is_flag=True, help="history is closed: close all windows; the pipeline ends there")
 @options.detailed_exit_code
@@ -110,6 +116,7 @@ def _replay(asked: RunOptions, progress: ProgressBar | ProgressLines) -> Replaye
     from ....jobs.replay.heartbeats import beating
     from ....jobs.replay.pipeline_run import replay
     from ....state.tables.warehouse import Warehouse
+    from ....state.times import instant_ms
     from ...what_waits import inputs_that_wait, results_that_wait
     from ..topology_loading import load_topology
     from .check_topology import wanted_of
@@ -132,6 +139,7 @@ def _replay(asked: RunOptions, progress: ProgressBar | ProgressLines) -> Replaye
             wanted=wanted_of(asked.migrate, asked.renamed),
             progress=progress.show,
             run=name,
+            until_ms=None if asked.until is None else instant_ms(asked.until, "--until"),
         ):
             reports.append(report)
             keep(f"increments up to {report.increment} are committed")
