@@ -3,9 +3,15 @@
 import polars as pl
 
 from kstreams_replay import (
+    BranchedKStream,
+    BufferConfig,
+    CogroupedKStream,
     Consumed,
+    GlobalKTable,
     JoinWindows,
     KeyValues,
+    KGroupedStream,
+    KGroupedTable,
     KStream,
     KTable,
     Materialized,
@@ -13,10 +19,13 @@ from kstreams_replay import (
     ProcessorContext,
     Record,
     Serde,
+    SessionWindows,
+    SlidingWindows,
     StreamsBuilder,
     Suppressed,
     TimeWindows,
     Topology,
+    UnlimitedWindows,
     fold,
 )
 
@@ -51,6 +60,51 @@ def right() -> Topology:
     windowed = orders.group_by_key().windowed_by(TimeWindows.of_size_and_grace("1h", "5m"))
     windowed.aggregate(n=fold.count(), best=fold.top(3, "price")).suppress(Suppressed.until_window_closes()).to("out")
     return builder.build()
+
+
+def right_groups(orders: KStream, items: KTable, everything: GlobalKTable) -> None:
+    split: BranchedKStream = orders.split(name="split").branch("price > 5", name="large")
+    branches: dict[str, KStream] = split.default_branch(name="rest")
+    branches["split-large"].merge(branches["split-rest"]).peek(print).foreach(print)
+    grouped: KGroupedStream = orders.group_by("item", returns=Serde.string(), name="by-item")
+    grouped.windowed_by(SlidingWindows.of_time_difference("5m", grace=5)).reduce(lambda one, other: other)
+    grouped.windowed_by(UnlimitedWindows.of(5)).count(Materialized.as_("all", retention="1d"), name="counted")
+    sessions = grouped.windowed_by(SessionWindows.with_inactivity_gap("5m"))
+    both: CogroupedKStream = sessions.cogroup(lambda key, value, total: total).cogroup(grouped, lambda key, value, n: n)
+    both.aggregate(int, merger=lambda key, one, other: one, returns=Serde.long())
+    by_item: KGroupedTable = items.group_by(lambda key, value: (value["item"], value["price"]), returns=Serde.long())
+    by_item.sum(materialized=Materialized.as_("sums"), name="summed").to_stream("record_key", returns=Serde.string())
+    items.filter("price > 5").suppress(Suppressed.until_time_limit("5m", BufferConfig.max_records(5)))
+    near = JoinWindows.of_time_difference_and_grace("5m", "1m").before("1m").after(0)
+    orders.outer_join(orders, lambda one, other: one, near, returns=Serde.string())
+    orders.repartition(name="again", partitions=3).to_table(materialized=Materialized.as_("again"))
+
+
+def wrong_groups(orders: KStream, grouped: KGroupedStream, items: KTable, everything: GlobalKTable) -> None:
+    items = orders.split().branch("price > 5")  # wrong: assignment
+    orders.split().branch(predicate=5).default_branch()["x"]  # wrong: arg-type
+    orders.split().branch("price > 5").otherwise()  # wrong: attr-defined
+    orders.group_by_key(by="item")  # wrong: call-arg
+    grouped.windowed_by("5m")  # wrong: arg-type
+    grouped.reduce(5)  # wrong: arg-type
+    grouped.windowed_by(TimeWindows.of_size("5m")).emit_strategy(5)  # wrong: arg-type
+    grouped.cogroup(lambda key, value, total: total).count()  # wrong: attr-defined
+    grouped.sum()  # wrong: attr-defined
+    items.group_by("item").windowed_by(TimeWindows.of_size("5m"))  # wrong: attr-defined
+    items.to_stream(5)  # wrong: arg-type
+    everything.to("x")  # wrong: attr-defined
+    items.join(everything, "left")  # wrong: arg-type
+    orders.merge(items)  # wrong: arg-type
+    SessionWindows.with_inactivity_gap()  # wrong: call-arg
+    SlidingWindows.of_time_difference("5m", "1m")  # wrong: call-arg
+    UnlimitedWindows.of("5m")  # wrong: arg-type
+    JoinWindows.of_time_difference_with_no_grace("5m").before("1m", "1m")  # wrong: call-arg
+    Suppressed.until_time_limit("5m", 5)  # wrong: arg-type
+    BufferConfig.max_records("5")  # wrong: arg-type
+    Materialized.as_(5)  # wrong: arg-type
+    Consumed(Serde.string())  # wrong: call-arg
+    Serde.json(5)  # wrong: arg-type
+    fold.top("price", 3)  # wrong: arg-type
 
 
 def wrong(builder: StreamsBuilder, orders: KStream, items: KTable) -> None:
