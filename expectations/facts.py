@@ -10,10 +10,13 @@ from typing import Literal
 
 @dataclass(frozen=True)
 class Source:
-    """A topic that a sub-topology reads. ``kind`` says in which table its records lie."""
+    """A topic that a sub-topology reads. ``kind`` says in which table its records lie; ``has_own_times``: their times
+    are those of that table, and not what an extractor makes of them.
+    """
 
     topic: str
     kind: Literal["landed", "repartition"] = "landed"
+    has_own_times: bool = True
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,8 @@
 Owns two counts. `early`: the record's own stream time is below ``window_end_ms + wait_ms``; equal is closed.
 `unproven`: its stream time is above the highest record time landed for its task up to its cause, and above every time
 that was recorded for it, so the engine claims a time that nothing had. Rule: the evidence comes from the landed (or
-repartition) table, and from that of recorded times as far as the plan takes them, never from the engine.
+repartition) table, and from that of recorded times as far as the plan takes them, never from the engine. Where a topic
+has a timestamp extractor, its table does not have the times, and nothing is counted as unproven.
 """
 
 import polars as pl
@@ -21,12 +22,16 @@ def audit_final_after_close(scope: Scope, output: FinalOutput) -> Audit:
     own = finals_of(scope, path, scope.files(TableName.output(output.name), path))
     if own.is_empty():
         return Audit(_frame(output, 0, 0, 0), [])
+    sources = scope.facts.sub_topology(output.sub_topology).sources
+    has_evidence = pl.lit(all(source.has_own_times for source in sources))
     judged = (
         _with_recorded(scope, output, _with_evidence(scope, output, own))
         .with_columns((pl.col("window_end_ms") + output.wait_ms).alias("closed_at_ms"))
         .with_columns(
             (pl.col("stream_time_ms") < pl.col("closed_at_ms")).alias("is_early"),
-            (pl.col("stream_time_ms") > pl.col("highest_landed_ms")).fill_null(True).alias("is_unproven"),
+            (has_evidence & (pl.col("stream_time_ms") > pl.col("highest_landed_ms")).fill_null(True)).alias(
+                "is_unproven"
+            ),
         )
     )
     against = judged.filter(pl.col("is_early") | pl.col("is_unproven")).sort("partition", "offset")

@@ -41,12 +41,15 @@ if TYPE_CHECKING:
     from .jobs.topology import BufferConfig as BufferConfig
     from .jobs.topology import CogroupedKStream as CogroupedKStream
     from .jobs.topology import Consumed as Consumed
+    from .jobs.topology import ConsumerRecord as ConsumerRecord
+    from .jobs.topology import FailOnInvalidTimestamp as FailOnInvalidTimestamp
     from .jobs.topology import GlobalKTable as GlobalKTable
     from .jobs.topology import JoinWindows as JoinWindows
     from .jobs.topology import KGroupedStream as KGroupedStream
     from .jobs.topology import KGroupedTable as KGroupedTable
     from .jobs.topology import KStream as KStream
     from .jobs.topology import KTable as KTable
+    from .jobs.topology import LogAndSkipOnInvalidTimestamp as LogAndSkipOnInvalidTimestamp
     from .jobs.topology import Materialized as Materialized
     from .jobs.topology import Serde as Serde
     from .jobs.topology import SessionWindows as SessionWindows
@@ -57,6 +60,8 @@ if TYPE_CHECKING:
     from .jobs.topology import TimeWindows as TimeWindows
     from .jobs.topology import Topology as Topology
     from .jobs.topology import UnlimitedWindows as UnlimitedWindows
+    from .jobs.topology import UsePartitionTimeOnInvalidTimestamp as UsePartitionTimeOnInvalidTimestamp
+    from .jobs.topology import WallclockTimestampExtractor as WallclockTimestampExtractor
     from .jobs.topology import fold as fold
     from .orchestration.definitions import replay_definitions as replay_definitions
     from .state.errors import ReplayError as ReplayError
@@ -68,8 +73,10 @@ _MODULES: dict[str, str] = {
     "CONTINUE": ".jobs.functions.exception_handlers",
     "CogroupedKStream": ".jobs.topology",
     "Consumed": ".jobs.topology",
+    "ConsumerRecord": ".jobs.topology",
     "ErrorHandlerContext": ".jobs.functions.exception_handlers",
     "FAIL": ".jobs.functions.exception_handlers",
+    "FailOnInvalidTimestamp": ".jobs.topology",
     "FileSource": ".jobs.landing.landing",
     "GlobalKTable": ".jobs.topology",
     "JoinWindows": ".jobs.topology",
@@ -77,6 +84,7 @@ _MODULES: dict[str, str] = {
     "KGroupedTable": ".jobs.topology",
     "KStream": ".jobs.topology",
     "KTable": ".jobs.topology",
+    "LogAndSkipOnInvalidTimestamp": ".jobs.topology",
     "KafkaSource": ".jobs.landing.landing",
     "KeyValues": ".jobs.functions.processor_api",
     "LandingRules": ".jobs.landing.landing",
@@ -103,6 +111,8 @@ _MODULES: dict[str, str] = {
     "Topology": ".jobs.topology",
     "TopologyTestDriver": ".jobs.testing.test_driver",
     "UnlimitedWindows": ".jobs.topology",
+    "UsePartitionTimeOnInvalidTimestamp": ".jobs.topology",
+    "WallclockTimestampExtractor": ".jobs.topology",
     "ValueTransformerWithKey": ".jobs.functions.processor_api",
     "Warehouse": ".state.tables.warehouse",
     "Windowed": ".jobs.functions.expressions",

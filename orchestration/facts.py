@@ -41,7 +41,11 @@ def _sub_topology(part: Part) -> SubTopology:
     return SubTopology(
         part.id,
         tuple(
-            Source(source.topic, "repartition" if isinstance(source, RepartitionNode) else "landed")
+            Source(
+                source.topic,
+                "repartition" if isinstance(source, RepartitionNode) else "landed",
+                has_own_times=source.time_step is None,
+            )
             for source in part.sources
         ),
     )

@@ -23,7 +23,8 @@ Rule: a bug is an ``assert``; bad input is a dropped record or a dead letter; a 
     │   └── DamagedLedger      a ledger is gone, or is older than the tables that it speaks of
     └── TaskFailed             a task died; carries sub-topology, partition and the cause
         ├── BufferFull         a strict suppress buffer went over its limit (KIP-328, shutDownWhenFull)
-        └── NullKey            a record without a key came to a buffer that needs one (Kafka's NullPointerException)
+        ├── NullKey            a record without a key came to a buffer that needs one (Kafka's NullPointerException)
+        └── InvalidTimestamp   a timestamp extractor gave a record no valid time (Kafka's StreamsException)
 """
 
 from typing import Any
@@ -133,3 +134,7 @@ class BufferFull(TaskFailed):
 
 class NullKey(TaskFailed):
     """A record without a key came to a buffer that needs one (KIP-923; Kafka throws a NullPointerException)."""
+
+
+class InvalidTimestamp(TaskFailed):
+    """A timestamp extractor gave a record no valid time (Kafka's FailOnInvalidTimestamp throws a StreamsException)."""

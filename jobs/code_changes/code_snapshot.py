@@ -100,6 +100,7 @@ def _stores(topology: Topology, sub: SubTopology) -> dict[str, Any]:
                     "spread": sorted(above.spread),
                     "values": sorted(above.values),
                     "steps": sorted(above.steps),
+                    "times": sorted(above.times),
                 }
             ),
         }

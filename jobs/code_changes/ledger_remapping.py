@@ -138,7 +138,17 @@ def _task(
         "tape_time_ms": largest("tape_time_ms", NO_TIMESTAMP_MS),
         "tape_position": largest("tape_position", 0),
         "heap": _heap(sub, entries, previous, before),
+        **_partition_times(olds),
     }
+
+
+def _partition_times(olds: list[dict[str, Any]]) -> dict[str, dict[str, int]]:
+    """Of topics that have, or had, a timestamp extractor: the largest time that it gave a record of the partition."""
+    found: dict[str, int] = {}
+    for entry in olds:
+        for topic, time_ms in entry.get("partition_times", {}).items():
+            found[topic] = max(time_ms, found.get(topic, NO_TIMESTAMP_MS))
+    return {"partition_times": found} if found else {}
 
 
 def _offsets(code: Content, sub: Content, partition: str) -> dict[str, int]:

@@ -18,6 +18,7 @@ from ..functions.folds.lists import ListFold
 from ..functions.folds.numbers import MeanFold, NumberFold
 from ..functions.folds.python import PythonFold
 from ..functions.folds.references import ReferenceFold
+from ..functions.timestamp_extractors import A_FUNCTION, RecordFunction
 from ..functions.value_joiners import CallJoiner, ExpressionJoiner
 from ..graph.graph import Node
 
@@ -27,7 +28,6 @@ STEPS = (
 )  # fmt: skip
 """Attributes of nodes that hold what a user wrote."""
 
-A_FUNCTION = "a Python function"
 _TEXTS = 2
 """Rises when the same step gets another text; 2: defaults of arguments, and objects that are called, are told apart."""
 
@@ -70,6 +70,15 @@ def describe_step(step: Any, *, shows_functions: bool) -> str:
         return ", ".join(describe_step(one, shows_functions=shows_functions) for one in step)
     function = step.function if isinstance(step, Call | CallJoiner) else step
     return function_text(function) if shows_functions else A_FUNCTION
+
+
+def describe_times(node: Node) -> list[str]:
+    """Of a source with a timestamp extractor, what it asks, with Python functions told apart."""
+    times = node.time_step
+    if times is None:
+        return []
+    function = f" {function_text(times.step.function)}" if isinstance(times.step, RecordFunction) else ""
+    return [f"times {times.words}{function}"]
 
 
 def describe_fold(fold: Any) -> str:

@@ -29,7 +29,7 @@ _LONGER_GRACE = (
 _KEEPING = {"retention_ms", "history_retention_ms", "interval_ms"}
 """How long rows are kept."""
 
-_TEXTS = {"keys", "values", "steps", "functions", "id", "folds"}
+_TEXTS = {"keys", "values", "steps", "functions", "id", "folds", "times"}
 """Settings that quote expressions or functions, comparable only between equal versions of polars and Python."""
 
 _NOT_STORED = {"stream table join": {"kind"}}
@@ -44,6 +44,7 @@ _WHY = {
     "knows_old": "what waits does not know the values that it replaced",
     "left_value": "answers would be taken for stale, since the value's bytes are others",
     "row_key": "its rows are named in another way",
+    "times": "its rows have times of another meaning",
     "operator": "another operator keeps it",
 }
 _NEW_FOLD = "null in aggregates of before until their next record, and then of what came since"

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, fields
 
 from ..graph.graph import Graph, Node
 from ..graph.nodes import RepartitionNode
-from .step_text import STEPS, describe_node, describe_operator, describe_step
+from .step_text import STEPS, describe_node, describe_operator, describe_step, describe_times
 
 
 @dataclass
@@ -18,13 +18,14 @@ class Lineage:
     """``spread``: "by topic" or "by key" (after a repartition), whichever there are; ``repartition``: the nearest one's
     topic. ``windows``: of windowed keys that come to it, without their grace. ``values``: of a table's operator, what
     it computes and the table steps up to the nearest stores. ``steps``: everything that a user wrote from here up to
-    the topics, with Python functions told apart.
+    the topics, with Python functions told apart. ``times``: extractors of the topics' times.
     """
 
     topics: set[str] = field(default_factory=set)
     windows: set[str] = field(default_factory=set)
     keys: set[str] = field(default_factory=set)
     values: set[str] = field(default_factory=set)
+    times: set[str] = field(default_factory=set)
     steps: set[str] = field(default_factory=set)
     spread: set[str] = field(default_factory=set)
     repartition: str | None = None
@@ -37,6 +38,9 @@ def lineage(graph: Graph, node: Node) -> Lineage:
         if any(getattr(other, name, None) is not None for name in STEPS):
             found.steps.add(describe_node(other, shows_functions=True))
         found.steps.update(_own_serdes(other))
+        if other.time_step is not None:
+            found.times.add(other.time_step.words)
+            found.steps.update(describe_times(other))
     if any(getattr(node, name, None) is not None for name in STEPS):
         found.steps.add(describe_node(node, shows_functions=True))
     _keys(graph, node, found, set())
@@ -55,7 +59,7 @@ def nodes_above(graph: Graph, node: Node) -> list[str]:
     texts = [
         describe_node(other, shows_functions=True) for other in above if any(hasattr(other, name) for name in STEPS)
     ]
-    return sorted([*texts, *(text for other in above for text in _own_serdes(other))])
+    return sorted([*texts, *(text for other in above for text in (*_own_serdes(other), *describe_times(other)))])
 
 
 def _own_serdes(node: Node) -> list[str]:

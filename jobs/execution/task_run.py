@@ -32,6 +32,7 @@ from ..task.dataflow import dataflows
 from ..task.kernel_calls import call_kernels
 from ..task.pure_functions import asked_twice, difference
 from ..task.task import Result, Task, empty_input
+from ..task.time_extraction import extractions
 from ..topology.topology import SubTopology, Topology
 from .progress_notes import NoteWriter
 from .store_files import global_contents
@@ -105,6 +106,7 @@ class TaskRun:
         self.sub: SubTopology = self.topology.sub_topology(d.sub_topology)
         self.tables: PipelineTables = d.warehouse.pipeline(d.pipeline)
         self.next_offsets: dict[str, int] = dict(d.before.get("next_offsets", {}))
+        self.extractions = extractions(self.sub, d.partition, d.before)
         self.exchange = exchange_folder(self.tables, d.increment)
         self.sent = 0
         self.watch, self.notes = _Stopwatch(), NoteWriter(d.notes, d.id)
@@ -204,6 +206,7 @@ class TaskRun:
             },
             signals={name: dict(times) for name, times in d.before.get("told", {}).items()},
             is_placed=self._asks_for_places(),
+            extractions=self.extractions,
         )
 
     def _asks_for_places(self) -> bool:
@@ -294,6 +297,14 @@ class TaskRun:
             self.signals.append((name, TimeSignal(writer, time_ms, place, self.sent)))
         self.sent += 1
 
+    def _partition_times(self) -> dict[str, dict[str, int]]:
+        """Of topics with an extractor, the largest time that it gave a record of the partition."""
+        found = {
+            self.sub.sources[number].topic: extraction.partition_time_ms
+            for number, extraction in self.extractions.items()
+        }
+        return {"partition_times": found} if found else {}
+
     def _report(
         self, task: Task, tape: TaskTape, state: dict[str, DataFile], removed: dict[str, list[DataFile]]
     ) -> TaskReport:
@@ -312,6 +323,7 @@ class TaskRun:
                 "tape_position": tape.position,
                 "heap": tape.heap,
                 **({"told": tape.signals} if tape.signals else {}),
+                **self._partition_times(),
                 "row_keys": {store: list(operator.row_key) for store, operator in task.stores.items()},
             },
             counts=asdict(task.counts),

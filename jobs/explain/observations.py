@@ -79,7 +79,8 @@ class NodeObservation(Observation):
 class Taken:
     """One row of a task's tape that goes back to the record: what every node did with it, in order of the nodes.
 
-    ``refusals``: by no node of ``observations``, so by its source.
+    ``refusals``: by no node of ``observations``, so by its source. ``landed_ms``: the time that it landed
+    with, where an extractor gave it another.
     """
 
     task: str
@@ -89,6 +90,7 @@ class Taken:
     dead_letters: list[dict[str, Any]]
     refusals: list[dict[str, Any]]
     sent: list[Sent]
+    landed_ms: int | None = None
 
 
 def is_in(wait: Wait, store: pa.Table, node: Node) -> bool:

@@ -25,7 +25,7 @@ from ..graph.graph import Node
 from ..graph.nodes import RepartitionNode, SinkNode
 from ..graph.observations import Wait
 from ..operators.operator import StatefulOperator
-from ..tape.task_input import Input
+from ..tape.task_input import LANDED_TIME, Input
 from ..tape.task_tape import CausalOrder
 from ..task.dataflow import dataflows
 from ..task.task import Result, Task
@@ -119,6 +119,7 @@ class ObservedRun(TaskRun):
                 result.dead_letters.to_pylist(),
                 [row for row in dropped if row["node"] not in {observation.node.name for observation in observations}],
                 self._sent(result),
+                _landed_ms(part),
             )
         )
         for observation in observations:
@@ -211,6 +212,12 @@ class ObservedRun(TaskRun):
                 self.left.append(left)
                 self._leaving.append((cause, left))
                 self._watched[node.name].remove(wait)
+
+
+def _landed_ms(part: Input) -> int | None:
+    """Of the one row, where its topic has an extractor."""
+    times = [table[LANDED_TIME][0].as_py() for table in part.tables if LANDED_TIME in table.column_names and len(table)]
+    return next(iter(times), None)
 
 
 def _keys(node: RepartitionNode, rows: pa.Table) -> list[Any]:

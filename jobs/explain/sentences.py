@@ -66,4 +66,7 @@ class SentenceWriter:
     def _read(self, row: Row, taken: Taken) -> str:
         behind = taken.stream_time_ms - row.record_time_ms
         late = f", {behind} ms behind stream time {self.say_time(taken.stream_time_ms)}" if behind > 0 else ""
-        return f"read: {self.wording.row(row)}, time {self.say_time(row.record_time_ms)}{late}"
+        landed = (
+            "" if taken.landed_ms is None else f" by its extractor (it landed with {self.say_time(taken.landed_ms)})"
+        )
+        return f"read: {self.wording.row(row)}, time {self.say_time(row.record_time_ms)}{landed}{late}"

@@ -16,6 +16,7 @@ from ...state.errors import ReplayError, TopologyError
 from ...state.tables.names import TableName
 from ..functions.exception_handlers import ExceptionHandlers
 from ..functions.expressions import Call, Expression, Shape
+from ..functions.timestamp_extractors import TimestampExtractor
 from .call_sites import call_site
 from .kafka_processors import KafkaNode, kafka_processor
 from .name_rules import check_name, check_table_name
@@ -202,6 +203,11 @@ class Node:
         """The step that gives its records their keys, None when they keep those they had; itself for one that gives
         keys and values at once.
         """
+        return None
+
+    @property
+    def time_step(self) -> TimestampExtractor | None:
+        """What gives its records their times, None when they keep those they had."""
         return None
 
     @property

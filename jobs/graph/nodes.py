@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from ...state.errors import TopologyError
 from ...state.tables.names import TableName
+from ..functions.timestamp_extractors import OWN_TIME, TimestampExtractor
 from .graph import Graph, Node
 from .kafka_processors import PROCESSOR, SINK, SOURCE, KafkaNode, kafka_processor
 from .observations import Observation
@@ -16,9 +17,10 @@ from .wording import Wording
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class SourceNode(Node):
-    """Reads the landed ``topic``."""
+    """Reads the landed ``topic``. ``extractor``: where the records' times are from."""
 
     topic: str
+    extractor: TimestampExtractor = OWN_TIME
 
     is_source = True
     target_of = None
@@ -27,6 +29,10 @@ class SourceNode(Node):
     @property
     def landed_topic(self) -> str:
         return self.topic
+
+    @property
+    def time_step(self) -> TimestampExtractor | None:
+        return None if self.extractor.is_own_time else self.extractor
 
     def check_beside(self, other: Node) -> None:
         if isinstance(other, SourceNode) and self.topic == other.topic:

@@ -320,7 +320,7 @@ class Pipeline:
             return Queue(source, landed.slice(p, 0, 0), is_global=is_global)
         beyond, is_moment = NO_MORE, False
         if len(self.topology.source_topics()) > 1 and self.order == "time":
-            beyond, is_moment = plan.beyond(landed, p, landed.slice(p, end, landed.ends[p]).first())
+            beyond, is_moment = plan.beyond(landed, p, self.planner.next_record(plan, landed, p))
         queue = Queue(source, landed.slice(p, begin, end), beyond_ms=beyond, is_global=is_global)
         if is_global:
             return queue

@@ -16,8 +16,11 @@ from ...state.tables.parquet_reader import way_back
 from ...state.tables.warehouse import Warehouse
 from ...state.times import NO_TIMESTAMP_MS
 from ..graph.copartitioning import partitions_of
+from ..tape.extracted_slice import ExtractedSlice, extracted
+from ..tape.landed_slice import Slice
 from ..tape.landed_topic import Landed
 from ..tape.stream_time import SourceProgress
+from ..task.time_extraction import TimeExtraction
 from ..topology.topology import Topology
 from .plan import Plan
 from .unread_records import PendingQueue, PendingRecords, by_arrival, by_time
@@ -57,6 +60,9 @@ class Planner:
         }
         self.begin: Cut = {
             topic: {p: cut_from.get(topic, {}).get(p, 0) for p in landed.ends} for topic, landed in self.landed.items()
+        }
+        self._extracting = {
+            source.topic: source for sub in topology.sub_topologies for source in sub.sources if source.time_step
         }
         self.waits: list[WaitingInput] = []
         self._refuse_lost_records(warehouse)
@@ -196,7 +202,7 @@ class Planner:
     def _unread_of(self, landed: Landed, p: str) -> PendingQueue:
         begin, taken = self.begin[landed.topic][p], self.recorded.get(landed.topic, {}).get(p, 0)
         recorded = landed.recorded.get(p, ())[taken:]
-        offset, time_ms = landed.slice(p, begin, landed.ends[p]).offsets_and(
+        offset, time_ms = self._read(landed, p, begin, landed.ends[p]).offsets_and(
             "arrival" if self.order == "arrival" else "timestamp"
         )
         if self.order == "arrival":
@@ -204,6 +210,29 @@ class Planner:
         else:
             rows = by_time(offset, time_ms, recorded, self._tape_time(landed.topic, p))
         return PendingQueue(landed.topic, p, rows, begin, taken)
+
+    def _read(self, landed: Landed, p: str, begin: int, end: int) -> Slice:
+        """Offsets of a partition from where the increments before ended, with the times that its extractor gives."""
+        source = self._extracting.get(landed.topic)
+        read = landed.slice(p, begin, end)
+        if source is None:
+            return read
+        (sub,) = self.topology.readers_of(landed.topic)
+        before = self.previous.task(TaskId(sub.id, int(p))).get("partition_times", {})
+        return extracted(read, TimeExtraction(source, int(p), before.get(landed.topic, NO_TIMESTAMP_MS)))
+
+    def next_record(self, plan: Plan, landed: Landed, p: str) -> tuple[int, int] | None:
+        """Offset and time of the first record of a partition after the plan's cut, None when there is none; of a topic
+        with an extractor the first that has a time.
+        """
+        begin, end = (cut.get(landed.topic, {}).get(p, 0) for cut in (plan.row.cut_from, plan.row.cut_to))
+        source = self._extracting.get(landed.topic)
+        if source is None or source.time_step is None:
+            return landed.slice(p, end, landed.ends[p]).first()
+        first = begin if source.time_step.knows_partition_time else end
+        read = self._read(landed, p, first, landed.ends[p])
+        assert isinstance(read, ExtractedSlice)
+        return read.first(least=end)
 
     def _tape_time(self, topic: str, partition: str) -> int:
         """Largest time of the topic's partition that an increment before has read."""
@@ -234,7 +263,7 @@ class Planner:
         for topic in self._meeting_topics():
             landed = self.landed[topic]
             for p, end in plan.row.cut_to[topic].items():
-                read = landed.slice(p, plan.row.cut_from[topic].get(p, 0), end)
+                read = self._read(landed, p, plan.row.cut_from[topic].get(p, 0), end)
                 recorded = [each.time_ms + 1 for each in plan.recorded(landed, p)]
                 latest_ms = max([found.get(topic, {}).get(p, NO_TIMESTAMP_MS), read.latest_ms(), *recorded])
                 if latest_ms != NO_TIMESTAMP_MS:

@@ -15,6 +15,8 @@ INPUT_COLUMNS = {"offset": pa.int64(), "timestamp": pa.int64(), "key": pa.binary
 """Columns that a task reads of a landed or repartition table. It may also have ``headers``, ``context_offset`` (the
 offset that operators see, null for none; default the offset) and ``old`` (of a change: the value it replaced, bytes).
 """
+LANDED_TIME = "landed_timestamp"
+"""Column of the times that records landed with, where an extractor gave them others (jobs/tape/extracted_slice.py)."""
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,8 @@ landed queues meet as in Kafka's PartitionGroup, by the time of their heads; rep
 their cause. order="arrival": by the arrival of the landed record, then as one thread would have taken what it caused.
 """
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -17,6 +17,7 @@ from ...state.buffers import only_chunk
 from ...state.errors import LandingError
 from ..kernels.partition_group import NO_MORE, QueueOrder, merge_queues
 from .causal_order import LANDED
+from .extracted_slice import Extraction, extracted
 from .input_queues import PLACE_COLUMNS, Queue
 from .landed_reader import LandedRows
 from .landed_slice import Slice, concatenated
@@ -73,9 +74,18 @@ class TaskTape:
     """By source that other tasks write, and partition of the task: the time that it passed on last."""
     is_placed: bool = True
     """Whether anybody asks for places."""
+    extractions: Mapping[int, Extraction] = field(default_factory=dict)
+    """Of landed sources whose records get other times, by number."""
 
     def __post_init__(self) -> None:
+        if self.extractions:
+            self.queues = [self._extracted(queue) for queue in self.queues]
         self._clock = SourceClock(self.queues, self.names, self.order, self.signals)
+
+    def _extracted(self, queue: Queue) -> Queue:
+        if queue.slice is None or queue.source not in self.extractions:
+            return queue
+        return replace(queue, slice=extracted(queue.slice, self.extractions[queue.source]))
 
     def chunks(self, records: int) -> Iterator[tuple[Input | StreamTimeAdvance, CausalOrder]]:
         """Chunks of about ``records`` rows, and recorded times at which stream time moves on, each with one place."""

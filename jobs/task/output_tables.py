@@ -11,6 +11,7 @@ from ...state.records.batches import NO_OFFSET, Batch, Chunk
 from ...state.tables.warehouse import DROPPED_SCHEMA, HEADERS
 from ..graph.nodes import RepartitionNode, SourceNode
 from ..kernels.murmur2 import murmur2_partitions
+from ..tape.task_input import LANDED_TIME
 
 
 def output_table(batch: Batch, chunk: Chunk) -> pa.Table:
@@ -134,7 +135,7 @@ def dead_letter_table(
             "reason": pa.array(list(reasons.values()), pa.string()),
             "topic": pa.array([source.topic] * n, pa.string()),
             "offset": rows["offset"],
-            "record_time_ms": rows["timestamp"],
+            "record_time_ms": rows[LANDED_TIME if LANDED_TIME in rows.column_names else "timestamp"],
             "key": rows["key"].cast(pa.binary()),
             "value": rows["value"].cast(pa.binary()),
             "cause": pa.array(cause[list(reasons)].astype(np.int32)),

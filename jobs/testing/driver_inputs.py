@@ -6,12 +6,16 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from ...state.errors import ConfigError
+from ...state.errors import ConfigError, TaskFailed
 from ...state.serdes import Serde
 from ...state.tables.warehouse import HEADERS
 from ..graph.graph import Node
+from ..task.time_extraction import TimeExtraction
 from ..topology.topology import Topology
 from .driver_records import NO_OFFSET_GIVEN, Headers, Piped, header_rows
+
+Taken = dict[str, tuple[pa.Table, np.ndarray]]
+"""By topic: rows of records, and the arrival of each."""
 
 
 def encoded(serde: Serde, values: Iterable[Any]) -> list[bytes | None]:
@@ -27,6 +31,9 @@ class DriverInputs:
         self.topology = topology
         self._sources = {
             node.landed_topic: node for node in topology.graph.nodes.values() if node.landed_topic is not None
+        }
+        self._extractions = {
+            topic: TimeExtraction(node, 0) for topic, node in self._sources.items() if node.time_step is not None
         }
         self._piped: dict[str, list[Piped]] = {topic: [] for topic in self._sources}
         self._next_offset = dict.fromkeys(self._sources, 0)
@@ -63,9 +70,34 @@ class DriverInputs:
         """Whether a record has not been run."""
         return any(self._piped.values())
 
-    def take(self) -> dict[str, tuple[pa.Table, np.ndarray]]:
-        """Rows of what waits, by topic, and the arrival of each; nothing waits then."""
-        return {topic: self._rows(topic) for topic, records in self._piped.items() if records}
+    def take(self) -> tuple[Taken, TaskFailed | None]:
+        """Rows of what waits, by topic, and the arrival of each; nothing waits then.
+
+        They have the times that extractors give. Where one gives a record no time, these are the rows before it, and
+        the failure with its ``arrival``.
+        """
+        return self._at_their_times({topic: self._rows(topic) for topic, records in self._piped.items() if records})
+
+    def _at_their_times(self, piped: Taken) -> tuple[Taken, TaskFailed | None]:
+        found, failure = dict(piped), None
+        after = {topic: one.fork() for topic, one in self._extractions.items()}
+        for topic in [topic for topic in piped if topic in after]:
+            rows, arrival = piped[topic]
+            try:
+                found[topic] = after[topic](rows), arrival
+            except TaskFailed as error:
+                if error.cause_row < 0:
+                    raise
+                error.arrival = int(arrival[error.cause_row])
+                failure = error if failure is None or error.arrival < failure.arrival else failure
+        if failure is None:
+            self._extractions = after
+            return found, None
+        ends = {topic: int(np.searchsorted(arrival, failure.arrival)) for topic, (_, arrival) in piped.items()}
+        found = {
+            topic: (rows.slice(0, ends[topic]), arrival[: ends[topic]]) for topic, (rows, arrival) in piped.items()
+        }
+        return self._at_their_times(found)[0], failure
 
     def _rows(self, topic: str) -> tuple[pa.Table, np.ndarray]:
         rows, self._piped[topic] = self._piped[topic], []

@@ -6,8 +6,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ...state.errors import ConfigError
+from ...state.records.drop_reasons import DropReason
 from ...state.times import Duration, Instant, duration_ms, time_ms
 
 
@@ -175,6 +177,13 @@ class Tape:
         )
         self.tables, self.arrival, self.number = [], [], []
         return taken
+
+
+def without_time(dropped: pa.Table) -> np.ndarray:
+    """Rows of a chunk that were dropped since their time is negative."""
+    is_reason = pc.equal(dropped["reason"], DropReason.NEGATIVE_TIMESTAMP.value).to_numpy()
+    found: np.ndarray = dropped["cause"].to_numpy()[is_reason.astype(np.bool_)]
+    return found
 
 
 def header_rows(headers: Headers) -> list[dict[str, Any]] | None:

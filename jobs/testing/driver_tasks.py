@@ -19,7 +19,7 @@ from ..tape.stream_time import StreamTimeAdvance
 from ..tape.task_input import Input
 from ..task.task import Result, Task, empty_input
 from ..topology.topology import SubTopology, Topology
-from .driver_records import Tape
+from .driver_records import Tape, without_time
 from .driver_time import DrivenTime, Waiting
 
 Landed = Mapping[str, tuple[pa.Table, np.ndarray]]
@@ -175,10 +175,13 @@ class DrivenTasks:
         self._exchange(task, arrival, number, result)
         played.refused.append((arrival, result.dropped, result.dead_letters))
         if isinstance(chunk, Input):
-            kept = result.taken.copy()
+            kept, skipped = result.taken.copy(), without_time(result.dropped)
+            kept[skipped] = True  # Kafka's driver takes each of them as a record at -1
             if failed is not None:
                 kept[failed.cause_row + 1 :] = False
-            played.taken.append((arrival[kept], number[kept], chunk.spread("timestamp", NO_TIMESTAMP_MS)[kept]))
+            times = chunk.spread("timestamp", NO_TIMESTAMP_MS)
+            times[skipped] = NO_TIMESTAMP_MS
+            played.taken.append((arrival[kept], number[kept], times[kept]))
         self._time.signal(task, signals, int(LANDED - number[0]) + 1 if signals else 0)
         return failed is None
 

@@ -290,8 +290,14 @@ class TopologyTestDriver(StoreReader):
             if self._in.is_waiting():
                 raise self._failure
             return
-        if self._in.is_waiting():
-            self._play(Batch(self._in.take()))
+        if not self._in.is_waiting():
+            return
+        landed, failure = self._in.take()
+        self._play(Batch(landed))
+        if failure is not None:
+            self._failure = failure
+            with self.topology.graph.naming_calls():
+                raise failure
 
     def batches(self) -> list[Batch]:
         """All that was run so far, in order: records with their arrivals, and recorded times."""

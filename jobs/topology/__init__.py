@@ -4,6 +4,13 @@ KIP-655 proposes. Everything a topology file needs is here.
 
 from ...state.serdes import Serde
 from ..functions import folds as fold
+from ..functions.timestamp_extractors import (
+    ConsumerRecord,
+    FailOnInvalidTimestamp,
+    LogAndSkipOnInvalidTimestamp,
+    UsePartitionTimeOnInvalidTimestamp,
+    WallclockTimestampExtractor,
+)
 from ..graph.windows import JoinWindows, SessionWindows, SlidingWindows, TimeWindows, UnlimitedWindows
 from .dsl.branched import BranchedKStream
 from .dsl.cogrouped import CogroupedKStream
@@ -22,12 +29,15 @@ __all__ = [
     "BufferConfig",
     "CogroupedKStream",
     "Consumed",
+    "ConsumerRecord",
+    "FailOnInvalidTimestamp",
     "GlobalKTable",
     "JoinWindows",
     "KGroupedStream",
     "KGroupedTable",
     "KStream",
     "KTable",
+    "LogAndSkipOnInvalidTimestamp",
     "Materialized",
     "Serde",
     "SessionWindows",
@@ -38,5 +48,7 @@ __all__ = [
     "TimeWindows",
     "Topology",
     "UnlimitedWindows",
+    "UsePartitionTimeOnInvalidTimestamp",
+    "WallclockTimestampExtractor",
     "fold",
 ]

@@ -67,6 +67,13 @@ def _check(topic: str, source: Node, sink: Node) -> None:
     if source.is_global:
         next_step = "write to a topic of another name, or read it by table()"
         raise TopologyError(place, "a global table of a landed topic", "one that the topology writes itself", next_step)
+    if source.time_step is not None:
+        next_step = (
+            "give records their times before to(): in a processor, or by the extractor of the topic they come from"
+        )
+        raise TopologyError(
+            place, "records at the times at which they were written", "a timestamp extractor", next_step
+        )
     if sink.shape.window is not None:
         next_step = 'use select_key("record_key") before to()'
         raise TopologyError(place, "plain keys in a topic that the topology reads", "windowed ones", next_step)

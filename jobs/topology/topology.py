@@ -233,7 +233,8 @@ def settings(graph: Graph, node: Node) -> str:
         if not (isinstance(value, tuple) and any(map(callable, value)))  # whose text would be their addresses
     }
     table = graph.tables.get(node.name)
-    return f"{plain} {node.shape.key} {node.shape.value} {node.shape.window} {table}"
+    times = "" if node.time_step is None else f" {node.time_step.words}"
+    return f"{plain} {node.shape.key} {node.shape.value} {node.shape.window} {table}{times}"
 
 
 def _parts(graph: Graph) -> list[SubTopology]:

@@ -136,6 +136,30 @@ def test_what_makes_rows_mean_something_else_is_refused_by_name(change):
     assert {one.what for one in found.refused} == settings
 
 
+def timed(extractor: object) -> Topology:
+    builder = StreamsBuilder()
+    stream = builder.stream("clicks", Consumed(STRING, PAGES, timestamp_extractor=extractor))
+    stream.group_by_key().windowed_by(SIZE).count(NAMED)
+    return builder.build()
+
+
+def test_rows_at_times_of_another_meaning_are_refused():
+    changes = verdict(timed(None), timed("ms")).refused + verdict(timed("ms"), timed("record_time_ms")).refused
+
+    assert [change.sentence() for change in changes] == [
+        """store 'store': times was none, is [col("ms")]: its rows have times of another meaning""",
+        """store 'store': times was [col("ms")], is [col("record_time_ms")]: its rows have times of another meaning""",
+    ]
+    assert verdict(timed("ms"), timed("ms")).changes == ()
+    assert timed("ms").fingerprint != timed(None).fingerprint
+
+
+def test_another_function_for_the_time_goes_on_and_is_named():
+    found = verdict(timed(lambda record: record.value["ms"]), timed(lambda record: record.value["ms"] + 1))
+
+    assert said(found) == [("store 'store'", "steps", True)]
+
+
 def test_a_refusal_says_store_setting_before_and_now():
     found = verdict(clicks(windowed(SIZE)), clicks(windowed(TimeWindows.of_size(20, grace=0).advance_by(10))))
 

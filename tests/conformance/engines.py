@@ -13,7 +13,7 @@ from kstreams_replay.jobs.operators.deduplicate_node import DeduplicateNode
 from kstreams_replay.jobs.operators.suppress.suppress_node import SuppressNode
 from kstreams_replay.jobs.testing.test_driver import TopologyTestDriver
 from kstreams_replay.jobs.topology import Serde, Topology
-from kstreams_replay.state.errors import BufferFull, ConfigError, NullKey, TaskFailed, TopologyError
+from kstreams_replay.state.errors import BufferFull, ConfigError, InvalidTimestamp, NullKey, TaskFailed, TopologyError
 from tests.conformance.comparison import NOT_KNOWN
 from tests.conformance.scenarios import Record, Scenario
 from tests.conformance.translation import OUTPUT, topic_serdes, translate
@@ -33,6 +33,7 @@ _SUPPRESS = {
 _KAFKA_ERRORS: dict[type[Exception], str] = {
     BufferFull: "org.apache.kafka.streams.errors.StreamsException",
     NullKey: "java.lang.NullPointerException",
+    InvalidTimestamp: "org.apache.kafka.streams.errors.StreamsException",
     TopologyError: "org.apache.kafka.streams.errors.TopologyException",
     ConfigError: "java.lang.IllegalArgumentException",
     TaskFailed: "java.lang.IllegalArgumentException",

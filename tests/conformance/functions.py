@@ -13,7 +13,7 @@ from kstreams_replay.jobs.functions.expressions import Shape, Windowed
 from kstreams_replay.jobs.functions.processor_api import ValueTransformerWithKey
 from kstreams_replay.jobs.topology import Serde
 
-_KEY, _VALUE = pl.col("record_key"), pl.col("value")
+_KEY, _VALUE, _PARTITION_TIME = pl.col("record_key"), pl.col("value"), pl.col("partition_time_ms")
 LONG, STRING, VARIANT = Serde.long(), Serde.string(), Serde.variant()
 
 
@@ -69,7 +69,22 @@ def _is_there(shape: Shape) -> pl.Expr:
     return _text(shape).is_not_null()
 
 
-# --- selectors, predicates, mappers, joiners -----------------------------------------------------------------
+# --- extractors, selectors, predicates, mappers, joiners -----------------------------------------------------
+
+
+def extractor(function: str, shape: Shape) -> pl.Expr:
+    """Time of a record of a topic."""
+    name, argument = split(function)
+    match name:
+        case "value":
+            return _num(shape)
+        case "value_or_partition":
+            return pl.when(_is_there(shape)).then(_num(shape)).otherwise(_PARTITION_TIME)
+        case "shift":
+            return pl.col("record_time_ms") + int(argument)
+        case "partition_plus":
+            return _PARTITION_TIME + int(argument)
+    raise NotCovered(f"extractor {function}")
 
 
 def selector(function: str, shape: Shape) -> pl.Expr:

@@ -26,12 +26,12 @@ def test_a_file_is_written_as_it_would_be_stamped(path):
     assert readable.written(readable.read(path)) == path.read_text()
 
 
-THROUGH_TOPICS = [path for path in FILES if path.parent.name == "intermediate_topic"]
+CUT = [path for path in FILES if path.parent.name in ("intermediate_topic", "timestamp_extractor")]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("path", THROUGH_TOPICS, ids=lambda path: path.stem)
-def test_cut_at_every_record_a_topic_between_gives_what_it_gives_whole(path):
+@pytest.mark.parametrize("path", CUT, ids=lambda path: path.stem)
+def test_cut_at_every_record_a_file_gives_what_it_gives_whole(path):
     scenario = scenario_of(readable.read(path))
 
     (why,) = reports([scenario], "tables", cuts="every")

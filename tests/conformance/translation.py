@@ -9,15 +9,18 @@ from functools import partial
 from typing import Any
 
 from kstreams_replay.jobs.functions.exception_handlers import PROCESSING
+from kstreams_replay.jobs.functions.expressions import Shape
 from kstreams_replay.jobs.functions.processor_api import KeyValues
 from kstreams_replay.jobs.topology import (
     BufferConfig,
     Consumed,
+    FailOnInvalidTimestamp,
     JoinWindows,
     KGroupedStream,
     KGroupedTable,
     KStream,
     KTable,
+    LogAndSkipOnInvalidTimestamp,
     Materialized,
     Serde,
     SessionWindows,
@@ -26,6 +29,7 @@ from kstreams_replay.jobs.topology import (
     Suppressed,
     TimeWindows,
     Topology,
+    UsePartitionTimeOnInvalidTimestamp,
 )
 from tests.conformance import aggregates, functions, processors
 from tests.conformance.functions import NotCovered
@@ -33,6 +37,11 @@ from tests.conformance.scenarios import Record
 
 OUTPUT = "out"
 _STORES = {"in_memory": "in_memory", "rocksdb": "persistent"}
+_INVALID = {
+    "fail": FailOnInvalidTimestamp,
+    "skip": LogAndSkipOnInvalidTimestamp,
+    "partition_time": UsePartitionTimeOnInvalidTimestamp,
+}
 _EMITS = {"on_update": "on_window_update", "on_close": "on_window_close"}
 
 Node = dict[str, Any]
@@ -89,7 +98,11 @@ class Translation:
 
     def consumed(self, node: Node) -> Consumed:
         serdes = {**self.serdes, **self.written}
-        return Consumed(functions.STRING, serdes.get(node["topic"], functions.STRING))
+        consumed = Consumed(functions.STRING, serdes.get(node["topic"], functions.STRING))
+        if "extractor" not in node:
+            return consumed
+        step = functions.extractor(node["extractor"], Shape(consumed.key, consumed.value))
+        return consumed.with_timestamp_extractor(_INVALID[node["invalid"]](step) if "invalid" in node else step)
 
     @property
     def store(self) -> str:

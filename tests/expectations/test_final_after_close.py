@@ -70,6 +70,20 @@ def test_a_session_waits_for_gap_and_grace_from_its_inclusive_end(planted, gap_a
     assert planted.verdict("G2", facts=facts).answer == answer
 
 
+def test_where_an_extractor_makes_the_times_only_the_close_itself_is_judged(planted):
+    """
+    Nothing landed has 27, but it is not what stream time goes by; that 27 is before the close at 22 + 6 is seen.
+    """
+    timed = (SubTopology(0, (Source("clicks", has_own_times=False),)),)
+    planted.run_first()
+    planted.run_second(finals=[{**B, "stream_time_ms": 27, "window_end_ms": 22}])
+
+    for wait_ms, want in ((5, (0, 0)), (6, (1, 0))):
+        facts = ReplayFacts(timed, (FinalOutput("counts", 0, "time", wait_ms=wait_ms),))
+        observed = planted.verdict("G2", facts=facts).observed
+        assert (observed["early"], observed["unproven"]) == want
+
+
 def test_a_stream_time_that_no_landed_record_had_is_unproven(planted):
     """
     The row claims 27; up to its cause, offset 5, the highest landed time is 26. That 31 comes later is no excuse.

@@ -1,7 +1,7 @@
 """What is told of a record that goes through a topic of the topology's own."""
 
-from kstreams_replay.jobs.topology import StreamsBuilder, Topology
-from tests.explain.explained import explained, played, stream
+from kstreams_replay.jobs.topology import Consumed, StreamsBuilder, Topology
+from tests.explain.explained import STRING, explained, played, stream
 
 
 def through() -> Topology:
@@ -23,4 +23,19 @@ def test_a_record_is_followed_through_the_topic_to_what_it_leads_to(tmp_path):
         ("SinkNode", "writes outputs/mid offset 0: 'a' = 'x', time 5"),
         ("MapValuesNode", "becomes 'a' = 'x!'"),
         ("SinkNode", "writes outputs/out offset 0: 'a' = 'x!', time 5"),
+    ]
+
+
+def test_a_record_with_an_extracted_time_is_told_with_the_time_that_it_landed_with(tmp_path):
+    builder = StreamsBuilder()
+    builder.stream("in", Consumed(STRING, STRING, timestamp_extractor="record_time_ms - 2")).to("out")
+    topology = builder.build()
+    warehouse = played(tmp_path, topology, {"in": [("a", "x", 5), ("a", "y", 1)]})
+
+    assert explained(warehouse, topology, "in:0:0") == [
+        ("SourceNode", "read: 'a' = 'x', time 3 by its extractor (it landed with 5)"),
+        ("SinkNode", "writes outputs/out offset 0: 'a' = 'x', time 3"),
+    ]
+    assert explained(warehouse, topology, "in:0:1") == [
+        ("KSTREAM-SOURCE-0000000000", "refused (negative-timestamp): its time is negative")
     ]

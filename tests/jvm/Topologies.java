@@ -6,6 +6,7 @@ import org.apache.kafka.common.serialization.Serdes;
 import org.apache.kafka.common.utils.Bytes;
 import org.apache.kafka.streams.*;
 import org.apache.kafka.streams.kstream.*;
+import org.apache.kafka.streams.processor.TimestampExtractor;
 import org.apache.kafka.streams.processor.api.FixedKeyProcessorSupplier;
 import org.apache.kafka.streams.processor.api.ProcessorSupplier;
 import org.apache.kafka.streams.state.KeyValueStore;
@@ -45,7 +46,7 @@ class Topologies {
 
     Object node(JsonNode node, Object input, Object other) {
         switch (text(node, "op")) {
-            case "stream": return builder.stream(text(node, "topic"), consumed());
+            case "stream": return builder.stream(text(node, "topic"), consumed(node));
             case "table": return table(node);
             case "global_table":  return globalTable(node);
             case "filter": return filter(node, input);
@@ -99,6 +100,12 @@ class Topologies {
         return Consumed.with(STRING, VALUE);
     }
 
+    /** At the times of the node's extractor, if it has one. */
+    static Consumed consumed(JsonNode node) {
+        TimestampExtractor extractor = Extractors.of(node);
+        return extractor == null ? consumed() : consumed().withTimestampExtractor(extractor);
+    }
+
     static Grouped grouped() {
         return Grouped.with(STRING, VALUE);
     }
@@ -145,7 +152,7 @@ class Topologies {
     // --- steps -----------------------------------------------------------------------------------------------
 
     Object table(JsonNode node) {
-        return builder.table(text(node, "topic"), consumed(), named(node, Materialized.with(STRING, VALUE)));
+        return builder.table(text(node, "topic"), consumed(node), named(node, Materialized.with(STRING, VALUE)));
     }
 
     Object globalTable(JsonNode node) {

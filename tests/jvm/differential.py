@@ -63,7 +63,8 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=random.randrange(10**9), help="of the first topology")
     parser.add_argument("--scenarios", type=int, default=2_000, metavar="N")
     parser.add_argument("--tapes", type=int, default=4, metavar="N", help="for each topology")
-    parser.add_argument("--only", default="", metavar="REGEX", help="topologies that have such an operator")
+    only = "topologies that have such an operator or parameter"
+    parser.add_argument("--only", default="", metavar="REGEX", help=only)
     parser.add_argument("--shrink", type=int, default=5, metavar="N", help="make a failure of so many topologies small")
     parser.add_argument("--keep", type=Path, default=REGRESSIONS, metavar="FOLDER", help="where these are written")
     chosen = parser.parse_args(arguments)
@@ -91,7 +92,7 @@ def _lines(chosen: argparse.Namespace) -> Iterator[Line]:
     while left > 0:
         lines = scenarios(seed, chosen.tapes)[:left]
         seed += 1
-        if any(re.search(chosen.only, node["op"]) for node in lines[0]["topology"]["nodes"]):
+        if any(re.search(chosen.only, " ".join([node["op"], *node])) for node in lines[0]["topology"]["nodes"]):
             left -= len(lines)
             yield from lines
 

@@ -11,7 +11,7 @@ from typing import IO, Any
 
 from tests.jvm.streams import STREAMS, TEST_UTILS, compiled
 
-NAMES = ("Oracle", "Topologies", "Functions", "Folds", "Deduplicate", "Processors")
+NAMES = ("Oracle", "Topologies", "Functions", "Folds", "Extractors", "Deduplicate", "Processors")
 PROGRAMS = [Path(__file__).with_name(f"{name}.java") for name in NAMES]
 _ASKED = ("name", "topology", "records")
 

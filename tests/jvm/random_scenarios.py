@@ -2,26 +2,16 @@
 
 Rule: ugly on purpose, but of the language: a topology that Kafka Streams refuses must be refused for the same reason.
 A line is tagged ``buffer_size`` when the name of an internal topic would count in a suppress buffer. Tapes are in
-random_tapes.py.
+random_tapes.py, what the functions are in random_functions.py.
 """
 
 from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Any
 
+from tests.jvm import random_functions as choose
 from tests.jvm.random_tapes import tape
 
-PREDICATES = ["true", "false", "value_not_null", "value_even", "value_odd", "value_gt:1", "value_lt:3"]
-PREDICATES += ["value_contains:|", "value_contains:.", "key_eq:a", "key_ne:a"]
-MAPPERS = ["identity", "add:3", "mul:-2", "mod:3", "length", "to_string", "append:!", "prepend:b|"]
-MAPPERS += ["field:0", "field:1", "null_if_even", "null_if_odd"]
-TRANSFORMERS = ["tell", "or:b|", "after:5"]
-SELECTORS = ["key", "value", "const:a", "field:0", "field:1", "prefix:1", "prefix:2", "mod:2", "mod:3"]
-AGGREGATES = ["count", "sum", "min", "max", "concat", "reduce:first", "reduce:last", "reduce:concat", "reduce:sum"]
-TABLE_AGGREGATES = ["count", "sum", "concat", "reduce:first", "reduce:last", "reduce:concat", "reduce:sum"]
-TABLE_FOLDS = ["fold:min", "fold:max", "fold:mean", "fold:least", "fold:top2", "fold:distinct", "fold:any_even"]
-VERSIONED_FOLDS = ["fold:count", "fold:sum", "fold:collect"]
-JOINERS = ["pair", "pair", "sum", "left", "right"]
 VALUE_KINDS = ("integers", "strings", "both")
 INTERNAL = ("group_by", "select_key", "fk_join")
 """Operators whose records may come from an internal topic."""
@@ -101,6 +91,7 @@ class _Growth:
     nodes: list[Node] = field(default_factory=list)
     made: list[Made] = field(default_factory=list)
     topics: dict[str, str] = field(default_factory=dict)
+    extractors: dict[str, dict[str, str]] = field(default_factory=dict)
     is_over: bool = False
 
     @property
@@ -168,16 +159,20 @@ class _Growth:
     def _new_stream(self) -> Made:
         """Sometimes of a topic that is read already."""
         known = [topic for topic, kind in self.topics.items() if kind == "stream"]
-        if known and self.dice.random() < 0.2:
-            return self._stream("stream", topic=self.dice.choice(known))
-        return self._stream("stream", topic=self._topic("stream"))
+        topic = self.dice.choice(known) if known and self.dice.random() < 0.2 else self._topic("stream")
+        return self._stream("stream", topic=topic, **self.extractors.get(topic, {}))
 
     def _new_table(self) -> Made:
-        return self._table("table", topic=self._topic("table"), **self._store())
+        topic = self._topic("table")
+        return self._table("table", topic=topic, **self.extractors.get(topic, {}), **self._store())
 
     def _topic(self, kind: str) -> str:
         topic = f"{kind[0]}{len(self.topics)}"
         self.topics[topic] = kind
+        if kind in ("stream", "table") and self.dice.random() < 0.12:
+            self.extractors[topic] = {"extractor": self.dice.choice(choose.EXTRACTORS)}
+            if self.dice.random() < 0.5:
+                self.extractors[topic]["invalid"] = self.dice.choice(choose.INVALID)
         return topic
 
     def _store(self, window: str | None = None) -> dict[str, Any]:
@@ -228,13 +223,13 @@ class _Growth:
         return [*steps, *joins, (self._through_topic, 1)]
 
     def _filter(self, made: Made) -> Made:
-        return self._same("filter", made, predicate=self.dice.choice(PREDICATES))
+        return self._same("filter", made, predicate=self.dice.choice(choose.PREDICATES))
 
     def _map_values(self, made: Made) -> Made:
-        return self._same("map_values", made, mapper=self.dice.choice(MAPPERS))
+        return self._same("map_values", made, mapper=self.dice.choice(choose.MAPPERS))
 
     def _transform_values(self, made: Made) -> Made:
-        return self._same("transform_values", made, transformer=self.dice.choice(TRANSFORMERS))
+        return self._same("transform_values", made, transformer=self.dice.choice(choose.TRANSFORMERS))
 
     def _same(self, op: str, made: Made, **parameters: Any) -> Made:
         if made.is_table:
@@ -249,7 +244,7 @@ class _Growth:
 
     def _selector(self, made: Made) -> str:
         more = ["key_window"] if made.window is not None else []
-        return self.dice.choice(SELECTORS + more)
+        return self.dice.choice(choose.SELECTORS + more)
 
     def _merge(self, made: Made) -> Made:
         return self._stream("merge", made, self._other_stream(made))
@@ -283,7 +278,7 @@ class _Growth:
 
     def _aggregate(self, made: Made) -> Made:
         grouped = self._grouped(made)
-        function = self.dice.choice(AGGREGATES)
+        function = self.dice.choice(choose.AGGREGATES)
         if self.dice.random() < 0.15:
             return self._table("aggregate", grouped, function=function, **self._store())
         window, kind, keep_ms = self._window(grouped)
@@ -316,11 +311,11 @@ class _Growth:
         return self._add("window", grouped, type=kind, size=size, grace=grace, **more), "time", size + grace
 
     def _group_table(self, made: Made) -> Made:
-        value = {"value": self.dice.choice(MAPPERS)} if self.dice.random() < 0.5 else {}
+        value = {"value": self.dice.choice(choose.MAPPERS)} if self.dice.random() < 0.5 else {}
         grouped = self._add("group_by", made, key=self._selector(made), **value)
         store = self._store()
-        folds = VERSIONED_FOLDS + ([] if "versioned" in store else TABLE_FOLDS)
-        function = self.dice.choice(folds if self.dice.random() < 0.4 else TABLE_AGGREGATES)
+        folds = choose.VERSIONED_FOLDS + ([] if "versioned" in store else choose.TABLE_FOLDS)
+        function = self.dice.choice(folds if self.dice.random() < 0.4 else choose.TABLE_AGGREGATES)
         return self._table("aggregate", grouped, function=function, **store)
 
     def _suppress(self, made: Made) -> Made:
@@ -344,7 +339,7 @@ class _Growth:
     # --- joins -----------------------------------------------------------------------------------------------
 
     def _join(self, *kinds: str, is_stream: bool = False) -> dict[str, Any]:
-        joiners = [*JOINERS, "keyed"] if is_stream else JOINERS
+        joiners = [*choose.JOINERS, "keyed"] if is_stream else choose.JOINERS
         return {"type": self.dice.choice(kinds), "joiner": self.dice.choice(joiners)}
 
     def _stream_table_join(self, made: Made) -> Made:
@@ -382,7 +377,7 @@ class _Growth:
 
     def _windowed_join(self, made: Made) -> Made:
         """With another view of the same windows."""
-        other = self._same("map_values", made, mapper=self.dice.choice(MAPPERS))
+        other = self._same("map_values", made, mapper=self.dice.choice(choose.MAPPERS))
         join = self._join("inner", "left", "outer")
         return self._table("table_table_join", made, other, window=made.window, **join, **self._store(made.window))
 

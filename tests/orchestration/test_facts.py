@@ -25,6 +25,16 @@ def test_an_output_below_a_suppress_is_final_and_waits_for_gap_and_grace():
     assert got == want
 
 
+def test_a_topic_with_an_extractor_does_not_have_the_times_of_its_records():
+    builder = StreamsBuilder()
+    timed = builder.stream("timed", Consumed(Serde.string(), Serde.long(), timestamp_extractor="value"))
+    builder.stream("clicks", Consumed(Serde.string(), Serde.long())).merge(timed).to("out")
+
+    (got,) = replay_facts(builder.build()).sub_topologies
+
+    assert got.sources == (Source("timed", has_own_times=False), Source("clicks"))
+
+
 def test_the_books_of_an_output_are_those_of_the_sub_topologies_before_it():
     topology = shop.topology()
 

@@ -1,7 +1,7 @@
 """Where a topology begins: topics read as streams, tables and global tables (StreamsBuilder)."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ....state.errors import ConfigError, TopologyError
@@ -11,7 +11,8 @@ from ...functions.call_names import Hinting
 from ...functions.exception_handlers import exception_handlers
 from ...functions.expressions import Shape
 from ...functions.processor_api import KeyValues
-from ...graph.graph import Graph, Node
+from ...functions.timestamp_extractors import BuiltInExtractor, Extractor, bind_extractor
+from ...graph.graph import Graph
 from ...graph.name_rules import check_topic
 from ...graph.nodes import GlobalTableNode, SourceNode
 from ...graph.repartition import keep_null_keys
@@ -30,10 +31,19 @@ SEMANTICS = ("kafka", "kip")
 @checked_class
 @dataclass(frozen=True)
 class Consumed(Hinting):
-    """Serdes of a topic's key and value."""
+    """Serdes of a topic's key and value, and where its records have their times from.
+
+    ``timestamp_extractor``: a step over the record's fields, ``record_key``, ``record_time_ms`` (the time that it
+    landed with) and ``partition_time_ms``; a callable of (record, partition_time_ms) or of (record), a ConsumerRecord;
+    one of Kafka's, which take such a step too; None: the records' own times. Milliseconds since 1970. A record whose
+    time is negative is dropped; one without a time (null) ends the run with InvalidTimestamp (Kafka's RecordQueue).
+
+        Consumed(Serde.string(), Serde.json("page string, sent_ms long"), timestamp_extractor="sent_ms")
+    """
 
     key: Serde
     value: Serde
+    timestamp_extractor: Extractor | BuiltInExtractor | type[BuiltInExtractor] | None = None
 
     def __post_init__(self) -> None:
         for what, serde in (("key", self.key), ("value", self.value)):
@@ -44,6 +54,12 @@ class Consumed(Hinting):
     def with_(cls, key: Serde, value: Serde) -> "Consumed":
         """``Consumed(key, value)``, under Kafka's name."""
         return cls(key, value)
+
+    def with_timestamp_extractor(
+        self, timestamp_extractor: Extractor | BuiltInExtractor | type[BuiltInExtractor]
+    ) -> "Consumed":
+        """The same, its records at the times that this extractor gives them."""
+        return replace(self, timestamp_extractor=timestamp_extractor)
 
 
 @checked_class
@@ -63,7 +79,7 @@ class StreamsBuilder(Hinting):
             raise ConfigError("StreamsBuilder semantics", expected, repr(semantics), "choose one")
         self._graph = Graph(semantics)
         self._graph.handlers = exception_handlers(config)
-        self._streams: dict[str, Node] = {}
+        self._streams: dict[str, SourceNode] = {}
 
     def stream(self, topic: str, consumed: Consumed, *, name: str | None = None) -> KStream:
         """Records of ``topic``. Undecodable ones go to the dead letters.
@@ -73,13 +89,21 @@ class StreamsBuilder(Hinting):
         check_topic("stream()", topic, "read each topic by a stream() of its own, and merge() them")
         shape = _consumed(topic, consumed)
         name = self._graph.name(name, "KSTREAM-SOURCE-")
+        extractor = bind_extractor(consumed.timestamp_extractor, shape, name)
         if topic not in self._streams:
             self._check_unread(topic)
-            node = SourceNode(name=name, inputs=(), shape=shape, topic=topic)
-            self._streams[topic] = self._graph.add(node)
+            node = SourceNode(name=name, inputs=(), shape=shape, topic=topic, extractor=extractor)
+            self._graph.add(node)
+            self._streams[topic] = node
         elif self._streams[topic].shape != shape:
             next_step = "use the same Consumed in both places"
             raise TopologyError(f"topic {topic!r}", "the serdes of the other stream()", "others", next_step)
+        elif not self._streams[topic].extractor.is_as(extractor):
+            expected, next_step = (
+                "the timestamp extractor of the other stream()",
+                "use the same Consumed in both places",
+            )
+            raise TopologyError(f"topic {topic!r}", expected, "another", next_step)
         return KStream(self._graph, self._streams[topic], name=name)
 
     def table(
@@ -102,7 +126,8 @@ class StreamsBuilder(Hinting):
         store = materialized.name or self._graph.next_name(f"{topic}-STATE-STORE-")
         source = self._graph.name(name, "KSTREAM-SOURCE-", "-source")
         name = self._graph.name(name, "KTABLE-SOURCE-")
-        self._graph.add(SourceNode(name=source, inputs=(), shape=shape, topic=topic))
+        extractor = bind_extractor(consumed.timestamp_extractor, shape, source)
+        self._graph.add(SourceNode(name=source, inputs=(), shape=shape, topic=topic, extractor=extractor))
         node = TableNode(name=name, inputs=(source,), shape=shape, is_table=True)
         spec = materialized.spec(store)
         add_table(
@@ -131,6 +156,9 @@ class StreamsBuilder(Hinting):
         if materialized.is_versioned:
             next_step = "use table(), or a store without versions"
             raise TopologyError(f"global table {topic!r}", "a plain store", "a versioned one", next_step)
+        if consumed.timestamp_extractor is not None:
+            got, next_step = "an extractor, which Kafka Streams never asks there", "use table(), or leave it out"
+            raise TopologyError(f"global table {topic!r}", "records at their own times", got, next_step)
         self._check_unread(topic)
         store = materialized.name or self._graph.next_name(f"{topic}-STATE-STORE-")
         source = self._graph.name(name, "KSTREAM-SOURCE-", "-source")

@@ -1,0 +1,15 @@
+"""Functions of the scenario language that random topologies choose from; what stands twice is chosen more often."""
+
+PREDICATES = ["true", "false", "value_not_null", "value_even", "value_odd", "value_gt:1", "value_lt:3"]
+PREDICATES += ["value_contains:|", "value_contains:.", "key_eq:a", "key_ne:a"]
+MAPPERS = ["identity", "add:3", "mul:-2", "mod:3", "length", "to_string", "append:!", "prepend:b|"]
+MAPPERS += ["field:0", "field:1", "null_if_even", "null_if_odd"]
+TRANSFORMERS = ["tell", "or:b|", "after:5"]
+SELECTORS = ["key", "value", "const:a", "field:0", "field:1", "prefix:1", "prefix:2", "mod:2", "mod:3"]
+AGGREGATES = ["count", "sum", "min", "max", "concat", "reduce:first", "reduce:last", "reduce:concat", "reduce:sum"]
+TABLE_AGGREGATES = ["count", "sum", "concat", "reduce:first", "reduce:last", "reduce:concat", "reduce:sum"]
+TABLE_FOLDS = ["fold:min", "fold:max", "fold:mean", "fold:least", "fold:top2", "fold:distinct", "fold:any_even"]
+VERSIONED_FOLDS = ["fold:count", "fold:sum", "fold:collect"]
+EXTRACTORS = ["value", "value", "value_or_partition", "shift:5", "shift:-20", "partition_plus:3"]
+INVALID = ["skip", "skip", "partition_time", "partition_time", "fail"]
+JOINERS = ["pair", "pair", "sum", "left", "right"]
