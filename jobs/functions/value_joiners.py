@@ -141,7 +141,8 @@ def bind_joiner(
         return ExpressionJoiner(pair, {"": expression}, expression.result)
     if not callable(joiner):
         expected = "an expression, SQL text or a callable of (left, right)"
-        raise TopologyError(place, expected, repr(joiner), "correct the joiner")
+        next_step = "give fields=" if isinstance(joiner, Mapping) else "correct the joiner"
+        raise TopologyError(place, expected, repr(joiner), next_step)
     is_keyed = form_of(joiner, place, LEFT_RIGHT, KEY_LEFT_RIGHT) is KEY_LEFT_RIGHT
     if returns is None:
         raise TopologyError(place, "returns= beside a Python callable", "none", "give the serde of the result")

@@ -59,6 +59,9 @@ class Operator(ABC):
     puts: Batch | None = None
     """What the last batch put into the store, where that is not what was forwarded (emit on close)."""
 
+    is_repeatable = False
+    """It computes each row from that row and what the tables show to it, and keeps nothing: it can be asked again."""
+
     def __init__(self, context: OperatorContext) -> None:
         self.context = context
 

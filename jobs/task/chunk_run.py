@@ -89,6 +89,8 @@ class ChunkRun:
                 self.impure[node.name] = found
             to_dead_letters = node.name in self.dataflow.graph.dead_lettering
             return process_step(operator, inputs[0], self.chunk, to_dead_letters=to_dead_letters)
+        if operator.is_repeatable and self.chunk.handling is not None:
+            return process_step(operator, inputs[0], self.chunk, to_dead_letters=False)
         return operator.process(inputs[0], self.chunk)
 
     def _seen(self, name: str, when: str) -> Batch:

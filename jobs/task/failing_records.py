@@ -17,6 +17,7 @@ def process_step(operator: Operator, batch: Batch, chunk: Chunk, *, to_dead_lett
     ``chunk.failures``, else the application's exception handler is asked. Without one, or if that says so, it ends the
     run with TaskFailed, which names the first such record.
     """
+    booked = len(chunk.drops)
     try:
         return operator.process(batch, chunk)
     except (BufferFull, NullKey):
@@ -26,6 +27,7 @@ def process_step(operator: Operator, batch: Batch, chunk: Chunk, *, to_dead_lett
             raise
         if not to_dead_letters and chunk.handling is None:
             raise _named(operator, batch, chunk, error) from error.__cause__
+    del chunk.drops[booked:]
     errors: dict[int, TaskFailed] = {}
     _find(operator, batch, chunk, np.arange(len(batch)), errors)
     if to_dead_letters:
@@ -34,7 +36,7 @@ def process_step(operator: Operator, batch: Batch, chunk: Chunk, *, to_dead_lett
     else:
         failed = FailedRecords(operator.context, batch, chunk)
         for row, found in errors.items():
-            failed.add(row, _of_record(batch, chunk, row, found))
+            failed.add(row, _of_record(operator, batch, chunk, row, found))
         failed.book()
     goes_on = np.ones(len(batch), np.bool_)
     goes_on[list(errors)] = False
@@ -63,10 +65,10 @@ def _named(operator: Operator, batch: Batch, chunk: Chunk, error: TaskFailed) ->
     last = _error_of(operator, batch, chunk, rows)
     if last is None:  # it fails with others beside it only, or not again
         return error
-    return _of_record(batch, chunk, int(rows[0]), last)
+    return _of_record(operator, batch, chunk, int(rows[0]), last)
 
 
-def _of_record(batch: Batch, chunk: Chunk, row: int, error: TaskFailed) -> TaskFailed:
+def _of_record(operator: Operator, batch: Batch, chunk: Chunk, row: int, error: TaskFailed) -> TaskFailed:
     """``error``, with the place of the record at ``row``."""
     cause = int(batch.cause[row])
     offset = int(chunk.offset[cause])
@@ -77,6 +79,7 @@ def _of_record(batch: Batch, chunk: Chunk, row: int, error: TaskFailed) -> TaskF
         "with TRY_CAST a value that cannot be cast is null; " if error.next_step.startswith("correct the step") else ""
     )
     next_step = f'{error.next_step}; {cast}on_error="dead_letter" keeps such records as dead letters'
+    next_step = error.next_step if operator.is_repeatable else next_step
     named = TaskFailed(error.place, error.expected, f"{error.got}, of the record {where}", next_step)
     named.cause_row, named.arrival = error.cause_row, error.arrival
     named.__cause__ = error.__cause__
@@ -84,8 +87,12 @@ def _of_record(batch: Batch, chunk: Chunk, row: int, error: TaskFailed) -> TaskF
 
 
 def _error_of(operator: Operator, batch: Batch, chunk: Chunk, rows: np.ndarray) -> TaskFailed | None:
+    """What fails among ``rows``; nothing is booked for it."""
+    booked = len(chunk.drops)
     try:
         operator.process(batch.take(rows), chunk)
     except TaskFailed as error:
         return error
+    finally:
+        del chunk.drops[booked:]
     return None

@@ -18,7 +18,7 @@ from kstreams_replay.jobs.topology import (
     StreamsBuilder,
     fold,
 )
-from kstreams_replay.state.errors import ConfigError
+from kstreams_replay.state.errors import ConfigError, TopologyError
 from tests.topology.streams import refused
 
 STRING = Serde.string()
@@ -241,3 +241,13 @@ def test_a_join_of_streams_has_fields_of_any_name_too():
     assert made.shape.value == Serde.json("a string, windows string")
     stored = Materialized.as_("pairs")
     assert orders(b := StreamsBuilder()).join(b.stream("more", ORDERS), "left.kind", NEAR, materialized=stored)
+
+
+def test_fields_in_a_dictionary_alone_are_told_where_to_be_given():
+    builder = StreamsBuilder()
+    words = builder.stream("words", Consumed(Serde.string(), Serde.string()))
+    table = builder.table("names", Consumed(Serde.string(), Serde.string()))
+
+    for call in (lambda: words.map_values({"word": "value"}), lambda: words.join(table, {"name": "right"})):
+        with pytest.raises(TopologyError, match=r"got \{.*\}; give fields="):
+            call()

@@ -55,6 +55,8 @@ class Lookup:
 class StreamTableJoin(Operator):
     """Without a grace."""
 
+    is_repeatable = True
+
     def __init__(self, context: OperatorContext, joiner: Joiner, *, is_left: bool) -> None:
         super().__init__(context)
         self.lookup = Lookup(context, joiner, is_left=is_left)
@@ -67,6 +69,8 @@ class StreamTableJoin(Operator):
 
 class StreamGlobalTableJoin(Operator):
     """The key that is looked up is ``selector``'s; a null one counts as a null key."""
+
+    is_repeatable = True
 
     def __init__(self, context: OperatorContext, selector: Expression | Call, joiner: Joiner, *, is_left: bool) -> None:
         super().__init__(context)

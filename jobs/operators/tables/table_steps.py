@@ -65,6 +65,8 @@ def step_of(node: TableFilterNode | TableMapValuesNode) -> Step:
 class TableStep(Operator):
     """Not materialized: the step is taken on the old value too. ``skips_nothing``: see TableStore.put."""
 
+    is_repeatable = True
+
     def __init__(self, context: OperatorContext, step: Step, *, sends_old: bool, skips_nothing: bool) -> None:
         super().__init__(context)
         self.step, self.sends_old, self.skips_nothing = step, sends_old, skips_nothing

@@ -55,7 +55,8 @@ def bind_step(
         return bind(step, shape, place)
     if not callable(step):
         expected = "an expression, SQL text or a callable of (key, value)"
-        raise TopologyError(place, expected, repr(step), "correct the step")
+        next_step = "give fields=" if isinstance(step, Mapping) else "correct the step"
+        raise TopologyError(place, expected, repr(step), next_step)
     function = of_key_and_value(step, place, may_take_value=may_take_value)
     if returns is None:
         raise TopologyError(place, f"{option}= beside a Python callable", "none", "give the serde of the result")
