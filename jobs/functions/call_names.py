@@ -36,6 +36,8 @@ SAID_OTHERWISE = {
     "avg": "fold.mean(of)",
     "average": "fold.mean(of)",
     "collect_list": "fold.collect(of)",
+    "variance": "fold.var_pop(of), or fold.var_samp(of) of a sample",
+    "stddev": "fold.stddev_pop(of), or fold.stddev_samp(of) of a sample",
 }
 """What Kafka's words, in snake case, are here where it is not the same word."""
 

@@ -67,6 +67,7 @@ def _folds() -> dict[str, Any]:
         "count": fold.count(), "sum": fold.sum("ms"), "mean": fold.mean("price"), "least": fold.min("ms"),
         "most": fold.max("price"), "first": fold.first("page"), "last": fold.last("page"),
         "early": fold.min_by("page", by="record_time_ms"), "all": fold.collect("ms"),
+        "apart": fold.stddev_pop("ms"),
     }  # fmt: skip
 
 

@@ -9,6 +9,7 @@ from .conditions import all_ as all
 from .conditions import any_ as any
 from .conditions import count_if
 from .lists import collect
+from .moments import stddev_pop, stddev_samp, var_pop, var_samp
 from .numbers import count, mean
 from .numbers import max_ as max
 from .numbers import min_ as min
@@ -32,8 +33,12 @@ __all__ = [
     "mean",
     "min",
     "min_by",
+    "stddev_pop",
+    "stddev_samp",
     "sum",
     "top",
+    "var_pop",
+    "var_samp",
 ]
 
 if not TYPE_CHECKING:  # to a type checker an unknown name is one

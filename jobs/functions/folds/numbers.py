@@ -5,9 +5,10 @@ change nothing, except that a count counts records. The mean keeps sum and count
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
+import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -15,7 +16,7 @@ from ....state.buffers import is_valid
 from ....state.errors import TopologyError
 from ....state.records.batches import Batch
 from ..call_arguments import checked_as
-from ..expressions import Expressible, Expression, Shape, bind
+from ..expressions import Expressible, Expression, Shape, bind, bind_predicate
 from .changing_kernel import change_numbers
 from .fold import Fold, FoldState, Wanted
 from .fold_program import Program
@@ -23,15 +24,21 @@ from .folding_kernel import COUNT, MAX, MIN, SUM, fold_numbers
 from .ordered_values import OrderedState, has_order
 from .taken_back import extreme, timeless
 
+_NAMES = {COUNT: "count", SUM: "sum", MIN: "min", MAX: "max"}
 _NOTHING: dict[type, np.ndarray] = {np.int64: np.zeros(0, np.int64), np.float64: np.zeros(0, np.float64)}
 
 
 @dataclass(frozen=True)
 class NumberFold(Fold):
-    """count (``of`` is None), sum, min or max of an expression."""
+    """count (``of`` is None), sum, min or max of an expression. ``where``: of records for which it is true."""
 
     kind: int
     of: Expressible | None = None
+    where: Expressible | None = None
+
+    @property
+    def words(self) -> str:
+        return "" if self.where is None else f"{_NAMES[self.kind]} {self.of} where {self.where}"
 
     @property
     def may_be_null(self) -> bool:
@@ -43,27 +50,36 @@ class NumberFold(Fold):
     def start(self, shape: Shape, place: str) -> FoldState:
         if self.of is None:
             return NumberState(self.kind, None, np.int64)
-        expression = bind(self.of, shape, place)
+        expression = filtered(self.of, self.where, shape, place)
         kind = expression.result.arrow_type
         if pa.types.is_decimal(kind) or (self.kind != SUM and has_order(kind)):
             return OrderedState(self.kind, expression)
-        return NumberState(self.kind, *_numeric(expression, self.of, place))
+        return NumberState(self.kind, *numeric(expression, self.of, place))
 
     def start_taking(self, shape: Shape, place: str) -> FoldState:
         if self.of is None:
             return NumberState(self.kind, None, np.int64, change_numbers)
-        expression = timeless(bind(self.of, shape, place))
+        expression = timeless(filtered(self.of, self.where, shape, place))
         kind = expression.result.arrow_type
         if self.kind != SUM:
             if not has_order(kind):
-                _numeric(expression, self.of, place)
+                numeric(expression, self.of, place)
             return extreme(expression, largest=self.kind == MAX)
         if pa.types.is_decimal(kind):
             return OrderedState(SUM, expression)
-        return NumberState(SUM, *_numeric(expression, self.of, place), change_numbers)
+        return NumberState(SUM, *numeric(expression, self.of, place), change_numbers)
 
 
-def _numeric(expression: Expression, of: Expressible, place: str) -> tuple[Expression, type]:
+def filtered(of: Expressible, where: Expressible | None, shape: Shape, place: str) -> Expression:
+    """``of``, null for records for which ``where`` is not true. Raises TopologyError for what is no condition."""
+    expression = bind(of, shape, place)
+    if where is None:
+        return expression
+    condition = bind_predicate(where, shape, place)
+    return replace(expression, expression=pl.when(condition.expression).then(expression.expression))
+
+
+def numeric(expression: Expression, of: Expressible, place: str) -> tuple[Expression, type]:
     """The bound expression and the NumPy type that its numbers fold in. Raises TopologyError unless numeric."""
     kind = expression.result.arrow_type
     if pa.types.is_integer(kind):
@@ -85,7 +101,7 @@ def ranked(by: Expressible, shape: Shape, place: str) -> tuple[Expression, type]
         got = f"{by!s}, which gives {expression.result}"
         next_step = f"CAST(... AS DECIMAL({_DIGITS_OF_LONG}, {kind.scale})), or AS DOUBLE"
         raise TopologyError(place, f"a decimal of up to {_DIGITS_OF_LONG} digits to rank by", got, next_step)
-    return _numeric(expression, by, place)
+    return numeric(expression, by, place)
 
 
 _DIGITS_OF_LONG = 18
@@ -155,9 +171,14 @@ def number_columns(array: pa.Array, dtype: type) -> tuple[np.ndarray, np.ndarray
 
 @dataclass(frozen=True)
 class MeanFold(Fold):
-    """mean: the sum of an expression by the number of its values."""
+    """mean: the sum of an expression by the number of its values. ``where``: of records for which it is true."""
 
     of: Expressible
+    where: Expressible | None = None
+
+    @property
+    def words(self) -> str:
+        return "" if self.where is None else f"mean {self.of} where {self.where}"
 
     @property
     def may_be_null(self) -> bool:
@@ -168,16 +189,16 @@ class MeanFold(Fold):
         return pa.float64()
 
     def start(self, shape: Shape, place: str) -> "MeanState":
-        expression = bind(self.of, shape, place)
+        expression = filtered(self.of, self.where, shape, place)
         if pa.types.is_decimal(expression.result.arrow_type):
             return MeanState(expression, OrderedState(SUM, expression))
-        return MeanState(expression, NumberState(SUM, *_numeric(expression, self.of, place)))
+        return MeanState(expression, NumberState(SUM, *numeric(expression, self.of, place)))
 
     def start_taking(self, shape: Shape, place: str) -> "MeanState":
-        expression = timeless(bind(self.of, shape, place))
+        expression = timeless(filtered(self.of, self.where, shape, place))
         if pa.types.is_decimal(expression.result.arrow_type):
             return MeanState(expression, OrderedState(SUM, expression), change_numbers)
-        total = NumberState(SUM, *_numeric(expression, self.of, place), change_numbers)
+        total = NumberState(SUM, *numeric(expression, self.of, place), change_numbers)
         return MeanState(expression, total, change_numbers)
 
 
@@ -235,24 +256,30 @@ def count() -> Fold:
 
 
 @checked_as("fold.sum")
-def sum_(of: Expressible = "value") -> Fold:
-    """Sum of ``of``; 0 when there was nothing but nulls. Of decimals it has all digits."""
-    return NumberFold(SUM, of)
+def sum_(of: Expressible = "value", *, where: Expressible | None = None) -> Fold:
+    """Sum of ``of``, of records for which ``where`` is true; 0 when there was nothing but nulls. Of decimals it has all
+    digits. ``fold.sum("amount", where="currency = 'EUR'")``.
+    """
+    return NumberFold(SUM, of, where)
 
 
 @checked_as("fold.min")
-def min_(of: Expressible = "value") -> Fold:
-    """Smallest ``of``, a number, decimal, date, time, timestamp, text or binary; null when there were only nulls."""
-    return NumberFold(MIN, of)
+def min_(of: Expressible = "value", *, where: Expressible | None = None) -> Fold:
+    """Smallest ``of``, a number, decimal, date, time, timestamp, text or binary, of records for which ``where`` is
+    true; null when there were only nulls.
+    """
+    return NumberFold(MIN, of, where)
 
 
 @checked_as("fold.max")
-def max_(of: Expressible = "value") -> Fold:
+def max_(of: Expressible = "value", *, where: Expressible | None = None) -> Fold:
     """Largest ``of``, as of ``min``; null when there were only nulls."""
-    return NumberFold(MAX, of)
+    return NumberFold(MAX, of, where)
 
 
 @checked_as("fold.mean")
-def mean(of: Expressible = "value") -> Fold:
-    """Mean of the non-null ``of`` as a double; null when there were only nulls."""
-    return MeanFold(of)
+def mean(of: Expressible = "value", *, where: Expressible | None = None) -> Fold:
+    """Mean of the non-null ``of`` as a double, of records for which ``where`` is true; null when there were only
+    nulls.
+    """
+    return MeanFold(of, where)
