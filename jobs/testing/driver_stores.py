@@ -32,7 +32,7 @@ _READ_BY = {
     _SESSION: "get_session_store",
     _VERSIONED: "get_versioned_key_value_store",
 }
-_KIND_OF_WINDOW = {None: _KEY_VALUE, "time": _WINDOW, "session": _SESSION}
+_KIND_OF_WINDOW = {None: _KEY_VALUE, "time": _WINDOW, "sliding": _WINDOW, "session": _SESSION}
 
 
 class GlobalStores:

@@ -20,6 +20,9 @@ STRING, INT, LONG, DOUBLE, BYTES = Serde.string(), Serde.int(), Serde.long(), Se
 STRINGS, STRING_INT, STRING_LONG = Consumed(STRING, STRING), Consumed(STRING, INT), Consumed(STRING, LONG)
 INT_STRING = Consumed(INT, STRING)
 
+APPLICATION = "dummy-topology-test-driver-app-id-"
+"""What the name of an application begins with that a test does not name."""
+
 
 class Stage:
     """What a topology is written on: a builder, the tape, and the channels that are watched.
@@ -30,6 +33,7 @@ class Stage:
 
     def __init__(self, tape: Tape) -> None:
         self.tape, self.builder = tape, StreamsBuilder()
+        self.topology: Topology | None = None
         self.watched: dict[str, str] = {}
         self.is_order_kept = True
         self.window_ms = 0
@@ -53,6 +57,17 @@ class Stage:
         self.watched[channel] = output
         what.to(output)
 
+    def by_processors(self) -> Topology:
+        """A topology by the Processor API alone, instead of the builder's."""
+        self.topology = Topology()
+        return self.topology
+
+    def sees(self, topic: str) -> None:
+        """An output of the tape, or an internal topic, which the application's name begins there."""
+        channels = {channel for step in self.tape.steps() for channel in step.caused}
+        internal = [channel for channel in channels if channel.startswith(APPLICATION) and channel.endswith(topic)]
+        self.watched[internal[0] if internal else topic] = topic
+
     def to(self, what: KStream | KTable, topic: str) -> None:
         """An output topic of the tape."""
         self.watched[topic] = topic
@@ -70,7 +85,7 @@ def difference(tape: Tape, write: Play) -> str | None:
     unseen = {channel for step in steps for channel in step.caused if _is_seen(channel)} - set(stage.watched)
     if unseen:
         return f"not watched: {sorted(unseen)}"
-    topology = stage.builder.build()
+    topology = stage.builder.build() if stage.topology is None else stage.topology
     shapes = {sink.topic: sink.shape for sink in topology.sinks()}
     driver = TopologyTestDriver(topology, counts_bytes=True)
     failed_at = _pipe(driver, steps)
@@ -167,8 +182,9 @@ def plain(value: Any) -> Any:
 
 
 def _store_difference(tape: Tape, topology: Topology, driver: TopologyTestDriver) -> str | None:
-    for name, node in topology.stores().items():
-        if name in tape.stores and node.is_table:
+    tables = {name for name, node in topology.stores().items() if node.is_table}
+    for name in sorted(tables | set(driver.get_all_state_stores())):
+        if name in tape.stores:
             want = sorted((_row(*row) for row in tape.stores[name]), key=repr)
             got = sorted(driver.store(name).all(), key=repr)
             if got != want:

@@ -10,6 +10,7 @@ from kstreams_replay import (
     Record,
     Serde,
     SessionWindows,
+    SlidingWindows,
     StreamsBuilder,
     TimeWindows,
     Topology,
@@ -142,6 +143,21 @@ def test_windows_are_fetched_by_key_and_by_range_of_starts():
     assert store.backward_all() == store.all()[::-1]
     assert store.fetch_all(10, 99) == store.fetch(None, None, 10, 99) == store.all()[2:]
     assert store.backward_fetch_all(10, 99) == store.all()[:1:-1]
+
+
+def test_sliding_windows_are_a_window_store():
+    builder = StreamsBuilder()
+    windows = SlidingWindows.of_time_difference_and_grace(10, 0)
+    grouped = builder.stream("in", LONGS).group_by_key()
+    grouped.windowed_by(windows).count(Materialized.as_("recent")).to("out")
+    driver = TopologyTestDriver(builder.build())
+    driver.pipe_input("in", "a", 1, 12)
+    driver.pipe_input("in", "a", 1, 15)
+
+    got = driver.get_window_store("recent").fetch("a", 0, 100)
+
+    assert got == [(2, 1), (5, 2), (13, 1)]
+    assert list(driver.get_all_state_stores()) == ["recent"]
 
 
 def test_what_the_retention_has_passed_is_not_shown():
