@@ -335,6 +335,7 @@ def test_every_folder_of_tests_is_told_of_in_tests_readme():
         ("jobs/README.md", "## How a task runs"),
         ("jobs/README.md", "## How to write a topology"),
         ("jobs/README.md", "## How to write a processor"),
+        ("docs/testing-a-topology.md", "# Testing a topology"),
     ],
 )
 def test_the_python_that_a_document_shows_runs(path, heading):
