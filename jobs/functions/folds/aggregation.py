@@ -38,8 +38,8 @@ class Aggregation:
     def serde(self) -> Serde:
         """Type of the aggregate as readers see it. Raises TopologyError when a fold does not suit the values."""
         types = {name: fold.output(self.shape, self.place) for name, fold in self.folds.items()}
-        if types.get("") == self.shape.value.arrow_type:
-            return self.shape.value  # as Kafka's reduce, whose results are values of the stream
+        if "" in types and self.only.declared is not None:
+            return self.only.declared
         try:
             return Serde.of_type(types[""]) if "" in types else Serde.of_type(pa.struct(list(types.items())))
         except ConfigError as error:

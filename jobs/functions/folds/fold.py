@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from ....state.errors import TopologyError
 from ....state.records.batches import Batch
+from ....state.serdes import Serde
 from ..expressions import Shape
 from .fold_program import Program
 
@@ -88,6 +89,11 @@ class Fold(ABC):
     def words(self) -> str:
         """The fold and what it folds, as it is told when code changes; empty where its kind has words of its own."""
         return ""
+
+    @property
+    def declared(self) -> Serde | None:
+        """The serde of the aggregate where the call says it, as Kafka's reduce does; else it is that of its type."""
+        return None
 
     is_record_by_record: bool = False
     """The aggregate may become null in a way known only after the call, so each record waits for the one before."""

@@ -45,6 +45,10 @@ class PythonFold(Fold):
     def output(self, shape: Shape, place: str) -> pa.DataType:
         return self.returns.arrow_type
 
+    @property
+    def declared(self) -> Serde | None:
+        return self.returns
+
     def start(self, shape: Shape, place: str) -> "PythonState":
         return PythonState(self, shape, None if self.of is None else bind(self.of, shape, place), place)
 
