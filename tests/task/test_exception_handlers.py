@@ -287,6 +287,10 @@ def test_a_step_with_dead_letters_of_its_own_does_not_ask_the_handler():
     ("config", "said"),
     [
         ({"processing.exception.handlers": CONTINUE}, "did you mean processing.exception.handler?"),
+        (
+            {"errors.dead.letter.queue.topic.name": "letters"},
+            "the tables dropped and dead_letter have the records that",
+        ),
         ({"num.stream.threads": 2}, "what else configures an application has no meaning in a replay"),
         ({PROCESSING: "IgnoreEverything"}, "got 'IgnoreEverything'; name one of these"),
         ({PROCESSING: lambda record: CONTINUE}, r"a callable of \(context, record, exception\)"),
