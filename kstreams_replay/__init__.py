@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from .jobs.testing.driver_topics import TestInputTopic as TestInputTopic
     from .jobs.testing.driver_topics import TestOutputTopic as TestOutputTopic
     from .jobs.testing.test_driver import TopologyTestDriver as TopologyTestDriver
+    from .jobs.topology import Branched as Branched
     from .jobs.topology import BranchedKStream as BranchedKStream
     from .jobs.topology import BufferConfig as BufferConfig
     from .jobs.topology import CogroupedKStream as CogroupedKStream
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
     from .jobs.topology import KTable as KTable
     from .jobs.topology import LogAndSkipOnInvalidTimestamp as LogAndSkipOnInvalidTimestamp
     from .jobs.topology import Materialized as Materialized
+    from .jobs.topology import Printed as Printed
     from .jobs.topology import Serde as Serde
     from .jobs.topology import SessionWindows as SessionWindows
     from .jobs.topology import SlidingWindows as SlidingWindows
@@ -68,6 +70,7 @@ if TYPE_CHECKING:
     from .state.tables.warehouse import Warehouse as Warehouse
 
 _MODULES: dict[str, str] = {
+    "Branched": ".jobs.topology",
     "BranchedKStream": ".jobs.topology",
     "BufferConfig": ".jobs.topology",
     "CONTINUE": ".jobs.functions.exception_handlers",
@@ -97,6 +100,7 @@ _MODULES: dict[str, str] = {
     "PunctuationType": ".jobs.functions.processor_api",
     "Record": ".jobs.functions.processor_api",
     "ReplayError": ".state.errors",
+    "Printed": ".jobs.topology",
     "Serde": ".jobs.topology",
     "SessionWindows": ".jobs.topology",
     "SlidingWindows": ".jobs.topology",

@@ -17,7 +17,6 @@ SAID_OTHERWISE = {
     "flat_transform": "process(supplier, stores)",
     "flat_transform_values": "process(supplier, stores)",
     "branch": "split().branch(step)",
-    "print": "peek(print)",
     "emit_strategy": "emit_strategy(…) of the windowed stream, before the aggregate: windowed_by(…).emit_strategy(…)",
     "windowed_by": "windowed_by(windows) of a grouped stream: group_by_key().windowed_by(…)",
     "aggregate": "aggregate(…) of a grouped stream or table: group_by_key().aggregate(…)",

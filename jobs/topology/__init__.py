@@ -4,6 +4,7 @@ KIP-655 proposes. Everything a topology file needs is here.
 
 from ...state.serdes import Serde
 from ..functions import folds as fold
+from ..functions.printed import Printed
 from ..functions.timestamp_extractors import (
     ConsumerRecord,
     FailOnInvalidTimestamp,
@@ -12,7 +13,7 @@ from ..functions.timestamp_extractors import (
     WallclockTimestampExtractor,
 )
 from ..graph.windows import JoinWindows, SessionWindows, SlidingWindows, TimeWindows, UnlimitedWindows
-from .dsl.branched import BranchedKStream
+from .dsl.branched import Branched, BranchedKStream
 from .dsl.cogrouped import CogroupedKStream
 from .dsl.global_table import GlobalKTable
 from .dsl.grouped import KGroupedStream
@@ -25,6 +26,7 @@ from .dsl.suppressed import BufferConfig, Suppressed
 from .topology import SubTopology, Topology
 
 __all__ = [
+    "Branched",
     "BranchedKStream",
     "BufferConfig",
     "CogroupedKStream",
@@ -39,6 +41,7 @@ __all__ = [
     "KTable",
     "LogAndSkipOnInvalidTimestamp",
     "Materialized",
+    "Printed",
     "Serde",
     "SessionWindows",
     "SlidingWindows",

@@ -219,6 +219,12 @@ public class Describe {
             .branch((key, value) -> value > 3)
             .defaultBranch();
         new TreeMap<>(numbers).forEach((name, branch) -> branch.to("to-" + name));
+        Map<String, KStream<String, Long>> left = stream(builder, "in").split()
+            .branch((key, value) -> value > 5, Branched.withConsumer(branch -> branch.to("consumed")))
+            .branch((key, value) -> value > 3, Branched.withFunction(branch -> branch.mapValues(value -> value), "mapped"))
+            .branch((key, value) -> value > 2, Branched.withFunction(branch -> null))
+            .defaultBranch(Branched.withConsumer(branch -> branch.print(Printed.toSysOut())));
+        left.forEach((name, branch) -> branch.to("left-" + name));
         Map<String, KStream<String, Long>> named = stream(builder, "in").selectKey((key, value) -> key)
             .split(Named.as("by-size-"))
             .branch((key, value) -> value > 5, Branched.as("large"))

@@ -6,6 +6,7 @@ import polars as pl
 
 from kstreams_replay.jobs.functions.processor_api import KeyValues, Processor, Record
 from kstreams_replay.jobs.topology import (
+    Branched,
     BufferConfig,
     Consumed,
     JoinWindows,
@@ -13,6 +14,7 @@ from kstreams_replay.jobs.topology import (
     KStream,
     KTable,
     Materialized,
+    Printed,
     Serde,
     SessionWindows,
     SlidingWindows,
@@ -196,6 +198,14 @@ def branches(builder: StreamsBuilder) -> None:
     numbers = stream(builder, "in").split().branch("value > 5").branch("value > 3").default_branch()
     for name, branch in sorted(numbers.items()):
         branch.to(f"to-{name}")
+    split = (
+        stream(builder, "in").split().branch("value > 5", Branched.with_consumer(lambda branch: branch.to("consumed")))
+    )
+    split.branch("value > 3", Branched.with_function(lambda branch: branch.map_values("value"), "mapped"))
+    split.branch("value > 2", Branched.with_function(lambda branch: None))
+    left = split.default_branch(Branched.with_consumer(lambda branch: branch.print(Printed.to_sys_out())))
+    for name, branch in left.items():
+        branch.to(f"left-{name}")
     rekeyed = stream(builder, "in").select_key("record_key")
     named = rekeyed.split(name="by-size-").branch("value > 5", name="large").no_default_branch()
     by_key(named["by-size-large"]).count(Materialized()).to("large")

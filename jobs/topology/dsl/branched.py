@@ -4,10 +4,14 @@ Kafka has one node that forwards to the matching child; here every branch is a f
 which is the same records in the same order.
 """
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
+from ....state.errors import TopologyError
 from ...functions.call_arguments import checked_class
 from ...functions.call_names import Hinting
+from ...functions.parameters import form_of
 from ...graph.graph import Node
 from ...graph.name_rules import check_name
 from ...operators.stateless_nodes import FilterNode
@@ -18,6 +22,35 @@ if TYPE_CHECKING:
 
 
 @checked_class
+@dataclass(frozen=True)
+class Branched(Hinting):
+    """What becomes of a branch (Kafka's Branched): its ``name``, and one of ``function``, whose answer stands for the
+    branch among the streams by name (left out if it is None), and ``consumer``, after which it does not stand there.
+    """
+
+    name: str | None = None
+    function: "Callable[[KStream], KStream | None] | None" = None
+    consumer: "Callable[[KStream], Any] | None" = None
+
+    @classmethod
+    def as_(cls, name: str) -> "Branched":
+        """The branch with this name."""
+        return cls(name)
+
+    @classmethod
+    def with_function(cls, function: "Callable[[KStream], KStream | None]", name: str | None = None) -> "Branched":
+        """``function`` makes of the branch what stands for it. TopologyError unless it is of (stream)."""
+        form_of(function, "Branched.with_function", ("stream",))
+        return cls(name, function=function)
+
+    @classmethod
+    def with_consumer(cls, consumer: "Callable[[KStream], Any]", name: str | None = None) -> "Branched":
+        """``consumer`` takes the branch. TopologyError unless it is of (stream)."""
+        form_of(consumer, "Branched.with_consumer", ("stream",))
+        return cls(name, consumer=consumer)
+
+
+@checked_class
 class BranchedKStream(Hinting):
     """What ``KStream.split`` gives. Branches are named after the split: its name and theirs, or their number."""
 
@@ -25,10 +58,17 @@ class BranchedKStream(Hinting):
         self._stream, self._rest = stream, stream.node
         self._name = stream.graph.name(name, "KSTREAM-BRANCH-")
         self._streams: dict[str, KStream] = {}
+        self._number = 0
 
-    def branch(self, predicate: Step, *, name: str | None = None) -> "BranchedKStream":
-        """Records for which ``predicate`` is true and no earlier one was; null is not true."""
-        child = self._child(len(self._streams) + 1, name)
+    def branch(
+        self, predicate: Step, branched: Branched | None = None, *, name: str | None = None
+    ) -> "BranchedKStream":
+        """Records for which ``predicate`` is true and no earlier one was; null is not true. ``name`` alone is
+        ``Branched.as_(name)``.
+        """
+        self._number += 1
+        branched = _given(branched, name)
+        child = self._child(self._number, branched.name)
         graph, above = self._stream.graph, self._rest
         bound = bind_condition(predicate, above.shape, child)
 
@@ -37,18 +77,20 @@ class BranchedKStream(Hinting):
                 FilterNode(name=name, inputs=(above.name,), shape=above.shape, predicate=bound, keeps=keeps)
             )
 
-        self._take(child, filtered(child, keeps=True))
+        taken = filtered(child, keeps=True)
         self._rest = filtered(f"{child}-rest", keeps=False)
         graph.parts[self._rest.name] = ()
+        self._take(child, taken, branched)
         return self
 
-    def default_branch(self, *, name: str | None = None) -> "dict[str, KStream]":
+    def default_branch(self, branched: Branched | None = None, *, name: str | None = None) -> "dict[str, KStream]":
         """All branches by name, and one for the records that no predicate was true of."""
-        child = self._child(0, name)
+        branched = _given(branched, name)
+        child = self._child(0, branched.name)
         above = self._rest
         bound = bind_condition("TRUE", above.shape, child)
         node = FilterNode(name=child, inputs=(above.name,), shape=above.shape, predicate=bound, keeps=True)
-        self._take(child, self._stream.graph.add(node))
+        self._take(child, self._stream.graph.add(node), branched)
         return self._streams
 
     def no_default_branch(self) -> "dict[str, KStream]":
@@ -60,9 +102,25 @@ class BranchedKStream(Hinting):
         self._stream.graph.next_name(child)
         return child
 
-    def _take(self, child: str, node: Node) -> None:
+    def _take(self, child: str, node: Node, branched: Branched) -> None:
         stream = self._stream
-        self._streams[child] = type(stream)(
-            stream.graph, node, is_rekeyed=stream.is_rekeyed, is_scattered=stream.is_scattered
-        )
         stream.graph.parts[child] = (self._name, stream.node.name)
+        branch = type(stream)(stream.graph, node, is_rekeyed=stream.is_rekeyed, is_scattered=stream.is_scattered)
+        if branched.consumer is not None:
+            branched.consumer(branch)
+            return
+        made = branch if branched.function is None else branched.function(branch)
+        if made is not None:
+            self._streams[child] = made
+
+
+def _given(branched: Branched | None, name: str | None) -> Branched:
+    """Raises TopologyError for anything but a Branched, and for two names."""
+    if branched is None:
+        return Branched(name)
+    if not isinstance(branched, Branched):
+        next_step = 'use for example Branched.with_consumer(lambda stream: stream.to("large"))'
+        raise TopologyError("branch", "a Branched, which says what becomes of it", repr(branched), next_step)
+    if name is not None:
+        raise TopologyError("branch", "one name", f"name={name!r} beside a Branched", "name it in the Branched")
+    return branched

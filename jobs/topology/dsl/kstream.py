@@ -15,6 +15,7 @@ from ...functions.call_arguments import checked_class
 from ...functions.call_names import Hinting
 from ...functions.expressions import Expressible, Shape
 from ...functions.parameters import NOTHING, form_of, of_key_and_value
+from ...functions.printed import Printed
 from ...functions.processor_api import KeyValues
 from ...graph.graph import Graph, Node
 from ...graph.name_rules import check_name, check_table_name, check_topic
@@ -214,6 +215,13 @@ class KStream(Hinting):
     def foreach(self, function: Callable[[Any, Any], None], *, name: str | None = None) -> None:
         """``function(key, value)`` is called for every record, which ends here."""
         self._peek(function, self.graph.name(name, "KSTREAM-FOREACH-"))
+
+    def print(self, printed: Printed) -> None:
+        """A line for every record, which ends here. TopologyError for anything but a Printed."""
+        if not isinstance(printed, Printed):
+            next_step = "use for example Printed.to_sys_out()"
+            raise TopologyError("print", "a Printed, which says where to", repr(printed), next_step)
+        self._peek(printed.printer(self.name), self.graph.name(printed.name, "KSTREAM-PRINTER-"))
 
     def _peek(self, function: Callable[[Any, Any], None], name: str) -> "KStream":
         of_key_and_value(function, name)

@@ -1,0 +1,72 @@
+"""``KStream.print``: a line for each record, to the process's own output or to a file (Kafka's Printed).
+
+Rule: a line is Kafka's, ``[label]: key, value``. An increment that is run again prints again, and so does each worker.
+"""
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from ...state.errors import TopologyError
+from .call_names import Hinting
+from .parameters import of_key_and_value
+
+
+@dataclass(frozen=True)
+class Printed(Hinting):
+    """Where records are printed: ``file`` None for the process's output. ``label``: the stream's name if not given;
+    ``mapper``: a callable of (key, value) for the whole line behind the label.
+
+        stream.print(Printed.to_sys_out().with_label("clicks"))
+    """
+
+    file: str | None = None
+    label: str | None = None
+    name: str | None = None
+    mapper: Callable[[Any, Any], Any] | None = None
+
+    @classmethod
+    def to_sys_out(cls) -> "Printed":
+        """To the output of the process that runs the task."""
+        return cls()
+
+    @classmethod
+    def to_file(cls, path: str | Path) -> "Printed":
+        """To the end of a file on the machine that runs the task. TopologyError for a path that is empty."""
+        if not str(path):
+            raise TopologyError("Printed.to_file", "the path of a file", repr(path), "name a file")
+        return cls(str(path))
+
+    def with_label(self, label: str) -> "Printed":
+        """The same with this label."""
+        return replace(self, label=label)
+
+    def with_name(self, name: str) -> "Printed":
+        """The same, the operator with this name."""
+        return replace(self, name=name)
+
+    def with_key_value_mapper(self, mapper: Callable[[Any, Any], Any]) -> "Printed":
+        """The same, its lines what ``mapper`` gives of (key, value)."""
+        return replace(self, mapper=of_key_and_value(mapper, "Printed.with_key_value_mapper"))
+
+    def printer(self, stream: str) -> Callable[[Any, Any], None]:
+        """What is called for each record of the ``stream``."""
+        label = self.label if self.label is not None else stream
+
+        def printed(key: Any, value: Any) -> None:
+            said = f"{_said(key)}, {_said(value)}" if self.mapper is None else self.mapper(key, value)
+            line = f"[{label}]: {said}\n"
+            if self.file is None:
+                sys.stdout.write(line)
+                sys.stdout.flush()
+                return
+            with Path(self.file).open("a", encoding="utf-8") as file:
+                file.write(line)
+
+        return printed
+
+
+def _said(value: Any) -> str:
+    return "null" if value is None else str(value)
