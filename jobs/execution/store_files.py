@@ -13,6 +13,7 @@ import polars as pl
 import pyarrow as pa
 
 from ...state.buffers import only_chunk
+from ...state.records.keys import canonical_bytes
 from ...state.runs.local_copies import RunWriter, StateFile, open_run
 from ...state.runs.sorted_runs import RowForm, Run, every_row, merged, rows_of, run_of, to_merge
 from ...state.times import NO_TIMESTAMP_MS
@@ -125,7 +126,8 @@ def global_contents(shape: Shape, slices: Sequence[Slice], order: str) -> pa.Tab
     if order == "arrival":
         rows = rows.sort_by("arrival")
     key, value = shape.key.decode(only_chunk(rows, "key")), shape.value.decode(only_chunk(rows, "value"))
-    frame = pl.DataFrame({"key": pl.Series(only_chunk(rows, "key")), "row": np.arange(len(rows))})
+    written = canonical_bytes(shape.key, only_chunk(rows, "key"))
+    frame = pl.DataFrame({"key": pl.Series(written), "row": np.arange(len(rows))})
     read = frame.filter(pl.Series(~(key.bad | value.bad)) & pl.col("key").is_not_null())
     newest = read.unique("key", keep="last", maintain_order=True)["row"].to_numpy()
     has_value: np.ndarray = value.values.is_valid().to_numpy(zero_copy_only=False)

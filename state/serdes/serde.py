@@ -5,7 +5,7 @@ Rule: ``decode(encode(values))`` gives ``values`` back, and bytes that a Kafka c
 a silent null: they are flagged, with a sentence, and end as dead letters.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,6 +25,7 @@ from .variant import VariantCodec
 
 PythonValues = list[Any]
 """A class that has a method ``list`` cannot say it."""
+_Id = int
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +149,27 @@ class Serde:
 
         written = None if writer is None else schema_text(writer, references)
         return Serde(AvroCodec(schema_text(schema, references), written))
+
+    @staticmethod
+    def confluent_avro(
+        schema: object,
+        *,
+        ids: Mapping[_Id, object] | None = None,
+        write_id: _Id | None = None,
+        references: tuple[object, ...] = (),
+    ) -> "Serde":
+        """Avro as Confluent's KafkaAvroSerializer writes it: the byte 0, the writer's schema id, the record.
+
+        ``schema``: the reader's; ``ids``: the schemas that a topic's records were written with, by id, or those that
+        were kept (``kept_schemas`` in state/serdes/avro/kept_schemas.py); ``write_id``: the id of ``schema`` itself, if
+        it is not among them. Records of another id are dead letters. ConfigError for an id that is none, and where
+        there is no id to write with.
+
+            Serde.confluent_avro(Path("order.avsc"), ids={7: Path("order-1.avsc"), 12: Path("order.avsc")})
+        """
+        from .avro import confluent_avro
+
+        return Serde(confluent_avro(schema, ids or {}, write_id, references))
 
     @staticmethod
     def of_type(arrow_type: pa.DataType) -> "Serde":

@@ -87,6 +87,10 @@ class AvroCodec(Codec):
     def has_fields(self) -> bool:
         return pa.types.is_struct(self.arrow_type)
 
+    @property
+    def is_canonical(self) -> bool:
+        return False
+
     def decode(self, binary: pa.BinaryArray) -> Decoded:
         wanted = is_valid(binary)
         made = program(self.reader if self.writer is None else self.writer, self.reader)

@@ -1,0 +1,144 @@
+"""Avro in Confluent's wire format: the writer's schema is named by an id in each record.
+
+Owns the head of the bytes: the byte 0, the id as 4 bytes, big-endian, then Avro's encoding (KafkaAvroSerializer).
+Rule: every id of a topic is read with its own schema to the reader's; an id whose schema is not given makes a record
+bad, and so do bytes that do not begin with 0.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from ...buffers import binary_view, is_valid
+from ...errors import ConfigError
+from ..codec import Codec, Decoded
+from .avro_codec import AvroCodec, fingerprint, program, reading, schema_text
+from .decoding import decode
+from .encoding import encode
+
+HEAD_BYTES = 5
+_ID_MAX = 2**31 - 1
+_PLACE = "Serde.confluent_avro"
+
+
+@dataclass(frozen=True, slots=True)
+class ConfluentAvroCodec(Codec):
+    """``reader``: normal text; ``writers``: (id, normal text) by rising id; ``write_id``: of the reader's schema."""
+
+    reader: str
+    writers: tuple[tuple[int, str], ...]
+    write_id: int
+
+    @property
+    def plain(self) -> AvroCodec:
+        """The same values without a head."""
+        return AvroCodec(self.reader)
+
+    @property
+    def name(self) -> str:
+        """The digest tells which ids are known: with one more a dead letter becomes a record."""
+        known = fingerprint(repr(self.writers))
+        return f"confluent_{self.plain.name[:-1]}, id {self.write_id}, {len(self.writers)} schemas {known})"
+
+    @property
+    def arrow_type(self) -> pa.DataType:
+        return reading(self.reader).layout.root.arrow_type
+
+    @property
+    def has_fields(self) -> bool:
+        return pa.types.is_struct(self.arrow_type)
+
+    @property
+    def is_canonical(self) -> bool:
+        return False
+
+    def decode(self, binary: pa.BinaryArray) -> Decoded:
+        view, valid = binary_view(binary), is_valid(binary)
+        ids, reasons = _heads(view.data, view.offsets, valid)
+        known, parts, rows = dict(self.writers), [], []
+        for one in np.unique(ids[ids >= 0]).tolist():
+            mine = np.flatnonzero(ids == one)
+            if one not in known:
+                reasons |= dict.fromkeys(mine.tolist(), f"expected an id of {_some(known)}, got {one}")
+                continue
+            some = binary if len(mine) == len(binary) else binary.take(pa.array(mine))
+            made = program(known[one], self.reader)
+            found = decode(
+                binary_view(some), np.ones(len(mine), np.bool_), HEAD_BYTES, made, reading(self.reader).layout
+            )
+            reasons |= {int(mine[row]): f"schema {one}: {why}" for row, why in found.reasons.items()}
+            parts.append(found.values)
+            rows.append(mine)
+        bad = np.zeros(len(binary), np.bool_)
+        bad[list(reasons)] = True
+        return Decoded(_in_order(parts, rows, len(binary), self.arrow_type), bad, dict(sorted(reasons.items())))
+
+    def encode(self, values: pa.Array) -> pa.BinaryArray:
+        made = reading(self.reader)
+        return encode(values, b"\0" + self.write_id.to_bytes(4, "big"), made.writing, made.layout)
+
+    def sizes(self, values: pa.Array) -> np.ndarray:
+        return np.diff(binary_view(self.encode(values)).offsets)
+
+    def to_python(self, values: pa.Array) -> list[Any]:
+        return self.plain.to_python(values)
+
+    def from_python(self, values: list[Any]) -> pa.Array:
+        return self.plain.from_python(values)
+
+
+def confluent_avro(
+    schema: object, ids: Mapping[int, object], write_id: int | None, references: tuple[object, ...]
+) -> ConfluentAvroCodec:
+    """Raises ConfigError for no schema, an id that is none, and for no id to write with."""
+    reader = schema_text(schema, references)
+    writers = {}
+    for one, text in ids.items():
+        if not isinstance(one, int) or isinstance(one, bool) or not 0 <= one <= _ID_MAX:
+            raise ConfigError(_PLACE, "ids that a registry gives, from 0 to 2147483647", repr(one), "correct the id")
+        writers[one] = schema_text(text, references)
+    if write_id is None:
+        own = [one for one, text in writers.items() if text == reader]
+        if not own:
+            got, next_step = f"{_some(writers)}, whose schemas are others", "give write_id=, or the id of the schema"
+            raise ConfigError(_PLACE, "the id that the schema itself is written with", got, next_step)
+        write_id = max(own)
+    if writers.setdefault(write_id, reader) != reader:
+        got, next_step = f"write_id={write_id}, which is another schema", "give the schema's own id"
+        raise ConfigError(_PLACE, "the id of the schema itself", got, next_step)
+    return ConfluentAvroCodec(reader, tuple(sorted(writers.items())), write_id)
+
+
+def _some(ids: Mapping[int, str]) -> str:
+    return ", ".join(map(str, sorted(ids)))
+
+
+def _heads(data: np.ndarray, offsets: np.ndarray, valid: np.ndarray) -> tuple[np.ndarray, dict[int, str]]:
+    """Id of each row, -1 where there is none, and why not."""
+    begins, lengths = offsets[:-1], np.diff(offsets)
+    has_head = valid & (lengths >= HEAD_BYTES)
+    ids = np.full(len(valid), -1, np.int64)
+    if has_head.any():
+        heads = data[begins[has_head][:, None] + np.arange(HEAD_BYTES)]
+        found = heads[:, 1:].copy().view(">u4").ravel().astype(np.int64)
+        ids[has_head] = np.where(heads[:, 0] == 0, found, -1)
+    reasons = {}
+    for row in np.flatnonzero(valid & (ids < 0)).tolist():
+        got = f"{data[begins[row]]}" if lengths[row] >= HEAD_BYTES else f"{lengths[row]} bytes"
+        reasons[row] = f"expected the byte 0 and an id of 4 bytes, got {got}"
+    return ids, reasons
+
+
+def _in_order(parts: list[pa.Array], rows: list[np.ndarray], count: int, kind: pa.DataType) -> pa.Array:
+    """The parts' values at their rows; null elsewhere."""
+    if len(parts) == 1 and len(parts[0]) == count:
+        return parts[0]
+    place = np.full(count, -1, np.int64)
+    if rows:
+        at = np.concatenate(rows)
+        place[at] = np.arange(len(at))
+    every = pa.concat_arrays(parts) if parts else pa.nulls(0, kind)
+    return every.take(pa.array(place, mask=place < 0))
