@@ -9,10 +9,10 @@ Rule: an expression is tried on an empty frame of the declared types at once, so
 TopologyError and not a failure at three in the morning.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import polars as pl
@@ -21,6 +21,7 @@ import pyarrow as pa
 from ...state.errors import ConfigError, TaskFailed, TopologyError
 from ...state.records.batches import Batch
 from ...state.serdes import Serde, computed_type
+from ...state.serdes.windowed_codec import Windowed as Windowed
 from .row_independence import looks_beyond_the_record
 from .sql_text import DEPTH_MAX, depth, readings
 
@@ -31,14 +32,6 @@ RESERVED = ("record_key", "record_time_ms", "window_start_ms", "window_end_ms")
 
 Expressible = pl.Expr | str
 """A polars expression, or SQL text such as ``"air_time / 60 AS hours"``."""
-
-
-class Windowed(NamedTuple):
-    """A windowed key as a Python callable sees it (Kafka's Windowed)."""
-
-    key: Any
-    window_start_ms: int
-    window_end_ms: int
 
 
 class Columns(Protocol):
@@ -71,10 +64,8 @@ class Shape:
 
     def columns(self) -> dict[str, pa.DataType]:
         """All columns that an expression may name."""
-        columns = self.fields() | {"record_key": self.key.arrow_type, "record_time_ms": pa.int64()}
-        if self.window is not None:
-            columns |= {"window_start_ms": pa.int64(), "window_end_ms": pa.int64()}
-        return columns
+        of_key = key_columns(self.key, self.window)
+        return self.fields() | {"record_key": of_key["record_key"], "record_time_ms": pa.int64()} | of_key
 
     def frame(self, batch: Batch, names: list[str]) -> pl.DataFrame:
         """The named columns of ``batch``, and nothing else."""
@@ -85,18 +76,44 @@ class Shape:
             if name in fields:
                 assert value is not None
                 arrays[name] = _field(value, name) if self.value.is_struct else value
-            elif name == "record_key":
-                arrays[name] = batch.keys.typed(batch.key)
             elif name == VALUE_IS_NULL:
                 arrays[name] = pa.array(~batch.valid)
-            else:
-                column = batch.time_ms if name == "record_time_ms" else getattr(batch, name)
-                arrays[name] = pa.array(column)
+            elif name == "record_time_ms":
+                arrays[name] = pa.array(batch.time_ms)
+        arrays |= key_arrays(self.key, batch, names)
         if not arrays:
             return pl.DataFrame({"rows": np.zeros(len(batch), np.int8)})
         frame = pl.from_arrow(pa.table(arrays))
         assert isinstance(frame, pl.DataFrame)
         return frame
+
+
+_BOUNDS = ("window_start_ms", "window_end_ms")
+
+
+def key_columns(key: Serde, window: str | None) -> dict[str, pa.DataType]:
+    """What an expression may name of a key: ``record_key``, and the bounds of a windowed one, whether windows stand
+    beside the keys (``window``) or in their bytes.
+    """
+    if window is None and key.codec.is_windowed:
+        inner = key.arrow_type
+        return {"record_key": inner.field("key").type} | {name: inner.field(name).type for name in _BOUNDS}
+    bounds = {} if window is None else dict.fromkeys(_BOUNDS, pa.int64())
+    return {"record_key": key.arrow_type} | bounds
+
+
+def key_arrays(key: Serde, batch: Batch, names: Collection[str]) -> dict[str, pa.Array]:
+    """The columns of ``key_columns`` that are among ``names``."""
+    found: dict[str, pa.Array] = {}
+    named = [name for name in ("record_key", *_BOUNDS) if name in names]
+    if not named:
+        return found
+    if batch.window_start_ms is None and key.codec.is_windowed:
+        parts = dict(zip(("record_key", *_BOUNDS), batch.keys.typed(batch.key).flatten(), strict=True))
+        return {name: parts[name] for name in named}
+    for name in named:
+        found[name] = batch.keys.typed(batch.key) if name == "record_key" else pa.array(getattr(batch, name))
+    return found
 
 
 def _field(struct: pa.StructArray, name: str) -> pa.Array:

@@ -17,7 +17,7 @@ import pyarrow as pa
 from ...state.errors import ConfigError, TaskFailed, TopologyError
 from ...state.records.batches import Batch
 from ...state.serdes import Serde
-from .expressions import Expressible, Expression, Shape, bind, fields_of, python_keys
+from .expressions import Expressible, Expression, Shape, bind, fields_of, key_arrays, key_columns, python_keys
 from .parameters import KEY_LEFT_RIGHT, LEFT_RIGHT, form_of
 
 JoinerStep = Expressible | Callable[..., Any]
@@ -44,19 +44,15 @@ class Pair:
     window: str | None = None
 
     def columns(self) -> dict[str, pa.DataType]:
-        columns = {"left": self.left.arrow_type, "right": self.right.arrow_type, "record_key": self.key.arrow_type}
-        if self.window is not None:
-            columns |= {"window_start_ms": pa.int64(), "window_end_ms": pa.int64()}
-        return columns
+        sides = {"left": self.left.arrow_type, "right": self.right.arrow_type}
+        return sides | key_columns(self.key, self.window)
 
     def frame(self, batch: Batch, left: pa.Array, right: pa.Array, names: set[str]) -> pl.DataFrame:
         """The named columns, one row a pair."""
         arrays: dict[str, Any] = {name: side for name, side in (("left", left), ("right", right)) if name in names}
-        if "record_key" in names:
-            arrays["record_key"] = batch.keys.typed(batch.key)
+        arrays |= key_arrays(self.key, batch, names)
         if not arrays:
             arrays["row"] = np.zeros(len(batch), np.int8)
-        arrays |= {name: getattr(batch, name) for name in ("window_start_ms", "window_end_ms") if name in names}
         frame = pl.from_arrow(pa.table(arrays))
         assert isinstance(frame, pl.DataFrame)
         return frame

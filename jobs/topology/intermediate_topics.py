@@ -74,7 +74,7 @@ def _check(topic: str, source: Node, sink: Node) -> None:
         raise TopologyError(
             place, "records at the times at which they were written", "a timestamp extractor", next_step
         )
-    if sink.shape.window is not None:
+    if sink.shape.window is not None or sink.shape.key.codec.is_windowed:
         next_step = 'use select_key("record_key") before to()'
         raise TopologyError(place, "plain keys in a topic that the topology reads", "windowed ones", next_step)
     if sink.shape != source.shape:

@@ -49,6 +49,11 @@ class Codec(ABC):
         return False
 
     @property
+    def is_windowed(self) -> bool:
+        """Whether a value is a key with its window."""
+        return False
+
+    @property
     def is_own(self) -> bool:
         """Whether functions of the user's are in it, so that its name says which."""
         return False

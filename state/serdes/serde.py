@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from ..errors import ConfigError
+from ..times import Duration, duration_ms
 from .boolean import BooleanCodec
 from .codec import Codec, Decoded
 from .computed_types import computed_type
@@ -22,6 +23,7 @@ from .kafka_types import ListCodec, UuidCodec, VoidCodec
 from .own_codec import OwnCodec
 from .text import BytesCodec, StringCodec
 from .variant import VariantCodec
+from .windowed_codec import WindowedCodec
 
 PythonValues = list[Any]
 """A class that has a method ``list`` cannot say it."""
@@ -100,6 +102,28 @@ class Serde:
         if not isinstance(inner, Serde):
             raise ConfigError("Serde.list", "the serde of an entry", repr(inner), "give for example Serde.string()")
         return Serde(ListCodec(inner))
+
+    @staticmethod
+    def time_windowed(inner: "Serde", size: Duration, *, changelog: bool = False) -> "Serde":
+        """Keys of time windows (TimeWindowedSerializer): what ``inner`` writes and the window's start. ``size``: of the
+        windows, which is not in the bytes. ``changelog``: as a window store's changelog topic has them (Kafka's
+        ``forChangelog``). In Python a ``Windowed``. Raises ConfigError for a size below 1 ms.
+        """
+        if not isinstance(inner, Serde):
+            raise ConfigError("Serde.time_windowed", "the serde of a key", repr(inner), "give Serde.string()")
+        size_ms = duration_ms(size, "Serde.time_windowed, size")
+        if size_ms < 1:
+            raise ConfigError("Serde.time_windowed, size", "at least 1 ms", repr(size), "give that of the windows")
+        return Serde(WindowedCodec(inner, size_ms, changelog))
+
+    @staticmethod
+    def session_windowed(inner: "Serde") -> "Serde":
+        """Keys of sessions (SessionWindowedSerializer), of topics and changelogs alike: what ``inner`` writes, the
+        window's end and its start. In Python a ``Windowed``.
+        """
+        if not isinstance(inner, Serde):
+            raise ConfigError("Serde.session_windowed", "the serde of a key", repr(inner), "give Serde.string()")
+        return Serde(WindowedCodec(inner))
 
     @staticmethod
     def of(encode: Callable[[Any], Any], decode: Callable[[Any], Any], *, type: str, arrow: bool = False) -> "Serde":

@@ -10,12 +10,14 @@ import pytest
 
 from kstreams_replay.state.errors import ConfigError
 from kstreams_replay.state.serdes import Serde
+from kstreams_replay.state.serdes.windowed_codec import Windowed
 from tests.jvm.streams import run_java
 from tests.state.serdes.clicks import decode
 
 BYTES = Path(__file__).with_name("kafka_bytes.txt")
 ONE = uuid.UUID("01234567-89ab-cdef-0123-456789abcdef")
 INTS = Serde.list(Serde.int())
+TIME = Serde.time_windowed(Serde.string(), 10)
 
 WRITTEN = {
     "short": (Serde.short(), -2),
@@ -35,6 +37,9 @@ WRITTEN = {
     "list-string": (Serde.list(Serde.string()), ["a", "", None, "ä"]),
     "list-boolean": (Serde.list(Serde.boolean()), [True, False]),
     "list-list-int": (Serde.list(INTS), [[1, 2], None, []]),
+    "time_windowed": (TIME, Windowed("ab", 5, 15)),
+    "time_windowed-empty": (TIME, Windowed("", 0, 10)),
+    "session_windowed": (Serde.session_windowed(Serde.long()), Windowed(7, 5, 6)),
 }
 READ = {
     "uuid-upper": (Serde.uuid(), ONE),
@@ -58,14 +63,19 @@ READ = {
     "list-string-negative": (Serde.list(Serde.string()), "expected a list, got one that is cut off"),
     "list-string-entry-negative": (Serde.list(Serde.string()), "expected a list, got one that is cut off"),
     "list-empty": (Serde.list(Serde.string()), "expected a list, got one that is cut off"),
-}
-IS_OTHERS = ("time_windowed", "session_windowed")
+    "time_windowed-cut": (TIME, "expected at least 8 bytes of a windowed key, got 7"),
+    "session_windowed-cut": (
+        Serde.session_windowed(Serde.string()), "expected at least 16 bytes of a windowed key, got 15",
+    ),
+    "time_windowed-last": (TIME, Windowed("a", 2**63 - 6, 2**63 - 1)),
+    "time_windowed-changelog": (Serde.time_windowed(Serde.string(), 10, changelog=True), Windowed("ab", 5, 15)),
+}  # fmt: skip
 
 
 def lines(what: str) -> dict[str, list[str]]:
     """By name: the bytes in hexadecimal digits, and of what was read the value or "refused"."""
     rows = [line.split(" ", 3) for line in BYTES.read_text().splitlines()]
-    return {row[1]: row[2:] for row in rows if row[0] == what and not row[1].startswith(IS_OTHERS)}
+    return {row[1]: row[2:] for row in rows if row[0] == what}
 
 
 def raw(digits: str) -> bytes | None:
@@ -96,7 +106,7 @@ def test_bytes_are_read_or_refused_as_kafkas_deserializer_does(name):
 
 
 def test_every_case_of_kafkas_is_compared_and_nan_is_nan():
-    assert {*lines("written")} == {*WRITTEN, "float-nan"}
+    assert {*lines("written")} == {*WRITTEN, "float-nan", "time_windowed-changelog"}
     assert {*lines("read")} == {*READ}
     (got,), _ = decode(Serde.float(), raw(lines("written")["float-nan"][0]))
     assert math.isnan(got)
