@@ -61,10 +61,10 @@ def test_a_failure_is_raised_again_with_one_note():
 
 def test_what_a_full_buffer_ends_leaves_no_output_of_later_records():
     builder = StreamsBuilder()
+    builder.stream("other", Consumed(Serde.string(), Serde.long())).to("later")  # its task runs first
     stream = builder.stream("in", Consumed(Serde.string(), Serde.long()))
     none = Suppressed.until_window_closes(max_records=0)
     stream.group_by_key().windowed_by(TimeWindows.of_size(10)).count().suppress(none).to("final")
-    builder.stream("other", Consumed(Serde.string(), Serde.long())).to("later")
     stream.to("copies")
     driver = TopologyTestDriver(builder.build())
     driver.pipe_input("in", "a", 7, 5)

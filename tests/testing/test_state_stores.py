@@ -100,6 +100,31 @@ def test_a_processors_stores_are_read_by_their_own_names():
     assert driver.store("seen").get("a") == 2
 
 
+class Reads(Processor):
+    """Writes to a store that another processor keeps, too, and looks into that of a table."""
+
+    def process(self, record: Record) -> None:
+        shared = self.context.store("shared")
+        shared.put(record.key, (shared.get(record.key) or 0) + 1)
+        self.context.store("items").get(record.key)
+
+
+def test_a_store_that_processors_share_is_one_and_a_tables_stays_the_tables():
+    builder = StreamsBuilder()
+    builder.table("items", LONGS, materialized=Materialized.as_("items"))
+    shared = KeyValues("shared", STRING, LONG)
+    stream = builder.stream("in", LONGS)
+    stream.process(Reads, [shared, "items"]).to("one")
+    stream.process(Reads, [shared, "items"]).to("other")
+    driver = TopologyTestDriver(builder.build())
+    driver.pipe_input("items", "a", 7, 3)
+    driver.pipe_key_values("in", [("a", 1), ("b", 1), ("a", 1)])
+
+    assert {*driver.get_all_state_stores()} == {"shared", "items"}
+    assert driver.get_key_value_store("shared").all() == [("a", 4), ("b", 2)]
+    assert driver.get_timestamped_key_value_store("items").all() == [("a", (7, 3))]
+
+
 def test_a_processors_store_may_be_empty():
     driver = TopologyTestDriver(stored())
 
