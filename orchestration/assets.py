@@ -78,8 +78,13 @@ Told = Iterator[dg.MaterializeResult[Any] | dg.AssetObservation | dg.AssetCheckE
 
 def replay_assets(pipeline: Pipeline) -> list[dg.AssetsDefinition | dg.AssetSpec]:
     """Everything a pipeline reads and writes."""
+    return [*external_specs(pipeline), _increments(pipeline)]
+
+
+def external_specs(pipeline: Pipeline) -> list[dg.AssetSpec]:
+    """Of topics that others land."""
     external = [topic for topic in pipeline.topology.source_topics() if topic not in pipeline.sources]
-    return [*(_spec(pipeline, TableName.landed(topic), (), {"deltalake"}) for topic in external), _increments(pipeline)]
+    return [_spec(pipeline, TableName.landed(topic), (), {"deltalake"}) for topic in external]
 
 
 def _increments(pipeline: Pipeline) -> dg.AssetsDefinition:
@@ -87,9 +92,9 @@ def _increments(pipeline: Pipeline) -> dg.AssetsDefinition:
         name=f"{pipeline.word}_increments",
         description=f"Lands what is new in the topics of {pipeline.name}, and replays it.",
         specs=[
-            *(_landed_spec(pipeline, topic) for topic in pipeline.sources),
-            *(_table_spec(pipeline, sub, table) for sub, table in pipeline.all_tables()),
-            *(_refusals_spec(pipeline, name) for name in REFUSALS),
+            *(landed_spec(pipeline, topic) for topic in pipeline.sources),
+            *(table_spec(pipeline, sub, table) for sub, table in pipeline.all_tables()),
+            *(refusals_spec(pipeline, name) for name in REFUSALS),
         ],
         can_subset=True,
         required_resource_keys={pipeline.engine_key},
@@ -106,18 +111,31 @@ def _increments(pipeline: Pipeline) -> dg.AssetsDefinition:
 def _land_and_replay(context: dg.AssetExecutionContext, pipeline: Pipeline, heart: Heart) -> Told:
     quiet: list[dg.AssetKey] = []
     selected = context.selected_asset_keys
-    for topic, source in pipeline.sources.items():
-        if pipeline.key(TableName.landed(topic)) in selected:
-            heart.say(f"landing {topic}")
-            yield from _land(context, pipeline, topic, source, quiet)
+    yield from _land_selected(context, pipeline, heart, quiet)
     tables = [(sub, table) for sub, table in pipeline.all_tables() if pipeline.key(table.name) in selected]
     asked = {table.name: partial(increment_metadata, pipeline, sub, table) for sub, table in tables}
     asked |= {name: partial(refusals_metadata, pipeline, name) for name in REFUSALS if pipeline.key(name) in selected}
-    ran, waits = _replay(context, pipeline, heart) if asked else ([], [])
+    ran, waits = replay_landed(context, pipeline, heart) if asked else ([], [])
     for name, said in asked.items():
         yield from _report(context, pipeline, name, pipeline.ledger, ran, said, quiet, waits)
     heart.say("checks")
     yield from _check_quiet(context, pipeline, quiet)
+
+
+def land_topics(context: dg.AssetExecutionContext, pipeline: Pipeline, heart: Heart) -> Told:
+    """Land the selected topics, and nothing else."""
+    quiet: list[dg.AssetKey] = []
+    yield from _land_selected(context, pipeline, heart, quiet)
+    yield from _check_quiet(context, pipeline, quiet)
+
+
+def _land_selected(
+    context: dg.AssetExecutionContext, pipeline: Pipeline, heart: Heart, quiet: list[dg.AssetKey]
+) -> Told:
+    for topic, source in pipeline.sources.items():
+        if pipeline.key(TableName.landed(topic)) in context.selected_asset_keys:
+            heart.say(f"landing {topic}")
+            yield from _land(context, pipeline, topic, source, quiet)
 
 
 def _land(
@@ -137,10 +155,10 @@ def _land(
     yield from _report(context, pipeline, TableName.landed(topic), ledger, landed.increments, said, quiet)
 
 
-def _replay(
-    context: dg.AssetExecutionContext, pipeline: Pipeline, heart: Heart
+def replay_landed(
+    context: dg.AssetExecutionContext, pipeline: Pipeline, heart: Heart, *, until_ms: int | None = None
 ) -> tuple[list[int], list[WaitingInput]]:
-    """Run what has landed; the increments that were run, and what waits."""
+    """Run what has landed, with ``until_ms`` up to that time; the increments that were run, and what waits."""
 
     def tell(line: str) -> None:
         heart.say(line)
@@ -162,6 +180,7 @@ def _replay(
             on_step=context.log.debug,
             progress=ProgressLines(tell).show,
             run=context.run.run_id,
+            until_ms=until_ms,
         ):
             ran.append(_told(context, pipeline, report))
             waits = report.waits
@@ -238,21 +257,24 @@ def _observe_external_topics(context: dg.AssetExecutionContext, pipeline: Pipeli
             )
 
 
-def _landed_spec(pipeline: Pipeline, topic: str) -> dg.AssetSpec:
+def landed_spec(pipeline: Pipeline, topic: str) -> dg.AssetSpec:
+    """Of a topic that is landed here."""
     source = pipeline.sources[topic]
     format = "kafka" if isinstance(source, KafkaSource) else source.format or "file"
     kind = format.removesuffix("l")  # jsonl: Dagster draws json
     return _spec(pipeline, TableName.landed(topic), (), {pipeline.engine.kind, "deltalake", kind})
 
 
-def _table_spec(pipeline: Pipeline, sub: SubTopology, table: Table) -> dg.AssetSpec:
+def table_spec(pipeline: Pipeline, sub: SubTopology, table: Table) -> dg.AssetSpec:
+    """Of a table that an increment writes, with the tasks and the windows that make it."""
     spec = _spec(pipeline, table.name, table.upstream, {pipeline.engine.kind, "deltalake"})
     reads = ", ".join(source.topic for source in sub.sources)
     tasks = f"Sub-topology {sub.id}, a task for each partition of {reads}."
     return spec.replace_attributes(description=f"{spec.description}{_settings(table.node)} {tasks}")
 
 
-def _refusals_spec(pipeline: Pipeline, name: str) -> dg.AssetSpec:
+def refusals_spec(pipeline: Pipeline, name: str) -> dg.AssetSpec:
+    """Of `dropped` or `dead_letter`, which stand for the whole pipeline."""
     topics = [TableName.landed(topic) for topic in pipeline.topology.source_topics()]
     return _spec(pipeline, name, topics, {pipeline.engine.kind, "deltalake"})
 

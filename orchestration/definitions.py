@@ -15,9 +15,10 @@ from ..state.tables.warehouse import Warehouse
 from ..state.times import Duration, duration_ms
 from .assets import replay_assets
 from .checks import replay_checks
+from .partitioned.assets import partitioned_assets
 from .pipeline import Pipeline
 from .resources import Engine, SparkEngine
-from .schedules import replay_job, replay_schedule
+from .schedules import landing_job, replay_job, replay_schedule
 
 CHECK_ENGINES = ("gx", "plain")
 
@@ -37,6 +38,7 @@ def replay_definitions(
     cron: str | None = None,
     retry_policy: dg.RetryPolicy | None = None,
     max_runtime: Duration | None = "1d",
+    partitions: dg.TimeWindowPartitionsDefinition | None = None,
 ) -> dg.Definitions:
     """Definitions of one pipeline; ``dg.Definitions.merge`` puts several together.
 
@@ -47,7 +49,9 @@ def replay_definitions(
     has landed. ``check_engine``: "gx" (Great Expectations) or "plain". ``cron``: None for no schedule, else when, in
     UTC. ``retry_policy``: of the step that lands and replays; only errors that a second try can mend are tried again.
     ``max_runtime``: of a run, after which the schedule does not wait for it any more, and Dagster's run monitoring ends
-    it where it is on (examples/dagster.yaml); None: no limit.
+    it where it is on (examples/dagster.yaml); None: no limit. ``partitions``: daily, hourly, weekly … ones: the tables
+    run partition by partition, each up to its end in record time, and topics are landed by a job of their own
+    (orchestration/README.md); with ``cron`` each tick lands, and runs the next partition once it has landed whole.
     Raises ConfigError for a setting that is wrong.
     """
     if check_engine not in CHECK_ENGINES:
@@ -67,14 +71,22 @@ def replay_definitions(
         check_engine=check_engine,
         retry_policy=retry_policy,
         max_runtime_ms=None if max_runtime is None else duration_ms(max_runtime, "max_runtime"),
+        partitions=partitions,
     )
     settings.warehouse.pipeline(pipeline)  # refuses a name that no folder can have
-    job = replay_job(settings)
+    return _definitions(settings, cron)
+
+
+def _definitions(settings: Pipeline, cron: str | None) -> dg.Definitions:
+    has_partitions = settings.partitions is not None
+    jobs = [replay_job(settings)]
+    if has_partitions and settings.sources:
+        jobs.insert(0, landing_job(settings))
     return dg.Definitions(
-        assets=replay_assets(settings),
+        assets=partitioned_assets(settings) if has_partitions else replay_assets(settings),
         asset_checks=replay_checks(settings),
-        jobs=[job],
-        schedules=[] if cron is None else [replay_schedule(settings, job, cron)],
+        jobs=jobs,
+        schedules=[] if cron is None else [replay_schedule(settings, job, cron) for job in jobs],
         resources={settings.engine_key: settings.engine},
         executor=dg.in_process_executor,
     )

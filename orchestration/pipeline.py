@@ -42,6 +42,7 @@ class Pipeline:
     check_engine: str = "gx"
     retry_policy: dg.RetryPolicy | None = None
     max_runtime_ms: int | None = None
+    partitions: dg.TimeWindowPartitionsDefinition | None = None
 
     @property
     def word(self) -> str:

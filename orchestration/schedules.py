@@ -16,6 +16,7 @@ from dagster._core.storage.dagster_run import RunRecord
 from ..jobs.replay.heartbeats import LOST_SECONDS, Heartbeat, forget, heartbeat_of
 from ..state.tables.names import TableName
 from ..state.wall_clock import now_ms
+from .partitioned.windows import next_window, still_to_come
 from .pipeline import REFUSALS, Pipeline
 from .text_tables import utc
 
@@ -43,27 +44,48 @@ class Judgement:
 
 
 def replay_job(pipeline: Pipeline) -> UnresolvedAssetJobDefinition:
-    """Land, replay and check. Steps share one process, since a second one would start a second JVM."""
-    landed = [pipeline.key(TableName.landed(topic)) for topic in pipeline.sources]
+    """Land, replay and check; with partitions, replay and check one. Steps share one process, since a second one would
+    start a second JVM.
+    """
     names = [*(table.name for _, table in pipeline.all_tables()), *REFUSALS]
     tables = [pipeline.key(name) for name in names]
+    if pipeline.partitions is not None:
+        words = f"Replays a partition of {pipeline.name} and checks what came out."
+        return _job(pipeline, f"{pipeline.word}_replay", tables, words)
+    words = f"Lands what is new, replays it and checks what came out: one increment of {pipeline.name}."
+    return _job(pipeline, f"{pipeline.word}_replay", [*_landed(pipeline), *tables], words)
+
+
+def landing_job(pipeline: Pipeline) -> UnresolvedAssetJobDefinition:
+    """Land what is new, where the tables run by partition."""
+    words = f"Lands what is new in the topics of {pipeline.name}."
+    return _job(pipeline, f"{pipeline.word}_land", _landed(pipeline), words)
+
+
+def _landed(pipeline: Pipeline) -> list[dg.AssetKey]:
+    return [pipeline.key(TableName.landed(topic)) for topic in pipeline.sources]
+
+
+def _job(pipeline: Pipeline, name: str, keys: list[dg.AssetKey], words: str) -> UnresolvedAssetJobDefinition:
     tags = {WAREHOUSE_TAG: pipeline.warehouse.root}
     if pipeline.max_runtime_ms is not None:
         tags[MAX_RUNTIME_TAG] = str(max(pipeline.max_runtime_ms // 1000, 1))
     return dg.define_asset_job(
-        f"{pipeline.word}_replay",
-        selection=dg.AssetSelection.assets(*landed, *tables),
-        description=f"Lands what is new, replays it and checks what came out: one increment of {pipeline.name}.",
+        name,
+        selection=dg.AssetSelection.assets(*keys),
+        description=words,
         executor_def=dg.in_process_executor,
         tags=tags,
     )
 
 
 def replay_schedule(pipeline: Pipeline, job: UnresolvedAssetJobDefinition, cron: str) -> dg.ScheduleDefinition:
-    """The job by ``cron``, in UTC; off until it is switched on."""
+    """The job by ``cron``, in UTC; off until it is switched on. Of a job with partitions a tick runs the first one that
+    was not run, once it has landed whole.
+    """
 
     @dg.schedule(
-        name=f"{pipeline.word}_schedule",
+        name=f"{job.name.removesuffix('_replay')}_schedule",
         job=job,
         cron_schedule=cron,
         execution_timezone="UTC",
@@ -81,9 +103,24 @@ def replay_schedule(pipeline: Pipeline, job: UnresolvedAssetJobDefinition, cron:
             if found.is_lost:
                 context.instance.report_run_failed(record.dagster_run, found.words)
                 forget(pipeline.own, record.dagster_run.run_id)
-        return dg.RunRequest() if waits_for is None else dg.SkipReason(waits_for)
+        if waits_for is not None:
+            return dg.SkipReason(waits_for)
+        return _next_partition(pipeline) if job.name == f"{pipeline.word}_replay" else dg.RunRequest()
 
     return tick
+
+
+def _next_partition(pipeline: Pipeline) -> dg.RunRequest | dg.SkipReason:
+    """Of a pipeline without partitions just a run."""
+    if pipeline.partitions is None:
+        return dg.RunRequest()
+    window = next_window(pipeline, pipeline.partitions)
+    if window is None:
+        return dg.SkipReason("every partition that has ended was run")
+    waiting = still_to_come(pipeline, window.end_ms)
+    if waiting:
+        return dg.SkipReason(f"partition {window.key} has not landed whole: {'; '.join(waiting)}")
+    return dg.RunRequest(partition_key=window.key)
 
 
 def judged(pipeline: Pipeline, instance: dg.DagsterInstance, record: RunRecord, at_ms: int) -> Judgement:

@@ -128,8 +128,11 @@ class Planner:
             if any(cut[topic] != begin[topic] for topic in cut) or recorded != taken:
                 yield Plan(
                     increment,
-                    replace(self._row(begin, cut, taken, recorded), records=records, waiting=waiting, waits=waits),
-                )
+                    replace(
+                        self._row(begin, cut, taken, recorded), records=records, waiting=waiting, waits=waits,
+                        until_ms=self.until_ms,
+                    ),
+                )  # fmt: skip
                 begin, increment, taken = cut, increment + 1, recorded
 
     def flush(self) -> Plan:

@@ -76,6 +76,8 @@ class PlanRow(RowContent):
     """How many of the recorded times of each partition were taken before, and are with this increment; both or none."""
     flushes: bool = False
     """At the end of history: every task is advanced to the end of time."""
+    until_ms: int | None = None
+    """Of each partition only what stands before its first record, or recorded time, of that time or later was read."""
     changes: list[dict[str, Any]] | None = None
     """Of the code since the increment before (jobs/code_changes/state_migration.py)."""
     migrate: dict[str, Any] | None = None

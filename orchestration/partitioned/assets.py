@@ -1,0 +1,161 @@
+"""Assets of a pipeline with partitions: its topics are landed by themselves, its tables run partition by partition.
+
+Owns what the two steps do. Rule: a partition is reported with the increment that ended it, whoever ran it; one without
+a record is reported too, with the tables as they were. A backfill is one run, which goes through its partitions in
+order, since each stands on the one before.
+"""
+
+from functools import partial
+
+import dagster as dg
+
+from ...jobs.branches.restatement import restore
+from ...jobs.replay.heartbeats import beating
+from ...jobs.tape.landed_topic import Landed
+from ...state.errors import ConfigError
+from ..assets import (
+    Told,
+    external_specs,
+    land_topics,
+    landed_spec,
+    refusals_spec,
+    replay_landed,
+    table_spec,
+    told_in_one_sentence,
+)
+from ..metadata import Metadata, data_version, increment_metadata, quiet_metadata, refusals_metadata
+from ..pipeline import REFUSALS, Pipeline
+from .windows import Window, reached, refuse_what_cannot_run, windows_of
+
+LATE = "records_late_for_earlier_partitions"
+
+
+class PartitionConfig(dg.Config):
+    """``restore``: run again what was run before: the partition and all later ones are withdrawn, and must run anew."""
+
+    restore: bool = False
+
+
+def partitioned_assets(pipeline: Pipeline) -> list[dg.AssetsDefinition | dg.AssetSpec]:
+    """Everything a pipeline reads and writes; its tables with the pipeline's partitions."""
+    landing = [_landing(pipeline)] if pipeline.sources else []
+    return [*external_specs(pipeline), *landing, _tables(pipeline)]
+
+
+def _landing(pipeline: Pipeline) -> dg.AssetsDefinition:
+    @dg.multi_asset(
+        name=f"{pipeline.word}_landing",
+        description=f"Lands what is new in the topics of {pipeline.name}.",
+        specs=[landed_spec(pipeline, topic) for topic in pipeline.sources],
+        can_subset=True,
+        required_resource_keys={pipeline.engine_key},
+        retry_policy=pipeline.retry_policy,
+        pool=f"{pipeline.word}_landing",
+    )
+    def landing(context: dg.AssetExecutionContext) -> Told:
+        with beating(pipeline.own, context.run.run_id, "landing") as heart:
+            yield from land_topics(context, pipeline, heart)
+
+    return landing
+
+
+def _tables(pipeline: Pipeline) -> dg.AssetsDefinition:
+    @dg.multi_asset(
+        name=f"{pipeline.word}_increments",
+        description=f"Replays what has landed of {pipeline.name}, partition by partition.",
+        specs=[
+            _after_itself(spec)
+            for spec in (
+                *(table_spec(pipeline, sub, table) for sub, table in pipeline.all_tables()),
+                *(refusals_spec(pipeline, name) for name in REFUSALS),
+            )
+        ],
+        can_subset=True,
+        required_resource_keys={pipeline.engine_key},
+        retry_policy=pipeline.retry_policy,
+        pool=pipeline.word,
+        partitions_def=pipeline.partitions,
+        backfill_policy=dg.BackfillPolicy.single_run(),
+    )
+    def increments(context: dg.AssetExecutionContext, config: PartitionConfig) -> Told:
+        assert pipeline.partitions is not None
+        with beating(pipeline.own, context.run.run_id, "replaying") as heart, told_in_one_sentence():
+            windows = windows_of(pipeline.partitions, list(context.partition_keys))
+            if config.restore:
+                _go_back(context, pipeline, windows[0])
+            late: dict[str, int] = {}
+            for window in windows:
+                heart.say(f"partition {window.key}")
+                context.log.info(f"partition {window.key}")
+                so_far = reached(pipeline)
+                if so_far.until_ms != window.end_ms:
+                    refuse_what_cannot_run(pipeline, window, so_far)
+                replay_landed(context, pipeline, heart, until_ms=window.end_ms)
+                late[window.key] = _late(pipeline, window)
+            yield from _report(context, pipeline, windows, late)
+
+    return increments
+
+
+def _after_itself(spec: dg.AssetSpec) -> dg.AssetSpec:
+    """A partition stands on the one before."""
+    before = dg.TimeWindowPartitionMapping(start_offset=-1, end_offset=-1)
+    deps = [*spec.deps, dg.AssetDep(spec.key, partition_mapping=before)]
+    return spec.replace_attributes(deps=deps)
+
+
+def _go_back(context: dg.AssetExecutionContext, pipeline: Pipeline, window: Window) -> None:
+    """Withdraw a partition that was run before, and all later ones."""
+    so_far = reached(pipeline)
+    withdrawn = sorted(end for end in so_far.increments if end >= window.end_ms)
+    if not withdrawn:
+        raise ConfigError(
+            f"pipeline {pipeline.name!r}, partition {window.key}", "one that was run before", "one that was not",
+            "launch it without `restore`",
+        )  # fmt: skip
+    stays = so_far.before[withdrawn[0]]
+    context.log.warning(f"withdrawing {len(withdrawn)} partitions: going on after increment {stays}")
+    restore(pipeline.warehouse, pipeline.name, stays)
+
+
+def _late(pipeline: Pipeline, window: Window) -> int:
+    """Records of the partition's increments whose time is before its begin: they came late for an earlier one."""
+    late = 0
+    for increment in reached(pipeline).increments.get(window.end_ms, ()):
+        planned = pipeline.ledger.rows_of(increment).planned
+        assert planned is not None, f"increment {increment} was planned"
+        for topic, ends in planned.content.cut_to.items():
+            begin = planned.content.cut_from.get(topic, {})
+            landed = Landed.of(pipeline.warehouse, topic, begin)
+            for partition, end in ends.items():
+                _, times = landed.slice(partition, begin.get(partition, 0), end).offsets_and("timestamp")
+                late += int((times < window.start_ms).sum())
+    return late
+
+
+def _report(context: dg.AssetExecutionContext, pipeline: Pipeline, windows: list[Window], late: dict[str, int]) -> Told:
+    """One materialization a table and partition, with the numbers of the increment that ended it."""
+    so_far, ledger = reached(pipeline), pipeline.ledger
+    tables = [
+        (sub, table) for sub, table in pipeline.all_tables() if pipeline.key(table.name) in context.selected_asset_keys
+    ]
+    asked = {table.name: partial(increment_metadata, pipeline, sub, table) for sub, table in tables}
+    asked |= {
+        name: partial(refusals_metadata, pipeline, name)
+        for name in REFUSALS
+        if pipeline.key(name) in context.selected_asset_keys
+    }
+    for name, metadata_of in asked.items():
+        version = None
+        for window in windows:
+            mine = so_far.increments.get(window.end_ms)
+            last = max(
+                (numbers[-1] for end, numbers in so_far.increments.items() if end <= window.end_ms), default=None
+            )
+            row = None if last is None else ledger.rows_of(last).done
+            said: Metadata = metadata_of(mine[-1]) if mine else quiet_metadata(pipeline, name, row)
+            version = data_version(row)
+            context.add_asset_metadata(
+                said | {LATE: late[window.key]}, asset_key=pipeline.key(name), partition_key=window.key
+            )
+        yield dg.MaterializeResult(asset_key=pipeline.key(name), data_version=version)

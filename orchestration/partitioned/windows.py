@@ -1,0 +1,144 @@
+"""Which partition may run now: what stands before it, whether it has landed whole, and what running it again withdraws.
+
+Owns the order of partitions. Rule: the ledger says how far the pipeline has come (`until_ms` of a plan), never Dagster;
+a partition is done when the pipeline has come to its end, and it runs when everything before its begin is read and
+nothing before its end can come any more.
+"""
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+import dagster as dg
+
+from ...jobs.branches.restatement import in_force
+from ...jobs.replay.planner import Planner
+from ...state.errors import ConfigError, LedgerError
+from ...state.tables.ledger_rows import DoneRow
+from ..pipeline import Pipeline
+from ..text_tables import utc
+
+NAMED_MAX = 5
+"""So many partitions or days are named in a sentence."""
+
+
+@dataclass(frozen=True)
+class Window:
+    """A partition of Dagster's: record times ``[start_ms, end_ms)``."""
+
+    key: str
+    start_ms: int
+    end_ms: int
+
+
+@dataclass(frozen=True)
+class Reached:
+    """How far a pipeline has come. ``until_ms``: up to which time its last increment read; None: before any increment.
+    ``increments``: end in ms → the increments that read up to it, in order; ``before``: of an end, the increment before
+    its first.
+    """
+
+    until_ms: int | None
+    increments: dict[int, list[int]]
+    before: dict[int, int]
+
+
+def windows_of(definition: dg.TimeWindowPartitionsDefinition, keys: list[str]) -> list[Window]:
+    """In the order of their times."""
+    found = []
+    for key in keys:
+        window = definition.time_window_for_partition_key(key)
+        found.append(Window(key, round(window.start.timestamp() * 1000), round(window.end.timestamp() * 1000)))
+    return sorted(found, key=lambda window: window.start_ms)
+
+
+def reached(pipeline: Pipeline) -> Reached:
+    """LedgerError when an increment was run that is no partition's, so that nobody can say how far it came."""
+    ledger = pipeline.ledger
+    plans = {row.increment: row.content for row in ledger.plans()}
+    rows = [row for row in in_force(ledger.done_rows()) if row.content.restates is None and row.content.forked is None]
+    increments: dict[int, list[int]] = {}
+    for row in rows:
+        until_ms = plans[row.increment].until_ms
+        if until_ms is None:
+            raise LedgerError(
+                f"pipeline {pipeline.name!r}", "increments that each belong to a partition",
+                f"increment {row.increment}, which was run without --until",
+                f"go back before it: replay restore --pipeline {pipeline.name} --to {row.increment - 1}; or give this "
+                "pipeline no partitions",
+            )  # fmt: skip
+        increments.setdefault(until_ms, []).append(row.increment)
+    numbers = [0, *(row.increment for row in rows)]
+    before_of = {row: before for before, row in pairwise(numbers)}
+    before = {until_ms: before_of[mine[0]] for until_ms, mine in increments.items()}
+    return Reached(max(increments, default=None), increments, before)
+
+
+def refuse_what_cannot_run(pipeline: Pipeline, window: Window, so_far: Reached) -> None:
+    """ConfigError when records before the partition are unread, when it has not landed whole, or when it is before what
+    was run last.
+    """
+    place = f"pipeline {pipeline.name!r}, partition {window.key}"
+    if so_far.until_ms is not None and window.end_ms < so_far.until_ms:
+        later = sum(end > window.end_ms for end in so_far.increments)
+        raise ConfigError(
+            place, f"a partition from {utc(so_far.until_ms)} on", f"one that ends at {utc(window.end_ms)}",
+            f"to run it again withdraws it and {later} later partitions, which must then run again, too: if that is "
+            "meant, launch it with `restore: true` in its config",
+        )  # fmt: skip
+    unread = _unread_before(pipeline, window.start_ms)
+    if unread:
+        raise ConfigError(
+            place, f"nothing unread before {utc(window.start_ms)}", f"{unread:,} records",
+            f"run {_missing(pipeline, window, so_far)} first",
+        )  # fmt: skip
+    waiting = still_to_come(pipeline, window.end_ms)
+    if waiting:
+        raise ConfigError(
+            place, f"a record, or a recorded time, of {utc(window.end_ms)} or later in every Kafka partition",
+            "; ".join(waiting), "land more; or, where nothing more comes, `replay advance`",
+        )  # fmt: skip
+
+
+def still_to_come(pipeline: Pipeline, end_ms: int) -> list[str]:
+    """In words: Kafka partitions in which records before ``end_ms`` may still land; [] when the partition is whole."""
+    behind = _planner(pipeline).not_yet_at(end_ms)
+    said = [
+        f"{topic}, partition {partition}, has come to {'nothing' if time_ms is None else utc(time_ms)}"
+        for topic, partition, time_ms in behind[:NAMED_MAX]
+    ]
+    return said + ([f"and {len(behind) - NAMED_MAX} more"] if len(behind) > NAMED_MAX else [])
+
+
+def next_window(pipeline: Pipeline, definition: dg.TimeWindowPartitionsDefinition) -> Window | None:
+    """The first partition that is not done; None when the last one is."""
+    until_ms = reached(pipeline).until_ms
+    for window in windows_of(definition, list(definition.get_partition_keys())):
+        if until_ms is None or window.start_ms >= until_ms:
+            return window
+    return None
+
+
+def _planner(pipeline: Pipeline, until_ms: int | None = None) -> Planner:
+    last = pipeline.ledger.last_done()
+    done, increment = (DoneRow(), 0) if last is None else (last.content, last.increment)
+    return Planner(
+        pipeline.warehouse, pipeline.topology, increment=increment + 1, previous=done, idle="proceed", until_ms=until_ms
+    )
+
+
+def _unread_before(pipeline: Pipeline, time_ms: int) -> int:
+    """Landed records that a partition which begins at ``time_ms`` would take in beside its own."""
+    return sum(plan.row.records for plan in _planner(pipeline, time_ms).plans(None))
+
+
+def _missing(pipeline: Pipeline, window: Window, so_far: Reached) -> str:
+    """Names of the partitions before ``window`` that were not run."""
+    assert pipeline.partitions is not None
+    keys = [
+        each.key
+        for each in windows_of(pipeline.partitions, list(pipeline.partitions.get_partition_keys()))
+        if each.end_ms <= window.start_ms and (so_far.until_ms is None or each.end_ms > so_far.until_ms)
+    ]
+    if not keys:
+        return "a partitions definition that begins with the first record"
+    return ", ".join(keys[:NAMED_MAX]) + (f" and {len(keys) - NAMED_MAX} more" if len(keys) > NAMED_MAX else "")

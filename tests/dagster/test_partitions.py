@@ -1,0 +1,211 @@
+"""Partitions are cuts: a day is the increment that ends in each Kafka partition before the next day."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import pytest
+
+from kstreams_replay.jobs.execution.task_run import LocalRunner
+from kstreams_replay.jobs.landing.recorded_time import record_time
+from kstreams_replay.jobs.replay.pipeline_run import replay
+from kstreams_replay.state.tables.ledger import Ledger
+from kstreams_replay.state.tables.warehouse import Warehouse
+from tests.dagster import shop
+from tests.planted import tables_of
+
+pytestmark = pytest.mark.rotated_by_file
+
+DAY = 86_400_000
+JANUARY = 1_767_225_600_000  # 2026-01-01T00:00:00Z
+DAYS = dg.DailyPartitionsDefinition("2026-01-01", end_offset=0)
+ONE, TWO, THREE, FOUR = (f"2026-01-0{day}" for day in (1, 2, 3, 4))
+CLICKS = [
+    ("ann", "home", JANUARY + 10),
+    ("bob", "home", JANUARY + 50),
+    ("ann", "cart", JANUARY + DAY + 5),
+    ("cid", "help", JANUARY + DAY - 7),  # comes late for the first day
+    ("ann", "cart", JANUARY + 3 * DAY + 1),  # nothing on the third
+    ("bob", "help", JANUARY + 4 * DAY),
+]
+
+
+class Days:
+    """``root``: holds the warehouse and the directory of clicks."""
+
+    def __init__(self, root: Path, instance: dg.DagsterInstance) -> None:
+        self.root, self.instance = root, instance
+        self.warehouse = Warehouse(root / "warehouse")
+        self.definitions = shop.definitions(root, check_engine="plain", partitions=DAYS, cron="0 4 * * *")
+
+    def land(self, clicks: list[tuple[str | None, str, int]], name: str = "1") -> None:
+        shop.drop_files(self.root / "clicks", name, clicks)
+        job = self.definitions.resolve_job_def("shop_land")
+        assert job.execute_in_process(instance=self.instance).success
+
+    def run(self, *days: str, **config: Any) -> dg.ExecuteInProcessResult:
+        """One partition, or a backfill from the first to the last in one run."""
+        job = self.definitions.resolve_job_def("shop_replay")
+        where: dict[str, Any] = {"partition_key": days[0]}
+        if len(days) > 1:
+            where = {
+                "tags": {
+                    "dagster/asset_partition_range_start": days[0],
+                    "dagster/asset_partition_range_end": days[-1],
+                }
+            }
+        run_config = {"ops": {"shop_increments": {"config": config}}} if config else None
+        return job.execute_in_process(instance=self.instance, raise_on_error=False, run_config=run_config, **where)
+
+    def cuts(self) -> list[int]:
+        return [row.content.cut_to["clicks"]["0"] for row in Ledger(self.warehouse.pipeline("shop").ledger).done_rows()]
+
+    def materialized(self, output: str = "sessions") -> dict[str, dict[str, Any]]:
+        """Partition to the numbers of its newest materialization."""
+        key = dg.AssetKey(["shop", "outputs", output])
+        records = reversed(self.instance.fetch_materializations(key, limit=100).records)
+        told = [record.asset_materialization for record in records]
+        return {
+            str(each.partition): {name: value.value for name, value in each.metadata.items()}
+            for each in told
+            if each is not None
+        }
+
+
+@pytest.fixture
+def days(tmp_path: Path) -> Iterator[Days]:
+    with dg.DagsterInstance.local_temp() as instance:
+        yield Days(tmp_path, instance)
+
+
+def failure(result: dg.ExecuteInProcessResult) -> str:
+    events = [event for event in result.all_node_events if event.is_step_failure]
+    return str(events[0].step_failure_data.user_failure_data or events[0].step_failure_data.error) if events else ""
+
+
+def test_a_day_ends_before_the_first_record_of_the_next(days):
+    days.land(CLICKS)
+
+    assert days.run(ONE).success
+    assert days.run(TWO).success
+
+    assert days.cuts() == [2, 4]
+    told = days.materialized()
+    assert [told[day]["increment"] for day in (ONE, TWO)] == [1, 2]
+    assert [told[day]["records_late_for_earlier_partitions"] for day in (ONE, TWO)] == [0, 1]
+    assert [told[day]["records_read"] for day in (ONE, TWO)] == [2, 2]
+
+
+def test_a_backfill_is_one_run_whose_tables_equal_those_of_one_big_increment(days):
+    days.land(CLICKS)
+
+    result = days.run(ONE, FOUR)
+
+    assert result.success
+    assert days.cuts() == [2, 4, 5]
+    told = days.materialized()
+    assert {day: numbers["increment"] for day, numbers in told.items()} == {ONE: 1, TWO: 2, THREE: 2, FOUR: 3}
+    until = JANUARY + 4 * DAY
+    list(replay(days.warehouse, shop.topology(), pipeline="whole", runner=LocalRunner(), until_ms=until))
+    assert tables_of(days.warehouse, "shop", shop.topology()) == tables_of(days.warehouse, "whole", shop.topology())
+
+
+def test_a_day_runs_once_it_has_landed_whole(days):
+    days.land(CLICKS[:3])
+
+    refused = days.run(ONE, TWO)
+
+    assert not refused.success
+    assert "expected a record, or a recorded time, of 2026-01-03 00:00:00 or later" in failure(refused)
+    assert "clicks, partition 0, has come to 2026-01-02 00:00:00.005" in failure(refused)
+    assert days.cuts() == [2]
+    record_time(days.warehouse, "clicks", JANUARY + 2 * DAY)
+    assert days.run(TWO).success
+    assert days.cuts() == [2, 3]
+
+
+def test_a_gap_is_refused_with_the_days_that_are_missing(days):
+    days.land(CLICKS)
+
+    refused = days.run(FOUR)
+
+    assert not refused.success
+    assert "4 records; run 2026-01-01, 2026-01-02, 2026-01-03 first" in failure(refused)
+    assert days.cuts() == []
+
+
+def test_a_day_without_records_is_no_gap_and_is_told(days):
+    days.land(CLICKS)
+
+    assert days.run(ONE, TWO).success
+    assert days.run(FOUR).success
+
+    assert days.cuts() == [2, 4, 5]
+
+
+def test_a_day_that_is_done_is_told_again_and_runs_nothing(days):
+    days.land(CLICKS)
+    assert days.run(ONE).success
+
+    assert days.run(ONE).success
+
+    assert days.cuts() == [2]
+    assert days.materialized()[ONE]["increment"] == 1
+
+
+def test_an_old_day_runs_again_only_when_its_config_says_so(days):
+    days.land(CLICKS)
+    assert days.run(ONE, FOUR).success
+
+    refused = days.run(TWO)
+    assert not refused.success
+    assert "withdraws it and 1 later partitions" in failure(refused)
+
+    assert days.run(TWO, restore=True).success
+    assert days.cuts()[-1] == 4
+    assert days.run(FOUR).success
+    assert days.cuts()[-1] == 5
+    list(replay(days.warehouse, shop.topology(), pipeline="w", runner=LocalRunner(), until_ms=JANUARY + 4 * DAY))
+    assert tables_of(days.warehouse, "shop", shop.topology()) == tables_of(days.warehouse, "w", shop.topology())
+
+
+def test_restore_of_what_was_never_run_is_refused(days):
+    days.land(CLICKS)
+
+    refused = days.run(ONE, restore=True)
+
+    assert not refused.success
+    assert "expected one that was run before" in failure(refused)
+
+
+def test_an_increment_of_no_partition_is_named(days):
+    days.land(CLICKS)
+    list(replay(days.warehouse, shop.topology(), pipeline="shop", runner=LocalRunner(), max_records=1, increments=1))
+
+    refused = days.run(ONE)
+
+    assert not refused.success
+    assert "increment 1, which was run without --until" in failure(refused)
+
+
+def test_a_tick_runs_the_next_day_once_it_has_landed_whole(days):
+    schedule = days.definitions.resolve_schedule_def("shop_schedule")
+    days.land(CLICKS[:2])
+    context = dg.build_schedule_context(instance=days.instance, repository_def=days.definitions.get_repository_def())
+    skipped = schedule.evaluate_tick(context)
+    assert skipped.run_requests == []
+    assert "partition 2026-01-01 has not landed whole: clicks, partition 0" in str(skipped.skip_message)
+
+    days.land(CLICKS[2:], "2")
+    assert [request.partition_key for request in schedule.evaluate_tick(context).run_requests] == [ONE]
+    assert days.run(ONE).success
+    assert [request.partition_key for request in schedule.evaluate_tick(context).run_requests] == [TWO]
+
+
+def test_topics_are_landed_by_a_job_of_their_own(days):
+    names = {job.name for job in days.definitions.resolve_all_job_defs()}
+    schedules = {schedule.name: schedule.job_name for schedule in days.definitions.schedules or ()}
+
+    assert {"shop_land", "shop_replay"} <= names
+    assert schedules == {"shop_schedule": "shop_replay", "shop_land_schedule": "shop_land"}
