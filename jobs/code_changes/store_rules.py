@@ -200,4 +200,17 @@ def type_words(kind: Any) -> str:
         if "list" in kind:
             return f"array<{type_words(kind['list'])}>"
         return f"struct<{', '.join(f'{name} {type_words(type_)}' for name, type_ in kind['struct'].items())}>"
-    return "none" if kind is None else str(kind)
+    text = "none" if kind is None else str(kind)
+    for recorded, word in _WORDS.items():
+        text = text.replace(recorded, word)
+    return text
+
+
+_WORDS = {
+    "date32[day]": "date",
+    "time64[us]": "time",
+    "timestamp[us, tz=UTC]": "timestamp",
+    "timestamp[us]": "timestamp_ntz",
+    "decimal128(": "decimal(",
+}
+"""Arrow's names of types, in the words of schemas."""

@@ -11,6 +11,7 @@ from uuid import UUID
 import pyarrow as pa
 
 from ...state.serdes import Serde
+from ...state.serdes.windowed_codec import Windowed
 
 
 class Shown(str):
@@ -25,7 +26,7 @@ class Shown(str):
 def readable(column: pa.Array, serde: Serde | None = None) -> list[Any]:
     """Python values of ``column``, as ``serde`` reads them."""
     values = column.to_pylist(maps_as_pydicts="strict") if serde is None else serde.to_python(column)
-    is_unreadable = _is_unreadable(column.type) or any(isinstance(value, UUID) for value in values[:1])
+    is_unreadable = _is_unreadable(column.type) or any(isinstance(value, UUID | Windowed | list) for value in values)
     return [_shown(value) for value in values] if is_unreadable else list(values)
 
 
@@ -44,6 +45,8 @@ def _shown(value: Any) -> Any:
         return {name: _shown(one) for name, one in value.items()}
     if isinstance(value, list):
         return [_shown(one) for one in value]
+    if isinstance(value, Windowed):
+        return value._replace(key=_shown(value.key))
     if isinstance(value, datetime):
         return Shown(value.isoformat().replace("+00:00", "Z"))
     if isinstance(value, date | time):

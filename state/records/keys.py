@@ -58,8 +58,8 @@ class Keys:
         self._tried = 0
         """So many keys, from the first on, were tried: all but those that have ``_reasons`` can be decoded."""
         self._reasons: dict[int, str] = {}
-        self._own: dict[int, int] = {}
-        """Codes of keys in the form that the serde writes, of those that came in another one."""
+        self._forms = np.zeros(0, np.int32)
+        """By code, that of the key in the form in which the serde writes it; none while all came in that form."""
 
     def __len__(self) -> int:
         return self._count
@@ -91,12 +91,16 @@ class Keys:
         if self.serde.codec.is_canonical:
             return codes
         self.undecodable()
-        if not self._own:
+        if len(self._forms) == 0:
             return codes
-        forms = np.arange(len(self) + 1, dtype=np.int32)
-        forms[-1] = NULL_CODE  # of the null key, which is -1
-        forms[list(self._own)] = list(self._own.values())
-        return forms[codes]
+        self._extend_forms()
+        return np.where(codes == NULL_CODE, codes, self._forms[codes])
+
+    def _extend_forms(self) -> None:
+        """Keys that were met since are in that form."""
+        if len(self._forms) < len(self):
+            more = np.arange(len(self._forms), len(self), dtype=np.int32)
+            self._forms = np.concatenate([self._forms, more])
 
     def _intern_dictionary(self, array: pa.DictionaryArray) -> np.ndarray:
         """Only words that a row names become keys: a dictionary may hold others."""
@@ -181,7 +185,8 @@ class Keys:
         other = np.flatnonzero(~np.asarray(pc.equal(keys, forms).to_numpy(zero_copy_only=False), np.bool_))
         if len(other):
             codes = self.intern(forms.take(pa.array(other)))
-            self._own |= dict(zip((first + other).tolist(), codes.tolist(), strict=True))
+            self._extend_forms()
+            self._forms[first + other] = codes
 
     def _every(self) -> pa.Array:
         """All keys, where they are."""

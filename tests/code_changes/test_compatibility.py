@@ -160,6 +160,21 @@ def test_another_function_for_the_time_goes_on_and_is_named():
     assert said(found) == [("store 'store'", "steps", True)]
 
 
+def test_a_refusal_says_types_in_the_words_of_schemas():
+    def kept(schema: str) -> Topology:
+        return clicks(lambda stream: stream.to_table(materialized=NAMED), value=Serde.json(schema))
+
+    before = kept("a decimal(10,2), b date, c time, d timestamp, e map<string, timestamp_ntz>")
+    now = kept("a decimal(12,2), b date, c time, d timestamp, e map<string, timestamp_ntz>")
+
+    assert [change.sentence() for change in verdict(before, now).refused] == [
+        "store 'store': column value was "
+        "struct<a decimal(10, 2), b date, c time, d timestamp, e map<string, timestamp_ntz>>, is "
+        "struct<a decimal(12, 2), b date, c time, d timestamp, e map<string, timestamp_ntz>>: "
+        "its rows have the other type"
+    ]
+
+
 def test_a_refusal_says_store_setting_before_and_now():
     found = verdict(clicks(windowed(SIZE)), clicks(windowed(TimeWindows.of_size(20, grace=0).advance_by(10))))
 
@@ -255,6 +270,11 @@ def test_a_store_that_comes_back_would_miss_what_came_between():
         ("at struct<x long>", "at struct<x double>", False),
         ("tags array<struct<a string>>", "tags array<struct<a string, b string>>", True),
         ("tags array<string>", "tags array<long>", False),
+        ("day date", "day date, at time, attrs map<string, timestamp_ntz>", True),
+        ("price decimal(10,2)", "price decimal(12,2)", False),
+        ("day date", "day timestamp", False),
+        ("at time", "at long", False),
+        ("attrs map<string, int>", "attrs map<string, long>", False),
     ],
 )
 def test_values_may_gain_and_lose_fields_in_stores_and_outputs_alike(before, now, goes_on):
