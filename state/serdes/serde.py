@@ -196,6 +196,19 @@ class Serde:
         return Serde(confluent_avro(schema, ids or {}, write_id, references))
 
     @staticmethod
+    def protobuf(descriptor: object, message: str) -> "Serde":
+        """Protocol Buffers: messages of the type ``message``, whose fields are columns. ``descriptor``: a ``Path`` of
+        what ``protoc --include_imports --descriptor_set_out`` wrote, its bytes, or a generated class.
+
+        Types and rules stand in state/serdes/protobuf/README.md. ConfigError for no descriptor and no such message.
+
+            Serde.protobuf(Path("orders.desc"), "shop.Order")
+        """
+        from .protobuf import ProtobufCodec, descriptor_set
+
+        return Serde(ProtobufCodec(descriptor_set(descriptor), message))
+
+    @staticmethod
     def of_type(arrow_type: pa.DataType) -> "Serde":
         """The serde of values of ``arrow_type`` as it is: Kafka's where it has one, JSON for the others. ConfigError
         for a type that the schema of a JSON serde has no word for.

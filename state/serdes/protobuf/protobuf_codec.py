@@ -1,0 +1,184 @@
+"""The Protocol Buffers serde: one message type of a descriptor, as Java's ``MessageLite.toByteArray`` writes it.
+
+Rule: fields that the descriptor does not have are passed over; bytes that are no message of it are bad. Maps are
+written by rising key.
+"""
+
+import functools
+import hashlib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from google.protobuf.descriptor import FileDescriptor
+from google.protobuf.descriptor_pb2 import FileDescriptorProto, FileDescriptorSet
+from google.protobuf.descriptor_pool import DescriptorPool
+from google.protobuf.message import DecodeError, EncodeError
+from google.protobuf.message_factory import GetMessageClass
+
+from ...buffers import binary_view
+from ...errors import ConfigError
+from ..codec import Codec, Decoded, refuse_value
+from .messages import Fields, fields_of
+
+_PLACE = "Serde.protobuf"
+
+
+class Reading(NamedTuple):
+    """A message type, ready to use."""
+
+    message: Any
+    fields: Fields
+
+
+@functools.lru_cache(maxsize=256)
+def reading(files: bytes, message: str) -> Reading:
+    """Raises ConfigError for a message that the descriptor does not have."""
+    pool, known = DescriptorPool(), []
+    for file in FileDescriptorSet.FromString(files).file:
+        pool.Add(file)
+        known += [f"{file.package}.{one.name}" if file.package else one.name for one in file.message_type]
+    try:
+        found = pool.FindMessageTypeByName(message)
+    except KeyError as error:
+        raise ConfigError(
+            _PLACE, f"one of the messages {', '.join(known)}", repr(message), "correct the name"
+        ) from error
+    return Reading(GetMessageClass(found), fields_of(found))
+
+
+def descriptor_set(descriptor: object) -> bytes:
+    """A FileDescriptorSet as bytes, without comments: of a file that ``protoc --include_imports -o`` wrote, its bytes,
+    or a generated message class. Raises ConfigError for anything else.
+    """
+    if isinstance(descriptor, Path):
+        try:
+            descriptor = descriptor.read_bytes()
+        except OSError as error:
+            got = f"{descriptor!s} ({error.strerror})"
+            raise ConfigError(_PLACE, "a file of descriptors", got, "correct the path") from error
+    if isinstance(descriptor, bytes):
+        try:
+            files: Iterable[FileDescriptorProto] = FileDescriptorSet.FromString(descriptor).file
+        except DecodeError as error:
+            next_step = "write it by protoc --include_imports --descriptor_set_out=FILE"
+            raise ConfigError(_PLACE, "a FileDescriptorSet", "other bytes", next_step) from error
+    elif hasattr(descriptor, "DESCRIPTOR"):
+        files = _with_imports(descriptor.DESCRIPTOR.file, {}).values()
+    else:
+        expected = "a Path of a descriptor set, its bytes, or a message class"
+        raise ConfigError(_PLACE, expected, repr(descriptor), 'give for example Path("orders.desc")')
+    found = FileDescriptorSet(file=files)
+    for file in found.file:
+        file.ClearField("source_code_info")
+    return found.SerializeToString(deterministic=True)
+
+
+def _with_imports(file: FileDescriptor, found: dict[str, FileDescriptorProto]) -> dict[str, FileDescriptorProto]:
+    for one in file.dependencies:
+        _with_imports(one, found)
+    if file.name not in found:
+        found[file.name] = FileDescriptorProto()
+        file.CopyToProto(found[file.name])
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class ProtobufCodec(Codec):
+    """``files``: a FileDescriptorSet; ``message``: full name of a type in it."""
+
+    files: bytes
+    message: str
+
+    def __post_init__(self) -> None:
+        reading(self.files, self.message)
+
+    @property
+    def name(self) -> str:
+        return f"protobuf({self.message} {hashlib.sha256(self.files).hexdigest()[:8]})"
+
+    @property
+    def arrow_type(self) -> pa.DataType:
+        return reading(self.files, self.message).fields.arrow_type
+
+    @property
+    def has_fields(self) -> bool:
+        return True
+
+    @property
+    def is_canonical(self) -> bool:
+        return False
+
+    def decode(self, binary: pa.BinaryArray) -> Decoded:
+        made, rows, reasons = reading(self.files, self.message), [], {}
+        for row, written in enumerate(binary.to_pylist()):
+            found = None
+            if written is not None:
+                try:
+                    found = made.fields.read(made.message.FromString(written))
+                except (DecodeError, UnicodeDecodeError):
+                    reasons[row] = f"expected a message {self.message}, got bytes that are none"
+            rows.append(found)
+        bad = np.zeros(len(binary), np.bool_)
+        bad[list(reasons)] = True
+        return Decoded(pa.array(rows, self.arrow_type), bad, reasons)
+
+    def encode(self, values: pa.Array) -> pa.BinaryArray:
+        return pa.array([self._written(row, value) for row, value in enumerate(values.to_pylist())], pa.binary())
+
+    def sizes(self, values: pa.Array) -> np.ndarray:
+        return np.diff(binary_view(self.encode(values)).offsets)
+
+    def to_python(self, values: pa.Array) -> list[Any]:
+        return _python(values.to_pylist(), values.type)
+
+    def from_python(self, values: list[Any]) -> pa.Array:
+        """What a message takes is what its own field checks take; a field that is not given is not set."""
+        made, rows = reading(self.files, self.message), []
+        for row, value in enumerate(values):
+            self._check(row, value)
+            written = self._written(row, value)
+            rows.append(None if written is None else made.fields.read(made.message.FromString(written)))
+        return pa.array(rows, self.arrow_type)
+
+    def _check(self, row: int, value: Any) -> None:
+        names = [one.name for one in self.arrow_type]
+        if value is None:
+            return
+        if not isinstance(value, dict):
+            refuse_value(f"{_PLACE}, row {row}", f"a dict with the fields {', '.join(names)}", value)
+        for name in value:
+            if name not in names:
+                refuse_value(f"{_PLACE}, row {row}", f"only the fields {', '.join(names)}", name)
+
+    def _written(self, row: int, value: Any) -> bytes | None:
+        if value is None:
+            return None
+        made = reading(self.files, self.message)
+        message = made.message()
+        try:
+            made.fields.write(message, value)
+            return bytes(message.SerializeToString(deterministic=True))
+        except (TypeError, ValueError, AttributeError, EncodeError) as error:
+            got = str(error).splitlines()[0]
+            raise ConfigError(f"{_PLACE}, row {row}", f"values of {self.message}", got, "correct the value") from error
+
+
+def _python(found: list[Any], kind: pa.DataType) -> list[Any]:
+    """Maps as dicts."""
+    return [None if one is None else _one(one, kind) for one in found]
+
+
+def _one(value: Any, kind: pa.DataType) -> Any:
+    if value is None:
+        return None
+    if pa.types.is_map(kind):
+        return {key: _one(item, kind.item_type) for key, item in value}
+    if pa.types.is_list(kind):
+        return [_one(item, kind.value_type) for item in value]
+    if pa.types.is_struct(kind):
+        return {one.name: _one(value[one.name], one.type) for one in kind}
+    return value
