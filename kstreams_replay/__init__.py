@@ -20,11 +20,15 @@ if TYPE_CHECKING:
     from .jobs.functions.exception_handlers import LogAndContinueExceptionHandler as LogAndContinueExceptionHandler
     from .jobs.functions.exception_handlers import LogAndFailExceptionHandler as LogAndFailExceptionHandler
     from .jobs.functions.expressions import Windowed as Windowed
+    from .jobs.functions.processor_api import FixedKeyProcessor as FixedKeyProcessor
+    from .jobs.functions.processor_api import FixedKeyProcessorContext as FixedKeyProcessorContext
+    from .jobs.functions.processor_api import FixedKeyRecord as FixedKeyRecord
     from .jobs.functions.processor_api import KeyValues as KeyValues
     from .jobs.functions.processor_api import Processor as Processor
     from .jobs.functions.processor_api import ProcessorContext as ProcessorContext
     from .jobs.functions.processor_api import PunctuationType as PunctuationType
     from .jobs.functions.processor_api import Record as Record
+    from .jobs.functions.processor_api import ValueAndTimestamp as ValueAndTimestamp
     from .jobs.functions.processor_api import ValueTransformerWithKey as ValueTransformerWithKey
     from .jobs.landing.landing import FileSource as FileSource
     from .jobs.landing.landing import KafkaSource as KafkaSource
@@ -81,6 +85,9 @@ _MODULES: dict[str, str] = {
     "FAIL": ".jobs.functions.exception_handlers",
     "FailOnInvalidTimestamp": ".jobs.topology",
     "FileSource": ".jobs.landing.landing",
+    "FixedKeyProcessor": ".jobs.functions.processor_api",
+    "FixedKeyProcessorContext": ".jobs.functions.processor_api",
+    "FixedKeyRecord": ".jobs.functions.processor_api",
     "GlobalKTable": ".jobs.topology",
     "JoinWindows": ".jobs.topology",
     "KGroupedStream": ".jobs.topology",
@@ -116,6 +123,7 @@ _MODULES: dict[str, str] = {
     "TopologyTestDriver": ".jobs.testing.test_driver",
     "UnlimitedWindows": ".jobs.topology",
     "UsePartitionTimeOnInvalidTimestamp": ".jobs.topology",
+    "ValueAndTimestamp": ".jobs.functions.processor_api",
     "WallclockTimestampExtractor": ".jobs.topology",
     "ValueTransformerWithKey": ".jobs.functions.processor_api",
     "Warehouse": ".state.tables.warehouse",

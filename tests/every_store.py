@@ -1,6 +1,12 @@
 """A topology with a store of every kind."""
 
-from kstreams_replay.jobs.functions.processor_api import KeyValues, Processor, Record
+from kstreams_replay.jobs.functions.processor_api import (
+    FixedKeyProcessor,
+    FixedKeyRecord,
+    KeyValues,
+    Processor,
+    Record,
+)
 from kstreams_replay.jobs.topology import (
     Consumed,
     JoinWindows,
@@ -28,6 +34,15 @@ class Count(Processor):
         counts.put(record.key, 1 + (counts.get(record.key) or 0))
 
 
+class Counted(FixedKeyProcessor):
+    def process(self, record: FixedKeyRecord) -> None:
+        """
+        The same, of a processor that keeps keys.
+        """
+        counts = self.context.store("met")
+        counts.put(record.key, 1 + (counts.get(record.key) or 0))
+
+
 def every_store() -> Topology:
     builder = StreamsBuilder()
     orders = builder.stream("orders", Consumed(STRING, STRING))
@@ -37,6 +52,7 @@ def every_store() -> Topology:
     _streams(orders, payments, prices)
     _aggregates(orders, payments)
     _tables(orders, items)
+    orders.process_values(Counted, [KeyValues("met", STRING, LONG)], name="keeping").to("kept")
     return builder.build()
 
 

@@ -7,7 +7,7 @@ increment begins with a new processor, whose ``init`` finds the stores and the s
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any, NamedTuple, overload
 
@@ -41,6 +41,44 @@ class Record(NamedTuple):
     def with_headers(self, headers: Headers) -> "Record":
         """The same with other headers."""
         return self._replace(headers=headers)
+
+
+_FROM_THE_ENGINE = object()
+
+
+@dataclass(frozen=True, slots=True)
+class FixedKeyRecord:
+    """A record on its way through ``KStream.process_values``: no call makes one with another key (KIP-820). ``key`` is
+    a Windowed one in a windowed stream. ConfigError for one that is made by hand.
+    """
+
+    key: Any
+    value: Any
+    timestamp_ms: int
+    headers: Headers = ()
+    made_by: object = field(default=None, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if self.made_by is not _FROM_THE_ENGINE:
+            expected, next_step = "a record that process() was given", "take that, with_value() or with_timestamp()"
+            raise ConfigError("FixedKeyRecord", expected, "one that is made by hand", next_step)
+
+    def with_value(self, value: Any) -> "FixedKeyRecord":
+        """The same with another value."""
+        return replace(self, value=value)
+
+    def with_timestamp(self, timestamp_ms: int) -> "FixedKeyRecord":
+        """The same at another time."""
+        return replace(self, timestamp_ms=timestamp_ms)
+
+    def with_headers(self, headers: Headers) -> "FixedKeyRecord":
+        """The same with other headers."""
+        return replace(self, headers=headers)
+
+
+def fixed_key_record(record: Record) -> FixedKeyRecord:
+    """``record``, whose key stays."""
+    return FixedKeyRecord(*record, made_by=_FROM_THE_ENGINE)
 
 
 class RecordMetadata(NamedTuple):
@@ -133,28 +171,8 @@ NOT_GIVEN: Any = object()
 """Stands for an argument that is not there, where None is a value."""
 
 
-class ProcessorContext(ABC):
-    """The engine, as a processor sees it."""
-
-    @overload
-    @abstractmethod
-    def forward(self, key: Record, /) -> None: ...
-
-    @overload
-    @abstractmethod
-    def forward(
-        self, key: Any, value: Any, timestamp_ms: int | None = None, headers: Headers | None = None
-    ) -> None: ...
-
-    @abstractmethod
-    def forward(
-        self, key: Any, value: Any = NOT_GIVEN, timestamp_ms: int | None = None, headers: Headers | None = None
-    ) -> None:
-        """Send a record down: one as it is, ``forward(record.with_value(5))``, or one of this key and value. Then time
-        and headers are by default those of the record that is processed; in a punctuation the stream time, and none.
-
-        Raises ConfigError for a key without a value that is no ``Record``, and for a time below 0.
-        """
+class ProcessingContext(ABC):
+    """What all processors see of the engine."""
 
     @abstractmethod
     def schedule(
@@ -184,10 +202,77 @@ class ProcessorContext(ABC):
     def current_stream_time_ms(self) -> int:
         """The largest time of the records that the task has taken, -1 before the first."""
 
+    @abstractmethod
+    def current_system_time_ms(self) -> int:
+        """Raises ConfigError: no clock is the same in a replay. Take the record's time, or the stream time."""
+
     @property
     @abstractmethod
     def record_metadata(self) -> RecordMetadata | None:
         """None in ``init``, in a punctuation, and for a record that a punctuation made."""
+
+
+class ProcessorContext(ProcessingContext):
+    """The engine, as a processor sees it."""
+
+    @overload
+    @abstractmethod
+    def forward(self, key: Record, /, *, child: str | None = None) -> None: ...
+
+    @overload
+    @abstractmethod
+    def forward(
+        self,
+        key: Any,
+        value: Any,
+        timestamp_ms: int | None = None,
+        headers: Headers | None = None,
+        *,
+        child: str | None = None,
+    ) -> None: ...
+
+    @abstractmethod
+    def forward(
+        self,
+        key: Any,
+        value: Any = NOT_GIVEN,
+        timestamp_ms: int | None = None,
+        headers: Headers | None = None,
+        *,
+        child: str | None = None,
+    ) -> None:
+        """Send a record down: one as it is, ``forward(record.with_value(5))``, or one of this key and value. Then time
+        and headers are by default those of the record that is processed; in a punctuation the stream time, and none.
+        ``child``: the name of the one operator below that gets it (``name=`` of its call, or as ``describe`` has it).
+
+        Raises ConfigError for a key without a value that is no ``Record``, for a time below 0, and for a child that is
+        not there.
+        """
+
+
+class FixedKeyProcessorContext(ProcessingContext):
+    """The engine, as a processor sees it that keeps keys."""
+
+    @abstractmethod
+    def forward(self, record: FixedKeyRecord, *, child: str | None = None) -> None:
+        """Send ``record`` down: the one that is processed, or an earlier one, ``with_value`` and so on. ``child``: as
+        of ProcessorContext.forward. Raises ConfigError for anything else, for a time below 0, and for a child that is
+        not there.
+        """
+
+
+class FixedKeyProcessor(ABC):
+    """What ``KStream.process_values`` is given a supplier of (KIP-820)."""
+
+    context: FixedKeyProcessorContext
+
+    def init(self, context: FixedKeyProcessorContext) -> None:
+        """Called once an increment, before the first record. Schedules are made here."""
+        self.context = context
+
+    @abstractmethod
+    def process(self, record: FixedKeyRecord) -> None:
+        """Called for every record, null keys and tombstones included."""
 
 
 class Processor(ABC):

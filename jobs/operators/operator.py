@@ -49,6 +49,8 @@ class OperatorContext:
     """Shapes of all inputs; ``shape`` is the first."""
     views: "tuple[TableView, ...]" = ()
     """Of the tables that the node reads, in order of ``reads``."""
+    children: tuple[str, ...] = ()
+    """Nodes below."""
     shapes_read: tuple[Shape, ...] = ()
     """Of those tables."""
 
@@ -61,6 +63,8 @@ class Operator(ABC):
 
     is_repeatable = False
     """It computes each row from that row and what the tables show to it, and keeps nothing: it can be asked again."""
+    addressed: np.ndarray | None = None
+    """Of every row of what was forwarded last, the name of the child that alone gets it, None for all; None: all do."""
 
     def __init__(self, context: OperatorContext) -> None:
         self.context = context
@@ -253,8 +257,8 @@ class RowStore(Protocol):
 class Links(NamedTuple):
     """What an operator calls while a task runs record by record (jobs/task/record_run.py)."""
 
-    send: Callable[[Batch], None]
-    """What it forwards goes through all nodes below, before the call returns."""
+    send: Callable[[Batch, str | None], None]
+    """What it forwards goes through all nodes below, or one child of that name, before the call returns."""
     show: Callable[[str, Batch], None]
     """What was put into the table of a node, not by that node: to everybody who looks into the table."""
 

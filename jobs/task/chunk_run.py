@@ -11,6 +11,7 @@ from typing import Protocol
 import numpy as np
 import pyarrow as pa
 
+from ...state.errors import TaskFailed
 from ...state.records.batches import Batch, Chunk
 from ..graph.graph import Node
 from ..graph.nodes import RepartitionNode, SinkNode
@@ -110,11 +111,20 @@ class ChunkRun:
         for slot, name in enumerate(node.inputs):
             edge = Edge(name, node.name, slot)
             above = self.dataflow.origin(edge)
-            found.append(self.dataflow.below(self._forwarded[above], edge))
+            found.append(self._below(self._forwarded[above], edge))
             self._left[above] -= 1
             if not self._left[above] and not self.dataflow.readers.get(name):
                 del self._forwarded[above]
         return found
+
+    def _below(self, batch: Batch, edge: Edge) -> Batch:
+        """What ``edge`` leads down of the batch: a processor may send a record to one child alone."""
+        below = self.dataflow.below(batch, edge)
+        operator = self.operators.get(edge.parent)
+        if operator is None or operator.addressed is None:
+            return below
+        names = operator.addressed
+        return below.where((names == None) | (names == edge.child))  # noqa: E711 (of every row)
 
     def _forward(self, name: str, batch: Batch) -> None:
         edges = self.dataflow.edges_from(name)
@@ -124,7 +134,7 @@ class ChunkRun:
         for edge in edges:
             child = self.dataflow.graph.nodes[edge.child]
             if isinstance(child, RepartitionNode):
-                self._send(child, self.dataflow.below(batch, edge))
+                self._send(child, self._below(batch, edge))
                 self._left[name] -= 1
         if self._left[name] or self.dataflow.readers.get(name) or any(e.node == name for e in self.dataflow.exports):
             self._forwarded[name] = batch
@@ -133,6 +143,12 @@ class ChunkRun:
                 self._export(export, batch)
 
     def _export(self, export: StageInput, batch: Batch) -> None:
+        operator = self.operators.get(export.node)
+        if operator is not None and operator.addressed is not None:
+            got = (
+                "a child, where some of its children run in a later part (below what comes back of a foreign-key join)"
+            )
+            raise TaskFailed(export.node, "records for all children", got, "leave child= out, and filter below")
         batch = self._seen(export.node, export.when) if export.when else self.dataflow.exported(batch, export)
         self._sent[export.name] = batch
         self._tables[export.name] = export_table(batch, self.chunk)

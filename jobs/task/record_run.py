@@ -100,9 +100,11 @@ class RecordRun(ChunkRun):
 
     # --- one record ------------------------------------------------------------------------------------------
 
-    def _pass_on(self, name: str, batch: Batch, *, is_put: bool = False) -> None:
-        """Each record of ``batch`` through all below the node, before the next. ``is_put``: views saw what was put."""
-        edges = self.dataflow.edges_from(name)
+    def _pass_on(self, name: str, batch: Batch, child: str | None = None, *, is_put: bool = False) -> None:
+        """Each record of ``batch`` through all below the node, or through ``child`` alone, before the next. ``is_put``:
+        views saw what was put.
+        """
+        edges = [edge for edge in self.dataflow.edges_from(name) if child in (None, edge.child)]
         if self.observer is not None and name in self._sharing and len(batch):
             self._took.setdefault(name, []).append(([], batch))
         for row in range(len(batch)):

@@ -150,6 +150,7 @@ class Task:
             above=tuple(self.graph.tables[name] for name in node.inputs if name in self.graph.tables),
             shapes=tuple(input_.shape for input_ in above),
             views=views,
+            children=tuple(child.name for child in self.graph.children(node.name)),
             shapes_read=tuple(self.graph.nodes[name].shape for name in node.reads),
         )
 

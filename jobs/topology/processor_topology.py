@@ -5,7 +5,6 @@ once. What a node has several parents for reaches it in the order in which Kafka
 """
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 from ...state.errors import TopologyError
@@ -16,6 +15,7 @@ from ..functions.processor_api import KeyValues
 from ..graph.graph import Graph, Node
 from ..graph.name_rules import check_table_name, check_topic
 from ..graph.nodes import SinkNode, SourceNode
+from ..operators.processor.given_stores import share
 from ..operators.processor.process_node import ProcessNode
 from ..operators.stateless_nodes import ParentsNode
 
@@ -76,8 +76,8 @@ def connect(graph: Graph, name: str, store: KeyValues) -> None:
     if stores is None:
         got, next_step = f"{name}, which is none", "connect it with a processor"
         raise TopologyError(f"store {store.name!r}", "a processor", got, next_step)
-    if store.name not in node.inner_stores:
-        graph.nodes[name] = replace(node, stores=(*stores, store))
+    if store.name not in (*node.inner_stores, *node.shared):
+        share(graph, node, store)
         graph.check_stores()
 
 

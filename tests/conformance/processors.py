@@ -3,12 +3,24 @@
 from collections.abc import Iterable
 from typing import Any
 
-from kstreams_replay.jobs.functions.processor_api import Processor, PunctuationType, Record, ValueAndTimestamp
+from kstreams_replay.jobs.functions.expressions import Windowed
+from kstreams_replay.jobs.functions.processor_api import (
+    FixedKeyProcessor,
+    FixedKeyProcessorContext,
+    FixedKeyRecord,
+    Processor,
+    PunctuationType,
+    Record,
+    ValueAndTimestamp,
+)
 from tests.conformance.functions import NotCovered, split
 
 
 class Named(Processor):
-    """``function``: name, or name:argument; ``stores``: names."""
+    """Of ``process``, and within KeepingKeys of ``process_values``.
+
+    ``function``: name, or name:argument; ``stores``: names.
+    """
 
     def __init__(self, function: str, stores: list[str]) -> None:
         self.name, self.argument = split(function)
@@ -27,6 +39,14 @@ class Named(Processor):
             self.context.forward(record.with_value("no key"))
         else:
             getattr(self, f"_{self.name}")(record, text(record.value))
+
+    def _echo(self, record: Record, value: str) -> None:
+        self._say(record, f"{self.argument}: {value}")
+
+    def _route(self, record: Record, value: str) -> None:
+        children = self.argument.split("+")
+        self.context.forward(record.with_value(f"{value} alone"), child=children[len(value) % len(children)])
+        self._say(record, f"{value} for all")
 
     def _punctuate(self, time_ms: int) -> None:
         self.context.forward(Record("tick", f"{told(self.store.all())}@{time_ms}", time_ms))
@@ -72,6 +92,33 @@ class Named(Processor):
 
     def _tick(self, record: Record, value: str) -> None:
         self._say(record, value)
+
+
+class KeepingKeys(FixedKeyProcessor):
+    """A windowed record's key is that of its store without the window."""
+
+    def __init__(self, function: str, stores: list[str]) -> None:
+        self.named = Named(function, stores)
+
+    def init(self, context) -> None:
+        self.context: Any = _Sending(context)
+        self.named.init(self.context)
+
+    def process(self, record: FixedKeyRecord) -> None:
+        self.context.now = record
+        key = record.key.key if isinstance(record.key, Windowed) else record.key
+        self.named.process(Record(key, record.value, record.timestamp_ms))
+
+
+class _Sending:
+    """A context that sends values of the record that is processed."""
+
+    def __init__(self, context: FixedKeyProcessorContext) -> None:
+        self.context, self.store = context, context.store
+        self.now: Any = None
+
+    def forward(self, record: Record, *, child: str | None = None) -> None:
+        self.context.forward(self.now.with_value(record.value), child=child)
 
 
 def told(rows: Iterable[tuple[Any, Any]]) -> str:

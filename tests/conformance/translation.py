@@ -307,7 +307,10 @@ def _state_store(translation: Translation, node: Node) -> None:
 
 def _process(translation: Translation, node: Node, stream: KStream) -> KStream:
     stores = node["stores"].split("+") if "stores" in node else []
-    return stream.process(partial(processors.Named, node["processor"], stores), stores, returns=functions.STRING)
+    keeps_keys = node["op"] == "process_values"
+    process = stream.process_values if keeps_keys else stream.process
+    supplier = partial(processors.KeepingKeys if keeps_keys else processors.Named, node["processor"], stores)
+    return process(supplier, stores, returns=functions.STRING, name=node.get("name"))
 
 
 # --- deduplicate ---------------------------------------------------------------------------------------------
@@ -338,6 +341,7 @@ OPERATORS: dict[str, Callable[..., Any]] = {
     "map_values": _map_values,
     "merge": _merge,
     "process": _process,
+    "process_values": _process,
     "select_key": _select_key,
     "state_store": _state_store,
     "stream": _stream,

@@ -3,6 +3,9 @@ import java.util.ArrayList;
 import java.util.List;
 import org.apache.kafka.streams.KeyValue;
 import org.apache.kafka.streams.processor.PunctuationType;
+import org.apache.kafka.streams.processor.api.FixedKeyProcessor;
+import org.apache.kafka.streams.processor.api.FixedKeyProcessorContext;
+import org.apache.kafka.streams.processor.api.FixedKeyRecord;
 import org.apache.kafka.streams.processor.api.Processor;
 import org.apache.kafka.streams.processor.api.ProcessorContext;
 import org.apache.kafka.streams.processor.api.Record;
@@ -41,50 +44,98 @@ class Processors implements Processor<Object, Object, Object, Object> {
     @Override
     public void process(Record<Object, Object> record) {
         String value = Functions.str(record.value()), key = (String) record.key();
+        if (key != null && Functions.name(function).equals("twice")) {
+            context.forward(record.withValue(value + "1"));
+            context.forward(record.withKey(key + "'").withValue(value + "2").withTimestamp(record.timestamp() + 1));
+            return;
+        }
+        Say say = (text, child) -> {
+            if (child == null) context.forward(record.withValue(text));
+            else context.forward(record.withValue(text), child);
+        };
+        process(key, record.value(), record.timestamp(), say);
+    }
+
+    interface Say {
+        void to(String text, String child);
+    }
+
+    /** What it does with a record whose key stays; it says values. */
+    void process(String key, Object given, long timestamp, Say say) {
+        String value = Functions.str(given);
         if (key == null) {
-            context.forward(record.withValue("no key"));
+            say.to("no key", null);
             return;
         }
         switch (Functions.name(function)) {
+            case "echo":
+                say.to(Functions.argument(function) + ": " + value, null);
+                return;
+            case "route":
+                String[] children = Functions.argument(function).split("\\+");
+                say.to(value + " alone", children[Functions.codePoints(value) % children.length]);
+                say.to(value + " for all", null);
+                return;
             case "around":
-                context.forward(record.withValue("before " + text(store.get(key))));
+                say.to("before " + text(store.get(key)), null);
                 store.put(key, value);
-                context.forward(record.withValue("after " + text(store.get(key))));
+                say.to("after " + text(store.get(key)), null);
                 return;
             case "append":
                 store.put(key, (store.get(key) == null ? "" : text(store.get(key))) + value);
-                context.forward(record.withValue(text(store.get(key))));
+                say.to(text(store.get(key)), null);
                 return;
             case "read":
-                context.forward(record.withValue(value + " sees " + text(store.get(key))));
+                say.to(value + " sees " + text(store.get(key)), null);
                 return;
             case "list":
-                context.forward(record.withValue(value + " sees " + all()));
+                say.to(value + " sees " + all(), null);
                 return;
             case "range":
                 String[] bounds = Functions.argument(function).split("-");
                 String found = told(store.range(bounds[0], bounds[1])) + " " + told(store.reverseRange(bounds[0], bounds[1]));
-                context.forward(record.withValue(found));
+                say.to(found, null);
                 return;
             case "remove":
-                context.forward(record.withValue("removed " + text(store.delete(key))));
+                say.to("removed " + text(store.delete(key)), null);
                 return;
             case "absent":
-                context.forward(record.withValue("had " + text(store.putIfAbsent(key, value))));
-                return;
-            case "twice":
-                context.forward(record.withValue(value + "1"));
-                context.forward(record.withKey(key + "'").withValue(value + "2").withTimestamp(record.timestamp() + 1));
+                say.to("had " + text(store.putIfAbsent(key, value)), null);
                 return;
             case "bump":
-                store.put(key, record.value() == null ? null : ValueAndTimestamp.make(value + "!", record.timestamp() + 1));
-                context.forward(record.withValue(text(store.get(key))));
+                store.put(key, given == null ? null : ValueAndTimestamp.make(value + "!", timestamp + 1));
+                say.to(text(store.get(key)), null);
                 return;
             case "tick":
-                context.forward(record.withValue(value));
+                say.to(value, null);
                 return;
         }
         throw new IllegalStateException("processor " + function);
+    }
+
+    /** The same where keys stay (KIP-820). */
+    static class KeepingKeys implements FixedKeyProcessor<Object, Object, Object> {
+        final Processors processors;
+        FixedKeyProcessorContext<Object, Object> context;
+
+        KeepingKeys(String function, String[] names) {
+            processors = new Processors(function, names);
+        }
+
+        @Override
+        public void init(FixedKeyProcessorContext<Object, Object> context) {
+            this.context = context;
+            if (processors.names.length > 0) processors.store = context.getStateStore(processors.names[0]);
+        }
+
+        @Override
+        public void process(FixedKeyRecord<Object, Object> record) {
+            Say say = (text, child) -> {
+                if (child == null) context.forward(record.withValue(text));
+                else context.forward(record.withValue(text), child);
+            };
+            processors.process(Functions.plain(record.key()), record.value(), record.timestamp(), say);
+        }
     }
 
     String all() {

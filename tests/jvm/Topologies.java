@@ -63,7 +63,8 @@ class Topologies {
             case "aggregate": return aggregate(node, input);
             case "suppress": return suppress(node, (KTable) input);
             case "state_store": return stateStore(node);
-            case "process": return process(node, (KStream) input);
+            case "process":
+            case "process_values": return process(node, (KStream) input);
             case "stream_table_join": return streamTableJoin(node, (KStream) input, (KTable) other);
             case "table_table_join": return tableTableJoin(node, (KTable) input, (KTable) other);
             case "fk_join": return foreignKeyJoin(node, (KTable) input, (KTable) other);
@@ -295,8 +296,14 @@ class Topologies {
     Object process(JsonNode node, KStream stream) {
         String[] named = node.has("stores") ? text(node, "stores").split("\\+") : new String[0];
         String[] connected = Arrays.stream(named).filter(name -> !globals.contains(name)).toArray(String[]::new);
-        ProcessorSupplier supplier = () -> new Processors(text(node, "processor"), named);
-        return stream.process(supplier, connected);
+        String function = text(node, "processor");
+        Named name = node.has("name") ? Named.as(text(node, "name")) : null;
+        if (text(node, "op").equals("process_values")) {
+            FixedKeyProcessorSupplier keeping = () -> new Processors.KeepingKeys(function, named);
+            return name == null ? stream.processValues(keeping, connected) : stream.processValues(keeping, name, connected);
+        }
+        ProcessorSupplier supplier = () -> new Processors(function, named);
+        return name == null ? stream.process(supplier, connected) : stream.process(supplier, name, connected);
     }
 
     // --- joins -----------------------------------------------------------------------------------------------

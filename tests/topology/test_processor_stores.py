@@ -3,7 +3,7 @@
 import pytest
 
 from kstreams_replay.jobs.functions.processor_api import KeyValues, Processor
-from kstreams_replay.jobs.topology import Materialized, StreamsBuilder, TimeWindows
+from kstreams_replay.jobs.topology import Materialized, StreamsBuilder, TimeWindows, Topology
 from tests.topology.streams import LONG, LONGS, STRING, refused, stream, table
 
 
@@ -208,3 +208,18 @@ def test_a_shared_store_beside_what_comes_back_is_refused():
     got = refused(builder.build)
 
     assert got.startswith("here: expected a shared store in a sub-topology that runs at once, got one that reads what")
+
+
+# --- the Processor API alone ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("connected", [("one", "two"), ("two", "one")], ids=["in order", "the later one first"])
+def test_a_store_that_is_connected_with_two_processors_is_kept_by_the_first_of_the_topology(connected):
+    topology = Topology()
+    for name, topic in (("one", "a"), ("two", "b")):
+        topology.add_source(f"in-{name}", LONGS, topic).add_processor(name, Silent, f"in-{name}")
+    topology.add_state_store(SEEN, *connected)
+
+    (first, second) = (topology.graph.nodes[name] for name in ("one", "two"))
+    assert (first.stores, first.shared, second.stores, second.shared) == ((SEEN,), {}, (), {"seen": "one"})
+    assert len(topology.sub_topologies) == 1

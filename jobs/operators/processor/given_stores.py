@@ -5,7 +5,7 @@ that names a store which nobody has keeps its rows; whoever names it after that 
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ....state.errors import TopologyError
@@ -56,6 +56,23 @@ def add_store(graph: Graph, store: KeyValues) -> None:
         raise TopologyError(place, "stores of different names", got, "add it before, or rename one of them")
     _added(graph, store, place)
     graph.state_stores[store.name] = store
+
+
+def share(graph: Graph, node: ProcessNode, store: KeyValues) -> None:
+    """``node`` uses ``store`` beside those that do already; the first of them in the graph keeps its rows."""
+    users: list[Any] = [
+        other
+        for other in graph.nodes.values()
+        if other is node or store.name in (*other.inner_stores, *getattr(other, "shared", ()))
+    ]
+    for other in users:
+        rest = tuple(one for one in other.stores if one != store)
+        shared = {name: owner for name, owner in other.shared.items() if name != store.name}
+        if other is users[0]:
+            stores = other.stores if store in other.stores else (*rest, store)
+            graph.nodes[other.name] = replace(other, stores=stores, shared=shared)
+        else:
+            graph.nodes[other.name] = replace(other, stores=rest, shared=shared | {store.name: users[0].name})
 
 
 def _has(graph: Graph, node: Node, name: str) -> bool:

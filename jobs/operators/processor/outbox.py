@@ -36,6 +36,7 @@ class Outbox:
         self._values: list[Any] = []
         self._times: list[int] = []
         self._headers: list[Headers] = []
+        self._children: list[str | None] = []
         self._now = _NO_ROW, _NO_CAUSE, 0, 0
 
     def at_row(self, row: int) -> None:
@@ -47,18 +48,29 @@ class Outbox:
         _, before, _, number = self._now
         self._now = _NO_ROW, cause, due_ms, number + 1 if before == cause else 0
 
-    def put(self, key: Any, value: Any, time_ms: int, headers: Headers) -> None:
+    def put(self, key: Any, value: Any, time_ms: int, headers: Headers, child: str | None) -> None:
+        """``child``: the name of the only node that gets it; None: all below do."""
+        self._children.append(child)
         self._places.append(self._now)
         self._keys.append(key)
         self._values.append(value)
         self._times.append(time_ms)
         self._headers.append(headers)
 
+    def addressed(self) -> np.ndarray | None:
+        """Of every record the child that it goes to alone, None where all get it; None when all get all."""
+        return np.array(self._children, object) if any(self._children) else None
+
     def batch(self, taken: Batch) -> Batch:
         """All of it. ``taken``: the batch that was processed."""
         rows, causes, due_ms, numbers = np.array(self._places, np.int64).reshape(-1, 4).T
         is_due = rows == _NO_ROW
         own = np.where(is_due, 0, rows)
+        start_ms = end_ms = None
+        if self.node.shape.window is not None:
+            start_ms = np.array([windowed.window_start_ms for windowed in self._keys], np.int64)
+            end_ms = np.array([windowed.window_end_ms for windowed in self._keys], np.int64)
+            self._keys = [windowed.key for windowed in self._keys]
         key = self.keys.intern(self.node.shape.key.encode(self._typed(self.node.shape.key, self._keys, "key")))
         value = self._typed(self.node.shape.value, self._values, "value")
         context = None
@@ -72,6 +84,8 @@ class Outbox:
             time_ms=np.array(self._times, np.int64),
             valid=is_valid(value),
             value=Values(value),
+            window_start_ms=start_ms,
+            window_end_ms=end_ms,
             headers=self._all_headers(),
             path=self._path(taken, own, is_due, (due_ms, numbers)),
             context=context,
@@ -115,17 +129,17 @@ class Outbox:
 class SendingOutbox(Outbox):
     """Each record goes on to ``send`` at once. ``taken``: the batch that is processed, or one of no records."""
 
-    def __init__(self, node: ProcessNode, keys: Keys, taken: Batch, send: Callable[[Batch], None]) -> None:
+    def __init__(self, node: ProcessNode, keys: Keys, taken: Batch, send: Callable[[Batch, str | None], None]) -> None:
         super().__init__(node, keys)
         self._taken, self._send = taken, send
 
-    def put(self, key: Any, value: Any, time_ms: int, headers: Headers) -> None:
-        super().put(key, value, time_ms, headers)
+    def put(self, key: Any, value: Any, time_ms: int, headers: Headers, child: str | None) -> None:
+        super().put(key, value, time_ms, headers, child)
         try:
             batch = self.batch(self._taken)
-            for column in (self._places, self._keys, self._values, self._times, self._headers):
+            for column in (self._places, self._keys, self._values, self._times, self._headers, self._children):
                 column.clear()
-            self._send(batch)
+            self._send(batch, child)
         except TaskFailed as error:  # which is not of the record that is processed
             error.is_decided = True
             raise

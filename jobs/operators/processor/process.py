@@ -20,8 +20,11 @@ from ....state.times import NO_TIMESTAMP_MS, Duration, duration_ms
 from ...functions.processor_api import (
     NOT_GIVEN,
     Cancellable,
+    FixedKeyProcessorContext,
+    FixedKeyRecord,
     Headers,
     KeyValueStore,
+    ProcessingContext,
     ProcessorContext,
     PunctuationType,
     Record,
@@ -53,7 +56,7 @@ class Process(SharingOperator):
         """Those of its own, and those that it shares."""
         self.schedules = Punctuations()
         self.stream_time_ms = NO_TIMESTAMP_MS
-        self.processor_context = _Context(self)
+        self.processor_context = (_PlainContext if node.changes_keys else _FixedKeyContext)(self)
         self._writer = Writer()
         self._counters: Counters = {}
 
@@ -62,7 +65,8 @@ class Process(SharingOperator):
         """What is left to forward when records went on at once."""
         keys, value = self.keys.intern(pa.array([], pa.binary())), self.node.shape.value.from_python([])
         times, none = np.zeros(0, np.int64), np.zeros(0, np.bool_)
-        return Batch(np.zeros(0, np.int32), keys, self.keys, times, none, Values(value))
+        bounds = (None, None) if self.node.shape.window is None else (times, times)
+        return Batch(np.zeros(0, np.int32), keys, self.keys, times, none, Values(value), *bounds)
 
     def connect(self, owners: Mapping[str, Operator]) -> None:
         for store, owner in self.node.shared.items():
@@ -88,7 +92,7 @@ class Process(SharingOperator):
             self.processor_context.enter(records[row], metadata[row])
             outbox.at_row(row)
             try:
-                self._call(self.processor.process, records[row], f"key {records[row].key!r}")
+                self._call(self.processor.process, self.node.handed(records[row]), f"key {records[row].key!r}")
             except TaskFailed as error:
                 if error.is_decided:
                     raise
@@ -99,6 +103,7 @@ class Process(SharingOperator):
         self.processor_context.leave()
         chunk.applied[np.delete(batch.cause, failed.rows)] = True
         failed.book()
+        self.addressed = outbox.addressed()
         return outbox.batch(batch) if self.links is None else self._nobody
 
     def _open(self, batch: Batch, chunk: Chunk) -> Outbox:
@@ -202,8 +207,8 @@ class Process(SharingOperator):
         ]
 
 
-class _Context(ProcessorContext):
-    """The context of one running processor."""
+class _Context(ProcessingContext):
+    """What contexts of running processors have in common."""
 
     outbox: Outbox
 
@@ -221,20 +226,16 @@ class _Context(ProcessorContext):
     def leave(self) -> None:
         self._record, self._metadata, self._can_forward = None, None, False
 
-    def forward(
-        self, key: Any, value: Any = NOT_GIVEN, timestamp_ms: int | None = None, headers: Headers | None = None
-    ) -> None:
-        if value is NOT_GIVEN:
-            if not isinstance(key, Record):
-                raise self._refusal("a Record, or a key and a value, to forward", repr(key), "give the value, too")
-            key, value, timestamp_ms, headers = key
+    def _send(self, record: Record | FixedKeyRecord, child: str | None) -> None:
         if not self._can_forward:
             raise self._refusal("forward in process or in a punctuation", "forward elsewhere", "forward later")
-        record = self._record or Record(None, None, self._operator.stream_time_ms)
-        time_ms = record.timestamp_ms if timestamp_ms is None else timestamp_ms
-        if time_ms < 0:
-            raise self._refusal("a timestamp of 0 ms or more", f"{time_ms} ms", "correct the timestamp")
-        self.outbox.put(key, value, time_ms, record.headers if headers is None else headers)
+        if record.timestamp_ms < 0:
+            raise self._refusal("a timestamp of 0 ms or more", f"{record.timestamp_ms} ms", "correct the timestamp")
+        children = self._operator.context.children
+        if child is not None and child not in children:
+            next_step = "name the operator below by name=, or leave child= out: all below get the record"
+            raise self._refusal(f"a child of {sorted(children)}", repr(child), next_step)
+        self.outbox.put(record.key, record.value, record.timestamp_ms, record.headers, child)
 
     def schedule(
         self,
@@ -267,12 +268,48 @@ class _Context(ProcessorContext):
     def current_stream_time_ms(self) -> int:
         return self._operator.stream_time_ms
 
+    def current_system_time_ms(self) -> int:
+        next_step = "take record.timestamp_ms or current_stream_time_ms()"
+        raise self._refusal("a time that every replay repeats", "the time of a clock", next_step)
+
     @property
     def record_metadata(self) -> RecordMetadata | None:
         return self._metadata
 
     def _refusal(self, expected: str, got: str, next_step: str) -> ReplayError:
         return ConfigError(self._operator.node.name, expected, got, next_step)
+
+
+class _PlainContext(_Context, ProcessorContext):
+    """Of a processor that may change keys."""
+
+    def forward(
+        self,
+        key: Any,
+        value: Any = NOT_GIVEN,
+        timestamp_ms: int | None = None,
+        headers: Headers | None = None,
+        *,
+        child: str | None = None,
+    ) -> None:
+        if value is NOT_GIVEN:
+            if not isinstance(key, Record):
+                raise self._refusal("a Record, or a key and a value, to forward", repr(key), "give the value, too")
+            self._send(key, child)
+            return
+        record = self._record or Record(None, None, self._operator.stream_time_ms)
+        time_ms = record.timestamp_ms if timestamp_ms is None else timestamp_ms
+        self._send(Record(key, value, time_ms, record.headers if headers is None else headers), child)
+
+
+class _FixedKeyContext(_Context, FixedKeyProcessorContext):
+    """Of one that keeps them."""
+
+    def forward(self, record: FixedKeyRecord, *, child: str | None = None) -> None:
+        if not isinstance(record, FixedKeyRecord):
+            next_step = "forward the record of process(), with_value() or with_timestamp(); process() may change keys"
+            raise self._refusal("a FixedKeyRecord to forward", repr(record), next_step)
+        self._send(record, child)
 
 
 def _table(rows: list[_Row]) -> pa.Table:

@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 
 from ...functions.expressions import Shape
-from ...functions.processor_api import KeyValues
+from ...functions.processor_api import FixedKeyRecord, KeyValues, Record, fixed_key_record
 from ...graph.graph import Graph, Node
 from ...graph.kafka_processors import KafkaNode, kafka_processor
 from ...graph.store_rows import StoreRows
@@ -37,6 +37,10 @@ class ProcessNode(Node):
     def key_step(self) -> Any:
         return self.supplier
 
+    def handed(self, record: Record) -> Record | FixedKeyRecord:
+        """What the processor is given."""
+        return record
+
     @property
     def inner_stores(self) -> tuple[str, ...]:
         return tuple(store if isinstance(store, str) else store.name for store in self.stores)
@@ -63,6 +67,20 @@ class ProcessNode(Node):
 
     def store_settings(self, graph: Graph) -> Mapping[str, Any]:
         return {"stores": {store.name: store for store in full_stores(self.stores, graph.parent(self).shape)}}
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ProcessValuesNode(ProcessNode):
+    """A Python processor that keeps keys, a window's too (KStreamImpl.processValues)."""
+
+    changes_keys = False
+
+    @property
+    def key_step(self) -> Any:
+        return None
+
+    def handed(self, record: Record) -> FixedKeyRecord:
+        return fixed_key_record(record)
 
 
 def full_stores(stores: Iterable[KeyValues | str], shape: Shape) -> list[KeyValues]:

@@ -23,7 +23,7 @@ from ...graph.nodes import SinkNode
 from ...graph.repartition import repartitioned
 from ...graph.table_traits import add_table
 from ...operators.processor.given_stores import given_stores
-from ...operators.processor.process_node import ProcessNode
+from ...operators.processor.process_node import ProcessNode, ProcessValuesNode
 from ...operators.stateless_nodes import (
     FilterNode,
     FlatMapNode,
@@ -265,21 +265,37 @@ class KStream(Hinting):
         Source: KStream.process, InternalTopologyBuilder.connectProcessorAndStateStores.
         """
         name = self.graph.name(name, "KSTREAM-PROCESSOR-")
-        form_of(supplier, name, NOTHING)
         check_serdes(name, returns_key=returns_key, returns=returns)
         shape = Shape(returns_key or self.shape.key, returns or self.shape.value)
-        given = given_stores(self.graph, stores, self.shape, name)
-        node = ProcessNode(
-            name=name,
-            inputs=(self.node.name,),
-            shape=shape,
-            supplier=supplier,
-            store=f"{name}-stores",
-            stores=given.stores,
-            shared=given.shared,
-            tables=given.tables,
-        )
+        node = ProcessNode(shape=shape, **self._processor(supplier, stores, name))
         return followed(self, node, is_rekeyed=True)
+
+    def process_values(
+        self,
+        supplier: Callable[[], Any],
+        stores: Iterable[KeyValues | str] = (),
+        *,
+        returns: Serde | None = None,
+        name: str | None = None,
+    ) -> "KStream":
+        """A Python processor that keeps keys, windowed ones too: what is grouped or joined below needs no repartition.
+
+        ``supplier``: of FixedKeyProcessor (jobs/functions/processor_api.py), whose records have no ``with_key``.
+        ``stores``: as of ``process``. ``returns``: serde of the values that it forwards, that of its input by default.
+        Example: ``clicks.process_values(Numbered, [KeyValues("seen", Serde.string(), Serde.long())])``.
+        Source: KStream.processValues (KIP-820).
+        """
+        name = self.graph.name(name, "KSTREAM-PROCESSVALUES-")
+        check_serdes(name, returns=returns)
+        shape = Shape(self.shape.key, returns or self.shape.value, self.shape.window)
+        return followed(self, ProcessValuesNode(shape=shape, **self._processor(supplier, stores, name)))
+
+    def _processor(self, supplier: Callable[[], Any], stores: Any, name: str) -> dict[str, Any]:
+        """What nodes of processors have in common."""
+        form_of(supplier, name, NOTHING)
+        given = given_stores(self.graph, stores, self.shape, name)
+        kept = {"store": f"{name}-stores", "stores": given.stores, "shared": given.shared, "tables": given.tables}
+        return {"name": name, "inputs": (self.node.name,), "supplier": supplier} | kept
 
     def repartition(self, *, name: str | None = None, partitions: int | None = None) -> "KStream":
         """The same records through a repartition table. TopologyError for a windowed key and fewer than 1 partition."""
