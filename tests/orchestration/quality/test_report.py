@@ -12,6 +12,10 @@ import pytest
 
 from kstreams_replay.expectations.quality_tables import record_verdicts
 from kstreams_replay.expectations.verdicts import Verdict
+from kstreams_replay.jobs.branches.restatement import restore
+from kstreams_replay.jobs.execution.task_run import LocalRunner
+from kstreams_replay.jobs.landing.landing import land_files
+from kstreams_replay.jobs.replay.pipeline_run import replay
 from kstreams_replay.orchestration.cli.main import main
 from kstreams_replay.orchestration.quality.openmetrics import openmetrics
 from kstreams_replay.orchestration.quality.report import write_report
@@ -83,6 +87,17 @@ def test_what_failed_and_what_could_not_be_checked_are_told_apart_with_their_wit
     assert "bob" in text
 
 
+def test_verdicts_on_increments_that_a_restore_withdrew_do_not_count(warehouse, tmp_path):
+    record_verdicts(warehouse, "shop", [verdict(1, "true"), verdict(2, "false")])
+    restore(warehouse, "shop", 1)
+
+    write_report(warehouse, ["shop"], tmp_path / "page.html")
+
+    page = Page(tmp_path / "page.html")
+    assert page.marks == ["passed"]
+    assert "G1 failed" not in " ".join(page.texts)
+
+
 def test_names_and_values_stay_text(warehouse, tmp_path):
     record_verdicts(
         warehouse, "shop",
@@ -146,6 +161,17 @@ def test_the_commands_write_the_page_and_print_openmetrics(replayed, tmp_path, c
 
     assert main(["metrics", *where, "--pipeline", "shop"]) == 0
     assert capsys.readouterr().out == openmetrics(replayed, "shop")
+
+
+def test_a_number_that_the_last_increment_does_not_have_is_left_out(warehouse, tmp_path):
+    assert "replay_suppression_overtime_min{" in openmetrics(warehouse, "shop")
+    shop.drop_files(tmp_path / "clicks", "1-morning", shop.MORNING)
+    shop.drop_files(tmp_path / "clicks", "2-evening", shop.EVENING)
+    shop.drop_files(tmp_path / "clicks", "3-night", [("ann", "home", 401)])  # closes nothing
+    land_files(None, warehouse, "clicks", shop.source(tmp_path / "clicks"))
+    list(replay(warehouse, shop.topology(), pipeline="shop", runner=LocalRunner()))
+
+    assert "replay_suppression_overtime_min{" not in openmetrics(warehouse, "shop")
 
 
 def test_totals_are_counters_over_all_increments_and_the_rest_is_of_the_last(replayed):
