@@ -12,6 +12,7 @@ from ...state.serdes import Serde
 from ..functions.expressions import Shape
 from ..functions.parameters import NOTHING, form_of
 from ..functions.processor_api import KeyValues
+from ..functions.timestamp_extractors import bind_extractor
 from ..graph.graph import Graph, Node
 from ..graph.name_rules import check_table_name, check_topic
 from ..graph.nodes import SinkNode, SourceNode
@@ -35,7 +36,9 @@ def add_source(graph: Graph, name: str, consumed: Any, topics: tuple[str, ...]) 
         if other.landed_topic == topic:
             got, next_step = f"that of {other.name}, too", f"make {other.name} the parent"
             raise TopologyError(f"source {name!r}", f"a topic {topic!r} of its own", got, next_step)
-    graph.add(SourceNode(name=name, inputs=(), shape=Shape(key, value), topic=topic))
+    shape = Shape(key, value)
+    extractor = bind_extractor(getattr(consumed, "timestamp_extractor", None), shape, name)
+    graph.add(SourceNode(name=name, inputs=(), shape=shape, topic=topic, extractor=extractor))
 
 
 def add_processor(

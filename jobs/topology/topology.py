@@ -84,7 +84,7 @@ class Topology(Hinting):
     # --- the Processor API -----------------------------------------------------------------------------------
 
     def add_source(self, name: str, consumed: Any, *topics: str) -> "Topology":
-        """A source of that name reads the topic. ``consumed``: a ``Consumed``, its serdes."""
+        """A source of that name reads the topic. ``consumed``: a ``Consumed``, its serdes and timestamp extractor."""
         processor_topology.add_source(self._open(), name, consumed, topics)
         return self
 

@@ -80,6 +80,15 @@ def test_a_replay_of_it_gives_the_same_wherever_the_tape_is_cut(tmp_path, max_re
     assert [row["value"] for row in read_changelog(warehouse, "p", "copies").to_pylist()] == COPIES
 
 
+def test_a_source_takes_records_at_the_times_that_its_extractor_gives():
+    topology = Topology().add_source("words", WORDS.with_timestamp_extractor("CAST(value AS BIGINT)"), "words")
+    topology.add_processor("loud", Loud, "words").add_sink("out", "out", "loud")
+    driver = TopologyTestDriver(topology)
+    driver.pipe_input("words", "a", "1000", timestamp_ms=5)
+
+    assert [record.timestamp_ms for record in driver.read_outputs("out")] == [1000]
+
+
 def test_it_is_described_before_and_after_it_travelled():
     assert pickle.loads(pickle.dumps(diamond())).describe() == diamond().describe()
 
