@@ -77,6 +77,17 @@ class Stage:
 Play = Callable[[Stage], None]
 
 
+def description(tape: Tape, write: Play) -> str:
+    """What our topology of the tape prints."""
+    stage = Stage(tape)
+    write(stage)
+    return _topology(stage).describe()
+
+
+def _topology(stage: Stage) -> Topology:
+    return stage.builder.build() if stage.topology is None else stage.topology
+
+
 def difference(tape: Tape, write: Play) -> str | None:
     """The first thing that differs, or None. What building or playing raises is raised."""
     stage = Stage(tape)
@@ -85,7 +96,7 @@ def difference(tape: Tape, write: Play) -> str | None:
     unseen = {channel for step in steps for channel in step.caused if _is_seen(channel)} - set(stage.watched)
     if unseen:
         return f"not watched: {sorted(unseen)}"
-    topology = stage.builder.build() if stage.topology is None else stage.topology
+    topology = _topology(stage)
     shapes = {sink.topic: sink.shape for sink in topology.sinks()}
     driver = TopologyTestDriver(topology, counts_bytes=True)
     failed_at = _pipe(driver, steps)

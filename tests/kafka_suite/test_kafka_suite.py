@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.kafka_suite.descriptions import OTHERWISE, printed
 from tests.kafka_suite.left_out import reason_of, reasons
-from tests.kafka_suite.playing import Stage, difference
+from tests.kafka_suite.playing import Stage, description, difference
 from tests.kafka_suite.tapes import Tape, tapes
 from tests.kafka_suite.topologies import PLAYS, is_like, topology_of
 from tests.rotation import rotated
@@ -20,6 +21,17 @@ def test_a_tape_gives_what_kafka_streams_gave(tape: Tape):
 
     assert write is not None, f"write a topology for {tape.name}, or say in left_out.txt why it is not played"
     assert difference(tape, write) is None
+
+
+def test_topologies_print_as_kafkas_do_but_for_those_that_are_written_otherwise():
+    others = [pattern for patterns in OTHERWISE.values() for pattern in patterns]
+    differ = []
+    for tape in rotated(PLAYED, lambda tape: tape.line["class"], slices=3):
+        write = topology_of(tape)
+        if write is not None and printed(description(tape, write)) != printed(tape.line["topology"]):
+            differ.append(tape)
+
+    assert [tape.name for tape in differ if not any(is_like(tape, pattern) for pattern in others)] == []
 
 
 def test_at_least_400_tapes_are_played():

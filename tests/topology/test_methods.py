@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import kstreams_replay
 from kstreams_replay.jobs.functions import processor_api
+from kstreams_replay.jobs.testing import state_stores
 from tests.kafka_suite.left_out import reason_of
 from tests.kafka_suite.tapes import tapes
 
@@ -79,7 +80,8 @@ def _is_there(here: str) -> bool:
     """``Class``, ``Class.name`` or ``Class.name(parameter)``."""
     path, _, parameter = here.rstrip(")").partition("(")
     class_name, _, name = path.partition(".")
-    found: Any = getattr(kstreams_replay, class_name, None) or getattr(processor_api, class_name, None)
+    places = (kstreams_replay, processor_api, state_stores)
+    found: Any = next((getattr(place, class_name) for place in places if hasattr(place, class_name)), None)
     if found is None or (name and name not in {*dir(found), *getattr(found, "__annotations__", {})}):
         return False
     return not parameter or parameter in inspect.signature(getattr(found, name) if name else found).parameters

@@ -1,6 +1,6 @@
 """ProcessorTopologyTest: topologies by the Processor API alone."""
 
-from kstreams_replay import KeyValues, Processor, Record, Topology
+from kstreams_replay import ConsumerRecord, KeyValues, Processor, Record, Topology
 from tests.kafka_suite.playing import STRING, STRINGS, Stage
 from tests.kafka_suite.topologies import plays
 
@@ -72,6 +72,26 @@ def written_and_read(stage: Stage) -> None:
         stage.sees(topic)
 
 
+class WithoutTime(Processor):
+    """The value up to ``@``, after which its time stands."""
+
+    def process(self, record: Record) -> None:
+        self.context.forward(record.with_value(record.value.split("@")[0]))
+
+
+@plays(f"{TEST}testDrivingInternalRepartitioningForwardingTimestampTopology")
+def of_times_in_values(stage: Stage) -> None:
+    def time_of(record: ConsumerRecord) -> int:
+        return int(record.value.split("@")[1])
+
+    consumed = STRINGS.with_timestamp_extractor(time_of)
+    topology = stage.by_processors().add_source("source", consumed, "input-topic-1")
+    topology.add_processor("processor", WithoutTime, "source").add_sink("sink0", "through-topic-1", "processor")
+    topology.add_source("source1", STRINGS, "through-topic-1").add_sink("sink1", "output-topic-1", "source1")
+    for topic in ("through-topic-1", "output-topic-1"):
+        stage.sees(topic)
+
+
 STORES = {
     f"{TEST}testDrivingStatefulTopology": "entries",
     f"{TEST}testDrivingConnectedStateStoreTopology": "connectedStore",
@@ -81,9 +101,11 @@ STORES = {
 @plays(*STORES, f"{TEST}testPrefixScan*")
 def one_store(stage: Stage) -> None:
     store = STORES.get(stage.tape.test, "prefixScanStore")
-    topology = _source(stage).add_processor("processor", keeps(store), "source")
-    topology.add_state_store(KeyValues(store, STRING, STRING), "processor")
-    topology.add_sink("counts", "output-topic-1", "processor")
+    number = "" if stage.tape.test in STORES else "1"
+    topology = stage.by_processors().add_source(f"source{number}", STRINGS, "input-topic-1")
+    topology.add_processor(f"processor{number}", keeps(store), f"source{number}")
+    topology.add_state_store(KeyValues(store, STRING, STRING), f"processor{number}")
+    topology.add_sink("counts", "output-topic-1", f"processor{number}")
     stage.sees("output-topic-1")
 
 

@@ -12,7 +12,7 @@ from kstreams_replay.jobs.topology import (
     Suppressed,
     TimeWindows,
 )
-from tests.kafka_suite.playing import STRING, Stage
+from tests.kafka_suite.playing import LONG, STRING, Stage
 from tests.kafka_suite.topologies import plays
 from tests.kafka_suite.topologies.words import java_text, text
 
@@ -59,7 +59,7 @@ def final_results(stage: Stage) -> None:
 
 
 def _of_texts(table: KTable) -> KStream:
-    return table.to_stream().select_key(lambda key, value: java_text(key), returns=STRING)
+    return table.to_stream().map(lambda key, value: (java_text(key), value), returns_key=STRING, returns=LONG)
 
 
 def _suppressed(table: KTable) -> KTable:
