@@ -209,6 +209,17 @@ class Serde:
         return Serde(ProtobufCodec(descriptor_set(descriptor), message))
 
     @staticmethod
+    def json_schema(schema: object) -> "Serde":
+        """The JSON serde of a JSON Schema document, as text, a ``Path`` or a dict; json_text/json_schema_types.py says
+        what becomes a column. ConfigError for what is no document, or none of columns.
+
+            Serde.json_schema(Path("order.schema.json"))
+        """
+        from .json_text.json_schema_types import type_of_document
+
+        return Serde(JsonCodec(type_of_document(schema)))
+
+    @staticmethod
     def of_type(arrow_type: pa.DataType) -> "Serde":
         """The serde of values of ``arrow_type`` as it is: Kafka's where it has one, JSON for the others. ConfigError
         for a type that the schema of a JSON serde has no word for.

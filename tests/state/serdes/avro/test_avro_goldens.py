@@ -75,7 +75,9 @@ def _branch(value: Any, schema: list[Any], names: dict[str, Any]) -> Any:
     found = seen(inner, branches[tag], names)
     if len(branches) == 1:
         return found
-    return {name.rpartition(".")[2]: found if name == tag else None for name in branches}
+    short = {name: name.rpartition(".")[2] for name in branches}
+    are_unique = len(set(short.values())) == len(short)
+    return {short[name] if are_unique else name: found if name == tag else None for name in branches}
 
 
 def _logical(value: Any, kind: str, schema: dict[str, Any]) -> Any:

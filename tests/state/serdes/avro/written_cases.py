@@ -118,6 +118,10 @@ CASES: dict[str, Case] = {
         _record(_field("int"), namespace="a"), {"v": 5},
         [_record(_field("long"), name="S"), _record(_field("int"), namespace="a")],
     ),
+    "a record into a union of its short name and its full name": _plain(
+        _record(_field("int"), namespace="a"), {"v": 5},
+        [_record(_field("long"), namespace="b"), _record(_field("int"), namespace="a")],
+    ),
     "a record into a union by its short name": _plain(
         _record(_field("int"), namespace="a"), {"v": 5},
         [_record(_field("long"), name="S"), _record(_field("int"), namespace="b")],
