@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from .jobs.functions.processor_api import Record as Record
     from .jobs.functions.processor_api import ValueAndTimestamp as ValueAndTimestamp
     from .jobs.functions.processor_api import ValueTransformerWithKey as ValueTransformerWithKey
+    from .jobs.functions.state_stores import Stores as Stores
+    from .jobs.functions.state_stores import WindowStore as WindowStore
     from .jobs.landing.landing import FileSource as FileSource
     from .jobs.landing.landing import KafkaSource as KafkaSource
     from .jobs.landing.landing import LandingRules as LandingRules
@@ -94,13 +96,13 @@ _MODULES: dict[str, str] = {
     "KGroupedTable": ".jobs.topology",
     "KStream": ".jobs.topology",
     "KTable": ".jobs.topology",
-    "LogAndSkipOnInvalidTimestamp": ".jobs.topology",
     "KafkaSource": ".jobs.landing.landing",
     "KeyValues": ".jobs.functions.processor_api",
     "LandingRules": ".jobs.landing.landing",
     "LocalRunner": ".jobs.execution.task_run",
     "LogAndContinueExceptionHandler": ".jobs.functions.exception_handlers",
     "LogAndFailExceptionHandler": ".jobs.functions.exception_handlers",
+    "LogAndSkipOnInvalidTimestamp": ".jobs.topology",
     "Materialized": ".jobs.topology",
     "Processor": ".jobs.functions.processor_api",
     "ProcessorContext": ".jobs.functions.processor_api",
@@ -112,6 +114,7 @@ _MODULES: dict[str, str] = {
     "SessionWindows": ".jobs.topology",
     "SlidingWindows": ".jobs.topology",
     "SparkRunner": ".jobs.execution.spark_runner",
+    "Stores": ".jobs.functions.state_stores",
     "StreamsBuilder": ".jobs.topology",
     "SubTopology": ".jobs.topology",
     "Suppressed": ".jobs.topology",
@@ -124,9 +127,10 @@ _MODULES: dict[str, str] = {
     "UnlimitedWindows": ".jobs.topology",
     "UsePartitionTimeOnInvalidTimestamp": ".jobs.topology",
     "ValueAndTimestamp": ".jobs.functions.processor_api",
-    "WallclockTimestampExtractor": ".jobs.topology",
     "ValueTransformerWithKey": ".jobs.functions.processor_api",
+    "WallclockTimestampExtractor": ".jobs.topology",
     "Warehouse": ".state.tables.warehouse",
+    "WindowStore": ".jobs.functions.state_stores",
     "Windowed": ".jobs.functions.expressions",
     "assert_outputs": ".jobs.assertions.output_assertion",
     "fold": ".jobs.topology",

@@ -149,5 +149,6 @@ def _said(setting: Any) -> Any:
     if isinstance(setting, Expression | Call):
         return describe_step(setting, shows_functions=False)
     if isinstance(setting, KeyValues):
-        return {"key": type_record(setting.key.arrow_type), "value": type_record(setting.value.arrow_type)}
+        types = {"key": type_record(setting.key.arrow_type), "value": type_record(setting.value.arrow_type)}
+        return types | setting.settings
     return setting

@@ -118,12 +118,29 @@ def _processor_stores(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iter
             yield what, None, "new", "it is empty, unless it was there before", True
         elif new is None:
             yield what, "there", None, "its rows stay, and nobody reads them", True
+        elif other := _other_settings(old, new):
+            for setting in other:
+                yield _kind_of_store(f"{what} {setting}", setting, old.get(setting), new.get(setting))
         elif old["key"] != new["key"]:
             yield f"{what} key", type_words(old["key"]), type_words(new["key"]), _OTHERWISE, False
         elif old["value"] != new["value"]:
             fits = same_or_grown(old["value"], new["value"])
             note = "fields that it gains are null in its rows" if fits else "its values are of another type"
             yield f"{what} value", type_words(old["value"]), type_words(new["value"]), note, fits
+
+
+def _other_settings(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+    """What differs beside the types."""
+    named = sorted({*before, *now} - {"key", "value"})
+    return [setting for setting in named if before.get(setting) != now.get(setting)]
+
+
+def _kind_of_store(what: str, setting: str, before: Any, now: Any) -> Difference:
+    if setting in _KEEPING and before is not None and now is not None:
+        return what, before, now, "rows that are older expire" if now < before else "what has expired is gone", True
+    if setting == "is_persistent" and before is not None and now is not None:
+        return what, before, now, _FROM_NOW_ON[setting], True
+    return what, before, now, _OTHERWISE, False
 
 
 def _columns(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[Difference]:

@@ -119,6 +119,11 @@ class KeyValues:
                 place, next_step = f"store {self.name!r} {what}", "use for example Serde.string()"
                 raise ConfigError(place, "a serde", repr(serde), next_step)
 
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What else decides the meaning of its rows, by the name that a refusal calls it."""
+        return {}
+
 
 class KeyValueStore(ABC):
     """Values by key, in the order of the serialized keys (unsigned bytes)."""
@@ -191,9 +196,10 @@ class ProcessingContext(ABC):
         """
 
     @abstractmethod
-    def store(self, name: str) -> KeyValueStore:
-        """A store of the processor, or one that it shares: of another processor it gives what that put; of a table it
-        gives and takes ``ValueAndTimestamp``, of a global table it only gives it.
+    def store(self, name: str) -> Any:
+        """A KeyValueStore or WindowStore (jobs/functions/state_stores.py) of the processor, or one that it shares: of
+        another processor it gives what that put; of a table it gives and takes ``ValueAndTimestamp``, of a global table
+        it only gives it.
 
         Raises ConfigError for a name that ``process(stores=...)`` does not have.
         """

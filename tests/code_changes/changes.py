@@ -6,6 +6,7 @@ from typing import Any
 from kstreams_replay.jobs.code_changes.code_snapshot import code_snapshot
 from kstreams_replay.jobs.code_changes.compatibility import Verdict, Wishes, compare
 from kstreams_replay.jobs.functions.processor_api import KeyValues, Processor
+from kstreams_replay.jobs.functions.state_stores import Stores
 from kstreams_replay.jobs.topology import (
     BufferConfig,
     Consumed,
@@ -71,6 +72,10 @@ class Nothing(Processor):
         """
 
 
+def window_store(retention: int, size: int = 10) -> KeyValues:
+    return Stores.window_store_builder(Stores.in_memory_window_store("a", retention, size), STRING, LONG)
+
+
 def processed(*stores: KeyValues) -> Build:
     return lambda stream: stream.process(Nothing, list(stores), name="seen")
 
@@ -127,6 +132,11 @@ GOES_ON: dict[str, tuple[Build, Build, set[str]]] = {
         processed(KeyValues("a", STRING, LONG)),
         processed(KeyValues("a", STRING, LONG), KeyValues("b", STRING, LONG)),
         {"store 'b'"},
+    ),
+    "a processor's windows kept longer": (
+        processed(window_store(100)),
+        processed(window_store(200)),
+        {"store 'a' retention_ms"},
     ),
     "a processor's values with a field more": (
         processed(KeyValues("a", STRING, Serde.json("n long"))),

@@ -90,6 +90,37 @@ class Named(Processor):
         self.store.put(record.key, bumped)
         self._say(record, text(self.store.get(record.key)))
 
+    def _wput(self, record: Record, value: str) -> None:
+        self.store.put(record.key, self._timed(record, value), record.timestamp_ms)
+        self._say(record, text(self.store.fetch(record.key, record.timestamp_ms)))
+
+    def _timed(self, record: Record, value: str) -> Any:
+        if record.value is None:
+            return None
+        return ValueAndTimestamp(value, record.timestamp_ms + 1) if self.argument == "timed" else value
+
+    def _wlook(self, record: Record, value: str) -> None:
+        near = record.timestamp_ms - int(self.argument), record.timestamp_ms + int(self.argument)
+        store, key = self.store, record.key
+        parts = [
+            text(store.fetch(key, record.timestamp_ms)),
+            told(store.fetch_range(key, *near)),
+            told(store.backward_fetch_range(key, *near)),
+            told(store.fetch_keys("a", "b", *near)),
+            told(store.backward_fetch_keys(None, "b", *near)),
+            told(store.fetch_all(*near)),
+            told(store.backward_fetch_all(*near)),
+            told(store.all()),
+            told(store.backward_all()),
+        ]
+        self._say(record, " ".join(parts))
+
+    def _tput(self, record: Record, value: str) -> None:
+        timed = None if record.value is None else ValueAndTimestamp(value, record.timestamp_ms + 1)
+        self._say(record, f"had {text(self.store.get(record.key))}")
+        self.store.put(record.key, timed)
+        self._say(record, told(self.store.all()))
+
     def _tick(self, record: Record, value: str) -> None:
         self._say(record, value)
 
@@ -122,7 +153,11 @@ class _Sending:
 
 
 def told(rows: Iterable[tuple[Any, Any]]) -> str:
-    return "[" + " ".join(f"{key}={text(value)}" for key, value in rows) + "]"
+    return "[" + " ".join(f"{_key(key)}={text(value)}" for key, value in rows) + "]"
+
+
+def _key(key: Any) -> str:
+    return f"{key.key}@{key.window_start_ms}/{key.window_end_ms}" if isinstance(key, Windowed) else str(key)
 
 
 def text(found: Any) -> str:

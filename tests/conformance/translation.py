@@ -10,7 +10,7 @@ from typing import Any
 
 from kstreams_replay.jobs.functions.exception_handlers import PROCESSING
 from kstreams_replay.jobs.functions.expressions import Shape
-from kstreams_replay.jobs.functions.processor_api import KeyValues
+from kstreams_replay.jobs.functions.state_stores import Stores
 from kstreams_replay.jobs.topology import (
     BufferConfig,
     Consumed,
@@ -302,7 +302,19 @@ def _returns(node: Node) -> dict[str, Serde]:
 
 def _state_store(translation: Translation, node: Node) -> None:
     """Of strings, for the processors that name it."""
-    translation.builder.add_state_store(KeyValues(node["id"], functions.STRING, functions.STRING))
+    name, kind, serdes = node["id"], node["kind"], (functions.STRING, functions.STRING)
+    on_disk = Stores.persistent_window_store if kind == "window" else Stores.persistent_timestamped_window_store
+    windows = {"in_memory": Stores.in_memory_window_store, "rocksdb": on_disk}
+    if kind == "key_value":
+        made = Stores.key_value_store_builder(Stores.in_memory_key_value_store(name), *serdes)
+    elif kind == "timestamped":
+        made = Stores.timestamped_key_value_store_builder(Stores.in_memory_key_value_store(name), *serdes)
+    else:
+        open_windows = windows[node["store"]]
+        supplier = open_windows(name, node["retention"], node["size"], bool(node.get("duplicates")))
+        build = Stores.window_store_builder if kind == "window" else Stores.timestamped_window_store_builder
+        made = build(supplier, *serdes)
+    translation.builder.add_state_store(made)
 
 
 def _process(translation: Translation, node: Node, stream: KStream) -> KStream:

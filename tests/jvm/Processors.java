@@ -2,6 +2,7 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import org.apache.kafka.streams.KeyValue;
+import org.apache.kafka.streams.kstream.Windowed;
 import org.apache.kafka.streams.processor.PunctuationType;
 import org.apache.kafka.streams.processor.api.FixedKeyProcessor;
 import org.apache.kafka.streams.processor.api.FixedKeyProcessorContext;
@@ -12,6 +13,7 @@ import org.apache.kafka.streams.processor.api.Record;
 import org.apache.kafka.streams.state.KeyValueIterator;
 import org.apache.kafka.streams.state.KeyValueStore;
 import org.apache.kafka.streams.state.ValueAndTimestamp;
+import org.apache.kafka.streams.state.WindowStore;
 
 /** The scenario language's processors, by name; each uses the first of its stores. */
 @SuppressWarnings({"unchecked", "rawtypes"})
@@ -20,6 +22,7 @@ class Processors implements Processor<Object, Object, Object, Object> {
     final String[] names;
     ProcessorContext<Object, Object> context;
     KeyValueStore store;
+    WindowStore windows;
 
     Processors(String function, String[] names) {
         this.function = function;
@@ -29,11 +32,16 @@ class Processors implements Processor<Object, Object, Object, Object> {
     @Override
     public void init(ProcessorContext<Object, Object> context) {
         this.context = context;
-        if (names.length > 0) store = context.getStateStore(names[0]);
+        if (names.length > 0) open(context.getStateStore(names[0]));
         if (Functions.name(function).equals("tick")) {
             Duration every = Duration.ofMillis(Long.parseLong(Functions.argument(function)));
             context.schedule(every, PunctuationType.STREAM_TIME, this::tick);
         }
+    }
+
+    void open(Object found) {
+        if (found instanceof WindowStore) windows = (WindowStore) found;
+        else store = (KeyValueStore) found;
     }
 
     void tick(long time) {
@@ -68,6 +76,26 @@ class Processors implements Processor<Object, Object, Object, Object> {
             return;
         }
         switch (Functions.name(function)) {
+            case "wput":
+                boolean isTimed = Functions.argument(function).equals("timed");
+                Object put = given == null ? null : isTimed ? ValueAndTimestamp.make(value, timestamp + 1) : value;
+                windows.put(key, put, timestamp);
+                say.to(text(windows.fetch(key, timestamp)), null);
+                return;
+            case "wlook":
+                long near = Long.parseLong(Functions.argument(function)), from = timestamp - near, to = timestamp + near;
+                say.to(String.join(" ",
+                    text(windows.fetch(key, timestamp)),
+                    told(windows.fetch(key, from, to)), told(windows.backwardFetch(key, from, to)),
+                    told(windows.fetch("a", "b", from, to)), told(windows.backwardFetch(null, "b", from, to)),
+                    told(windows.fetchAll(from, to)), told(windows.backwardFetchAll(from, to)),
+                    told(windows.all()), told(windows.backwardAll())), null);
+                return;
+            case "tput":
+                say.to("had " + text(store.get(key)), null);
+                store.put(key, given == null ? null : ValueAndTimestamp.make(value, timestamp + 1));
+                say.to(all(), null);
+                return;
             case "echo":
                 say.to(Functions.argument(function) + ": " + value, null);
                 return;
@@ -125,7 +153,7 @@ class Processors implements Processor<Object, Object, Object, Object> {
         @Override
         public void init(FixedKeyProcessorContext<Object, Object> context) {
             this.context = context;
-            if (processors.names.length > 0) processors.store = context.getStateStore(processors.names[0]);
+            if (processors.names.length > 0) processors.open(context.getStateStore(processors.names[0]));
         }
 
         @Override
@@ -142,15 +170,21 @@ class Processors implements Processor<Object, Object, Object, Object> {
         return told(store.all());
     }
 
-    static String told(KeyValueIterator<Object, Object> rows) {
+    static String told(KeyValueIterator rows) {
         List<String> found = new ArrayList<>();
         try (rows) {
             while (rows.hasNext()) {
-                KeyValue<Object, Object> row = rows.next();
-                found.add(row.key + "=" + text(row.value));
+                KeyValue<Object, Object> row = (KeyValue) rows.next();
+                found.add(name(row.key) + "=" + text(row.value));
             }
         }
         return "[" + String.join(" ", found) + "]";
+    }
+
+    static String name(Object key) {
+        if (!(key instanceof Windowed)) return key.toString();
+        Windowed<Object> windowed = (Windowed) key;
+        return windowed.key() + "@" + windowed.window().start() + "/" + windowed.window().end();
     }
 
     static String text(Object found) {

@@ -12,6 +12,7 @@ import org.apache.kafka.streams.processor.api.ProcessorSupplier;
 import org.apache.kafka.streams.state.KeyValueStore;
 import org.apache.kafka.streams.state.Stores;
 import org.apache.kafka.streams.state.VersionedBytesStoreSupplier;
+import org.apache.kafka.streams.state.WindowBytesStoreSupplier;
 
 /** A scenario's topology, built with Kafka's own DSL, one method an operator. */
 @SuppressWarnings({"unchecked", "rawtypes"})
@@ -288,7 +289,22 @@ class Topologies {
     final Set<String> globals = new HashSet<>();
 
     Object stateStore(JsonNode node) {
-        builder.addStateStore(Stores.keyValueStoreBuilder(Stores.inMemoryKeyValueStore(text(node, "id")), STRING, VALUE));
+        String name = text(node, "id"), kind = text(node, "kind");
+        if (kind.equals("key_value")) {
+            builder.addStateStore(Stores.keyValueStoreBuilder(Stores.inMemoryKeyValueStore(name), STRING, VALUE));
+        } else if (kind.equals("timestamped")) {
+            builder.addStateStore(Stores.timestampedKeyValueStoreBuilder(Stores.inMemoryKeyValueStore(name), STRING, VALUE));
+        } else {
+            Duration retention = duration(node, "retention"), size = duration(node, "size");
+            boolean keeps = node.path("duplicates").asInt() > 0;
+            WindowBytesStoreSupplier supplier = text(node, "store").equals("in_memory")
+                ? Stores.inMemoryWindowStore(name, retention, size, keeps)
+                : kind.equals("window")
+                ? Stores.persistentWindowStore(name, retention, size, keeps)
+                : Stores.persistentTimestampedWindowStore(name, retention, size, keeps);
+            if (kind.equals("window")) builder.addStateStore(Stores.windowStoreBuilder(supplier, STRING, VALUE));
+            else builder.addStateStore(Stores.timestampedWindowStoreBuilder(supplier, STRING, VALUE));
+        }
         return null;
     }
 

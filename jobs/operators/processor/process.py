@@ -14,7 +14,8 @@ import pyarrow as pa
 
 from ....state.buffers import only_chunk
 from ....state.errors import ConfigError, ReplayError, TaskFailed
-from ....state.records.batches import NO_OFFSET, Batch, Chunk, Values
+from ....state.records.batches import NO_OFFSET, Batch, Chunk, Drops, Values
+from ....state.records.drop_reasons import DropReason
 from ....state.records.keys import Keys
 from ....state.times import NO_TIMESTAMP_MS, Duration, duration_ms
 from ...functions.processor_api import (
@@ -23,7 +24,6 @@ from ...functions.processor_api import (
     FixedKeyProcessorContext,
     FixedKeyRecord,
     Headers,
-    KeyValueStore,
     ProcessingContext,
     ProcessorContext,
     PunctuationType,
@@ -32,11 +32,12 @@ from ...functions.processor_api import (
 )
 from ..failed_records import FailedRecords, records_of
 from ..operator import Counters, Operator, OperatorContext, SharingOperator, StoreContents, marked
+from .opened_stores import stores_of
 from .outbox import Outbox, SendingOutbox
 from .process_node import ROWS, ProcessNode
 from .punctuation import Punctuations, Schedule
-from .stores import stores_of
 from .table_stores import TableValues, Writer
+from .window_store import Windows
 
 _Row = tuple[str, bytes, bytes | None]
 """Store, serialized key and value."""
@@ -52,8 +53,9 @@ class Process(SharingOperator):
         super().__init__(context)
         self.node, self.keys = node, Keys(node.shape.key)
         self.own_stores = stores_of(node.stores, context.shape.key, context.shape.value, node.name)
-        self.stores: dict[str, KeyValueStore] = dict(self.own_stores)
+        self.stores: dict[str, Any] = dict(self.own_stores)
         """Those of its own, and those that it shares."""
+        self._windows = [store for store in self.stores.values() if isinstance(store, Windows)]
         self.schedules = Punctuations()
         self.stream_time_ms = NO_TIMESTAMP_MS
         self.processor_context = (_PlainContext if node.changes_keys else _FixedKeyContext)(self)
@@ -73,6 +75,7 @@ class Process(SharingOperator):
             keeper = owners[owner]
             assert isinstance(keeper, Process), f"{owner} is no processor"
             self.stores[store] = keeper.stores[store]
+        self._windows = [store for store in self.stores.values() if isinstance(store, Windows)]
         for (store, owner), view, shape in zip(
             self.node.tables.items(), self.context.views, self.context.shapes_read, strict=True
         ):
@@ -97,6 +100,7 @@ class Process(SharingOperator):
                 if error.is_decided:
                     raise
                 failed.add(row, error)
+            self._book_refused(chunk, cause)
         if self.links is None:
             self._punctuate(chunk, len(chunk.stream_time_ms), failed)
             self.reach(max(chunk.stream_time_ms[-1:].tolist(), default=NO_TIMESTAMP_MS))
@@ -151,6 +155,18 @@ class Process(SharingOperator):
             if error.is_decided:
                 raise
             failed.add_punctuation(cause, self.stream_time_ms, error)
+        assert self._writer.chunk is not None
+        self._book_refused(self._writer.chunk, cause)
+
+    def _book_refused(self, chunk: Chunk, cause: int) -> None:
+        """What window stores were to put because of a record, and have not."""
+        for store in self._windows:
+            if store.refused:
+                starts, ends, times, limits = np.array(store.refused, np.int64).T
+                causes, is_record = np.full(len(starts), cause, np.int32), np.zeros(len(starts), np.bool_)
+                reason, rows = DropReason.EXPIRED_IN_STORE, np.arange(len(starts), dtype=np.int32)
+                chunk.drops.append((store.keeper, causes, Drops(reason, rows, is_record, times, limits, starts, ends)))
+                store.refused.clear()
 
     def _call(self, function: Callable[[Any], Any], argument: Any, given: str) -> None:
         try:
@@ -166,7 +182,7 @@ class Process(SharingOperator):
     def resume(self, rows: pa.Table, counters: Counters) -> None:
         names = np.asarray(rows["store"].to_pylist(), object)
         for name, store in self.own_stores.items():
-            store.load(rows.take(pa.array(np.flatnonzero(names == name))))
+            store.load(rows.take(pa.array(np.flatnonzero(names == name))), counters)
         self.stream_time_ms = counters.get("stream_time_ms", NO_TIMESTAMP_MS)
         self._counters = counters
 
@@ -184,7 +200,10 @@ class Process(SharingOperator):
         return only_chunk(rows, "key")
 
     def counters(self) -> Counters:
-        return {"stream_time_ms": self.stream_time_ms} | self.schedules.counters()
+        counters = {"stream_time_ms": self.stream_time_ms} | self.schedules.counters()
+        for store in self.own_stores.values():
+            counters |= store.counters()
+        return counters
 
     def changes(self) -> pa.Table:
         gone: list[_Row] = [(name, key, None) for name, store in self.own_stores.items() for key in store.gone()]
@@ -259,7 +278,7 @@ class _Context(ProcessingContext):
             raise self._refusal("a start of 0 ms or more", f"{start_ms} ms", "correct the start")
         return self._operator.schedules.add(interval_ms, callback, start_ms, self._operator.stream_time_ms)
 
-    def store(self, name: str) -> KeyValueStore:
+    def store(self, name: str) -> Any:
         stores = self._operator.stores
         if name not in stores:
             raise self._refusal(f"a store of {sorted(stores)}", repr(name), "name it in process(stores=...)")

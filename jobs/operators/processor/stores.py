@@ -5,15 +5,16 @@ that changing an object afterwards changes nothing.
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
 
 from ....state.errors import ConfigError
 from ....state.serdes import Serde
-from ...functions.processor_api import KeyValues, KeyValueStore
-from ..operator import StoreContents
+from ...functions.processor_api import KeyValues, KeyValueStore, ValueAndTimestamp
+from ...functions.state_stores import TIMESTAMPED
+from ..operator import Counters, StoreContents
 
 _REMEMBERED = 65_536
 _BLOCK = 1_024
@@ -24,8 +25,8 @@ _FROZEN = (str, int, bytes)
 class Coder:
     """Single values of ``serde``, and the bytes of them that were met."""
 
-    def __init__(self, serde: Serde) -> None:
-        self.serde = serde
+    def __init__(self, serde: Serde, place: str = "") -> None:
+        self.serde, self.place = serde, place
         self._bytes: dict[tuple[type, Any], bytes] = {}
 
     def encode(self, value: Any) -> bytes:
@@ -42,9 +43,34 @@ class Coder:
     def decode(self, data: bytes) -> Any:
         return self.serde.to_python(self.serde.decode(pa.array([data], pa.binary())).values)[0]
 
+    def columns(self, data: Sequence[bytes]) -> dict[str, pa.Array]:
+        """The values of ``data`` as a store shows them."""
+        return {"value": self.serde.decode(pa.array(data, pa.binary())).values}
+
     def _encoded(self, value: Any) -> bytes:
         data: bytes = self.serde.encode(self.serde.from_python([value]))[0].as_py()
         return data
+
+
+class TimestampedCoder(Coder):
+    """Values with their times: eight bytes of the time, then those of the value (ValueAndTimestampSerializer)."""
+
+    def encode(self, value: Any) -> bytes:
+        if not isinstance(value, ValueAndTimestamp):
+            next_step = "write ValueAndTimestamp(value, timestamp_ms)"
+            raise ConfigError(self.place, "a ValueAndTimestamp, as it is a timestamped store", repr(value), next_step)
+        return value.timestamp_ms.to_bytes(8, "big", signed=True) + super().encode(value.value)
+
+    def decode(self, data: bytes) -> Any:
+        return ValueAndTimestamp(super().decode(data[8:]), _time_of(data))
+
+    def columns(self, data: Sequence[bytes]) -> dict[str, pa.Array]:
+        times = pa.array([_time_of(one) for one in data], pa.int64())
+        return super().columns([one[8:] for one in data]) | {"record_time_ms": times}
+
+
+def _time_of(data: bytes) -> int:
+    return int.from_bytes(data[:8], "big", signed=True)
 
 
 class OrderedKeys:
@@ -101,7 +127,9 @@ class Store(KeyValueStore):
 
     def __init__(self, spec: KeyValues, place: str) -> None:
         self.name, self.place = spec.name, f"{place}, store {spec.name!r}"
-        self._key, self._value = Coder(spec.key), Coder(spec.value)
+        is_timestamped = spec.settings.get("kind") == TIMESTAMPED
+        self._key = Coder(spec.key)
+        self._value = (TimestampedCoder if is_timestamped else Coder)(spec.value, self.place)
         self._rows: dict[bytes, bytes] = {}
         self._order = OrderedKeys([])
         self._durable: set[bytes] = set()
@@ -111,6 +139,8 @@ class Store(KeyValueStore):
         return self._shown(self._rows.get(self._bytes(key)))
 
     def put(self, key: Any, value: Any) -> None:
+        if isinstance(value, ValueAndTimestamp) and value.value is None:
+            value = None
         self._put(self._bytes(key), None if value is None else self._value.encode(value))
 
     def put_if_absent(self, key: Any, value: Any) -> Any:
@@ -134,8 +164,8 @@ class Store(KeyValueStore):
     def __len__(self) -> int:
         return len(self._rows)
 
-    def load(self, rows: pa.Table) -> None:
-        """Take back what ``alive`` gave."""
+    def load(self, rows: pa.Table, counters: Counters) -> None:
+        """Take back what ``alive`` gave; it has no counters."""
         self._rows = dict(zip(rows["key"].to_pylist(), rows["value"].to_pylist(), strict=True))
         self._order, self._durable = OrderedKeys(sorted(self._rows)), set(self._rows)
 
@@ -144,12 +174,14 @@ class Store(KeyValueStore):
         keys = self._order.between(None, None)
         return [(key, self._rows[key]) for key in keys if not only_changed or key in self._changed]
 
+    def counters(self) -> Counters:
+        return {}
+
     def contents(self) -> StoreContents:
-        """What it shows; it knows no times of its values."""
+        """What it shows; only a timestamped one knows times of its values."""
         keys, values = zip(*self.alive(only_changed=False), strict=True) if self._rows else ((), ())
-        columns = zip((self._key.serde, self._value.serde), (keys, values), strict=True)
-        key, value = (serde.decode(pa.array(data, pa.binary())).values for serde, data in columns)
-        return StoreContents(self._key.serde, self._value.serde, pa.table({"key": key, "value": value}))
+        key = self._key.serde.decode(pa.array(keys, pa.binary())).values
+        return StoreContents(self._key.serde, self._value.serde, pa.table({"key": key, **self._value.columns(values)}))
 
     def gone(self) -> list[bytes]:
         """Serialized keys that were there at ``load`` and are not any more, in order."""
@@ -178,14 +210,3 @@ class Store(KeyValueStore):
     def _shown_rows(self, keys: list[bytes]) -> Iterator[tuple[Any, Any]]:
         rows = [(key, self._rows[key]) for key in keys]
         return ((self._key.decode(key), self._value.decode(value)) for key, value in rows)
-
-
-def stores_of(specs: tuple[KeyValues | str, ...], key: Serde, value: Serde, place: str) -> dict[str, Store]:
-    """Stores by name. Raises ConfigError for a name twice."""
-    stores: dict[str, Store] = {}
-    for spec in specs:
-        full = KeyValues(spec, key, value) if isinstance(spec, str) else spec
-        if full.name in stores:
-            raise ConfigError(place, "stores of different names", f"{full.name!r} twice", "rename one of them")
-        stores[full.name] = Store(full, place)
-    return stores

@@ -1,0 +1,209 @@
+"""Stores that a processor may have beside plain key-value ones, and how they are asked for (Kafka Streams' ``Stores``).
+
+Rule: a builder says what a store is, as plain data; whoever names the store in ``process(stores=...)`` uses it.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ...state.errors import ConfigError
+from ...state.serdes import Serde
+from ...state.times import Duration, duration_ms
+from .expressions import Windowed
+from .processor_api import KeyValues
+
+TIMESTAMPED, WINDOW, TIMESTAMPED_WINDOW = "timestamped key-value", "window", "timestamped window"
+_KEY_VALUE = "key-value"
+_SEGMENT_MS = 60_000
+"""A persistent store drops whole segments, of half the retention, but not below this."""
+
+
+@dataclass(frozen=True)
+class StoreSupplier:
+    """What ``Stores.in_memory_window_store`` and its like give. Times in ms."""
+
+    name: str
+    kind: str
+    is_persistent: bool
+    retention_ms: int = 0
+    window_size_ms: int = 0
+    retain_duplicates: bool = False
+    keeps_times: bool = True
+    """False: of a timestamped store of it, times would come back as -1 in Kafka."""
+
+
+@dataclass(frozen=True)
+class StoreBuilder(KeyValues):
+    """A store of another ``kind``; the rest as its supplier says."""
+
+    kind: str = TIMESTAMPED
+    is_persistent: bool = True
+    retention_ms: int = 0
+    window_size_ms: int = 0
+    retain_duplicates: bool = False
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        windows = {"window_size_ms": self.window_size_ms, "retain_duplicates": self.retain_duplicates}
+        of_windows = self.kind in (WINDOW, TIMESTAMPED_WINDOW)
+        kept = {"retention_ms": self.retention_ms, "is_persistent": self.is_persistent}
+        return {"kind": self.kind} | (windows | kept if of_windows else {})
+
+    @property
+    def segment_ms(self) -> int:
+        """Length of the segments that a persistent store drops."""
+        return max(self.retention_ms // 2, _SEGMENT_MS)
+
+
+class WindowStore(ABC):
+    """Values by key and the start of their window. Times in ms, bounds included on both sides. A put at or below
+    (largest start put - retention) is refused, a persistent store's when its whole segment is; older values are gone.
+
+    In a timestamped store values are ``ValueAndTimestamp``. What is iterated is as of the call.
+    """
+
+    @abstractmethod
+    def put(self, key: Any, value: Any, window_start_ms: int) -> None:
+        """Replace the value, or add one if the store retains duplicates; None deletes it (retaining: does nothing)."""
+
+    @abstractmethod
+    def fetch(self, key: Any, time_ms: int) -> Any:
+        """The value of the window that starts then, or None. Of a store that retains duplicates, as Kafka's answer:
+        None, or the value of the last put into a persistent one if that was of this key and time.
+        """
+
+    @abstractmethod
+    def fetch_range(self, key: Any, from_ms: int, to_ms: int) -> Iterator[tuple[int, Any]]:
+        """(start, value) of the key's windows that start in the range, from the earliest on (Kafka's ``fetch`` of a key
+        and two times).
+        """
+
+    @abstractmethod
+    def backward_fetch_range(self, key: Any, from_ms: int, to_ms: int) -> Iterator[tuple[int, Any]]:
+        """As ``fetch_range``, from the latest on."""
+
+    @abstractmethod
+    def fetch_keys(self, first: Any, last: Any, from_ms: int, to_ms: int) -> Iterator[tuple[Windowed, Any]]:
+        """(windowed key, value) of keys from ``first`` to ``last`` (None: no bound), in the store's order: an in-memory
+        one by start, then key; a persistent one by segment, key, start (Kafka's ``fetch`` of two keys and two times).
+        """
+
+    @abstractmethod
+    def backward_fetch_keys(self, first: Any, last: Any, from_ms: int, to_ms: int) -> Iterator[tuple[Windowed, Any]]:
+        """As ``fetch_keys``, from the last on."""
+
+    @abstractmethod
+    def fetch_all(self, from_ms: int, to_ms: int) -> Iterator[tuple[Windowed, Any]]:
+        """Of all keys, in the store's order."""
+
+    @abstractmethod
+    def backward_fetch_all(self, from_ms: int, to_ms: int) -> Iterator[tuple[Windowed, Any]]:
+        """As ``fetch_all``, from the last on."""
+
+    @abstractmethod
+    def all(self) -> Iterator[tuple[Windowed, Any]]:
+        """Everything, in the store's order."""
+
+    @abstractmethod
+    def backward_all(self) -> Iterator[tuple[Windowed, Any]]:
+        """As ``all``, from the last on."""
+
+
+class Stores:
+    """Builders of stores, in Kafka's names: ``Stores.window_store_builder(Stores.in_memory_window_store("hours", "1d",
+    "1h"), Serde.string(), Serde.long())``. A processor's stores are all kept in its table; "persistent" and "in memory"
+    say which of Kafka's rules they follow (order and expiry of windows).
+    """
+
+    @staticmethod
+    def in_memory_key_value_store(name: str) -> StoreSupplier:
+        """Keys in the order of their bytes."""
+        return StoreSupplier(name, _KEY_VALUE, is_persistent=False)
+
+    @staticmethod
+    def persistent_key_value_store(name: str) -> StoreSupplier:
+        """The same."""
+        return StoreSupplier(name, _KEY_VALUE, is_persistent=True, keeps_times=False)
+
+    @staticmethod
+    def persistent_timestamped_key_value_store(name: str) -> StoreSupplier:
+        """For values with their times."""
+        return StoreSupplier(name, _KEY_VALUE, is_persistent=True)
+
+    @staticmethod
+    def in_memory_window_store(
+        name: str, retention: Duration, window_size: Duration, retain_duplicates: bool = False
+    ) -> StoreSupplier:
+        """Values expire to the millisecond. ConfigError for a negative size or retention, and a size above it."""
+        return _windows(name, retention, window_size, retain_duplicates, is_persistent=False)
+
+    @staticmethod
+    def persistent_window_store(
+        name: str, retention: Duration, window_size: Duration, retain_duplicates: bool = False
+    ) -> StoreSupplier:
+        """Puts are refused by segments of half the retention, at least a minute. ConfigError as the other."""
+        supplier = _windows(name, retention, window_size, retain_duplicates, is_persistent=True)
+        return replace(supplier, keeps_times=False)
+
+    @staticmethod
+    def persistent_timestamped_window_store(
+        name: str, retention: Duration, window_size: Duration, retain_duplicates: bool = False
+    ) -> StoreSupplier:
+        """The same for values with their times."""
+        return _windows(name, retention, window_size, retain_duplicates, is_persistent=True)
+
+    @staticmethod
+    def key_value_store_builder(supplier: StoreSupplier, key: Serde, value: Serde) -> KeyValues:
+        """``KeyValues(name, key, value)``."""
+        _check(supplier, "key_value_store_builder", is_windowed=False)
+        return KeyValues(supplier.name, key, value)
+
+    @staticmethod
+    def timestamped_key_value_store_builder(supplier: StoreSupplier, key: Serde, value: Serde) -> StoreBuilder:
+        """A key-value store of ``ValueAndTimestamp``, as those of tables."""
+        _check(supplier, "timestamped_key_value_store_builder", is_windowed=False, is_timed=True)
+        return StoreBuilder(supplier.name, key, value, TIMESTAMPED, supplier.is_persistent)
+
+    @staticmethod
+    def window_store_builder(supplier: StoreSupplier, key: Serde, value: Serde) -> StoreBuilder:
+        """A ``WindowStore``."""
+        _check(supplier, "window_store_builder", is_windowed=True)
+        return _window_builder(supplier, key, value, WINDOW)
+
+    @staticmethod
+    def timestamped_window_store_builder(supplier: StoreSupplier, key: Serde, value: Serde) -> StoreBuilder:
+        """A ``WindowStore`` of ``ValueAndTimestamp``."""
+        _check(supplier, "timestamped_window_store_builder", is_windowed=True, is_timed=True)
+        return _window_builder(supplier, key, value, TIMESTAMPED_WINDOW)
+
+
+def _windows(
+    name: str, retention: Duration, window_size: Duration, retain_duplicates: bool, *, is_persistent: bool
+) -> StoreSupplier:
+    retention_ms, size_ms = duration_ms(retention, "retention"), duration_ms(window_size, "window_size")
+    place = f"window store {name!r}"
+    if retention_ms < 0 or size_ms < 0:
+        got = f"{retention_ms} ms and {size_ms} ms"
+        raise ConfigError(place, "a retention and a window size of 0 ms or more", got, "correct them")
+    if size_ms > retention_ms:
+        got = f"{retention_ms} ms, and windows of {size_ms} ms"
+        raise ConfigError(place, "a retention that is no smaller than its window size", got, "keep windows longer")
+    return StoreSupplier(name, WINDOW, is_persistent, retention_ms, size_ms, retain_duplicates)
+
+
+def _check(supplier: Any, call: str, *, is_windowed: bool, is_timed: bool = False) -> None:
+    kind = WINDOW if is_windowed else _KEY_VALUE
+    if not isinstance(supplier, StoreSupplier) or supplier.kind != kind:
+        next_step = f"use for example Stores.in_memory_{'window' if is_windowed else 'key_value'}_store(...)"
+        raise ConfigError(f"Stores.{call}", f"the supplier of a {kind} store", repr(supplier), next_step)
+    if is_timed and not supplier.keeps_times:
+        got = "a persistent one that does not: Kafka gives every value the time -1"
+        next_step = f"use Stores.persistent_timestamped_{'window' if is_windowed else 'key_value'}_store(...)"
+        raise ConfigError(f"Stores.{call}", "a supplier of a store that keeps times", got, next_step)
+
+
+def _window_builder(supplier: StoreSupplier, key: Serde, value: Serde, kind: str) -> StoreBuilder:
+    sizes = supplier.retention_ms, supplier.window_size_ms, supplier.retain_duplicates
+    return StoreBuilder(supplier.name, key, value, kind, supplier.is_persistent, *sizes)
