@@ -201,3 +201,18 @@ def test_a_grouped_table_takes_such_values_back():
         "by": ["x", None], "top": [{}], "all": [FIRST["place"], SECOND["place"]],
     }  # fmt: skip
     assert got == [of_first, of_both, of_second]
+
+
+def test_a_step_that_is_a_column_or_a_field_keeps_its_narrow_type_and_a_computed_one_does_not():
+    builder = StreamsBuilder()
+    stream = builder.stream("in", Consumed(Serde.string(), VALUE))
+    table = builder.table("table", Consumed(Serde.string(), VALUE))
+    joined = stream.join(table, a="left.floor", b="right.ratio", c="right.floor * 2")
+    fields = stream.map_values(a="floor AS renamed", b="ratio", c="place.floor", d="floor + 1", e="ratio * 2")
+
+    assert stream.map_values("floor").shape.value == Serde.short()
+    assert stream.map_values("ratio").shape.value == Serde.float()
+    assert stream.select_key("floor").shape.key == Serde.short()
+    assert joined.shape.value == Serde.json("a short, b float, c int")
+    assert fields.shape.value == Serde.json("a short, b float, c short, d int, e double")
+    assert stream.group_by_key().aggregate(fold.collect("floor")).shape.value == Serde.json("array<short>")
