@@ -92,6 +92,25 @@ def of_times_in_values(stage: Stage) -> None:
         stage.sees(topic)
 
 
+class FansOut(Processor):
+    """To both children, to each alone, and to both again."""
+
+    def process(self, record: Record) -> None:
+        self.context.forward(record)
+        self.context.forward(record.with_timestamp(record.timestamp_ms + 5), child="child1")
+        self.context.forward(record, child="child2")
+        self.context.forward(record.with_timestamp(record.timestamp_ms + 2))
+
+
+@plays(f"{TEST}shouldConsiderModifiedTimeStampsForMultipleProcessors")
+def children(stage: Stage) -> None:
+    topology = _source(stage).add_processor("processor", FansOut, "source")
+    topology.add_processor("child1", Forwards, "processor").add_processor("child2", Delays, "processor")
+    for number in (1, 2):
+        topology.add_sink(f"sink{number}", f"output-topic-{number}", f"child{number}")
+        stage.sees(f"output-topic-{number}")
+
+
 STORES = {
     f"{TEST}testDrivingStatefulTopology": "entries",
     f"{TEST}testDrivingConnectedStateStoreTopology": "connectedStore",

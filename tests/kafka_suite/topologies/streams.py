@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from kstreams_replay import KeyValues, Processor, Record
+from kstreams_replay import FixedKeyProcessor, FixedKeyRecord, KeyValues, Processor, Record
 from kstreams_replay.jobs.topology import Consumed, Materialized
 from tests.kafka_suite.playing import INT, INT_STRING, LONG, STRING, STRING_INT, Stage
 from tests.kafka_suite.topologies import plays
@@ -170,6 +170,36 @@ def summed(stage: Stage) -> None:
     stream = stage.stream("input")
     stream.process(Sums, [KeyValues("sum", STRING, INT)], name="p")
     stage.watch(stream, "p")
+
+
+class Lengths(FixedKeyProcessor):
+    def process(self, record: FixedKeyRecord) -> None:
+        self.context.forward(record.with_value(len(record.value)))
+
+
+@plays("KStreamImplTest.shouldProcessValues")
+def processed_values(stage: Stage) -> None:
+    stage.to(stage.stream("input").process_values(Lengths, returns=INT, name="fkp"), "output")
+
+
+@plays("RepartitionOptimizingTest.shouldNotPushRepartitionAcrossValueChangingOperation")
+def processed_and_reduced(stage: Stage) -> None:
+    lengths = stage.stream("input").map("UPPER(record_key)", "value").process_values(Lengths, returns=INT)
+    stage.to(lengths.group_by_key().reduce(lambda one, other: one + other), "outputTopic_1")
+
+
+class Updates(FixedKeyProcessor):
+    """Keeps the first value of a key."""
+
+    def process(self, record: FixedKeyRecord) -> None:
+        updated = record.with_value(f"{record.value}Updated")
+        self.context.store("store").put_if_absent(record.key, updated.value)
+        self.context.forward(updated)
+
+
+@plays("KStreamProcessorApiTest.*")
+def updated_values(stage: Stage) -> None:
+    stage.to(stage.stream("input").process_values(Updates, [KeyValues("store", STRING, STRING)]), "output")
 
 
 # --- streams as tables ---------------------------------------------------------------------------------------
