@@ -10,7 +10,9 @@ SOURCE, PROCESSOR, SINK = "Source", "Processor", "Sink"
 
 @dataclass(frozen=True)
 class KafkaNode:
-    """``topic``: of a source or a sink; ``stores``: that the processor is connected with."""
+    """``topic``: of a source or a sink; ``topics``: of a source of several; ``stores``: that the processor is connected
+    with.
+    """
 
     kind: str
     name: str
@@ -18,6 +20,7 @@ class KafkaNode:
     stores: tuple[str, ...] = ()
     topic: str = ""
     is_global: bool = False
+    topics: tuple[str, ...] = ()
 
 
 def kafka_processor(name: str, above: tuple[str, ...], stores: tuple[str, ...] = ()) -> KafkaNode:

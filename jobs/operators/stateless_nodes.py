@@ -4,9 +4,12 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from ..functions.expressions import Call, Expression, Struct
+from ..functions.expressions import Call, Expression, Shape, Struct
+from ..functions.timestamp_extractors import TimestampExtractor
 from ..graph.graph import Graph, Node
-from ..graph.kafka_processors import KafkaNode, kafka_processor
+from ..graph.kafka_processors import SOURCE, KafkaNode, kafka_processor
+from ..graph.name_rules import check_name
+from ..graph.nodes import SourceNode
 from ..graph.observations import Observation
 from ..graph.wording import Wording
 
@@ -131,6 +134,41 @@ class MergeNode(Node):
 
     def explain(self, seen: Observation, say: Wording) -> list[str]:
         return ["goes on"]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class OneOfSeveralNode(SourceNode):
+    """One topic of a source that reads several; Kafka has one source for all of them."""
+
+    def kafka_processors(self, graph: Graph) -> Iterable[KafkaNode]:
+        return []
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class SeveralTopicsNode(MergeNode):
+    """A source that reads several ``topics``: where their records come together."""
+
+    topics: tuple[str, ...]
+
+    def kafka_processors(self, graph: Graph) -> Iterable[KafkaNode]:
+        return [KafkaNode(SOURCE, self.name, topics=self.topics)]
+
+
+def add_source(graph: Graph, name: str, topics: tuple[str, ...], shape: Shape, extractor: TimestampExtractor) -> Node:
+    """The node that forwards the records of all ``topics``. Each of several has a node of its own behind it, whose name
+    no user's node has, since these have no colon.
+    """
+    if len(topics) == 1:
+        return graph.add(SourceNode(name=name, inputs=(), shape=shape, topic=topics[0], extractor=extractor))
+    sources = [
+        OneOfSeveralNode(name=f"{check_name(name)}:{topic}", inputs=(), shape=shape, topic=topic, extractor=extractor)
+        for topic in topics
+    ]
+    if name not in graph.nodes:
+        graph.nodes |= {source.name: source for source in sources}
+    return graph.add(
+        SeveralTopicsNode(name=name, inputs=tuple(source.name for source in sources), shape=shape, topics=topics)
+    )
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

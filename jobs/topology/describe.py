@@ -33,7 +33,7 @@ class _Described:
     def lines(self) -> list[str]:
         kafka = self.kafka
         shown = {
-            SOURCE: f"(topics: [{kafka.topic}])",
+            SOURCE: f"(topics: [{', '.join(in_hash_order(list(kafka.topics or (kafka.topic,))))}])",
             PROCESSOR: f"(stores: [{', '.join(in_hash_order(list(kafka.stores)))}])",
             SINK: f"(topic: {kafka.topic})",
         }

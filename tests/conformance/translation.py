@@ -98,7 +98,8 @@ class Translation:
 
     def consumed(self, node: Node) -> Consumed:
         serdes = {**self.serdes, **self.written}
-        consumed = Consumed(functions.STRING, serdes.get(node["topic"], functions.STRING))
+        values = {serdes.get(topic, functions.STRING) for topic in node["topic"].split("+")}
+        consumed = Consumed(functions.STRING, values.pop() if len(values) == 1 else functions.VARIANT)
         if "extractor" not in node:
             return consumed
         step = functions.extractor(node["extractor"], Shape(consumed.key, consumed.value))
@@ -123,7 +124,7 @@ class Translation:
 
 
 def _stream(translation: Translation, node: Node) -> KStream:
-    return translation.builder.stream(node["topic"], translation.consumed(node))
+    return translation.builder.stream(node["topic"].split("+"), translation.consumed(node))
 
 
 def _to(translation: Translation, node: Node, written: KStream | KTable) -> KStream | KTable:

@@ -31,6 +31,16 @@ public class Describe {
         return stream.groupByKey(Grouped.with(STRING, LONG));
     }
 
+    static void topics(StreamsBuilder builder) {
+        KStream<String, Long> several = builder.stream(List.of("in", "b", "a-third"), Consumed.with(STRING, LONG));
+        several.filter((key, value) -> true).to("out");
+        builder.stream(List.of("b", "a-third", "in"), Consumed.with(STRING, LONG)).to("again");
+        KTable<String, Long> table = builder.table("t", Consumed.with(STRING, LONG));
+        several.join(table, (one, other) -> one).to("joined");
+        several.selectKey((key, value) -> key).merge(stream(builder, "z")).groupByKey(Grouped.with(STRING, LONG))
+            .count(Materialized.with(STRING, LONG)).toStream().to("counts");
+    }
+
     static void stateless(StreamsBuilder builder) {
         KStream<String, Long> stream = stream(builder, "in");
         stream.filter((key, value) -> true).mapValues(value -> value).to("out");
@@ -296,6 +306,7 @@ public class Describe {
 
     public static void main(String[] arguments) {
         Map<String, Consumer<StreamsBuilder>> topologies = new LinkedHashMap<>();
+        topologies.put("topics", Describe::topics);
         topologies.put("stateless", Describe::stateless);
         topologies.put("final_results", Describe::finalResults);
         topologies.put("repartitioned", Describe::repartitioned);

@@ -47,7 +47,7 @@ class Topologies {
 
     Object node(JsonNode node, Object input, Object other) {
         switch (text(node, "op")) {
-            case "stream": return builder.stream(text(node, "topic"), consumed(node));
+            case "stream": return builder.stream(List.of(text(node, "topic").split("\\+")), consumed(node));
             case "table": return table(node);
             case "global_table":  return globalTable(node);
             case "filter": return filter(node, input);

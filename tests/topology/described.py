@@ -38,6 +38,16 @@ def by_key(records: KStream) -> KGroupedStream:
     return records.group_by_key()
 
 
+def topics(builder: StreamsBuilder) -> None:
+    several = builder.stream(["in", "b", "a-third"], LONGS)
+    several.filter("TRUE").to("out")
+    builder.stream(("b", "a-third", "in"), LONGS).to("again")
+    table = builder.table("t", LONGS)
+    several.join(table, lambda one, other: one, returns=Serde.long()).to("joined")
+    rekeyed = several.select_key("record_key").merge(stream(builder, "z"))
+    rekeyed.group_by_key().count(Materialized()).to("counts")
+
+
 def stateless(builder: StreamsBuilder) -> None:
     records = stream(builder, "in")
     records.filter("TRUE").map_values("value").to("out")
@@ -239,6 +249,7 @@ def intermediate_topics(builder: StreamsBuilder) -> None:
 TOPOLOGIES: dict[str, Callable[[StreamsBuilder], None]] = {
     build.__name__: build
     for build in (
+        topics,
         stateless,
         final_results,
         repartitioned,

@@ -48,5 +48,6 @@ def test_sub_topologies_have_kafkas_numbers(name):
     want = {}
     for part in printed()[name].split("Sub-topology: ")[1:]:
         if "for global store" not in part:
-            want[int(part.split()[0])] = set(re.findall(r"\(topics: \[(.*)\]\)", part))
+            read = re.findall(r"\(topics: \[(.*)\]\)", part)
+            want[int(part.split()[0])] = {topic for topics in read for topic in topics.split(", ")}
     assert got == want

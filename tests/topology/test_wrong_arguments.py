@@ -1,7 +1,5 @@
 """What a call of the DSL is given and cannot mean is refused when it is written, not taken and made something else."""
 
-import re
-
 import pytest
 
 from kstreams_replay.jobs.functions.processor_api import KeyValues, Processor, ValueTransformerWithKey
@@ -56,11 +54,7 @@ def added(key, value, aggregate):
 @pytest.mark.parametrize(
     ("call", "got"),
     [
-        (
-            lambda: stream(["a", "b"]),
-            "stream() topic: expected {}, got ['a', 'b']; read each topic by a",
-        ),
-        (lambda: stream(re.compile("a.*")), "stream() topic: expected {}, got re.compile('a.*'); read each topic by a"),
+        (lambda: stream(["a", "b/"]), "stream() topic: expected {}, got 'b/'; correct it"),
         (lambda: stream(""), "stream() topic: expected {}, got ''; correct it"),
         (lambda: stream("a/b"), "stream() topic: expected {}, got 'a/b'; correct it"),
         (lambda: table(["a", "b"]), "table() topic: expected {}, got ['a', 'b']; make a table of one topic, or of a"),

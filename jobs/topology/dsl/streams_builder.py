@@ -1,6 +1,7 @@
 """Where a topology begins: topics read as streams, tables and global tables (StreamsBuilder)."""
 
-from collections.abc import Mapping
+import re
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,13 +12,14 @@ from ...functions.call_names import Hinting
 from ...functions.exception_handlers import exception_handlers
 from ...functions.expressions import Shape
 from ...functions.processor_api import KeyValues
-from ...functions.timestamp_extractors import BuiltInExtractor, Extractor, bind_extractor
-from ...graph.graph import Graph
+from ...functions.timestamp_extractors import BuiltInExtractor, Extractor, TimestampExtractor, bind_extractor
+from ...graph.graph import Graph, Node
 from ...graph.name_rules import check_topic
 from ...graph.nodes import GlobalTableNode, SourceNode
 from ...graph.repartition import keep_null_keys
 from ...graph.table_traits import add_table
 from ...operators.processor.given_stores import add_store
+from ...operators.stateless_nodes import add_source
 from ...operators.tables.table_nodes import TableNode
 from ..topology import Topology
 from .global_table import GlobalKTable
@@ -79,32 +81,34 @@ class StreamsBuilder(Hinting):
             raise ConfigError("StreamsBuilder semantics", expected, repr(semantics), "choose one")
         self._graph = Graph(semantics)
         self._graph.handlers = exception_handlers(config)
-        self._streams: dict[str, SourceNode] = {}
+        self._streams: dict[frozenset[str], tuple[Node, TimestampExtractor]] = {}
 
-    def stream(self, topic: str, consumed: Consumed, *, name: str | None = None) -> KStream:
-        """Records of ``topic``. Undecodable ones go to the dead letters.
+    def stream(self, topic: str | Collection[str], consumed: Consumed, *, name: str | None = None) -> KStream:
+        """Records of ``topic``, or of several, which are one source of equal serdes. Undecodable ones go to the dead
+        letters.
 
-        A topic that is read twice is one source, as in Kafka; TopologyError when the serdes differ.
+        Topics that are read twice are one source, as in Kafka; TopologyError when the serdes differ, for a topic that
+        is read with others elsewhere, and for a pattern: which topics match is not known before they have landed.
+
+            builder.stream(["clicks-eu", "clicks-us"], Consumed(Serde.string(), Serde.string()))
         """
-        check_topic("stream()", topic, "read each topic by a stream() of its own, and merge() them")
-        shape = _consumed(topic, consumed)
+        topics = _topics(topic)
+        said, place = topics[0] if len(topics) == 1 else ", ".join(topics), frozenset(topics)
+        shape = _consumed(said, consumed)
         name = self._graph.name(name, "KSTREAM-SOURCE-")
         extractor = bind_extractor(consumed.timestamp_extractor, shape, name)
-        if topic not in self._streams:
-            self._check_unread(topic)
-            node = SourceNode(name=name, inputs=(), shape=shape, topic=topic, extractor=extractor)
-            self._graph.add(node)
-            self._streams[topic] = node
-        elif self._streams[topic].shape != shape:
-            next_step = "use the same Consumed in both places"
-            raise TopologyError(f"topic {topic!r}", "the serdes of the other stream()", "others", next_step)
-        elif not self._streams[topic].extractor.is_as(extractor):
-            expected, next_step = (
-                "the timestamp extractor of the other stream()",
-                "use the same Consumed in both places",
-            )
-            raise TopologyError(f"topic {topic!r}", expected, "another", next_step)
-        return KStream(self._graph, self._streams[topic], name=name)
+        if place not in self._streams:
+            for one in topics:
+                self._check_unread(one)
+            self._streams[place] = add_source(self._graph, name, topics, shape, extractor), extractor
+        node, known = self._streams[place]
+        next_step = "use the same Consumed in both places"
+        if node.shape != shape:
+            raise TopologyError(f"topic {said!r}", "the serdes of the other stream()", "others", next_step)
+        if not known.is_as(extractor):
+            expected = "the timestamp extractor of the other stream()"
+            raise TopologyError(f"topic {said!r}", expected, "another", next_step)
+        return KStream(self._graph, node, name=name)
 
     def table(
         self,
@@ -191,6 +195,20 @@ class StreamsBuilder(Hinting):
             if node.landed_topic == topic:
                 next_step = "read it once and use what that gives in both places"
                 raise TopologyError(f"topic {topic!r}", "one source", "two", next_step)
+
+
+def _topics(given: Any) -> tuple[str, ...]:
+    """Raises TopologyError for anything but the name of a topic or a collection of such names."""
+    place = "stream() topic"
+    if isinstance(given, re.Pattern):
+        got, next_step = f"the pattern {given.pattern!r}", "give the topics by name: stream([…])"
+        expected = "names of topics, since which topics match is not known before they have landed"
+        raise TopologyError(place, expected, got, next_step)
+    if isinstance(given, str) or not isinstance(given, Collection):
+        return (check_topic("stream()", given, "give the name of a topic, or a list of names"),)
+    if not given:
+        raise TopologyError(place, "the names of one topic or more", "none", "name a topic")
+    return tuple(dict.fromkeys(check_topic("stream()", one, "give names of topics") for one in given))
 
 
 def _consumed(topic: str, consumed: Consumed) -> Shape:
