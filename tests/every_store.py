@@ -59,6 +59,7 @@ def every_store() -> Topology:
 def _streams(orders: KStream, payments: KStream, prices: KTable) -> None:
     orders.join(prices, _pair, grace="2s", returns=STRING, name="priced").to("priced")
     orders.outer_join(payments, _pair, JoinWindows.of_time_difference_with_no_grace("1s"), returns=STRING).to("paid")
+    orders.left_join(payments, _pair, JoinWindows.of("1s").grace("1s"), returns=STRING, name="at-once").to("at-once")
     orders.deduplicate_by_key("5s", name="by-key").to("by-key")
     orders.deduplicate_by_key_value("value", "5s", name="by-both").to("by-both")
     orders.deduplicate("value", "5s", name="by-id").to("by-id")

@@ -4,12 +4,14 @@ JoinWindows; KIP-94, KIP-450).
 Durations are ints of milliseconds or text such as ``"30s"`` (state/times.py).
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ...state.errors import ConfigError
 from ...state.times import UNBOUNDED, Duration, duration_ms
 from ..functions.call_arguments import checked_class
 from ..functions.call_names import Hinting
+
+_DAY_MS = 24 * 3_600_000
 
 
 @checked_class
@@ -183,6 +185,8 @@ class JoinWindows(Hinting):
     before_ms: int
     after_ms: int
     grace_ms: int
+    emits_at_once: bool = False
+    """A record of an outer side that meets none goes on alone at once (``of``)."""
 
     def __post_init__(self) -> None:
         if self.before_ms + self.after_ms < 0:
@@ -196,17 +200,33 @@ class JoinWindows(Hinting):
         return cls.of_time_difference_and_grace(difference, 0)
 
     @classmethod
+    def of(cls, difference: Duration) -> "JoinWindows":
+        """As before Kafka Streams 3.1, deprecated there: in a left or outer join a record that meets none when it comes
+        goes on alone at once, and again in pairs with those that come later. The grace is what is left of 24 hours:
+        it says how long records are kept. ``JoinWindows.of("5m").grace("1h")``.
+        """
+        difference_ms = duration_ms(difference, "difference")
+        return cls(difference_ms, difference_ms, max(_DAY_MS - 2 * difference_ms, 0), emits_at_once=True)
+
+    @classmethod
     def of_time_difference_and_grace(cls, difference: Duration, grace: Duration) -> "JoinWindows":
         difference_ms = duration_ms(difference, "difference")
         return cls(difference_ms, difference_ms, duration_ms(grace, "grace"))
 
     def before(self, before: Duration) -> "JoinWindows":
         """The same, but right records may be up to ``before`` earlier than the left one."""
-        return JoinWindows(duration_ms(before, "before"), self.after_ms, self.grace_ms)
+        return replace(self, before_ms=duration_ms(before, "before"))
 
     def after(self, after: Duration) -> "JoinWindows":
         """The same, but right records may be up to ``after`` later than the left one."""
-        return JoinWindows(self.before_ms, duration_ms(after, "after"), self.grace_ms)
+        return replace(self, after_ms=duration_ms(after, "after"))
+
+    def grace(self, grace: Duration) -> "JoinWindows":
+        """Another grace, of windows that were made by ``of``; of others ConfigError (Kafka: IllegalStateException)."""
+        if not self.emits_at_once:
+            next_step = "give it to of_time_difference_and_grace()"
+            raise ConfigError("JoinWindows grace", "windows made by of()", "windows with a grace", next_step)
+        return replace(self, grace_ms=duration_ms(grace, "grace"))
 
 
 def _check_not_negative(place: str, duration: int) -> None:

@@ -278,7 +278,11 @@ def _fk_join(translation: Translation, node: Node, left: KTable, right: KTable) 
 def _stream_stream_join(translation: Translation, node: Node, left: KStream, right: KStream) -> KStream:
     join = _kind(node, inner=left.join, left=left.left_join, outer=left.outer_join)
     before, after = node["before"], node["after"]
-    windows = JoinWindows.of_time_difference_and_grace(max(before, after), node["grace"]).before(before).after(after)
+    most, grace = max(before, after), node["grace"]
+    windows = JoinWindows.of_time_difference_and_grace(most, grace)
+    if node.get("at_once"):
+        windows = JoinWindows.of(most).grace(grace)
+    windows = windows.before(before).after(after)
     joiner, store = _joiner(node, left, right), Materialized(store=translation.store)
     return join(right, joiner, windows, materialized=store, **_returns(node))
 

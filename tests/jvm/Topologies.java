@@ -369,9 +369,10 @@ class Topologies {
 
     static Object streamStreamJoin(JsonNode node, KStream left, KStream right) {
         long before = node.get("before").asLong(), after = node.get("after").asLong();
-        JoinWindows windows =
-            JoinWindows.ofTimeDifferenceAndGrace(Duration.ofMillis(Math.max(before, after)), duration(node, "grace"))
-                .before(Duration.ofMillis(before)).after(Duration.ofMillis(after));
+        Duration most = Duration.ofMillis(Math.max(before, after)), grace = duration(node, "grace");
+        JoinWindows windows = node.path("at_once").asBoolean()
+            ? JoinWindows.of(most).grace(grace) : JoinWindows.ofTimeDifferenceAndGrace(most, grace);
+        windows = windows.before(Duration.ofMillis(before)).after(Duration.ofMillis(after));
         ValueJoiner joiner = joiner(node);
         StreamJoined stores = StreamJoined.with(STRING, VALUE, VALUE);
         ValueJoinerWithKey keyed = keyedJoiner();

@@ -365,6 +365,7 @@ class _Growth:
         sides = [made, self._other_stream(made)]
         dice.shuffle(sides)
         times = {"before": before, "after": after, "grace": dice.choice([0, 0, 1, 5, 30]) * scale}
+        times |= {"at_once": True} if dice.random() < 0.15 else {}
         return self._stream(
             "stream_stream_join", *sides, **self._join("inner", "left", "outer", is_stream=True), **times
         )

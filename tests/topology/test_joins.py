@@ -32,6 +32,22 @@ def test_a_join_of_streams_has_the_bounds_of_its_windows():
     assert (made.shape.key, made.shape.value, node.is_persistent) == (STRING, LONG, False)
 
 
+def test_windows_of_before_have_the_rest_of_a_day_as_grace_and_no_store_of_those_that_wait():
+    left, right = pair(StreamsBuilder())
+    made = left.outer_join(right, "left + right", JoinWindows.of("5m").before("1m"), name="here")
+
+    day_ms = 24 * 3_600_000
+    assert (made.node.before_ms, made.node.after_ms, made.node.grace_ms) == (60_000, 300_000, day_ms - 600_000)
+    assert made.node.emits_at_once
+    assert "shared" not in str(made.graph.parts["here-merge"])
+    assert JoinWindows.of("13h").grace_ms == 0
+    assert JoinWindows.of("5m").grace("1s").grace_ms == 1_000
+    assert refused(lambda: NEAR.grace(5), ConfigError) == (
+        "JoinWindows grace: expected windows made by of(), got windows with a grace; give it to "
+        "of_time_difference_and_grace()"
+    )
+
+
 def test_a_join_gives_a_value_or_a_struct():
     builder = StreamsBuilder()
     left, right = pair(builder)

@@ -61,6 +61,7 @@ def build(node: StreamJoinNode, context: OperatorContext) -> "StreamJoin":
         after_ms=node.after_ms,
         grace_ms=node.grace_ms,
         is_persistent=node.is_persistent,
+        emits_at_once=node.emits_at_once,
     )
 
 
@@ -81,16 +82,18 @@ class StreamJoin(MultiOperator, StatefulOperator):
         after_ms: int,
         grace_ms: int,
         is_persistent: bool,
+        emits_at_once: bool = False,
     ) -> None:
         super().__init__(context)
         self.joiner = joiner
         retention_ms = before_ms + after_ms + grace_ms
+        outer = kernel.AT_ONCE if emits_at_once else 1
         self.windows = np.array(
             [
                 *(before_ms, after_ms),
                 *(after_ms, before_ms),
                 *(after_ms + grace_ms, before_ms + grace_ms),
-                *(kind != "inner", kind == "outer"),
+                *(outer * (kind != "inner"), outer * (kind == "outer")),
                 retention_ms,
                 segment_ms(retention_ms, is_persistent),
             ],
@@ -166,7 +169,7 @@ class StreamJoin(MultiOperator, StatefulOperator):
         """Write the ranks of what may have to wait into ``rows``; returns fields of Unmatched."""
         side, slots = rows[:, kernel.SIDE], self.waiting.order
         until = np.maximum(0, rows[:, kernel.ROW_TIME] + self.windows[kernel.LOOK_AHEAD + side])
-        is_outer = self.windows[kernel.IS_OUTER + side] > 0
+        is_outer = self.windows[kernel.IS_OUTER + side] == 1
         may_wait = np.flatnonzero((rows[:, kernel.IS_WHOLE] == 1) & is_outer & (until >= stream_time))
         fresh = rows[may_wait]
         self.waiting.reserve(len(fresh))

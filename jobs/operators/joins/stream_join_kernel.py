@@ -3,7 +3,8 @@
 Rule: a left record at t meets right ones in ``[t - before, t + after]``, a right one left ones in ``[t - after, t +
 before]``, bounds no lower than 0, as far as the other side's store shows them. Of one record come, in this order: all
 waiting ones whose windows are closed, if its time is the stream time; its pairs, by time and arrival; itself alone, if
-it has no pair, its side is an outer one and its window, without grace, is over, else it waits. Then it is stored.
+it has no pair, its side is an outer one and its window, without grace, is over, else it waits (of JoinWindows.of:
+alone in any case). Then it is stored.
 A store shows ``time >= its own newest time - retention + 1``; a put at or before that limit is refused.
 Stream time is that of both sides and moves on before any check. A null key or a null value is refused, except that a
 null key of an outer side goes on alone; a null value moves the time of an in-memory store.
@@ -50,6 +51,9 @@ LOOK_BACK, LOOK_AHEAD, WAIT, IS_OUTER, RETENTION, SEGMENT = 0, 2, 4, 6, 8, 9
 """Places in ``windows``; the first four by side: look-back, look-ahead, look-ahead + grace, whether it is an outer one;
 then the stores' retention and the length of their segments, 0 in memory.
 """
+
+AT_ONCE = 2
+"""In IS_OUTER: a record without a pair goes on alone at once, and none waits (JoinWindows.of)."""
 
 STREAM_TIME, TRACKED_TIME, ROW, PHASE, AT, HAS_EFFECT, LAST_LEFT, WRITTEN, REFUSED, LATE_AT = range(10)
 """Places in ``totals``: stream time and the time of unmatched records that Kafka tracks, in and out; where a call goes
@@ -209,7 +213,7 @@ def meet_others(row, windows, store, unmatched, pairs, totals):  # type: ignore[
             at += 1
     totals[AT] = NONE  # from here on: the slot in which this record waits
     if windows[IS_OUTER + side] and not totals[HAS_EFFECT]:
-        if until < totals[STREAM_TIME]:
+        if until < totals[STREAM_TIME] or windows[IS_OUTER + side] == AT_ONCE:
             if not write(pairs, totals, key, time, side, reference, NONE):
                 totals[AT], totals[LATE_AT] = at, late
                 return False

@@ -27,6 +27,8 @@ class StreamJoinNode(Node):
     is_persistent: bool
 
     operator = ".stream_join:build"
+    emits_at_once = False
+    """A record of an outer side that meets none goes on alone at once, and waits for none."""
 
     @property
     def wants_null_keys(self) -> bool:
@@ -94,6 +96,13 @@ class StreamJoinNode(Node):
             verb = "forwards" if is_own else "lets go alone"
             said.append(f"{verb} {say.row(row)}, time {say.time(row.record_time_ms)}")
         return said
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ImmediateStreamJoinNode(StreamJoinNode):
+    """Of JoinWindows.of, without a store of those that wait."""
+
+    emits_at_once = True
 
 
 JOINED_KEY = ("kind", "key", "record_time_ms", "sequence")

@@ -17,7 +17,7 @@ from ...graph.copartitioning import copartition
 from ...graph.graph import Node
 from ...graph.table_traits import check_history, look_into
 from ...graph.windows import JoinWindows
-from ...operators.joins.stream_join_node import StreamJoinNode
+from ...operators.joins.stream_join_node import ImmediateStreamJoinNode, StreamJoinNode
 from ...operators.joins.stream_table_join_nodes import StreamGlobalTableJoinNode, StreamTableJoinNode
 from . import ktable
 from .global_table import GlobalKTable
@@ -203,19 +203,20 @@ class _Join:
             f"{made if base is None else base + side + '-join'}-store"
             for made, side in zip(generated, sides, strict=True)
         ]
-        node = StreamJoinNode(
-            name=graph.name(name, "KSTREAM-MERGE-", "-merge"),
-            inputs=(this.name, that.name),
-            shape=Shape(left.shape.key, joiner.result),
-            store=stores[0],
-            kind=self.kind,
-            before_ms=windows.before_ms,
-            after_ms=windows.after_ms,
-            grace_ms=windows.grace_ms,
-            joiner=joiner,
-            is_persistent=materialized.store == "persistent",
-        )
-        if self.kind != "inner":
+        settings: dict[str, Any] = {
+            "name": graph.name(name, "KSTREAM-MERGE-", "-merge"),
+            "inputs": (this.name, that.name),
+            "shape": Shape(left.shape.key, joiner.result),
+            "store": stores[0],
+            "kind": self.kind,
+            "before_ms": windows.before_ms,
+            "after_ms": windows.after_ms,
+            "grace_ms": windows.grace_ms,
+            "joiner": joiner,
+            "is_persistent": materialized.store == "persistent",
+        }
+        node = ImmediateStreamJoinNode(**settings) if windows.emits_at_once else StreamJoinNode(**settings)
+        if self.kind != "inner" and not windows.emits_at_once:
             number = f"KSTREAM-OUTERSHARED-{generated[0][-10:]}"
             stores.append(f"{number if base is None else base + _SHARED[self.kind]}-store")
         graph.parts[node.name] = (*windowed, *joins, *stores)
