@@ -10,7 +10,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .jobs.assertions.output_assertion import assert_outputs as assert_outputs
     from .jobs.execution.spark_runner import SparkRunner as SparkRunner
     from .jobs.execution.spark_session import open_spark as open_spark
     from .jobs.execution.task_run import LocalRunner as LocalRunner
@@ -42,6 +41,7 @@ if TYPE_CHECKING:
     from .jobs.testing.driver_records import TestRecord as TestRecord
     from .jobs.testing.driver_topics import TestInputTopic as TestInputTopic
     from .jobs.testing.driver_topics import TestOutputTopic as TestOutputTopic
+    from .jobs.testing.output_assertion import assert_outputs as assert_outputs
     from .jobs.testing.test_driver import TopologyTestDriver as TopologyTestDriver
     from .jobs.topology import Branched as Branched
     from .jobs.topology import BranchedKStream as BranchedKStream
@@ -132,7 +132,7 @@ _MODULES: dict[str, str] = {
     "Warehouse": ".state.tables.warehouse",
     "WindowStore": ".jobs.functions.state_stores",
     "Windowed": ".jobs.functions.expressions",
-    "assert_outputs": ".jobs.assertions.output_assertion",
+    "assert_outputs": ".jobs.testing.output_assertion",
     "fold": ".jobs.topology",
     "land_files": ".jobs.landing.landing",
     "land_kafka": ".jobs.landing.landing",

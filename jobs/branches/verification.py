@@ -10,7 +10,7 @@ import random
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -20,7 +20,6 @@ from ...state.tables.ledger import Ledger, LedgerRow
 from ...state.tables.ledger_rows import Cut, DoneRow, PlanRow
 from ...state.tables.names import DEAD_LETTER, DROPPED, STATE, TableName
 from ...state.tables.warehouse import Warehouse
-from ..execution.task_description import Runner
 from ..history.committed_tables import read_table
 from ..history.store_reader import read_store
 from ..replay.pipeline_run import Pipeline
@@ -28,6 +27,9 @@ from ..replay.planner import Planner
 from ..topology.topology import Topology
 from .branches import drop, fork
 from .restatement import in_force
+
+if TYPE_CHECKING:
+    from ..execution.task_description import Runner
 
 RANDOM = "random"
 CUTS_MAX = 12
@@ -84,7 +86,7 @@ def verify(
     topology: Topology,
     *,
     pipeline: str,
-    runner: Runner,
+    runner: "Runner",
     since: int = 1,
     until: int | None = None,
     increments: Sequence[int | str] = (1, 7, RANDOM),
@@ -175,7 +177,7 @@ class _Bound:
         warehouse: Warehouse,
         topology: Topology,
         name: str,
-        runner: Runner,
+        runner: "Runner",
         order: str,
         last: DoneRow,
         planned: PlanRow,
@@ -196,7 +198,7 @@ class _Bound:
 
 class _BoundPipeline(Pipeline):
     def __init__(
-        self, warehouse: Warehouse, topology: Topology, name: str, runner: Runner, order: str, last: DoneRow
+        self, warehouse: Warehouse, topology: Topology, name: str, runner: "Runner", order: str, last: DoneRow
     ) -> None:
         super().__init__(warehouse, topology, name, runner, order, lambda step: None)
         self._last = last

@@ -11,7 +11,7 @@ import dagster as dg
 
 from ...jobs.branches.restatement import restore
 from ...jobs.replay.heartbeats import beating
-from ...jobs.tape.landed_topic import Landed
+from ...jobs.replay.plan import records_before
 from ...state.errors import ConfigError
 from ..assets import (
     Told,
@@ -124,12 +124,7 @@ def _late(pipeline: Pipeline, window: Window) -> int:
     for increment in reached(pipeline).increments.get(window.end_ms, ()):
         planned = pipeline.ledger.rows_of(increment).planned
         assert planned is not None, f"increment {increment} was planned"
-        for topic, ends in planned.content.cut_to.items():
-            begin = planned.content.cut_from.get(topic, {})
-            landed = Landed.of(pipeline.warehouse, topic, begin)
-            for partition, end in ends.items():
-                _, times = landed.slice(partition, begin.get(partition, 0), end).offsets_and("timestamp")
-                late += int((times < window.start_ms).sum())
+        late += records_before(pipeline.warehouse, planned.content, window.start_ms)
     return late
 
 

@@ -18,7 +18,7 @@ from kstreams_replay import (
     Windowed,
     assert_outputs,
 )
-from kstreams_replay.jobs.assertions import pytest_plugin
+from kstreams_replay.jobs.testing import pytest_plugin
 from kstreams_replay.state.errors import ConfigError
 from tests.source_tree import ROOT, text_of
 

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from ..testing.test_driver import TopologyTestDriver
     from ..topology.topology import Topology
+    from .test_driver import TopologyTestDriver
 
 
 @pytest.fixture
@@ -15,7 +15,7 @@ def topology_test_driver() -> "Iterator[Callable[..., TopologyTestDriver]]":
     """Makes test drivers, ``topology_test_driver(topology, auto_advance="1s")``, and closes them after the test: a
     record on which the topology fails then fails the test, though nothing was read.
     """
-    from ..testing.test_driver import TopologyTestDriver
+    from .test_driver import TopologyTestDriver
 
     drivers: list[TopologyTestDriver] = []
 

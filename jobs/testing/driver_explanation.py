@@ -17,7 +17,7 @@ from ..execution.task_run import LocalRunner
 from ..explain.explanation import explain, say_place
 from ..landing.landing import land_records
 from ..replay.pipeline_run import replay
-from ..testing.test_driver import TopologyTestDriver
+from .test_driver import TopologyTestDriver
 
 _PIPELINE = "test"
 

@@ -10,9 +10,9 @@ from typing import Any
 
 from ...state.errors import ConfigError, ReplayError
 from ..functions.expressions import Windowed
-from ..testing.driver_records import OutputRecord, TestRecord
-from ..testing.test_driver import TopologyTestDriver
 from .driver_explanation import explained
+from .driver_records import OutputRecord, TestRecord
+from .test_driver import TopologyTestDriver
 
 Expected = TestRecord | OutputRecord | tuple[Any, Any] | tuple[Any, Any, int]
 """A record; or (key, value); or (key, value, timestamp_ms). A windowed key is a ``Windowed`` one."""
