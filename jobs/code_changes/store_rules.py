@@ -67,7 +67,10 @@ def compare_stores(
     yield from _columns(before, now)
     old, new = before["settings"], now["settings"]
     for name in sorted({*old, *new}):
-        if old.get(name) == new.get(name) or (name in _TEXTS and name != "folds" and not comparable):
+        if old.get(name) == new.get(name):
+            continue
+        is_one_of_both = name == "times" and bool(old.get(name)) != bool(new.get(name))  # an extractor came or went
+        if name in _TEXTS and name != "folds" and not comparable and not is_one_of_both:
             continue
         if name == "folds":
             takes_back = now["operator"] == "table fold"

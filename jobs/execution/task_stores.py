@@ -11,10 +11,12 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ...state.records.keys import canonical_bytes
 from ...state.runs.local_copies import StateFile, forget_others
 from ...state.runs.sorted_runs import key_hashes
+from ...state.serdes import Serde
 from ...state.tables.data_files import DataFile
 from ...state.tables.names import TableName
 from ...state.tables.parquet_writer import TaskFile
@@ -68,7 +70,7 @@ class TaskState:
         until = max(before.get("stream_time_ms", NO_TIMESTAMP_MS), before.get("tape_time_ms", NO_TIMESTAMP_MS))
         hashes = [np.zeros(0, np.uint64)]
         for source, keys, times in tape.keys_and_times():
-            hashes.append(np.unique(key_hashes(canonical_bytes(self.task.sources[source].shape.key, keys))))
+            hashes.append(np.unique(_hashes_of(self.task.sources[source].shape.key, keys)))
             until = int(times.max(initial=until))
         counters, up_to = before.get("clocks", {}), None if tape.has_advances else until
         hashes += [rows.due(counters.get(store, {}), up_to) for store, rows in self._stored.items()]
@@ -143,3 +145,12 @@ class TaskState:
 def of_partition(files: list[StateFile], partition: int) -> tuple[StateFile, ...]:
     """Those of ``files`` that hold rows of ``partition``."""
     return tuple(state_file for state_file in files if state_file.file.partition == partition)
+
+
+def _hashes_of(serde: Serde, keys: pa.Array) -> np.ndarray:
+    """Of all keys, in the form in which stores have them; each different one is brought into it once."""
+    if isinstance(keys, pa.DictionaryArray):
+        keys = keys.dictionary
+    elif not serde.codec.is_canonical:
+        keys = pc.unique(keys)
+    return key_hashes(canonical_bytes(serde, keys))

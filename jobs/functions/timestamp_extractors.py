@@ -25,6 +25,7 @@ PARTITION_TIME = "partition_time_ms"
 
 _OF_RECORD: Form = ("record",)
 _OF_RECORD_AND_TIME: Form = ("record", PARTITION_TIME)
+_BOUND = 1 << 63
 _ROWS_MIN, _ROWS_MAX, _ROUNDS = 64, 65_536, 4
 """So many rows at once where a time depends on those of the rows before: more, where these rounds settle them."""
 
@@ -260,9 +261,13 @@ class TimestampExtractor:
                 failure = TaskFailed(self.place, "a time of the callable", got, "correct the callable")
                 failure.cause_row = row
                 raise failure from error
-            if answer is not None and (isinstance(answer, bool) or not isinstance(answer, int | np.integer)):
+            is_int = isinstance(answer, int | np.integer) and not isinstance(answer, bool)
+            if answer is not None and not (is_int and -_BOUND <= answer < _BOUND):
                 failure = TaskFailed(
-                    self.place, "milliseconds as an int", f"{answer!r}, of {records.say(row)}", "correct the callable"
+                    self.place,
+                    "milliseconds as an int of 64 bits",
+                    f"{answer!r}, of {records.say(row)}",
+                    "correct the callable",
                 )
                 failure.cause_row = row
                 raise failure

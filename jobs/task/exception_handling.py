@@ -21,7 +21,7 @@ from ..functions.exception_handlers import (
 )
 from ..functions.processor_api import Record
 from ..graph.graph import Node
-from ..tape.task_input import Input
+from ..tape.task_input import LANDED_TIME, Input
 from .decoding import headers_of
 
 Raw = tuple[bytes | None, bytes | None]
@@ -105,10 +105,11 @@ def decoded_or_failed(
     first on which it fails.
     """
     headers = headers_of(records)
+    of_record = LANDED_TIME if LANDED_TIME in records.column_names else "timestamp"
     for row, reason in sorted(reasons.items()):
         found = () if headers is None else headers[row].as_py() or ()
         key, value, time_ms, offset = (
-            only_chunk(records, n)[row].as_py() for n in ("key", "value", "timestamp", "offset")
+            only_chunk(records, n)[row].as_py() for n in ("key", "value", of_record, "offset")
         )
         record = Record(key, value, time_ms, tuple((one["key"], one["value"]) for one in found))
         topic = source.topic_of_records

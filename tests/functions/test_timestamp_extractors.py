@@ -116,8 +116,10 @@ def test_the_first_record_that_fails_is_named_whatever_fails_it():
 def test_a_callable_that_fails_or_gives_no_number_names_the_record():
     with pytest.raises(TaskFailed, match=r"ZeroDivisionError.*offset 101"):
         times(lambda record: 1 // record.value, [1, 0])
-    with pytest.raises(TaskFailed, match="milliseconds as an int, got 'soon'"):
+    with pytest.raises(TaskFailed, match="milliseconds as an int of 64 bits, got 'soon'"):
         times(lambda record: "soon", [1])
+    with pytest.raises(TaskFailed, match=r"an int of 64 bits, got 9223372036854775808, of .*offset 100"):
+        times(lambda record: 2**63, [1])
 
 
 REFUSED = {

@@ -313,3 +313,15 @@ def test_a_class_with_kafkas_method_is_a_handler():
 
 def test_handlers_change_nothing_about_rows_that_there_are():
     assert numbers(LogAndContinueExceptionHandler).fingerprint == numbers(LogAndFailExceptionHandler).fingerprint
+
+
+def test_the_deserialization_handler_is_told_the_time_at_which_the_record_landed(tmp_path):
+    asked = Asked()
+    builder = StreamsBuilder(config={DESERIALIZATION: asked})
+    builder.stream("longs", Consumed(STRING, LONG, timestamp_extractor="value")).to("out")
+    warehouse = Warehouse(str(tmp_path))
+    plant(warehouse, "longs", [Landed(0, b"k", b"xx", 77)], partitions=1)
+
+    list(replay(warehouse, builder.build(), pipeline="p", runner=LocalRunner()))
+
+    assert [(context.timestamp_ms, record.timestamp_ms) for context, record, _ in asked.asked] == [(77, 77)]
