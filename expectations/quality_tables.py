@@ -84,7 +84,8 @@ def record_verdicts(warehouse: Warehouse, pipeline: str, verdicts: Sequence[Verd
 
     def news(known: pa.Table) -> list[Row]:
         newest = {_subject(row): _answer(row) for row in _in_order(known)}
-        return [row for row in told if newest.get(_subject(row)) != _answer(row)]
+        at_ms = max([now_ms(), *(told_ms + 1 for told_ms in known["recorded_at_ms"].to_pylist())])  # clocks differ
+        return [row | {"recorded_at_ms": at_ms} for row in told if newest.get(_subject(row)) != _answer(row)]
 
     return _append(tables.quality_results, RESULTS_SCHEMA, news, warehouse.storage_options)
 
@@ -160,7 +161,6 @@ def _result(verdict: Verdict, row: LedgerRow[DoneRow]) -> Row:
         "engine": verdict.engine,
         "seconds": verdict.seconds,
         "topology": row.content.topology,
-        "recorded_at_ms": now_ms(),
     }
 
 

@@ -56,6 +56,10 @@ def replay_definitions(
     """
     if check_engine not in CHECK_ENGINES:
         raise ConfigError("check_engine", " or ".join(map(repr, CHECK_ENGINES)), repr(check_engine), "choose one")
+    if partitions is not None and increments is not None:
+        raise ConfigError(
+            "increments", "none beside partitions", str(increments), "a partition runs whole: leave it out"
+        )
     if idle not in ("wait", "proceed"):
         raise ConfigError("idle", '"wait" or "proceed"', repr(idle), "choose one")
     settings = Pipeline(

@@ -126,7 +126,7 @@ RULES = [
     ),
     BrokenRule(
         "processor", "a punctuation is due at its time, not after",
-        "while self._heap and self._heap[0].due_ms <= now_ms:", "while self._heap and self._heap[0].due_ms < now_ms:",
+        "bool(self._heap) and self._heap[0].due_ms <= now_ms", "bool(self._heap) and self._heap[0].due_ms < now_ms",
     ),
 ]  # fmt: skip
 

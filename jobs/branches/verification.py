@@ -25,7 +25,7 @@ from ..history.store_reader import read_store
 from ..replay.pipeline_run import Pipeline
 from ..replay.planner import Planner
 from ..topology.topology import Topology
-from .branches import drop, fork
+from .branches import branches, drop, fork
 from .restatement import in_force
 
 if TYPE_CHECKING:
@@ -122,7 +122,8 @@ def verify(
             doing(f"comparing {len(want)} tables")
             got = dict(_tables(warehouse, topology, name, since, None))
         finally:
-            drop(warehouse, name)
+            if name in branches(warehouse):
+                drop(warehouse, name)
         difference = next(_differences(want, got), None)
         found.cuttings.append(Cutting(words, sizes, time.perf_counter() - begun, difference))
     return found
@@ -133,7 +134,7 @@ def _range(
 ) -> tuple[list[PlanRow], list[LedgerRow[DoneRow]]]:
     """Plans and done rows of the range."""
     ledger = Ledger(warehouse.pipeline(pipeline).ledger, warehouse.storage_options)
-    rows = in_force(ledger.done_rows())
+    rows = [row for row in in_force(ledger.done_rows()) if row.content.forked is None]
     end = rows[-1].increment if until is None and rows else until
     wanted = [row for row in rows if end is not None and since <= row.increment <= end]
     if not wanted or [row.increment for row in wanted] != list(range(since, (end or 0) + 1)):
@@ -165,7 +166,7 @@ def _limits(increments: int | str, records: int, seed: int) -> Iterator[int | No
         yield None
         return
     for _ in range(int(increments) - 1):
-        yield -(-records // int(increments))
+        yield max(1, -(-records // int(increments)))
     yield None
 
 

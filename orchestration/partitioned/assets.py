@@ -5,6 +5,7 @@ a record is reported too, with the tables as they were. A backfill is one run, w
 order, since each stands on the one before.
 """
 
+from collections.abc import Callable
 from functools import partial
 
 import dagster as dg
@@ -25,7 +26,7 @@ from ..assets import (
 )
 from ..metadata import Metadata, data_version, increment_metadata, quiet_metadata, refusals_metadata
 from ..pipeline import REFUSALS, Pipeline
-from .windows import Window, reached, refuse_what_cannot_run, windows_of
+from .windows import Window, reached, refuse_half, refuse_what_cannot_run, windows_of
 
 LATE = "records_late_for_earlier_partitions"
 
@@ -91,6 +92,7 @@ def _tables(pipeline: Pipeline) -> dg.AssetsDefinition:
                 if so_far.until_ms != window.end_ms:
                     refuse_what_cannot_run(pipeline, window, so_far)
                 replay_landed(context, pipeline, heart, until_ms=window.end_ms)
+                refuse_half(pipeline, window)
                 late[window.key] = _late(pipeline, window)
             yield from _report(context, pipeline, windows, late)
 
@@ -108,6 +110,9 @@ def _go_back(context: dg.AssetExecutionContext, pipeline: Pipeline, window: Wind
     """Withdraw a partition that was run before, and all later ones."""
     so_far = reached(pipeline)
     withdrawn = sorted(end for end in so_far.increments if end >= window.end_ms)
+    last = pipeline.ledger.last_done()
+    if not withdrawn and last is not None and last.content.restates is not None:
+        return  # by a try of this run that died after it
     if not withdrawn:
         raise ConfigError(
             f"pipeline {pipeline.name!r}, partition {window.key}", "one that was run before", "one that was not",
@@ -126,6 +131,13 @@ def _late(pipeline: Pipeline, window: Window) -> int:
         assert planned is not None, f"increment {increment} was planned"
         late += records_before(pipeline.warehouse, planned.content, window.start_ms)
     return late
+
+
+def _summed(metadata_of: Callable[[int], Metadata], increments: list[int]) -> Metadata:
+    """Of the last increment, with the records of all of them."""
+    each = [metadata_of(increment) for increment in increments]
+    counted = {name for one in each for name in one if name.startswith("records_")} - {"records_waiting"}
+    return each[-1] | {name: sum(one.get(name) or 0 for one in each) for name in counted}
 
 
 def _report(context: dg.AssetExecutionContext, pipeline: Pipeline, windows: list[Window], late: dict[str, int]) -> Told:
@@ -148,7 +160,7 @@ def _report(context: dg.AssetExecutionContext, pipeline: Pipeline, windows: list
                 (numbers[-1] for end, numbers in so_far.increments.items() if end <= window.end_ms), default=None
             )
             row = None if last is None else ledger.rows_of(last).done
-            said: Metadata = metadata_of(mine[-1]) if mine else quiet_metadata(pipeline, name, row)
+            said: Metadata = _summed(metadata_of, mine) if mine else quiet_metadata(pipeline, name, row)
             version = data_version(row)
             context.add_asset_metadata(
                 said | {LATE: late[window.key]}, asset_key=pipeline.key(name), partition_key=window.key

@@ -85,7 +85,7 @@ def refuse_what_cannot_run(pipeline: Pipeline, window: Window, so_far: Reached) 
             f"to run it again withdraws it and {later} later partitions, which must then run again, too: if that is "
             "meant, launch it with `restore: true` in its config",
         )  # fmt: skip
-    unread = _unread_before(pipeline, window.start_ms)
+    unread = unread_before(pipeline, window.start_ms)
     if unread:
         raise ConfigError(
             place, f"nothing unread before {utc(window.start_ms)}", f"{unread:,} records",
@@ -96,6 +96,16 @@ def refuse_what_cannot_run(pipeline: Pipeline, window: Window, so_far: Reached) 
         raise ConfigError(
             place, f"a record, or a recorded time, of {utc(window.end_ms)} or later in every Kafka partition",
             "; ".join(waiting), "land more; or, where nothing more comes, `replay advance`",
+        )  # fmt: skip
+
+
+def refuse_half(pipeline: Pipeline, window: Window) -> None:
+    """After it has run. ConfigError when records before its end are unread, so that nobody takes it for done."""
+    unread = unread_before(pipeline, window.end_ms)
+    if unread:
+        raise ConfigError(
+            f"pipeline {pipeline.name!r}, partition {window.key}", "all of its records read", f"{unread:,} unread",
+            "run it again, which goes on from there",
         )  # fmt: skip
 
 
@@ -110,10 +120,13 @@ def still_to_come(pipeline: Pipeline, end_ms: int) -> list[str]:
 
 
 def next_window(pipeline: Pipeline, definition: dg.TimeWindowPartitionsDefinition) -> Window | None:
-    """The first partition that is not done; None when the last one is."""
+    """The first partition that is not done; None when the last one is. One that has landed whole, without a record, is
+    passed over.
+    """
     until_ms = reached(pipeline).until_ms
     for window in windows_of(definition, list(definition.get_partition_keys())):
-        if until_ms is None or window.start_ms >= until_ms:
+        is_before = until_ms is not None and window.end_ms < until_ms
+        if not is_before and (unread_before(pipeline, window.end_ms) or still_to_come(pipeline, window.end_ms)):
             return window
     return None
 
@@ -126,18 +139,20 @@ def _planner(pipeline: Pipeline, until_ms: int | None = None) -> Planner:
     )
 
 
-def _unread_before(pipeline: Pipeline, time_ms: int) -> int:
-    """Landed records that a partition which begins at ``time_ms`` would take in beside its own."""
+def unread_before(pipeline: Pipeline, time_ms: int) -> int:
+    """Landed records that stand before ``time_ms`` and were not read."""
     return sum(plan.row.records for plan in _planner(pipeline, time_ms).plans(None))
 
 
 def _missing(pipeline: Pipeline, window: Window, so_far: Reached) -> str:
     """Names of the partitions before ``window`` that were not run."""
     assert pipeline.partitions is not None
+    until_ms = so_far.until_ms
+    is_whole = until_ms is not None and not unread_before(pipeline, until_ms)
     keys = [
         each.key
         for each in windows_of(pipeline.partitions, list(pipeline.partitions.get_partition_keys()))
-        if each.end_ms <= window.start_ms and (so_far.until_ms is None or each.end_ms > so_far.until_ms)
+        if each.end_ms <= window.start_ms and (until_ms is None or each.end_ms >= until_ms + is_whole)
     ]
     if not keys:
         return "a partitions definition that begins with the first record"

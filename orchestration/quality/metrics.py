@@ -47,8 +47,8 @@ SECONDS, MEMORY = "seconds", "memory-bytes-max"
 
 
 def increments_in_force(warehouse: Warehouse, pipeline: str) -> list[tuple[PlanRow, LedgerRow[DoneRow]]]:
-    """Plan and done row of every increment that counts, in order: not those that a restore withdrew, nor restatements
-    themselves, nor the first row of a branch, which read nothing.
+    """Plan and done row of every increment that counts, in order: not those that a restore withdrew, nor the restore,
+    nor the first row of a branch, which read nothing. A promoted branch is one increment, with the books of all of it.
     """
     ledger = Ledger(warehouse.pipeline(pipeline).ledger, warehouse.storage_options)
     plans: dict[int, PlanRow] = {}
@@ -58,7 +58,8 @@ def increments_in_force(warehouse: Warehouse, pipeline: str) -> list[tuple[PlanR
             plans[row.increment] = row.content
         else:
             done.append(row)
-    own = [row for row in in_force(done) if row.content.books is not None and row.content.restates is None]
+    rows = [row for row in in_force(done) if row.content.forked is None]
+    own = [row for row in rows if row.content.restates is None or row.content.branch is not None]  # a promote has one
     return [(plans[row.increment], row) for row in own]
 
 

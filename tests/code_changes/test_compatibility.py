@@ -36,6 +36,7 @@ from tests.code_changes.changes import (
     suppressed,
     taken_back,
     verdict,
+    window_store,
     windowed,
 )
 from tests.every_store import every_store
@@ -325,3 +326,17 @@ def test_an_extractor_that_comes_is_seen_though_texts_are_of_another_version():
 
     assert said(compare(before, now, {})) == [("store 'store'", "times", False)]
     assert said(compare(before, counted(), {})) == []
+
+
+@pytest.mark.parametrize(
+    ("now", "what"),
+    [
+        (window_store(100, size=20), "store 'a' window_size_ms"),
+        (KeyValues("a", STRING, LONG), "store 'a' kind"),
+    ],
+    ids=["windows of another size", "no windows"],
+)
+def test_a_processor_s_store_of_another_kind_is_refused(now, what):
+    found = verdict(clicks(processed(window_store(100))), clicks(processed(now)))
+
+    assert (what, False) in [(change.what, change.goes_on) for change in found.changes]

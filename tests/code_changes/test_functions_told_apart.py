@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from kstreams_replay.jobs.topology import KStream, KTable, Topology
+from kstreams_replay.jobs.topology import KStream, KTable, Serde, Topology
 from tests.code_changes.changes import LONG, NAMED, STRING, clicks, said, verdict
 
 
@@ -67,17 +67,3 @@ def test_another_serde_of_ones_own_is_seen_as_another_step():
     assert {(one.place, one.what) for one in verdict(before, now).changes} == {
         ("store 'store'", "steps"), ("output 'out'", "steps"),
     }  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("now", "what"),
-    [
-        (window_store(100, size=20), "store 'a' window_size_ms"),
-        (KeyValues("a", STRING, LONG), "store 'a' kind"),
-    ],
-    ids=["windows of another size", "no windows"],
-)
-def test_a_processor_s_store_of_another_kind_is_refused(now, what):
-    found = verdict(clicks(processed(window_store(100))), clicks(processed(now)))
-
-    assert (what, False) in [(change.what, change.goes_on) for change in found.changes]

@@ -10,6 +10,7 @@ import pytest
 from kstreams_replay.jobs.execution.task_run import LocalRunner
 from kstreams_replay.jobs.landing.recorded_time import record_time
 from kstreams_replay.jobs.replay.pipeline_run import replay
+from kstreams_replay.state.errors import ConfigError
 from kstreams_replay.state.tables.ledger import Ledger
 from kstreams_replay.state.tables.warehouse import Warehouse
 from tests.dagster import shop
@@ -201,6 +202,38 @@ def test_a_tick_runs_the_next_day_once_it_has_landed_whole(days):
     assert [request.partition_key for request in schedule.evaluate_tick(context).run_requests] == [ONE]
     assert days.run(ONE).success
     assert [request.partition_key for request in schedule.evaluate_tick(context).run_requests] == [TWO]
+
+
+def next_day(days) -> list[str | None]:
+    """Of the next tick."""
+    repository = days.definitions.get_repository_def()
+    context = dg.build_schedule_context(instance=days.instance, repository_def=repository)
+    schedule = days.definitions.resolve_schedule_def("shop_schedule")
+    return [request.partition_key for request in schedule.evaluate_tick(context).run_requests]
+
+
+def test_a_tick_passes_over_a_day_without_records(days):
+    days.land(CLICKS)
+    assert days.run(ONE, TWO).success
+
+    assert next_day(days) == [FOUR]
+
+
+def test_a_day_of_which_a_run_died_is_not_done(days):
+    days.land(CLICKS)
+    died = {"max_records": 1, "increments": 1, "until_ms": JANUARY + DAY}
+    list(replay(days.warehouse, shop.topology(), pipeline="shop", runner=LocalRunner(), **died))
+
+    assert next_day(days) == [ONE]
+    assert "run 2026-01-01 first" in failure(days.run(TWO))
+    assert days.run(ONE).success
+    assert days.cuts() == [1, 2]
+    assert days.materialized()[ONE]["records_read"] == 2
+
+
+def test_a_number_of_increments_beside_partitions_is_refused(tmp_path):
+    with pytest.raises(ConfigError, match="expected none beside partitions"):
+        shop.definitions(tmp_path, partitions=DAYS, increments=1)
 
 
 def test_topics_are_landed_by_a_job_of_their_own(days):

@@ -6,8 +6,10 @@ import numpy as np
 import pyarrow as pa
 
 from kstreams_replay.jobs.task.task import Task
+from kstreams_replay.jobs.testing.driver_inputs import DriverInputs
+from kstreams_replay.jobs.testing.driver_outputs import DriverOutputs
 from kstreams_replay.jobs.testing.test_driver import TopologyTestDriver
-from kstreams_replay.jobs.topology import Topology
+from kstreams_replay.jobs.topology import SubTopology, Topology
 from kstreams_replay.state.tables.warehouse import HEADERS
 
 STEP_MS, FIRST_MS = 10, 1_000
@@ -43,43 +45,29 @@ def hot(records: int, **options: Any) -> Records:
     return Records(hot_times(records, **options), hot_keys(records), pa.array(np.arange(records) % 1_000))
 
 
-class ColumnDriver(TopologyTestDriver):
-    """A test driver that is piped columns, and only counts what comes out."""
+class _Columns(DriverInputs):
+    """Records that are piped as columns."""
 
-    def __init__(self, topology: Topology, **options: Any) -> None:
-        super().__init__(topology, **options)
-        self.sent: dict[str, int] = {}
+    def __init__(self, topology: Topology) -> None:
+        super().__init__(topology)
         self._columns: dict[str, tuple[Records, np.ndarray]] = {}
 
-    @property
-    def tasks(self) -> list[Task]:
-        return self._tasks
-
     def pipe_columns(self, topics: dict[str, Records]) -> None:
-        """All records of the topics, spread evenly over each other."""
         lengths = [len(records.time_ms) for records in topics.values()]
         order = np.argsort(np.concatenate([np.arange(n) / max(n, 1) for n in lengths]), kind="stable")
         arrival = np.empty(len(order), np.int64)
-        arrival[order] = self._arrivals + np.arange(len(order))
-        self._arrivals += len(order)
+        arrival[order] = self.arrivals + np.arange(len(order))
+        self.arrivals += len(order)
         for (topic, records), part in zip(topics.items(), np.split(arrival, np.cumsum(lengths)[:-1]), strict=True):
             self._columns[topic] = records, part
             self._piped[topic] = [None]  # type: ignore[list-item]
 
-    def saved(self) -> dict[str, pa.Table]:
-        """Live rows of all stores."""
-        return {name: store.rows() for task in self._tasks for name, store in task.stores.items()}
-
-    def go_on_from(self, before: "ColumnDriver") -> None:
-        """Begin with the state of another driver, as an increment does."""
-        rows = before.saved()
-        for task, other in zip(self._tasks, before._tasks, strict=True):
-            task.resume({name: rows[name] for name in task.stores}, other.counters())
-
-    def _landed(self, topic: str) -> tuple[pa.Table, np.ndarray]:
+    def _rows(self, topic: str) -> tuple[pa.Table, np.ndarray]:
         self._piped[topic] = []
         (records, arrival), node = self._columns.pop(topic), self._sources[topic]
-        offset = pa.array(self._new_offsets(topic, len(arrival)))
+        first = self._next_offset[topic]
+        self._next_offset[topic] += len(arrival)
+        offset = pa.array(np.arange(first, first + len(arrival)))
         columns = {
             "offset": offset,
             "timestamp": records.time_ms,
@@ -90,9 +78,48 @@ class ColumnDriver(TopologyTestDriver):
         }
         return pa.table(columns), arrival
 
-    def _collect(self, sub: Any, arrival: np.ndarray, outputs: dict[str, pa.Table]) -> None:
+
+class _Counts(DriverOutputs):
+    """``sent``: records by output; they are kept nowhere."""
+
+    def __init__(self, topology: Topology) -> None:
+        super().__init__(topology)
+        self.sent: dict[str, int] = {}
+
+    def collect(self, sub: SubTopology, arrival: np.ndarray, outputs: dict[str, pa.Table]) -> None:
         for topic, table in outputs.items():
             self.sent[topic] = self.sent.get(topic, 0) + len(table)
 
-    def _book(self, arrival: np.ndarray, dropped: pa.Table, dead_letters: pa.Table) -> None:
+    def book(self, arrival: np.ndarray, dropped: pa.Table, dead_letters: pa.Table) -> None:
         pass
+
+
+class ColumnDriver(TopologyTestDriver):
+    """A test driver that is piped columns, and only counts what comes out."""
+
+    def __init__(self, topology: Topology, **options: Any) -> None:
+        super().__init__(topology, **options)
+        self._in, self._out = _Columns(topology), _Counts(topology)
+
+    @property
+    def tasks(self) -> list[Task]:
+        return self._tasks
+
+    @property
+    def sent(self) -> dict[str, int]:
+        """Records by output."""
+        return self._out.sent
+
+    def pipe_columns(self, topics: dict[str, Records]) -> None:
+        """All records of the topics, spread evenly over each other."""
+        self._in.pipe_columns(topics)
+
+    def saved(self) -> dict[str, pa.Table]:
+        """Live rows of all stores."""
+        return {name: store.rows() for task in self._tasks for name, store in task.stores.items()}
+
+    def go_on_from(self, before: "ColumnDriver") -> None:
+        """Begin with the state of another driver, as an increment does."""
+        rows = before.saved()
+        for task, other in zip(self._tasks, before._tasks, strict=True):
+            task.resume({name: rows[name] for name in task.stores}, other.counters())

@@ -23,6 +23,7 @@ from tests.landing.landed_records import records
 from tests.laws.pipelines import merging
 from tests.laws.topologies import PARTITIONS, everything, tape
 from tests.planted import Landed, plant, tables_of
+from tests.rotation import is_nightly
 
 pytestmark = pytest.mark.rotated_by_file
 
@@ -93,7 +94,7 @@ def test_rows_looked_up_give_what_a_store_loaded_whole_gives(tmp_path, monkeypat
         monkeypatch.setattr(task_stores, "ALL_BELOW_ROWS", few)
         monkeypatch.setattr(task_stores, "ALL_BELOW_SHARE", 0)
         warehouse = Warehouse(tmp_path / name)
-        plant(warehouse, "clicks", tape(5, 400), partitions=PARTITIONS)
+        plant(warehouse, "clicks", tape(5, 400 if is_nightly() else 240), partitions=PARTITIONS)
         run(warehouse, everything(), LocalRunner(str(tmp_path / "cache") if has_cache else None), max_records=30)
         tables[name] = tables_of(warehouse, "p", everything())
 

@@ -16,7 +16,7 @@ from tests.laws import joined, topologies
 from tests.planted import Landed, plant
 from tests.rotation import is_nightly
 
-RECORDS = 32 if is_nightly() else 15
+RECORDS = 32 if is_nightly() else 10
 """Each is explained by a run of its own, which is then compared with the tables."""
 
 

@@ -10,6 +10,7 @@ from kstreams_replay.jobs.branches.branches import branches
 from kstreams_replay.jobs.branches.restatement import restore
 from kstreams_replay.jobs.branches.verification import verify
 from kstreams_replay.jobs.execution.task_run import LocalRunner
+from kstreams_replay.jobs.landing.recorded_time import record_time
 from kstreams_replay.jobs.replay.pipeline_run import replay
 from kstreams_replay.jobs.topology import Consumed, Serde, StreamsBuilder, Topology
 from kstreams_replay.orchestration.cli.main import main
@@ -133,6 +134,16 @@ def test_the_command_ends_with_4_and_names_the_row_when_tables_differ(replayed_s
     assert "in 1 (1 increment): OTHER TABLES" in out
     assert "outputs/stamped, partition 0, offset 0: expected value" in out
     assert "functions must be pure" in out
+
+
+def test_a_range_without_records_is_verified_too(replayed_shop):
+    record_time(replayed_shop, "clicks", 10_000)
+    list(replay(replayed_shop, shop.topology(), pipeline="shop", runner=RUNNER))
+
+    found = verify(replayed_shop, shop.topology(), pipeline="shop", runner=RUNNER, since=3, increments=(1, 7))
+
+    assert found.holds
+    assert found.rows["outputs/sessions"] == 1
 
 
 def test_a_list_of_increments_that_is_none_is_a_usage_error(replayed_shop, capsys):

@@ -168,7 +168,10 @@ def test_sql_that_is_too_deep_is_told_so():
         (lambda: BufferConfig.maxRecords, "BufferConfig has no 'maxRecords'; Kafka's maxRecords is max_records here"),
         (lambda: Materialized.withRetention, "Materialized has no 'withRetention'; write as_(name, retention=…)"),
         (lambda: stream().flat_map_value, "KStream has no 'flat_map_value'; did you mean flat_map_values?"),
-        (lambda: stream().transformValues, "KStream has no 'transformValues'; write process(supplier, stores); of a K"),
+        (
+            lambda: stream().transformValues,
+            "KStream has no 'transformValues'; write process_values(supplier, stores); of a",
+        ),
         (
             lambda: stream().group_by_key().count().emit_strategy,
             "KTable has no 'emit_strategy'; write emit_strategy(",
@@ -214,7 +217,12 @@ def test_kafkas_names_of_windows_and_serdes_mean_the_same(here, by_kafkas_name):
 def test_every_class_of_the_dsl_refuses_unknown_names_with_advice():
     names = [name for name, module in kstreams_replay._MODULES.items() if module == ".jobs.topology"]
     dsl = {getattr(kstreams_replay, name) for name in names} - {kstreams_replay.fold}
-    plain = {kstreams_replay.Serde, kstreams_replay.Topology, kstreams_replay.SubTopology}
+    plain = {
+        kstreams_replay.Serde,
+        kstreams_replay.Topology,
+        kstreams_replay.SubTopology,
+        kstreams_replay.ConsumerRecord,
+    }
 
     assert [each.__name__ for each in dsl - plain if type(each) is type] == []
 

@@ -2,11 +2,12 @@
 
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from kstreams_replay.expectations.quality_tables import newest_results
+from kstreams_replay.expectations.quality_tables import newest_results, record_verdicts
 from kstreams_replay.expectations.verdicts import Verdict, check_increment
 from kstreams_replay.jobs.branches.restatement import restore
 from kstreams_replay.jobs.history.history import History
@@ -109,6 +110,16 @@ def test_a_verdict_that_has_changed_is_a_row_more_and_the_newest_counts(warehous
     assert newest == {
         (each.guarantee, each.table): {"true": "passed", "unknown": "not checked"}[each.answer] for each in changed
     }
+
+
+def test_of_two_clocks_the_later_verdict_counts(warehouse, monkeypatch):
+    (first, *_) = verdicts_on(warehouse, 2)
+    record_quality(warehouse, "shop", [first])
+    monkeypatch.setattr("kstreams_replay.expectations.quality_tables.now_ms", lambda: 1000)
+    later = replace(first, answer="false", broken=("rule",))
+
+    assert [record_verdicts(warehouse, "shop", [later]) for _ in range(2)] == [1, 0]
+    assert [row["verdict"] for row in newest_results(warehouse, "shop")] == ["failed"]
 
 
 def test_numbers_have_the_names_of_kafkas_metrics(warehouse):

@@ -12,6 +12,8 @@ import pytest
 
 from kstreams_replay.expectations.quality_tables import record_verdicts
 from kstreams_replay.expectations.verdicts import Verdict
+from kstreams_replay.jobs.branches.branches import fork
+from kstreams_replay.jobs.branches.promotion import promote
 from kstreams_replay.jobs.branches.restatement import restore
 from kstreams_replay.jobs.execution.task_run import LocalRunner
 from kstreams_replay.jobs.landing.landing import land_files
@@ -96,6 +98,21 @@ def test_verdicts_on_increments_that_a_restore_withdrew_do_not_count(warehouse, 
     page = Page(tmp_path / "page.html")
     assert page.marks == ["passed"]
     assert "G1 failed" not in " ".join(page.texts)
+
+
+def test_a_promoted_branch_is_an_increment_and_one_that_was_only_begun_is_not_shown(warehouse, tmp_path):
+    fork(warehouse, "shop", 1, "b")
+    list(replay(warehouse, shop.topology(), pipeline="b", runner=LocalRunner()))
+    promote(warehouse, "b")
+    fork(warehouse, "shop", 1, "begun")
+    record_verdicts(warehouse, "shop", [verdict(1, "true"), verdict(3, "false", broken=("rule",))])
+
+    write_report(warehouse, ["shop"], tmp_path / "page.html")
+    write_report(warehouse, None, tmp_path / "all.html")
+
+    assert Page(tmp_path / "page.html").marks == ["passed", "failed"]
+    assert "begun" not in " ".join(Page(tmp_path / "all.html").texts)
+    assert 'pipeline="shop",sub_topology="0"} 8.0' in openmetrics(warehouse, "shop")
 
 
 def test_names_and_values_stay_text(warehouse, tmp_path):
