@@ -90,15 +90,17 @@ def record_verdicts(warehouse: Warehouse, pipeline: str, verdicts: Sequence[Verd
     return _append(tables.quality_results, RESULTS_SCHEMA, news, warehouse.storage_options)
 
 
-def record_metrics(warehouse: Warehouse, pipeline: str, rows: Sequence[Row]) -> int:
-    """Add numbers of increments to `quality_metrics`, as of METRICS_SCHEMA; returns how many rows were new.
+def record_metrics(
+    warehouse: Warehouse, pipeline: str, rows_beside: Callable[[set[tuple[int, int]]], list[Row]]
+) -> int:
+    """Add numbers of increments to `quality_metrics`, as of METRICS_SCHEMA; returns how many rows that made.
 
-    Rows of an increment and epoch that the table has already add none. Raises CommitLost when others kept writing.
+    ``rows_beside``: the rows of all increments but those (increment, epoch) that the table has already. Raises
+    CommitLost when others kept writing.
     """
 
     def news(known: pa.Table) -> list[Row]:
-        there = set(zip(known["increment"].to_pylist(), known["epoch"].to_pylist(), strict=True))
-        return [row for row in rows if (row["increment"], row["epoch"]) not in there]
+        return rows_beside(set(zip(known["increment"].to_pylist(), known["epoch"].to_pylist(), strict=True)))
 
     path = warehouse.pipeline(pipeline).quality_metrics
     return _append(path, METRICS_SCHEMA, news, warehouse.storage_options)

@@ -136,9 +136,12 @@ class KeyValueStore(ABC):
     def put(self, key: Any, value: Any) -> None:
         """Replace the value; None deletes it."""
 
-    @abstractmethod
     def put_if_absent(self, key: Any, value: Any) -> Any:
         """Put unless there is a value, which is returned."""
+        found = self.get(key)
+        if found is None:
+            self.put(key, value)
+        return found
 
     @abstractmethod
     def delete(self, key: Any) -> Any:

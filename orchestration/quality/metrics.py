@@ -46,7 +46,11 @@ STREAM_TIME, LAG = "stream-time-ms", "stream-time-lag-ms"
 SECONDS, MEMORY = "seconds", "memory-bytes-max"
 
 
-def increments_in_force(warehouse: Warehouse, pipeline: str) -> list[tuple[PlanRow, LedgerRow[DoneRow]]]:
+Increment = tuple[PlanRow, LedgerRow[DoneRow]]
+"""Plan and done row."""
+
+
+def increments_in_force(warehouse: Warehouse, pipeline: str) -> list[Increment]:
     """Plan and done row of every increment that counts, in order: not those that a restore withdrew, nor the restore,
     nor the first row of a branch, which read nothing. A promoted branch is one increment, with the books of all of it.
     """

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from deltalake.exceptions import DeltaError
 
-from ...expectations.quality_tables import METRICS_SCHEMA, read_quality, record_metrics, record_verdicts
+from ...expectations.quality_tables import Row, record_metrics, record_verdicts
 from ...expectations.verdicts import Verdict
 from ...state.errors import ReplayError
 from ...state.tables.warehouse import Warehouse
@@ -20,19 +20,13 @@ def record_quality(warehouse: Warehouse, pipeline: str, verdicts: Sequence[Verdi
     """Add ``verdicts`` to `quality_results`, and the numbers of all increments that have none yet to
     `quality_metrics`; returns how many rows both gained. Raises CommitLost when other writers were quicker every time.
     """
-    gained = record_verdicts(warehouse, pipeline, verdicts)
-    tables = warehouse.pipeline(pipeline)
-    known = read_quality(tables.quality_metrics, METRICS_SCHEMA, warehouse.storage_options)
-    there = (
-        set() if known is None else set(zip(known["increment"].to_pylist(), known["epoch"].to_pylist(), strict=True))
-    )
-    rows = [
-        each
-        for planned, done in increments_in_force(warehouse, pipeline)
-        if (done.increment, done.epoch) not in there
-        for each in metric_rows(planned, done)
-    ]
-    return gained + (record_metrics(warehouse, pipeline, rows) if rows else 0)
+    increments = increments_in_force(warehouse, pipeline)
+
+    def rows_beside(there: set[tuple[int, int]]) -> list[Row]:
+        wanted = [(planned, done) for planned, done in increments if (done.increment, done.epoch) not in there]
+        return [row for planned, done in wanted for row in metric_rows(planned, done)]
+
+    return record_verdicts(warehouse, pipeline, verdicts) + record_metrics(warehouse, pipeline, rows_beside)
 
 
 def why_not_recorded(warehouse: Warehouse, pipeline: str, verdicts: Sequence[Verdict]) -> str | None:

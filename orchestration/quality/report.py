@@ -6,7 +6,7 @@ checked", never green. Nothing is written to the warehouse.
 """
 
 import itertools
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -29,7 +29,7 @@ from ...state.wall_clock import now_ms
 from ..text_tables import flat_row, utc
 from ..what_waits import results_that_wait, sentences_of
 from . import charts, metrics
-from .metrics import increments_in_force, metric_rows
+from .metrics import Increment, increments_in_force, metric_rows
 
 MATRIX_INCREMENTS = 60
 """So many newest increments have a column in the matrix of verdicts."""
@@ -65,9 +65,9 @@ def write_report(
     chosen = pipelines or known
     if not chosen:
         raise ConfigError(warehouse.root, "a pipeline", "none", "run the replay first")
-    if pipelines is None:  # one that has only been begun has nothing to show
-        chosen = [name for name in known if increments_in_force(warehouse, name)] or known
-    sections = [_section(warehouse, name, topology) for name in chosen]
+    increments = {name: increments_in_force(warehouse, name) for name in chosen}
+    shown = [name for name in chosen if increments[name] or pipelines is not None]  # one only begun has nothing to show
+    sections = [_section(warehouse, name, increments[name], topology) for name in shown or chosen]
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(Path(__file__).parent), autoescape=True, undefined=jinja2.StrictUndefined,
         trim_blocks=True, lstrip_blocks=True,
@@ -79,8 +79,9 @@ def write_report(
     return out.stat().st_size
 
 
-def _section(warehouse: Warehouse, pipeline: str, topology: Topology | None) -> dict[str, Any]:
-    increments = increments_in_force(warehouse, pipeline)
+def _section(
+    warehouse: Warehouse, pipeline: str, increments: Sequence[Increment], topology: Topology | None
+) -> dict[str, Any]:
     if not increments:
         raise ConfigError(f"pipeline {pipeline!r}", "an increment", "none", "run the replay first")
     rows = [row for planned, done in increments for row in metric_rows(planned, done)]

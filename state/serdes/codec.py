@@ -96,3 +96,27 @@ def refuse_value(place: str, expected: str, value: object, next_step: str = "giv
     shown = repr(value)
     got = f"{shown if len(shown) <= 60 else shown[:57] + '...'} ({type(value).__name__})"
     raise ConfigError(place, expected, got, next_step)
+
+
+def maps_as_dicts(values: pa.Array) -> list[Any]:
+    """Python values of a column, as Arrow gives them, but every map a dict; of equal keys the last counts."""
+    found = values.to_pylist()
+    return [_with_dicts(one, values.type) for one in found] if _has_map(values.type) else found
+
+
+def _has_map(kind: pa.DataType) -> bool:
+    if pa.types.is_struct(kind):
+        return any(_has_map(one.type) for one in kind)
+    return bool(pa.types.is_map(kind) or (pa.types.is_list(kind) and _has_map(kind.value_type)))
+
+
+def _with_dicts(value: Any, kind: pa.DataType) -> Any:
+    if value is None:
+        return None
+    if pa.types.is_map(kind):
+        return {key: _with_dicts(item, kind.item_type) for key, item in value}
+    if pa.types.is_list(kind):
+        return [_with_dicts(item, kind.value_type) for item in value]
+    if pa.types.is_struct(kind):
+        return {one.name: _with_dicts(value[one.name], one.type) for one in kind}
+    return value

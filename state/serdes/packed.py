@@ -14,6 +14,7 @@ import pyarrow as pa
 from ..buffers import binary_array, binary_view, is_valid
 from ..compilation.kernel_compilation import kernel
 from .codec import Codec, Decoded, refuse_value
+from .gathering import gather
 from .serde import Serde
 
 _NULL = -1
@@ -50,7 +51,7 @@ class PackedCodec(Codec):
             lengths = np.empty(len(binary), np.int64)
             _read_lengths(view.data, cursor, ends, valid & ~bad, lengths)
             bad |= lengths == _CUT
-            decoded = serde.decode(_gather(view.data, cursor, lengths))
+            decoded = serde.decode(gather(view.data, cursor, lengths))
             cursor += np.maximum(lengths, 0)
             bad |= decoded.bad
             reasons |= {row: f"{name}: {why}" for row, why in decoded.reasons.items()}
@@ -102,15 +103,6 @@ class PackedCodec(Codec):
         return pa.StructArray.from_arrays(columns, fields=list(self.arrow_type), mask=mask)
 
 
-def _gather(data: np.ndarray, begins: np.ndarray, lengths: np.ndarray) -> pa.BinaryArray:
-    """Binary array of rows ``data[begin : begin + length]``, null where the length is negative."""
-    offsets = np.zeros(len(lengths) + 1, np.int64)
-    np.cumsum(np.maximum(lengths, 0), out=offsets[1:])
-    copied = np.empty(int(offsets[-1]), np.uint8)
-    _copy_rows(data, begins, offsets, copied)
-    return binary_array(copied, offsets, lengths >= 0)
-
-
 @kernel
 def _read_lengths(data, cursor, ends, wanted, lengths):  # type: ignore[no-untyped-def]
     """Length of the field at each ``cursor``, which moves behind it: -1 null or not wanted, -2 cut off."""
@@ -129,14 +121,6 @@ def _read_lengths(data, cursor, ends, wanted, lengths):  # type: ignore[no-untyp
             length = np.int64(-1)
         cursor[row] = at + 4
         lengths[row] = length if at + 4 + max(length, 0) <= ends[row] else -2
-
-
-@kernel
-def _copy_rows(data, begins, offsets, copied):  # type: ignore[no-untyped-def]
-    for row in range(begins.shape[0]):
-        begin, to = begins[row], offsets[row]
-        for i in range(offsets[row + 1] - to):
-            copied[to + i] = data[begin + i]
 
 
 @kernel

@@ -15,14 +15,25 @@ from .fold import FoldState, Wanted
 from .fold_program import ADD, COPY, EMIT, MERGE, OLD, START, TAKE, Program
 
 
-class ObjectState(FoldState):
+class ObjectSlots(FoldState):
+    """A Python object a slot, or None."""
+
+    def __init__(self) -> None:
+        self.state: list[Any] = []
+
+    def grow(self, capacity: int) -> None:
+        self.state.extend([None] * (capacity - len(self.state)))
+
+    def forget(self, slots: np.ndarray) -> None:
+        for slot in slots.tolist():
+            self.state[slot] = None
+
+
+class ObjectState(ObjectSlots):
     """An object a slot; None is an aggregate of before there was this fold, null until its next value."""
 
     empty: Any
     output_type: pa.DataType
-
-    def __init__(self) -> None:
-        self.state: list[Any] = []
 
     @abstractmethod
     def inputs(self, batch: Batch) -> list[Any]:
@@ -48,13 +59,6 @@ class ObjectState(FoldState):
 
     @abstractmethod
     def loaded(self, saved: Any) -> Any: ...
-
-    def grow(self, capacity: int) -> None:
-        self.state.extend([None] * (capacity - len(self.state)))
-
-    def forget(self, slots: np.ndarray) -> None:
-        for slot in slots.tolist():
-            self.state[slot] = None
 
     def run(self, program: Program, batch: Batch, wanted: Wanted) -> tuple[pa.Array, pa.Array]:
         values, state = self.inputs(batch), self.state

@@ -19,8 +19,9 @@ import pyarrow as pa
 from ....state.errors import TopologyError
 from ....state.records.batches import Batch
 from ..expressions import Expression
-from .fold import FoldState, Wanted
+from .fold import Wanted
 from .fold_program import ADD, COPY, EMIT, OLD, START, TAKE, Program
+from .object_state import ObjectSlots
 
 _RANKED_DEAD_MAX = 64
 """So many entries that are gone may stand in a small ranking before it is made anew."""
@@ -124,7 +125,7 @@ def _comparable(value: Any) -> Any:
     return value
 
 
-class BagState(FoldState):
+class BagState(ObjectSlots):
     """A bag a slot. ``by`` None: values are not ranked; ``skips_null``: a value that is null is not put in.
 
     ``read``: what a reader sees of a bag, of ``output_type``.
@@ -140,23 +141,16 @@ class BagState(FoldState):
         *,
         skips_null: bool = False,
     ) -> None:
+        super().__init__()
         self.of, self.by, self.sign, self.read = of, by, sign, read
         self.output_type, self.skips_null = output_type, skips_null
         one = of.result.arrow_type
         self.saved_type = pa.list_(one if self._is_plain else pa.struct([("value", one), ("by", by.result.arrow_type)]))  # type: ignore[union-attr]
-        self.state: list[Bag | None] = []
 
     @property
     def _is_plain(self) -> bool:
         """Values rank themselves, or are not ranked."""
         return self.by is None or self.by is self.of
-
-    def grow(self, capacity: int) -> None:
-        self.state.extend([None] * (capacity - len(self.state)))
-
-    def forget(self, slots: np.ndarray) -> None:
-        for slot in slots.tolist():
-            self.state[slot] = None
 
     def run(self, program: Program, batch: Batch, wanted: Wanted) -> tuple[pa.Array, pa.Array]:
         rows, state = self._rows(batch), self.state
@@ -191,7 +185,7 @@ class BagState(FoldState):
         return [None if by is None or by != by else (by, value) for by, value in zip(numbers, values, strict=True)]
 
     def _bag(self, slot: int) -> Bag:
-        bag = self.state[slot]
+        bag: Bag | None = self.state[slot]
         assert bag is not None, "a group is read before it was begun"
         return bag
 

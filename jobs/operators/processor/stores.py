@@ -143,12 +143,6 @@ class Store(KeyValueStore):
             value = None
         self._put(self._bytes(key), None if value is None else self._value.encode(value))
 
-    def put_if_absent(self, key: Any, value: Any) -> Any:
-        found = self.get(key)
-        if found is None:
-            self.put(key, value)
-        return found
-
     def delete(self, key: Any) -> Any:
         data = self._bytes(key)
         before = self._shown(self._rows.get(data))

@@ -83,12 +83,6 @@ class TableValues(KeyValueStore):
         owner.store.put(batch, self.writer.chunk)
         self.writer.links.show(self.owner, batch)
 
-    def put_if_absent(self, key: Any, value: Any) -> Any:
-        found = self.get(key)
-        if found is None:
-            self.put(key, value)
-        return found
-
     def delete(self, key: Any) -> Any:
         found = self.get(key)
         self.put(key, None)

@@ -10,14 +10,14 @@ import pyarrow as pa
 
 from ...buffers import binary_view, is_valid
 from ...errors import ConfigError
-from ..codec import Codec, Decoded
+from ..codec import Codec, Decoded, maps_as_dicts
 from .decoding import decode, unreadable
 from .encoding import encode, writing_program
 from .layout import Layout, layout
 from .program import Program
 from .resolution import resolve
 from .schema import Schema, normal_text, parse, text_of
-from .values import from_python, to_python
+from .values import from_python
 
 _FINGERPRINT = 8
 
@@ -55,8 +55,27 @@ def fingerprint(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:_FINGERPRINT]
 
 
+class ReaderColumns(Codec):
+    """Columns of the schema ``reader``. A value has several forms in bytes: Avro's blocks may be cut anywhere."""
+
+    __slots__ = ()
+    reader: str
+
+    @property
+    def arrow_type(self) -> pa.DataType:
+        return reading(self.reader).layout.root.arrow_type
+
+    @property
+    def has_fields(self) -> bool:
+        return pa.types.is_struct(self.arrow_type)
+
+    @property
+    def is_canonical(self) -> bool:
+        return False
+
+
 @dataclass(frozen=True, slots=True)
-class AvroCodec(Codec):
+class AvroCodec(ReaderColumns):
     """Values as Java's BinaryEncoder writes them, and nothing else. ``reader`` and ``writer``: normal texts; ``writer``
     None: records were written with the reader's schema.
     """
@@ -79,18 +98,6 @@ class AvroCodec(Codec):
         schema = reading(self.reader).schema
         return getattr(schema, "name", schema.kind)
 
-    @property
-    def arrow_type(self) -> pa.DataType:
-        return reading(self.reader).layout.root.arrow_type
-
-    @property
-    def has_fields(self) -> bool:
-        return pa.types.is_struct(self.arrow_type)
-
-    @property
-    def is_canonical(self) -> bool:
-        return False
-
     def decode(self, binary: pa.BinaryArray) -> Decoded:
         wanted = is_valid(binary)
         made = program(self.reader if self.writer is None else self.writer, self.reader)
@@ -104,7 +111,7 @@ class AvroCodec(Codec):
         return np.diff(binary_view(self.encode(values)).offsets)
 
     def to_python(self, values: pa.Array) -> list[Any]:
-        return to_python(values)
+        return maps_as_dicts(values)
 
     def from_python(self, values: list[Any]) -> pa.Array:
         return from_python(values, reading(self.reader).schema, self.arrow_type, "Serde.avro")

@@ -14,8 +14,8 @@ import pyarrow as pa
 
 from ...buffers import binary_view, is_valid
 from ...errors import ConfigError
-from ..codec import Codec, Decoded
-from .avro_codec import AvroCodec, fingerprint, program, reading, schema_text
+from ..codec import Decoded
+from .avro_codec import AvroCodec, ReaderColumns, fingerprint, program, reading, schema_text
 from .decoding import decode
 from .encoding import encode
 
@@ -25,7 +25,7 @@ _PLACE = "Serde.confluent_avro"
 
 
 @dataclass(frozen=True, slots=True)
-class ConfluentAvroCodec(Codec):
+class ConfluentAvroCodec(ReaderColumns):
     """``reader``: normal text; ``writers``: (id, normal text) by rising id; ``write_id``: of the reader's schema."""
 
     reader: str
@@ -42,18 +42,6 @@ class ConfluentAvroCodec(Codec):
         """The digest tells which ids are known: with one more a dead letter becomes a record."""
         known = fingerprint(repr(self.writers))
         return f"confluent_{self.plain.name[:-1]}, id {self.write_id}, {len(self.writers)} schemas {known})"
-
-    @property
-    def arrow_type(self) -> pa.DataType:
-        return reading(self.reader).layout.root.arrow_type
-
-    @property
-    def has_fields(self) -> bool:
-        return pa.types.is_struct(self.arrow_type)
-
-    @property
-    def is_canonical(self) -> bool:
-        return False
 
     def decode(self, binary: pa.BinaryArray) -> Decoded:
         view, valid = binary_view(binary), is_valid(binary)

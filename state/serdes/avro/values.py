@@ -29,35 +29,6 @@ class _Refused(Exception):
     """A value that is not of a type: place, what was expected, the value."""
 
 
-def to_python(values: pa.Array) -> list[Any]:
-    """Values as users see them: maps as dicts."""
-    return _plain(values.to_pylist(), values.type)
-
-
-def _plain(found: list[Any], kind: pa.DataType) -> list[Any]:
-    if not _has_map(kind):
-        return found
-    return [None if one is None else _one(one, kind) for one in found]
-
-
-def _has_map(kind: pa.DataType) -> bool:
-    if pa.types.is_struct(kind):
-        return any(_has_map(one.type) for one in kind)
-    return bool(pa.types.is_map(kind) or (pa.types.is_list(kind) and _has_map(kind.value_type)))
-
-
-def _one(value: Any, kind: pa.DataType) -> Any:
-    if value is None:
-        return None
-    if pa.types.is_map(kind):
-        return {key: _one(item, kind.item_type) for key, item in value}
-    if pa.types.is_list(kind):
-        return [_one(item, kind.value_type) for item in value]
-    if pa.types.is_struct(kind):
-        return {one.name: _one(value[one.name], one.type) for one in kind}
-    return value
-
-
 def from_python(values: list[Any], schema: Schema, kind: pa.DataType, place: str) -> pa.Array:
     """Column of ``values``; None is null. Raises ConfigError that names the row and the field of the first other."""
     rows = []

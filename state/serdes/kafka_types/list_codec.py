@@ -18,6 +18,7 @@ from ...buffers import binary_array, binary_view, is_valid
 from ...compilation.kernel_compilation import kernel
 from ..codec import Codec, Decoded, refuse_value
 from ..fixed_width import FixedWidth
+from ..gathering import gather
 from .uuid_codec import UuidCodec
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ class ListCodec(Codec):
         offsets = np.concatenate([[0], np.cumsum(np.maximum(counts, 0))])
         begins, lengths = np.zeros((2, offsets[-1]), np.int64)
         _find_entries(view.data, view.offsets, valid & ~bad, self._entry_size, offsets, begins, lengths, bad)
-        entries = self.inner.decode(_taken(view.data, begins, lengths))
+        entries = self.inner.decode(gather(view.data, begins, lengths))
         reasons = {int(row): "expected a list, got one that is cut off" for row in np.flatnonzero(bad)}
         for place in np.flatnonzero(entries.bad):
             row = int(np.searchsorted(offsets, place, side="right")) - 1
@@ -109,14 +110,6 @@ class ListCodec(Codec):
         offsets = np.concatenate([[0], np.cumsum([0 if value is None else len(value) for value in values])])
         mask = pa.array([value is None for value in values], pa.bool_())
         return pa.ListArray.from_arrays(pa.array(offsets.astype(np.int32)), entries, self.arrow_type, mask=mask)
-
-
-def _taken(data: np.ndarray, begins: np.ndarray, lengths: np.ndarray) -> pa.BinaryArray:
-    """Binary array of ``data[begin : begin + length]``, null where the length is negative."""
-    offsets = np.concatenate([[0], np.cumsum(np.maximum(lengths, 0))])
-    copied = np.zeros(int(offsets[-1]), np.uint8)
-    _copy_entries(data, begins, offsets, copied)
-    return binary_array(copied, offsets, lengths >= 0)
 
 
 @kernel
@@ -189,14 +182,6 @@ def _find_entries(data, offsets, wanted, entry_size, firsts, begins, lengths, ba
         if bad[row]:
             for entry in range(first, last):
                 lengths[entry] = -1
-
-
-@kernel
-def _copy_entries(data, begins, offsets, copied):  # type: ignore[no-untyped-def]
-    for entry in range(begins.shape[0]):
-        begin, to = begins[entry], offsets[entry]
-        for i in range(offsets[entry + 1] - to):
-            copied[to + i] = data[begin + i]
 
 
 @kernel

@@ -21,7 +21,7 @@ from google.protobuf.message_factory import GetMessageClass
 
 from ...buffers import binary_view
 from ...errors import ConfigError
-from ..codec import Codec, Decoded, refuse_value
+from ..codec import Codec, Decoded, maps_as_dicts, refuse_value
 from .messages import Fields, fields_of
 
 _PLACE = "Serde.protobuf"
@@ -133,7 +133,7 @@ class ProtobufCodec(Codec):
         return np.diff(binary_view(self.encode(values)).offsets)
 
     def to_python(self, values: pa.Array) -> list[Any]:
-        return _python(values.to_pylist(), values.type)
+        return maps_as_dicts(values)
 
     def from_python(self, values: list[Any]) -> pa.Array:
         """What a message takes is what its own field checks take; a field that is not given is not set."""
@@ -165,20 +165,3 @@ class ProtobufCodec(Codec):
         except (TypeError, ValueError, AttributeError, EncodeError) as error:
             got = str(error).splitlines()[0]
             raise ConfigError(f"{_PLACE}, row {row}", f"values of {self.message}", got, "correct the value") from error
-
-
-def _python(found: list[Any], kind: pa.DataType) -> list[Any]:
-    """Maps as dicts."""
-    return [None if one is None else _one(one, kind) for one in found]
-
-
-def _one(value: Any, kind: pa.DataType) -> Any:
-    if value is None:
-        return None
-    if pa.types.is_map(kind):
-        return {key: _one(item, kind.item_type) for key, item in value}
-    if pa.types.is_list(kind):
-        return [_one(item, kind.value_type) for item in value]
-    if pa.types.is_struct(kind):
-        return {one.name: _one(value[one.name], one.type) for one in kind}
-    return value
