@@ -158,7 +158,7 @@ def test_nobody_reads(topology_test_driver):
 
 def test_the_fixture_closes_its_drivers_after_the_test(tmp_path):
     (tmp_path / "test_user.py").write_text(USER)
-    command = [sys.executable, "-m", "pytest", "-q", "-p", pytest_plugin.__name__, "-p", "no:cacheprovider"]
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]  # the entry point loads it
 
     said = subprocess.run([*command, str(tmp_path)], cwd=ROOT, capture_output=True, text=True, check=False).stdout
 
