@@ -8,7 +8,7 @@ import click
 from .command import STORAGE_OPTION, Decorator, argument, option
 
 TOPOLOGY = "module:attribute or file.py:attribute, where the attribute is a Topology or a function that builds one"
-"""How a topology is named (orchestration/cli/topology_loading.py)."""
+"""How a topology is named (orchestration/settings/topology_loading.py)."""
 
 
 def warehouse(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -20,7 +20,7 @@ from kstreams_replay.jobs.execution.task_description import Runner
 from kstreams_replay.jobs.execution.task_run import LocalRunner
 from kstreams_replay.jobs.replay.pipeline_run import replay
 from kstreams_replay.jobs.topology import StreamsBuilder, Topology, fold
-from kstreams_replay.orchestration.cli.topology_loading import load_topology
+from kstreams_replay.orchestration.settings.topology_loading import load_topology
 from kstreams_replay.state.runs.local_copies import CACHE_VARIABLE, default_cache
 from kstreams_replay.state.tables import compaction
 from kstreams_replay.state.tables.ledger import Ledger

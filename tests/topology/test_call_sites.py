@@ -8,7 +8,7 @@ import pytest
 
 from kstreams_replay.jobs.testing.test_driver import TopologyTestDriver
 from kstreams_replay.jobs.topology import StreamsBuilder, Topology
-from kstreams_replay.orchestration.cli.topology_loading import load_topology
+from kstreams_replay.orchestration.settings.topology_loading import load_topology
 from kstreams_replay.state.errors import ReplayError, TaskFailed, TopologyError
 from tests.topology.streams import LONG, LONGS
 

@@ -11,11 +11,11 @@ from ....jobs.branches.restatement import restore as restore_pipeline
 from ....jobs.history.committed_tables import done_row
 from ....jobs.history.output_diff import OutputDiff, diff_output, outputs_of
 from ....state.tables.warehouse import Warehouse
+from ...settings.topology_loading import load_topology
 from ...text_tables import flat_row, print_table
 from .. import options
 from ..command import argument, command, option
 from ..exit_codes import ExitCode
-from ..topology_loading import load_topology
 
 branch_argument = argument("name", metavar="NAME", help="the branch")
 

@@ -13,12 +13,12 @@ from ....state.tables.warehouse import Warehouse
 from ...facts import replay_facts
 from ...progress_lines import progress_on
 from ...quality.recording import why_not_recorded
+from ...settings.topology_loading import load_topology
 from ...text_tables import flat_row, print_table
 from .. import options
 from ..book_lines import own_increments
 from ..command import OneOf, command, option
 from ..exit_codes import ExitCode
-from ..topology_loading import load_topology
 
 
 @command(one_of=[OneOf(("increment", "every"))])

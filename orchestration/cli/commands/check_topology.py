@@ -12,10 +12,10 @@ from ....jobs.replay.takeover import tables_with
 from ....state.errors import ConfigError
 from ....state.tables.ledger import Ledger
 from ....state.tables.warehouse import Warehouse
+from ...settings.topology_loading import load_function, load_topology
 from .. import options
 from ..command import command
 from ..exit_codes import ExitCode
-from ..topology_loading import load_function, load_topology
 
 
 @command()

@@ -9,12 +9,12 @@ from ....jobs.history.committed_tables import done_row
 from ....jobs.replay.increment_report import report_of
 from ....state.tables.ledger import Ledger
 from ....state.tables.warehouse import Warehouse
+from ...settings.topology_loading import load_topology
 from ...text_tables import print_table
 from .. import options
 from ..book_lines import books_line, counted, own_increments, put_aside_lines, refusal_lines
 from ..command import command, option
 from ..run_outcome import takeovers
-from ..topology_loading import load_topology
 
 
 @command()

@@ -17,10 +17,10 @@ from ....jobs.history.history import AsOf, History
 from ....jobs.history.inspection import all_counters, counters_of, inspect_store, read_positions, task_positions
 from ....state.tables.warehouse import Warehouse
 from ...progress_lines import progress_on
+from ...settings.topology_loading import load_topology
 from ...text_tables import flat_row, print_table, utc
 from .. import options
 from ..command import argument, command, option
-from ..topology_loading import load_topology
 
 WIDTH_MAX, SAID_MIN = 120, 60
 """Of a line of `explain`, and of the sentence in it however long the names of the nodes are."""

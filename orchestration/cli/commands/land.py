@@ -246,7 +246,7 @@ def _source(asked: LandOptions) -> FileSource | KafkaSource:
 
 def _serdes(reference: str, topic: str) -> Serdes:
     """Key's and value's, of the topic in the topology that ``reference`` names."""
-    from ..topology_loading import load_topology
+    from ...settings.topology_loading import load_topology
 
     topology = load_topology(reference)
     for node in topology.graph.nodes.values():

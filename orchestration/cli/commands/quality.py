@@ -18,7 +18,7 @@ def report(warehouse: str, pipeline: tuple[str, ...], out: str, topology: str | 
     """Write one HTML page about the quality of pipelines; it needs no server and no network."""
     _needs("altair", "vl_convert", "jinja2")
     from ...quality.report import write_report
-    from ..topology_loading import load_topology
+    from ...settings.topology_loading import load_topology
 
     loaded = None if topology is None else load_topology(topology)
     if loaded is not None and len(pipeline) != 1:

@@ -117,8 +117,8 @@ def _replay(asked: RunOptions, progress: ProgressBar | ProgressLines) -> Replaye
     from ....jobs.replay.pipeline_run import replay
     from ....state.tables.warehouse import Warehouse
     from ....state.times import instant_ms
+    from ...settings.topology_loading import load_topology
     from ...what_waits import inputs_that_wait, results_that_wait
-    from ..topology_loading import load_topology
     from .check_topology import wanted_of
 
     warehouse, topology = Warehouse(asked.warehouse), load_topology(asked.topology)
@@ -161,7 +161,7 @@ def warm_up(topology: str | None, spark: bool) -> int:
         progress.doing("loading the topology")
         from ....jobs.task.kernel_calls import call_kernels
         from ....state.compilation.kernel_tiers import KernelTiers
-        from ..topology_loading import load_topology
+        from ...settings.topology_loading import load_topology
 
         loaded = load_topology(topology or EVERY_OPERATOR)
         progress.doing("looking for kernels")

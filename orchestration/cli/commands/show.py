@@ -82,7 +82,7 @@ def _as_readers_see_it(
 ) -> tuple[pa.Table, int]:
     """Rows of a store as ``read_store``, and how many there are."""
     from ....jobs.history.store_reader import read_store
-    from ..topology_loading import load_topology
+    from ...settings.topology_loading import load_topology
 
     store = table.partition("/")[2]
     rows = read_store(Warehouse(warehouse), pipeline, load_topology(topology), store, increment=increment)

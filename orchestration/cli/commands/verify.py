@@ -11,11 +11,11 @@ from ....state.errors import ConfigError
 from ....state.tables.warehouse import Warehouse
 from ...engines import runner_of, start_spark
 from ...progress_lines import progress_on
+from ...settings.topology_loading import load_topology
 from ...text_tables import print_table
 from .. import options
 from ..command import command, option
 from ..exit_codes import ExitCode
-from ..topology_loading import load_topology
 
 
 @command()

@@ -6,7 +6,7 @@ from pathlib import Path
 import cloudpickle
 import pytest
 
-from kstreams_replay.orchestration.cli.topology_loading import load_topology
+from kstreams_replay.orchestration.settings.topology_loading import load_topology
 from kstreams_replay.state.errors import ConfigError, TopologyError
 from tests.dagster import shop
 
