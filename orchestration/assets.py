@@ -28,6 +28,7 @@ from ..jobs.graph.graph import Node
 from ..jobs.landing.landing import FileSource, KafkaSource
 from ..jobs.replay.heartbeats import Heart, beating
 from ..jobs.replay.increment_report import IncrementReport
+from ..jobs.replay.landed_times import LandedTimes
 from ..jobs.replay.pipeline_run import replay
 from ..jobs.replay.waiting_inputs import WaitingInput
 from ..jobs.topology import SubTopology
@@ -156,9 +157,16 @@ def _land(
 
 
 def replay_landed(
-    context: dg.AssetExecutionContext, pipeline: Pipeline, heart: Heart, *, until_ms: int | None = None
+    context: dg.AssetExecutionContext,
+    pipeline: Pipeline,
+    heart: Heart,
+    *,
+    until_ms: int | None = None,
+    times: LandedTimes | None = None,
 ) -> tuple[list[int], list[WaitingInput]]:
-    """Run what has landed, with ``until_ms`` up to that time; the increments that were run, and what waits."""
+    """Run what has landed, with ``until_ms`` up to that time; the increments that were run, and what waits. ``times``:
+    of landed records that were read before.
+    """
 
     def tell(line: str) -> None:
         heart.say(line)
@@ -181,12 +189,13 @@ def replay_landed(
             progress=ProgressLines(tell).show,
             run=context.run.run_id,
             until_ms=until_ms,
+            times=times,
         ):
             ran.append(_told(context, pipeline, report))
             waits = report.waits
         place = pipeline.warehouse, pipeline.topology
         if waits is None:
-            waits = inputs_that_wait(*place, pipeline=pipeline.name, idle=pipeline.idle)
+            waits = inputs_that_wait(*place, pipeline=pipeline.name, idle=pipeline.idle, times=times)
         for sentence in sentences_of(waits):
             context.log.warning(sentence)
         for results in results_that_wait(*place, pipeline=pipeline.name) if ran else ():

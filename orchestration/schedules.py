@@ -14,9 +14,10 @@ from dagster._core.launcher.base import WorkerStatus
 from dagster._core.storage.dagster_run import RunRecord
 
 from ..jobs.replay.heartbeats import LOST_SECONDS, Heartbeat, forget, heartbeat_of
+from ..jobs.replay.landed_times import LandedTimes
 from ..state.tables.names import TableName
 from ..state.wall_clock import now_ms
-from .partitioned.windows import next_window, still_to_come
+from .partitioned.windows import backlog_of, next_window, still_to_come
 from .pipeline import REFUSALS, Pipeline
 from .text_tables import utc
 
@@ -114,10 +115,13 @@ def _next_partition(pipeline: Pipeline) -> dg.RunRequest | dg.SkipReason:
     """Of a pipeline without partitions just a run."""
     if pipeline.partitions is None:
         return dg.RunRequest()
-    window = next_window(pipeline, pipeline.partitions)
+    last, unread = pipeline.ledger.last_done(), backlog_of(pipeline, LandedTimes())
+    window = next_window(pipeline, pipeline.partitions, unread)
     if window is None:
         return dg.SkipReason("every partition that has ended was run")
-    waiting = still_to_come(pipeline, window.end_ms)
+    if last is not None and last.content.flushed:
+        return dg.SkipReason(f"history was flushed after increment {last.increment}, and takes no more records")
+    waiting = still_to_come(unread, window.end_ms)
     if waiting:
         return dg.SkipReason(f"partition {window.key} has not landed whole: {'; '.join(waiting)}")
     return dg.RunRequest(partition_key=window.key)

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from ..jobs.history.history import AsOf, History
 from ..jobs.history.inspection import WAITS_UNTIL, inspect_store
+from ..jobs.replay.landed_times import LandedTimes
 from ..jobs.replay.planner import Planner
 from ..jobs.replay.waiting_inputs import WaitingInput
 from ..jobs.topology import Topology
@@ -47,12 +48,18 @@ class WaitingResults:
 
 
 def inputs_that_wait(
-    warehouse: Warehouse, topology: Topology, *, pipeline: str, idle: str = "wait", order: str = "time"
+    warehouse: Warehouse,
+    topology: Topology,
+    *,
+    pipeline: str,
+    idle: str = "wait",
+    order: str = "time",
+    times: LandedTimes | None = None,
 ) -> list[WaitingInput]:
-    """Landed records that a replay with these settings would leave unread now."""
+    """Landed records that a replay with these settings would leave unread now. ``times``: read before."""
     last = Ledger(warehouse.pipeline(pipeline).ledger, warehouse.storage_options).last_done()
     done, increment = (DoneRow(), 0) if last is None else (last.content, last.increment)
-    planner = Planner(warehouse, topology, increment=increment + 1, previous=done, idle=idle, order=order)
+    planner = Planner(warehouse, topology, increment=increment + 1, previous=done, idle=idle, order=order, times=times)
     return planner.what_waits()
 
 

@@ -35,6 +35,7 @@ from ..task.kernel_calls import call_kernels
 from ..topology.topology import SubTopology, Topology
 from .done_row import done_row_of
 from .increment_report import IncrementReport, report_of
+from .landed_times import LandedTimes
 from .plan import Plan
 from .planner import Planner
 from .progress import Meter, OnProgress
@@ -64,6 +65,7 @@ def replay(
     progress: OnProgress | None = None,
     run: str | None = None,
     until_ms: int | None = None,
+    times: LandedTimes | None = None,
 ) -> Iterator[IncrementReport]:
     """Run what has landed and was not read yet; yields a report as each increment is committed.
 
@@ -75,19 +77,18 @@ def replay(
     ``wanted``: what to do with the state of changed code (migrations, stores with another name). A migration is an
     increment that reads no records, before all others. ``progress``: told how far it is, from within an increment too.
     ``run``: under which the caller's own heart beats, if it does (jobs/replay/heartbeats.py). ``until_ms``: read of
-    each partition what is before its first record, or recorded time, of that time or later. Raises CodeChanged when
-    the topology is another one than that of the state and cannot go on with it, LedgerError when there are records
-    after a flush, LedgerConflict when another runner is quicker, or is at an increment that this code would take over.
+    each partition what is before its first record, or recorded time, of that time or later; ``times``: of what was
+    read before. Raises CodeChanged when the topology is another one than that of the state and cannot go on with it,
+    LedgerError for records after a flush, LedgerConflict when another runner is quicker, or at what this takes over.
     """
     if flush_at_end and until_ms is not None:
         raise ConfigError("until", "no flush_at_end beside it", "both", "close history when all of it was read")
-    pipeline_run = Pipeline(warehouse, topology, pipeline, runner, order, on_step, wanted, progress, run, until_ms)
-    left = increments
-    for plan in pipeline_run.plans(max_records, idle, flush_at_end):
-        if left is not None and left == 0:
+    work = Pipeline(warehouse, topology, pipeline, runner, order, on_step, wanted, progress, run, until_ms, times)
+    for plan in work.plans(max_records, idle, flush_at_end):
+        if increments == 0:
             return
-        yield pipeline_run.run(plan)
-        left = None if left is None else left - 1
+        yield work.run(plan)
+        increments = None if increments is None else increments - 1
 
 
 class Pipeline:
@@ -105,9 +106,10 @@ class Pipeline:
         progress: OnProgress | None = None,
         run: str | None = None,
         until_ms: int | None = None,
+        times: LandedTimes | None = None,
     ) -> None:
         self.warehouse, self.topology, self.name = warehouse, topology, pipeline
-        self.runner, self.order, self.own_run, self.until_ms = runner, order, run, until_ms
+        self.runner, self.order, self.own_run, self.until_ms, self.times = runner, order, run, until_ms, times
         self.meter = Meter(progress)
         self.on_step = self.meter.after(on_step)
         self.tables = warehouse.pipeline(pipeline)
@@ -118,8 +120,7 @@ class Pipeline:
         self.increment, self.epoch = (0, 0) if last is None else (last.increment, last.epoch)
         self.last_done, self.last_epoch = self.increment, self.epoch
         self.last_versions = {} if last is None else last.content.versions
-        self.given_up: tuple[LedgerRow[PlanRow], CodeChanged] | None = None
-        """A plan of other code, in whose place the next one stands, and why."""
+        self.given_up: tuple[LedgerRow[PlanRow], CodeChanged] | None = None  # by other code: the next one replaces it
         self._opened: OpenTables = {}
         refuse_damage(warehouse, pipeline, self.ledger, last, self._opened)
 
@@ -173,7 +174,7 @@ class Pipeline:
     def _planner(self, idle: str) -> Planner:
         return Planner(
             self.warehouse, self.topology, increment=self.increment + 1, previous=self.previous, idle=idle,
-            order=self.order, until_ms=self.until_ms,
+            order=self.order, until_ms=self.until_ms, times=self.times,
         )  # fmt: skip
 
     def run(self, plan: Plan) -> IncrementReport:

@@ -6,23 +6,10 @@ Rule: a plan is never changed once it is written down, and is run again as writt
 from dataclasses import dataclass
 
 from ...state.tables.ledger_rows import PlanRow
-from ...state.tables.warehouse import Warehouse
 from ...state.times import END_OF_TIME_MS, FOREVER
 from ..kernels.partition_group import NO_MORE
 from ..landing.recorded_time import Recorded
 from ..tape.landed_topic import Landed
-
-
-def records_before(warehouse: Warehouse, row: PlanRow, time_ms: int) -> int:
-    """How many records of a plan have landed with a time before ``time_ms``."""
-    found = 0
-    for topic, ends in row.cut_to.items():
-        begin = row.cut_from.get(topic, {})
-        landed = Landed.of(warehouse, topic, begin)
-        for partition, end in ends.items():
-            _, times = landed.slice(partition, begin.get(partition, 0), end).offsets_and("timestamp")
-            found += int((times < time_ms).sum())
-    return found
 
 
 @dataclass(frozen=True)

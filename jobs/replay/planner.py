@@ -22,6 +22,8 @@ from ..tape.landed_topic import Landed
 from ..tape.stream_time import SourceProgress
 from ..task.time_extraction import TimeExtraction
 from ..topology.topology import Topology
+from .backlog import Backlog
+from .landed_times import LandedTimes, Times
 from .plan import Plan
 from .unread_records import PendingQueue, PendingRecords, by_arrival, by_time
 from .waiting_inputs import WaitingInput, waiting_inputs
@@ -29,7 +31,8 @@ from .waiting_inputs import WaitingInput, waiting_inputs
 
 class Planner:
     """``previous``: the last done row, or an empty one; whoever does an increment sets it anew. ``until_ms``: of each
-    partition only what stands before the first record, or recorded time, of that time or later is read.
+    partition only what stands before the first record, or recorded time, of that time or later is read. ``times``:
+    that plans before this one have read.
     """
 
     def __init__(
@@ -42,14 +45,15 @@ class Planner:
         idle: str,
         order: str = "time",
         until_ms: int | None = None,
+        times: LandedTimes | None = None,
     ) -> None:
         for name, given, known in (("idle", idle, ("wait", "proceed")), ("order", order, ("time", "arrival"))):
             if given not in known:
                 raise ConfigError(name, " or ".join(f'"{choice}"' for choice in known), repr(given), "choose one")
         if until_ms is not None and order == "arrival":
             raise ConfigError("until", 'order="time"', 'order="arrival"', "records of an arrival are of no time")
-        self.topology, self.increment, self.previous, self.idle, self.order, self.until_ms = (
-            topology, increment, previous, idle, order, until_ms,
+        self.topology, self.increment, self.previous, self.idle, self.order, self.until_ms, self._times = (
+            topology, increment, previous, idle, order, until_ms, times,
         )  # fmt: skip
         _refuse_landed(warehouse, topology)
         cut_from = previous.cut_to
@@ -163,16 +167,11 @@ class Planner:
             for p, end in landed.ends.items()
         )
 
-    def not_yet_at(self, time_ms: int) -> list[tuple[str, str, int | None]]:
-        """Topic, partition and time of every partition that has landed nothing of ``time_ms`` or later, record or
-        recorded time, so that records before it may still come; None: it has no record at all. Partitions of topics
-        that nothing reads are left out.
-        """
-        return [
-            (queue.topic, queue.partition, None if last == 2 * NO_TIMESTAMP_MS else last // 2)
-            for queue in self._unread().queues
-            if self.topology.readers_of(queue.topic) and (last := self._last_place(queue)) < 2 * time_ms
-        ]
+    def backlog(self) -> Backlog:
+        """What is unread of the partitions that something reads, nothing held back."""
+        queues = [self._unread_of(landed, p) for landed in self.landed.values() for p in landed.ends]
+        read = [queue for queue in queues if self.topology.readers_of(queue.topic)]
+        return Backlog(read, [self._last_place(queue) for queue in read])
 
     def _last_place(self, queue: PendingQueue) -> int:
         """Of all that has landed in its partition."""
@@ -205,14 +204,30 @@ class Planner:
     def _unread_of(self, landed: Landed, p: str) -> PendingQueue:
         begin, taken = self.begin[landed.topic][p], self.recorded.get(landed.topic, {}).get(p, 0)
         recorded = landed.recorded.get(p, ())[taken:]
-        offset, time_ms = self._read(landed, p, begin, landed.ends[p]).offsets_and(
-            "arrival" if self.order == "arrival" else "timestamp"
-        )
         if self.order == "arrival":
-            rows = by_arrival(offset, time_ms, recorded, [landed.arrival(each) for each in recorded])
+            offset, arrival = self._read(landed, p, begin, landed.ends[p]).offsets_and("arrival")
+            rows = by_arrival(offset, arrival, recorded, [landed.arrival(each) for each in recorded])
         else:
+            offset, time_ms = self._offsets_and_times(landed, p, begin, landed.ends[p])
             rows = by_time(offset, time_ms, recorded, self._tape_time(landed.topic, p))
         return PendingQueue(landed.topic, p, rows, begin, taken)
+
+    def _offsets_and_times(self, landed: Landed, p: str, begin: int, end: int) -> Times:
+        def read() -> Times:
+            return self._read(landed, p, begin, end).offsets_and("timestamp")
+
+        return read() if self._times is None else self._times.of(landed.topic, p, begin, end, read)
+
+    def records_before(self, row: PlanRow, time_ms: int) -> int:
+        """Of the records of a plan that goes on from ``previous``, those whose time is before ``time_ms``: the time
+        that the topic's extractor gives, where it has one. Records without a time are none of them.
+        """
+        found = 0
+        for topic, ends in row.cut_to.items():
+            for p, end in ends.items() if self.topology.readers_of(topic) else ():
+                _, times = self._offsets_and_times(self.landed[topic], p, row.cut_from.get(topic, {}).get(p, 0), end)
+                found += int(((times >= 0) & (times < time_ms)).sum())
+        return found
 
     def _read(self, landed: Landed, p: str, begin: int, end: int) -> Slice:
         """Offsets of a partition from where the increments before ended, with the times that its extractor gives."""

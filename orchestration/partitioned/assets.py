@@ -12,7 +12,7 @@ import dagster as dg
 
 from ...jobs.branches.restatement import restore
 from ...jobs.replay.heartbeats import beating
-from ...jobs.replay.plan import records_before
+from ...jobs.replay.landed_times import LandedTimes
 from ...state.errors import ConfigError
 from ..assets import (
     Told,
@@ -26,7 +26,7 @@ from ..assets import (
 )
 from ..metadata import Metadata, data_version, increment_metadata, quiet_metadata, refusals_metadata
 from ..pipeline import REFUSALS, Pipeline
-from .windows import Window, reached, refuse_half, refuse_what_cannot_run, windows_of
+from .windows import Window, planner_after, reached, refuse_half, refuse_what_cannot_run, windows_of
 
 LATE = "records_late_for_earlier_partitions"
 
@@ -84,16 +84,16 @@ def _tables(pipeline: Pipeline) -> dg.AssetsDefinition:
             windows = windows_of(pipeline.partitions, list(context.partition_keys))
             if config.restore:
                 _go_back(context, pipeline, windows[0])
-            late: dict[str, int] = {}
+            late, times = dict[str, int](), LandedTimes()
             for window in windows:
                 heart.say(f"partition {window.key}")
                 context.log.info(f"partition {window.key}")
                 so_far = reached(pipeline)
                 if so_far.until_ms != window.end_ms:
-                    refuse_what_cannot_run(pipeline, window, so_far)
-                replay_landed(context, pipeline, heart, until_ms=window.end_ms)
-                refuse_half(pipeline, window)
-                late[window.key] = _late(pipeline, window)
+                    refuse_what_cannot_run(pipeline, window, so_far, times)
+                replay_landed(context, pipeline, heart, until_ms=window.end_ms, times=times)
+                refuse_half(pipeline, window, times)
+                late[window.key] = _late(pipeline, window, times)
             yield from _report(context, pipeline, windows, late)
 
     return increments
@@ -123,13 +123,15 @@ def _go_back(context: dg.AssetExecutionContext, pipeline: Pipeline, window: Wind
     restore(pipeline.warehouse, pipeline.name, stays)
 
 
-def _late(pipeline: Pipeline, window: Window) -> int:
+def _late(pipeline: Pipeline, window: Window, times: LandedTimes) -> int:
     """Records of the partition's increments whose time is before its begin: they came late for an earlier one."""
-    late = 0
-    for increment in reached(pipeline).increments.get(window.end_ms, ()):
+    so_far, late = reached(pipeline), 0
+    for increment in so_far.increments.get(window.end_ms, ()):
         planned = pipeline.ledger.rows_of(increment).planned
         assert planned is not None, f"increment {increment} was planned"
-        late += records_before(pipeline.warehouse, planned.content, window.start_ms)
+        late += planner_after(pipeline, so_far.previous[increment], times).records_before(
+            planned.content, window.start_ms
+        )
     return late
 
 

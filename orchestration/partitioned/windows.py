@@ -10,10 +10,12 @@ from itertools import pairwise
 
 import dagster as dg
 
-from ...jobs.branches.restatement import in_force
+from ...jobs.branches.restatement import done_at, in_force
+from ...jobs.replay.backlog import Backlog
+from ...jobs.replay.landed_times import LandedTimes
 from ...jobs.replay.planner import Planner
 from ...state.errors import ConfigError, LedgerError
-from ...state.tables.ledger_rows import DoneRow
+from ...state.tables.ledger_rows import DoneRow, PlanRow
 from ..pipeline import Pipeline
 from ..text_tables import utc
 
@@ -34,12 +36,13 @@ class Window:
 class Reached:
     """How far a pipeline has come. ``until_ms``: up to which time its last increment read; None: before any increment.
     ``increments``: end in ms → the increments that read up to it, in order; ``before``: of an end, the increment before
-    its first.
+    its first; ``previous``: of each of them, the increment that it went on from, 0 for none.
     """
 
     until_ms: int | None
     increments: dict[int, list[int]]
     before: dict[int, int]
+    previous: dict[int, int]
 
 
 def windows_of(definition: dg.TimeWindowPartitionsDefinition, keys: list[str]) -> list[Window]:
@@ -52,13 +55,18 @@ def windows_of(definition: dg.TimeWindowPartitionsDefinition, keys: list[str]) -
 
 
 def reached(pipeline: Pipeline) -> Reached:
-    """LedgerError when an increment was run that is no partition's, so that nobody can say how far it came."""
+    """LedgerError when records were read by an increment that is no partition's, so that nobody can say how far it
+    came. One that reads nothing, a migration or the flush at the end of history, stands between partitions.
+    """
     ledger = pipeline.ledger
     plans = {row.increment: row.content for row in ledger.plans()}
     rows = [row for row in in_force(ledger.done_rows()) if row.content.restates is None and row.content.forked is None]
     increments: dict[int, list[int]] = {}
     for row in rows:
-        until_ms = plans[row.increment].until_ms
+        plan = plans[row.increment]
+        until_ms = plan.until_ms
+        if until_ms is None and _reads_nothing(plan):
+            continue
         if until_ms is None:
             raise LedgerError(
                 f"pipeline {pipeline.name!r}", "increments that each belong to a partition",
@@ -68,12 +76,17 @@ def reached(pipeline: Pipeline) -> Reached:
             )  # fmt: skip
         increments.setdefault(until_ms, []).append(row.increment)
     numbers = [0, *(row.increment for row in rows)]
-    before_of = {row: before for before, row in pairwise(numbers)}
-    before = {until_ms: before_of[mine[0]] for until_ms, mine in increments.items()}
-    return Reached(max(increments, default=None), increments, before)
+    previous = {increment: last for last, increment in pairwise(numbers)}
+    before = {until_ms: previous[mine[0]] for until_ms, mine in increments.items()}
+    return Reached(max(increments, default=None), increments, before, previous)
 
 
-def refuse_what_cannot_run(pipeline: Pipeline, window: Window, so_far: Reached) -> None:
+def _reads_nothing(plan: PlanRow) -> bool:
+    """No record, that is: recorded times are of no partition."""
+    return plan.cut_from == plan.cut_to
+
+
+def refuse_what_cannot_run(pipeline: Pipeline, window: Window, so_far: Reached, times: LandedTimes) -> None:
     """ConfigError when records before the partition are unread, when it has not landed whole, or when it is before what
     was run last.
     """
@@ -85,13 +98,14 @@ def refuse_what_cannot_run(pipeline: Pipeline, window: Window, so_far: Reached) 
             f"to run it again withdraws it and {later} later partitions, which must then run again, too: if that is "
             "meant, launch it with `restore: true` in its config",
         )  # fmt: skip
-    unread = unread_before(pipeline, window.start_ms)
-    if unread:
+    unread = backlog_of(pipeline, times)
+    before = unread.records_before(window.start_ms)
+    if before:
         raise ConfigError(
-            place, f"nothing unread before {utc(window.start_ms)}", f"{unread:,} records",
-            f"run {_missing(pipeline, window, so_far)} first",
+            place, f"nothing unread before {utc(window.start_ms)}", f"{before:,} records",
+            f"run {_missing(pipeline, window, so_far, unread)} first",
         )  # fmt: skip
-    waiting = still_to_come(pipeline, window.end_ms)
+    waiting = still_to_come(unread, window.end_ms)
     if waiting:
         raise ConfigError(
             place, f"a record, or a recorded time, of {utc(window.end_ms)} or later in every Kafka partition",
@@ -99,9 +113,9 @@ def refuse_what_cannot_run(pipeline: Pipeline, window: Window, so_far: Reached) 
         )  # fmt: skip
 
 
-def refuse_half(pipeline: Pipeline, window: Window) -> None:
+def refuse_half(pipeline: Pipeline, window: Window, times: LandedTimes) -> None:
     """After it has run. ConfigError when records before its end are unread, so that nobody takes it for done."""
-    unread = unread_before(pipeline, window.end_ms)
+    unread = backlog_of(pipeline, times).records_before(window.end_ms)
     if unread:
         raise ConfigError(
             f"pipeline {pipeline.name!r}, partition {window.key}", "all of its records read", f"{unread:,} unread",
@@ -109,9 +123,9 @@ def refuse_half(pipeline: Pipeline, window: Window) -> None:
         )  # fmt: skip
 
 
-def still_to_come(pipeline: Pipeline, end_ms: int) -> list[str]:
+def still_to_come(unread: Backlog, end_ms: int) -> list[str]:
     """In words: Kafka partitions in which records before ``end_ms`` may still land; [] when the partition is whole."""
-    behind = _planner(pipeline).not_yet_at(end_ms)
+    behind = unread.not_yet_at(end_ms)
     said = [
         f"{topic}, partition {partition}, has come to {'nothing' if time_ms is None else utc(time_ms)}"
         for topic, partition, time_ms in behind[:NAMED_MAX]
@@ -119,36 +133,41 @@ def still_to_come(pipeline: Pipeline, end_ms: int) -> list[str]:
     return said + ([f"and {len(behind) - NAMED_MAX} more"] if len(behind) > NAMED_MAX else [])
 
 
-def next_window(pipeline: Pipeline, definition: dg.TimeWindowPartitionsDefinition) -> Window | None:
+def next_window(pipeline: Pipeline, definition: dg.TimeWindowPartitionsDefinition, unread: Backlog) -> Window | None:
     """The first partition that is not done; None when the last one is. One that has landed whole, without a record, is
     passed over.
     """
     until_ms = reached(pipeline).until_ms
     for window in windows_of(definition, list(definition.get_partition_keys())):
         is_before = until_ms is not None and window.end_ms < until_ms
-        if not is_before and (unread_before(pipeline, window.end_ms) or still_to_come(pipeline, window.end_ms)):
+        if not is_before and (unread.records_before(window.end_ms) or unread.not_yet_at(window.end_ms)):
             return window
     return None
 
 
-def _planner(pipeline: Pipeline, until_ms: int | None = None) -> Planner:
+def backlog_of(pipeline: Pipeline, times: LandedTimes) -> Backlog:
+    """What has landed and was not replayed."""
     last = pipeline.ledger.last_done()
     done, increment = (DoneRow(), 0) if last is None else (last.content, last.increment)
+    return _planner(pipeline, increment, done, times).backlog()
+
+
+def planner_after(pipeline: Pipeline, increment: int, times: LandedTimes) -> Planner:
+    """Plans what comes after an increment; 0: after nothing."""
+    return _planner(pipeline, increment, done_at(pipeline.warehouse, pipeline.name, increment), times)
+
+
+def _planner(pipeline: Pipeline, increment: int, done: DoneRow, times: LandedTimes) -> Planner:
     return Planner(
-        pipeline.warehouse, pipeline.topology, increment=increment + 1, previous=done, idle="proceed", until_ms=until_ms
+        pipeline.warehouse, pipeline.topology, increment=increment + 1, previous=done, idle="proceed", times=times
     )
 
 
-def unread_before(pipeline: Pipeline, time_ms: int) -> int:
-    """Landed records that stand before ``time_ms`` and were not read."""
-    return sum(plan.row.records for plan in _planner(pipeline, time_ms).plans(None))
-
-
-def _missing(pipeline: Pipeline, window: Window, so_far: Reached) -> str:
+def _missing(pipeline: Pipeline, window: Window, so_far: Reached, unread: Backlog) -> str:
     """Names of the partitions before ``window`` that were not run."""
     assert pipeline.partitions is not None
     until_ms = so_far.until_ms
-    is_whole = until_ms is not None and not unread_before(pipeline, until_ms)
+    is_whole = until_ms is not None and not unread.records_before(until_ms)
     keys = [
         each.key
         for each in windows_of(pipeline.partitions, list(pipeline.partitions.get_partition_keys()))

@@ -11,7 +11,15 @@ from typing import Any
 import dagster as dg
 
 from kstreams_replay.jobs.landing.landing import FileSource
-from kstreams_replay.jobs.topology import StreamsBuilder, Topology, fold
+from kstreams_replay.jobs.topology import (
+    Consumed,
+    Materialized,
+    Serde,
+    StreamsBuilder,
+    TimeWindows,
+    Topology,
+    fold,
+)
 from kstreams_replay.orchestration.definitions import replay_definitions
 from kstreams_replay.orchestration.resources import Engine, LocalEngine
 from kstreams_replay.state.tables.warehouse import Warehouse
@@ -40,6 +48,15 @@ def topology() -> Topology:
     return builder.build()
 
 
+def windows(size: int, *, timestamp_extractor: str | None = None) -> Topology:
+    """Counts of every user in windows of ``size`` milliseconds, as they change."""
+    builder = StreamsBuilder()
+    consumed = Consumed(Serde.string(), Serde.json("page string, ms long"), timestamp_extractor=timestamp_extractor)
+    grouped = builder.stream("clicks", consumed).group_by_key()
+    grouped.windowed_by(TimeWindows.of_size(size)).count(Materialized.as_("windows")).to("counts")
+    return builder.build()
+
+
 def drop_files(folder: Path, name: str, clicks: list[tuple[str | None, str, int]]) -> None:
     """Another system drops a file of clicks."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -54,7 +71,7 @@ def source(folder: Path) -> FileSource:
 def definitions(root: Path, *, engine: Engine | None = None, **settings: Any) -> dg.Definitions:
     """The shop's definitions over ``root``/warehouse and the clicks in ``root``/clicks."""
     return replay_definitions(
-        topology(),
+        settings.pop("topology", None) or topology(),
         pipeline="shop",
         warehouse=Warehouse(root / "warehouse"),
         sources=settings.pop("sources", {"clicks": source(root / "clicks")}),

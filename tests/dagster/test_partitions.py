@@ -7,9 +7,12 @@ from typing import Any
 import dagster as dg
 import pytest
 
+from kstreams_replay.jobs.code_changes.state_migration import Wanted
 from kstreams_replay.jobs.execution.task_run import LocalRunner
 from kstreams_replay.jobs.landing.recorded_time import record_time
 from kstreams_replay.jobs.replay.pipeline_run import replay
+from kstreams_replay.jobs.tape.landed_slice import Slice
+from kstreams_replay.jobs.topology import Topology
 from kstreams_replay.state.errors import ConfigError
 from kstreams_replay.state.tables.ledger import Ledger
 from kstreams_replay.state.tables.warehouse import Warehouse
@@ -38,7 +41,13 @@ class Days:
     def __init__(self, root: Path, instance: dg.DagsterInstance) -> None:
         self.root, self.instance = root, instance
         self.warehouse = Warehouse(root / "warehouse")
-        self.definitions = shop.definitions(root, check_engine="plain", partitions=DAYS, cron="0 4 * * *")
+        self.replays(None)
+
+    def replays(self, topology: Topology | None) -> None:
+        """From now on with this code; None: the shop's own."""
+        self.definitions = shop.definitions(
+            self.root, check_engine="plain", partitions=DAYS, cron="0 4 * * *", topology=topology
+        )
 
     def land(self, clicks: list[tuple[str | None, str, int]], name: str = "1") -> None:
         shop.drop_files(self.root / "clicks", name, clicks)
@@ -229,6 +238,70 @@ def test_a_day_of_which_a_run_died_is_not_done(days):
     assert days.run(ONE).success
     assert days.cuts() == [1, 2]
     assert days.materialized()[ONE]["records_read"] == 2
+
+
+def test_late_is_what_the_extractor_says(days):
+    """
+    Landed with the times of its files; the extractor puts every click a day later, so that ann's second one is late
+    for the third day and in time for the second.
+    """
+    days.replays(shop.windows(DAY, timestamp_extractor=f"record_time_ms + {DAY}"))
+    days.land(CLICKS)
+
+    assert days.run(ONE, THREE).success
+
+    told = days.materialized("counts")
+    assert [told[day]["records_late_for_earlier_partitions"] for day in (ONE, TWO, THREE)] == [0, 0, 1]
+    assert [told[day]["records_read"] for day in (TWO, THREE)] == [2, 2]
+
+
+def test_a_migration_stands_between_partitions(days):
+    days.replays(shop.windows(DAY))
+    days.land(CLICKS)
+    assert days.run(ONE).success
+    coarser = shop.windows(2 * DAY)
+    wanted = Wanted(migrate={"windows": lambda rows: rows})
+    migration = {"runner": LocalRunner(), "wanted": wanted, "until_ms": JANUARY + DAY}
+    list(replay(days.warehouse, coarser, pipeline="shop", **migration))
+    days.replays(coarser)
+
+    assert next_day(days) == [TWO]
+    assert days.run(TWO).success
+    assert days.cuts() == [2, 2, 4]
+    assert days.run(TWO, restore=True).success
+    assert days.cuts() == [2, 2, 4, 2, 4], "the migration stays"
+
+
+def test_after_a_flush_ticks_pass_and_say_why(days):
+    days.land(CLICKS[:3])
+    record_time(days.warehouse, "clicks", JANUARY + 2 * DAY)
+    assert days.run(ONE, TWO).success
+    list(replay(days.warehouse, shop.topology(), pipeline="shop", runner=LocalRunner(), flush_at_end=True))
+
+    days.land(CLICKS[4:], "2")
+
+    assert days.run(TWO).success, "is told again"
+    repository = days.definitions.get_repository_def()
+    context = dg.build_schedule_context(instance=days.instance, repository_def=repository)
+    skipped = days.definitions.resolve_schedule_def("shop_schedule").evaluate_tick(context)
+    assert "history was flushed after increment 4" in str(skipped.skip_message)
+
+
+def test_a_backfill_reads_the_times_of_landed_records_once(days, monkeypatch):
+    days.land([("ann", "home", JANUARY + day * DAY + 1) for day in range(8)])
+    rows, offsets_and = [], Slice.offsets_and
+
+    def counted(self, name):
+        found = offsets_and(self, name)
+        rows.append(len(found[0]))
+        return found
+
+    monkeypatch.setattr(Slice, "offsets_and", counted)
+
+    assert days.run(ONE, "2026-01-07").success
+
+    assert days.cuts() == [1, 2, 3, 4, 5, 6, 7]
+    assert sum(rows) == 8
 
 
 def test_a_number_of_increments_beside_partitions_is_refused(tmp_path):

@@ -101,8 +101,8 @@ def test_partitions_that_have_nothing_of_the_time_are_named(tmp_path):
     plant(warehouse, "clicks", clicks(0, 10, 40) + clicks(1, 35), partitions=3)
     planner = Planner(warehouse, counts(), increment=1, previous=DoneRow(), idle="wait")
 
-    assert planner.not_yet_at(35) == [("clicks", "2", None)]
-    assert planner.not_yet_at(36) == [("clicks", "1", 35), ("clicks", "2", None)]
+    assert planner.backlog().not_yet_at(35) == [("clicks", "2", None)]
+    assert planner.backlog().not_yet_at(36) == [("clicks", "1", 35), ("clicks", "2", None)]
 
 
 def test_day_by_day_leaves_the_tables_of_one_big_increment(tmp_path):
