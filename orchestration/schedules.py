@@ -115,12 +115,13 @@ def _next_partition(pipeline: Pipeline) -> dg.RunRequest | dg.SkipReason:
     """Of a pipeline without partitions just a run."""
     if pipeline.partitions is None:
         return dg.RunRequest()
-    last, unread = pipeline.ledger.last_done(), backlog_of(pipeline, LandedTimes())
+    last = pipeline.ledger.last_done()
+    if last is not None and last.content.flushed:
+        return dg.SkipReason(f"history was flushed after increment {last.increment}, and takes no more records")
+    unread = backlog_of(pipeline, LandedTimes())
     window = next_window(pipeline, pipeline.partitions, unread)
     if window is None:
         return dg.SkipReason("every partition that has ended was run")
-    if last is not None and last.content.flushed:
-        return dg.SkipReason(f"history was flushed after increment {last.increment}, and takes no more records")
     waiting = still_to_come(unread, window.end_ms)
     if waiting:
         return dg.SkipReason(f"partition {window.key} has not landed whole: {'; '.join(waiting)}")
