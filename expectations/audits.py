@@ -5,8 +5,8 @@ a check reads tables at the version in the ledger, never "latest" (landed tables
 only files that can hold what it looks for. What cannot be read raises; the verdict is then unknown.
 """
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import polars as pl
@@ -30,12 +30,28 @@ _PIECE_ROWS = 1 << 18
 @dataclass(frozen=True)
 class Audit:
     """``frame``: the few counts that the guarantee's rules judge. ``witnesses``: at most WITNESSES_MAX rows. ``rows``:
-    how many rows were judged.
+    how many rows were judged. ``violations``: by column of a rule, the rows that it counts, where they are rows.
     """
 
     frame: pl.DataFrame
     witnesses: list[dict[str, Any]]
     rows: int = 0
+    violations: Mapping[str, pl.DataFrame] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, rows: int, violations: Mapping[str, pl.DataFrame], **counts: int) -> "Audit":
+        """Of ``rows`` that were judged, those that break rules, by the rule's column; ``counts``: told beside them."""
+        found = {column: broken.height for column, broken in violations.items()}
+        frame = pl.DataFrame({name: [count] for name, count in {"rows": rows, **counts, **found}.items()})
+        witnesses = [{"breaks": column, **row} for column, broken in violations.items() for row in witness_rows(broken)]
+        return cls(frame, witnesses[:WITNESSES_MAX], rows, violations)
+
+
+@dataclass(frozen=True)
+class Unchecked:
+    """There is nothing to judge by, though every table can be read; ``reason``: a sentence. Never "holds"."""
+
+    reason: str
 
 
 @dataclass(frozen=True)
@@ -84,6 +100,16 @@ class Scope:
         files = table_files(self.warehouse, self.tables.name, self.done, table)
         refuse_missing(path, files)
         return files
+
+    def own_rows(self, table: str, columns: Sequence[str]) -> pl.DataFrame:
+        """``columns`` and `partition` of the rows that the increment wrote to ``table``, read whole."""
+        path, number = self.tables.table(table), self.increment
+        files = [file for file in self.files(table, path) if file.may_hold("increment", number, number)]
+        if not files:
+            return pl.DataFrame(schema=[*columns, "partition"])
+        wanted = list(dict.fromkeys([*columns, "increment"]))
+        rows = self.scan(path, files, wanted).filter(pl.col("increment") == number)
+        return rows.select(*columns, "partition").collect()
 
     def source_files(self, source: Source) -> tuple[str, list[DataFile]]:
         """Path and live files of the table in which the records of ``source`` lie."""

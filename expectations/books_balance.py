@@ -16,9 +16,10 @@ import polars as pl
 from ..state.errors import LedgerError
 from ..state.tables.branch_files import table_names
 from ..state.tables.data_files import DataFile
-from ..state.tables.names import DEAD_LETTER, DROPPED, TableName
+from ..state.tables.names import DEAD_LETTER, DROPPED, LEDGER, TableName
 from .audits import Audit, Scope, witness_rows
-from .facts import Source, SubTopology
+from .facts import ReplayFacts, Source, SubTopology
+from .guarantee import About, Guarantee, Rule
 
 POSITION = ["topic", "partition", "offset"]
 _OF_DROPS = {"node": pl.String, "reason": pl.String, "is_record": pl.Boolean}
@@ -159,3 +160,59 @@ def _positions(refusals: pl.DataFrame, part: SubTopology) -> pl.DataFrame:
 
 def _no_positions() -> pl.DataFrame:
     return pl.DataFrame(schema={"topic": pl.String, "partition": pl.Int32, "offset": pl.Int64})
+
+
+def _questions(_: ReplayFacts) -> Iterator[About]:
+    yield LEDGER, audit_books_balance
+
+
+G3 = Guarantee(
+    id="G3",
+    sentence="The books balance: read = applied + left out + dropped + undecodable.",
+    kip="",
+    operator="all",
+    check="the_books_balance",
+    proof="tests/expectations/test_books_balance.py",
+    status="done",
+    rules=(
+        Rule(
+            "expect_books_to_balance",
+            "missing",
+            "Records landed inside the cut = applied + left out + dropped + undecodable, recounted from the tables.",
+        ),
+        Rule(
+            "expect_reads_to_be_booked",
+            "read_unbooked",
+            "The ledger read as many records as are landed inside its cut.",
+        ),
+        Rule(
+            "expect_drops_to_be_booked",
+            "dropped_unbooked",
+            "The ledger dropped as many records as have a row in `dropped`.",
+        ),
+        Rule(
+            "expect_refusals_to_be_booked",
+            "refusals_unbooked",
+            "By operator and reason, the ledger counts as many refusals as have a row in `dropped`.",
+        ),
+        Rule(
+            "expect_dead_letters_to_be_booked",
+            "undecodable_unbooked",
+            "The ledger has as many undecodable records as have a row in `dead_letter`.",
+        ),
+        Rule(
+            "expect_refusals_to_be_landed_records",
+            "stray",
+            "Every dropped or undecodable record is a landed record inside the cut.",
+        ),
+        Rule(
+            "expect_results_to_be_booked",
+            "rows_unbooked",
+            "Every output has as many records of the increment as the ledger says were written.",
+        ),
+    ),
+    kafka="StreamTask",
+    evidence="rows of landed and repartition tables, dropped and dead_letter against the ledger's books",
+    cost="positions of the increment's records, and its refusals, whole",
+    questions=_questions,
+)

@@ -5,7 +5,11 @@ where the evidence lies; whoever owns the topology fills them in.
 """
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypeVar
+
+from ..state.promises import Promise
+
+P = TypeVar("P")
 
 
 @dataclass(frozen=True)
@@ -42,11 +46,25 @@ class FinalOutput:
 
 
 @dataclass(frozen=True)
+class Promised:
+    """What ``node``, of a sub-topology, says of rows that it leaves in tables."""
+
+    sub_topology: int
+    node: str
+    promise: Promise
+
+
+@dataclass(frozen=True)
 class ReplayFacts:
     """All that the checks of one pipeline need to know."""
 
     sub_topologies: tuple[SubTopology, ...]
     final_outputs: tuple[FinalOutput, ...] = ()
+    promises: tuple[Promised, ...] = ()
+
+    def promised(self, kind: type[P]) -> list[tuple[Promised, P]]:
+        """Promises of one kind, each with who gives it."""
+        return [(each, each.promise) for each in self.promises if isinstance(each.promise, kind)]
 
     def sub_topology(self, number: int) -> SubTopology:
         """The sub-topology with this number; KeyError when there is none."""

@@ -7,13 +7,17 @@ repartition) table, and from that of recorded times as far as the plan takes the
 has a timestamp extractor, its table does not have the times, and nothing is counted as unproven.
 """
 
+from collections.abc import Iterator
+from functools import partial
+
 import polars as pl
 
 from ..state.tables.data_files import DataFile
 from ..state.tables.names import TableName
 from .audits import Audit, Scope, recorded_times, witness_rows
-from .facts import FinalOutput, Source
+from .facts import FinalOutput, ReplayFacts, Source
 from .final_once import finals_of
+from .guarantee import About, Guarantee, Rule
 
 
 def audit_final_after_close(scope: Scope, output: FinalOutput) -> Audit:
@@ -36,7 +40,8 @@ def audit_final_after_close(scope: Scope, output: FinalOutput) -> Audit:
     )
     against = judged.filter(pl.col("is_early") | pl.col("is_unproven")).sort("partition", "offset")
     frame = _frame(output, own.height, int(judged["is_early"].sum()), int(judged["is_unproven"].sum()))
-    return Audit(frame, witness_rows(against), own.height)
+    violations = {column: judged.filter(f"is_{column}") for column in ("early", "unproven")}
+    return Audit(frame, witness_rows(against), own.height, violations)
 
 
 def _with_evidence(scope: Scope, output: FinalOutput, own: pl.DataFrame) -> pl.DataFrame:
@@ -113,3 +118,35 @@ def _tape(scope: Scope, path: str, files: list[DataFile]) -> pl.DataFrame:
 
 def _frame(output: FinalOutput, finals: int, early: int, unproven: int) -> pl.DataFrame:
     return pl.DataFrame({"output": [output.name], "finals": [finals], "early": [early], "unproven": [unproven]})
+
+
+def _questions(facts: ReplayFacts) -> Iterator[About]:
+    for output in facts.final_outputs:
+        yield TableName.output(output.name), partial(audit_final_after_close, output=output)
+
+
+G2 = Guarantee(
+    id="G2",
+    sentence="No final result before its window closed.",
+    kip="KIP-328",
+    operator="suppress until the window closes",
+    check="no_final_result_before_its_window_closed",
+    proof="tests/expectations/test_final_after_close.py",
+    status="done",
+    rules=(
+        Rule(
+            "expect_no_final_before_close",
+            "early",
+            "Every final result has stream_time_ms >= window_end_ms + wait (wait: grace; for sessions gap + grace).",
+        ),
+        Rule(
+            "expect_stream_time_to_be_landed",
+            "unproven",
+            "No final result has a stream time above the highest landed record time up to its cause.",
+        ),
+    ),
+    kafka="KTableSuppressProcessorSupplier",
+    evidence="rows of the output against record times of the landed or repartition table, and recorded times",
+    cost="the increment's rows whole, of history the bounds of files",
+    questions=_questions,
+)

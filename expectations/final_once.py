@@ -5,12 +5,16 @@ increment or any earlier one, has the same key and window; tombstones do not cou
 each compares its own records only: with themselves, and with earlier ones that can have the same window.
 """
 
+from collections.abc import Iterator
+from functools import partial
+
 import polars as pl
 
 from ..state.tables.data_files import DataFile
 from ..state.tables.names import TableName
 from .audits import Audit, Scope, witness_rows
-from .facts import FinalOutput
+from .facts import FinalOutput, ReplayFacts
+from .guarantee import About, Guarantee, Rule
 
 IDENTITY = ["key", "window_start_ms", "window_end_ms"]
 PLACE = ["increment", "partition", "offset"]
@@ -36,7 +40,8 @@ def audit_final_once(scope: Scope, output: FinalOutput) -> Audit:
         .filter(pl.col("increment") == scope.increment, pl.col("_before") > 0)
         .drop("_before")
     )
-    return Audit(_frame(output, own.height, repeated.height), witness_rows(repeated), own.height)
+    frame = _frame(output, own.height, repeated.height)
+    return Audit(frame, witness_rows(repeated), own.height, {"repeated": repeated})
 
 
 def finals_of(scope: Scope, path: str, files: list[DataFile]) -> pl.DataFrame:
@@ -75,3 +80,30 @@ def _finals(scope: Scope, path: str, files: list[DataFile]) -> pl.LazyFrame:
 
 def _frame(output: FinalOutput, finals: int, repeated: int) -> pl.DataFrame:
     return pl.DataFrame({"output": [output.name], "finals": [finals], "repeated": [repeated]})
+
+
+def _questions(facts: ReplayFacts) -> Iterator[About]:
+    for output in facts.final_outputs:
+        yield TableName.output(output.name), partial(audit_final_once, output=output)
+
+
+G1 = Guarantee(
+    id="G1",
+    sentence="One final result per key and window.",
+    kip="KIP-328",
+    operator="suppress until the window closes",
+    check="one_final_result_per_key_and_window",
+    proof="tests/expectations/test_final_once.py",
+    status="done",
+    rules=(
+        Rule(
+            "expect_one_final_row_per_key_window",
+            "repeated",
+            "No final result has a key and window that an earlier one has.",
+        ),
+    ),
+    kafka="KTableSuppressProcessorSupplier",
+    evidence="rows of the output against all earlier ones of the same key and window",
+    cost="the increment's rows whole, of history the files with windows that end where theirs do",
+    questions=_questions,
+)

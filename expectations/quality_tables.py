@@ -22,7 +22,7 @@ from ..state.tables.warehouse import Warehouse
 from ..state.wall_clock import now_ms
 from .verdicts import Verdict
 
-VERDICTS = {"true": "passed", "false": "failed", "unknown": "not checked"}
+VERDICTS = {"true": "passed", "false": "failed", "unknown": "not checked", "unchecked": "not checked"}
 """What an answer is called in the table."""
 _ATTEMPTS = 8
 _APP_ID = "quality"

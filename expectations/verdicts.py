@@ -1,33 +1,32 @@
 """Verdicts: is a guarantee true of an increment, and which rows say that it is not.
 
-Owns the answer. Rule: true, false or unknown. False names witness rows; what could not be read is unknown with the
-reason, never true. The rules run in Great Expectations or as plain code; a failure of Great Expectations is noted and
-the plain answer given, so that it never stops a replay.
+Owns the answer. Rule: true, false, unknown or unchecked. False names witness rows; what could not be read is unknown,
+and what no table has evidence of is unchecked, with the reason, and neither is ever true. The rules run in Great
+Expectations or as plain code; a failure of Great Expectations is noted and the plain answer given, so that it never
+stops a replay.
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Any, Literal
 
 import polars as pl
 
 from ..state.errors import ReplayError
 from ..state.tables.data_files import table_version
-from ..state.tables.names import TableName
 from ..state.tables.warehouse import Warehouse
-from .audits import WITNESSES_MAX, Audit, Scope, open_scope
-from .books_balance import audit_books_balance
+from .audits import WITNESSES_MAX, Audit, Scope, Unchecked, open_scope
 from .facts import FinalOutput, ReplayFacts, Source, SubTopology
-from .final_after_close import audit_final_after_close
-from .final_once import audit_final_once
-from .guarantees import G1, G2, G3, Guarantee
+from .guarantees import Guarantee, Question, questions_of
 
-__all__ = ["FinalOutput", "ReplayFacts", "Source", "SubTopology", "Verdict", "check_increment"]
+__all__ = ["FinalOutput", "ReplayFacts", "Source", "SubTopology", "Verdict", "as_one", "check_increment", "is_in_order"]
 
 Engine = Literal["gx", "plain"]
-Answer = Literal["true", "false", "unknown"]
+Answer = Literal["true", "false", "unknown", "unchecked"]
+
+
+_WORST_FIRST: tuple[Answer, ...] = ("false", "unknown", "unchecked", "true")
 
 
 @dataclass(frozen=True)
@@ -36,8 +35,8 @@ class Verdict:
 
     ``table`` as in the ledger ("outputs/x"; "ledger" for the books), ``version`` its Delta version. ``observed``: the
     audit's counts, differences without sign, summed over its rows. ``witnesses``: up to 20 rows that speak against the
-    guarantee. ``broken``: names of the rules that do not hold. ``reason``: why it is unknown, or why the engine is not
-    the one asked for; else "". ``rows``: how many rows were judged, in so many ``seconds`` of wall clock (Great
+    guarantee. ``broken``: names of the rules that do not hold. ``reason``: why it was not judged, or why the engine is
+    not the one asked for; else "". ``rows``: how many rows were judged, in so many ``seconds`` of wall clock (Great
     Expectations' own apart). ``kip``: "" where the guarantee is of none.
     """
 
@@ -54,32 +53,48 @@ class Verdict:
     engine: Engine = "plain"
     reason: str = ""
     kip: str = ""
+    severity: Literal["error", "warning"] = "error"
     rows: int = 0
     seconds: float = 0.0
 
     @property
     def holds(self) -> bool | None:
-        """True or false; None when unknown."""
-        return None if self.answer == "unknown" else self.answer == "true"
+        """True or false; None when it was not judged."""
+        return self.answer == "true" if self.answer in ("true", "false") else None
 
 
-@dataclass(frozen=True)
-class _Question:
-    """A guarantee about a table, and how to audit it."""
+def is_in_order(verdict: Verdict) -> bool:
+    """Whether nothing has to be done: it holds, or no table has evidence of it, or breaking it is only a warning."""
+    return verdict.answer in ("true", "unchecked") or (verdict.answer == "false" and verdict.severity == "warning")
 
-    guarantee: Guarantee
-    table: str
-    audit: Callable[[Scope], Audit]
+
+def as_one(verdicts: Sequence[Verdict]) -> Verdict:
+    """Verdicts on one guarantee about several tables as one: the worst of them, with the counts and witnesses of all;
+    ``table`` names the worst. There must be one.
+    """
+    worst = min(verdicts, key=lambda verdict: _WORST_FIRST.index(verdict.answer))
+    observed: dict[str, int] = {}
+    for verdict in verdicts:
+        for name, count in verdict.observed.items():
+            observed[name] = observed.get(name, 0) + count
+    return replace(
+        worst,
+        observed=observed,
+        witnesses=[row for verdict in verdicts for row in verdict.witnesses][:WITNESSES_MAX],
+        broken=tuple(dict.fromkeys(rule for verdict in verdicts for rule in verdict.broken)),
+        rows=sum(verdict.rows for verdict in verdicts),
+        seconds=sum(verdict.seconds for verdict in verdicts),
+    )
 
 
 def check_increment(
     warehouse: Warehouse, pipeline: str, facts: ReplayFacts, increment: int | None = None, *, engine: Engine = "gx"
 ) -> list[Verdict]:
-    """Verdicts on one done increment (None: the last one): G1 and G2 of every final output, then G3.
+    """Verdicts on one done increment (None: the last one), by guarantee and table.
 
     Never raises for what the tables hold or lack: such a verdict is unknown, with the reason.
     """
-    questions = _questions(facts)
+    questions = questions_of(facts)
     try:
         scope = open_scope(warehouse, pipeline, facts, increment)
     except (ReplayError, OSError) as error:
@@ -98,19 +113,10 @@ def check_increment(
     return [replace(verdict, seconds=seconds) for verdict, (_, seconds) in zip(verdicts, timed, strict=True)]
 
 
-def _questions(facts: ReplayFacts) -> list[_Question]:
-    questions = []
-    for output in facts.final_outputs:
-        table = TableName.output(output.name)
-        questions.append(_Question(G1, table, partial(audit_final_once, output=output)))
-        questions.append(_Question(G2, table, partial(audit_final_after_close, output=output)))
-    return [*questions, _Question(G3, "ledger", audit_books_balance)]
-
-
-def _timed_audit(question: _Question, scope: Scope) -> tuple[Audit | Exception, float]:
+def _timed_audit(question: Question, scope: Scope) -> tuple[Audit | Unchecked | Exception, float]:
     """The audit, or why it was not possible; and the seconds that it took."""
     begun = time.perf_counter()
-    found: Audit | Exception
+    found: Audit | Unchecked | Exception
     try:
         found = question.audit(scope)
     except (ReplayError, OSError, pl.exceptions.PolarsError) as error:
@@ -137,7 +143,7 @@ def _judge_plainly(audited: list[tuple[Guarantee, pl.DataFrame]]) -> list[dict[s
 
 
 def _verdict(
-    question: _Question, scope: Scope, audit: Audit, answer: dict[str, bool], engine: Engine, reason: str
+    question: Question, scope: Scope, audit: Audit, answer: dict[str, bool], engine: Engine, reason: str
 ) -> Verdict:
     guarantee = question.guarantee
     broken = tuple(rule.name for rule in guarantee.rules if not answer[rule.name])
@@ -156,11 +162,12 @@ def _verdict(
         engine=engine,
         reason=reason,
         kip=guarantee.kip,
+        severity=guarantee.severity,
         rows=audit.rows,
     )
 
 
-def _unknown(question: _Question, scope: Scope | None, increment: int | None, error: Exception) -> Verdict:
+def _unknown(question: Question, scope: Scope | None, increment: int | None, why: Exception | Unchecked) -> Verdict:
     return Verdict(
         guarantee=question.guarantee.id,
         sentence=question.guarantee.sentence,
@@ -168,13 +175,14 @@ def _unknown(question: _Question, scope: Scope | None, increment: int | None, er
         table=question.table,
         version=None if scope is None else _version(question, scope),
         increment=increment,
-        answer="unknown",
-        reason=str(error),
+        answer="unchecked" if isinstance(why, Unchecked) else "unknown",
+        reason=why.reason if isinstance(why, Unchecked) else str(why),
         kip=question.guarantee.kip,
+        severity=question.guarantee.severity,
     )
 
 
-def _version(question: _Question, scope: Scope) -> int | None:
+def _version(question: Question, scope: Scope) -> int | None:
     """Version of the audited table; of the ledger, which is read whole, the newest."""
     if question.table == "ledger":
         return table_version(scope.tables.ledger, storage_options=scope.warehouse.storage_options)

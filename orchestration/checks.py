@@ -12,8 +12,8 @@ from typing import Any
 
 import dagster as dg
 
-from ..expectations.guarantees import G1, G2, G3, Guarantee
-from ..expectations.verdicts import Verdict, check_increment
+from ..expectations.guarantees import G3, Guarantee, questions_of
+from ..expectations.verdicts import Verdict, as_one, check_increment
 from ..jobs.landing.landing import dead_letters_told
 from ..jobs.replay.books import is_nothing_applied
 from ..jobs.replay.heartbeats import beating
@@ -57,8 +57,9 @@ def _checked_tables(pipeline: Pipeline) -> list[TableName]:
 
 
 def guarantees_of(pipeline: Pipeline, output: str) -> list[Guarantee]:
-    """What holds for an output: the books always, the others for final results."""
-    return [G1, G2, G3] if facts_of_output(pipeline.topology, output).final_outputs else [G3]
+    """What must hold for an output and for what its records came through."""
+    questions = questions_of(facts_of_output(pipeline.topology, output))
+    return list({question.guarantee.id: question.guarantee for question in questions}.values())
 
 
 def evaluations_of(
@@ -97,7 +98,7 @@ def _results(
     pipeline: Pipeline, instance: dg.DagsterInstance, run_id: str, keys: Collection[dg.AssetCheckKey]
 ) -> Iterator[tuple[dg.AssetCheckKey, dg.AssetCheckSpec, dg.AssetCheckResult]]:
     """Each increment of an output is audited once, and what came of it recorded."""
-    asked: dict[tuple[str, int], dict[str, Verdict]] = {}
+    asked: dict[tuple[str, int], list[Verdict]] = {}
     for table in _checked_tables(pipeline):
         guarantees = {} if table.kind != OUTPUTS else {each.check: each for each in guarantees_of(pipeline, table.name)}
         for spec in _specs(pipeline, table):
@@ -119,10 +120,10 @@ def _results(
         dg.get_dagster_logger().warning(not_recorded)
 
 
-def _told(asked: dict[tuple[str, int], dict[str, Verdict]]) -> Iterator[Verdict]:
+def _told(asked: dict[tuple[str, int], list[Verdict]]) -> Iterator[Verdict]:
     """Verdicts as they are recorded: books that were audited for one output only say so."""
     for (output, _), verdicts in asked.items():
-        for verdict in verdicts.values():
+        for verdict in verdicts:
             is_books = verdict.guarantee == G3.id
             yield replace(verdict, table=f"ledger, behind {TableName.output(output)}") if is_books else verdict
 
@@ -252,15 +253,15 @@ def _result(
     output: str,
     guarantee: Guarantee,
     increments: range,
-    asked: dict[tuple[str, int], dict[str, Verdict]],
+    asked: dict[tuple[str, int], list[Verdict]],
 ) -> dg.AssetCheckResult:
-    """Increment after increment up to the first that breaks the guarantee, or cannot be judged."""
+    """Increment after increment up to the first that breaks the guarantee, or cannot be read."""
     held, verdict = increments.start - 1, None
     for increment in (row.increment for row in pipeline.ledger.done_rows(increments.start, increments.stop - 1)):
         if (output, increment) not in asked:
             asked[output, increment] = _ask(pipeline, output, increment)
-        verdict = asked[output, increment][guarantee.id]
-        if verdict.answer != "true":
+        verdict = as_one([each for each in asked[output, increment] if each.guarantee == guarantee.id])
+        if verdict.answer not in ("true", "unchecked"):
             break
         held = increment
     if verdict is None:
@@ -275,22 +276,28 @@ def _result(
         asset_key=key.asset_key,
         check_name=key.name,
         passed=verdict.answer == "true",
-        severity=dg.AssetCheckSeverity.ERROR,
+        severity=_severity(verdict),
         description=_sentence(verdict),
         metadata={HOLDS_UP_TO: held, WAREHOUSE: pipeline.warehouse.root, **_metadata(verdict)},
     )
 
 
-def _ask(pipeline: Pipeline, output: str, increment: int) -> dict[str, Verdict]:
+def _ask(pipeline: Pipeline, output: str, increment: int) -> list[Verdict]:
     facts = facts_of_output(pipeline.topology, output)
     engine: Any = pipeline.check_engine
-    verdicts = check_increment(pipeline.warehouse, pipeline.name, facts, increment, engine=engine)
-    return {verdict.guarantee: verdict for verdict in verdicts}
+    return check_increment(pipeline.warehouse, pipeline.name, facts, increment, engine=engine)
+
+
+def _severity(verdict: Verdict) -> dg.AssetCheckSeverity:
+    """What no table has evidence of stops nobody."""
+    is_warning = verdict.severity == "warning" or verdict.answer == "unchecked"
+    return dg.AssetCheckSeverity.WARN if is_warning else dg.AssetCheckSeverity.ERROR
 
 
 def _sentence(verdict: Verdict) -> str:
-    if verdict.answer == "unknown":
-        return f"{verdict.sentence} Unknown: {verdict.reason}"
+    if verdict.answer in ("unknown", "unchecked"):
+        word = "Unknown" if verdict.answer == "unknown" else "Not checked"
+        return f"{verdict.sentence} {word}: {verdict.reason}"
     if verdict.answer == "true":
         return verdict.sentence
     return f"{verdict.sentence} Broken in increment {verdict.increment}: {', '.join(verdict.broken)}"

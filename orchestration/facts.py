@@ -7,10 +7,12 @@ know the other. Rule: an output is final when all that reaches it has left one s
 from collections.abc import Iterable
 from typing import Literal, cast
 
-from ..expectations.facts import FinalOutput, ReplayFacts, Source, SubTopology
+from ..expectations.facts import FinalOutput, Promised, ReplayFacts, Source, SubTopology
+from ..expectations.guarantees import Question, questions_of
 from ..jobs.graph.nodes import RepartitionNode, SinkNode
 from ..jobs.topology import SubTopology as Part
 from ..jobs.topology import Topology
+from ..state.tables.names import TableName
 
 
 def replay_facts(topology: Topology) -> ReplayFacts:
@@ -23,7 +25,21 @@ def replay_facts(topology: Topology) -> ReplayFacts:
             for sink in part.sinks
             if (final := _final_output(topology, part, sink)) is not None
         ),
+        promises=tuple(
+            Promised(part.id, node.name, promise)
+            for part in topology.sub_topologies
+            for node in part.nodes
+            for promise in node.promises(topology.graph)
+        ),
     )
+
+
+def guarantees(topology: Topology) -> list[Question]:
+    """What must hold for the increments of ``topology``: each guarantee with a table that it speaks of.
+
+    Judge them with ``check_increment(warehouse, pipeline, replay_facts(topology))``.
+    """
+    return questions_of(replay_facts(topology))
 
 
 def facts_of_output(topology: Topology, output: str) -> ReplayFacts:
@@ -31,9 +47,15 @@ def facts_of_output(topology: Topology, output: str) -> ReplayFacts:
     facts = replay_facts(topology)
     writer = next(part for part in topology.sub_topologies if output in {sink.topic for sink in part.sinks})
     through = _upstream(topology, writer)
+    others = {TableName.output(sink.topic) for part in topology.sub_topologies for sink in part.sinks} - {
+        TableName.output(output)
+    }
     return ReplayFacts(
         sub_topologies=tuple(each for each in facts.sub_topologies if each.id in through),
         final_outputs=tuple(final for final in facts.final_outputs if final.name == output),
+        promises=tuple(
+            each for each in facts.promises if each.sub_topology in through and each.promise.table not in others
+        ),
     )
 
 

@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from ...state.errors import ReplayError, TopologyError
+from ...state.promises import Promise, WindowedRows
 from ...state.tables.names import TableName
 from ..functions.exception_handlers import ExceptionHandlers
 from ..functions.expressions import Call, Expression, Shape
@@ -227,6 +228,12 @@ class Node:
         return {}
 
     # --- what it says ----------------------------------------------------------------------------------------
+
+    def promises(self, graph: "Graph") -> Iterable[Promise]:
+        """What must hold of the rows that it leaves in tables (state/promises.py), for checks to judge."""
+        store, windows = graph.store_of(self), self.windows_of_rows
+        if store is not None and windows is not None:
+            yield WindowedRows(TableName.state(store), windows.grid)
 
     def waits_until(self, rows: pa.Table) -> pa.Array | None:
         """The stream time that lets each row of its store go, null for rows that do not wait; None when none ever

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from ...state.errors import TopologyError
+from ...state.promises import Promise, WindowedRows
 from ...state.tables.names import TableName
 from ..functions.timestamp_extractors import OWN_TIME, TimestampExtractor
 from .graph import Graph, Node
@@ -66,6 +67,15 @@ class SinkNode(Node):
 
     def kafka_processors(self, graph: Graph) -> Iterable[KafkaNode]:
         return [KafkaNode(SINK, self.name, self.inputs, topic=self.topic)]
+
+    def promises(self, graph: Graph) -> Iterable[Promise]:
+        """Its rows have the windows of the operator above that gave them, if their keys are still those."""
+        for node in graph.above(self) if self.shape.window is not None else ():
+            if node.windows_of_rows is not None:
+                yield WindowedRows(self.table(graph), node.windows_of_rows.grid)
+                return
+            if len(node.inputs) != 1 or node.changes_keys:
+                return
 
     def explain(self, seen: Observation, say: Wording) -> list[str]:
         """The offset is that of the output's partition, which is the task's."""

@@ -7,6 +7,7 @@ Durations are ints of milliseconds or text such as ``"30s"`` (state/times.py).
 from dataclasses import dataclass, replace
 
 from ...state.errors import ConfigError
+from ...state.promises import Grid
 from ...state.times import UNBOUNDED, Duration, duration_ms
 from ..functions.call_arguments import checked_class
 from ..functions.call_names import Hinting
@@ -66,6 +67,11 @@ class TimeWindows(Hinting):
         """How long a store keeps windows by default, by stream time."""
         return self.size_ms + self.grace_ms
 
+    @property
+    def grid(self) -> Grid:
+        """Where its windows lie."""
+        return Grid("time", self.size_ms, self.advance_ms)
+
 
 @checked_class
 @dataclass(frozen=True, slots=True)
@@ -107,6 +113,11 @@ class SessionWindows(Hinting):
     def retention_ms(self) -> int:
         return self.gap_ms + self.grace_ms
 
+    @property
+    def grid(self) -> Grid:
+        """Where its windows lie: anywhere."""
+        return Grid("session")
+
 
 @checked_class
 @dataclass(frozen=True, slots=True)
@@ -147,6 +158,11 @@ class SlidingWindows(Hinting):
         """How long a store keeps windows by default, by stream time."""
         return 2 * self.difference_ms + self.grace_ms
 
+    @property
+    def grid(self) -> Grid:
+        """Where its windows lie: anywhere, each as long as the difference."""
+        return Grid("sliding", self.difference_ms)
+
 
 @checked_class
 @dataclass(frozen=True, slots=True)
@@ -172,6 +188,11 @@ class UnlimitedWindows(Hinting):
     def retention_ms(self) -> int:
         """For ever."""
         return UNBOUNDED
+
+    @property
+    def grid(self) -> Grid:
+        """Where its window lies."""
+        return Grid("time", first_ms=self.start_ms)
 
 
 @checked_class

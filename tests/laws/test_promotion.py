@@ -94,7 +94,8 @@ def test_the_guarantees_hold_of_a_promote_and_its_books_are_those_of_the_branch(
     promote(warehouse, "b")
 
     verdicts = check_increment(warehouse, "p", replay_facts(CHANGED), engine="plain")
-    assert [(v.guarantee, v.answer) for v in verdicts] == [("G1", "true"), ("G2", "true"), ("G3", "true")]
+    assert {"G1", "G2", "G3"} <= {v.guarantee for v in verdicts if v.answer == "true"}
+    assert [v for v in verdicts if v.answer not in ("true", "unchecked")] == []
     assert done_row(warehouse, "p").content.books["read"] == RECORDS // 2
 
 

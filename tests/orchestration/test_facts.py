@@ -1,5 +1,7 @@
 """Facts: what the checks are told of a topology."""
 
+from dataclasses import replace
+
 import pytest
 
 from kstreams_replay.expectations.facts import FinalOutput, ReplayFacts, Source, SubTopology
@@ -22,7 +24,7 @@ def test_an_output_below_a_suppress_is_final_and_waits_for_gap_and_grace():
             FinalOutput("pages", 1, "time", wait_ms=10),
         ),
     )
-    assert got == want
+    assert replace(got, promises=()) == want
 
 
 def test_a_topic_with_an_extractor_does_not_have_the_times_of_its_records():

@@ -71,8 +71,8 @@ def test_such_records_become_dead_letters_wherever_the_tape_is_cut(tmp_path, kin
     assert [row["cause_offset"] for row in outputs] == [0, 2, 4, 6, 7]
     books = [report.books for report in reports]
     assert (sum(each.applied for each in books), sum(each.undecodable for each in books)) == (5, 3)
-    (verdict,) = check_increment(warehouse, "p", replay_facts(made), engine="plain")
-    assert (verdict.guarantee, verdict.answer) == ("G3", "true")
+    verdicts = check_increment(warehouse, "p", replay_facts(made), engine="plain")
+    assert {v.guarantee: v.answer for v in verdicts}["G3"] == "true"
 
 
 def test_the_test_driver_has_the_dead_letters_too():

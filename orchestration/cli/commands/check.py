@@ -6,7 +6,7 @@ from typing import Literal
 
 import click
 
-from ....expectations.verdicts import Verdict, check_increment
+from ....expectations.verdicts import Verdict, check_increment, is_in_order
 from ....jobs.history.committed_tables import done_row
 from ....state.tables.ledger import Ledger
 from ....state.tables.warehouse import Warehouse
@@ -31,7 +31,7 @@ from ..exit_codes import ExitCode
 def check(
     topology: str, warehouse: str, pipeline: str, increment: int | None, every: bool, engine: Literal["gx", "plain"]
 ) -> int:
-    """Judge the guarantees of an increment. The exit code is 4 when one does not hold or cannot be judged."""
+    """Judge the guarantees of an increment. The exit code is 4 when one does not hold, or a table cannot be read."""
     place, facts = Warehouse(warehouse), replay_facts(load_topology(topology))
     last = done_row(place, pipeline, increment).increment
     ledger = Ledger(place.pipeline(pipeline).ledger, place.storage_options)
@@ -45,11 +45,11 @@ def check(
     not_recorded = why_not_recorded(place, pipeline, verdicts)
     if not_recorded is not None:
         print(f"replay check: {not_recorded}", file=sys.stderr)
-    return ExitCode.DONE if all(verdict.answer == "true" for verdict in verdicts) else ExitCode.FAILED
+    return ExitCode.DONE if all(is_in_order(verdict) for verdict in verdicts) else ExitCode.FAILED
 
 
 def _print_verdict(verdict: Verdict) -> None:
-    answer = {"true": "holds", "false": "BROKEN", "unknown": "UNKNOWN"}[verdict.answer]
+    answer = {"true": "holds", "false": "BROKEN", "unknown": "UNKNOWN", "unchecked": "NOT CHECKED "}[verdict.answer]
     observed = ", ".join(f"{name} {count:,}" for name, count in verdict.observed.items())
     print(
         f"{answer:8}{verdict.guarantee} {verdict.table}, increment {verdict.increment}: {verdict.sentence} ({observed})"

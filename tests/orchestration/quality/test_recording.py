@@ -18,7 +18,8 @@ from kstreams_replay.orchestration.quality.recording import record_quality
 from kstreams_replay.state.tables.warehouse import Warehouse
 from tests.dagster import shop
 
-# By hand from tests/dagster/shop.py. Rows checked: final results; records that both sub-topologies read.
+# By hand from tests/dagster/shop.py, of three guarantees. Rows checked: final results; records that both sub-topologies
+# read.
 WANTED = [
     (1, "G1", "outputs/pages", "passed", 2),
     (1, "G1", "outputs/sessions", "passed", 2),
@@ -92,7 +93,7 @@ def test_a_verdict_is_recorded_once_with_what_it_rests_on(warehouse):
     assert first > 6
     assert again == 0
     rows = asked(warehouse, 'SELECT increment, guarantee, "table", verdict, rows_checked FROM quality_results')
-    assert sorted(rows) == WANTED
+    assert sorted(row for row in rows if row[1] in ("G1", "G2", "G3")) == WANTED
 
 
 def test_a_verdict_that_has_changed_is_a_row_more_and_the_newest_counts(warehouse):
@@ -105,7 +106,7 @@ def test_a_verdict_that_has_changed_is_a_row_more_and_the_newest_counts(warehous
     record_quality(warehouse, "shop", changed)
 
     newest = {(row["guarantee"], row["table"]): row["verdict"] for row in newest_results(warehouse, "shop")}
-    assert [each.answer for each in verdicts] == ["true"] * 5
+    assert {each.answer for each in verdicts} == {"true"}
     assert "unknown" in [each.answer for each in changed]
     assert newest == {
         (each.guarantee, each.table): {"true": "passed", "unknown": "not checked"}[each.answer] for each in changed

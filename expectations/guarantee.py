@@ -1,0 +1,58 @@
+"""What a guarantee is: a sentence that must hold, where it comes from, what proves it, and the rules that judge it.
+
+Owns the shape. Rule: one guarantee, one audit frame for each table that it speaks of, and rules that all have one form:
+*this column of the frame is 0 in every row*. Two front ends read them, `suites` (Great Expectations) and `verdicts`
+(plain code), so a guarantee cannot mean two things.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Literal
+
+from .audits import Audit, Scope, Unchecked
+from .facts import ReplayFacts
+
+About = tuple[str, Callable[[Scope], Audit | Unchecked]]
+"""A table as the ledger calls it, and how the guarantee is audited there."""
+
+
+@dataclass(frozen=True)
+class Rule:
+    """``column`` of the audit frame is 0 in every row. ``name`` is the expectation's name in a suite."""
+
+    name: str
+    column: str
+    sentence: str
+
+
+@dataclass(frozen=True)
+class Guarantee:
+    """One guarantee. ``kip``: "" where it is of none; ``kafka``: the class of Kafka Streams that keeps it, "" likewise.
+
+    ``evidence``: what is compared with what; ``cost``: what is read. ``check`` names the asset check, ``proof`` the
+    test file that breaks it on purpose. ``severity``: whether an increment that breaks it is wrong, or to be looked at.
+    ``questions``: the tables of a topology that it speaks of.
+    """
+
+    id: str
+    sentence: str
+    kip: str
+    operator: str
+    check: str
+    proof: str
+    status: str
+    rules: tuple[Rule, ...]
+    kafka: str = ""
+    evidence: str = ""
+    cost: str = ""
+    severity: Literal["error", "warning"] = "error"
+    questions: Callable[[ReplayFacts], Iterable[About]] = field(default=lambda _: (), repr=False, compare=False)
+
+
+@dataclass(frozen=True)
+class Question:
+    """A guarantee about one table of a pipeline, and how to audit it there."""
+
+    guarantee: Guarantee
+    table: str
+    audit: Callable[[Scope], Audit | Unchecked] = field(repr=False, compare=False)
