@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from .jobs.landing.landing import land_files as land_files
     from .jobs.landing.landing import land_kafka as land_kafka
     from .jobs.landing.landing import land_records as land_records
+    from .jobs.landing.recorded_time import record_tick as record_tick
     from .jobs.replay.pipeline_run import replay as replay
     from .jobs.testing.driver_records import TestRecord as TestRecord
     from .jobs.testing.driver_topics import TestInputTopic as TestInputTopic
@@ -138,6 +139,7 @@ _MODULES: dict[str, str] = {
     "land_kafka": ".jobs.landing.landing",
     "land_records": ".jobs.landing.landing",
     "open_spark": ".jobs.execution.spark_session",
+    "record_tick": ".jobs.landing.recorded_time",
     "replay": ".jobs.replay.pipeline_run",
     "replay_definitions": ".orchestration.definitions",
 }

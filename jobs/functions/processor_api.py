@@ -97,7 +97,9 @@ class ValueAndTimestamp(NamedTuple):
 
 
 class PunctuationType(Enum):
-    """What moves a schedule on. There is no wall clock in a replay: WALL_CLOCK_TIME is refused."""
+    """What moves a schedule on: the task's stream time, or ticks of the wall clock, as they were recorded beside its
+    topics (jobs/landing/recorded_time.py).
+    """
 
     STREAM_TIME = "stream time"
     WALL_CLOCK_TIME = "wall-clock time"
@@ -194,8 +196,12 @@ class ProcessingContext(ABC):
         """Call ``callback(stream time)`` when stream time has reached 0, ``interval``, 2 * ``interval``, ..., at most
         once a record, after it is processed. ``start_ms``: begin there instead of at 0.
 
+        By WALL_CLOCK_TIME: ``callback(tick)`` at the first recorded tick that is ``interval`` or more after the first
+        of all, then after each due time; ``start_ms``: begin there. Without ticks it is never called.
+
         To be called in ``init``, in the same order every time: that is how a schedule is found again in the next
-        increment. Raises ConfigError elsewhere, for an interval below 1 ms, and for WALL_CLOCK_TIME.
+        increment. Raises ConfigError elsewhere, for an interval below 1 ms, and by WALL_CLOCK_TIME for a processor that
+        is below a repartition, where no ticks come. Source: ProcessingContext.schedule, StreamTask.
         """
 
     @abstractmethod
@@ -213,7 +219,9 @@ class ProcessingContext(ABC):
 
     @abstractmethod
     def current_system_time_ms(self) -> int:
-        """Raises ConfigError: no clock is the same in a replay. Take the record's time, or the stream time."""
+        """The latest recorded tick of the wall clock. Raises ConfigError before the first: no clock is the same in a
+        replay.
+        """
 
     @property
     @abstractmethod

@@ -1,5 +1,6 @@
 """Recorded time: "stream time of this partition has reached T", written beside a landed topic, so that windows of a
 quiet topic close, and every replay sees it at the same place. Kafka Streams has no such thing; off unless asked for.
+A tick is the same of the wall clock, "it was T here", which moves on schedules by wall-clock time and nothing else.
 
 Owns the table `landing/<topic>/recorded_time` and the landing increments that write it. Rule: a recorded time stands
 before the record of ``before_offset``, the next offset of its partition when it was recorded. It takes no offset itself
@@ -24,13 +25,14 @@ from ...state.wall_clock import now_ms
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """Stream time has reached ``time_ms`` before the record of ``before_offset``. ``arrival``: as of a landed record;
-    None: not known, so that no replay by arrival can take it.
+    """Stream time, or of a tick the wall clock, has reached ``time_ms`` before the record of ``before_offset``.
+    ``arrival``: as of a landed record; None: not known, so that no replay by arrival can take it.
     """
 
     before_offset: int
     time_ms: int
     arrival: int | None = None
+    is_tick: bool = False
 
 
 RecordedTimes = Mapping[str, tuple[Recorded, ...]]
@@ -64,6 +66,27 @@ def record_time(
     return _record(warehouse, topic, last, wanted, arrival, clock_ms)
 
 
+def record_tick(
+    warehouse: Warehouse,
+    topic: str,
+    time_ms: int | None = None,
+    *,
+    arrival: int | None = None,
+    clock_ms: Callable[[], int] = now_ms,
+) -> dict[int, int]:
+    """Record a tick of the wall clock in every partition of a landed topic, by default what ``clock_ms`` says now.
+
+    Processors whose sub-topology reads the topic see it, and call what they scheduled by
+    ``PunctuationType.WALL_CLOCK_TIME``; stream time stays. Returns and raises as ``record_time``.
+    """
+    time_ms = clock_ms() if time_ms is None else time_ms
+    if time_ms < 0:
+        raise ConfigError(f"topic {topic!r}", "a time of 0 ms or more", str(time_ms), "correct the time")
+    last = _last(warehouse, topic, clock_ms)
+    wanted = dict.fromkeys(range(last.content.partitions), time_ms)
+    return _record(warehouse, topic, last, wanted, arrival, clock_ms, is_tick=True)
+
+
 def record_idle(
     warehouse: Warehouse, topic: str, idle_after_ms: int, *, clock_ms: Callable[[], int] = now_ms
 ) -> dict[int, int]:
@@ -92,11 +115,18 @@ def recorded_times(warehouse: Warehouse, topic: str, *, increment: int) -> Recor
     path, options = warehouse.recorded_time(topic), warehouse.storage_options
     rows = read_rows(path, read_files(path, storage_options=options), RECORDED_TIME_SCHEMA).to_pylist()
     found: dict[str, tuple[Recorded, ...]] = {}
+    ticks = _ticks(warehouse, topic) if rows else set()
     for row in sorted(rows, key=lambda row: row["increment"]):
         if row["increment"] <= increment:
-            here = Recorded(row["before_offset"], row["time_ms"], row["arrival"])
+            here = Recorded(row["before_offset"], row["time_ms"], row["arrival"], row["increment"] in ticks)
             found[str(row["partition"])] = (*found.get(str(row["partition"]), ()), here)
     return found
+
+
+def _ticks(warehouse: Warehouse, topic: str) -> set[int]:
+    """Landing increments that recorded ticks: only the ledger says which of both a recorded time is."""
+    ledger = LandingLedger(warehouse.landing_ledger(topic), warehouse.storage_options)
+    return {row.increment for row in ledger.done_rows() if row.content.is_tick}
 
 
 def finish_recording(
@@ -134,12 +164,15 @@ def _record(
     wanted: dict[int, int],
     arrival: int | None,
     clock_ms: Callable[[], int],
+    *,
+    is_tick: bool = False,
 ) -> dict[int, int]:
     known = recorded_times(warehouse, topic, increment=last.increment)
     new = {
         p: time_ms
         for p, time_ms in wanted.items()
-        if time_ms > max((each.time_ms for each in known.get(str(p), ())), default=NO_TIMESTAMP_MS)
+        if time_ms
+        > max((each.time_ms for each in known.get(str(p), ()) if each.is_tick == is_tick), default=NO_TIMESTAMP_MS)
     }
     if not new:
         return {}
@@ -152,6 +185,7 @@ def _record(
         implausible=None,
         arrival=arrival,
         recorded_time={str(p): time_ms for p, time_ms in new.items()},
+        is_tick=is_tick or None,
     )
     plan = LandingPlanRow.from_json(done.to_json())
     ledger = LandingLedger(warehouse.landing_ledger(topic), warehouse.storage_options)

@@ -53,6 +53,8 @@ class OperatorContext:
     """Nodes below."""
     shapes_read: tuple[Shape, ...] = ()
     """Of those tables."""
+    has_ticks: bool = True
+    """Ticks of the wall clock come to the task: they are recorded beside landed topics."""
 
 
 class Operator(ABC):
@@ -274,14 +276,18 @@ class SharingOperator(StatefulOperator):
         """The operators, by node, whose stores it uses. Called once, before ``resume``."""
 
     @abstractmethod
-    def next_due_ms(self) -> int | None:
-        """The stream time at which it acts by itself next."""
+    def next_due_ms(self, *, is_tick: bool) -> int | None:
+        """The stream time, or by the wall clock (``is_tick``) the tick, at which it acts by itself next."""
 
     @abstractmethod
-    def punctuate(self, chunk: Chunk, cause: int, nobody: Batch) -> None:
-        """Act once, because of what is due by the stream time at row ``cause`` of ``chunk``. ``nobody``: a batch of no
-        records of its input.
+    def punctuate(self, chunk: Chunk, cause: int, nobody: Batch, *, is_tick: bool) -> None:
+        """Act once, because of what is due by the stream time at row ``cause`` of ``chunk``, or by its tick.
+        ``nobody``: a batch of no records of its input.
         """
+
+    @abstractmethod
+    def tick(self, tick_ms: int) -> bool:
+        """The wall clock has reached ``tick_ms``. False for the first tick, at which nothing is due."""
 
     @abstractmethod
     def reach(self, stream_time_ms: int) -> None:

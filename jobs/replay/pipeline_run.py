@@ -329,7 +329,7 @@ class Pipeline:
             queue,
             recorded=plan.recorded(landed, p),
             beyond_is_advance=is_moment,
-            before=self.planner.reached(plan, landed.topic, p),
+            **self.planner.recorded_before(plan, landed.topic, p),
         )
 
     def _imported(

@@ -8,6 +8,7 @@ across partitions).
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 from ...state.errors import ConfigError, DamagedLedger, DamagedTable
 from ...state.tables.ledger_rows import Cut, DoneRow, PlanRow
@@ -269,11 +270,15 @@ class Planner:
                 found |= set(topics)
         return found
 
-    def reached(self, plan: Plan, topic: str, partition: str) -> SourceProgress:
-        """What was recorded of a partition, and the largest time of it, in the increments before ``plan``."""
-        taken = plan.taken_before(topic, partition)
-        times = [recorded.time_ms for recorded in self.landed[topic].recorded.get(partition, ())[:taken]]
-        return SourceProgress(max(times, default=NO_TIMESTAMP_MS), self._tape_time(topic, partition))
+    def recorded_before(self, plan: Plan, topic: str, partition: str) -> dict[str, Any]:
+        """Of a queue of a partition: what was recorded of it, and the largest time of it, in the increments before
+        ``plan``; and the latest tick.
+        """
+        before = self.landed[topic].recorded.get(partition, ())[: plan.taken_before(topic, partition)]
+        times = [recorded.time_ms for recorded in before if not recorded.is_tick]
+        ticks = [recorded.time_ms for recorded in before if recorded.is_tick]
+        reached = SourceProgress(max(times, default=NO_TIMESTAMP_MS), self._tape_time(topic, partition))
+        return {"before": reached, "ticked_ms": max(ticks, default=NO_TIMESTAMP_MS)}
 
     def tape_times(self, plan: Plan) -> dict[str, dict[str, int]]:
         """Largest time of every partition of the meeting topics up to the cut, for the done row."""

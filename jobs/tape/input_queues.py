@@ -78,6 +78,8 @@ class Queue:
     """Of a global table, which recorded times do not reach."""
     before: SourceProgress = NO_PROGRESS
     """What was recorded of the partition, and what its tape had reached, in the increments before."""
+    ticked_ms: int = NO_TIMESTAMP_MS
+    """The latest tick of the wall clock in the increments before."""
 
     @property
     def size(self) -> int:
@@ -103,10 +105,14 @@ class Queue:
     @property
     def lowest(self) -> int:
         """Place behind all that was recorded before (jobs/tape/recorded_time_order.py)."""
-        return 2 * (self.before.recorded_ms + 1) if self.before.recorded_ms >= 0 else 2 * NO_TIMESTAMP_MS
+        return 2 * (self._behind_ms + 1) if self._behind_ms >= 0 else 2 * NO_TIMESTAMP_MS
+
+    @property
+    def _behind_ms(self) -> int:
+        return max(self.before.recorded_ms, self.ticked_ms)
 
     @property
     def has_advances(self) -> bool:
         """Whether the order of its rows depends on recorded times."""
         signals = self.pieces is not None and bool(self.pieces.signals)
-        return signals or bool(self.recorded) or self.beyond_is_advance or self.before.recorded_ms >= 0
+        return signals or bool(self.recorded) or self.beyond_is_advance or self._behind_ms >= 0

@@ -35,14 +35,17 @@ class SourceClock:
         """Moment ``number_of_advance`` of queue ``number``. ``taken``: queues of the rows before, ``tables``: rows of
         all.
         """
-        queue, tape_time_ms = self.queues[number], NO_TIMESTAMP_MS
+        queue, tape_time_ms, tick_ms = self.queues[number], NO_TIMESTAMP_MS, None
         if queue.pieces is not None:
             passed = queue.pieces.signals[number_of_advance]
             of_source = self.signals.setdefault(self.names[queue.source], {})
             of_source[str(passed.writer)] = max(of_source.get(str(passed.writer), NO_TIMESTAMP_MS), passed.time_ms)
         else:
             recorded = queue.recorded[number_of_advance]
-            self._recorded[number] = max(self._recorded[number], recorded.time_ms)
+            if recorded.is_tick:
+                tick_ms = recorded.time_ms
+            else:
+                self._recorded[number] = max(self._recorded[number], recorded.time_ms)
             tape_time_ms = recorded.time_ms + 1
         counts = np.bincount(taken, minlength=len(self.queues))
         sources = {
@@ -50,7 +53,7 @@ class SourceClock:
             for place, other in enumerate(self.queues)
             if not other.is_global
         }
-        return StreamTimeAdvance(queue.source, sources, tape_time_ms)
+        return StreamTimeAdvance(queue.source, sources, tape_time_ms, tick_ms)
 
     def _passed_on(self, queue: "Queue") -> SourceProgress:
         assert queue.pieces is not None

@@ -40,6 +40,8 @@ class StreamTimeAdvance:
     sources: Mapping[int, SourceProgress]
     tape_time_ms: int
     """The largest time on the tape after it."""
+    tick_ms: int | None = None
+    """The wall clock has reached that, and stream time stays."""
 
     @property
     def time_ms(self) -> int:

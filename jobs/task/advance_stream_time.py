@@ -101,4 +101,5 @@ def advance_chunk(topics: tuple[str, ...], partition: int, step: StreamTimeAdvan
         np.full(1, step.tape_time_ms, np.int64),
         *(np.zeros(1, np.bool_), np.zeros(1, np.bool_)),
         is_record=np.zeros(1, np.bool_),
+        tick_ms=step.tick_ms,
     )

@@ -158,13 +158,24 @@ class RecordRun(ChunkRun):
         now_ms = int(self.chunk.stream_time_ms[cause])
         for operator in self._sharing.values():
             operator.reach(now_ms)
-        while due := self._due(now_ms):
+        self._call_due(cause, now_ms, self._sharing)
+        if self.chunk.tick_ms is not None:
+            tick_ms = self.chunk.tick_ms
+            started = {name: operator for name, operator in self._sharing.items() if operator.tick(tick_ms)}
+            self._call_due(cause, tick_ms, started, is_tick=True)
+
+    def _call_due(
+        self, cause: int, now_ms: int, sharing: Mapping[str, SharingOperator], *, is_tick: bool = False
+    ) -> None:
+        while due := self._due(now_ms, sharing, is_tick=is_tick):
             (_, name) = min(due)
             nobody = self.nobody[self.dataflow.graph.nodes[name].inputs[0]]
-            self._sharing[name].punctuate(self.chunk, cause, nobody)
+            sharing[name].punctuate(self.chunk, cause, nobody, is_tick=is_tick)
 
-    def _due(self, now_ms: int) -> list[tuple[tuple[int, str], str]]:
-        times = {name: operator.next_due_ms() for name, operator in self._sharing.items()}
+    def _due(
+        self, now_ms: int, sharing: Mapping[str, SharingOperator], *, is_tick: bool
+    ) -> list[tuple[tuple[int, str], str]]:
+        times = {name: operator.next_due_ms(is_tick=is_tick) for name, operator in sharing.items()}
         return [((due, name[-7:]), name) for name, due in times.items() if due is not None and due <= now_ms]
 
     # --- all of them -----------------------------------------------------------------------------------------

@@ -152,6 +152,7 @@ class Task:
             views=views,
             children=tuple(child.name for child in self.graph.children(node.name)),
             shapes_read=tuple(self.graph.nodes[name].shape for name in node.reads),
+            has_ticks=any(source.landed_topic is not None for source in self.sub_topology.sources),
         )
 
     def _amplification(self) -> int:
@@ -242,16 +243,23 @@ class Task:
         return RecordRun(*running, nobody=self._nobody)
 
     def advance(self, step: StreamTimeAdvance) -> tuple[Result, dict[str, int]]:
-        """Stream time moves on without a record: a chunk of one row that is none. Also the time to pass on, by
-        repartition topic and export. Raises as ``process``.
+        """Stream time, or the wall clock, moves on without a record: a chunk of one row that is none. Also the time to
+        pass on, by repartition topic and export. Raises as ``process``.
         """
         nothing = empty_input(self)
         batches, _, _, reasons = self._take(nothing)
         self.tape_time_ms = max(self.tape_time_ms, step.tape_time_ms)
-        self.stream_time_ms = max(self.stream_time_ms, step.time_ms)
+        if step.tick_ms is None:
+            self.stream_time_ms = max(self.stream_time_ms, step.time_ms)
         self.advances += 1
         chunk = advance_chunk(self._topics(), self.partition, step, self.stream_time_ms)
         self._handle(chunk, None)
+        if step.tick_ms is not None:
+            ticked = self._chunk_run(chunk)
+            ticked.run(batches)
+            for view in self.views:
+                view.settle()
+            return self._result(ticked, chunk, nothing, np.zeros(1, np.bool_), reasons), {}
         sources: dict[str, SourceProgress] = {}
         for number, reached in step.sources.items():
             name = self.dataflow.node_of(self.source_names[number])

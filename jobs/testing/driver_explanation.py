@@ -25,13 +25,14 @@ _PIPELINE = "test"
 def explained(driver: TopologyTestDriver, arrival: int) -> tuple[str, list[str]]:
     """The place of the record of an arrival ("topic:partition:offset"), and sentences, each with its node.
 
-    Raises ConfigError where stream time was advanced without a record, which is not landed here.
+    Raises ConfigError where stream time or the wall clock was advanced without a record, which is not landed here.
     """
     topology = driver.topology
     parts: dict[str, list[tuple[pa.Table, np.ndarray]]] = defaultdict(list)
     for batch in driver.batches():
         if batch.recorded is not None:
-            got, next_step = "advance_stream_time", "land the records, and ask replay explain"
+            got = "advance_wall_clock_time" if batch.recorded[0] is None else "advance_stream_time"
+            next_step = "land the records, and ask replay explain"
             raise ConfigError("explanation", "records alone", got, next_step)
         for topic, part in batch.landed.items():
             parts[topic].append(part)

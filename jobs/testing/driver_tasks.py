@@ -30,11 +30,11 @@ Landed = Mapping[str, tuple[pa.Table, np.ndarray]]
 class Batch:
     """What is played at once: ``landed`` records, or one recorded time.
 
-    ``recorded``: topic, time in ms and arrival. ``causes``: kept from run to run.
+    ``recorded``: topic (None: a tick of the wall clock), time in ms and arrival. ``causes``: kept from run to run.
     """
 
     landed: Landed
-    recorded: tuple[str, int, int] | None = None
+    recorded: tuple[str | None, int, int] | None = None
     causes: CausalOrder = field(default_factory=CausalOrder)
 
 
@@ -80,7 +80,11 @@ class DrivenTasks:
         for topic, (rows, arrival) in batch.landed.items():
             self._land(topic, rows, arrival)
         if batch.recorded is not None:
-            self._time.record(*batch.recorded[:2])
+            recorded_of, time_ms, _ = batch.recorded
+            if recorded_of is None:
+                self._time.tick(time_ms)
+            else:
+                self._time.record(recorded_of, time_ms)
         for task in self.tasks:
             self._run_task(task)
             written, sub = task.dataflow.written, task.sub_topology

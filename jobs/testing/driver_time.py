@@ -19,6 +19,7 @@ class Waiting(NamedTuple):
     level: int
     source: int
     time_ms: int
+    is_tick: bool = False
 
 
 class DrivenTime:
@@ -47,6 +48,14 @@ class DrivenTime:
                 if source.landed_topic == topic:
                     self._waiting.setdefault(task.sub_topology.id, []).append(Waiting(0, number, time_ms))
 
+    def tick(self, time_ms: int) -> None:
+        """The wall clock has reached ``time_ms``; each task that reads a topic takes it once."""
+        for task in self._tasks:
+            landed = [number for number, one in enumerate(task.sub_topology.sources) if one.landed_topic is not None]
+            for number in landed[:1]:
+                waiting = Waiting(0, number, time_ms, is_tick=True)
+                self._waiting.setdefault(task.sub_topology.id, []).append(waiting)
+
     def signal(self, writer: Task, signals: Mapping[str, int], level: int) -> None:
         """``writer`` passes times on, by repartition topic and export, over ``level`` tasks. A reader receives what all
         who write for it have passed on.
@@ -69,7 +78,8 @@ class DrivenTime:
     def step(self, task: Task, waiting: Waiting) -> StreamTimeAdvance:
         """The advance itself, with what all sources of the task have reached by now."""
         signals = task.sub_topology.id, waiting.source
-        self._recorded[signals] = max(self._recorded.get(signals, NO_TIMESTAMP_MS), waiting.time_ms)
+        if not waiting.is_tick:
+            self._recorded[signals] = max(self._recorded.get(signals, NO_TIMESTAMP_MS), waiting.time_ms)
         sources = {}
         for number, source in enumerate(task.sources):
             recorded_ms = self._recorded.get((task.sub_topology.id, number), NO_TIMESTAMP_MS)
@@ -78,4 +88,5 @@ class DrivenTime:
                 reached_ms = self._reached.get(source.landed_topic, FOREVER)
             if not source.is_global:
                 sources[number] = SourceProgress(recorded_ms, max(recorded_ms, reached_ms))
-        return StreamTimeAdvance(waiting.source, sources, waiting.time_ms + 1)
+        tick_ms = waiting.time_ms if waiting.is_tick else None
+        return StreamTimeAdvance(waiting.source, sources, waiting.time_ms + 1, tick_ms)

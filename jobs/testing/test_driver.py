@@ -36,7 +36,8 @@ class TopologyTestDriver(StoreReader):
 
     ``start_timestamp``, ``auto_advance``: times of records that are piped without one in the short form: the first, and
     how much later every next one is, over all topics. ``counts_bytes``: measure suppress buffers in bytes too.
-    ``chunk_records``: run that many at a time; it changes nothing.
+    ``chunk_records``: run that many at a time; it changes nothing. ``initial_wall_clock_time``: where the wall clock
+    stands until ``advance_wall_clock_time`` moves it on.
     """
 
     __test__ = False  # no test class for pytest
@@ -49,8 +50,10 @@ class TopologyTestDriver(StoreReader):
         auto_advance: Duration = 0,
         counts_bytes: bool = False,
         chunk_records: int | None = None,
+        initial_wall_clock_time: Instant = 0,
     ) -> None:
         self.topology = topology
+        self._wall_clock_ms, self._ticks = time_ms(initial_wall_clock_time, "initial_wall_clock_time"), False
         self._options: dict[str, Any] = {"counts_bytes": counts_bytes, "chunk_records": chunk_records}
         with tiers.running():
             self._driven = DrivenTasks(topology, **self._options)
@@ -193,14 +196,19 @@ class TopologyTestDriver(StoreReader):
         self._play(Batch({}, (topic, time_ms, self._in.next_arrival())))
 
     def advance_wall_clock_time(self, advance: Duration) -> None:
-        """Kafka's advanceWallClockTime: it moves on schedules by wall-clock time.
-
-        Raises ConfigError: no schedule goes by it, since a replay has no wall clock.
+        """The wall clock goes on by ``advance``, 0 ms or more: a tick, as it is recorded beside landed topics
+        (``record_tick``), at which schedules by ``PunctuationType.WALL_CLOCK_TIME`` are called (Kafka's
+        advanceWallClockTime). Stream time stays. It takes the number of a piped record.
+        Example: ``driver.advance_wall_clock_time("1m")``.
         """
-        forward_ms(advance, "advance_wall_clock_time")
-        got = "schedules by stream time alone: a replay has no wall clock"
-        next_step = "pipe a record of a later time, or use advance_stream_time(topic, time_ms)"
-        raise ConfigError("advance_wall_clock_time", "schedules by wall-clock time", got, next_step)
+        advance_ms = forward_ms(advance, "advance_wall_clock_time")
+        self._check_open()
+        self.run()
+        if not self._ticks:
+            self._play(Batch({}, (None, self._wall_clock_ms, 0)))
+            self._ticks = True
+        self._wall_clock_ms += advance_ms
+        self._play(Batch({}, (None, self._wall_clock_ms, self._in.next_arrival())))
 
     # --- out -------------------------------------------------------------------------------------------------
 

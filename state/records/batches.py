@@ -236,6 +236,8 @@ class Chunk:
     failure: TaskFailed | None = None
     is_record: np.ndarray = field(default_factory=lambda: np.zeros(0, np.bool_))
     """Which rows are records of the task's topics, and not imported from elsewhere."""
+    tick_ms: int | None = None
+    """The wall clock has reached that; the chunk's one row is no record."""
     left_out: np.ndarray = field(init=False)
     """bool: records that a step let go (a filter, a join without a match, a duplicate); it counts where nothing else of
     the record was applied or refused.

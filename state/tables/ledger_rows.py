@@ -175,6 +175,8 @@ class LandingRow(RowContent):
     """
     arrival: int | None = None
     """Of the recorded times, as of a landed record."""
+    is_tick: bool | None = None
+    """True: the recorded times are ticks of the wall clock, and stream time stays."""
 
     def _nulls(self) -> tuple[str, ...]:
         return ("arrival",) if self.recorded_time is not None else ()

@@ -16,7 +16,7 @@ from kstreams_replay.jobs.topology import Serde, Topology
 from kstreams_replay.state.errors import BufferFull, ConfigError, InvalidTimestamp, NullKey, TaskFailed, TopologyError
 from tests.conformance.comparison import NOT_KNOWN
 from tests.conformance.scenarios import Record, Scenario
-from tests.conformance.translation import OUTPUT, topic_serdes, translate
+from tests.conformance.translation import OUTPUT, WALL_CLOCK, topic_serdes, translate
 
 Result = dict[str, Any]
 
@@ -122,8 +122,13 @@ def _pipe(driver: TopologyTestDriver, records: Sequence[Record]) -> None:
     for topic, serde in topic_serdes(records).items():
         values = [record["value"] for record in records if record["topic"] == topic]
         encoded[topic] = iter(serde.encode(serde.from_python(values)).to_pylist())
+    wall_clock_ms = 0
     for record in records:
         topic, key = record["topic"], record["key"]
+        if topic == WALL_CLOCK:
+            driver.advance_wall_clock_time(record["ts"] - wall_clock_ms)
+            wall_clock_ms = record["ts"]
+            continue
         offset = {"offset": record["offset"]} if deduplicates and "offset" in record else {}
         key_bytes = None if key is None else key.encode()
         driver.pipe_bytes(topic, key_bytes, next(encoded[topic]), record["ts"], **offset)

@@ -33,6 +33,10 @@ class Named(Processor):
         self.store: Any = context.store(self.stores[0]) if self.stores else None
         if self.name == "tick":
             context.schedule(int(self.argument), PunctuationType.STREAM_TIME, self._punctuate)
+        if self.name in ("clock", "clocks"):
+            context.schedule(int(self.argument), PunctuationType.WALL_CLOCK_TIME, self._punctuate)
+        if self.name == "clocks":
+            context.schedule(int(self.argument), PunctuationType.STREAM_TIME, self._punctuate)
 
     def process(self, record: Record) -> None:
         if record.key is None:
@@ -123,6 +127,8 @@ class Named(Processor):
 
     def _tick(self, record: Record, value: str) -> None:
         self._say(record, value)
+
+    _clock = _clocks = _tick
 
 
 class KeepingKeys(FixedKeyProcessor):

@@ -26,7 +26,11 @@ def test_a_file_is_written_as_it_would_be_stamped(path):
     assert readable.written(readable.read(path)) == path.read_text()
 
 
-CUT = [path for path in FILES if path.parent.name in ("intermediate_topic", "several_topics", "timestamp_extractor")]
+CUT = [
+    path
+    for path in FILES
+    if path.parent.name in ("intermediate_topic", "several_topics", "timestamp_extractor", "wall_clock")
+]
 
 
 @pytest.mark.slow

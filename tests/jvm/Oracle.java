@@ -7,6 +7,7 @@ import java.io.InputStreamReader;
 import java.io.PrintStream;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
+import java.time.Duration;
 import java.time.Instant;
 import java.util.*;
 import java.util.concurrent.BlockingQueue;
@@ -137,7 +138,16 @@ public class Oracle {
     void pipe(TopologyTestDriver driver, ObjectNode result) {
         ArrayNode outputs = result.putArray("outputs"), dropped = result.putArray("dropped");
         Map<String, TestInputTopic> topics = new HashMap<>();
+        long wallClock = 0;
         for (JsonNode record : scenario.get("records")) {
+            if (record.get("topic").asText().equals("wall_clock")) {
+                forwarded.clear();
+                driver.advanceWallClockTime(Duration.ofMillis(record.get("ts").asLong() - wallClock));
+                wallClock = record.get("ts").asLong();
+                outputs.addArray().addAll(forwarded);
+                dropped.add(0);
+                continue;
+            }
             long before = (long) metric(driver, "dropped-records-total", "");
             TestInputTopic topic = topics.computeIfAbsent(
                 record.get("topic").asText(),

@@ -37,6 +37,13 @@ class Processors implements Processor<Object, Object, Object, Object> {
             Duration every = Duration.ofMillis(Long.parseLong(Functions.argument(function)));
             context.schedule(every, PunctuationType.STREAM_TIME, this::tick);
         }
+        if (Functions.name(function).startsWith("clock")) {
+            Duration every = Duration.ofMillis(Long.parseLong(Functions.argument(function)));
+            context.schedule(every, PunctuationType.WALL_CLOCK_TIME, this::tick);
+            if (Functions.name(function).equals("clocks")) {
+                context.schedule(every, PunctuationType.STREAM_TIME, this::tick);
+            }
+        }
     }
 
     void open(Object found) {
@@ -135,6 +142,8 @@ class Processors implements Processor<Object, Object, Object, Object> {
                 say.to(text(store.get(key)), null);
                 return;
             case "tick":
+            case "clock":
+            case "clocks":
                 say.to(value, null);
                 return;
         }

@@ -1,8 +1,9 @@
-"""Python processors, record by record, with stores and stream-time punctuation (Kafka Streams' Processor API).
+"""Python processors, record by record, with stores and punctuation (Kafka Streams' Processor API).
 
 Owns the running processor and its context. Rule: after every record that the task takes, whether it reached this node
 or not, the schedules that are due by the task's stream time are called; what they forward comes after everything else
-that the record caused, and has no topic, no offset and no headers of its own.
+that the record caused, and has no topic, no offset and no headers of its own. Those by wall-clock time are called at
+recorded ticks alone.
 """
 
 from collections.abc import Callable, Mapping
@@ -35,7 +36,7 @@ from ..operator import Counters, Operator, OperatorContext, SharingOperator, Sto
 from .opened_stores import stores_of
 from .outbox import Outbox, SendingOutbox
 from .process_node import ROWS, ProcessNode
-from .punctuation import Punctuations, Schedule
+from .punctuation import WALL_CLOCK, Punctuations, Schedule, Ticks
 from .table_stores import TableValues, Writer
 from .window_store import Windows
 
@@ -56,7 +57,7 @@ class Process(SharingOperator):
         self.stores: dict[str, Any] = dict(self.own_stores)
         """Those of its own, and those that it shares."""
         self._windows = [store for store in self.stores.values() if isinstance(store, Windows)]
-        self.schedules = Punctuations()
+        self.schedules, self.ticks = Punctuations(), Ticks()
         self.stream_time_ms = NO_TIMESTAMP_MS
         self.processor_context = (_PlainContext if node.changes_keys else _FixedKeyContext)(self)
         self._writer = Writer()
@@ -104,6 +105,8 @@ class Process(SharingOperator):
         if self.links is None:
             self._punctuate(chunk, len(chunk.stream_time_ms), failed)
             self.reach(max(chunk.stream_time_ms[-1:].tolist(), default=NO_TIMESTAMP_MS))
+        if chunk.tick_ms is not None and self.links is None:
+            self._call_ticked(chunk.tick_ms, failed)
         self.processor_context.leave()
         chunk.applied[np.delete(batch.cause, failed.rows)] = True
         failed.book()
@@ -127,34 +130,50 @@ class Process(SharingOperator):
             if cause >= before:
                 return
             self.reach(int(chunk.stream_time_ms[cause]))
-            self.processor_context.enter(None, None)
             self._writer.cause = cause
             while self.schedules.is_due(self.stream_time_ms):
-                self.schedules.run_next(self.stream_time_ms, partial(self._call_due, failed, cause))
+                self._call_next(failed, cause, is_tick=False)
 
-    def next_due_ms(self) -> int | None:
-        return self.schedules.next_due_ms
+    def _call_ticked(self, tick_ms: int, failed: FailedRecords) -> None:
+        """Call what gets due by a tick of the wall clock, the chunk's one row."""
+        has_started = self.tick(tick_ms)
+        self._writer.cause = 0
+        while has_started and self.ticks.is_due(self.ticks.now_ms):
+            self._call_next(failed, 0, is_tick=True)
 
-    def punctuate(self, chunk: Chunk, cause: int, nobody: Batch) -> None:
+    def tick(self, tick_ms: int) -> bool:
+        return self.ticks.tick(tick_ms)
+
+    def _call_next(self, failed: FailedRecords, cause: int, *, is_tick: bool) -> None:
+        """The schedule that is due first."""
+        schedules = self.ticks if is_tick else self.schedules
+        now_ms = self.ticks.now_ms if is_tick else self.stream_time_ms
+        at = f"{'wall-clock' if is_tick else 'stream'} time {now_ms}"
+        self.processor_context.enter(None, None, now_ms)
+        schedules.run_next(now_ms, partial(self._call_due, failed, cause, at, now_ms))
+
+    def next_due_ms(self, *, is_tick: bool) -> int | None:
+        return (self.ticks if is_tick else self.schedules).next_due_ms
+
+    def punctuate(self, chunk: Chunk, cause: int, nobody: Batch, *, is_tick: bool) -> None:
         failed = FailedRecords(self.context, nobody, chunk)
         self._open(nobody, chunk)
         self._writer.cause = cause
-        self.processor_context.enter(None, None)
-        self.schedules.run_next(self.stream_time_ms, partial(self._call_due, failed, cause))
+        self._call_next(failed, cause, is_tick=is_tick)
         self.processor_context.leave()
         failed.book()
 
     def reach(self, stream_time_ms: int) -> None:
         self.stream_time_ms = max(self.stream_time_ms, stream_time_ms)
 
-    def _call_due(self, failed: FailedRecords, cause: int, schedule: Schedule) -> None:
+    def _call_due(self, failed: FailedRecords, cause: int, at: str, now_ms: int, schedule: Schedule) -> None:
         self.processor_context.outbox.at_punctuation(cause, schedule.due_ms)
         try:
-            self._call(schedule.callback, self.stream_time_ms, f"stream time {self.stream_time_ms}")
+            self._call(schedule.callback, now_ms, at)
         except TaskFailed as error:
             if error.is_decided:
                 raise
-            failed.add_punctuation(cause, self.stream_time_ms, error)
+            failed.add_punctuation(cause, now_ms, error)
         assert self._writer.chunk is not None
         self._book_refused(self._writer.chunk, cause)
 
@@ -184,6 +203,7 @@ class Process(SharingOperator):
         for name, store in self.own_stores.items():
             store.load(rows.take(pa.array(np.flatnonzero(names == name))), counters)
         self.stream_time_ms = counters.get("stream_time_ms", NO_TIMESTAMP_MS)
+        self.ticks.now_ms = counters.get(WALL_CLOCK, NO_TIMESTAMP_MS)
         self._counters = counters
 
     def begin(self) -> None:
@@ -195,12 +215,13 @@ class Process(SharingOperator):
         self._call(self.processor.init, self.processor_context, "init")
         self.processor_context.is_in_init = False
         self.schedules.resume(self._counters)
+        self.ticks.resume(self._counters)
 
     def found_by(self, rows: pa.Table) -> pa.Array:
         return only_chunk(rows, "key")
 
     def counters(self) -> Counters:
-        counters = {"stream_time_ms": self.stream_time_ms} | self.schedules.counters()
+        counters = {"stream_time_ms": self.stream_time_ms} | self.schedules.counters() | self.ticks.counters()
         for store in self.own_stores.values():
             counters |= store.counters()
         return counters
@@ -236,11 +257,12 @@ class _Context(ProcessingContext):
         self._record: Record | None = None
         self._metadata: RecordMetadata | None = None
         self._can_forward = False
+        self._due_ms = NO_TIMESTAMP_MS
         self.is_in_init = False
 
-    def enter(self, record: Record | None, metadata: RecordMetadata | None) -> None:
-        """A record is processed next; None: a punctuation."""
-        self._record, self._metadata, self._can_forward = record, metadata, True
+    def enter(self, record: Record | None, metadata: RecordMetadata | None, now_ms: int = NO_TIMESTAMP_MS) -> None:
+        """A record is processed next; None: a punctuation, at the stream time or wall-clock time ``now_ms``."""
+        self._record, self._metadata, self._can_forward, self._due_ms = record, metadata, True, now_ms
 
     def leave(self) -> None:
         self._record, self._metadata, self._can_forward = None, None, False
@@ -268,14 +290,21 @@ class _Context(ProcessingContext):
             next_step = "schedule in init, and let the callback look whether there is something to do"
             expected = "schedules made in init, to be found again by the next increment"
             raise self._refusal(expected, "one later", next_step)
-        if kind is not PunctuationType.STREAM_TIME:
-            next_step = "schedule by STREAM_TIME"
-            raise self._refusal("PunctuationType.STREAM_TIME, as a replay has no wall clock", str(kind), next_step)
+        if not isinstance(kind, PunctuationType):
+            next_step = "write PunctuationType.STREAM_TIME or PunctuationType.WALL_CLOCK_TIME"
+            raise self._refusal("a PunctuationType", repr(kind), next_step)
+        is_tick = kind is PunctuationType.WALL_CLOCK_TIME
+        if is_tick and not self._operator.context.has_ticks:
+            expected = "a processor that reads a landed topic without a repartition between, where ticks are recorded"
+            next_step = "schedule it above the repartition, or by STREAM_TIME"
+            raise self._refusal(expected, "a schedule by wall-clock time below a repartition", next_step)
         interval_ms = duration_ms(interval, "interval")
         if interval_ms < 1:
             raise self._refusal("an interval of 1 ms or more", f"{interval_ms} ms", "correct the interval")
         if start_ms is not None and start_ms < 0:
             raise self._refusal("a start of 0 ms or more", f"{start_ms} ms", "correct the start")
+        if is_tick:
+            return self._operator.ticks.add(interval_ms, callback, start_ms, self._operator.ticks.now_ms)
         return self._operator.schedules.add(interval_ms, callback, start_ms, self._operator.stream_time_ms)
 
     def store(self, name: str) -> Any:
@@ -288,8 +317,10 @@ class _Context(ProcessingContext):
         return self._operator.stream_time_ms
 
     def current_system_time_ms(self) -> int:
-        next_step = "take record.timestamp_ms or current_stream_time_ms()"
-        raise self._refusal("a time that every replay repeats", "the time of a clock", next_step)
+        if self._operator.ticks.now_ms == NO_TIMESTAMP_MS:
+            next_step = "record ticks of the wall clock, or take record.timestamp_ms or current_stream_time_ms()"
+            raise self._refusal("a recorded tick of the wall clock before it is asked for", "none", next_step)
+        return self._operator.ticks.now_ms
 
     @property
     def record_metadata(self) -> RecordMetadata | None:
@@ -316,7 +347,7 @@ class _PlainContext(_Context, ProcessorContext):
                 raise self._refusal("a Record, or a key and a value, to forward", repr(key), "give the value, too")
             self._send(key, child)
             return
-        record = self._record or Record(None, None, self._operator.stream_time_ms)
+        record = self._record or Record(None, None, self._due_ms)
         time_ms = record.timestamp_ms if timestamp_ms is None else timestamp_ms
         self._send(Record(key, value, time_ms, record.headers if headers is None else headers), child)
 

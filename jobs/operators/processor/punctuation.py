@@ -2,16 +2,20 @@
 
 Rule: a schedule is due when stream time has reached its time, and is then called once, with the stream time; next it is
 due an interval later, or at the first multiple of the interval after now when that has passed too. Of several that are
-due the earliest goes first; ties go as in Java's PriorityQueue, whose heap this is.
+due the earliest goes first; ties go as in Java's PriorityQueue, whose heap this is. Schedules by the wall clock are due
+by recorded ticks instead: the first of them starts the clock, and a schedule is due an interval after it.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from ....state.times import NO_TIMESTAMP_MS
 from ...functions.processor_api import Cancellable
 from ..operator import Counters
 
 _ABSENT = -1
+WALL_CLOCK = "wall_clock_ms"
+"""Counter: the latest tick."""
 
 
 @dataclass(eq=False, slots=True)
@@ -34,7 +38,10 @@ class Schedule(Cancellable):
 
 
 class Punctuations:
-    """All schedules of one processor."""
+    """All schedules of one processor that go by one clock."""
+
+    name = "schedule"
+    """With which counters begin."""
 
     def __init__(self) -> None:
         self._all: list[Schedule] = []
@@ -72,14 +79,14 @@ class Punctuations:
         counters: Counters = {}
         for schedule in self._all:
             numbers = schedule.due_ms, places.get(schedule.number, _ABSENT), int(schedule.is_cancelled)
-            counters |= dict(zip(_names(schedule), numbers, strict=True))
+            counters |= dict(zip(self._names(schedule), numbers, strict=True))
         return counters
 
     def resume(self, counters: Counters) -> None:
         """Put the schedules, made anew, where ``counters`` says; one that it does not know is as new."""
         placed = []
         for schedule in self._all:
-            due, place, cancelled = _names(schedule)
+            due, place, cancelled = self._names(schedule)
             if due in counters:
                 schedule.due_ms, schedule.is_cancelled = counters[due], bool(counters[cancelled])
             placed.append((counters.get(place, len(self._all)), schedule.number, schedule))
@@ -113,8 +120,52 @@ class Punctuations:
         heap[place] = last
         return first
 
+    def _names(self, schedule: Schedule) -> tuple[str, str, str]:
+        """Counters of a schedule."""
+        begin = f"{self.name}_{schedule.number}"
+        return f"{begin}_due_ms", f"{begin}_place", f"{begin}_cancelled"
 
-def _names(schedule: Schedule) -> tuple[str, str, str]:
-    """Counters of a schedule."""
-    begin = f"schedule_{schedule.number}"
-    return f"{begin}_due_ms", f"{begin}_place", f"{begin}_cancelled"
+
+class Ticks(Punctuations):
+    """Schedules by the wall clock, which stands still at ``now_ms`` until the first tick (NO_TIMESTAMP_MS)."""
+
+    name = "wall_clock_schedule"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.now_ms = NO_TIMESTAMP_MS
+        self._starts: list[int | None] = []
+
+    def add(self, interval_ms: int, callback: Callable[[int], None], start_ms: int | None, now_ms: int) -> Schedule:
+        """First due an interval after now, or at ``start_ms``; before the clock has started, after the first tick."""
+        self._starts.append(start_ms)
+        if self.now_ms != NO_TIMESTAMP_MS:
+            return super().add(interval_ms, callback, self._first(interval_ms, start_ms), now_ms)
+        schedule = Schedule(len(self._all), NO_TIMESTAMP_MS, interval_ms, callback)
+        self._all.append(schedule)
+        return schedule
+
+    def tick(self, now_ms: int) -> bool:
+        """The wall clock has reached ``now_ms``. Whether schedules may be due: the first tick only starts the clock."""
+        had_started = self.now_ms != NO_TIMESTAMP_MS
+        self.now_ms = max(self.now_ms, now_ms)
+        if not had_started:
+            for schedule, start_ms in zip(self._all, self._starts, strict=True):
+                schedule.due_ms = self._first(schedule.interval_ms, start_ms)
+                if start_ms is not None and start_ms < self.now_ms:
+                    schedule.move_on(self.now_ms)
+                self._offer(schedule)
+        return had_started
+
+    def counters(self) -> Counters:
+        """Nothing of a processor without such schedules that never saw a tick."""
+        clock = {} if self.now_ms == NO_TIMESTAMP_MS else {WALL_CLOCK: self.now_ms}
+        return super().counters() | clock
+
+    def resume(self, counters: Counters) -> None:
+        super().resume(counters)
+        if self.now_ms == NO_TIMESTAMP_MS:
+            self._heap = []
+
+    def _first(self, interval_ms: int, start_ms: int | None) -> int:
+        return self.now_ms + interval_ms if start_ms is None else start_ms

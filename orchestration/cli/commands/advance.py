@@ -1,10 +1,11 @@
-"""The command `advance`: record that stream time of a landed topic has reached a time
+"""The command `advance`: record that stream time of a landed topic, or the wall clock, has reached a time
 (jobs/landing/recorded_time.py).
 """
 
 from collections.abc import Mapping
 
-from ....jobs.landing.recorded_time import record_time
+from ....jobs.landing.recorded_time import record_tick, record_time
+from ....state.errors import ConfigError
 from ....state.tables.warehouse import Warehouse
 from ....state.times import instant_ms
 from ...text_tables import flat_row, print_table
@@ -17,17 +18,24 @@ from ..command import argument, command, option
 @options.warehouse
 @option("--to", required=True, metavar="TIME", help="ISO 8601 (without a zone: UTC), or milliseconds")
 @option("--partition", type=int, metavar="P", help="this one alone (default: every one)")
-def advance(topic: str, warehouse: str, to: str, partition: int | None) -> int:
+@option("--tick", is_flag=True, help="the wall clock has reached it, in every partition, and stream time stays")
+def advance(topic: str, warehouse: str, to: str, partition: int | None, tick: bool) -> int:
     """Record that stream time of a landed topic has reached a time."""
-    recorded = record_time(Warehouse(warehouse), topic, instant_ms(to, "--to"), partition=partition)
-    print_recorded(topic, recorded)
+    time_ms = instant_ms(to, "--to")
+    if tick and partition is not None:
+        got, next_step = f"--partition {partition}", "leave one of both out"
+        raise ConfigError("--tick", "a tick of every partition", got, next_step)
+    if tick:
+        print_recorded(topic, record_tick(Warehouse(warehouse), topic, time_ms), what="a tick of the wall clock")
+    else:
+        print_recorded(topic, record_time(Warehouse(warehouse), topic, time_ms, partition=partition))
     return 0
 
 
-def print_recorded(topic: str, recorded: Mapping[int, int]) -> None:
+def print_recorded(topic: str, recorded: Mapping[int, int], what: str = "stream time") -> None:
     """What was recorded, by partition."""
     if not recorded:
         print(f"{topic}: no time to record that is not recorded already")
         return
-    print(f"{topic}: stream time recorded; the next run of each pipeline takes it")
+    print(f"{topic}: {what} recorded; the next run of each pipeline takes it")
     print_table([flat_row({"partition": p, "reached_ms": time_ms}) for p, time_ms in sorted(recorded.items())])

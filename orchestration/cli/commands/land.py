@@ -13,7 +13,7 @@ from ....jobs.landing.files.known_files import find_files
 from ....jobs.landing.first_record import FirstRecord
 from ....jobs.landing.landing import FileSource, KafkaSource, LandingReport, LandingRules, land_files, land_kafka
 from ....jobs.landing.landing_rules import DEAD_LETTER, STOP
-from ....jobs.landing.recorded_time import record_idle
+from ....jobs.landing.recorded_time import record_idle, record_tick
 from ....jobs.landing.serde_mapping import Serdes, refuse_undecodable, with_serdes
 from ....state.errors import ConfigError
 from ....state.tables.warehouse import Warehouse
@@ -39,6 +39,7 @@ class LandOptions:
     local: bool
     master: str | None
     idle_after: str | None
+    tick: bool
     detailed_exit_code: bool
     files: str | None
     format: str | None
@@ -92,6 +93,7 @@ class LandOptions:
     metavar="DURATION",
     help="record the time of partitions that lag behind the newest record by more, as in 5m (default: never)",
 )
+@option("--tick", is_flag=True, help="record what the clock says: schedules by wall-clock time are called")
 @options.detailed_exit_code
 @option("--files", metavar="DIR", help="a directory of files", section=FILES)
 @option("--format", type=click.Choice(FORMATS), help="of the files (default: as their extension says)", section=FILES)
@@ -157,9 +159,12 @@ def land(**given: Any) -> int:
     recorded: dict[int, int] = {}
     if asked.idle_after is not None:  # before anything is printed, since a closed pipe ends the command
         recorded = record_idle(warehouse, asked.topic, duration_ms(asked.idle_after, "--idle-after"))
+    ticked = record_tick(warehouse, asked.topic) if asked.tick else {}
     _print_landed(report)
     if asked.idle_after is not None:
         print_recorded(asked.topic, recorded)
+    if asked.tick:
+        print_recorded(asked.topic, ticked, what="a tick of the wall clock")
     quiet = ExitCode.DONE if report.increments else ExitCode.NOTHING_NEW
     code = ExitCode.WARNINGS if report.warnings else quiet
     return code.unless_detailed(asked.detailed_exit_code)

@@ -5,7 +5,7 @@ import random
 import pyarrow as pa
 import pytest
 
-from kstreams_replay.jobs.functions.processor_api import KeyValues, Processor, PunctuationType, Record, RecordMetadata
+from kstreams_replay.jobs.functions.processor_api import KeyValues, Processor, Record, RecordMetadata
 from kstreams_replay.jobs.operators.processor.stores import OrderedKeys
 from kstreams_replay.state.errors import ConfigError, TaskFailed
 from kstreams_replay.state.serdes import Serde
@@ -106,7 +106,10 @@ def test_what_a_processor_does_wrong_ends_the_run_and_is_named(act, message):
 @pytest.mark.parametrize(
     ("act", "message"),
     [
-        (lambda context: context.schedule(5, PunctuationType.WALL_CLOCK_TIME, print), "a replay has no wall clock"),
+        (
+            lambda context: context.schedule(5, "wall-clock time", print),
+            "expected a PunctuationType, got 'wall-clock time'",
+        ),
         (lambda context: context.schedule(0, STREAM_TIME, print), "expected an interval of 1 ms or more, got 0 ms"),
         (lambda context: context.forward("k", "v"), "expected forward in process or in a punctuation"),
     ],

@@ -111,7 +111,7 @@ def test_an_earlier_record_may_be_forwarded_by_a_schedule():
         (lambda context, record: context.forward(record.with_timestamp(-1)), "expected a timestamp of 0 ms or more"),
         (
             lambda context, record: context.current_system_time_ms(),
-            "expected a time that every replay repeats, got",
+            "expected a recorded tick of the wall clock before it is asked for, got",
         ),
     ],
     ids=["made by hand", "a plain record", "another key", "a time below 0", "a clock"],

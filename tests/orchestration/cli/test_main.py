@@ -353,6 +353,21 @@ def test_a_recorded_time_and_the_end_of_history_close_windows(run, tmp_path, cli
     assert run("check", SHOP, *where, "--pipeline", "shop", "--engine", "plain", "--all")[0] == 0
 
 
+def test_a_tick_is_recorded_by_hand_or_after_landing(run, tmp_path):
+    (tmp_path / "files").mkdir()
+    (tmp_path / "files" / "1.jsonl").write_text('{"ms": 900000}\n')
+    land = ["land", "clicks", "--warehouse", tmp_path / "w", "--files", tmp_path / "files", "--timestamp", "ms"]
+    advance = ["advance", "clicks", "--warehouse", tmp_path / "w", "--to", "2001-01-01", "--tick"]
+
+    _, out, _ = run(*land, "--tick", "--local")
+    code, again, _ = run(*advance)
+    _, later, _ = run(*[2_222_222_222_000 if each == "2001-01-01" else each for each in advance])
+
+    assert "clicks: a tick of the wall clock recorded" in out
+    assert (code, again) == (0, "clicks: no time to record that is not recorded already\n")
+    assert later.splitlines()[-1].split() == ["0", "2040-06-02", "03:57:02"]
+
+
 def test_landing_records_the_time_of_partitions_that_lag_behind(run, tmp_path):
     (tmp_path / "files").mkdir()
     rows = [{"ms": 900_000, "p": 0}, {"ms": 100_000, "p": 1}]
