@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kstreams_replay.jobs.kernels.murmur2 import murmur2_partitions
+from kstreams_replay.state.records.murmur2 import murmur2_partitions
 
 from .landed_data import SET_BACK_MS_MAX, SET_BACK_SHARE, VALUES, Rows
 

@@ -23,10 +23,10 @@ import numpy as np
 import pyarrow as pa
 
 from kstreams_replay.jobs.execution.task_run import LocalRunner
-from kstreams_replay.jobs.kernels.murmur2 import murmur2_partitions
 from kstreams_replay.jobs.landing.landing import land_records
 from kstreams_replay.jobs.replay.pipeline_run import replay
 from kstreams_replay.jobs.topology import Consumed, Serde, StreamsBuilder, Topology, fold
+from kstreams_replay.state.records.murmur2 import murmur2_partitions
 from kstreams_replay.state.tables.warehouse import Warehouse
 
 PARTITIONS, RECORDS, SMALL = 4, 10_000, 1_000

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from kstreams_replay.jobs.kernels.murmur2 import murmur2_partitions
+from kstreams_replay.state.records.murmur2 import murmur2_partitions
 from kstreams_replay.state.serdes import Serde
 from kstreams_replay.state.tables.commit import commit_files
 from kstreams_replay.state.tables.data_files import DataFile

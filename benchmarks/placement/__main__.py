@@ -29,10 +29,10 @@ import pyarrow.compute as pc
 
 from ...jobs.execution.task_description import TaskDescription, TaskReport
 from ...jobs.execution.task_run import LocalRunner, run_task
-from ...jobs.kernels.murmur2 import murmur2_partitions
 from ...jobs.placement.settings import HIGH_AVAILABILITY, SPARK, STICKY, PlacementSettings
 from ...jobs.replay.pipeline_run import replay
 from ...jobs.topology import Consumed, Materialized, Serde, StreamsBuilder, Topology
+from ...state.records.murmur2 import murmur2_partitions
 from ...state.tables.warehouse import Warehouse
 from ..landed_data import Rows, land_rows
 from .played_workers import PlayedRunner, PlayedWorkers

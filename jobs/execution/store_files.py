@@ -16,8 +16,8 @@ from ...state.buffers import only_chunk
 from ...state.records.keys import canonical_bytes
 from ...state.runs.local_copies import RunWriter, StateFile, open_run
 from ...state.runs.sorted_runs import RowForm, Run, every_row, merged, rows_of, run_of, to_merge
+from ...state.serdes import Serde
 from ...state.times import NO_TIMESTAMP_MS
-from ..functions.expressions import Shape
 from ..graph.graph import Graph, Node
 from ..graph.nodes import RepartitionNode
 from ..operators.operator import Counters, StatefulOperator
@@ -112,7 +112,7 @@ def _keeps_keys(graph: Graph, node: Node) -> bool:
     return not any(one.changes_keys or not _keeps_keys(graph, one) for one in above)
 
 
-def global_contents(shape: Shape, slices: Sequence[Slice], order: str) -> pa.Table:
+def global_contents(keys: Serde, values: Serde, slices: Sequence[Slice], order: str) -> pa.Table:
     """Newest value of every key among the landed records of ``slices``: key, value, record_time_ms.
 
     Undecodable records and null keys are passed over, and a null value deletes its key.
@@ -120,13 +120,13 @@ def global_contents(shape: Shape, slices: Sequence[Slice], order: str) -> pa.Tab
     found = [chunk for slice_ in slices for chunk in slice_.chunks(1 << 20)]
     names = ["key", "value", "record_time_ms"]
     if not found:
-        kinds = (shape.key.arrow_type, shape.value.arrow_type, pa.int64())
+        kinds = (keys.arrow_type, values.arrow_type, pa.int64())
         return pa.table([pa.array([], kind) for kind in kinds], names=names)
     rows = pa.concat_tables(found, promote_options="default").combine_chunks()
     if order == "arrival":
         rows = rows.sort_by("arrival")
-    key, value = shape.key.decode(only_chunk(rows, "key")), shape.value.decode(only_chunk(rows, "value"))
-    written = canonical_bytes(shape.key, only_chunk(rows, "key"))
+    key, value = keys.decode(only_chunk(rows, "key")), values.decode(only_chunk(rows, "value"))
+    written = canonical_bytes(keys, only_chunk(rows, "key"))
     frame = pl.DataFrame({"key": pl.Series(written), "row": np.arange(len(rows))})
     read = frame.filter(pl.Series(~(key.bad | value.bad)) & pl.col("key").is_not_null())
     newest = read.unique("key", keep="last", maintain_order=True)["row"].to_numpy()

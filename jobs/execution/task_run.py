@@ -169,8 +169,9 @@ class TaskRun:
         self.state = TaskState(task, self.topology, d.state, self.tables, self.cache)
         rows, imported = self.state.load(tape, self.notes.rows, d.before, d.imported)
         contents = {
-            name: global_contents(self.topology.graph.nodes[name].shape, slices, d.order)
+            name: global_contents(shape.key, shape.value, slices, d.order)
             for name, slices in d.globals.items()
+            for shape in [self.topology.graph.nodes[name].shape]
         }
         tiers.take(sum(map(len, [*rows.values(), *imported.values(), *contents.values()])))
 

@@ -12,13 +12,13 @@ from typing import Any
 
 import pyarrow as pa
 
+from ...state.call_sites import call_site
 from ...state.errors import ReplayError, TopologyError
 from ...state.promises import Promise, WindowedRows
 from ...state.tables.names import TableName
 from ..functions.exception_handlers import ExceptionHandlers
 from ..functions.expressions import Call, Expression, Shape
 from ..functions.timestamp_extractors import TimestampExtractor
-from .call_sites import call_site
 from .kafka_processors import KafkaNode, kafka_processor
 from .name_rules import check_name, check_table_name
 from .observations import Observation, Wait
@@ -285,7 +285,7 @@ class Graph:
         self.ranks: dict[str, int] = {}
         """Where each node stood when nodes run in another order than they were added (intermediate topics)."""
         self._called_in: dict[str, str] = {}
-        """File and line of the user's call by the place that errors name; not pickled (jobs/graph/call_sites.py)."""
+        """File and line of the user's call by the place that errors name; not pickled (state/call_sites.py)."""
         self.state_stores: dict[str, Any] = {}
         """Stores that were added beside processors, by name: the first processor that names one keeps its rows."""
         self._number = 0

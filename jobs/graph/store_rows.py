@@ -9,10 +9,9 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from ...state.stores.key_values import key_value_schema
-from ...state.tables.warehouse import HEADERS
+from ...state.tables.warehouse import HEADERS, WINDOW_KEY
 from ..functions.expressions import Shape
 
-WINDOW_KEY = ("key", "window_start_ms", "window_end_ms")
 VERSION_KEY = ("key", "valid_from_ms", "is_mark")
 BUFFER_KEY = ("record_time_ms", "sequence")
 TIME = pa.field("record_time_ms", pa.int64())

@@ -19,9 +19,8 @@ from ...state.tables.data_files import DataFile, open_table, read_rows
 from ...state.tables.ledger import Ledger, LedgerRow
 from ...state.tables.ledger_rows import DoneRow
 from ...state.tables.names import TableName
-from ...state.tables.warehouse import Warehouse
+from ...state.tables.warehouse import WINDOW_KEY, Warehouse
 from ...state.times import UNBOUNDED
-from ..operators.operator import StatefulOperator
 
 WINDOW = ("window_start_ms", "window_end_ms")
 
@@ -66,7 +65,7 @@ def read_state(warehouse: Warehouse, pipeline: str, store: str, *, increment: in
     table = TableName.state(store)
     done = _done_row_with(warehouse, pipeline, table, increment)
     keys = [task["row_keys"] for task in done.tasks.values()]
-    row_key = next((found[store] for found in keys if store in found), StatefulOperator.row_key)
+    row_key = next((found[store] for found in keys if store in found), WINDOW_KEY)
     return live_rows(_rows(warehouse, pipeline, done, table), row_key)
 
 

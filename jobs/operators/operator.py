@@ -19,6 +19,7 @@ from ...state.records.batches import Batch, Chunk
 from ...state.records.keys import Keys
 from ...state.runs.sorted_runs import NEVER
 from ...state.serdes import Serde
+from ...state.tables.warehouse import WINDOW_KEY
 from ..functions.expressions import Shape
 from ..graph.graph import TableTraits
 
@@ -179,7 +180,7 @@ class StatefulOperator(Operator):
     is a number of all rows is a counter.
     """
 
-    row_key: tuple[str, ...] = ("key", "window_start_ms", "window_end_ms")
+    row_key: tuple[str, ...] = WINDOW_KEY
     """Columns that name a durable row, those of them that ``rows_schema`` has."""
     due: Due | None = None
     """Rows that act by themselves."""

@@ -8,9 +8,9 @@ import numpy as np
 import pyarrow as pa
 
 from ...state.records.batches import NO_OFFSET, Batch, Chunk
+from ...state.records.murmur2 import murmur2_partitions
 from ...state.tables.warehouse import DROPPED_SCHEMA, HEADERS
 from ..graph.nodes import RepartitionNode, SourceNode
-from ..kernels.murmur2 import murmur2_partitions
 from ..tape.task_input import LANDED_TIME
 
 

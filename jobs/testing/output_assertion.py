@@ -4,13 +4,17 @@ Rule: what an expected record does not have (a time, headers) is not compared. T
 first one that differs, and explains the record that was piped and that it came of.
 """
 
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from difflib import SequenceMatcher
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
+
 from ...state.errors import ConfigError, ReplayError
+from ..explain.records_at_hand import explain_arrival
 from ..functions.expressions import Windowed
-from .driver_explanation import explained
 from .driver_records import OutputRecord, TestRecord
 from .test_driver import TopologyTestDriver
 
@@ -97,7 +101,23 @@ def _difference(table: tuple[str, list[str], list[str]]) -> list[str]:
 
 def _explanation(driver: TopologyTestDriver, arrival: int) -> list[str]:
     try:
-        place, sentences = explained(driver, arrival)
+        place, sentences = explain_arrival(driver.topology, _piped(driver), arrival)
     except ReplayError as error:
         return [f"The record that it came of is not explained: {error}"]
     return [f"The first record that differs came of {place}:", *(f"    {sentence}" for sentence in sentences)]
+
+
+def _piped(driver: TopologyTestDriver) -> dict[str, list[tuple[pa.Table, np.ndarray]]]:
+    """All records that were piped, by topic, with their arrivals.
+
+    Raises ConfigError where stream time or the wall clock was advanced without a record, which can't be landed as one.
+    """
+    parts: dict[str, list[tuple[pa.Table, np.ndarray]]] = defaultdict(list)
+    for batch in driver.batches():
+        if batch.recorded is not None:
+            got = "advance_wall_clock_time" if batch.recorded[0] is None else "advance_stream_time"
+            next_step = "land the records, and ask replay explain"
+            raise ConfigError("explanation", "records alone", got, next_step)
+        for topic, part in batch.landed.items():
+            parts[topic].append(part)
+    return parts

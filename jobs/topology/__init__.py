@@ -5,6 +5,7 @@ KIP-655 proposes. Everything a topology file needs is here.
 from ...state.serdes import Serde
 from ..functions import folds as fold
 from ..functions.printed import Printed
+from ..functions.processor_api import KeyValues, Processor, Record
 from ..functions.timestamp_extractors import (
     ConsumerRecord,
     FailOnInvalidTimestamp,
@@ -39,9 +40,12 @@ __all__ = [
     "KGroupedTable",
     "KStream",
     "KTable",
+    "KeyValues",
     "LogAndSkipOnInvalidTimestamp",
     "Materialized",
     "Printed",
+    "Processor",
+    "Record",
     "Serde",
     "SessionWindows",
     "SlidingWindows",

@@ -5,14 +5,16 @@ Rule: nobody replays it. An operator whose kernels are missing here is compiled 
 
 from typing import Any
 
-from ...jobs.functions.processor_api import KeyValues, Processor, Record
 from ...jobs.topology import (
     BufferConfig,
     Consumed,
     JoinWindows,
+    KeyValues,
     KStream,
     KTable,
     Materialized,
+    Processor,
+    Record,
     Serde,
     SessionWindows,
     SlidingWindows,

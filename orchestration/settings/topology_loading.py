@@ -16,8 +16,8 @@ from typing import Any
 
 import cloudpickle
 
-from ...jobs.graph.call_sites import call_site_of
 from ...jobs.topology import Topology
+from ...state.call_sites import call_site_of
 from ...state.errors import ConfigError, ReplayError
 
 ATTRIBUTES = ("topology", "build")

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from ...kernels.murmur2 import murmur2_partitions
+from ....state.records.murmur2 import murmur2_partitions
 from ..bad_rows import BadRow
 from ..file_source import FileSource
 from . import streams

@@ -7,11 +7,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ....state.tables.warehouse import HEADERS
+from ....state.tables.warehouse import HEADERS, WINDOW_KEY
 from ...functions.expressions import Shape
 from ...graph.graph import Graph, Node
 from ...graph.observations import Observation, Wait, bounds_of, name_of
-from ...graph.store_rows import WINDOW_KEY, StoreRows
+from ...graph.store_rows import StoreRows
 from ...graph.table_traits import send_old
 from ...graph.windows import Windows
 from ...graph.wording import Wording

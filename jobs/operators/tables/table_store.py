@@ -14,6 +14,7 @@ import pyarrow as pa
 from ....state.records.batches import Batch, Chunk, Values
 from ....state.records.keys import Keys
 from ....state.stores.key_values import NO_REFERENCE, KeyValues
+from ....state.tables.warehouse import WINDOW_KEY
 from ...functions.expressions import Shape
 from ..operator import Counters, marked
 from .table_store_kernel import put_rows
@@ -22,7 +23,7 @@ from .table_store_kernel import put_rows
 class TableStore(ABC):
     """``put`` once a chunk; the rest as of StatefulOperator, whose durable side this is."""
 
-    row_key: tuple[str, ...] = ("key", "window_start_ms", "window_end_ms")
+    row_key: tuple[str, ...] = WINDOW_KEY
 
     @abstractmethod
     def put(self, batch: Batch, chunk: Chunk, *, keeps_old: bool = False, skips_nothing: bool = False) -> Batch:

@@ -238,7 +238,7 @@ def test_a_suffix_is_compared_with_the_longer_keys_own_bytes(a, suffix_a, b, suf
 
 PLAIN_PYTHON = """
 import pyarrow as pa
-from kstreams_replay.jobs.kernels.murmur2 import murmur2_partitions
+from kstreams_replay.state.records.murmur2 import murmur2_partitions
 from kstreams_replay.state.records.key_interning import compare_serialized
 from kstreams_replay.state.records.keys import Keys
 from kstreams_replay.state.serdes import Serde

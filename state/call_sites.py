@@ -8,7 +8,7 @@ import os
 import sys
 from types import FrameType, TracebackType
 
-_PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))) + os.sep
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
 
 def call_site() -> str | None:

@@ -1,11 +1,10 @@
-"""What every operator did with a record that was piped into a test driver: it is landed and replayed, and explained as
-records of a pipeline are (jobs/explain/explanation.py).
+"""What every operator did with one of some records that are at hand and in no warehouse: they are landed in a folder of
+their own, replayed, and the record is explained as one of a pipeline is (explanation.py).
 
-Rule: all that was piped is landed in a folder of its own with its arrivals, and replayed in their order, as the driver
-ran it. Functions of the topology are called again.
+Rule: records are landed with their arrivals and replayed in that order. Functions of the topology are called again.
 """
 
-from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from tempfile import TemporaryDirectory
 
 import numpy as np
@@ -14,36 +13,31 @@ import pyarrow as pa
 from ...state.errors import ConfigError
 from ...state.tables.warehouse import HEADERS, Warehouse
 from ..execution.task_run import LocalRunner
-from ..explain.explanation import explain, say_place
 from ..landing.landing import land_records
 from ..replay.pipeline_run import replay
-from .test_driver import TopologyTestDriver
+from ..topology.topology import Topology
+from .explanation import explain, say_place
+
+RecordsOfTopics = Mapping[str, Sequence[tuple[pa.Table, np.ndarray]]]
+"""Of each topic tables with timestamp, key, value, headers and context_offset, and int64 arrivals of their rows."""
 
 _PIPELINE = "test"
 
 
-def explained(driver: TopologyTestDriver, arrival: int) -> tuple[str, list[str]]:
+def explain_arrival(topology: Topology, records: RecordsOfTopics, arrival: int) -> tuple[str, list[str]]:
     """The place of the record of an arrival ("topic:partition:offset"), and sentences, each with its node.
 
-    Raises ConfigError where stream time or the wall clock was advanced without a record, which is not landed here.
+    ``records``: all that the topology read up to it and after it; a topic without records may be absent.
+    Raises ConfigError: no record has this arrival.
     """
-    topology = driver.topology
-    parts: dict[str, list[tuple[pa.Table, np.ndarray]]] = defaultdict(list)
-    for batch in driver.batches():
-        if batch.recorded is not None:
-            got = "advance_wall_clock_time" if batch.recorded[0] is None else "advance_stream_time"
-            next_step = "land the records, and ask replay explain"
-            raise ConfigError("explanation", "records alone", got, next_step)
-        for topic, part in batch.landed.items():
-            parts[topic].append(part)
     place = None
     with TemporaryDirectory() as folder:
         warehouse = Warehouse(folder)
         for topic in topology.source_topics():
             if topic in topology.intermediate_topics():
                 continue
-            records, arrivals = _records(parts[topic])
-            land_records(warehouse, topic, records)
+            table, arrivals = _landed_rows(records.get(topic, ()))
+            land_records(warehouse, topic, table)
             for offset in np.flatnonzero(arrivals == arrival).tolist():
                 place = topic, 0, offset
         if place is None:
@@ -53,7 +47,7 @@ def explained(driver: TopologyTestDriver, arrival: int) -> tuple[str, list[str]]
     return say_place(place), [f"{step.node}: {sentence}" for step in found.steps for sentence in step.sentences]
 
 
-def _records(parts: list[tuple[pa.Table, np.ndarray]]) -> tuple[pa.Table, np.ndarray]:
+def _landed_rows(parts: Sequence[tuple[pa.Table, np.ndarray]]) -> tuple[pa.Table, np.ndarray]:
     """Rows of one topic, as they are landed, and their arrivals."""
     columns = ("timestamp", "key", "value", "headers", "context_offset")
     types = (pa.int64(), pa.binary(), pa.binary(), HEADERS, pa.int64())

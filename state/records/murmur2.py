@@ -8,8 +8,8 @@ that Kafka's Java clients wrote. A null key, which a producer would put anywhere
 import numpy as np
 import pyarrow as pa
 
-from ...state.buffers import binary_view, is_valid
-from ...state.compilation.kernel_compilation import kernel
+from ..buffers import binary_view, is_valid
+from ..compilation.kernel_compilation import kernel
 
 SEED = 0x9747B28C
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kstreams_replay.jobs.kernels.murmur2 import murmur2, murmur2_partitions
+from kstreams_replay.state.records.murmur2 import murmur2, murmur2_partitions
 
 unhurried = settings(deadline=None)  # the first example loads a kernel, or compiles it
 
