@@ -21,7 +21,7 @@ from tests.cluster.standalone import Cluster, Daemon
 from tests.planted import Landed, plant, tables_of
 
 PARTITIONS = 8
-LIMIT_S = 120.0
+LIMIT_S = 300.0
 
 Owners = dict[str, str]
 Hint = dict[str, Any]
