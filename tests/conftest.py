@@ -6,6 +6,7 @@ in one process one after the other (`RESOURCES`), so that it is started once; di
 
 from __future__ import annotations
 
+import gc
 import os
 import shlex
 import subprocess
@@ -59,6 +60,18 @@ def pytest_sessionstart(session: pytest.Session) -> None:
         root = session.config.rootpath
         if "not jvm" in asked.markexpr or subprocess.run([*command, "--spark"], cwd=root, check=False).returncode:
             subprocess.run(command, cwd=root, check=True)  # without Java only the tests that need it fail
+
+
+def pytest_collection(session: pytest.Session) -> None:
+    """Nothing that is made while tests are found goes before they end, so nobody looks for it."""
+    gc.disable()
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """From here on the collector looks at what tests make, and no more at thousands of tests and modules."""
+    gc.collect()
+    gc.freeze()
+    gc.enable()
 
 
 def pytest_report_header() -> str:

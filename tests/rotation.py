@@ -91,5 +91,5 @@ def rotated(
 
 
 def examples(nightly: int) -> int:
-    """Hypothesis's number of examples: ``nightly`` in the nightly tier, else a quarter. They differ in every run."""
-    return nightly if is_nightly() else max(10, nightly // 4)
+    """Hypothesis's number of examples: ``nightly`` in the nightly tier, else a tenth. They differ in every run."""
+    return nightly if is_nightly() else max(10, nightly // SLICES)

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from tests import once_a_run as shared
-from tests import rotation
-from tests.ratchet import CPU_SECONDS_MAX, EXCEPTED, EXCEPTED_MAX, WALL_SECONDS_MAX, Durations
+from tests import ratchet, rotation
+from tests.ratchet import CPU_SECONDS_MAX, EXCEPTED, EXCEPTED_MAX, REFERENCE_S, WALL_SECONDS_MAX, Durations
 from tests.rotation import ROOT, SLICE_VARIABLE, SLICES, TIER_VARIABLE, examples, rotated, slice_number, slice_of
 from tests.slow_tests import SLOW_TESTS
 
@@ -40,7 +40,7 @@ def test_a_run_plays_one_slice_and_the_nightly_tier_all(monkeypatch):
     default, few = rotated(range(20)), examples(400)
     monkeypatch.setenv(TIER_VARIABLE, "nightly")
 
-    assert (default, few) == ([3, 13], 100)
+    assert (default, few) == ([3, 13], 40)
     assert (rotated(range(20)), examples(400)) == (list(range(20)), 400)
 
 
@@ -145,6 +145,13 @@ def test_a_test_that_takes_longer_than_a_limit_is_named(monkeypatch):
 
     monkeypatch.setitem(EXCEPTED, "tests/test_a.py::test_long", "shows that an exception counts")
     assert durations(WALL_SECONDS_MAX + 0.1, CPU_SECONDS_MAX + 0.1).too_slow() == []
+
+
+@pytest.mark.parametrize(("loop_s", "want"), [(REFERENCE_S, 20.4), (REFERENCE_S / 2, 20.4), (REFERENCE_S * 1.5, 13.6)])
+def test_cpu_seconds_of_a_slow_core_are_those_of_a_quiet_one(monkeypatch, loop_s, want):
+    monkeypatch.setattr(ratchet, "_loop_s", lambda: loop_s)
+
+    assert ratchet.cpu_seconds_of_reference(20.4) == pytest.approx(want)
 
 
 def test_at_most_five_tests_may_take_longer_and_each_says_why():

@@ -3,6 +3,7 @@
 import json
 
 import dagster as dg
+import pytest
 
 from kstreams_replay.jobs.execution.task_run import LocalRunner
 from kstreams_replay.jobs.history.committed_tables import read_changelog
@@ -11,6 +12,8 @@ from kstreams_replay.orchestration.resources import LocalEngine
 from kstreams_replay.state.errors import TaskFailed
 from tests.dagster import shop
 from tests.dagster.conftest import Shop, numbers, observed, passed, told, versions
+
+pytestmark = pytest.mark.rotated_by_file
 
 SUB_TOPOLOGY_0 = [
     "shop/state/open-sessions",

@@ -1,12 +1,15 @@
 """Asset checks: green when it holds, and red, blocking and with witnesses when somebody plants a lie."""
 
 import dagster as dg
+import pytest
 
 from kstreams_replay.expectations.quality_tables import newest_results
 from kstreams_replay.state.tables.warehouse import Warehouse
 from tests.dagster import shop
 from tests.dagster.conftest import errors, passed
 from tests.dagster.duplicates import DuplicatingEngine, DuplicatingRunner
+
+pytestmark = pytest.mark.rotated_by_file
 
 ALL_HOLD = {
     f"{output}: {check}": True

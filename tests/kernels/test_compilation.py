@@ -18,16 +18,17 @@ from kstreams_replay.state.compilation.kernel_compilation import Kernel, inner_k
 from kstreams_replay.state.tables.warehouse import Warehouse
 from tests.laws.topologies import PARTITIONS, everything, tape
 from tests.planted import plant
-from tests.source_tree import modules, package_modules, refuse
+from tests.source_tree import PACKAGES, files, modules, package_modules, refuse
 
 MODULES = [
     *(
         f"kstreams_replay.{path[:-3].replace('/', '.')}"
-        for path in package_modules()
-        if "/kernels/" in path or path.endswith("_kernel.py")
+        for path in files()
+        if path.split("/")[0] in PACKAGES and re.search(r"/kernels/\w+\.py$|_kernel\.py$", path)
     ),
     *(
         "kstreams_replay.state.records.key_interning",
+        "kstreams_replay.state.records.murmur2",
         "kstreams_replay.state.stores.slot_index",
         "kstreams_replay.state.stores.skip_lists",
         "kstreams_replay.state.stores.timed_records",

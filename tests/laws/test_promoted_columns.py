@@ -15,6 +15,8 @@ from tests.laws.restated import Killed, changelog, landed, run
 from tests.laws.topologies import PARTITIONS, tape
 from tests.planted import plant
 
+pytestmark = pytest.mark.rotated_by_file
+
 
 def totals(*, sums: bool) -> Topology:
     """Clicks by key, counted; with ``sums`` their milliseconds too."""

@@ -29,6 +29,8 @@ from tests.laws.topologies import PARTITIONS, tape
 from tests.planted import plant
 from tests.rotation import rotated
 
+pytestmark = pytest.mark.rotated_by_file
+
 OLD, NEW, OTHER = clicks(grace=10), clicks(grace=40), clicks(grace=20)
 TOLD = (CodeChanged, LedgerConflict, CommitLost, LedgerGap)
 """What a runner may be told who is not the one that goes on."""

@@ -17,6 +17,8 @@ from kstreams_replay.state.tables.warehouse import Warehouse
 from tests.laws.joined import PARTITIONS, TOPICS, joined, tapes
 from tests.planted import Landed, plant, tables_of
 
+pytestmark = pytest.mark.rotated_by_file
+
 RECORDS = 70
 
 

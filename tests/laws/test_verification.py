@@ -21,6 +21,8 @@ from tests.laws.joined import joined
 from tests.laws.topologies import PARTITIONS, everything, tape
 from tests.planted import plant
 
+pytestmark = pytest.mark.rotated_by_file
+
 RUNNER = LocalRunner()
 
 
