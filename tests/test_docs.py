@@ -156,11 +156,11 @@ def test_the_exit_codes_in_orchestrations_readme_are_those_of_the_command():
     assert [(row["code"], row["name"]) for row in rows] == [(str(int(code)), code.name) for code in ExitCode]
 
 
-# --- state/README.md -----------------------------------------------------------------------------------------
+# --- docs/tables.md -----------------------------------------------------------------------------------------
 
 
-def test_every_reason_of_a_drop_stands_in_state_readme():
-    _, found, table = text_of("state/README.md").partition("| reason | when |\n|---|---|\n")
+def test_every_reason_of_a_drop_stands_on_the_page_of_tables():
+    _, found, table = text_of("docs/tables.md").partition("| reason | when |\n|---|---|\n")
     cells = [line.split("|")[1] for line in table.partition("\n\n")[0].splitlines()]
 
     assert found
@@ -180,8 +180,8 @@ def test_every_reason_of_a_drop_stands_in_state_readme():
         ("## Ledger", warehouse.LEDGER_SCHEMA),
     ],
 )
-def test_the_columns_of_a_table_stand_in_state_readme_with_their_types(heading, schema):
-    columns = only_table(section(document("state/README.md"), heading), "column", "type", "meaning")
+def test_the_columns_of_a_table_stand_on_the_page_of_tables_with_their_types(heading, schema):
+    columns = only_table(section(document("docs/tables.md"), heading), "column", "type", "meaning")
 
     got = [(row["column"], row["type"]) for row in columns if not row["type"].startswith("the ")]
 
@@ -194,11 +194,11 @@ def type_text(kind: pa.DataType) -> str:
     return re.sub(r"<(item|element): ", "<", str(kind))
 
 
-def test_the_columns_of_every_store_stand_in_state_readme():
+def test_the_columns_of_every_store_stand_on_the_page_of_tables():
     """
     A store without windows has no window columns, deduplication has the key, the id, or both.
     """
-    stores = section(document("state/README.md"), "## Stores")
+    stores = section(document("docs/tables.md"), "## Stores")
     documented = [[row["column"] for row in columns] for columns in rows_of(stores, "column", "type", "meaning")]
     topology = every_store()
     columns = {store: state_schema(topology, store).names for store in topology.stores()}
@@ -253,18 +253,18 @@ def test_every_module_in_a_line_of_an_operator_is_there():
     assert sorted(path for path in named if not (ROOT / "jobs" / path).is_file()) == []
 
 
-def test_every_call_of_the_dsl_has_a_line_in_jobs_readme():
+def test_every_call_of_the_dsl_has_a_line_on_the_page_of_topologies():
     calls = {name for each in DSL for name in vars(each) if not name.startswith("_")} - NOT_OF_THE_DSL
     fields = {name for each in DSL for name in getattr(each, "__dataclass_fields__", ())}
-    lines = only_table(section(document("jobs/README.md"), "## How to write a topology"), "call", "Kafka Streams")
+    lines = only_table(document("docs/topologies.md"), "call", "Kafka Streams")
 
     got = {name for row in lines for name in re.findall(r"\.(\w+)\(", row["call"])}
 
     assert sorted(calls - fields - got) == []
 
 
-def test_every_fold_has_a_line_in_jobs_readme():
-    lines = only_table(section(document("jobs/README.md"), "## How to write a topology"), "fold", "aggregate")
+def test_every_fold_has_a_line_on_the_page_of_topologies():
+    lines = only_table(document("docs/topologies.md"), "fold", "aggregate")
 
     got = [name for row in lines for name in re.findall(r"fold\.(\w+)\(", row["fold"])]
 
@@ -274,8 +274,10 @@ def test_every_fold_has_a_line_in_jobs_readme():
 # --- README.md -----------------------------------------------------------------------------------------------
 
 
-def test_every_call_on_streams_and_tables_stands_in_the_readmes_table_of_operators():
-    lines = only_table(section(document("README.md"), "## What there is"), "operator", "status", "KIP")
+def test_every_call_on_streams_and_tables_is_in_the_table_of_operators():
+    lines = only_table(
+        section(document("docs/operators.md"), "# What there is of Kafka Streams"), "operator", "status", "KIP"
+    )
     told = {name for row in lines for name in re.findall(r"`(\w+)", f"`{row['operator']}")}
     calls = {
         name
@@ -287,8 +289,8 @@ def test_every_call_on_streams_and_tables_stands_in_the_readmes_table_of_operato
     assert sorted(calls - NOT_OF_THE_DSL - {"build"} - told) == []
 
 
-def test_the_readmes_guarantee_table_is_the_one_of_the_code():
-    rows = only_table(document("README.md"), *GUARANTEE_COLUMNS)
+def test_the_table_of_guarantees_is_the_one_of_the_code():
+    rows = only_table(document("docs/guarantees.md"), *GUARANTEE_COLUMNS)
     none = ("", "-", "–", "—", "none")
 
     got = [{name: "" if row[name] in none else row[name] for name in GUARANTEE_COLUMNS} for row in rows]
@@ -331,10 +333,11 @@ def test_every_folder_of_tests_is_told_of_in_tests_readme():
     ("path", "heading"),
     [
         ("README.md", "## A topology"),
+        ("docs/recorded-time.md", "# Recorded time"),
         ("docs/types.md", "## Serdes"),
-        ("jobs/README.md", "## How a task runs"),
-        ("jobs/README.md", "## How to write a topology"),
-        ("jobs/README.md", "## How to write a processor"),
+        ("docs/how-a-task-runs.md", "## A chunk through the nodes"),
+        ("docs/topologies.md", "# How to write a topology"),
+        ("docs/processors.md", "# How to write a processor"),
         ("docs/testing-a-topology.md", "# Testing a topology"),
     ],
 )

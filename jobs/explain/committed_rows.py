@@ -111,8 +111,8 @@ def _first(table: str, run: ObservedRun, committed: dict[Any, Row], again: dict[
         names = [name for name in some if before is None or now is None or repr(before[name]) != repr(now[name])]
         return (
             f"The re-run differs from what increment {run.description.increment} committed: {place} has "
-            f"{_said(before, names)}, the re-run writes {_said(now, names)}. Functions must be pure (jobs/README.md): "
-            "one here gives another answer each time, or --order is not that of the replay. "
+            f"{_said(before, names)}, the re-run writes {_said(now, names)}. Functions must be "
+            "pure (docs/topologies.md): one here gives another answer each time, or --order is not that of the replay. "
             "What follows is the re-run's account"
         )
     return None

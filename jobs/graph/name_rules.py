@@ -9,7 +9,7 @@ _LEGAL = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 
 
 RESERVED = frozenset({"dropped", "dead_letter"})
-"""Tables that every pipeline has beside its outputs and stores (state/README.md)."""
+"""Tables that every pipeline has beside its outputs and stores (docs/tables.md)."""
 
 
 def check_table_name(kind: str, name: str) -> str:

@@ -2,8 +2,8 @@
 
 Owns the choice of cuts, a function of what has landed and the ledger. Rule: a plan is written down before it is run,
 and run again as written. Where several partitions meet in one repartition table, ``idle="wait"`` leaves records unread
-until every partition with records has got past their time, so that a later cut changes nothing (ARCHITECTURE.md, Order
-across partitions).
+until every partition with records has passed their time, so that a later cut changes nothing
+(docs/decisions/order-between-inputs.md).
 """
 
 from collections.abc import Iterator

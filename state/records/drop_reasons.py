@@ -1,7 +1,7 @@
 """Why an operator refuses a record: the reasons of the table `dropped`.
 
 Owns their text, which tables and books have, and the sentence that people read (`replay explain`). When each of them
-applies stands in state/README.md, and in the operator that gives it.
+applies is in docs/tables.md, and in the operator that gives it.
 """
 
 from enum import StrEnum

@@ -1,6 +1,6 @@
 """What the rows of a ledger say: the plan of an increment, and what came of it.
 
-Owns the fields of both, and their form as JSON in the column `content` (state/README.md says them one by one). Rule: a
+Owns the fields of both, and their form as JSON in the column `content` (docs/tables.md says them one by one). Rule: a
 new field is one line here. A field that is None (or False) is left out of the JSON; a field that this version does not
 know is kept as it is, wherever a row is rewritten.
 """

@@ -75,5 +75,5 @@ def _advice(cutting: Cutting) -> str:
     return (
         f"{record}`replay explain --record TOPIC:PARTITION:OFFSET --topology …` says what every operator did with a "
         "record. A function with chance, a counter or the clock in it answers otherwise in another run: functions must "
-        "be pure (jobs/README.md)"
+        "be pure (docs/topologies.md)"
     )
