@@ -29,26 +29,62 @@ class Printed(Hinting):
 
     @classmethod
     def to_sys_out(cls) -> "Printed":
-        """To the output of the process that runs the task."""
+        """To the output of the process that runs the task.
+
+        Source: ``Printed.toSysOut``.
+
+            >>> words.print(Printed.to_sys_out())
+            >>> show(words.filter("FALSE"))
+            [KSTREAM-SOURCE-0000000000]: k, to be
+            [KSTREAM-SOURCE-0000000000]: k, or not
+        """
         return cls()
 
     @classmethod
     def to_file(cls, path: str | Path) -> "Printed":
-        """To the end of a file on the machine that runs the task. TopologyError for a path that is empty."""
+        """To the end of a file on the machine that runs the task. TopologyError for a path that is empty.
+
+        Source: ``Printed.toFile``.
+
+            >>> Printed.to_file("clicks.txt").file
+            'clicks.txt'
+        """
         if not str(path):
             raise TopologyError("Printed.to_file", "the path of a file", repr(path), "name a file")
         return cls(str(path))
 
     def with_label(self, label: str) -> "Printed":
-        """The same with this label."""
+        """The same with this label.
+
+        Source: ``Printed.withLabel``.
+
+            >>> words.print(Printed.to_sys_out().with_label("line"))
+            >>> show(words.filter("FALSE"))
+            [line]: k, to be
+            [line]: k, or not
+        """
         return replace(self, label=label)
 
     def with_name(self, name: str) -> "Printed":
-        """The same, the operator with this name."""
+        """The same, the operator with this name.
+
+        Source: ``Printed.withName``.
+
+            >>> Printed.to_sys_out().with_name("print-lines").name
+            'print-lines'
+        """
         return replace(self, name=name)
 
     def with_key_value_mapper(self, mapper: Callable[[Any, Any], Any]) -> "Printed":
-        """The same, its lines what ``mapper`` gives of (key, value)."""
+        """The same, its lines what ``mapper`` gives of (key, value).
+
+        Source: ``Printed.withKeyValueMapper``.
+
+            >>> words.print(Printed.to_sys_out().with_label("n").with_key_value_mapper(lambda key, value: len(value)))
+            >>> show(words.filter("FALSE"))
+            [n]: 5
+            [n]: 6
+        """
         return replace(self, mapper=of_key_and_value(mapper, "Printed.with_key_value_mapper"))
 
     def printer(self, stream: str) -> Callable[[Any, Any], None]:

@@ -39,22 +39,51 @@ class TimeWindows(Hinting):
 
     @classmethod
     def of_size(cls, size: Duration, *, grace: Duration = 0) -> "TimeWindows":
-        """Tumbling windows: each record is in one."""
+        """Tumbling windows: each record is in one.
+
+        Source: ``TimeWindows.ofSizeAndGrace``.
+
+            >>> TimeWindows.of_size("1h", grace="5m")
+            TimeWindows(size_ms=3600000, advance_ms=3600000, grace_ms=300000)
+        """
         size_ms = duration_ms(size, "size")
         return cls(size_ms, size_ms, duration_ms(grace, "grace"))
 
     @classmethod
     def of_size_and_grace(cls, size: Duration, grace: Duration) -> "TimeWindows":
-        """``of_size(size, grace=grace)``, under Kafka's name."""
+        """``of_size(size, grace=grace)``, under Kafka's name.
+
+        Source: ``TimeWindows.ofSizeAndGrace`` (KIP-633).
+
+            >>> TimeWindows.of_size_and_grace("10s", "1s").retention_ms
+            11000
+        """
         return cls.of_size(size, grace=grace)
 
     @classmethod
     def of_size_with_no_grace(cls, size: Duration) -> "TimeWindows":
-        """``of_size(size)``, under Kafka's name."""
+        """``of_size(size)``, under Kafka's name.
+
+        Source: ``TimeWindows.ofSizeWithNoGrace`` (KIP-633).
+
+            >>> show(orders.group_by_key().windowed_by(TimeWindows.of_size_with_no_grace("1m")).count())
+            ann [0, 60000]: 1 at 1000
+            bob [0, 60000]: 1 at 2000
+            ann [60000, 120000]: 1 at 61000
+        """
         return cls.of_size(size)
 
     def advance_by(self, advance: Duration) -> "TimeWindows":
-        """Hopping windows: one starts every ``advance``."""
+        """Hopping windows: one starts every ``advance``.
+
+        Source: ``TimeWindows.advanceBy``.
+
+            >>> hopping = TimeWindows.of_size("10s").advance_by("5s")
+            >>> show(payments.group_by_key().windowed_by(hopping).count())
+            ann [0, 10000]: 1 at 1500
+            bob [85000, 95000]: 1 at 90000
+            bob [90000, 100000]: 1 at 90000
+        """
         return TimeWindows(self.size_ms, duration_ms(advance, "advance"), self.grace_ms)
 
     @property
@@ -92,16 +121,36 @@ class SessionWindows(Hinting):
 
     @classmethod
     def with_inactivity_gap(cls, gap: Duration, *, grace: Duration = 0) -> "SessionWindows":
+        """Source: ``SessionWindows.ofInactivityGapAndGrace`` (KIP-94).
+
+        >>> show(orders.group_by_key().windowed_by(SessionWindows.with_inactivity_gap("1m")).count())
+        ann [1000, 1000]: 1 at 1000
+        bob [2000, 2000]: 1 at 2000
+        ann [1000, 1000]: None at 1000
+        ann [1000, 61000]: 2 at 61000
+        """
         return cls(duration_ms(gap, "gap"), duration_ms(grace, "grace"))
 
     @classmethod
     def of_inactivity_gap_and_grace(cls, gap: Duration, grace: Duration) -> "SessionWindows":
-        """``with_inactivity_gap(gap, grace=grace)``, under Kafka's name."""
+        """``with_inactivity_gap(gap, grace=grace)``, under Kafka's name.
+
+        Source: ``SessionWindows.ofInactivityGapAndGrace`` (KIP-633).
+
+            >>> SessionWindows.of_inactivity_gap_and_grace("30m", "5m").wait_ms
+            2100000
+        """
         return cls.with_inactivity_gap(gap, grace=grace)
 
     @classmethod
     def of_inactivity_gap_with_no_grace(cls, gap: Duration) -> "SessionWindows":
-        """``with_inactivity_gap(gap)``, under Kafka's name."""
+        """``with_inactivity_gap(gap)``, under Kafka's name.
+
+        Source: ``SessionWindows.ofInactivityGapWithNoGrace`` (KIP-633).
+
+            >>> SessionWindows.of_inactivity_gap_with_no_grace("30m")
+            SessionWindows(gap_ms=1800000, grace_ms=0)
+        """
         return cls.with_inactivity_gap(gap)
 
     @property
@@ -137,16 +186,34 @@ class SlidingWindows(Hinting):
 
     @classmethod
     def of_time_difference(cls, difference: Duration, *, grace: Duration = 0) -> "SlidingWindows":
+        """Source: ``SlidingWindows.ofTimeDifferenceAndGrace`` (KIP-450).
+
+        >>> show(payments.group_by_key().windowed_by(SlidingWindows.of_time_difference("10s", grace="1s")).count())
+        ann [0, 10000]: 1 at 1500
+        bob [80000, 90000]: 1 at 90000
+        """
         return cls(duration_ms(difference, "difference"), duration_ms(grace, "grace"))
 
     @classmethod
     def of_time_difference_and_grace(cls, difference: Duration, grace: Duration) -> "SlidingWindows":
-        """``of_time_difference(difference, grace=grace)``, under Kafka's name."""
+        """``of_time_difference(difference, grace=grace)``, under Kafka's name.
+
+        Source: ``SlidingWindows.ofTimeDifferenceAndGrace`` (KIP-450).
+
+            >>> SlidingWindows.of_time_difference_and_grace("10s", "1s").retention_ms
+            21000
+        """
         return cls.of_time_difference(difference, grace=grace)
 
     @classmethod
     def of_time_difference_with_no_grace(cls, difference: Duration) -> "SlidingWindows":
-        """``of_time_difference(difference)``, under Kafka's name."""
+        """``of_time_difference(difference)``, under Kafka's name.
+
+        Source: ``SlidingWindows.ofTimeDifferenceWithNoGrace`` (KIP-450).
+
+            >>> SlidingWindows.of_time_difference_with_no_grace("10s")
+            SlidingWindows(difference_ms=10000, grace_ms=0)
+        """
         return cls.of_time_difference(difference)
 
     @property
@@ -178,6 +245,12 @@ class UnlimitedWindows(Hinting):
 
     @classmethod
     def of(cls, start_ms: int = 0) -> "UnlimitedWindows":
+        """Source: ``UnlimitedWindows.of().startOn``.
+
+        >>> show(orders.group_by_key().windowed_by(UnlimitedWindows.of(1_500)).aggregate(fold.sum("amount")))
+        bob [1500, 9223372036854775807]: 1 at 2000
+        ann [1500, 9223372036854775807]: 2 at 61000
+        """
         return cls(start_ms)
 
     @property
@@ -217,7 +290,13 @@ class JoinWindows(Hinting):
 
     @classmethod
     def of_time_difference_with_no_grace(cls, difference: Duration) -> "JoinWindows":
-        """Records at most ``difference`` apart."""
+        """Records at most ``difference`` apart.
+
+        Source: ``JoinWindows.ofTimeDifferenceWithNoGrace`` (KIP-633).
+
+            >>> JoinWindows.of_time_difference_with_no_grace("5m")
+            JoinWindows(before_ms=300000, after_ms=300000, grace_ms=0, emits_at_once=False)
+        """
         return cls.of_time_difference_and_grace(difference, 0)
 
     @classmethod
@@ -225,25 +304,53 @@ class JoinWindows(Hinting):
         """As before Kafka Streams 3.1, deprecated there: in a left or outer join a record that meets none when it comes
         goes on alone at once, and again in pairs with those that come later. The grace is what is left of 24 hours:
         it says how long records are kept. ``JoinWindows.of("5m").grace("1h")``.
+
+        Source: ``JoinWindows.of``, deprecated (KIP-633).
+
+            >>> JoinWindows.of("5m").grace_ms
+            85800000
         """
         difference_ms = duration_ms(difference, "difference")
         return cls(difference_ms, difference_ms, max(_DAY_MS - 2 * difference_ms, 0), emits_at_once=True)
 
     @classmethod
     def of_time_difference_and_grace(cls, difference: Duration, grace: Duration) -> "JoinWindows":
+        """Source: ``JoinWindows.ofTimeDifferenceAndGrace`` (KIP-633).
+
+        >>> JoinWindows.of_time_difference_and_grace("5m", "1h").grace_ms
+        3600000
+        """
         difference_ms = duration_ms(difference, "difference")
         return cls(difference_ms, difference_ms, duration_ms(grace, "grace"))
 
     def before(self, before: Duration) -> "JoinWindows":
-        """The same, but right records may be up to ``before`` earlier than the left one."""
+        """The same, but right records may be up to ``before`` earlier than the left one.
+
+        Source: ``JoinWindows.before``.
+
+            >>> JoinWindows.of_time_difference_with_no_grace("5m").before(0)
+            JoinWindows(before_ms=0, after_ms=300000, grace_ms=0, emits_at_once=False)
+        """
         return replace(self, before_ms=duration_ms(before, "before"))
 
     def after(self, after: Duration) -> "JoinWindows":
-        """The same, but right records may be up to ``after`` later than the left one."""
+        """The same, but right records may be up to ``after`` later than the left one.
+
+        Source: ``JoinWindows.after``.
+
+            >>> JoinWindows.of_time_difference_with_no_grace("5m").after("1h").after_ms
+            3600000
+        """
         return replace(self, after_ms=duration_ms(after, "after"))
 
     def grace(self, grace: Duration) -> "JoinWindows":
-        """Another grace, of windows that were made by ``of``; of others ConfigError (Kafka: IllegalStateException)."""
+        """Another grace, of windows that were made by ``of``; of others ConfigError (Kafka: IllegalStateException).
+
+        Source: ``JoinWindows.grace``.
+
+            >>> JoinWindows.of("5m").grace("1h").grace_ms
+            3600000
+        """
         if not self.emits_at_once:
             next_step = "give it to of_time_difference_and_grace()"
             raise ConfigError("JoinWindows grace", "windows made by of()", "windows with a grace", next_step)

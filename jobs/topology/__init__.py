@@ -16,11 +16,10 @@ from ..functions.timestamp_extractors import (
 from ..graph.windows import JoinWindows, SessionWindows, SlidingWindows, TimeWindows, UnlimitedWindows
 from .dsl.branched import Branched, BranchedKStream
 from .dsl.cogrouped import CogroupedKStream
-from .dsl.global_table import GlobalKTable
 from .dsl.grouped import KGroupedStream
 from .dsl.grouped_table import KGroupedTable
 from .dsl.kstream import KStream
-from .dsl.ktable import KTable
+from .dsl.ktable import GlobalKTable, KTable
 from .dsl.materialized import Materialized
 from .dsl.streams_builder import Consumed, StreamsBuilder
 from .dsl.suppressed import BufferConfig, Suppressed

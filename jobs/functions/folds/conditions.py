@@ -85,17 +85,38 @@ class Answers:
 
 @checked_as("fold.count_if")
 def count_if(of: Expressible) -> Fold:
-    """Number of records for which ``of`` is true. Never null."""
+    """Number of records for which ``of`` is true. Never null.
+
+    >>> show(clicks.group_by_key().aggregate(fold.count_if("seconds > 4")))
+    ann: 1 at 0
+    bob: 0 at 1000
+    ann: 2 at 2000
+    bob: 0 at 70000
+    """
     return ConditionFold("count_if", of)
 
 
 @checked_as("fold.any")
 def any_(of: Expressible) -> Fold:
-    """Whether ``of`` was true of a record; false when it was never more than null."""
+    """Whether ``of`` was true of a record; false when it was never more than null.
+
+    >>> show(clicks.group_by_key().aggregate(fold.any("page = 'pay'")))
+    ann: False at 0
+    bob: False at 1000
+    ann: False at 2000
+    bob: True at 70000
+    """
     return ConditionFold("any", of)
 
 
 @checked_as("fold.all")
 def all_(of: Expressible) -> Fold:
-    """Whether ``of`` was false of no record; true when it was never more than null."""
+    """Whether ``of`` was false of no record; true when it was never more than null.
+
+    >>> show(clicks.group_by_key().aggregate(fold.all("seconds < 5")))
+    ann: False at 0
+    bob: True at 1000
+    ann: False at 2000
+    bob: True at 70000
+    """
     return ConditionFold("all", of)

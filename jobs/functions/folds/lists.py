@@ -106,5 +106,10 @@ def _grown(of: _Values | None, more: list[Any]) -> _Values:
 
 @checked_as("fold.collect")
 def collect(of: Expressible = "value") -> Fold:
-    """All ``of`` as a list, in order of processing, nulls included."""
+    """All ``of`` as a list, in order of processing, nulls included.
+
+    >>> show(words.group_by_key().aggregate(fold.collect()))
+    k: ['to be'] at 0
+    k: ['to be', 'or not'] at 1
+    """
     return ListFold(of)

@@ -142,23 +142,47 @@ def _columns(saved: pa.Array) -> np.ndarray:
 def var_pop(of: Expressible = "value", *, where: Expressible | None = None) -> Fold:
     """Variance of the non-null numbers ``of``, of records for which ``where`` is true, as those of a whole population;
     a double, null when there were only nulls.
+
+        >>> show(orders.group_by("item").aggregate(fold.var_pop("amount")))
+        tea: 0.0 at 1000
+        mug: 0.0 at 2000
+        tea: 2.25 at 61000
     """
     return MomentsFold(of, where, is_sample=False, is_root=False)
 
 
 @checked_as("fold.var_samp")
 def var_samp(of: Expressible = "value", *, where: Expressible | None = None) -> Fold:
-    """Variance as of a sample: divided by one less than the number of values; null of fewer than two."""
+    """Variance as of a sample: divided by one less than the number of values; null of fewer than two.
+
+    >>> show(orders.group_by_key().aggregate(fold.var_samp("amount")))
+    ann: None at 1000
+    bob: None at 2000
+    ann: 4.5 at 61000
+    """
     return MomentsFold(of, where, is_sample=True, is_root=False)
 
 
 @checked_as("fold.stddev_pop")
 def stddev_pop(of: Expressible = "value", *, where: Expressible | None = None) -> Fold:
-    """Square root of ``var_pop``."""
+    """Square root of ``var_pop``.
+
+    >>> show(orders.group_by_key().aggregate(fold.stddev_pop("amount", where="item = 'tea'")))
+    ann: 0.0 at 1000
+    bob: None at 2000
+    ann: 1.5 at 61000
+    """
     return MomentsFold(of, where, is_sample=False, is_root=True)
 
 
 @checked_as("fold.stddev_samp")
 def stddev_samp(of: Expressible = "value", *, where: Expressible | None = None) -> Fold:
-    """Square root of ``var_samp``."""
+    """Square root of ``var_samp``.
+
+    >>> show(clicks.group_by_key().aggregate(fold.stddev_samp("seconds - 1")))
+    ann: None at 0
+    bob: None at 1000
+    ann: 2.8284271247461903 at 2000
+    bob: 0.7071067811865476 at 70000
+    """
     return MomentsFold(of, where, is_sample=True, is_root=True)

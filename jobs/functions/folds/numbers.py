@@ -251,7 +251,12 @@ def _divide(total: pa.Array, count: pa.Array) -> pa.Array:
 
 @checked_as("fold.count")
 def count() -> Fold:
-    """Number of records, tombstones included where the operator takes them. Never null."""
+    """Number of records, tombstones included where the operator takes them. Never null.
+
+    >>> show(payments.group_by("value").aggregate(payments=fold.count()))
+    card: {'payments': 1} at 1500
+    cash: {'payments': 1} at 90000
+    """
     return NumberFold(COUNT)
 
 
@@ -259,6 +264,11 @@ def count() -> Fold:
 def sum_(of: Expressible = "value", *, where: Expressible | None = None) -> Fold:
     """Sum of ``of``, of records for which ``where`` is true; 0 when there was nothing but nulls. Of decimals it has all
     digits. ``fold.sum("amount", where="currency = 'EUR'")``.
+
+        >>> show(orders.group_by_key().aggregate(fold.sum("amount", where="amount > 1")))
+        ann: 5 at 1000
+        bob: 0 at 2000
+        ann: 7 at 61000
     """
     return NumberFold(SUM, of, where)
 
@@ -267,13 +277,26 @@ def sum_(of: Expressible = "value", *, where: Expressible | None = None) -> Fold
 def min_(of: Expressible = "value", *, where: Expressible | None = None) -> Fold:
     """Smallest ``of``, a number, decimal, date, time, timestamp, text or binary, of records for which ``where`` is
     true; null when there were only nulls.
+
+        >>> show(clicks.group_by_key().aggregate(fold.min("page")))
+        ann: home at 0
+        bob: home at 1000
+        ann: cart at 2000
+        bob: home at 70000
     """
     return NumberFold(MIN, of, where)
 
 
 @checked_as("fold.max")
 def max_(of: Expressible = "value", *, where: Expressible | None = None) -> Fold:
-    """Largest ``of``, as of ``min``; null when there were only nulls."""
+    """Largest ``of``, as of ``min``; null when there were only nulls.
+
+    >>> show(clicks.group_by_key().aggregate(longest=fold.max("seconds")))
+    ann: {'longest': 5} at 0
+    bob: {'longest': 1} at 1000
+    ann: {'longest': 9} at 2000
+    bob: {'longest': 2} at 70000
+    """
     return NumberFold(MAX, of, where)
 
 
@@ -281,5 +304,10 @@ def max_(of: Expressible = "value", *, where: Expressible | None = None) -> Fold
 def mean(of: Expressible = "value", *, where: Expressible | None = None) -> Fold:
     """Mean of the non-null ``of`` as a double, of records for which ``where`` is true; null when there were only
     nulls.
+
+        >>> show(orders.group_by("item").aggregate(fold.mean("amount")))
+        tea: 5.0 at 1000
+        mug: 1.0 at 2000
+        tea: 3.5 at 61000
     """
     return MeanFold(of, where)

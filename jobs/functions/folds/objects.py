@@ -98,6 +98,12 @@ def _comparable(value: Any) -> Any:
 def count_distinct(of: Expressible = "value") -> Fold:
     """Number of different ``of`` that are not null: plain values; all NaN are one, and 0.0 and -0.0 are. The state has
     every value once.
+
+        >>> show(clicks.group_by("'all'").aggregate(pages=fold.count_distinct("page")))
+        all: {'pages': 1} at 0
+        all: {'pages': 1} at 1000
+        all: {'pages': 2} at 2000
+        all: {'pages': 3} at 70000
     """
     return DistinctCountFold(of)
 
@@ -178,6 +184,12 @@ def top(k: int, by: Expressible = "value", of: Expressible | None = None) -> Fol
     """``of`` of the ``k`` records with the largest ``by``, as a list, the largest first; of equal ones the first in
     order of processing comes first. Null and NaN in ``by`` are passed over. ``of``: ``by`` itself if not given.
     ConfigError for a ``k`` below 1.
+
+        >>> show(clicks.group_by_key().aggregate(fold.top(2, by="seconds", of="page")))
+        ann: ['home'] at 0
+        bob: ['home'] at 1000
+        ann: ['cart', 'home'] at 2000
+        bob: ['pay', 'home'] at 70000
     """
     if not isinstance(k, int) or isinstance(k, bool) or k < 1:
         raise ConfigError("fold.top", "k to be a number of 1 or more", repr(k), "correct it")

@@ -100,35 +100,74 @@ class ReferenceState(FoldState):
 
 @checked_as("fold.first")
 def first(of: Expressible = "value") -> Fold:
-    """``of`` of the first record in order of processing (for merged sessions: of the session that ends first)."""
+    """``of`` of the first record in order of processing (for merged sessions: of the session that ends first).
+
+    >>> show(orders.group_by_key().aggregate(fold.first("amount")))
+    ann: 5 at 1000
+    bob: 1 at 2000
+    ann: 5 at 61000
+    """
     return ReferenceFold(FIRST, of)
 
 
 @checked_as("fold.last")
 def last(of: Expressible = "value") -> Fold:
-    """``of`` of the last record in order of processing (for merged sessions: of the session that ends last)."""
+    """``of`` of the last record in order of processing (for merged sessions: of the session that ends last).
+
+    >>> show(clicks.group_by_key().aggregate(fold.last("page")))
+    ann: home at 0
+    bob: home at 1000
+    ann: cart at 2000
+    bob: pay at 70000
+    """
     return ReferenceFold(LAST, of)
 
 
 @checked_as("fold.earliest")
 def earliest(of: Expressible = "value") -> Fold:
-    """``of`` of the record with the smallest time; of equal times the first in order of processing."""
+    """``of`` of the record with the smallest time; of equal times the first in order of processing.
+
+    >>> show(orders.group_by("item").aggregate(fold.earliest("amount")))
+    tea: 5 at 1000
+    mug: 1 at 2000
+    tea: 5 at 61000
+    """
     return ReferenceFold(MIN_BY, of, "record_time_ms")
 
 
 @checked_as("fold.latest")
 def latest(of: Expressible = "value") -> Fold:
-    """``of`` of the record with the largest time; of equal times the last in order of processing."""
+    """``of`` of the record with the largest time; of equal times the last in order of processing.
+
+    >>> show(orders.group_by("item").aggregate(amount=fold.latest("amount")))
+    tea: {'amount': 5} at 1000
+    mug: {'amount': 1} at 2000
+    tea: {'amount': 2} at 61000
+    """
     return ReferenceFold(LAST_BY, of, "record_time_ms")
 
 
 @checked_as("fold.min_by")
 def min_by(of: Expressible, by: Expressible) -> Fold:
-    """``of`` of the record with the smallest ``by``, such as ``by="record_time_ms"``; the first of equal ones."""
+    """``of`` of the record with the smallest ``by``, such as ``by="record_time_ms"``; the first of equal ones.
+
+    >>> show(clicks.group_by_key().aggregate(fold.min_by("page", by="seconds")))
+    ann: home at 0
+    bob: home at 1000
+    ann: home at 2000
+    bob: home at 70000
+    """
     return ReferenceFold(MIN_BY, of, by)
 
 
 @checked_as("fold.max_by")
 def max_by(of: Expressible, by: Expressible) -> Fold:
-    """``of`` of the record with the largest ``by``; the first of equal ones."""
+    """``of`` of the record with the largest ``by``; the first of equal ones.
+
+    >>> show(clicks.group_by_key().aggregate(longest_on=fold.max_by("page", by="seconds")))
+    ann: {'longest_on': 'home'} at 0
+    bob: {'longest_on': 'home'} at 1000
+    ann: {'longest_on': 'cart'} at 2000
+    bob: {'longest_on': 'pay'} at 70000
+    """
     return ReferenceFold(MAX_BY, of, by)

@@ -34,18 +34,42 @@ class Branched(Hinting):
 
     @classmethod
     def as_(cls, name: str) -> "Branched":
-        """The branch with this name."""
+        """The branch with this name.
+
+        Source: ``Branched.as``.
+
+            >>> branches = orders.split(name="is-").branch("amount > 1", Branched.as_("large")).no_default_branch()
+            >>> show(branches["is-large"])
+            ann: {'item': 'tea', 'amount': 5} at 1000
+            ann: {'item': 'tea', 'amount': 2} at 61000
+        """
         return cls(name)
 
     @classmethod
     def with_function(cls, function: "Callable[[KStream], KStream | None]", name: str | None = None) -> "Branched":
-        """``function`` makes of the branch what stands for it. TopologyError unless it is of (stream)."""
+        """``function`` makes of the branch what stands for it. TopologyError unless it is of (stream).
+
+        Source: ``Branched.withFunction``.
+
+            >>> items = Branched.with_function(lambda stream: stream.map_values("item"), "items")
+            >>> show(orders.split(name="of-").branch("amount = 1", items).no_default_branch()["of-items"])
+            bob: mug at 2000
+        """
         form_of(function, "Branched.with_function", ("stream",))
         return cls(name, function=function)
 
     @classmethod
     def with_consumer(cls, consumer: "Callable[[KStream], Any]", name: str | None = None) -> "Branched":
-        """``consumer`` takes the branch. TopologyError unless it is of (stream)."""
+        """``consumer`` takes the branch. TopologyError unless it is of (stream).
+
+        Source: ``Branched.withConsumer``.
+
+            >>> large = Branched.with_consumer(lambda stream: stream.to("large"))
+            >>> sorted(orders.split(name="is-").branch("amount > 2", large).default_branch(name="small"))
+            ['is-small']
+            >>> output("large")
+            ann: {'item': 'tea', 'amount': 5} at 1000
+        """
         form_of(consumer, "Branched.with_consumer", ("stream",))
         return cls(name, consumer=consumer)
 
@@ -65,6 +89,13 @@ class BranchedKStream(Hinting):
     ) -> "BranchedKStream":
         """Records for which ``predicate`` is true and no earlier one was; null is not true. ``name`` alone is
         ``Branched.as_(name)``.
+
+        Source: ``BranchedKStream.branch``.
+
+            >>> pages = clicks.split(name="of-").branch("page = 'home'", name="home").branch("seconds > 1", name="long")
+            >>> show(pages.no_default_branch()["of-long"])
+            ann: {'page': 'cart', 'seconds': 9} at 2000
+            bob: {'page': 'pay', 'seconds': 2} at 70000
         """
         self._number += 1
         branched = _given(branched, name)
@@ -84,7 +115,14 @@ class BranchedKStream(Hinting):
         return self
 
     def default_branch(self, branched: Branched | None = None, *, name: str | None = None) -> "dict[str, KStream]":
-        """All branches by name, and one for the records that no predicate was true of."""
+        """All branches by name, and one for the records that no predicate was true of.
+
+        Source: ``BranchedKStream.defaultBranch``.
+
+            >>> show(clicks.split(name="is-").branch("page = 'home'").default_branch(name="other")["is-other"])
+            ann: {'page': 'cart', 'seconds': 9} at 2000
+            bob: {'page': 'pay', 'seconds': 2} at 70000
+        """
         branched = _given(branched, name)
         child = self._child(0, branched.name)
         above = self._rest
@@ -94,7 +132,13 @@ class BranchedKStream(Hinting):
         return self._streams
 
     def no_default_branch(self) -> "dict[str, KStream]":
-        """All branches by name; records that no predicate was true of end here."""
+        """All branches by name; records that no predicate was true of end here.
+
+        Source: ``BranchedKStream.noDefaultBranch``.
+
+            >>> sorted(clicks.split(name="is-").branch("page = 'home'", name="home").no_default_branch())
+            ['is-home']
+        """
         return self._streams
 
     def _child(self, number: int, name: str | None) -> str:

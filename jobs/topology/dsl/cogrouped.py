@@ -36,6 +36,17 @@ class CogroupedKStream(Hinting):
     def cogroup(self, stream: "grouped.KGroupedStream", aggregator: Aggregator) -> "CogroupedKStream":
         """One more stream, with ``aggregator(key, value, aggregate)`` of its records. TopologyError for keys of another
         serde, and for a stream that has windows already.
+
+        Source: ``CogroupedKStream.cogroup`` (KIP-150).
+
+            >>> ordered = orders.group_by_key().cogroup(lambda key, order, seen: seen + order["item"][0])
+            >>> both = ordered.cogroup(payments.group_by_key(), lambda key, paid, seen: seen + paid[0].upper())
+            >>> show(both.aggregate(lambda: "", returns=STRING))
+            ann: t at 1000
+            ann: tC at 1500
+            bob: m at 2000
+            ann: tCt at 61000
+            bob: mC at 90000
         """
         form_of(aggregator, "cogroup", AGGREGATOR)
         if not isinstance(stream, grouped.KGroupedStream):
@@ -49,7 +60,16 @@ class CogroupedKStream(Hinting):
         return CogroupedKStream((*self._members, (stream, aggregator)), self._windows)
 
     def windowed_by(self, windows: Windows) -> "CogroupedKStream":
-        """Aggregate by windows. TopologyError for anything else."""
+        """Aggregate by windows. TopologyError for anything else.
+
+        Source: ``CogroupedKStream.windowedBy``.
+
+            >>> ordered = orders.group_by_key().cogroup(lambda key, order, amount: amount + order["amount"])
+            >>> show(ordered.windowed_by(TimeWindows.of_size("1m")).aggregate(lambda: 0, returns=Serde.long()))
+            ann [0, 60000]: 5 at 1000
+            bob [0, 60000]: 1 at 2000
+            ann [60000, 120000]: 2 at 61000
+        """
         grouped.check_windows(windows)
         return CogroupedKStream(self._members, windows)
 
@@ -62,7 +82,15 @@ class CogroupedKStream(Hinting):
         materialized: Materialized | None = None,
         name: str | None = None,
     ) -> "ktable.KTable":
-        """The aggregate, of ``returns``; sessions need a ``merger(key, one, other)``. A result of None deletes it."""
+        """The aggregate, of ``returns``; sessions need a ``merger(key, one, other)``. A result of None deletes it.
+
+        Source: ``CogroupedKStream.aggregate``.
+
+            >>> counted = payments.group_by_key().cogroup(lambda key, paid, number: number + 1)
+            >>> show(counted.aggregate(lambda: 0, returns=Serde.long()))
+            ann: 1 at 1500
+            bob: 1 at 90000
+        """
         materialized, windows = given_materialized(materialized, name or "cogroup"), self._windows
         first, _ = self._members[0]
         graph = first.graph

@@ -32,27 +32,58 @@ if TYPE_CHECKING:
 _PREFIX = "KSTREAM-DEDUPLICATE-"
 
 
-def by_key(stream: "KStream", interval: Duration, name: str | None) -> "KStream":
-    """ConfigError for a negative interval; TopologyError for a windowed key."""
+def deduplicate_by_key(stream: "KStream", interval: Duration, *, name: str | None = None) -> "KStream":
+    """The first record of every key within ``interval``, closed on both sides; null keys pass (KIP-655).
+
+    ConfigError for a negative interval; TopologyError for a windowed key.
+
+    Source: KIP-655.
+
+        >>> show(orders.deduplicate_by_key("1m").map_values("amount"))
+        ann: 5 at 1000
+        bob: 1 at 2000
+    """
     node_name, store = _names(stream, name)
     above = _by_key(stream, name or node_name)
     return followed(stream, _node(stream.graph, above, node_name, store, "key", interval, None))
 
 
-def by_key_value(
-    stream: "KStream", id_selector: Step, interval: Duration, returns: Serde | None, name: str | None
+def deduplicate_by_key_value(
+    stream: "KStream", id_selector: Step, interval: Duration, *, returns: Serde | None = None, name: str | None = None
 ) -> "KStream":
-    """As ``by_key``."""
+    """The first record of every key and id within ``interval``; records without either pass (KIP-655).
+
+    ``id_selector``: a step that gives the id; a callable needs ``returns``, its serde.
+
+    Source: KIP-655.
+
+        >>> show(clicks.deduplicate_by_key_value("page", "5m").map_values("page"))
+        ann: home at 0
+        bob: home at 1000
+        ann: cart at 2000
+        bob: pay at 70000
+    """
     node_name, store = _names(stream, name)
     selector = bind_step(id_selector, stream.shape, returns, node_name)
     above = _by_key(stream, name or node_name)
     return followed(stream, _node(stream.graph, above, node_name, store, "key-value", interval, selector))
 
 
-def by_id(
-    stream: "KStream", id_selector: Step, interval: Duration, returns: Serde | None, name: str | None
+def deduplicate(
+    stream: "KStream", id_selector: Step, interval: Duration, *, returns: Serde | None = None, name: str | None = None
 ) -> "KStream":
-    """The result is where its ids are, so that what needs equal keys comes after one more repartition."""
+    """The first record of every id within ``interval``, whatever its key; records without an id pass (KIP-655).
+
+    The records go through a repartition table by id and keep their keys. What needs equal keys below comes after one
+    more repartition.
+
+    Source: KIP-655.
+
+        >>> show(clicks.deduplicate("page", "5m").map_values("page"))
+        ann: home at 0
+        ann: cart at 2000
+        bob: pay at 70000
+    """
     graph = stream.graph
     node_name, store = _names(stream, name)
     plain_key(stream.shape, node_name, "deduplicate")
@@ -80,8 +111,19 @@ def by_id(
     return type(stream)(graph, unpack, is_rekeyed=stream.is_rekeyed, is_scattered=True)
 
 
-def reorder_within(stream: "KStream", grace: Duration, name: str | None) -> "KStream":
-    """ConfigError for a negative grace."""
+def reorder_within(stream: "KStream", grace: Duration, *, name: str | None = None) -> "KStream":
+    """Hold records until stream time has passed them by ``grace``, then forward them by time.
+
+    A record older than one that was forwarded is dropped (``late``). ConfigError for a negative grace. Source: KIP-914,
+    its long-term vision; Kafka Streams has no such call.
+
+        >>> consumed = Consumed(STRING, CLICK, timestamp_extractor="seconds * 1000")
+        >>> show(builder.stream("clicks", consumed).reorder_within("10s").map_values("page"), until_ms=200_000)
+        bob: home at 1000
+        bob: pay at 2000
+        ann: home at 5000
+        ann: cart at 9000
+    """
     node_name = stream.graph.name(name, "KSTREAM-REORDER-")
     store = f"{name}-store" if name else stream.graph.next_name("KSTREAM-REORDER-STATE-STORE-")
     return followed(

@@ -47,7 +47,16 @@ class KGroupedStream(Hinting):
         return self.stream.shape
 
     def windowed_by(self, windows: Windows) -> "KGroupedStream":
-        """Aggregate by windows. TopologyError for anything else, and when there are windows already."""
+        """Aggregate by windows. TopologyError for anything else, and when there are windows already.
+
+        Source: ``KGroupedStream.windowedBy``.
+
+            >>> show(clicks.group_by_key().windowed_by(TimeWindows.of_size("1m")).count())
+            ann [0, 60000]: 1 at 0
+            bob [0, 60000]: 1 at 1000
+            ann [0, 60000]: 2 at 2000
+            bob [60000, 120000]: 1 at 70000
+        """
         check_windows(windows)
         if self.windows is not None:
             next_step = "begin again from the grouped stream"
@@ -58,6 +67,13 @@ class KGroupedStream(Hinting):
         """Every change of a window goes on ("on_window_update"), or one when it closes ("on_window_close"; KIP-825).
 
         TopologyError without windows; ConfigError for another strategy, and for unlimited windows, which never close.
+
+        Source: ``TimeWindowedKStream.emitStrategy`` (KIP-825).
+
+            >>> windowed = clicks.group_by_key().windowed_by(TimeWindows.of_size("1m"))
+            >>> show(windowed.emit_strategy("on_window_close").count())
+            ann [0, 60000]: 2 at 2000
+            bob [0, 60000]: 1 at 1000
         """
         if self.windows is None:
             raise TopologyError("emit_strategy", "a windowed stream", "no windows", "use windowed_by() first")
@@ -72,7 +88,16 @@ class KGroupedStream(Hinting):
         return KGroupedStream(self.stream, topic=self.topic, windows=windows, emit=emit)
 
     def count(self, materialized: Materialized | None = None, *, name: str | None = None) -> "ktable.KTable":
-        """Number of records, as a long."""
+        """Number of records, as a long.
+
+        Source: ``KGroupedStream.count``.
+
+            >>> show(clicks.group_by("page").count())
+            home: 1 at 0
+            home: 2 at 1000
+            cart: 1 at 2000
+            pay: 1 at 70000
+        """
         check_materialized(materialized, name or "count")
         if materialized is not None and materialized.name is None and self.windows is None:
             self.graph.next_name("KSTREAM-AGGREGATE-STATE-STORE-")  # a number that Kafka takes and never uses
@@ -85,7 +110,14 @@ class KGroupedStream(Hinting):
         materialized: Materialized | None = None,
         name: str | None = None,
     ) -> "ktable.KTable":
-        """``function(aggregate, value)`` in Python; the first value is the aggregate as it is."""
+        """``function(aggregate, value)`` in Python; the first value is the aggregate as it is.
+
+        Source: ``KGroupedStream.reduce``.
+
+            >>> show(words.group_by_key().reduce(lambda aggregate, value: f"{aggregate} {value}"))
+            k: to be at 0
+            k: to be or not at 1
+        """
         form_of(function, name or "reduce", REDUCER)
         return self._aggregate({"": reducer(function, self.shape.value)}, materialized, name, "REDUCE")
 
@@ -108,6 +140,14 @@ class KGroupedStream(Hinting):
 
         Python: ``initializer()``, ``aggregator(key, value, aggregate)``, for sessions ``merger(key, one, other)``, and
         ``returns``, the aggregate's serde. A result of None deletes the aggregate.
+
+        Source: ``KGroupedStream.aggregate``.
+
+            >>> show(clicks.group_by_key().aggregate(clicks=fold.count(), longest=fold.max("seconds")))
+            ann: {'clicks': 1, 'longest': 5} at 0
+            bob: {'clicks': 1, 'longest': 1} at 1000
+            ann: {'clicks': 2, 'longest': 9} at 2000
+            bob: {'clicks': 2, 'longest': 2} at 70000
         """
         python = {"initializer": initializer, "aggregator": aggregator, "merger": merger, "returns": returns}
         options = {**python, "materialized": materialized, "name": name}
@@ -132,6 +172,13 @@ class KGroupedStream(Hinting):
         """The first record of every key, or of every id of a key, in each window (KIP-655's older proposal).
 
         TopologyError without windows, or with others than time and session windows.
+
+        Source: KIP-655, its older text.
+
+            >>> show(clicks.group_by_key().windowed_by(TimeWindows.of_size("1m")).distinct().map_values("page"))
+            ann [0, 60000]: home at 0
+            bob [0, 60000]: home at 1000
+            bob [60000, 120000]: pay at 70000
         """
         node_name = self.graph.name(name, "KSTREAM-DISTINCT-")
         if self.windows is None:
@@ -153,7 +200,20 @@ class KGroupedStream(Hinting):
         return kstream.KStream(self.graph, self.graph.add(node))
 
     def cogroup(self, aggregator: Aggregator) -> "cogrouped.CogroupedKStream":
-        """Begin one aggregate of several grouped streams with ``aggregator(key, value, aggregate)`` of this one's."""
+        """Begin one aggregate of several grouped streams with ``aggregator(key, value, aggregate)`` of this one's.
+
+        Source: ``KGroupedStream.cogroup`` (KIP-150).
+
+            >>> def add(key, value, total):
+            ...     return total + value["seconds"]
+            >>> both = clicks.group_by_key().cogroup(add).cogroup(mobile.group_by_key(), add)
+            >>> show(both.aggregate(lambda: 0, returns=Serde.long()))
+            ann: 5 at 0
+            cat: 3 at 500
+            bob: 1 at 1000
+            ann: 14 at 2000
+            bob: 3 at 70000
+        """
         return cogrouped.CogroupedKStream().cogroup(self, aggregator)
 
     def _python(

@@ -1,4 +1,4 @@
-"""A table grouped anew (KGroupedTable): every change takes the old value out of its group and adds the new one."""
+"""A table grouped again (KGroupedTable): every change takes the old value out of its group and adds the new one."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -39,11 +39,28 @@ class KGroupedTable(Hinting):
         return self.node.shape
 
     def count(self, materialized: Materialized | None = None, *, name: str | None = None) -> "ktable.KTable":
-        """Number of keys in every group, as a long; a group that is empty again stays, with 0."""
+        """Number of keys in every group, as a long; a group that is empty again stays, with 0.
+
+        Source: ``KGroupedTable.count``.
+
+            >>> show(users.group_by("city").count())
+            Oslo: 1 at 0
+            Rome: 1 at 50
+            Oslo: 0 at 3000
+            Rome: 2 at 3000
+        """
         return self._aggregate("AGGREGATE", Serde.long(), materialized, name, function="count")
 
     def sum(self, *, materialized: Materialized | None = None, name: str | None = None) -> "ktable.KTable":
-        """Sum of the values, which must be longs, else TopologyError."""
+        """Sum of the values, which must be longs, else TopologyError.
+
+        Source: a ``KGroupedTable.reduce`` of longs.
+
+            >>> show(points.group_by("'all'").sum())
+            all: 10 at 0
+            all: 17 at 100
+            all: 11 at 5000
+        """
         if self.shape.value != Serde.long():
             next_step = "give group_by() a mapper to a long"
             raise TopologyError(name or self.node.name, "longs to sum", f"{self.shape.value}", next_step)
@@ -60,6 +77,13 @@ class KGroupedTable(Hinting):
         """``adder(aggregate, value)``, ``subtractor(aggregate, value)``; the first value is the aggregate as it is.
 
         The subtractor may meet a value that was never added (see ``aggregate``).
+
+        Source: ``KGroupedTable.reduce``.
+
+            >>> show(points.group_by("'all'").reduce(lambda total, new: total + new, lambda total, old: total - old))
+            all: 10 at 0
+            all: 17 at 100
+            all: 11 at 5000
         """
         for function in (adder, subtractor):
             form_of(function, name or "reduce", REDUCER)
@@ -86,21 +110,21 @@ class KGroupedTable(Hinting):
         fields: Mapping[str, Fold] | None = None,
         **folds: Fold,
     ) -> "ktable.KTable":
-        """One fold (a plain value), named folds (a struct; in ``fields`` such as are called ``name`` or ``adder``), or
-        Python functions: ``aggregate(products=fold.count(), dearest=fold.max("price"))``.
+        """Aggregate each group: by one fold (a plain value), by named folds (a struct), or by Python functions.
 
-        Folds: those that values can be taken back from: count, count_if, any, all, sum, mean, and those that keep every
-        value that is there: min, max, min_by, max_by, top, collect, count_distinct. First and last are in the order
-        of adding. TopologyError for others, and for one that reads ``record_time_ms``, which a value that is taken back
-        does not have any more. In a versioned store only such whose value is all that they know (count, count_if, sum,
-        collect). What was never added cannot be taken back from those that keep every value; numbers go below, as
-        with a subtractor. A double that was added and taken back may leave a remainder of rounding in a sum.
+        A change takes its old value out of its group first, then adds the new one. Folds must be able to take values
+        back; ``first``, ``last``, ``earliest`` and ``latest`` are refused (TopologyError). ``min``, ``max``, ``top``,
+        ``collect`` and ``count_distinct`` keep every value, in order of adding. ``fields`` takes folds whose names are
+        options of this call. Python: ``initializer()``, ``adder(key, value, aggregate)``, ``subtractor(...)`` and
+        ``returns``, the aggregate's serde; None deletes the group. docs/topologies.md has the limits.
 
-        Python: ``adder(key, value, aggregate)``, ``subtractor(key, value, aggregate)``, ``initializer()`` and
-        ``returns``, the aggregate's serde. The subtractor runs first. A result of None deletes the group. It may meet a
-        value that was never added, as Kafka's does: what a change replaced is what the table above had before, which
-        below ``suppress(until_time_limit)`` may have been held back, and of a window's first record is the initial
-        value.
+        Source: ``KGroupedTable.aggregate``.
+
+            >>> show(users.group_by("city").aggregate(people=fold.count(), names=fold.collect("name")))
+            Oslo: {'people': 1, 'names': ['Ann']} at 0
+            Rome: {'people': 1, 'names': ['Bob']} at 50
+            Oslo: {'people': 0, 'names': []} at 3000
+            Rome: {'people': 2, 'names': ['Bob', 'Ann']} at 3000
         """
         place = name or "aggregate"
         python = {"initializer": initializer, "adder": adder, "subtractor": subtractor, "returns": returns}

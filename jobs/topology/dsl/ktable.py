@@ -7,23 +7,20 @@ Rule: whether a table has a store, sends the values that its changes replaced an
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ....state.errors import ConfigError, TopologyError
+from ....state.errors import TopologyError
 from ....state.serdes import Serde
 from ...functions.call_arguments import checked_class
 from ...functions.call_names import Hinting
 from ...functions.expressions import Expressible, Shape
 from ...functions.parameters import NOTHING, form_of
-from ...functions.value_joiners import Joiner, JoinerStep, bind_joiner, pair_of
-from ...graph.copartitioning import copartition
 from ...graph.graph import Graph, Node
 from ...graph.nodes import ToStreamNode
-from ...graph.table_traits import add_table, check_complete, look_into, send_old
+from ...graph.table_traits import add_table, send_old
 from ...graph.windows import SessionWindows, SlidingWindows, Windows
-from ...operators.joins.table_join_node import TableJoinNode
 from ...operators.processor.transform_values_node import TransformValuesNode
 from ...operators.suppress.suppress_node import SuppressNode
 from ...operators.tables.table_nodes import TableFilterNode, TableGroupByNode, TableMapValuesNode
-from . import foreign_key_joins, grouped_table, kstream
+from . import grouped_table, kstream, table_joins
 from .materialized import Materialized, check_materialized
 from .step_arguments import (
     Step,
@@ -31,17 +28,11 @@ from .step_arguments import (
     bind_condition,
     bind_mapper,
     bind_step,
-    check_one_builder,
     check_serdes,
-    joined_fields,
     mapped_fields,
-    option_or_field,
-    same_keys,
     whole_value,
 )
 from .suppressed import Suppressed
-
-HISTORIES = ("kafka", "complete")
 
 
 @checked_class
@@ -58,13 +49,29 @@ class KTable(Hinting):
     # --- steps -----------------------------------------------------------------------------------------------
 
     def filter(self, predicate: Step, *, materialized: Materialized | None = None, name: str | None = None) -> "KTable":
-        """Keys whose value ``predicate`` is true of; the others are deleted."""
+        """Keys whose value ``predicate`` is true of; the others are deleted.
+
+        Source: ``KTable.filter``.
+
+            >>> show(points.filter("value > 5"))
+            ann: 10 at 0
+            bob: 7 at 100
+            ann: None at 5000
+        """
         return self._filter(predicate, True, materialized, name)
 
     def filter_not(
         self, predicate: Step, *, materialized: Materialized | None = None, name: str | None = None
     ) -> "KTable":
-        """Keys whose value ``predicate`` is not true of; the others are deleted."""
+        """Keys whose value ``predicate`` is not true of; the others are deleted.
+
+        Source: ``KTable.filterNot``.
+
+            >>> show(users.filter_not("city = 'Rome'"))
+            ann: {'name': 'Ann', 'city': 'Oslo'} at 0
+            bob: None at 50
+            ann: None at 3000
+        """
         return self._filter(predicate, False, materialized, name)
 
     def _filter(self, predicate: Step, keeps: bool, materialized: Materialized | None, name: str | None) -> "KTable":
@@ -89,7 +96,15 @@ class KTable(Hinting):
         fields: Mapping[str, Expressible] | None = None,
         **columns: Expressible,
     ) -> "KTable":
-        """New values, as ``KStream.map_values``; a deletion stays one, and no callable sees it."""
+        """New values, as ``KStream.map_values``; a deletion stays one, and no callable sees it.
+
+        Source: ``KTable.mapValues``.
+
+            >>> show(users.map_values("upper(name) AS name", "city"))
+            ann: {'name': 'ANN', 'city': 'Oslo'} at 0
+            bob: {'name': 'BOB', 'city': 'Rome'} at 50
+            ann: {'name': 'ANN', 'city': 'Rome'} at 3000
+        """
         options = {"returns": returns, "materialized": materialized, "name": name}
         columns = mapped_fields(steps, columns, fields, options, self.shape)
         self._take_a_number(materialized, "KTABLE-MAPVALUES-")
@@ -109,6 +124,16 @@ class KTable(Hinting):
     ) -> "KTable":
         """New values by a Python transformer with a context (jobs/functions/processor_api.py), which sees deletions,
         too. ``returns``: serde of what it gives, that of this table's values if not given.
+
+        Source: ``KTable.transformValues`` (KIP-149).
+
+            >>> class Dated(ValueTransformerWithKey):
+            ...     def transform(self, key, value):
+            ...         return f"{value} at {self.context.timestamp_ms}"
+            >>> show(points.transform_values(Dated, returns=STRING))
+            ann: 10 at 0 at 0
+            bob: 7 at 100 at 100
+            ann: 4 at 5000 at 5000
         """
         name = self.graph.name(name, "KTABLE-TRANSFORMVALUES-")
         form_of(supplier, name, NOTHING)
@@ -136,14 +161,31 @@ class KTable(Hinting):
     def to_stream(
         self, selector: Step | None = None, *, returns: Serde | None = None, name: str | None = None
     ) -> "kstream.KStream":
-        """The table's changes as a stream; a deletion is a tombstone. With a ``selector``: under new keys."""
+        """The table's changes as a stream; a deletion is a tombstone. With a ``selector``: under new keys.
+
+        Source: ``KTable.toStream``.
+
+            >>> show(users.to_stream("city").map_values("name"))
+            Oslo: Ann at 0
+            Rome: Bob at 50
+            Rome: Ann at 3000
+        """
         name = self.graph.name(name, "KTABLE-TOSTREAM-")
         node = ToStreamNode(name=name, inputs=(self.node.name,), shape=self.shape)
         changes = kstream.KStream(self.graph, self.graph.add(node))
         return changes if selector is None else changes.select_key(selector, returns=returns)
 
     def to(self, topic: str) -> None:
-        """``to_stream().to(topic)``."""
+        """``to_stream().to(topic)``.
+
+        Source: ``KTable.toStream().to``.
+
+            >>> prices.filter("value < 5").to("cheap")
+            >>> output("cheap")
+            tea: 2.0 at 0
+            mug: None at 500
+            tea: 3.0 at 60000
+        """
         self.to_stream().to(topic)
 
     def group_by(
@@ -158,6 +200,14 @@ class KTable(Hinting):
         """Group by new keys; ``mapper`` gives new values, the values themselves if there is none.
 
         A key whose new key or value is null is in no group. ``name``: of the step and of the repartition table.
+
+        Source: ``KTable.groupBy``.
+
+            >>> show(users.group_by("city").count())
+            Oslo: 1 at 0
+            Rome: 1 at 50
+            Oslo: 0 at 3000
+            Rome: 2 at 3000
         """
         graph = self.graph
         node_name = graph.name(name, "KTABLE-SELECT-")
@@ -176,6 +226,13 @@ class KTable(Hinting):
         """Hold changes back until their window closes, or for a time.
 
         Raises TopologyError on a versioned table, and when it waits for windows on a table without them.
+
+        Source: ``KTable.suppress`` (KIP-328).
+
+            >>> counts = orders.group_by_key().windowed_by(TimeWindows.of_size("10s", grace="5s")).count()
+            >>> show(counts.suppress(Suppressed.until_window_closes()))
+            ann [0, 10000]: 1 at 1000
+            bob [0, 10000]: 1 at 2000
         """
         graph = self.graph
         if not isinstance(suppressed, Suppressed):
@@ -228,160 +285,7 @@ class KTable(Hinting):
 
     # --- joins -----------------------------------------------------------------------------------------------
 
-    def join(
-        self,
-        other: "KTable",
-        /,
-        joiner: JoinerStep | None = None,
-        *,
-        foreign_key: ValueStep | None = None,
-        foreign_key_returns: Serde | None = None,
-        returns: Serde | None = None,
-        materialized: Materialized | None = None,
-        name: str | None = None,
-        history: str = "kafka",
-        fields: Mapping[str, Expressible] | None = None,
-        **columns: Expressible,
-    ) -> "KTable":
-        """Keys that are in both tables; or, with ``foreign_key``, a step that gives the other table's key, the keys of
-        this table that point to one of the other.
-
-        Options: ``returns``, ``materialized``, ``name``, named columns and ``fields`` (which may be called as an option
-        is); without a foreign key ``history``: "kafka", or "complete" for results of all versions of versioned tables
-        (KIP-914's second attempt).
-        """
-        options: dict[str, Any] = {"returns": returns, "materialized": materialized, "name": name}
-        options |= {"history": history, "fields": fields}
-        options |= {"foreign_key": foreign_key, "foreign_key_returns": foreign_key_returns}
-        return self._joined(other, "inner", joiner, **(options | columns))
-
-    def left_join(
-        self,
-        other: "KTable",
-        /,
-        joiner: JoinerStep | None = None,
-        *,
-        foreign_key: ValueStep | None = None,
-        foreign_key_returns: Serde | None = None,
-        returns: Serde | None = None,
-        materialized: Materialized | None = None,
-        name: str | None = None,
-        history: str = "kafka",
-        fields: Mapping[str, Expressible] | None = None,
-        **columns: Expressible,
-    ) -> "KTable":
-        """As ``join``, and every key of this table, with null where there is nothing to join."""
-        options: dict[str, Any] = {"returns": returns, "materialized": materialized, "name": name}
-        options |= {"history": history, "fields": fields}
-        options |= {"foreign_key": foreign_key, "foreign_key_returns": foreign_key_returns}
-        return self._joined(other, "left", joiner, **(options | columns))
-
-    def outer_join(
-        self,
-        other: "KTable",
-        /,
-        joiner: JoinerStep | None = None,
-        *,
-        returns: Serde | None = None,
-        materialized: Materialized | None = None,
-        name: str | None = None,
-        history: str = "kafka",
-        fields: Mapping[str, Expressible] | None = None,
-        **columns: Expressible,
-    ) -> "KTable":
-        """Keys of both tables, with null where one has nothing. There is none by foreign key."""
-        options: dict[str, Any] = {"returns": returns, "materialized": materialized, "name": name}
-        options |= {"history": history, "fields": fields}
-        return self._joined(other, "outer", joiner, **(options | columns))
-
-    def _joined(
-        self,
-        other: "KTable",
-        kind: str,
-        /,
-        joiner: JoinerStep | None,
-        *,
-        foreign_key: ValueStep | None = None,
-        foreign_key_returns: Serde | None = None,
-        returns: Serde | None = None,
-        materialized: Materialized | None = None,
-        name: str | None = None,
-        history: str = "kafka",
-        fields: Mapping[str, Expressible] | None = None,
-        **columns: Expressible,
-    ) -> "KTable":
-        if not isinstance(other, KTable):
-            place = name or f"{kind} join of {self.node.name}"
-            raise TopologyError(place, "a table", type(other).__name__, "join a table")
-        options = {"returns": returns, "materialized": materialized, "name": name}
-        options["foreign_key_returns"] = foreign_key_returns
-        columns = joined_fields(kind, joiner, columns, fields, options, pair_of(self.shape, other.shape.value))
-        graph, place = self.graph, name or f"{kind} join of {self.node.name}"
-        graph.note_call(place)
-        if history not in HISTORIES:
-            with option_or_field("history", history if joiner is None else None):
-                raise ConfigError(f"{place} history", " or ".join(map(repr, HISTORIES)), repr(history), "choose one")
-        with option_or_field("joiner", joiner if columns else None):
-            bound = bind_joiner(joiner, columns, self.shape, other.shape.value, returns, place)
-        check_one_builder(graph, other.graph, place)
-        if foreign_key is not None:
-            if kind == "outer" or history != "kafka":
-                got = "outer_join" if kind == "outer" else f"history={history!r}"
-                raise TopologyError(place, "join or left_join by a foreign key", got, "use one of them")
-            with option_or_field("foreign_key", foreign_key if joiner is None else None):
-                selector = bind_step(
-                    foreign_key,
-                    self.shape,
-                    foreign_key_returns,
-                    place,
-                    may_take_value=True,
-                    option="foreign_key_returns",
-                )
-            node = foreign_key_joins.join(graph, self.node, other.node, kind, selector, bound, materialized, name)
-            return KTable(graph, node)
-        return KTable(graph, self._joined_by_key(other, kind, bound, materialized, name, history, place))
-
-    def _joined_by_key(
-        self,
-        other: "KTable",
-        kind: str,
-        bound: Joiner,
-        materialized: Materialized | None,
-        name: str | None,
-        history: str,
-        place: str,
-    ) -> Node:
-        graph = self.graph
-        same_keys(self.shape, other.shape, place)
-        store = None
-        if materialized is not None:
-            check_store(self.shape, materialized, place)
-            store = materialized.spec(materialized.name or graph.next_name("KTABLE-MERGE-STATE-STORE-"))
-        node = TableJoinNode(
-            name=graph.name(name, "KTABLE-MERGE-"),
-            inputs=(self.node.name, other.node.name),
-            reads=(self.node.name, other.node.name),
-            shape=Shape(self.shape.key, bound.result, self.shape.window),
-            is_table=True,
-            kind=kind,
-            joiner=bound,
-            history=history,
-        )
-        copartition(graph, *node.inputs)
-        if kind != "inner":
-            send_old(graph, self.node.name, force=True)
-        if kind == "outer":
-            send_old(graph, other.node.name, force=True)
-        graph.parts[node.name] = (
-            graph.name(name, "KTABLE-JOINTHIS-", "-join-this"),
-            graph.name(name, "KTABLE-JOINOTHER-", "-join-other"),
-        )
-        for side in node.inputs:
-            look_into(graph, side)
-        if history == "complete":
-            check_complete(graph, node.inputs, store, place)
-        is_versioned = history == "complete" or (store is not None and store.is_versioned)
-        return add_table(graph, node, store=store, is_versioned=is_versioned)
+    join, left_join, outer_join = table_joins.inner, table_joins.left, table_joins.outer
 
 
 def check_store(shape: Shape, materialized: Materialized, place: str) -> None:
@@ -396,3 +300,15 @@ def _windows_above(graph: Graph, node: Node) -> list[Windows]:
     if node.windowed_by is not None:
         return [node.windowed_by]
     return [windows for name in node.inputs for windows in _windows_above(graph, graph.nodes[name])]
+
+
+@checked_class
+class GlobalKTable(Hinting):
+    """A table that every task holds whole (Kafka's GlobalKTable): only streams join it."""
+
+    def __init__(self, graph: Graph, node: Node) -> None:
+        self.graph, self.node = graph, node
+
+    @property
+    def shape(self) -> Shape:
+        return self.node.shape

@@ -45,13 +45,29 @@ class Materialized(Hinting):
 
     @classmethod
     def as_(cls, name: str, *, store: str = "persistent", retention: Duration | None = None) -> "Materialized":
+        """Source: ``Materialized.as``.
+
+        >>> show(orders.group_by_key().count(Materialized.as_("counts", store="in_memory")))
+        ann: 1 at 1000
+        bob: 1 at 2000
+        ann: 2 at 61000
+        """
         return cls(name, store, retention)
 
     @classmethod
     def versioned(
         cls, name: str, history_retention: Duration, *, segment_interval: Duration | None = None
     ) -> "Materialized":
-        """A store that keeps every key's history (Stores.persistentVersionedKeyValueStore)."""
+        """A store that keeps every key's history (Stores.persistentVersionedKeyValueStore).
+
+        Source: ``Stores.persistentVersionedKeyValueStore`` (KIP-889).
+
+            >>> materialized = Materialized.versioned("history", "1d")
+            >>> show(builder.table("prices", Consumed(STRING, Serde.double()), materialized=materialized))
+            tea: 2.0 at 0
+            mug: 8.0 at 500
+            tea: 3.0 at 60000
+        """
         return cls(name, history_retention=history_retention, segment_interval=segment_interval)
 
     @property

@@ -20,7 +20,6 @@ from ...graph.windows import JoinWindows
 from ...operators.joins.stream_join_node import ImmediateStreamJoinNode, StreamJoinNode
 from ...operators.joins.stream_table_join_nodes import StreamGlobalTableJoinNode, StreamTableJoinNode
 from . import ktable
-from .global_table import GlobalKTable
 from .materialized import Materialized
 from .rekeying import by_key_for_join, followed
 from .step_arguments import (
@@ -59,7 +58,7 @@ def join(
     ``selector`` for global tables; ``returns``: serde of a callable joiner's result. TopologyError for another mixture.
     """
     typed = {"returns": returns, "materialized": materialized, "selector_returns": selector_returns, "name": name}
-    if isinstance(other, type(left) | ktable.KTable | GlobalKTable):
+    if isinstance(other, type(left) | ktable.KTable | ktable.GlobalKTable):
         columns = joined_fields(kind, joiner, columns, fields, typed, pair_of(left.shape, other.shape.value))
     asked = _Join(left, kind, joiner, columns, returns, name)
     left.graph.note_call(asked.place)
@@ -67,7 +66,7 @@ def join(
     if isinstance(other, ktable.KTable) and kind != "outer":
         asked.check_options(options, "a table", allowed={"grace"})
         return asked.with_table(other, grace)
-    if isinstance(other, GlobalKTable) and kind != "outer":
+    if isinstance(other, ktable.GlobalKTable) and kind != "outer":
         asked.check_options(options, "a global table", allowed={"selector"}, needed="selector")
         assert selector is not None
         return asked.with_global_table(other, selector, selector_returns)
@@ -84,7 +83,7 @@ def join(
 
 def inner(
     this: "KStream",
-    other: "KStream | ktable.KTable | GlobalKTable",
+    other: "KStream | ktable.KTable | ktable.GlobalKTable",
     /,
     joiner: JoinerStep | None = None,
     windows: JoinWindows | None = None,
@@ -105,6 +104,12 @@ def inner(
     With a KStream: records within ``windows``; ``materialized`` names the stores and says their kind. With a KTable:
     its value when the record comes, or as of the record's time once ``grace`` has passed. With a GlobalKTable: its
     value of the key that ``selector`` gives (a callable needs ``selector_returns``).
+
+    Source: ``KStream.join``.
+
+        >>> windows = JoinWindows.of_time_difference_with_no_grace("2s")
+        >>> show(orders.join(payments, windows=windows, paid="right", amount="left.amount"))
+        ann: {'paid': 'card', 'amount': 5} at 1500
     """
     options: dict[str, Any] = {"returns": returns, "materialized": materialized, "grace": grace, "name": name}
     options |= {"selector": selector, "selector_returns": selector_returns, "fields": fields}
@@ -113,7 +118,7 @@ def inner(
 
 def left(
     this: "KStream",
-    other: "KStream | ktable.KTable | GlobalKTable",
+    other: "KStream | ktable.KTable | ktable.GlobalKTable",
     /,
     joiner: JoinerStep | None = None,
     windows: JoinWindows | None = None,
@@ -127,7 +132,15 @@ def left(
     fields: Mapping[str, Expressible] | None = None,
     **columns: Expressible,
 ) -> "KStream":
-    """As ``join``, and every record of this stream goes on, with null where there is nothing to join."""
+    """As ``join``, and every record of this stream goes on, with null where there is nothing to join.
+
+    Source: ``KStream.leftJoin`` (KIP-962).
+
+        >>> show(orders.left_join(payments.to_table(), item="left.item", paid="right"))
+        ann: {'item': 'tea', 'paid': None} at 1000
+        bob: {'item': 'mug', 'paid': None} at 2000
+        ann: {'item': 'tea', 'paid': 'card'} at 61000
+    """
     options: dict[str, Any] = {"returns": returns, "materialized": materialized, "grace": grace, "name": name}
     options |= {"selector": selector, "selector_returns": selector_returns, "fields": fields}
     return join(this, other, "left", joiner, windows, **(options | columns))
@@ -149,7 +162,17 @@ def outer(
     fields: Mapping[str, Expressible] | None = None,
     **columns: Expressible,
 ) -> "KStream":
-    """As ``left_join`` of two streams, for both sides."""
+    """As ``left_join`` of two streams, for both sides.
+
+    Source: ``KStream.outerJoin``.
+
+        >>> windows = JoinWindows.of_time_difference_and_grace("2s", "1s")
+        >>> show(orders.outer_join(payments, windows=windows, item="left.item", paid="right"), until_ms=200_000)
+        ann: {'item': 'tea', 'paid': 'card'} at 1500
+        bob: {'item': 'mug', 'paid': None} at 2000
+        ann: {'item': 'tea', 'paid': None} at 61000
+        bob: {'item': None, 'paid': 'cash'} at 90000
+    """
     options: dict[str, Any] = {"returns": returns, "materialized": materialized, "grace": grace, "name": name}
     options |= {"selector": selector, "selector_returns": selector_returns, "fields": fields}
     return join(this, other, "outer", joiner, windows, **(options | columns))
@@ -250,7 +273,7 @@ class _Join:
         )
         return followed(left, node, is_rekeyed=False)
 
-    def with_global_table(self, table: GlobalKTable, selector: Step, returns: Serde | None) -> "KStream":
+    def with_global_table(self, table: "ktable.GlobalKTable", selector: Step, returns: Serde | None) -> "KStream":
         left = self.left
         name = left.graph.name(self.name, "KSTREAM-LEFTJOIN-")
         with self.option("selector", selector):

@@ -22,9 +22,8 @@ from ...operators.processor.given_stores import add_store
 from ...operators.stateless_nodes import add_source
 from ...operators.tables.table_nodes import TableNode
 from ..topology import Topology
-from .global_table import GlobalKTable
 from .kstream import KStream
-from .ktable import KTable
+from .ktable import GlobalKTable, KTable
 from .materialized import Materialized, given_materialized
 
 SEMANTICS = ("kafka", "kip")
@@ -54,13 +53,30 @@ class Consumed(Hinting):
 
     @classmethod
     def with_(cls, key: Serde, value: Serde) -> "Consumed":
-        """``Consumed(key, value)``, under Kafka's name."""
+        """``Consumed(key, value)``, under Kafka's name.
+
+        Source: ``Consumed.with``.
+
+            >>> show(builder.stream("words", Consumed.with_(STRING, STRING)))
+            k: to be at 0
+            k: or not at 1
+        """
         return cls(key, value)
 
     def with_timestamp_extractor(
         self, timestamp_extractor: Extractor | BuiltInExtractor | type[BuiltInExtractor]
     ) -> "Consumed":
-        """The same, its records at the times that this extractor gives them."""
+        """The same, its records at the times that this extractor gives them.
+
+        Source: ``Consumed.withTimestampExtractor``.
+
+            >>> consumed = Consumed(STRING, CLICK).with_timestamp_extractor("seconds * 1000")
+            >>> show(builder.stream("clicks", consumed).map_values("page"))
+            ann: home at 5000
+            bob: home at 1000
+            ann: cart at 9000
+            bob: pay at 2000
+        """
         return replace(self, timestamp_extractor=timestamp_extractor)
 
 
@@ -91,6 +107,15 @@ class StreamsBuilder(Hinting):
         is read with others elsewhere, and for a pattern: which topics match is not known before they have landed.
 
             builder.stream(["clicks-eu", "clicks-us"], Consumed(Serde.string(), Serde.string()))
+
+        Source: ``StreamsBuilder.stream``.
+
+            >>> show(builder.stream(["clicks", "mobile"], Consumed(STRING, CLICK)).map_values("page"))
+            ann: home at 0
+            cat: home at 500
+            bob: home at 1000
+            ann: cart at 2000
+            bob: pay at 70000
         """
         topics = _topics(topic)
         said, place = topics[0] if len(topics) == 1 else ", ".join(topics), frozenset(topics)
@@ -122,6 +147,13 @@ class StreamsBuilder(Hinting):
 
         The table has a store when ``materialized`` names one or when something below needs it. TopologyError for a
         topic that is read already.
+
+        Source: ``StreamsBuilder.table``.
+
+            >>> show(builder.table("prices", Consumed(STRING, Serde.double()), materialized=Materialized.as_("prices")))
+            tea: 2.0 at 0
+            mug: 8.0 at 500
+            tea: 3.0 at 60000
         """
         check_topic("table()", topic, "make a table of one topic, or of a merged stream by to_table()")
         shape = _consumed(topic, consumed)
@@ -153,6 +185,14 @@ class StreamsBuilder(Hinting):
     ) -> GlobalKTable:
         """``topic`` as a table that every task has all of. TopologyError for a versioned store and a topic that is read
         already.
+
+        Source: ``StreamsBuilder.globalTable`` (KIP-99).
+
+            >>> prices = builder.global_table("prices", Consumed(STRING, Serde.double()))
+            >>> show(orders.join(prices, pay="left.amount * right", selector="item"))
+            ann: {'pay': 10.0} at 1000
+            bob: {'pay': 8.0} at 2000
+            ann: {'pay': 6.0} at 61000
         """
         check_topic("global_table()", topic, "make a global table of each topic")
         shape = _consumed(topic, consumed)
@@ -178,6 +218,19 @@ class StreamsBuilder(Hinting):
 
         ``builder.add_state_store(KeyValues("seen", Serde.string(), Serde.long()))``, then
         ``stream.process(First, ["seen"])`` and ``other.process(Second, ["seen"])``: one store, one sub-topology.
+
+        Source: ``StreamsBuilder.addStateStore``.
+
+            >>> class Totals(Processor):
+            ...     def process(self, record):
+            ...         store = self.context.store("totals")
+            ...         store.put(record.key, (store.get(record.key) or 0) + record.value["amount"])
+            ...         self.context.forward(record.with_value(store.get(record.key)))
+            >>> _ = builder.add_state_store(KeyValues("totals", STRING, Serde.long()))
+            >>> show(orders.process(Totals, ["totals"], returns=Serde.long()))
+            ann: 5 at 1000
+            bob: 1 at 2000
+            ann: 7 at 61000
         """
         if not isinstance(store, KeyValues):
             next_step = "use KeyValues(name, key serde, value serde)"
@@ -186,7 +239,15 @@ class StreamsBuilder(Hinting):
         return self
 
     def build(self) -> Topology:
-        """Raises TopologyError when there is nothing to run."""
+        """Raises TopologyError when there is nothing to run.
+
+        Source: ``StreamsBuilder.build``.
+
+            >>> words.filter("value <> ''").to("lines")
+            >>> topology = builder.build()
+            >>> topology.source_topics(), [sink.topic for sink in topology.sinks()]
+            (['words'], ['lines'])
+        """
         keep_null_keys(self._graph)
         return Topology(self._graph)
 

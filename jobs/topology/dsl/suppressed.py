@@ -30,35 +30,88 @@ class BufferConfig(Hinting):
 
     @classmethod
     def max_records(cls, limit: int) -> "BufferConfig":
-        """At most ``limit`` keys; emits early."""
+        """At most ``limit`` keys; emits early.
+
+        Source: ``BufferConfig.maxRecords``.
+
+            >>> buffer = BufferConfig.max_records(1)
+            >>> show(points.suppress(Suppressed.until_time_limit("1h", buffer)))
+            ann: 10 at 0
+            bob: 7 at 100
+        """
         return cls(records_max=limit)
 
     @classmethod
     def max_bytes(cls, limit: int) -> "BufferConfig":
-        """At most ``limit`` bytes, as Kafka counts them; emits early."""
+        """At most ``limit`` bytes, as Kafka counts them; emits early.
+
+        Source: ``BufferConfig.maxBytes``.
+
+            >>> BufferConfig.max_bytes(1_000_000).when_full
+            'emit-early'
+        """
         return cls(bytes_max=limit)
 
     @classmethod
     def unbounded(cls) -> "BufferConfig":
+        """Source: ``BufferConfig.unbounded``.
+
+        >>> BufferConfig.unbounded()
+        BufferConfig(records_max=None, bytes_max=None, when_full='shut-down')
+        """
         return cls(when_full=SHUT_DOWN)
 
     def with_max_records(self, limit: int) -> "BufferConfig":
+        """Source: ``BufferConfig.withMaxRecords``.
+
+        >>> BufferConfig.max_bytes(1_000_000).with_max_records(1_000)
+        BufferConfig(records_max=1000, bytes_max=1000000, when_full='emit-early')
+        """
         return replace(self, records_max=limit)
 
     def with_max_bytes(self, limit: int) -> "BufferConfig":
+        """Source: ``BufferConfig.withMaxBytes``.
+
+        >>> BufferConfig.max_records(10).with_max_bytes(500).bytes_max
+        500
+        """
         return replace(self, bytes_max=limit)
 
     def with_no_bound(self) -> "BufferConfig":
+        """Source: ``BufferConfig.withNoBound``.
+
+        >>> BufferConfig.max_records(10).with_no_bound().records_max is None
+        True
+        """
         return BufferConfig.unbounded()
 
     def emit_early_when_full(self) -> "BufferConfig":
+        """Source: ``BufferConfig.emitEarlyWhenFull``.
+
+        >>> BufferConfig.unbounded().with_max_records(10).emit_early_when_full()
+        BufferConfig(records_max=10, bytes_max=None, when_full='emit-early')
+        """
         return replace(self, when_full=EMIT_EARLY)
 
     def shut_down_when_full(self) -> "BufferConfig":
+        """Source: ``BufferConfig.shutDownWhenFull``.
+
+        >>> BufferConfig.max_records(10).shut_down_when_full().is_strict
+        True
+        """
         return replace(self, when_full=SHUT_DOWN)
 
     def spill_to_disk_when_full(self) -> "BufferConfig":
-        """KIP-328's third choice, which Kafka does not have."""
+        """KIP-328's third choice, which Kafka does not have.
+
+        Source: KIP-328, not in Kafka Streams.
+
+            >>> counts = orders.group_by_key().windowed_by(TimeWindows.of_size("10s")).count()
+            >>> buffer = BufferConfig.max_records(1).spill_to_disk_when_full()
+            >>> show(counts.suppress(Suppressed.until_window_closes(buffer)))
+            ann [0, 10000]: 1 at 1000
+            bob [0, 10000]: 1 at 2000
+        """
         return replace(self, when_full=SPILL)
 
     @property
@@ -88,6 +141,13 @@ class Suppressed(Hinting):
         """One change a window, when it closes. The two limits are those of a strict buffer that shuts down when full.
 
         Raises ConfigError for a buffer that emits early.
+
+        Source: ``Suppressed.untilWindowCloses`` (KIP-328).
+
+            >>> counts = clicks.group_by_key().windowed_by(TimeWindows.of_size("1m", grace="10s")).count()
+            >>> show(counts.suppress(Suppressed.until_window_closes()))
+            ann [0, 60000]: 2 at 2000
+            bob [0, 60000]: 1 at 1000
         """
         buffer = _chosen(buffer, max_records, max_bytes, SHUT_DOWN)
         if not buffer.is_strict:
@@ -107,6 +167,12 @@ class Suppressed(Hinting):
     ) -> "Suppressed":
         """The newest change of a key, ``wait`` after the first one held back. The two limits are those of a buffer that
         emits early when full.
+
+        Source: ``Suppressed.untilTimeLimit`` (KIP-328).
+
+            >>> show(prices.suppress(Suppressed.until_time_limit("30s")))
+            tea: 3.0 at 60000
+            mug: 8.0 at 500
         """
         wait_ms = duration_ms(wait, "wait")
         if wait_ms < 0:

@@ -1,0 +1,338 @@
+"""Joins of a table: with a table by key, or by foreign key (KTableImpl.join, doJoinOnForeignKey; KIP-213).
+
+By foreign key left changes become subscriptions, which go to where the right table has their foreign key; what it
+answers comes back to the partition of the left record.
+"""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from ....state.errors import ConfigError, TopologyError
+from ....state.serdes import Serde
+from ...functions.expressions import Call, Expressible, Expression, Shape
+from ...functions.value_joiners import Joiner, JoinerStep, bind_joiner, pair_of
+from ...graph.copartitioning import copartition
+from ...graph.foreign_key_messages import response_shape, subscription_shape
+from ...graph.graph import Graph, Node
+from ...graph.repartition import add_repartition
+from ...graph.table_traits import add_table, check_complete, look_into, send_old
+from ...operators.joins.foreign_key_nodes import ForeignKeyJoinNode, ForeignKeyResponseNode, ForeignKeySendNode
+from ...operators.joins.table_join_node import TableJoinNode
+from . import ktable
+from .materialized import Materialized
+from .step_arguments import (
+    ValueStep,
+    bind_step,
+    check_one_builder,
+    joined_fields,
+    option_or_field,
+    same_keys,
+)
+
+if TYPE_CHECKING:
+    from .ktable import KTable
+
+HISTORIES = ("kafka", "complete")
+_PREFIX = "KTABLE-FK-JOIN-"
+
+
+def inner(
+    this: "KTable",
+    other: "KTable",
+    /,
+    joiner: JoinerStep | None = None,
+    *,
+    foreign_key: ValueStep | None = None,
+    foreign_key_returns: Serde | None = None,
+    returns: Serde | None = None,
+    materialized: Materialized | None = None,
+    name: str | None = None,
+    history: str = "kafka",
+    fields: Mapping[str, Expressible] | None = None,
+    **columns: Expressible,
+) -> "KTable":
+    """Keys that are in both tables; or, with ``foreign_key``, a step that gives the other table's key, the keys of
+    this table that point to one of the other.
+
+    Options: ``returns``, ``materialized``, ``name``, named columns and ``fields`` (which may be called as an option
+    is); without a foreign key ``history``: "kafka", or "complete" for results of all versions of versioned tables
+    (KIP-914's second attempt).
+
+    Source: ``KTable.join`` (KIP-213, KIP-914).
+
+        >>> show(users.join(countries, foreign_key="city", person="left.name", country="right"))
+        ann: {'person': 'Ann', 'country': 'NO'} at 0
+        bob: {'person': 'Bob', 'country': 'IT'} at 50
+        ann: {'person': 'Ann', 'country': 'IT'} at 3000
+    """
+    options: dict[str, Any] = {"returns": returns, "materialized": materialized, "name": name}
+    options |= {"history": history, "fields": fields}
+    options |= {"foreign_key": foreign_key, "foreign_key_returns": foreign_key_returns}
+    return _joined(this, other, "inner", joiner, **(options | columns))
+
+
+def left(
+    this: "KTable",
+    other: "KTable",
+    /,
+    joiner: JoinerStep | None = None,
+    *,
+    foreign_key: ValueStep | None = None,
+    foreign_key_returns: Serde | None = None,
+    returns: Serde | None = None,
+    materialized: Materialized | None = None,
+    name: str | None = None,
+    history: str = "kafka",
+    fields: Mapping[str, Expressible] | None = None,
+    **columns: Expressible,
+) -> "KTable":
+    """As ``join``, and every key of this table, with null where there is nothing to join.
+
+    Source: ``KTable.leftJoin``.
+
+        >>> show(users.left_join(points, person="left.name", points="right"))
+        ann: {'person': 'Ann', 'points': 10} at 0
+        bob: {'person': 'Bob', 'points': None} at 50
+        bob: {'person': 'Bob', 'points': 7} at 100
+        ann: {'person': 'Ann', 'points': 10} at 3000
+        ann: {'person': 'Ann', 'points': 4} at 5000
+    """
+    options: dict[str, Any] = {"returns": returns, "materialized": materialized, "name": name}
+    options |= {"history": history, "fields": fields}
+    options |= {"foreign_key": foreign_key, "foreign_key_returns": foreign_key_returns}
+    return _joined(this, other, "left", joiner, **(options | columns))
+
+
+def outer(
+    this: "KTable",
+    other: "KTable",
+    /,
+    joiner: JoinerStep | None = None,
+    *,
+    returns: Serde | None = None,
+    materialized: Materialized | None = None,
+    name: str | None = None,
+    history: str = "kafka",
+    fields: Mapping[str, Expressible] | None = None,
+    **columns: Expressible,
+) -> "KTable":
+    """Keys of both tables, with null where one has nothing. There is none by foreign key.
+
+    Source: ``KTable.outerJoin``.
+
+        >>> show(points.outer_join(users, points="left", city="right.city"))
+        ann: {'points': 10, 'city': None} at 0
+        ann: {'points': 10, 'city': 'Oslo'} at 0
+        bob: {'points': None, 'city': 'Rome'} at 50
+        bob: {'points': 7, 'city': 'Rome'} at 100
+        ann: {'points': 10, 'city': 'Rome'} at 3000
+        ann: {'points': 4, 'city': 'Rome'} at 5000
+    """
+    options: dict[str, Any] = {"returns": returns, "materialized": materialized, "name": name}
+    options |= {"history": history, "fields": fields}
+    return _joined(this, other, "outer", joiner, **(options | columns))
+
+
+def _joined(
+    this: "KTable",
+    other: "KTable",
+    kind: str,
+    /,
+    joiner: JoinerStep | None,
+    *,
+    foreign_key: ValueStep | None = None,
+    foreign_key_returns: Serde | None = None,
+    returns: Serde | None = None,
+    materialized: Materialized | None = None,
+    name: str | None = None,
+    history: str = "kafka",
+    fields: Mapping[str, Expressible] | None = None,
+    **columns: Expressible,
+) -> "KTable":
+    if not isinstance(other, ktable.KTable):
+        place = name or f"{kind} join of {this.node.name}"
+        raise TopologyError(place, "a table", type(other).__name__, "join a table")
+    options = {"returns": returns, "materialized": materialized, "name": name}
+    options["foreign_key_returns"] = foreign_key_returns
+    columns = joined_fields(kind, joiner, columns, fields, options, pair_of(this.shape, other.shape.value))
+    graph, place = this.graph, name or f"{kind} join of {this.node.name}"
+    graph.note_call(place)
+    if history not in HISTORIES:
+        with option_or_field("history", history if joiner is None else None):
+            raise ConfigError(f"{place} history", " or ".join(map(repr, HISTORIES)), repr(history), "choose one")
+    with option_or_field("joiner", joiner if columns else None):
+        bound = bind_joiner(joiner, columns, this.shape, other.shape.value, returns, place)
+    check_one_builder(graph, other.graph, place)
+    if foreign_key is not None:
+        if kind == "outer" or history != "kafka":
+            got = "outer_join" if kind == "outer" else f"history={history!r}"
+            raise TopologyError(place, "join or left_join by a foreign key", got, "use one of them")
+        with option_or_field("foreign_key", foreign_key if joiner is None else None):
+            selector = bind_step(
+                foreign_key,
+                this.shape,
+                foreign_key_returns,
+                place,
+                may_take_value=True,
+                option="foreign_key_returns",
+            )
+        node = by_foreign_key(graph, this.node, other.node, kind, selector, bound, materialized, name)
+        return ktable.KTable(graph, node)
+    return ktable.KTable(graph, _joined_by_key(this, other, kind, bound, materialized, name, history, place))
+
+
+def _joined_by_key(
+    this: "KTable",
+    other: "KTable",
+    kind: str,
+    bound: Joiner,
+    materialized: Materialized | None,
+    name: str | None,
+    history: str,
+    place: str,
+) -> Node:
+    graph = this.graph
+    same_keys(this.shape, other.shape, place)
+    store = None
+    if materialized is not None:
+        ktable.check_store(this.shape, materialized, place)
+        store = materialized.spec(materialized.name or graph.next_name("KTABLE-MERGE-STATE-STORE-"))
+    node = TableJoinNode(
+        name=graph.name(name, "KTABLE-MERGE-"),
+        inputs=(this.node.name, other.node.name),
+        reads=(this.node.name, other.node.name),
+        shape=Shape(this.shape.key, bound.result, this.shape.window),
+        is_table=True,
+        kind=kind,
+        joiner=bound,
+        history=history,
+    )
+    copartition(graph, *node.inputs)
+    if kind != "inner":
+        send_old(graph, this.node.name, force=True)
+    if kind == "outer":
+        send_old(graph, other.node.name, force=True)
+    graph.parts[node.name] = (
+        graph.name(name, "KTABLE-JOINTHIS-", "-join-this"),
+        graph.name(name, "KTABLE-JOINOTHER-", "-join-other"),
+    )
+    for side in node.inputs:
+        look_into(graph, side)
+    if history == "complete":
+        check_complete(graph, node.inputs, store, place)
+    is_versioned = history == "complete" or (store is not None and store.is_versioned)
+    return add_table(graph, node, store=store, is_versioned=is_versioned)
+
+
+def by_foreign_key(
+    graph: Graph,
+    left: Node,
+    right: Node,
+    kind: str,
+    foreign_key: Expression | Call,
+    joiner: Joiner,
+    materialized: Materialized | None,
+    name: str | None,
+) -> Node:
+    """The nodes of the join, of which the result is the last. TopologyError for windowed keys, and for a foreign key
+    that is not of the right table's type.
+    """
+    place = name or f"{kind} join of {left.name}"
+    if left.shape.window is not None or right.shape.window is not None:
+        raise TopologyError(place, "tables of plain keys", "windowed keys", "group them by a plain key first")
+    if foreign_key.result != right.shape.key:
+        next_step = "select keys of the right table's type"
+        raise TopologyError(place, f"foreign keys of {right.shape.key}", f"{foreign_key.result}", next_step)
+    send_old(graph, right.name, force=True)
+    send_old(graph, left.name, force=True)
+    names = _Names(graph, name)
+    subscriptions = _subscribed(graph, left, right, kind, foreign_key, names)
+    responses = _answered(graph, left, right, kind, subscriptions, names)
+    materialized = materialized or Materialized()
+    spec = materialized.spec(materialized.name or graph.next_name(f"{_PREFIX}OUTPUT-STATE-STORE-"))
+    result = ForeignKeyResponseNode(
+        name=names.result,
+        inputs=(responses.name,),
+        reads=(left.name,),
+        shape=Shape(left.shape.key, joiner.result),
+        is_table=True,
+        kind=kind,
+        joiner=joiner,
+        left_value=left.shape.value,
+    )
+    graph.parts[result.name] = (names.resolver,)
+    store = None if materialized.name is None else spec
+    return add_table(graph, result, store=store, on_demand=spec, is_versioned=materialized.is_versioned)
+
+
+def _subscribed(
+    graph: Graph, left: Node, right: Node, kind: str, foreign_key: Expression | Call, names: "_Names"
+) -> Node:
+    """Subscriptions of the left table's changes, where the right table has their foreign keys."""
+    send = ForeignKeySendNode(
+        name=names.send,
+        inputs=(left.name,),
+        shape=subscription_shape(left.shape.key, right.shape.key),
+        kind=kind,
+        foreign_key=foreign_key,
+        left_value=left.shape.value,
+    )
+    registration = add_repartition(
+        graph,
+        graph.add(send),
+        names.subscription_topic,
+        sink=names.subscription_sink,
+        source=names.subscription_source,
+        keeps_null_keys=True,
+    )
+    copartition(graph, registration.name, right.name)
+    return registration
+
+
+def _answered(graph: Graph, left: Node, right: Node, kind: str, subscriptions: Node, names: "_Names") -> Node:
+    """What the right table answers, in the left record's partition."""
+    look_into(graph, right.name)
+    join = ForeignKeyJoinNode(
+        name=names.join,
+        inputs=(subscriptions.name, right.name),
+        reads=(right.name,),
+        shape=response_shape(left.shape.key, right.shape.value),
+        kind=kind,
+        store=names.store,
+    )
+    graph.parts[join.name] = (names.receive, names.foreign_join)
+    response = add_repartition(
+        graph,
+        graph.add(join),
+        names.response_topic,
+        sink=names.response_sink,
+        source=names.response_source,
+        keeps_null_keys=True,
+        target_of="partition",
+    )
+    look_into(graph, left.name)
+    copartition(graph, response.name, left.name)
+    return response
+
+
+class _Names:
+    """Kafka's names, taken in Kafka's order."""
+
+    def __init__(self, graph: Graph, name: str | None) -> None:
+        def taken(prefix: str, suffix: str) -> str:
+            return graph.name(name, prefix, suffix)
+
+        subscribed, answered = "-subscription-registration", "-subscription-response"
+        self.subscription_topic = taken(f"{_PREFIX}SUBSCRIPTION-REGISTRATION-", subscribed) + "-topic"
+        self.send = taken(f"{_PREFIX}SUBSCRIPTION-REGISTRATION-", f"{subscribed}-processor")
+        self.subscription_sink = taken("KTABLE-SINK-", f"{subscribed}-sink")
+        self.subscription_source = taken("KTABLE-SOURCE-", f"{subscribed}-source")
+        self.store = taken(f"{_PREFIX}SUBSCRIPTION-STATE-STORE-", "-subscription-store")
+        self.receive = taken(f"{_PREFIX}SUBSCRIPTION-PROCESSOR-", "-subscription-receive")
+        self.join = taken(f"{_PREFIX}SUBSCRIPTION-PROCESSOR-", "-subscription-join-foreign")
+        self.foreign_join = taken(f"{_PREFIX}SUBSCRIPTION-PROCESSOR-", "-foreign-join-subscription")
+        self.response_topic = taken(f"{_PREFIX}SUBSCRIPTION-RESPONSE-", answered) + "-topic"
+        self.response_sink = taken("KTABLE-SINK-", f"{answered}-sink")
+        self.response_source = taken("KTABLE-SOURCE-", f"{answered}-source")
+        self.resolver = taken(f"{_PREFIX}SUBSCRIPTION-RESPONSE-RESOLVER-PROCESSOR-", f"{answered}-resolver")
+        self.result = taken(f"{_PREFIX}OUTPUT-", "-result")
