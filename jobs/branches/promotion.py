@@ -42,7 +42,7 @@ def promote(
     pending, last = ledger.pending(), ledger.last_done()
     assert last is not None, f"{branch.parent}: was forked, so something is done"
     if pending is None or pending.content.branch != name:
-        _refuse_unfinished(branch.parent, pending)
+        _refuse_unfinished(warehouse, branch.parent, pending)
         row = done_row(warehouse, name)
         if _is_promoted(last, name, row.increment):
             return last
@@ -64,7 +64,7 @@ def _plan(
     clock_ms: Callable[[], int],
 ) -> LedgerRow[PlanRow]:
     own = Ledger(warehouse.pipeline(branch.name).ledger, warehouse.storage_options)
-    _refuse_unfinished(branch.name, own.pending())
+    _refuse_unfinished(warehouse, branch.name, own.pending())
     _refuse_behind(branch, last.content.cut_to, row.content.cut_to)
     base = done_at(warehouse, branch.parent, branch.increment)
     _refuse_other_columns(warehouse, branch, base, row.content)
@@ -102,8 +102,8 @@ def _finish(
     return finish(warehouse, branch.parent, planned, _brought(own, increment), source, on_step, clock_ms)
 
 
-def _refuse_unfinished(pipeline: str, pending: LedgerRow[PlanRow] | None) -> None:
-    refuse_pending(pipeline, pending)
+def _refuse_unfinished(warehouse: Warehouse, pipeline: str, pending: LedgerRow[PlanRow] | None) -> None:
+    refuse_pending(warehouse, pipeline, pending)
     if pending is not None:
         raise unfinished(pipeline, pending, f"finish it first: `replay run … --pipeline {pipeline}`")
 

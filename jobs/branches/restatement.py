@@ -100,7 +100,7 @@ def _refuse_unless_given_up(
     if pending is None:
         return
     if not abandon or tables_with(warehouse, pipeline, pending):
-        refuse_pending(pipeline, pending)
+        refuse_pending(warehouse, pipeline, pending)
     if not abandon:
         raise unfinished(pipeline, pending, "run it to its end, or give it up with --abandon")
 

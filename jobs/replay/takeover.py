@@ -92,7 +92,7 @@ def refusal_of(
     """
     if pending is None:
         return None
-    refuse_pending(pipeline, pending)
+    refuse_pending(warehouse, pipeline, pending)
     try:
         check_pending(pending, topology, change, pipeline)
     except CodeChanged as refusal:

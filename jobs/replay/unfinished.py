@@ -1,14 +1,18 @@
 """What must not be gone on with: plans that are not done, with the command that finishes each; a flushed history."""
 
+from shlex import quote
+
 from ...state.errors import LedgerError
 from ...state.tables.ledger import LedgerRow
 from ...state.tables.ledger_rows import DoneRow, PlanRow
+from ...state.tables.parquet_reader import restore_command
+from ...state.tables.warehouse import Warehouse
 
 
-def refuse_pending(pipeline: str, pending: LedgerRow[PlanRow] | None) -> None:
+def refuse_pending(warehouse: Warehouse, pipeline: str, pending: LedgerRow[PlanRow] | None) -> None:
     """Raises LedgerError when the pending plan is a restatement, which only its own command can finish."""
     if pending is not None and pending.content.restates is not None:
-        command = _command(pipeline, pending.content)
+        command = _command(warehouse, pipeline, pending.content.branch, pending.content.restates)
         raise LedgerError(
             f"pipeline {pipeline!r}",
             "no unfinished restatement",
@@ -26,10 +30,10 @@ def refuse_after_flush(pipeline: str, last: DoneRow) -> None:
         )  # fmt: skip
 
 
-def _command(pipeline: str, plan: PlanRow) -> str:
-    if plan.branch is not None:
-        return f"replay promote {plan.branch}"
-    return f"replay restore --pipeline {pipeline} --to {plan.restates}"
+def _command(warehouse: Warehouse, pipeline: str, branch: str | None, restates: int) -> str:
+    if branch is not None:
+        return f"replay promote {branch} --warehouse {quote(warehouse.root)}"
+    return restore_command(warehouse.pipeline(pipeline).root, restates)
 
 
 def unfinished(pipeline: str, pending: LedgerRow[PlanRow], next_step: str) -> LedgerError:

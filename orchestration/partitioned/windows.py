@@ -16,6 +16,7 @@ from ...jobs.replay.landed_times import LandedTimes
 from ...jobs.replay.planner import Planner
 from ...state.errors import ConfigError, LedgerError
 from ...state.tables.ledger_rows import DoneRow, PlanRow
+from ...state.tables.parquet_reader import restore_command
 from ..pipeline import Pipeline
 from ..text_tables import utc
 
@@ -71,8 +72,8 @@ def reached(pipeline: Pipeline) -> Reached:
             raise LedgerError(
                 f"pipeline {pipeline.name!r}", "increments that each belong to a partition",
                 f"increment {row.increment}, which was run without --until",
-                f"go back before it: replay restore --pipeline {pipeline.name} --to {row.increment - 1}; or give this "
-                "pipeline no partitions",
+                f"go back before it: {restore_command(pipeline.own.root, row.increment - 1)}; or give this pipeline no "
+                "partitions",
             )  # fmt: skip
         increments.setdefault(until_ms, []).append(row.increment)
     numbers = [0, *(row.increment for row in rows)]

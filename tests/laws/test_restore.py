@@ -106,7 +106,9 @@ def test_a_restore_that_dies_is_finished_by_restoring_again(warehouse, last_step
 
     with pytest.raises(Killed):
         restore(warehouse, "p", 4, on_step=die)
-    with pytest.raises(LedgerError, match="run `replay restore --pipeline p --to 4` again"):
+    with pytest.raises(
+        LedgerError, match=f"run `replay restore --warehouse {warehouse.root} --pipeline p --to 4` again"
+    ):
         restore(warehouse, "p", 5)
 
     assert restore(warehouse, "p", 4).increment == 7
