@@ -116,6 +116,10 @@ def test_nothing_is_left_out_or_left_for_later():
     )
 
 
+def test_no_merge_is_left_half_done():
+    refuse([place for place, _ in matches(r"^(?:<{7}|>{7}) ")], "Resolve the conflict and take its markers out:")
+
+
 def test_no_file_names_an_address_of_another_machine():
     refuse(
         [f"{place}: {address}" for place, address in matches(ADDRESS)],
