@@ -29,6 +29,9 @@ if TYPE_CHECKING:
     from .jobs.functions.processor_api import Record as Record
     from .jobs.functions.processor_api import ValueAndTimestamp as ValueAndTimestamp
     from .jobs.functions.processor_api import ValueTransformerWithKey as ValueTransformerWithKey
+    from .jobs.functions.session_and_versioned_stores import SessionStore as SessionStore
+    from .jobs.functions.session_and_versioned_stores import VersionedKeyValueStore as VersionedKeyValueStore
+    from .jobs.functions.session_and_versioned_stores import VersionedRecord as VersionedRecord
     from .jobs.functions.state_stores import Stores as Stores
     from .jobs.functions.state_stores import WindowStore as WindowStore
     from .jobs.landing.landing import FileSource as FileSource
@@ -112,6 +115,7 @@ _MODULES: dict[str, str] = {
     "ReplayError": ".state.errors",
     "Printed": ".jobs.topology",
     "Serde": ".jobs.topology",
+    "SessionStore": ".jobs.functions.session_and_versioned_stores",
     "SessionWindows": ".jobs.topology",
     "SlidingWindows": ".jobs.topology",
     "SparkRunner": ".jobs.execution.spark_runner",
@@ -130,6 +134,8 @@ _MODULES: dict[str, str] = {
     "ValueAndTimestamp": ".jobs.functions.processor_api",
     "ValueTransformerWithKey": ".jobs.functions.processor_api",
     "WallclockTimestampExtractor": ".jobs.topology",
+    "VersionedKeyValueStore": ".jobs.functions.session_and_versioned_stores",
+    "VersionedRecord": ".jobs.functions.session_and_versioned_stores",
     "Warehouse": ".state.tables.warehouse",
     "WindowStore": ".jobs.functions.state_stores",
     "Windowed": ".jobs.functions.expressions",

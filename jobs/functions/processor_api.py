@@ -6,7 +6,7 @@ increment begins with a new processor, whose ``init`` finds the stores and the s
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any, NamedTuple, overload
@@ -145,6 +145,11 @@ class KeyValueStore(ABC):
             self.put(key, value)
         return found
 
+    def put_all(self, entries: Iterable[tuple[Any, Any]]) -> None:
+        """Put each (key, value), in order."""
+        for key, value in entries:
+            self.put(key, value)
+
     @abstractmethod
     def delete(self, key: Any) -> Any:
         """Delete the value, and return it."""
@@ -179,6 +184,11 @@ class Cancellable(ABC):
 
 NOT_GIVEN: Any = object()
 """Stands for an argument that is not there, where None is a value."""
+
+
+def _no_config(got: str) -> ConfigError:
+    next_step = "give the processor what it needs through its supplier"
+    return ConfigError("processor context", "what every replay repeats", got, next_step)
 
 
 class ProcessingContext(ABC):
@@ -227,6 +237,27 @@ class ProcessingContext(ABC):
     @abstractmethod
     def record_metadata(self) -> RecordMetadata | None:
         """None in ``init``, in a punctuation, and for a record that a punctuation made."""
+
+    @abstractmethod
+    def task_id(self) -> str:
+        """Sub-topology and partition, "0_3", as Kafka numbers them."""
+
+    def application_id(self) -> str:
+        """Raises ConfigError: any pipeline may replay a topology, under a name that must not change results."""
+        raise _no_config("the name of an application")
+
+    def app_configs(self) -> Mapping[str, Any]:
+        """Raises ConfigError: what configures an application has no meaning in a replay."""
+        raise _no_config("the configuration of an application")
+
+    def app_configs_with_prefix(self, prefix: str) -> Mapping[str, Any]:
+        """Raises ConfigError, as ``app_configs``."""
+        raise _no_config(f"the configuration of an application that begins with {prefix!r}")
+
+    def metrics(self) -> Any:
+        """Raises ConfigError: what a processor measures of a run would not be repeated by the next."""
+        got, next_step = "the registry of metrics", "forward what is to be counted, or look at the report of the run"
+        raise ConfigError("processor context", "what every replay repeats", got, next_step)
 
 
 class ProcessorContext(ProcessingContext):

@@ -15,6 +15,7 @@ from .expressions import Windowed
 from .processor_api import KeyValues
 
 TIMESTAMPED, WINDOW, TIMESTAMPED_WINDOW = "timestamped key-value", "window", "timestamped window"
+SESSION, VERSIONED = "session", "versioned key-value"
 _KEY_VALUE = "key-value"
 _SEGMENT_MS = 60_000
 """A persistent store drops whole segments, of half the retention, but not below this."""
@@ -49,6 +50,8 @@ class StoreBuilder(KeyValues):
         windows = {"window_size_ms": self.window_size_ms, "retain_duplicates": self.retain_duplicates}
         of_windows = self.kind in (WINDOW, TIMESTAMPED_WINDOW)
         kept = {"retention_ms": self.retention_ms, "is_persistent": self.is_persistent}
+        if self.kind in (SESSION, VERSIONED):
+            return {"kind": self.kind} | kept
         return {"kind": self.kind} | (windows | kept if of_windows else {})
 
     @property
@@ -155,6 +158,52 @@ class Stores:
         return _windows(name, retention, window_size, retain_duplicates, is_persistent=True)
 
     @staticmethod
+    def in_memory_session_store(name: str, retention: Duration) -> StoreSupplier:
+        """Sessions expire to the millisecond, by their ends. ConfigError for a negative retention."""
+        return StoreSupplier(name, SESSION, is_persistent=False, retention_ms=_retention_ms(name, SESSION, retention))
+
+    @staticmethod
+    def persistent_session_store(name: str, retention: Duration) -> StoreSupplier:
+        """Puts are refused by segments of half the retention, at least a minute. ConfigError as the other."""
+        return StoreSupplier(name, SESSION, is_persistent=True, retention_ms=_retention_ms(name, SESSION, retention))
+
+    @staticmethod
+    def persistent_versioned_key_value_store(
+        name: str, history_retention: Duration, segment_interval: Duration | None = None
+    ) -> StoreSupplier:
+        """Versions by key and time, as far back as ``history_retention``. ``segment_interval``: how Kafka's files are
+        cut, which changes no answer. ConfigError for a negative retention and an interval below 1 ms.
+        """
+        if segment_interval is not None and (interval_ms := duration_ms(segment_interval, "segment_interval")) < 1:
+            raise ConfigError(
+                f"store {name!r}", "a segment interval of 1 ms or more", f"{interval_ms} ms", "correct it"
+            )
+        retention_ms = _retention_ms(name, VERSIONED, history_retention)
+        return StoreSupplier(name, VERSIONED, is_persistent=True, retention_ms=retention_ms)
+
+    @staticmethod
+    def session_store_builder(supplier: StoreSupplier, key: Serde, value: Serde) -> StoreBuilder:
+        """A ``SessionStore``."""
+        _check_kind(supplier, "session_store_builder", SESSION, 'in_memory_session_store("visits", "1d")')
+        return StoreBuilder(supplier.name, key, value, SESSION, supplier.is_persistent, supplier.retention_ms)
+
+    @staticmethod
+    def versioned_key_value_store_builder(supplier: StoreSupplier, key: Serde, value: Serde) -> StoreBuilder:
+        """A ``VersionedKeyValueStore``."""
+        next_step = 'persistent_versioned_key_value_store("prices", "1d")'
+        _check_kind(supplier, "versioned_key_value_store_builder", VERSIONED, next_step)
+        return StoreBuilder(supplier.name, key, value, VERSIONED, supplier.is_persistent, supplier.retention_ms)
+
+    @staticmethod
+    def lru_map(name: str, max_cache_size: int) -> StoreSupplier:
+        """Raises ConfigError: Kafka's map forgets the keys that were least recently looked at, and a task that starts
+        again has forgotten in which order that was.
+        """
+        expected = "a store whose content does not depend on where a task began"
+        next_step = "use in_memory_key_value_store, and delete what is old by a schedule"
+        raise ConfigError(f"store {name!r}", expected, "Stores.lru_map", next_step)
+
+    @staticmethod
     def key_value_store_builder(supplier: StoreSupplier, key: Serde, value: Serde) -> KeyValues:
         """``KeyValues(name, key, value)``."""
         _check(supplier, "key_value_store_builder", is_windowed=False)
@@ -191,6 +240,19 @@ def _windows(
         got = f"{retention_ms} ms, and windows of {size_ms} ms"
         raise ConfigError(place, "a retention that is no smaller than its window size", got, "keep windows longer")
     return StoreSupplier(name, WINDOW, is_persistent, retention_ms, size_ms, retain_duplicates)
+
+
+def _retention_ms(name: str, kind: str, retention: Duration) -> int:
+    found = duration_ms(retention, "retention")
+    if found < 0:
+        raise ConfigError(f"{kind} store {name!r}", "a retention of 0 ms or more", f"{found} ms", "correct it")
+    return found
+
+
+def _check_kind(supplier: Any, call: str, kind: str, example: str) -> None:
+    if not isinstance(supplier, StoreSupplier) or supplier.kind != kind:
+        next_step = f"use for example Stores.{example}"
+        raise ConfigError(f"Stores.{call}", f"the supplier of a {kind} store", repr(supplier), next_step)
 
 
 def _check(supplier: Any, call: str, *, is_windowed: bool, is_timed: bool = False) -> None:

@@ -152,6 +152,7 @@ class Task:
             views=views,
             children=tuple(child.name for child in self.graph.children(node.name)),
             shapes_read=tuple(self.graph.nodes[name].shape for name in node.reads),
+            task_id=self.task_id,
             has_ticks=any(source.landed_topic is not None for source in self.sub_topology.sources),
         )
 

@@ -7,6 +7,7 @@ import pyarrow.compute as pc
 
 from ...state.records.keys import Keys
 from ...state.times import UNBOUNDED
+from ..functions.session_and_versioned_stores import VersionedRecord
 from ..operators.operator import StoreContents
 from ..operators.tables.key_value_view import OBSERVED
 from ..operators.tables.versioned_store import VersionedTableStore
@@ -78,25 +79,14 @@ class VersionedStoreView(StoreView):
         """The latest value of ``key``, or that as of a time, inclusive; None when there was none, or when the history
         retention has passed the time and the latest is newer.
         """
-        found = self._store.get(key, as_of_ms)
-        return None if found is None else found[1]
+        found = self._store.version(key, as_of_ms)
+        return None if found is None else found[0]
 
-    def record(self, key: Any, as_of_ms: int | None) -> "VersionedRecord | None":
+    def record(self, key: Any, as_of_ms: int | None) -> VersionedRecord | None:
         """As ``get``, with the times from and to which the version is valid."""
-        found = self._store.get(key, as_of_ms)
-        if found is None or found[1] is None:
-            return None
-        ends = {version.valid_from_ms: version.valid_to_ms for version in self.versions(key)}
-        return VersionedRecord(found[1], found[0], ends[found[0]])
+        found = self._store.version(key, as_of_ms)
+        return None if found is None else VersionedRecord(*found)
 
     def versions(self, key: Any) -> list[Version]:
         """What is left of ``key``'s history and its latest version, by time; deletions are versions of value None."""
         return self._versions.get(key, [])
-
-
-class VersionedRecord(NamedTuple):
-    """A version: valid from ``timestamp_ms`` on, before ``valid_to_ms`` (None: until further notice)."""
-
-    value: Any
-    timestamp_ms: int
-    valid_to_ms: int | None = None

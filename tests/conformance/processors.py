@@ -119,6 +119,42 @@ class Named(Processor):
         ]
         self._say(record, " ".join(parts))
 
+    def _sput(self, record: Record, value: str) -> None:
+        """A session that ends at the record's time, as long as the number in its value says."""
+        length, _, said = value.partition(" ")
+        key = Windowed(record.key, max(record.timestamp_ms - int(length), 0), record.timestamp_ms)
+        if said == "remove":
+            self.store.remove(key)
+        else:
+            self.store.put(key, said or None)
+        self._say(record, text(self.store.fetch_session(record.key, key.window_start_ms, key.window_end_ms)))
+
+    def _slook(self, record: Record, value: str) -> None:
+        store, key, at, near = self.store, record.key, record.timestamp_ms, int(self.argument.removesuffix("+all"))
+        parts = [
+            told(store.fetch(key)),
+            told(store.backward_fetch(key)),
+            told(store.fetch("a", "b")),
+            told(store.find_sessions(key, at - near, at + near)),
+            told(store.backward_find_sessions(key, at - near, at + near)),
+            told(store.find_sessions("a", "b", at - near, at + near)),
+            told(store.backward_find_sessions("a", "b", at - near, at + near)),
+        ]
+        if self.argument.endswith("+all"):
+            parts.append(told(store.find_sessions(max(at - near, 0), at + near)))
+        self._say(record, " ".join(parts))
+
+    def _vput(self, record: Record, value: str) -> None:
+        if value == "delete":
+            self._say(record, f"deleted {versioned(self.store.delete(record.key, record.timestamp_ms))}")
+        else:
+            answer = self.store.put(record.key, None if record.value is None else value, record.timestamp_ms)
+            self._say(record, f"{answer} {versioned(self.store.get(record.key))}")
+
+    def _vlook(self, record: Record, value: str) -> None:
+        as_of = [versioned(self.store.get(record.key, int(time))) for time in value.split("+")]
+        self._say(record, " ".join([versioned(self.store.get(record.key)), *as_of]))
+
     def _tput(self, record: Record, value: str) -> None:
         timed = None if record.value is None else ValueAndTimestamp(value, record.timestamp_ms + 1)
         self._say(record, f"had {text(self.store.get(record.key))}")
@@ -156,6 +192,12 @@ class _Sending:
 
     def forward(self, record: Record, *, child: str | None = None) -> None:
         self.context.forward(self.now.with_value(record.value), child=child)
+
+
+def versioned(found: Any) -> str:
+    if found is None:
+        return "none"
+    return f"{found.value}@{found.timestamp_ms}/{'' if found.valid_to_ms is None else found.valid_to_ms}"
 
 
 def told(rows: Iterable[tuple[Any, Any]]) -> str:

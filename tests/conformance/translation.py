@@ -314,7 +314,13 @@ def _state_store(translation: Translation, node: Node) -> None:
     name, kind, serdes = node["id"], node["kind"], (functions.STRING, functions.STRING)
     on_disk = Stores.persistent_window_store if kind == "window" else Stores.persistent_timestamped_window_store
     windows = {"in_memory": Stores.in_memory_window_store, "rocksdb": on_disk}
-    if kind == "key_value":
+    if kind == "session":
+        sessions = {"in_memory": Stores.in_memory_session_store, "rocksdb": Stores.persistent_session_store}
+        made = Stores.session_store_builder(sessions[node["store"]](name, node["retention"]), *serdes)
+    elif kind == "versioned":
+        supplier = Stores.persistent_versioned_key_value_store(name, node["retention"], node.get("segment"))
+        made = Stores.versioned_key_value_store_builder(supplier, *serdes)
+    elif kind == "key_value":
         made = Stores.key_value_store_builder(Stores.in_memory_key_value_store(name), *serdes)
     elif kind == "timestamped":
         made = Stores.timestamped_key_value_store_builder(Stores.in_memory_key_value_store(name), *serdes)

@@ -12,7 +12,11 @@ import org.apache.kafka.streams.processor.api.ProcessorContext;
 import org.apache.kafka.streams.processor.api.Record;
 import org.apache.kafka.streams.state.KeyValueIterator;
 import org.apache.kafka.streams.state.KeyValueStore;
+import org.apache.kafka.streams.kstream.internals.SessionWindow;
+import org.apache.kafka.streams.state.SessionStore;
 import org.apache.kafka.streams.state.ValueAndTimestamp;
+import org.apache.kafka.streams.state.VersionedKeyValueStore;
+import org.apache.kafka.streams.state.VersionedRecord;
 import org.apache.kafka.streams.state.WindowStore;
 
 /** The scenario language's processors, by name; each uses the first of its stores. */
@@ -23,6 +27,8 @@ class Processors implements Processor<Object, Object, Object, Object> {
     ProcessorContext<Object, Object> context;
     KeyValueStore store;
     WindowStore windows;
+    SessionStore sessions;
+    VersionedKeyValueStore versions;
 
     Processors(String function, String[] names) {
         this.function = function;
@@ -48,6 +54,8 @@ class Processors implements Processor<Object, Object, Object, Object> {
 
     void open(Object found) {
         if (found instanceof WindowStore) windows = (WindowStore) found;
+        else if (found instanceof SessionStore) sessions = (SessionStore) found;
+        else if (found instanceof VersionedKeyValueStore) versions = (VersionedKeyValueStore) found;
         else store = (KeyValueStore) found;
     }
 
@@ -97,6 +105,37 @@ class Processors implements Processor<Object, Object, Object, Object> {
                     told(windows.fetch("a", "b", from, to)), told(windows.backwardFetch(null, "b", from, to)),
                     told(windows.fetchAll(from, to)), told(windows.backwardFetchAll(from, to)),
                     told(windows.all()), told(windows.backwardAll())), null);
+                return;
+            case "sput":
+                String[] words = value.split(" ");
+                long start = Math.max(timestamp - Long.parseLong(words[0]), 0);
+                Windowed<Object> session = new Windowed<>(key, new SessionWindow(start, timestamp));
+                if (words.length > 1 && words[1].equals("remove")) sessions.remove(session);
+                else sessions.put(session, words.length > 1 ? words[1] : null);
+                say.to(text(sessions.fetchSession(key, start, timestamp)), null);
+                return;
+            case "slook":
+                String[] options = Functions.argument(function).split("\\+");
+                long around = Long.parseLong(options[0]), first = timestamp - around, last = timestamp + around;
+                say.to(String.join(" ",
+                    told(sessions.fetch(key)), told(sessions.backwardFetch(key)), told(sessions.fetch("a", "b")),
+                    told(sessions.findSessions(key, first, last)), told(sessions.backwardFindSessions(key, first, last)),
+                    told(sessions.findSessions("a", "b", first, last)),
+                    told(sessions.backwardFindSessions("a", "b", first, last)))
+                    + (options.length > 1 ? " " + told(sessions.findSessions(Math.max(first, 0), last)) : ""), null);
+                return;
+            case "vput":
+                if (value.equals("delete")) {
+                    say.to("deleted " + text(versions.delete(key, timestamp)), null);
+                    return;
+                }
+                long answer = versions.put(key, given == null ? null : value, timestamp);
+                say.to(answer + " " + text(versions.get(key)), null);
+                return;
+            case "vlook":
+                List<String> found_ = new ArrayList<>(List.of(text(versions.get(key))));
+                for (String time : value.split("\\+")) found_.add(text(versions.get(key, Long.parseLong(time))));
+                say.to(String.join(" ", found_), null);
                 return;
             case "tput":
                 say.to("had " + text(store.get(key)), null);
@@ -194,6 +233,11 @@ class Processors implements Processor<Object, Object, Object, Object> {
         if (!(key instanceof Windowed)) return key.toString();
         Windowed<Object> windowed = (Windowed) key;
         return windowed.key() + "@" + windowed.window().start() + "/" + windowed.window().end();
+    }
+
+    static String text(VersionedRecord found) {
+        if (found == null) return "none";
+        return found.value() + "@" + found.timestamp() + "/" + (found.validTo().isPresent() ? found.validTo().get() : "");
     }
 
     static String text(Object found) {

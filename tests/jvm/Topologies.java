@@ -292,6 +292,18 @@ class Topologies {
         String name = text(node, "id"), kind = text(node, "kind");
         if (kind.equals("key_value")) {
             builder.addStateStore(Stores.keyValueStoreBuilder(Stores.inMemoryKeyValueStore(name), STRING, VALUE));
+        } else if (kind.equals("session")) {
+            Duration kept = duration(node, "retention");
+            builder.addStateStore(Stores.sessionStoreBuilder(
+                text(node, "store").equals("in_memory")
+                    ? Stores.inMemorySessionStore(name, kept)
+                    : Stores.persistentSessionStore(name, kept), STRING, VALUE));
+        } else if (kind.equals("versioned")) {
+            Duration kept = duration(node, "retention");
+            builder.addStateStore(Stores.versionedKeyValueStoreBuilder(
+                node.has("segment")
+                    ? Stores.persistentVersionedKeyValueStore(name, kept, duration(node, "segment"))
+                    : Stores.persistentVersionedKeyValueStore(name, kept), STRING, VALUE));
         } else if (kind.equals("timestamped")) {
             builder.addStateStore(Stores.timestampedKeyValueStoreBuilder(Stores.inMemoryKeyValueStore(name), STRING, VALUE));
         } else {

@@ -5,18 +5,29 @@ from collections.abc import Iterable
 from ....state.errors import ConfigError
 from ....state.serdes import Serde
 from ...functions.processor_api import KeyValues
-from ...functions.state_stores import TIMESTAMPED_WINDOW, WINDOW, StoreBuilder
+from ...functions.state_stores import SESSION, TIMESTAMPED_WINDOW, VERSIONED, WINDOW, StoreBuilder
+from .session_store import Sessions
 from .stores import Store
+from .versions import VersionedValues
 from .window_store import Windows
 
+Expiring = Windows | Sessions | VersionedValues
+"""Stores that refuse what is too old."""
+_EXPIRING: dict[str, type[Windows] | type[Sessions] | type[VersionedValues]] = {
+    WINDOW: Windows,
+    TIMESTAMPED_WINDOW: Windows,
+    SESSION: Sessions,
+    VERSIONED: VersionedValues,
+}
 
-def stores_of(specs: Iterable[KeyValues | str], key: Serde, value: Serde, place: str) -> dict[str, Store | Windows]:
+
+def stores_of(specs: Iterable[KeyValues | str], key: Serde, value: Serde, place: str) -> dict[str, Store | Expiring]:
     """Stores by name; a mere name means a key-value store of ``key`` and ``value``. ConfigError for a name twice."""
-    stores: dict[str, Store | Windows] = {}
+    stores: dict[str, Store | Expiring] = {}
     for spec in specs:
         full = KeyValues(spec, key, value) if isinstance(spec, str) else spec
         if full.name in stores:
             raise ConfigError(place, "stores of different names", f"{full.name!r} twice", "rename one of them")
-        has_windows = isinstance(full, StoreBuilder) and full.kind in (WINDOW, TIMESTAMPED_WINDOW)
-        stores[full.name] = Windows(full, place) if has_windows else Store(full, place)  # type: ignore[arg-type]
+        expiring = _EXPIRING.get(full.kind) if isinstance(full, StoreBuilder) else None
+        stores[full.name] = Store(full, place) if expiring is None else expiring(full, place)  # type: ignore[arg-type]
     return stores

@@ -33,12 +33,11 @@ from ...functions.processor_api import (
 )
 from ..failed_records import FailedRecords, records_of
 from ..operator import Counters, Operator, OperatorContext, SharingOperator, StoreContents, marked
-from .opened_stores import stores_of
+from .opened_stores import Expiring, stores_of
 from .outbox import Outbox, SendingOutbox
 from .process_node import ROWS, ProcessNode
 from .punctuation import WALL_CLOCK, Punctuations, Schedule, Ticks
 from .table_stores import TableValues, Writer
-from .window_store import Windows
 
 _Row = tuple[str, bytes, bytes | None]
 """Store, serialized key and value."""
@@ -56,7 +55,7 @@ class Process(SharingOperator):
         self.own_stores = stores_of(node.stores, context.shape.key, context.shape.value, node.name)
         self.stores: dict[str, Any] = dict(self.own_stores)
         """Those of its own, and those that it shares."""
-        self._windows = [store for store in self.stores.values() if isinstance(store, Windows)]
+        self._expiring = [store for store in self.stores.values() if isinstance(store, Expiring)]
         self.schedules, self.ticks = Punctuations(), Ticks()
         self.stream_time_ms = NO_TIMESTAMP_MS
         self.processor_context = (_PlainContext if node.changes_keys else _FixedKeyContext)(self)
@@ -76,7 +75,7 @@ class Process(SharingOperator):
             keeper = owners[owner]
             assert isinstance(keeper, Process), f"{owner} is no processor"
             self.stores[store] = keeper.stores[store]
-        self._windows = [store for store in self.stores.values() if isinstance(store, Windows)]
+        self._expiring = [store for store in self.stores.values() if isinstance(store, Expiring)]
         for (store, owner), view, shape in zip(
             self.node.tables.items(), self.context.views, self.context.shapes_read, strict=True
         ):
@@ -178,8 +177,8 @@ class Process(SharingOperator):
         self._book_refused(self._writer.chunk, cause)
 
     def _book_refused(self, chunk: Chunk, cause: int) -> None:
-        """What window stores were to put because of a record, and have not."""
-        for store in self._windows:
+        """What stores of windows, sessions or versions were to put because of a record, and have not."""
+        for store in self._expiring:
             if store.refused:
                 starts, ends, times, limits = np.array(store.refused, np.int64).T
                 causes, is_record = np.full(len(starts), cause, np.int32), np.zeros(len(starts), np.bool_)
@@ -325,6 +324,9 @@ class _Context(ProcessingContext):
     @property
     def record_metadata(self) -> RecordMetadata | None:
         return self._metadata
+
+    def task_id(self) -> str:
+        return self._operator.context.task_id
 
     def _refusal(self, expected: str, got: str, next_step: str) -> ReplayError:
         return ConfigError(self._operator.node.name, expected, got, next_step)

@@ -88,8 +88,14 @@ class VersionedTableStore(TableStore):
         self._lent = None
 
     def get(self, key: Any, as_of_ms: int | None = None) -> tuple[int, Any] | None:
-        """(valid from, value) of the version of a Python ``key`` as of a time, by default its latest; None if there is
-        none (VersionedKeyValueStore.get). Before ``stream time - history retention`` only a latest version is found.
+        """(valid from, value) of the version of a Python ``key`` as of a time, as ``version``."""
+        found = self.version(key, as_of_ms)
+        return None if found is None else (found[1], found[0])
+
+    def version(self, key: Any, as_of_ms: int | None = None) -> tuple[Any, int, int | None] | None:
+        """Value, valid from and valid to (None: the latest) of the version of a Python ``key`` as of a time, by default
+        its latest; None if there is none (VersionedKeyValueStore.get). Before ``stream time - history retention`` only
+        a latest version is found.
         """
         encoded = self.shape.key.encode(self.shape.key.from_python([key]))[0].as_py()
         code, store = self.keys.lookup(encoded), self.versions
@@ -100,7 +106,8 @@ class VersionedTableStore(TableStore):
         if at < 0:
             return None
         value = self.shape.value.to_python(store.heap.take(store.slots.reference[at : at + 1]))[0]
-        return int(store.slots.start[at]), value
+        end_ms = int(store.slots.end[at])
+        return value, int(store.slots.start[at]), None if end_ms == LATEST else end_ms
 
     # --- state -----------------------------------------------------------------------------------------------
 
