@@ -14,6 +14,7 @@ Rule: a bug is an ``assert``; bad input is a dropped record or a dead letter; a 
     │   ├── LedgerGap          an increment does not start where the last one ended
     │   ├── LedgerConflict     another runner took the same increment
     │   └── CodeChanged        the topology is another one, and the state would not mean the same under it
+    ├── BackfillDiffers        a backfill has other rows than its pipeline, though the code is the same
     ├── NewerFormat            a later version wrote this table or ledger in a way that this one would misread
     ├── CommitLost             Delta accepted a commit and did not make it
     │   └── Fenced             another runner went on with the table, or shut this one out
@@ -85,6 +86,10 @@ class LedgerConflict(LedgerError):
 
 class CodeChanged(LedgerError):
     """The topology is another one, and the state would not mean the same under it."""
+
+
+class BackfillDiffers(ReplayError):
+    """A backfill has other rows than its pipeline, though the code is the same."""
 
 
 class NewerFormat(ReplayError):

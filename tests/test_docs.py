@@ -64,7 +64,18 @@ DSL = (
     Materialized,
 )
 NOT_OF_THE_DSL = frozenset(
-    {"shape", "retention_ms", "grid", "wait_ms", "kind", "spec", "is_strict", "is_versioned", "history_retention_ms"}
+    {
+        "shape",
+        "retention_ms",
+        "grid",
+        "reach",
+        "wait_ms",
+        "kind",
+        "spec",
+        "is_strict",
+        "is_versioned",
+        "history_retention_ms",
+    }
 )
 NOT_EVERYWHERE = {"window_start_ms", "window_end_ms", "key", "id"}
 """Columns that some stores of a kind do not have."""

@@ -100,14 +100,32 @@ def fork(
     name that is taken, CodeChanged for a topology that cannot go on from the state, LedgerError for an increment that
     is not done.
     """
-    source = warehouse.pipeline(pipeline)
     row = None if increment == 0 else done_row(warehouse, pipeline, increment)
     base = DoneRow() if row is None else row.content
     if topology is not None:
         take_over(pipeline, row, topology)
-    bases = bases_of(pipeline, base)
+    first = replace(base, versions={}, bases=bases_of(pipeline, base))
+    return begin(warehouse, pipeline, increment, name, first, after=row, clock_ms=clock_ms)
+
+
+def begin(
+    warehouse: Warehouse,
+    pipeline: str,
+    increment: int,
+    name: str,
+    first: DoneRow,
+    *,
+    after: LedgerRow[DoneRow] | None,
+    clock_ms: Callable[[], int] = now_ms,
+) -> LedgerRow[DoneRow]:
+    """Begin the branch ``name`` of ``pipeline`` with the row ``first`` as its increment ``increment``, and return it.
+
+    ``first``: with ``bases`` to pin, and without tables of its own; ``after``: the parent's row of that increment, None
+    for 0. Raises as ``fork``.
+    """
+    bases = first.bases or {}
     ledger = Ledger(warehouse.pipeline(name).ledger, warehouse.storage_options)
-    parent = Ledger(source.ledger, warehouse.storage_options)
+    parent = Ledger(warehouse.pipeline(pipeline).ledger, warehouse.storage_options)
     last = parent.last_done()
     if last is None:
         done_row(warehouse, pipeline)  # says that there is nothing to fork from
@@ -120,16 +138,14 @@ def fork(
     if increment > 0:
         parent.refuse_vacuumed(increment)  # once more: vacuum may have looked before the branch was in the registry
     first = replace(
-        base,
-        versions={},
-        bases=bases,
+        first,
         forked={"pipeline": pipeline, "increment": increment},
         kind=None,
         restates=None,
         branch=None,
         branch_increment=None,
     )
-    epoch = (last if row is None else row).epoch + 1
+    epoch = (last if after is None else after).epoch + 1
     return ledger.begin(increment, first, epoch=epoch, written_at_ms=clock_ms())
 
 

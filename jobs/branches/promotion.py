@@ -44,6 +44,7 @@ def promote(
     if pending is None or pending.content.branch != name:
         _refuse_unfinished(warehouse, branch.parent, pending)
         row = done_row(warehouse, name)
+        _refuse_backfill(name, row.content)
         if _is_promoted(last, name, row.increment):
             return last
         pending = _plan(warehouse, branch, ledger, last, row, clock_ms)
@@ -106,6 +107,16 @@ def _refuse_unfinished(warehouse: Warehouse, pipeline: str, pending: LedgerRow[P
     refuse_pending(warehouse, pipeline, pending)
     if pending is not None:
         raise unfinished(pipeline, pending, f"finish it first: `replay run … --pipeline {pipeline}`")
+
+
+def _refuse_backfill(name: str, done: DoneRow) -> None:
+    if done.backfill is not None:
+        raise ConfigError(
+            f"branch {name!r}",
+            "a branch that has all rows since its fork",
+            "a backfill of a range, with rows of it alone",
+            "to take the code over, fork the pipeline before the range, run the branch to the end, and promote that",
+        )
 
 
 def _refuse_behind(branch: Branch, parent: Cut, cut: Cut) -> None:

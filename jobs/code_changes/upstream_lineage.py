@@ -34,7 +34,7 @@ class Lineage:
 def lineage(graph: Graph, node: Node) -> Lineage:
     """Of a node that keeps a store."""
     found = Lineage()
-    for other in _above(graph, node):
+    for other in nodes_upstream(graph, node):
         if any(getattr(other, name, None) is not None for name in STEPS):
             found.steps.add(describe_node(other, shows_functions=True))
         found.steps.update(_own_serdes(other))
@@ -55,7 +55,7 @@ def lineage(graph: Graph, node: Node) -> Lineage:
 
 def nodes_above(graph: Graph, node: Node) -> list[str]:
     """Texts of all steps above ``node``, sorted."""
-    above = list(_above(graph, node))
+    above = list(nodes_upstream(graph, node))
     texts = [
         describe_node(other, shows_functions=True) for other in above if any(hasattr(other, name) for name in STEPS)
     ]
@@ -68,7 +68,8 @@ def _own_serdes(node: Node) -> list[str]:
     return [f"{node.landed_topic} by {serde}" for serde in serdes if serde.codec.is_own]
 
 
-def _above(graph: Graph, node: Node) -> Iterator[Node]:
+def nodes_upstream(graph: Graph, node: Node) -> Iterator[Node]:
+    """All whose records or tables decide what ``node`` gets."""
     seen: set[str] = set()
     waiting = [*node.inputs, *node.reads]
     while waiting:
@@ -100,7 +101,7 @@ def _keys(graph: Graph, node: Node, found: Lineage, seen: set[str]) -> None:
 
 
 def _topics(graph: Graph, node: Node, found: Lineage) -> None:
-    for above in _above(graph, node):
+    for above in nodes_upstream(graph, node):
         if above.is_source and above.landed_topic is not None:
             found.topics.add(above.landed_topic)
 

@@ -22,6 +22,7 @@ from ..functions.timestamp_extractors import TimestampExtractor
 from .kafka_processors import KafkaNode, kafka_processor
 from .name_rules import check_name, check_table_name
 from .observations import Observation, Wait
+from .reach import NO_REACH, UNBOUNDED_REACH, Reach
 from .store_rows import StoreRows, table_rows
 from .windows import Windows
 from .wording import Wording
@@ -189,6 +190,11 @@ class Node:
     """A versioned table that it alone looks into may be put by its own view."""
     metric_prefix = "records"
     """What its operator's counts are of."""
+
+    def reach(self, graph: "Graph") -> Reach:
+        """How far back records matter to it, beside what came to it from above."""
+        looks = any(not graph.nodes[name].is_global for name in self.reads)
+        return UNBOUNDED_REACH if looks or self.shares or graph.store_of(self) is not None else NO_REACH
 
     def wants_old(self, *, counts_bytes: bool) -> bool:
         """Of a node that holds back: whether it reads what a change replaced. ``counts_bytes``: as all buffers."""

@@ -11,6 +11,7 @@ from ...state.promises import Grid
 from ...state.times import UNBOUNDED, Duration, duration_ms
 from ..functions.call_arguments import checked_class
 from ..functions.call_names import Hinting
+from .reach import UNBOUNDED_REACH, Reach
 
 _DAY_MS = 24 * 3_600_000
 
@@ -101,6 +102,11 @@ class TimeWindows(Hinting):
         """Where its windows lie."""
         return Grid("time", self.size_ms, self.advance_ms)
 
+    @property
+    def reach(self) -> Reach:
+        """A window takes records until its end and the grace have passed."""
+        return Reach(self.size_ms + self.grace_ms)
+
 
 @checked_class
 @dataclass(frozen=True, slots=True)
@@ -167,6 +173,11 @@ class SessionWindows(Hinting):
         """Where its windows lie: anywhere."""
         return Grid("session")
 
+    @property
+    def reach(self) -> Reach:
+        """A session that ended a gap before the oldest record that is still taken may be merged with it."""
+        return Reach(2 * self.gap_ms + self.grace_ms + 1, gap_ms=self.gap_ms)
+
 
 @checked_class
 @dataclass(frozen=True, slots=True)
@@ -230,6 +241,11 @@ class SlidingWindows(Hinting):
         """Where its windows lie: anywhere, each as long as the difference."""
         return Grid("sliding", self.difference_ms)
 
+    @property
+    def reach(self) -> Reach:
+        """A record makes windows of records up to twice the difference before it."""
+        return Reach(2 * self.difference_ms + self.grace_ms + 2)
+
 
 @checked_class
 @dataclass(frozen=True, slots=True)
@@ -266,6 +282,11 @@ class UnlimitedWindows(Hinting):
     def grid(self) -> Grid:
         """Where its window lies."""
         return Grid("time", first_ms=self.start_ms)
+
+    @property
+    def reach(self) -> Reach:
+        """Its window never closes."""
+        return UNBOUNDED_REACH
 
 
 @checked_class

@@ -36,13 +36,24 @@ def read_changelog(
     return read_table(warehouse, pipeline, TableName.output(output), increment=increment, last=last)
 
 
-def read_newest(warehouse: Warehouse, pipeline: str, output: str, *, increment: int | None = None) -> pa.Table:
+def read_newest(
+    warehouse: Warehouse,
+    pipeline: str,
+    output: str,
+    *,
+    increment: int | None = None,
+    within: tuple[int, int] | None = None,
+) -> pa.Table:
     """The output as a table: the newest record of every key (and window), tombstones left out, by key and window.
+    ``within``: of the records with times in ``[from, to)`` ms alone.
 
     The newest is the one with the highest offset; where a key is in several partitions, that of the last increment and
     then of the highest record time. Raises as ``read_changelog``.
     """
     rows = read_changelog(warehouse, pipeline, output, increment=increment)
+    if within is not None:
+        times = rows["record_time_ms"]
+        rows = rows.filter(pc.and_(pc.greater_equal(times, within[0]), pc.less(times, within[1])))
     identity = ["key", *(name for name in WINDOW if name in rows.column_names)]
     frame = pl.from_arrow(rows.select([*identity, "partition", "offset", "increment", "record_time_ms"]))
     assert isinstance(frame, pl.DataFrame)

@@ -56,11 +56,13 @@ def diff_output(
 ) -> OutputDiff:
     """Compare ``output`` of pipelines ``a`` and ``b``, each as of an increment (None: its last done one).
 
-    Raises ConfigError for an output that one of them does not have, or whose keys are of different types.
+    Where one of them is a backfill of a range, only records of that range are compared. Raises ConfigError for an
+    output that one of them does not have, or whose keys are of different types.
     """
+    within = _range(warehouse, a, increment_a) or _range(warehouse, b, increment_b)
     tables = (
-        read_newest(warehouse, a, output, increment=increment_a),
-        read_newest(warehouse, b, output, increment=increment_b),
+        read_newest(warehouse, a, output, increment=increment_a, within=within),
+        read_newest(warehouse, b, output, increment=increment_b, within=within),
     )
     identity = ["key", *(name for name in WINDOW if name in tables[0].column_names)]
     kinds = [
@@ -86,6 +88,12 @@ def diff_output(
         count_rows(warehouse, b, TableName.output(output), increment=increment_b),
     )
     return OutputDiff(output, rows, len(marked) - len(rows), counts)
+
+
+def _range(warehouse: Warehouse, pipeline: str, increment: int | None) -> tuple[int, int] | None:
+    """The times that a backfill has rows of, ``[from, to)`` in ms; None for another pipeline."""
+    found = done_row(warehouse, pipeline, increment, of=()).content.backfill
+    return None if found is None else (found["from_ms"], found["to_ms"])
 
 
 def _fields(table: pa.Table) -> list[str]:

@@ -7,6 +7,7 @@ import pyarrow.compute as pc
 
 from ..graph.graph import Graph, Node
 from ..graph.observations import Observation, Wait
+from ..graph.reach import Reach
 from ..graph.store_rows import BUFFER_KEY, StoreRows, buffer_schema
 from ..graph.wording import Wording
 from .waiting_records import records_waiting, say_waiting
@@ -20,6 +21,9 @@ class ReorderNode(Node):
     grace_ms: int
 
     operator = ".reorder:build"
+
+    def reach(self, graph: Graph) -> Reach:
+        return Reach(self.grace_ms + 1)
 
     def store_rows(self, graph: Graph) -> StoreRows:
         return StoreRows(buffer_schema(graph.parent(self).shape), BUFFER_KEY)

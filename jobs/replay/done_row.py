@@ -48,6 +48,7 @@ def done_row_of(
         recorded_to=((previous.recorded_to or {}) | (plan.row.recorded_to or {})) or None,
         moments=sum(report.advances for report in reports) or None,
         flushed=plan.row.flushes,
+        backfill=previous.backfill,
         seconds=seconds | task_seconds(reports),
         rss_bytes_max=max((report.rss_bytes for report in reports), default=0),
     )

@@ -41,12 +41,10 @@ from .planner import Planner
 from .progress import Meter, OnProgress
 from .stage_exchange import Exchange, clear_exchange, discard
 from .takeover import in_place_of, make_tables, refusal_of, refuse_while_at_work, shut_out, unused_epoch
-from .unfinished import refuse_after_flush
+from .unfinished import refuse_after_flush, refuse_backfill
 
 OnStep = Callable[[str], None]
-"""Told of every step: "planned 3", "computed 3", "committed outputs/x 3", "done 3". What it raises stops the run
-there.
-"""
+"""Told of every step, "planned 3", "computed 3", "committed outputs/x 3", "done 3"; it may raise, to stop there."""
 
 
 def replay(
@@ -69,11 +67,10 @@ def replay(
 ) -> Iterator[IncrementReport]:
     """Run what has landed and was not read yet; yields a report as each increment is committed.
 
-    ``max_records``: cut into increments of at most so many records; ``increments``: stop after so many. An increment
-    that a run before this one planned and did not finish is run first. Nothing new: nothing is written.
-    ``order``: "time" (Kafka's PartitionGroup over whole topics) or "arrival" (landed records carry their arrival).
-    ``flush_at_end``: history is closed. Nothing waits (``idle`` is "proceed"), and one more increment advances every
-    task to the end of time, so that all windows close; the pipeline takes no records after that.
+    ``max_records``: cut into increments of at most so many records; ``increments``: stop after so many. One that was
+    planned and is not done is run first. Nothing new: nothing is written. ``order``: "time" (Kafka's PartitionGroup
+    over whole topics) or "arrival" (landed records carry their arrival). ``flush_at_end``: history is closed. Nothing
+    waits, and one more increment advances every task to the end of time; the pipeline takes no records after that.
     ``wanted``: what to do with the state of changed code (migrations, stores with another name). A migration is an
     increment that reads no records, before all others. ``progress``: told how far it is, from within an increment too.
     ``run``: under which the caller's own heart beats, if it does (jobs/replay/heartbeats.py). ``until_ms``: read of
@@ -93,6 +90,8 @@ def replay(
 
 class Pipeline:
     """A pipeline at work, from its last done increment on."""
+
+    runs_backfills = False
 
     def __init__(
         self,
@@ -126,6 +125,7 @@ class Pipeline:
 
     def plans(self, max_records: int | None, idle: str, flush_at_end: bool) -> Iterator[Plan]:
         """The unfinished increment, then new ones, then the flush."""
+        refuse_backfill(self.name, self.previous, self.runs_backfills)
         idle = "proceed" if flush_at_end else idle
         pending = self.ledger.pending()
         refusal = refusal_of(self.warehouse, self.name, pending, self.topology, self.code, self.last_done)

@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from ...state.errors import ConfigError, DamagedLedger, DamagedTable
 from ...state.tables.ledger_rows import Cut, DoneRow, PlanRow
 from ...state.tables.names import TableName, TaskId
@@ -195,12 +197,15 @@ class Planner:
 
     def _unread(self) -> PendingRecords:
         """All that was not read, with what is to wait held back."""
-        queues = [self._unread_of(landed, p) for landed in self.landed.values() for p in landed.ends]
-        unread = PendingRecords(queues)
+        unread = PendingRecords(self.queues())
         self.waits = []
         if self._waits():
             self._hold_back(unread)
         return unread
+
+    def queues(self) -> list[PendingQueue]:
+        """All that was not read, by partition of every topic."""
+        return [self._unread_of(landed, p) for landed in self.landed.values() for p in landed.ends]
 
     def _unread_of(self, landed: Landed, p: str) -> PendingQueue:
         begin, taken = self.begin[landed.topic][p], self.recorded.get(landed.topic, {}).get(p, 0)
@@ -239,6 +244,13 @@ class Planner:
         (sub,) = self.topology.readers_of(landed.topic)
         before = self.previous.task(TaskId(sub.id, int(p))).get("partition_times", {})
         return extracted(read, TimeExtraction(source, int(p), before.get(landed.topic, NO_TIMESTAMP_MS)))
+
+    def times_from(self, topic: str, partition: str, begin: int) -> tuple[np.ndarray, np.ndarray]:
+        """Offsets of the landed records of a partition from ``begin`` on, and their times."""
+        landed, is_extracted = self.landed[topic], topic in self._extracting
+        first = 0 if is_extracted else begin  # an extractor may know the largest time before
+        offsets, times = self._offsets_and_times(landed, partition, first, landed.ends[partition])
+        return offsets[offsets >= begin], times[offsets >= begin]
 
     def next_record(self, plan: Plan, landed: Landed, p: str) -> tuple[int, int] | None:
         """Offset and time of the first record of a partition after the plan's cut, None when there is none; of a topic
@@ -295,7 +307,7 @@ class Planner:
 
     def _hold_back(self, unread: PendingRecords) -> None:
         """What cannot be placed for good yet: all from the time that the slowest queue which it meets has reached."""
-        for meeting in self._meetings():
+        for meeting in self.meetings():
             mine, reached = list[int](), list[tuple[int, int]]()
             for number, queue in enumerate(unread.queues):
                 if (queue.topic, queue.partition) in meeting:
@@ -310,7 +322,7 @@ class Planner:
                     unread.hold_back(number, place)
                 self.waits += waiting_inputs(unread, mine, slowest, place)
 
-    def _meetings(self) -> list[set[tuple[str, str]]]:
+    def meetings(self) -> list[set[tuple[str, str]]]:
         """Queues (topic, partition) whose records meet, in a task or through a repartition table."""
         groups: list[set[tuple[str, str]]] = []
         of_sub: dict[int, set[tuple[str, str]]] = {}

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -118,7 +119,12 @@ def clear_exchange(tables: PipelineTables, increment: int) -> None:
 def discard(tables: Mapping[str, str], reports: Sequence[TaskReport]) -> None:
     """Delete what tasks wrote that run again; what cannot be deleted is left to vacuum. ``tables``: paths by name."""
     for table, path in tables.items():
-        filesystem, root = open_filesystem(path)
-        for file in (file for report in reports for file in report.files.get(table, ())):
-            with suppress(OSError):
-                filesystem.delete_file(f"{root}/{file['path']}")
+        delete_files(path, [file for report in reports for file in report.files.get(table, ())])
+
+
+def delete_files(path: str, files: Sequence[Mapping[str, Any]]) -> None:
+    """Delete files of the table at ``path`` that nobody has seen; what cannot be deleted is left to vacuum."""
+    filesystem, root = open_filesystem(path)
+    for file in files:
+        with suppress(OSError):
+            filesystem.delete_file(f"{root}/{file['path']}")

@@ -30,6 +30,16 @@ def refuse_after_flush(pipeline: str, last: DoneRow) -> None:
         )  # fmt: skip
 
 
+def refuse_backfill(pipeline: str, last: DoneRow, is_its_own: bool) -> None:
+    """Raises LedgerError when it has rows of a range alone, unless who runs it makes these (``is_its_own``)."""
+    if last.backfill is not None and not is_its_own:
+        raise LedgerError(
+            f"pipeline {pipeline!r}", "a pipeline that has all rows up to where it has read",
+            "a backfill of a range, which ends with it",
+            f"compare it with `replay diff`, or fork a pipeline and run that; `replay drop {pipeline}` removes it",
+        )  # fmt: skip
+
+
 def _command(warehouse: Warehouse, pipeline: str, branch: str | None, restates: int) -> str:
     if branch is not None:
         return f"replay promote {branch} --warehouse {quote(warehouse.root)}"

@@ -18,6 +18,7 @@
     replay placement --warehouse W --pipeline shop --preview --members 8
     replay check-topology shop.py:topology --warehouse W --pipeline shop
     replay fork --warehouse W --pipeline shop --at 3 --as what-if
+    replay backfill shop --from 2026-01-05 --to 2026-01-06 --topology changed.py:topology --as monday --warehouse W
     replay diff shop what-if --warehouse W
     replay promote what-if --warehouse W
     replay vacuum --warehouse W --pipeline shop
@@ -72,6 +73,7 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
     },
     "Go back": {
         "fork": (".commands.branches", "begin a branch with what a pipeline was, without copying it"),
+        "backfill": (".commands.backfill", "make the rows of a range of time anew, on a branch, and prove them"),
         "branches": (".commands.branches", "list the branches"),
         "diff": (".commands.branches", "compare the outputs of two pipelines by key and window"),
         "promote": (".commands.branches", "swap a branch into its parent"),

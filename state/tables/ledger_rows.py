@@ -143,6 +143,10 @@ class DoneRow(RowContent):
     """Those four: as in the plan of a restatement."""
     forked: dict[str, Any] | None = None
     """Of the first row of a branch: `pipeline` and `increment` that it was forked from."""
+    backfill: dict[str, Any] | None = None
+    """Of a branch that is a backfill of a range: `from_ms` and `to_ms`, and `proof` once all of it is there and holds
+    (jobs/branches/backfill.py).
+    """
 
     def task(self, task: TaskId) -> dict[str, Any]:
         """Where a task goes on; {} when it has had no records."""

@@ -13,6 +13,7 @@ from ...functions.folds.aggregation import Aggregation
 from ...graph.graph import Graph, Node
 from ...graph.kafka_processors import KafkaNode, kafka_processor
 from ...graph.observations import Observation
+from ...graph.reach import UNBOUNDED_REACH, Reach
 from ...graph.store_rows import TIME, VERSION_KEY, StoreRows, aggregate_schema, version_schema
 from ...graph.windows import Windows
 from ...graph.wording import Wording
@@ -39,6 +40,9 @@ class AggregateNode(Node):
     @property
     def windowed_by(self) -> Windows | None:
         return self.windows
+
+    def reach(self, graph: Graph) -> Reach:
+        return _reach(self.windows)
 
     def store_settings(self, graph: Graph) -> Mapping[str, Any]:
         return {"folds": self.aggregation.folds}
@@ -75,6 +79,9 @@ class CogroupNode(Node):
     def windowed_by(self) -> Windows | None:
         return self.windows
 
+    def reach(self, graph: Graph) -> Reach:
+        return _reach(self.windows)
+
     def kafka_processors(self, graph: Graph) -> Iterable[KafkaNode]:
         parts = graph.parts[self.name]
         streams = zip(parts, self.inputs, strict=True)
@@ -107,6 +114,9 @@ class DistinctNode(Node):
     def windowed_by(self) -> Windows | None:
         return self.windows
 
+    def reach(self, graph: Graph) -> Reach:
+        return _reach(self.windows)
+
     def store_settings(self, graph: Graph) -> Mapping[str, Any]:
         return {"id": self.id_selector}
 
@@ -116,6 +126,10 @@ class DistinctNode(Node):
 
     def explain(self, seen: Observation, say: Wording) -> list[str]:
         return say_aggregate(seen, say, self.shape.window, is_final=False)
+
+
+def _reach(windows: Windows | None) -> Reach:
+    return UNBOUNDED_REACH if windows is None else windows.reach
 
 
 def counted_by(key: Serde, id_selector: Expression | Call | None) -> Serde:

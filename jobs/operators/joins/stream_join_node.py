@@ -10,6 +10,7 @@ from ...functions.value_joiners import Joiner
 from ...graph.graph import Graph, Node
 from ...graph.kafka_processors import KafkaNode, kafka_processor
 from ...graph.observations import Observation, Wait
+from ...graph.reach import Reach
 from ...graph.store_rows import TIME, StoreRows
 from ...graph.wording import Wording
 
@@ -44,6 +45,10 @@ class StreamJoinNode(Node):
             kafka_processor(other, (other_windowed,), (this_store, *shared)),
             kafka_processor(self.name, (this, other)),
         ]
+
+    def reach(self, graph: Graph) -> Reach:
+        """A store shows records until they are older than both sides of the window and the grace."""
+        return Reach(max(self.before_ms, 0) + max(self.after_ms, 0) + self.grace_ms + 1)
 
     def store_rows(self, graph: Graph) -> StoreRows:
         left, right = (graph.nodes[name].shape for name in self.inputs)

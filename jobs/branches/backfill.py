@@ -1,0 +1,322 @@
+"""Backfills: the rows of a range of time, made anew on a branch, and proved to be those of a replay of everything.
+
+Owns the order of steps. Rule: a replay begins so far before the range that nothing older decides a row of it
+(jobs/branches/horizon.py), keeps state alone while it warms up, then the rows of the range, and goes on until nothing
+of the range is still to come. The topology of now reads the landed log; where a node keeps what a key has without end,
+it goes on from the state of an increment of the parent. What is not proved begins earlier, so a backfill is right or it
+is not there.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+
+from ...state.errors import CodeChanged, ConfigError, LandingError
+from ...state.tables.branch_files import bases_of
+from ...state.tables.ledger import Ledger, LedgerRow
+from ...state.tables.ledger_rows import DoneRow, PlanRow
+from ...state.tables.names import STATE, TableName, TaskId
+from ...state.tables.warehouse import Warehouse
+from ...state.wall_clock import now_ms
+from ..code_changes.code_snapshot import code_snapshot
+from ..code_changes.state_migration import take_over
+from ..execution.task_description import Runner
+from ..history.committed_tables import done_row
+from ..replay.books import add_books
+from ..replay.pipeline_run import OnStep
+from ..topology.topology import Topology
+from .branches import begin, branches, drop
+from .horizon import Horizon, Unsettled
+from .overlap import compare
+from .range_cuts import Group, RangeCuts, Start
+from .range_run import Range, RangeRun
+from .restatement import in_force
+
+CHECKPOINTS = 4
+"""Parts of a warm-up, after each of which sessions are looked at, where there are any."""
+
+
+@dataclass(frozen=True)
+class Backfill:
+    """A range that is there. ``begins``: where it began to read, in words; ``warmed_up`` and ``replayed``: records read
+    before the range and from it on. ``rows``: of the range, by output; ``compared``: outputs that are equal to what the
+    parent has committed, since nothing above them has changed. ``open``: where results of the range still wait for
+    records that have not landed.
+    """
+
+    name: str
+    pipeline: str
+    range: Range
+    begins: str
+    warmed_up: int
+    replayed: int
+    rows: dict[str, int]
+    compared: list[str]
+    open: list[Unsettled]
+
+
+def backfill(
+    warehouse: Warehouse,
+    topology: Topology,
+    *,
+    pipeline: str,
+    name: str,
+    from_ms: int,
+    to_ms: int,
+    runner: Runner,
+    max_records: int | None = None,
+    on_step: OnStep = lambda step: None,
+    doing: Callable[[str], None] = lambda sentence: None,
+) -> Backfill:
+    """Make the rows of ``pipeline`` with times in ``[from_ms, to_ms)`` anew, with ``topology``, as the branch ``name``.
+
+    What has landed is read; ``max_records``: of an increment. ``on_step``: as of ``replay``; ``doing``: told in words.
+    Raises ConfigError for a range or a name that cannot be; LandingError when records that matter were never landed;
+    BackfillDiffers when the parent has other rows although nothing was changed; and what a replay raises. In all these
+    cases there is no branch.
+    """
+    if not from_ms < to_ms:
+        raise ConfigError("range", "an end after its beginning", f"{from_ms} to {to_ms} ms", "correct --from or --to")
+    run = _Run(warehouse, topology, pipeline, name, Range(from_ms, to_ms), runner, max_records, on_step, doing)
+    try:
+        return run.run()
+    except BaseException:
+        run.drop()
+        raise
+
+
+@dataclass(frozen=True)
+class _Beginning:
+    """``start``: in the landed log; ``row``: of the parent, with whose state it begins, None for none. ``missing``: the
+    latest time that is not read, by group.
+    """
+
+    start: Start
+    row: LedgerRow[DoneRow] | None
+    missing: dict[Group, int]
+
+
+@dataclass
+class _Run:
+    warehouse: Warehouse
+    topology: Topology
+    pipeline: str
+    name: str
+    range: Range
+    runner: Runner
+    max_records: int | None
+    on_step: OnStep
+    doing: Callable[[str], None]
+    warmed_up: int = 0
+    replayed: int = 0
+    _is_begun: bool = field(default=False, init=False)
+
+    def __post_init__(self) -> None:
+        self.ledger = Ledger(self.warehouse.pipeline(self.pipeline).ledger, self.warehouse.storage_options)
+        self.last = done_row(self.warehouse, self.pipeline)
+        self.doing("looking for the range in the landed log")
+        self.log = RangeCuts(self.warehouse, self.topology, self.last.content.partitions)
+        self.horizon = Horizon(self.warehouse, self.topology, self.log)
+
+    def run(self) -> Backfill:
+        beginning = self._warm_up()
+        waiting = self._run_range()
+        self.doing("comparing with what is committed")
+        compared = compare(
+            self.warehouse, self.topology, self.pipeline, self.name, self.range, self._reads_from(beginning)
+        )
+        self._finish(beginning, compared, waiting)
+        rows = self._rows()
+        return Backfill(
+            self.name, self.pipeline, self.range, self._words(beginning), self.warmed_up, self.replayed, rows, compared,
+            waiting,
+        )  # fmt: skip
+
+    def drop(self) -> None:
+        """Take away what was begun."""
+        if self._is_begun and self.name in branches(self.warehouse):
+            drop(self.warehouse, self.name)
+        self._is_begun = False
+
+    @property
+    def _done(self) -> DoneRow:
+        return done_row(self.warehouse, self.name).content
+
+    # --- where it begins -----------------------------------------------------------------------------------------
+
+    def _warm_up(self) -> _Beginning:
+        """Begin the branch and read up to the range, from so early that what is older does not matter."""
+        beginning = self._first()
+        while True:
+            self._begin(beginning)
+            found = self._read(beginning)
+            if not found:
+                return beginning
+            self.drop()
+            beginning = self._earlier(beginning, found)
+
+    def _first(self) -> _Beginning:
+        if self.horizon.unbounded:
+            return self._forked(self.ledger.done_rows())
+        return self._from_log({group: self.horizon.start(group, self.range.from_ms) for group in self.log.groups})
+
+    def _from_log(self, times: dict[Group, int | None]) -> _Beginning:
+        lost = self.log.missing_from_start()
+        missing = {group: self.log.reached(group, time) for group, time in times.items() if time is not None}
+        missing |= {group: lost[group] for group, time in times.items() if time is None and group in lost}
+        return _Beginning(Start(times), None, missing)
+
+    def _forked(self, rows: list[LedgerRow[DoneRow]]) -> _Beginning:
+        """With the state of the last of ``rows`` that is early enough, and that the topology can go on from."""
+        graph_start = Start({group: self.horizon.start(group, self.range.from_ms) for group in self.log.groups})
+        range_start = Start(dict.fromkeys(self.log.groups, self.range.from_ms))
+        for row in reversed(in_force(rows)):
+            try:
+                is_same = take_over(self.pipeline, row, self.topology).verdict is None
+            except CodeChanged:
+                continue
+            cut, _ = self.log.cut(range_start if is_same else graph_start)
+            if row.content.code is not None and row.increment > 0 and _is_before(row.content, cut):
+                missing = {} if is_same else self.log.reached_by(row.content.cut_to)
+                return _Beginning(range_start, row, missing)
+        return self._from_log(dict.fromkeys(self.log.groups))
+
+    def _earlier(self, beginning: _Beginning, found: list[Unsettled]) -> _Beginning:
+        """Raises LandingError where there is nothing earlier."""
+        first = found[0]
+        if beginning.row is not None:
+            return self._forked(self.ledger.done_rows(highest=beginning.row.increment - 1))
+        times = dict(beginning.start.times)
+        for group in {each.group for each in found}:
+            now = times[group]
+            if now is None:
+                raise self._too_short(first)
+            mine = [each for each in found if each.group == group]
+            times[group] = self.horizon.earlier(group, now, self.range.from_ms, mine)
+        return self._from_log(times)
+
+    def _too_short(self, found: Unsettled) -> LandingError:
+        begins = self.log.missing_from_start()[found.group]
+        return LandingError(
+            f"{found.node}, task {found.task}",
+            f"records from {found.has_ms - found.reach_ms} ms on, which matter to it at the beginning of the range",
+            f"a landed log that begins at {begins} ms, since the broker had deleted what was before",
+            "choose a later --from, so that what is missing matters no more",
+        )
+
+    def _begin(self, beginning: _Beginning) -> None:
+        self.horizon.settled.clear()
+        self.warmed_up = 0
+        row, mark = beginning.row, {"from_ms": self.range.from_ms, "to_ms": self.range.to_ms}
+        if row is None:
+            first, increment = self._empty(beginning.start), 0
+        else:
+            bases = bases_of(self.pipeline, row.content)
+            state = {table: parts for table, parts in bases.items() if TableName(table).kind == STATE}
+            first, increment = replace(row.content, versions={}, bases=state), row.increment
+        begin(self.warehouse, self.pipeline, increment, self.name, replace(first, backfill=mark), after=row)
+        self._is_begun = True
+
+    def _empty(self, start: Start) -> DoneRow:
+        """A row that has read all before ``start`` and keeps nothing of it but how far it has got."""
+        cut, recorded = self.log.cut(start)
+        times, tasks = self.log.times_at(start), {}
+        for sub in self.topology.sub_topologies:
+            landed = [source for source in sub.sources if source.landed_topic is not None]
+            for p in range(self.log.partitions[str(sub.id)]):
+                reached = {source.topic: times.get(source.topic, {}).get(str(p)) for source in landed}
+                known = {topic: ms for topic, ms in reached.items() if ms is not None}
+                if known:
+                    extracted = {source.topic for source in landed if source.time_step is not None}
+                    tasks[str(TaskId(sub.id, p))] = {
+                        "clocks": {}, "next_offsets": {}, "row_keys": {}, "stream_time_ms": -1,
+                        "tape_position": 0, "tape_time_ms": max(known.values()), "heap": None,
+                        "partition_times": {topic: ms for topic, ms in known.items() if topic in extracted},
+                    }  # fmt: skip
+        return DoneRow(
+            topology=self.topology.fingerprint, code=code_snapshot(self.topology), cut_to=cut,
+            partitions=self.log.partitions, tasks=tasks, tape_times=times, recorded_to=recorded or None,
+        )  # fmt: skip
+
+    # --- reading -------------------------------------------------------------------------------------------------
+
+    def _read(self, beginning: _Beginning) -> list[Unsettled]:
+        """Read up to the range; returns where what was not read may still matter."""
+        run = self._at_work
+        for time_ms in (*self._checkpoints(beginning), self.range.from_ms):
+            self.doing(f"warming up, from {self._words(beginning)}")
+            for report in run.run(time_ms):
+                self.warmed_up += report.books.read
+            found = self.horizon.unsettled(self._done, self.name, beginning.missing)
+        return found
+
+    def _checkpoints(self, beginning: _Beginning) -> Iterator[int]:
+        if self.horizon.chained:
+            times = [beginning.start.times[group] for group in beginning.missing]
+            first = min((time for time in times if time is not None), default=None)
+            if first is not None:
+                step = (self.range.from_ms - first) / CHECKPOINTS
+                yield from (first + int(step * number) for number in range(1, CHECKPOINTS))
+
+    def _run_range(self) -> list[Unsettled]:
+        """Read the range, and on until nothing of it is to come; returns what would come with records to come."""
+        run, to_ms = self._at_work.keeping(self.range), self.range.to_ms
+        until = max(to_ms + self.horizon.longest_ms, self.log.latest_of_earlier(to_ms) + 1)
+        while True:
+            self.doing("replaying the range")
+            for report in run.run(until):
+                self.replayed += report.books.read
+            waiting = self.horizon.waiting(self._done, to_ms)
+            if all(self.log.is_over(each.group, until) for each in waiting):
+                return waiting
+            until = to_ms + 2 * max(until - to_ms, 1)
+
+    @property
+    def _at_work(self) -> RangeRun:
+        place = self.warehouse, self.topology, self.name
+        return RangeRun(*place, self.runner, self.max_records, self.on_step)
+
+    # --- the end -------------------------------------------------------------------------------------------------
+
+    def _finish(self, beginning: _Beginning, compared: list[str], waiting: list[Unsettled]) -> None:
+        """The row that says that all of it is there."""
+        own = Ledger(self.warehouse.pipeline(self.name).ledger, self.warehouse.storage_options)
+        last = done_row(self.warehouse, self.name)
+        cut, before = last.content.cut_to, last.content
+        proof = {
+            "begins": self._words(beginning),
+            "compared": compared,
+            "waits_in": [each.node for each in waiting],
+        }
+        plan = PlanRow(topology=self.topology.fingerprint, cut_from=cut, cut_to=cut, partitions=before.partitions)
+        planned = own.plan(last.increment + 1, plan, written_at_ms=now_ms())
+        done = replace(
+            before,
+            backfill={**(before.backfill or {}), "proof": proof},
+            books=add_books([]) | {"by_sub_topology": {}},
+            outputs=dict.fromkeys(before.outputs or {}, 0),
+        )
+        own.done(planned.increment, done, written_at_ms=now_ms())
+
+    def _rows(self) -> dict[str, int]:
+        own = Ledger(self.warehouse.pipeline(self.name).ledger, self.warehouse.storage_options)
+        written = [row.content.outputs or {} for row in own.done_rows() if row.content.forked is None]
+        return {sink.topic: sum(each.get(sink.topic, 0) for each in written) for sink in self.topology.sinks()}
+
+    def _words(self, beginning: _Beginning) -> str:
+        if beginning.row is not None:
+            return f"increment {beginning.row.increment} of {self.pipeline}"
+        times = [time for time in beginning.start.times.values() if time is not None]
+        return (
+            f"the landed log at {min(times)} ms"
+            if times and len(times) == len(beginning.start.times)
+            else "the first record"
+        )
+
+    def _reads_from(self, beginning: _Beginning) -> dict[str, dict[str, int]]:
+        """Offsets from which on the parent's code decided what the range has."""
+        return self.log.cut(beginning.start)[0] if beginning.row is None else beginning.row.content.cut_to
+
+
+def _is_before(done: DoneRow, cut: dict[str, dict[str, int]]) -> bool:
+    """Whether an increment has read nothing behind ``cut``."""
+    return all(end <= cut.get(topic, {}).get(p, end) for topic, ends in done.cut_to.items() for p, end in ends.items())

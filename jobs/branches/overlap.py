@@ -1,0 +1,93 @@
+"""The proof of a backfill over what was committed: where no code has changed, the parent has the very same rows.
+
+Owns the comparison. Rule: an output is compared when every increment of the parent that decided its rows of the range
+was run by the same steps and stores; then the records of each partition are the same, in the same order, but for their
+offsets and increments.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pyarrow as pa
+
+from ...state.errors import BackfillDiffers
+from ...state.tables.ledger import Ledger, LedgerRow
+from ...state.tables.ledger_rows import Cut, DoneRow
+from ...state.tables.names import TableName
+from ...state.tables.warehouse import Warehouse
+from ..code_changes.code_snapshot import code_snapshot
+from ..code_changes.upstream_lineage import nodes_upstream
+from ..graph.nodes import SinkNode
+from ..history.committed_tables import done_row, read_table
+from ..topology.topology import Topology
+from .range_run import Range
+from .restatement import in_force
+
+
+def compare(
+    warehouse: Warehouse, topology: Topology, pipeline: str, branch: str, range_: Range, begins: Cut
+) -> list[str]:
+    """Outputs of ``branch`` that are those of ``pipeline``, of the same code. ``begins``: offsets from which on records
+    decided rows of the range. Raises BackfillDiffers for the first row that is another.
+    """
+    ledger = Ledger(warehouse.pipeline(pipeline).ledger, warehouse.storage_options)
+    ran = in_force(ledger.done_rows())
+    ends = done_row(warehouse, branch).content.cut_to
+    if not ran or not _has_read(ran[-1].content.cut_to, ends):
+        return []
+    deciding = [row.content for row in ran if not _has_read(begins, row.content.cut_to)]
+    now, found = code_snapshot(topology), []
+    for sink in topology.sinks():
+        if all(_is_same(topology, sink, done, now) for done in deciding):
+            _compare(warehouse, pipeline, branch, sink.topic, range_, ran[-1])
+            found.append(sink.topic)
+    return found
+
+
+def _has_read(cut: Cut, ends: Cut) -> bool:
+    """Whether ``cut`` is at or behind ``ends`` everywhere."""
+    return all(cut.get(topic, {}).get(p, 0) >= end for topic, found in ends.items() for p, end in found.items())
+
+
+def _is_same(topology: Topology, sink: SinkNode, done: DoneRow, now: Mapping[str, Any]) -> bool:
+    """Whether the increment was run by the steps and stores of now above an output; not if something was restated."""
+    code = done.code
+    if code is None or done.kind is not None or code["made_with"] != now["made_with"]:
+        return False
+    above = {topology.graph.store_of(node) for node in nodes_upstream(topology.graph, sink)}
+    stores = [name for name in above if name is not None]
+    return code["outputs"].get(sink.topic) == now["outputs"][sink.topic] and all(
+        _settings(code["stores"].get(name)) == _settings(now["stores"][name]) for name in stores
+    )
+
+
+def _settings(store: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+    return None if store is None else {name: value for name, value in store.items() if name != "known"}
+
+
+def _compare(
+    warehouse: Warehouse, pipeline: str, branch: str, output: str, range_: Range, last: LedgerRow[DoneRow]
+) -> None:
+    table = TableName.output(output)
+    want = _in_order(read_table(warehouse, pipeline, table, increment=last.increment), range_)
+    got = _in_order(read_table(warehouse, branch, table), range_)
+    if want.equals(got):
+        return
+    mine, others = want.to_pylist(), got.to_pylist()
+    for number in range(max(len(mine), len(others))):
+        one = mine[number] if number < len(mine) else None
+        other = others[number] if number < len(others) else None
+        if repr(one) != repr(other):  # NaN is NaN
+            raise BackfillDiffers(
+                f"backfill {branch!r}, {table}, row {number} of the range",
+                f"what {pipeline} has committed, {one or 'no row'}",
+                f"{other or 'no row'}",
+                f"the code above it is the same, so a function answers differently each time, or {pipeline} began "
+                "with other state; look at the row with `replay explain`",
+            )
+
+
+def _in_order(rows: pa.Table, range_: Range) -> pa.Table:
+    """Rows of the range by partition and offset, without what a cut may change."""
+    rows = rows.filter(range_.has(rows)).sort_by([("partition", "ascending"), ("offset", "ascending")])
+    return rows.drop_columns(["offset", "increment"]).combine_chunks()

@@ -1,0 +1,69 @@
+"""The command `backfill`: the rows of a range of time are made anew on a branch, and proved.
+
+Owns its output. Rule: what was compared, and what still waits, is said with the rows.
+"""
+
+import sys
+from contextlib import closing
+
+from ....jobs.branches.backfill import Backfill
+from ....jobs.branches.backfill import backfill as make_range
+from ....state.tables.warehouse import Warehouse
+from ....state.times import instant_ms
+from ...engines import runner_of, start_spark
+from ...progress_lines import progress_on
+from ...settings.topology_loading import load_topology
+from ...text_tables import print_table, utc
+from .. import options
+from ..command import argument, command, option
+
+
+@command()
+@argument("pipeline", metavar="P", help="the pipeline whose range it is")
+@options.warehouse
+@option("--from", "since", required=True, metavar="T1", help="the first time of the range: ISO 8601, or milliseconds")
+@option("--to", "until", required=True, metavar="T2", help="the time at which it ends, which is no more in it")
+@options.topology_option("the code that makes the range, changed or as it is", required=True)
+@option("--as", "name", required=True, metavar="NAME", help="name of the branch")
+@option("--max-records", type=int, metavar="N", help="read in increments of at most so many records")
+@options.local
+@options.master
+def backfill(
+    pipeline: str, warehouse: str, since: str, until: str, topology: str, name: str, max_records: int | None,
+    local: bool, master: str | None,
+) -> int:  # fmt: skip
+    """Make the rows of a range of time anew, on a branch, reading no more of the past than matters to them."""
+    with closing(progress_on(sys.stderr)) as progress:
+        runner = runner_of(None if local else start_spark(master))
+        found = make_range(
+            Warehouse(warehouse),
+            load_topology(topology),
+            pipeline=pipeline,
+            name=name,
+            from_ms=instant_ms(since, "--from"),
+            to_ms=instant_ms(until, "--to"),
+            runner=runner,
+            max_records=max_records,
+            doing=progress.doing,
+        )
+    _print(found)
+    return 0
+
+
+def _print(found: Backfill) -> None:
+    begins, ends = utc(found.range.from_ms), utc(found.range.to_ms)
+    print(f"{found.name} has the rows of {found.pipeline} from {begins} to {ends}")
+    print(
+        f"began with {found.begins}; {found.warmed_up:,} records read before the range, {found.replayed:,} from it on"
+    )
+    lines = [{"output": output, "rows": rows, "proof": _proof(found, output)} for output, rows in found.rows.items()]
+    print_table(lines, thousands=True)
+    for each in found.open:
+        print(
+            f"{each.node} in task {each.task} has come to {utc(each.has_ms)}: results of the range may still come "
+            f"until {utc(each.needs_ms or each.has_ms)}"
+        )
+
+
+def _proof(found: Backfill, output: str) -> str:
+    return "equal to what is committed" if output in found.compared else "other code, or not read so far"

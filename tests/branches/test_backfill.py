@@ -1,0 +1,135 @@
+"""Backfills of hand-made logs: where they begin, what they keep, what they refuse."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kstreams_replay.jobs.branches.backfill import Backfill, backfill
+from kstreams_replay.jobs.branches.branches import branches
+from kstreams_replay.jobs.branches.promotion import promote
+from kstreams_replay.jobs.execution.task_run import LocalRunner
+from kstreams_replay.jobs.history.committed_tables import done_row, read_changelog
+from kstreams_replay.jobs.history.output_diff import diff_output
+from kstreams_replay.jobs.replay.pipeline_run import replay
+from kstreams_replay.jobs.topology import Topology
+from kstreams_replay.orchestration.cli.main import main
+from kstreams_replay.state.errors import BackfillDiffers, ConfigError, LedgerError
+from kstreams_replay.state.tables.warehouse import Warehouse
+from tests.planted import Landed, plant
+from tests.test_docs import code_blocks, document, section
+
+HOUR = 3_600_000
+MONDAY, TUESDAY = 1_767_571_200_000, 1_767_657_600_000
+
+
+def shown() -> dict[str, Any]:
+    """What the document's example defines."""
+    names: dict[str, Any] = {}
+    for block in code_blocks(section(document("docs/backfills.md"), "## An example"), "python"):
+        exec("\n".join(block), names)
+    return names
+
+
+def hours() -> Topology:
+    """The topology of the document: final counts of every hour, with a grace of five minutes."""
+    found: Topology = shown()["topology"]
+    return found
+
+
+@pytest.fixture
+def warehouse(tmp_path: Path) -> Warehouse:
+    """Pipeline shop: a visit of ann every ten minutes, from the Friday before until Wednesday."""
+    planted = Warehouse(str(tmp_path / "w"))
+    times = range(MONDAY - 72 * HOUR, TUESDAY + 24 * HOUR, HOUR // 6)
+    plant(planted, "visits", [Landed(0, b"ann", b"home", time_ms) for time_ms in times], partitions=1)
+    list(replay(planted, hours(), pipeline="shop", runner=LocalRunner(), max_records=300, idle="proceed"))
+    return planted
+
+
+def made(warehouse: Warehouse, topology: Topology | None = None, **settings: Any) -> Backfill:
+    given: dict[str, Any] = {"pipeline": "shop", "name": "monday", "from_ms": MONDAY, "to_ms": TUESDAY}
+    return backfill(warehouse, topology or hours(), runner=LocalRunner(), **(given | settings))
+
+
+def counts(warehouse: Warehouse, pipeline: str) -> list[tuple[int, int]]:
+    """Start and count of every window."""
+    rows = read_changelog(warehouse, pipeline, "visits-per-hour").to_pylist()
+    return [(row["window_start_ms"], row["value"]) for row in rows]
+
+
+def test_the_example_of_the_document_begins_where_it_says_and_has_the_windows_of_the_day(warehouse):
+    found = shown()["monday"](warehouse)
+
+    # The last visit before Monday was ten minutes earlier; seven visits lie in the hour and ten minutes before that.
+    assert found.begins == f"the landed log at {MONDAY - HOUR // 6 - HOUR - 2 * HOUR // 12} ms"
+    assert found.warmed_up == 8
+    assert counts(warehouse, "monday") == [(MONDAY + hour * HOUR, 6) for hour in range(24)]
+    assert (found.rows, found.compared, found.open) == ({"visits-per-hour": 24}, ["visits-per-hour"], [])
+
+
+def test_the_pipeline_is_only_read_and_the_diff_is_over_the_range(warehouse):
+    before = done_row(warehouse, "shop")
+    made(warehouse)
+
+    assert done_row(warehouse, "shop") == before
+    found = diff_output(warehouse, "shop", "monday", "visits-per-hour")
+    assert (found.equal, found.is_empty) == (24, True)
+
+
+def test_a_horizon_that_is_too_near_is_seen_and_the_backfill_begins_earlier(warehouse, monkeypatch):
+    monkeypatch.setattr("kstreams_replay.jobs.branches.horizon.Horizon.longest_ms", 0)
+
+    found = made(warehouse)
+
+    assert found.begins != f"the landed log at {MONDAY - HOUR // 6} ms"
+    assert found.compared == ["visits-per-hour"]
+
+
+def test_other_rows_by_the_same_code_are_an_error_and_leave_no_branch(warehouse, monkeypatch):
+    """Without the proof of the horizon the first window has lost visits, which the comparison sees."""
+    monkeypatch.setattr("kstreams_replay.jobs.branches.horizon.Horizon.longest_ms", 0)
+    monkeypatch.setattr("kstreams_replay.jobs.branches.horizon.Horizon.unsettled", lambda *given: [])
+
+    with pytest.raises(BackfillDiffers, match="row 0 of the range: expected what shop has committed"):
+        made(warehouse, from_ms=MONDAY + HOUR // 2)
+    assert branches(warehouse) == {}
+
+
+def test_results_of_the_range_that_still_wait_are_told(warehouse):
+    found = made(warehouse, to_ms=TUESDAY + 24 * HOUR, name="tuesday")
+
+    last = TUESDAY + 24 * HOUR - HOUR // 6
+    assert {each.has_ms for each in found.open} == {last}
+    assert counts(warehouse, "tuesday")[-1] == (TUESDAY + 22 * HOUR, 6)
+
+
+def test_what_a_backfill_is_not_for_is_refused(warehouse):
+    with pytest.raises(ConfigError, match="range: expected an end after its beginning"):
+        made(warehouse, to_ms=MONDAY)
+    with pytest.raises(ConfigError, match="a name that is free"):
+        made(warehouse, name="shop")
+    made(warehouse)
+    with pytest.raises(LedgerError, match="a backfill of a range, which ends with it"):
+        list(replay(warehouse, hours(), pipeline="monday", runner=LocalRunner()))
+    with pytest.raises(ConfigError, match="a backfill of a range, with rows of it alone"):
+        promote(warehouse, "monday")
+    with pytest.raises(ConfigError, match="a name that is free"):
+        made(warehouse)
+    assert list(branches(warehouse)) == ["monday"]
+
+
+def test_the_command_says_where_it_began_and_what_it_proved(warehouse, tmp_path, capsys):
+    blocks = code_blocks(section(document("docs/backfills.md"), "## An example"), "python")
+    (tmp_path / "changed.py").write_text("\n".join(blocks[0]) + "\n")
+
+    code = main(
+        ["backfill", "shop", "--from", "2026-01-05", "--to", "2026-01-06", "--as", "monday", "--local",
+         "--topology", f"{tmp_path}/changed.py:topology", "--warehouse", warehouse.root]
+    )  # fmt: skip
+
+    out = capsys.readouterr().out.splitlines()
+    assert code == 0
+    assert out[0] == "monday has the rows of shop from 2026-01-05 00:00:00 to 2026-01-06 00:00:00"
+    assert out[1].endswith("8 records read before the range, 158 from it on")
+    assert out[-1].split() == ["visits-per-hour", "24", "equal", "to", "what", "is", "committed"]

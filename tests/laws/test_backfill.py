@@ -1,0 +1,64 @@
+"""The law of backfills: a range made anew is that range of a replay of everything, whatever the topology keeps."""
+
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kstreams_replay.jobs.branches.backfill import Backfill, backfill
+from kstreams_replay.jobs.execution.task_run import LocalRunner
+from kstreams_replay.jobs.history.committed_tables import read_table
+from kstreams_replay.jobs.replay.pipeline_run import replay
+from kstreams_replay.jobs.topology import Topology
+from kstreams_replay.state.tables.warehouse import Warehouse
+from tests.laws import ranges
+from tests.planted import Landed, plant
+
+RECORDS = 250
+Rows = list[dict[str, Any]]
+
+
+def of_range(warehouse: Warehouse, pipeline: str, table: str, from_ms: int, to_ms: int) -> Rows:
+    """In order of partition and offset, without what a cut may change."""
+    rows = read_table(warehouse, pipeline, table).to_pylist()
+    found = [row for row in rows if from_ms <= row["record_time_ms"] < to_ms]
+    if table == "dropped":
+        found.sort(key=lambda row: (row["partition"], row["node"], row["topic"], row["offset"], repr(row)))
+    else:
+        found.sort(key=lambda row: (row["partition"], row["offset"]))
+    gone = {"increment", "offset"} if table != "dropped" else {"increment"}
+    return [{name: value for name, value in row.items() if name not in gone} for row in found]
+
+
+def replayed(folder: Path, topology: Topology, tapes: dict[str, list[Landed]], partitions: int) -> Warehouse:
+    """Pipeline p, all read in increments of some records."""
+    warehouse = Warehouse(str(folder))
+    for topic, records in tapes.items():
+        plant(warehouse, topic, records, partitions=partitions)
+    for _ in replay(warehouse, topology, pipeline="p", runner=LocalRunner(), max_records=80, idle="proceed"):
+        pass
+    return warehouse
+
+
+def made(warehouse: Warehouse, topology: Topology, from_ms: int, to_ms: int, name: str = "b") -> Backfill:
+    return backfill(warehouse, topology, pipeline="p", name=name, from_ms=from_ms, to_ms=to_ms, runner=LocalRunner())
+
+
+@pytest.mark.parametrize(("kind", "seed"), [(kind, seed) for kind in ranges.KINDS for seed in range(1, 5)])
+@pytest.mark.rotated
+def test_a_range_is_that_range_of_a_replay_of_everything(tmp_path, kind, seed):
+    topology, tapes = ranges.KINDS[kind](seed), ranges.tapes(seed, RECORDS)
+    warehouse = replayed(tmp_path, topology, tapes, ranges.partitions(seed))
+    dice = random.Random(seed)
+    times = sorted(record.timestamp_ms for records in tapes.values() for record in records)
+    from_ms = times[dice.randrange(len(times) // 2, 3 * len(times) // 4)]
+    to_ms = from_ms + dice.choice((30, 200, 400))
+
+    found = made(warehouse, topology, from_ms, to_ms)
+
+    for table in [*(f"outputs/{sink.topic}" for sink in topology.sinks()), "dropped"]:
+        want = of_range(warehouse, "p", table, from_ms, to_ms)
+        assert of_range(warehouse, "b", table, from_ms, to_ms) == want, (table, found)
+        assert len(read_table(warehouse, "b", table)) == len(want)
+    assert found.compared == [sink.topic for sink in topology.sinks()]
