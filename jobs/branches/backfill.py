@@ -285,7 +285,8 @@ class _Run:
         proof = {
             "begins": self._words(beginning),
             "compared": compared,
-            "waits_in": [each.node for each in waiting],
+            "waits_in": sorted({each.node for each in waiting}),
+            "landed": self.log.ends,
         }
         plan = PlanRow(topology=self.topology.fingerprint, cut_from=cut, cut_to=cut, partitions=before.partitions)
         planned = own.plan(last.increment + 1, plan, written_at_ms=now_ms())

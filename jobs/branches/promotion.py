@@ -1,7 +1,8 @@
 """Promotion: what a branch has made takes the place of what its parent made since the fork, in one step.
 
 Owns the conditions. Rule: nobody loses what was read: the branch must have read as far as its parent; and the parent's
-tables keep their columns, though they may gain some, null in the rows of before. The step itself is a restatement
+tables keep their columns, though they may gain some, null in the rows of before. A backfill brings the rows of its
+range alone (jobs/branches/range_promotion.py). The step itself is a restatement
 (`jobs/branches/restatement.py`): killed anywhere, it is finished by promoting again, from the same increment of the
 branch.
 """
@@ -22,6 +23,7 @@ from ...state.wall_clock import now_ms
 from ..history.committed_tables import done_row
 from ..replay.unfinished import refuse_pending, unfinished
 from .branches import Branch, branch_of
+from .range_promotion import finish_range, plan_range
 from .restatement import OnStep, Source, done_at, finish, in_force, plan_restatement
 
 
@@ -44,11 +46,11 @@ def promote(
     if pending is None or pending.content.branch != name:
         _refuse_unfinished(warehouse, branch.parent, pending)
         row = done_row(warehouse, name)
-        _refuse_backfill(name, row.content)
         if _is_promoted(last, name, row.increment):
             return last
         pending = _plan(warehouse, branch, ledger, last, row, clock_ms)
-    return _finish(warehouse, branch, pending, on_step, clock_ms)
+    carry_out = _finish if pending.content.range_ms is None else finish_range
+    return carry_out(warehouse, branch, pending, on_step, clock_ms)
 
 
 def _is_promoted(last: LedgerRow[DoneRow], name: str, increment: int) -> bool:
@@ -66,6 +68,8 @@ def _plan(
 ) -> LedgerRow[PlanRow]:
     own = Ledger(warehouse.pipeline(branch.name).ledger, warehouse.storage_options)
     _refuse_unfinished(warehouse, branch.name, own.pending())
+    if row.content.backfill is not None:
+        return plan_range(warehouse, branch, last, row, clock_ms)
     _refuse_behind(branch, last.content.cut_to, row.content.cut_to)
     base = done_at(warehouse, branch.parent, branch.increment)
     _refuse_other_columns(warehouse, branch, base, row.content)
@@ -107,16 +111,6 @@ def _refuse_unfinished(warehouse: Warehouse, pipeline: str, pending: LedgerRow[P
     refuse_pending(warehouse, pipeline, pending)
     if pending is not None:
         raise unfinished(pipeline, pending, f"finish it first: `replay run … --pipeline {pipeline}`")
-
-
-def _refuse_backfill(name: str, done: DoneRow) -> None:
-    if done.backfill is not None:
-        raise ConfigError(
-            f"branch {name!r}",
-            "a branch that has all rows since its fork",
-            "a backfill of a range, with rows of it alone",
-            "to take the code over, fork the pipeline before the range, run the branch to the end, and promote that",
-        )
 
 
 def _refuse_behind(branch: Branch, parent: Cut, cut: Cut) -> None:

@@ -51,6 +51,11 @@ class RangeCuts:
         }
         self.groups = range(len(meetings))
 
+    @property
+    def ends(self) -> Cut:
+        """How far each partition has landed."""
+        return {topic: dict(landed.ends) for topic, landed in self._planner.landed.items()}
+
     def tasks(self, sub: SubTopology, partitions: Mapping[str, int]) -> dict[int, Group]:
         """Partitions of a sub-topology's tasks, each with the group of what comes to it. ``partitions``: of a plan."""
         count = partitions.get(str(sub.id), 0)

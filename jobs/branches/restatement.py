@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
+from ...state.errors import LedgerError
 from ...state.tables.branch_files import digests_of, existing_tables, table_parts
 from ...state.tables.commit import commit_files, open_table, replace_files, transaction_version
 from ...state.tables.data_files import DataFile, read_files, table_version
@@ -109,6 +110,7 @@ def plan_restatement(
     ledger: Ledger, warehouse: Warehouse, plan: PlanRow, highest: int, clock_ms: Callable[[], int]
 ) -> LedgerRow[PlanRow]:
     """Write the plan of a restatement, with a number above ``highest`` and all others, and an epoch never used."""
+    _refuse_across_ranges(ledger, plan)
     increment = max(ledger.next_free(), highest + 1)
     last, pending = ledger.last_done(), ledger.pending()
     fenced = 0 if last is None else last.epoch
@@ -116,6 +118,20 @@ def plan_restatement(
     epoch = unused_epoch(warehouse, pipeline, fenced if pending is None else pending.epoch)
     plan = replace(plan, fenced=fenced)
     return ledger.plan_restatement(increment, plan, epoch=epoch, written_at_ms=clock_ms())
+
+
+def _refuse_across_ranges(ledger: Ledger, plan: PlanRow) -> None:
+    """LedgerError for going back behind the promote of a range: rows of one increment then no longer come and go
+    together.
+    """
+    assert plan.restates is not None
+    ranges = [row.increment for row in ledger.done_rows(plan.restates + 1) if row.content.range_ms is not None]
+    if ranges:
+        raise LedgerError(
+            ledger.path, f"to go back no further than to increment {ranges[-1]}, which put rows of a range in the "
+            "place of others", f"increment {plan.restates}",
+            f"fork the pipeline at {plan.restates} and run the branch, or make the range anew with the code of before",
+        )  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -145,7 +161,7 @@ def finish(
     last = ledger.last_done()
     on_step(f"planned {planned.increment}")
     started = time.perf_counter()
-    run = _Restatement(warehouse, pipeline, planned, source, clock_ms)
+    run = Restatement(warehouse, pipeline, planned, source, clock_ms)
     versions = {}
     for table in run.tables():
         versions[table] = run.commit(table)
@@ -153,14 +169,16 @@ def finish(
     versions |= run.retractions()
     seconds = {"commit": time.perf_counter() - started}
     before = DoneRow() if last is None else last.content
-    done = replace(_done_row_of(planned.content, run.base, source, rows, before), versions=versions, seconds=seconds)
+    done = replace(restated_row(planned.content, run.base, source, rows, before), versions=versions, seconds=seconds)
     done = replace(done, digests=digests_of(warehouse, pipeline, done, before))
     row = ledger.done(planned.increment, done, written_at_ms=clock_ms())
     on_step(f"done {planned.increment}")
     return row
 
 
-class _Restatement:
+class Restatement:
+    """A restatement at work: what each table becomes."""
+
     def __init__(
         self,
         warehouse: Warehouse,
@@ -194,13 +212,8 @@ class _Restatement:
         path, app_id = self.own.table(table), self.app_id(table, self.planned.epoch)
         if transaction_version(path, app_id, storage_options=self.options) == self.number:
             return self._version(table)
-        schema, base = self._schema(table), self._base_files(table)
-        if TableName(table).kind == OUTPUTS:
-            live = read_files(path, storage_options=self.options)
-            output = RestatedOutput(path, schema, live, base, self.number, self._name)
-            base = output.files()
-            self._retract(table, schema, output.gone())
-        files = base + list(self._brought_files(table, schema))
+        schema = self._schema(table)
+        files = self.stays(table, schema) + list(self.brought_files(table, schema))
         return replace_files(
             path,
             schema,
@@ -211,6 +224,17 @@ class _Restatement:
             written_at_ms=self.clock_ms(),
             storage_options=self.options,
         )
+
+    def stays(self, table: str, schema: pa.Schema) -> list[DataFile]:
+        """What the table keeps of what there is; what readers of an output lose is retracted."""
+        path, base = self.own.table(table), self.base_files(table)
+        if TableName(table).kind != OUTPUTS:
+            return base
+        live = read_files(path, storage_options=self.options)
+        output = RestatedOutput(path, schema, live, base, self.number, self.name)
+        base = output.files()
+        self.retract(table, schema, output.gone())
+        return base
 
     def _schema(self, table: str) -> pa.Schema:
         """The columns that are there and those of the source; the source's alone where one is of another type."""
@@ -226,7 +250,7 @@ class _Restatement:
         brought = pa.schema(opened.schema().to_arrow())
         return brought if there is None or mine is None or other_types(there, brought) else union(mine, brought)
 
-    def _base_files(self, table: str) -> list[DataFile]:
+    def base_files(self, table: str) -> list[DataFile]:
         """What the table had as of the increment that stays."""
         if table not in self.base.versions:
             return []
@@ -234,11 +258,11 @@ class _Restatement:
         return read_files(path, version=version, storage_options=self.options, digest=digest)
 
     @property
-    def _name(self) -> str:
+    def name(self) -> str:
         """How the names of its files begin."""
         return f"{self.number:08d}-{self.source.label}"
 
-    def _brought_files(self, table: str, schema: pa.Schema) -> Iterator[DataFile]:
+    def brought_files(self, table: str, schema: pa.Schema) -> Iterator[DataFile]:
         """Copies of what the source wrote, in this pipeline's folder; not visible yet."""
         version = self.brought().get(table)
         if version is None:
@@ -263,20 +287,20 @@ class _Restatement:
 
     def _renumbered(self, table: str, schema: pa.Schema, file: DataFile) -> DataFile:
         """The same rows in the same order, written by this increment."""
-        target = TaskFile(self.own.table(table), partition=file.partition, name=self._name)
+        target = TaskFile(self.own.table(table), partition=file.partition, name=self.name)
         written = rewritten(file, schema, target, lambda rows: renumbered(rows, self.number))
         assert written is not None, f"{file.root}/{file.path}: its rows are gone"
         return written
 
     # --- retractions -----------------------------------------------------------------------------------------
 
-    def _retract(self, table: str, schema: pa.Schema, gone: Iterator[tuple[DataFile, pa.Table]]) -> None:
+    def retract(self, table: str, schema: pa.Schema, gone: Iterator[tuple[DataFile, pa.Table]]) -> None:
         """Keep the rows that the output loses, for those who have read them; before it loses them."""
         path = self.own.retractions(TableName(table).name)
         files = []
         for file, rows in gone:
             rows = rows.append_column(RETRACTED_IN, pa.array(np.full(len(rows), self.number, np.int64)))
-            target = TaskFile(path, partition=file.partition, name=self._name)
+            target = TaskFile(path, partition=file.partition, name=self.name)
             target.write(rows.drop_columns(["partition"]))
             written = target.close()
             files += [] if written is None else [written]
@@ -311,7 +335,7 @@ def _nothing_read(ledger: Ledger) -> Cut:
     return {topic: dict.fromkeys(partitions, 0) for topic, partitions in cut.items()}
 
 
-def _done_row_of(
+def restated_row(
     planned: PlanRow, base: DoneRow, source: Source, rows: list[LedgerRow[DoneRow]], before: DoneRow
 ) -> DoneRow:
     """What the pipeline goes on with, and the books of the increments that were brought, as one.
@@ -331,6 +355,7 @@ def _done_row_of(
         restates=planned.restates,
         branch=planned.branch,
         branch_increment=planned.branch_increment,
+        range_ms=planned.range_ms,
         bases=base.bases,
         forked=None,
         cut_to=planned.cut_to,

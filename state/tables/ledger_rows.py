@@ -93,6 +93,8 @@ class PlanRow(RowContent):
     branch: str | None = None
     branch_increment: int | None = None
     """Of a promote: what is promoted, as of which of its increments."""
+    range_ms: list[int] | None = None
+    """Of the promote of a backfill: rows of which times `[from, to)` it puts in the place of others."""
     fenced: int | None = None
     """The lowest epoch whose runners are refused from then on: those of all from it up to the plan's own are."""
 
@@ -140,7 +142,8 @@ class DoneRow(RowContent):
     restates: int | None = None
     branch: str | None = None
     branch_increment: int | None = None
-    """Those four: as in the plan of a restatement."""
+    range_ms: list[int] | None = None
+    """Those five: as in the plan of a restatement."""
     forked: dict[str, Any] | None = None
     """Of the first row of a branch: `pipeline` and `increment` that it was forked from."""
     backfill: dict[str, Any] | None = None

@@ -15,7 +15,7 @@ from kstreams_replay.state.tables.warehouse import Warehouse
 from tests.laws import ranges
 from tests.planted import Landed, plant
 
-RECORDS = 250
+RECORDS = 160
 Rows = list[dict[str, Any]]
 
 

@@ -1,0 +1,326 @@
+"""Promotion of a backfill: the rows of its range take the place of those that the pipeline has, and nothing else does.
+
+Owns the conditions, and what becomes of an output's files. Rule: a row is withdrawn, or brought, when its own record
+time lies in the range. What is withdrawn goes to `retractions/<output>`; what is brought is published anew, behind all
+that there is, so no key or window of it may have records behind the range. State, drops, dead letters and positions
+stay: the pipeline goes on as it would have. The step is a restatement (jobs/branches/restatement.py), finished by
+promoting again when it was killed.
+"""
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ...state.errors import ConfigError, LedgerError
+from ...state.tables.branch_files import digests_of
+from ...state.tables.commit import open_table
+from ...state.tables.data_files import DataFile, read_files, read_rows
+from ...state.tables.ledger import Ledger, LedgerRow
+from ...state.tables.ledger_rows import Cut, DoneRow, PlanRow
+from ...state.tables.names import OUTPUTS, TableName, TaskId
+from ...state.tables.parquet_writer import TaskFile
+from ...state.tables.schema_evolution import other_types
+from ...state.tables.warehouse import Warehouse
+from ..history.committed_tables import WINDOW, read_table
+from .branches import Branch
+from .range_run import TIME, Range, is_finished
+from .restated_output import renumbered, rewritten
+from .restatement import OnStep, Restatement, Source, done_at, plan_restatement, restated_row
+
+
+class _Place(NamedTuple):
+    """Where records of one partition of an output are published: the task that writes it, and their offsets."""
+
+    task: str
+    first: int
+    after: int
+
+
+Places = dict[str, dict[int, _Place]]
+"""By table and partition."""
+
+
+def plan_range(
+    warehouse: Warehouse, branch: Branch, last: LedgerRow[DoneRow], row: LedgerRow[DoneRow], clock_ms: Callable[[], int]
+) -> LedgerRow[PlanRow]:
+    """Plan that the rows of ``branch``, as of its row ``row``, take the place of those of its parent, as of ``last``.
+
+    Raises ConfigError or LedgerError, with the reason, where the outputs would not be what a replay would have made.
+    """
+    range_ = _range(row.content)
+    _refuse_unproved(branch, row.content)
+    _refuse_behind(branch, last.content.cut_to, row.content.cut_to)
+    ledger = Ledger(warehouse.pipeline(branch.parent).ledger, warehouse.storage_options)
+    beyond = _first_beyond(ledger, row.content)
+    for table in _outputs(row.content):
+        _refuse_other_columns(warehouse, branch, table, last.content, row.content)
+        _refuse_rows(warehouse, branch, table, range_, beyond)
+    _places(warehouse, branch, last.content, row.content)
+    plan = PlanRow(
+        kind="promote",
+        branch=branch.name,
+        branch_increment=row.increment,
+        restates=last.increment,
+        range_ms=[range_.from_ms, range_.to_ms],
+        topology=last.content.topology,
+        cut_from=last.content.cut_to,
+        cut_to=last.content.cut_to,
+        partitions=last.content.partitions,
+    )
+    return plan_restatement(ledger, warehouse, plan, 0, clock_ms)
+
+
+def finish_range(
+    warehouse: Warehouse, branch: Branch, planned: LedgerRow[PlanRow], on_step: OnStep, clock_ms: Callable[[], int]
+) -> LedgerRow[DoneRow]:
+    """Carry out what is planned: every table, then the done row, which is returned."""
+    started, plan = time.perf_counter(), planned.content
+    assert plan.restates is not None
+    assert plan.branch_increment is not None
+    on_step(f"planned {planned.increment}")
+    before = done_at(warehouse, branch.parent, plan.restates)
+    brought = done_at(warehouse, branch.name, plan.branch_increment)
+    places = _places(warehouse, branch, before, brought)
+    source = Source(warehouse.pipeline(branch.name).root, branch.name, brought)
+    run = _RangeRestatement(warehouse, branch.parent, planned, source, clock_ms)
+    run.places = places
+    versions = {}
+    for table in run.tables():
+        versions[table] = run.commit(table)
+        on_step(f"committed {table} {planned.increment}")
+    versions |= run.retractions()
+    counts = {
+        TableName(table).name: sum(place.after - place.first for place in mine.values())
+        for table, mine in places.items()
+    }
+    done = restated_row(plan, before, Source(), [], before)
+    done = replace(
+        done,
+        versions=versions,
+        tasks=_moved_on(done, places),
+        outputs=(done.outputs or {}) | counts,
+        seconds={"commit": time.perf_counter() - started},
+    )
+    done = replace(done, digests=digests_of(warehouse, branch.parent, done, before))
+    ledger = Ledger(warehouse.pipeline(branch.parent).ledger, warehouse.storage_options)
+    row = ledger.done(planned.increment, done, written_at_ms=clock_ms())
+    on_step(f"done {planned.increment}")
+    return row
+
+
+class _RangeRestatement(Restatement):
+    places: Places
+
+    def brought(self) -> dict[str, int]:
+        """Outputs alone."""
+        return {table: version for table, version in super().brought().items() if TableName(table).kind == OUTPUTS}
+
+    def stays(self, table: str, schema: pa.Schema) -> list[DataFile]:
+        """All that there is, without the rows of the range."""
+        files = self.base_files(table)
+        if table not in self.brought():
+            return files
+        found = self.planned.content.range_ms
+        assert found is not None
+        range_, path, kept = Range(*found), self.own.table(table), list[DataFile]()
+        gone = list[tuple[DataFile, pa.Table]]()
+        for file in files:
+            rows = read_rows(path, [file], schema)
+            rows = rows.filter(range_.has(rows))
+            if not len(rows):
+                kept.append(file)
+                continue
+            target = TaskFile(path, partition=file.partition, name=self.name)
+            left = rewritten(
+                replace(file, root=path), schema, target, lambda rows: rows.filter(pc.invert(range_.has(rows)))
+            )
+            kept += [] if left is None else [left]
+            gone.append((file, rows))
+        self.retract(table, schema, iter(gone))
+        return kept
+
+    def brought_files(self, table: str, schema: pa.Schema) -> Iterator[DataFile]:
+        """The branch's rows, published behind all that there is; not visible yet."""
+        version = self.brought().get(table)
+        if version is None:
+            return
+        root = f"{self.source.root}/{table}"
+        next_offset = {partition: place.first for partition, place in self.places[table].items()}
+        files = read_files(root, version=version, storage_options=self.options)
+        for file in sorted(files, key=lambda file: (file.partition, file.min_offset or 0)):
+            if file.records:
+                first = next_offset[file.partition]
+                next_offset[file.partition] = first + file.records
+                yield self._published(table, schema, replace(file, root=root), first)
+
+    def _published(self, table: str, schema: pa.Schema, file: DataFile, first: int) -> DataFile:
+        target, taken = TaskFile(self.own.table(table), partition=file.partition, name=self.name), [first]
+
+        def placed(rows: pa.Table) -> pa.Table:
+            rows = renumbered(rows, self.number)
+            at = rows.schema.get_field_index("offset")
+            offsets = pa.array(np.arange(taken[0], taken[0] + len(rows), dtype=np.int64))
+            taken[0] += len(rows)
+            return rows.set_column(at, rows.schema.field("offset"), offsets)
+
+        written = rewritten(file, schema, target, placed)
+        assert written is not None, f"{file.root}/{file.path}: its rows are gone"
+        return written
+
+
+def _range(done: DoneRow) -> Range:
+    assert done.backfill is not None, "a backfill"
+    return Range(done.backfill["from_ms"], done.backfill["to_ms"])
+
+
+def _outputs(done: DoneRow) -> list[str]:
+    return [table for table in done.versions if TableName(table).kind == OUTPUTS]
+
+
+def _places(warehouse: Warehouse, branch: Branch, before: DoneRow, brought: DoneRow) -> Places:
+    """Where the branch's rows are published: behind what the parent has written. Raises LedgerError when it has never
+    written to a partition, so that nobody knows which task does.
+    """
+    found: Places = {}
+    for table in _outputs(brought):
+        counts: dict[int, int] = {}
+        root = warehouse.pipeline(branch.name).table(table)
+        version, options = brought.versions[table], warehouse.storage_options
+        for file in read_files(root, version=version, storage_options=options):
+            counts[file.partition] = counts.get(file.partition, 0) + file.records
+        writers = {
+            TaskId.of(task).partition: (task, counters["next_offsets"][table])
+            for task, counters in before.tasks.items()
+            if table in counters.get("next_offsets", {})
+        }
+        missing = sorted(partition for partition, count in counts.items() if count and partition not in writers)
+        if missing:
+            raise LedgerError(
+                f"branch {branch.name!r}, {table}", f"partitions that {branch.parent} has written to",
+                f"rows of partition {missing[0]}, to which it has written nothing",
+                "fork the pipeline before the range, run the branch to the end, and promote that",
+            )  # fmt: skip
+        found[table] = {
+            partition: _Place(*writers[partition], writers[partition][1] + count)
+            for partition, count in counts.items()
+            if count
+        }
+    return found
+
+
+def _moved_on(done: DoneRow, places: Places) -> dict[str, dict[str, Any]]:
+    """Tasks, with the next offset of each output behind what was published."""
+    tasks = {task: dict(counters) for task, counters in done.tasks.items()}
+    for table, by_partition in places.items():
+        for place in by_partition.values():
+            tasks[place.task]["next_offsets"] = {**tasks[place.task]["next_offsets"], table: place.after}
+    return tasks
+
+
+# --- what is refused -------------------------------------------------------------------------------------------------
+
+
+def _refuse_unproved(branch: Branch, done: DoneRow) -> None:
+    if not is_finished(done):
+        raise LedgerError(
+            f"branch {branch.name!r}", "a backfill that was finished", "one that was killed",
+            f"`replay drop {branch.name}`, and run the backfill again",
+        )  # fmt: skip
+    waits = (done.backfill or {})["proof"]["waits_in"]
+    if waits:
+        raise LedgerError(
+            f"branch {branch.name!r}", "all results of the range", f"some that still wait in {', '.join(waits)}",
+            "land what follows, or `replay advance` its topics; then drop this backfill and run it again",
+        )  # fmt: skip
+
+
+def _refuse_behind(branch: Branch, parent: Cut, cut: Cut) -> None:
+    """LedgerError when the parent would still write rows of the range by itself."""
+    behind = [
+        f"{topic}-{partition} at {parent.get(topic, {}).get(partition, 0)}, the backfill at {end}"
+        for topic, ends in cut.items()
+        for partition, end in ends.items()
+        if parent.get(topic, {}).get(partition, 0) < end
+    ]
+    if behind:
+        raise LedgerError(
+            f"pipeline {branch.parent!r}", f"to have read as far as the backfill {branch.name}", "; ".join(behind),
+            f"let it catch up: `replay run … --pipeline {branch.parent}`",
+        )  # fmt: skip
+
+
+def _first_beyond(ledger: Ledger, done: DoneRow) -> list[int]:
+    """Increments of the parent that have read what landed after the backfill was made."""
+    landed: Cut = (done.backfill or {})["proof"]["landed"]
+    return [
+        row.increment
+        for row in ledger.done_rows()
+        if row.content.range_ms is None
+        and any(end > landed.get(t, {}).get(p, 0) for t, ends in row.content.cut_to.items() for p, end in ends.items())
+    ]
+
+
+def _refuse_other_columns(warehouse: Warehouse, branch: Branch, table: str, before: DoneRow, brought: DoneRow) -> None:
+    options = warehouse.storage_options
+    mine = open_table(warehouse.pipeline(branch.parent).table(table), storage_options=options)
+    other = open_table(
+        warehouse.pipeline(branch.name).table(table), version=brought.versions[table], storage_options=options
+    )
+    if mine is None or other is None or table in (before.bases or {}):
+        raise ConfigError(
+            f"{branch.parent}/{table}", "an output whose rows are all its own",
+            "none" if mine is None else "one that it has in part from the pipeline it was forked from",
+            "fork the pipeline before the range, run the branch to the end, and promote that",
+        )  # fmt: skip
+    found = other_types(mine, pa.schema(other.schema().to_arrow()))
+    if found:
+        raise ConfigError(
+            f"{branch.name}/{table}", f"columns of the types that {branch.parent} has",
+            f"another type of {', '.join(found)}", "give the output another name in the changed topology",
+        )  # fmt: skip
+
+
+def _refuse_rows(warehouse: Warehouse, branch: Branch, table: str, range_: Range, beyond: list[int]) -> None:
+    """ConfigError where rows of the range would not be the last of their key and window, or the parent has some of the
+    range that the backfill does not know.
+    """
+    there, brought = read_table(warehouse, branch.parent, table), read_table(warehouse, branch.name, table)
+    in_range = range_.has(there)
+    since = there.filter(pc.and_(in_range, pc.is_in(there["increment"], pa.array(beyond, pa.int64()))))
+    if len(since):
+        raise ConfigError(
+            f"branch {branch.name!r}, {table}", "rows of the range from what had landed when it was made",
+            f"some of increment {since['increment'][0].as_py()}, which has read later records",
+            "drop this backfill and run it again",
+        )  # fmt: skip
+    identity = ["partition", "key", *(name for name in WINDOW if name in there.column_names)]
+    kept = _frame(there.filter(pc.invert(in_range)), [*identity, "offset", TIME])
+    taken = _frame(there.filter(in_range), [*identity, "offset"])
+    touched = pl.concat([_frame(brought, identity), taken.select(identity)]).unique()
+    first = taken.group_by(identity).agg(pl.col("offset").min().alias("first"))
+    later = kept.join(touched, on=identity, how="semi", nulls_equal=True).join(
+        first, on=identity, how="left", nulls_equal=True
+    )
+    later = later.filter((pl.col(TIME) >= range_.to_ms) | (pl.col("offset") > pl.col("first"))).sort(TIME)
+    if len(later):
+        row = later.row(0, named=True)
+        window = f", window {row[WINDOW[0]]} to {row[WINDOW[1]]} ms," if WINDOW[0] in row else ""
+        raise ConfigError(
+            f"branch {branch.name!r}, {table}",
+            "no records behind the range of keys and windows that are in it, since the last record of a key counts",
+            f"key {row['key']!r}{window} with a record of {row[TIME]} ms",
+            "choose a --to at which windows end; of an output without windows, fork the pipeline before the range, run "
+            "the branch to the end, and promote that",
+        )
+
+
+def _frame(rows: pa.Table, columns: list[str]) -> pl.DataFrame:
+    frame = pl.from_arrow(rows.select(columns))
+    assert isinstance(frame, pl.DataFrame)
+    return frame
