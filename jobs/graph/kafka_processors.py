@@ -21,6 +21,8 @@ class KafkaNode:
     topic: str = ""
     is_global: bool = False
     topics: tuple[str, ...] = ()
+    extractor: str = ""
+    """Of a sink that asks it for the topic of each record."""
 
 
 def kafka_processor(name: str, above: tuple[str, ...], stores: tuple[str, ...] = ()) -> KafkaNode:

@@ -3,10 +3,11 @@
 Owns sources, sinks, repartition tables, global tables, and the change of a table into a stream.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import Any
 
-from ...state.errors import TopologyError
+from ...state.errors import TaskFailed, TopologyError
 from ...state.promises import Promise, WindowedRows
 from ...state.tables.names import TableName
 from ..functions.timestamp_extractors import OWN_TIME, TimestampExtractor
@@ -124,6 +125,14 @@ class RepartitionNode(Node):
 
     is_source = True
 
+    def partition_of(self, key: Any, value: Any, partitions: int) -> int | None:
+        """Where a partitioner of the user's sends a record; None: where its key says."""
+        return None
+
+    @property
+    def has_partitioner(self) -> bool:
+        return False
+
     @property
     def topic_of_records(self) -> str:
         return self.topic
@@ -140,6 +149,37 @@ class RepartitionNode(Node):
             KafkaNode(SINK, self.sink_name, above, topic=self.topic),
             KafkaNode(SOURCE, self.name, topic=self.topic),
         ]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class PartitionedNode(RepartitionNode):
+    """A repartition table whose records go where ``partitioner`` says: (topic, key, value, partitions) -> partition, or
+    None for that of the key.
+    """
+
+    partitioner: Callable[[str, Any, Any, int], int | None]
+
+    @property
+    def key_step(self) -> Any:
+        return self.partitioner
+
+    @property
+    def has_partitioner(self) -> bool:
+        return True
+
+    def partition_of(self, key: Any, value: Any, partitions: int) -> int | None:
+        """Raises TaskFailed when the partitioner fails, and for what is no partition."""
+        try:
+            found = self.partitioner(self.topic, key, value, partitions)
+        except Exception as error:
+            got = f"{type(error).__name__}: {error} on key {key!r}"
+            raise TaskFailed(self.name, "a partitioner that does not fail", got, "correct the partitioner") from error
+        if found is not None and (type(found) is not int or not 0 <= found < partitions):
+            got = f"{found!r} for key {key!r}"
+            raise TaskFailed(
+                self.name, f"a partition from 0 to {partitions - 1}, or None", got, "correct the partitioner"
+            )
+        return found
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -28,6 +28,7 @@ from .stateless_nodes import (
     MergeNode,
     PeekNode,
     SelectKeyNode,
+    TopicByRecordNode,
 )
 
 Step = Expression | Struct | Call
@@ -79,6 +80,28 @@ class Map(Operator):
     def process(self, batch: Batch, chunk: Chunk) -> Batch:
         codes, values = _selected(self.node.selector, batch, self.keys), _mapped(self.node.mapper, batch)
         return batch.with_key(codes, self.keys).with_value(values)
+
+
+class TopicByRecord(Operator):
+    """KStreamImpl.to with a TopicNameExtractor: ``addressed`` has the sink of every record. A name that is none of
+    the node's topics ends the run, or is asked of the application's handler.
+    """
+
+    def __init__(self, context: OperatorContext, node: TopicByRecordNode) -> None:
+        super().__init__(context)
+        self.node = node
+
+    def process(self, batch: Batch, chunk: Chunk) -> Batch:
+        names, failed = self.node.extractor.evaluate(batch).to_pylist(), FailedRecords(self.context, batch, chunk)
+        for row, name in enumerate(names):
+            if name not in self.node.topics:
+                next_step = "correct the extractor, or name the topic in topics="
+                error = TaskFailed(self.node.name, f"one of the topics {list(self.node.topics)}", repr(name), next_step)
+                failed.add(row, error)
+        failed.book()
+        kept = np.delete(np.arange(len(batch)), failed.rows)
+        self.addressed = np.array([self.node.sink_name(names[row]) for row in kept], object)
+        return batch.take(kept) if failed.rows else batch
 
 
 class FlatMapValues(Operator):
@@ -176,6 +199,11 @@ def build_flat_map(node: FlatMapNode, context: OperatorContext) -> Operator:
 def build_peek(node: PeekNode, context: OperatorContext) -> Operator:
     """The operator of ``node``."""
     return Peek(context, node)
+
+
+def build_topic_by_record(node: TopicByRecordNode, context: OperatorContext) -> Operator:
+    """The operator of ``node``."""
+    return TopicByRecord(context, node)
 
 
 def build_merge(node: MergeNode, context: OperatorContext) -> Operator:

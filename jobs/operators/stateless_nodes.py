@@ -7,9 +7,9 @@ from typing import Any
 from ..functions.expressions import Call, Expression, Shape, Struct
 from ..functions.timestamp_extractors import TimestampExtractor
 from ..graph.graph import Graph, Node
-from ..graph.kafka_processors import SOURCE, KafkaNode, kafka_processor
+from ..graph.kafka_processors import SINK, SOURCE, KafkaNode, kafka_processor
 from ..graph.name_rules import check_name
-from ..graph.nodes import SourceNode
+from ..graph.nodes import SinkNode, SourceNode
 from ..graph.observations import Observation
 from ..graph.wording import Wording
 
@@ -123,6 +123,37 @@ class PeekNode(Node):
 
     def explain(self, seen: Observation, say: Wording) -> list[str]:
         return ["goes on"]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class TopicByRecordNode(Node):
+    """Sends each record to the sink of one of ``topics``, which stand below it and which Kafka does not know."""
+
+    extractor: Expression | Call
+    topics: tuple[str, ...]
+    said: str
+    """Of the extractor, in Kafka's description."""
+
+    operator = ".stateless:build_topic_by_record"
+
+    def sink_name(self, topic: str) -> str:
+        """No user's node is called so, since names have no colon."""
+        return f"{self.name}:{topic}"
+
+    def kafka_processors(self, graph: Graph) -> Iterable[KafkaNode]:
+        above = graph.parent(self).forwarding_processors(graph)
+        return [KafkaNode(SINK, self.name, above, extractor=self.said)]
+
+    def explain(self, seen: Observation, say: Wording) -> list[str]:
+        return ["goes to the topic that the extractor names"]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class RoutedSinkNode(SinkNode):
+    """Writes what a ``TopicByRecordNode`` sends to it; Kafka's sink is that node."""
+
+    def kafka_processors(self, graph: Graph) -> Iterable[KafkaNode]:
+        return []
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -140,7 +140,12 @@ class RecordRun(ChunkRun):
             self._show(child.name, puts, TableView.PUT)
         if self.observer is not None:
             self._took.setdefault(child.name, []).append(([], forwarded))
-        self._pass_on(child.name, forwarded, is_put=puts is not None)
+        addressed = None if operator is None or child.name in self._sharing else operator.addressed
+        if addressed is None:
+            self._pass_on(child.name, forwarded, is_put=puts is not None)
+        else:
+            for row, name in enumerate(addressed):
+                self._pass_on(child.name, forwarded.take(np.array([row])), name)
         if self.chunk.failure is not None:
             raise self.chunk.failure  # no record comes after the one that filled a buffer
 

@@ -35,7 +35,7 @@ class _Described:
         shown = {
             SOURCE: f"(topics: [{', '.join(in_hash_order(list(kafka.topics or (kafka.topic,))))}])",
             PROCESSOR: f"(stores: [{', '.join(in_hash_order(list(kafka.stores)))}])",
-            SINK: f"(topic: {kafka.topic})",
+            SINK: f"(extractor class: {kafka.extractor})" if kafka.extractor else f"(topic: {kafka.topic})",
         }
         lines = [f"    {kafka.kind}: {kafka.name} {shown[kafka.kind]}"]
         if kafka.kind != SINK:

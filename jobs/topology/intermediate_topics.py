@@ -24,7 +24,7 @@ def connected(graph: Graph) -> Graph:
     """``graph``, or one in which what is written to a topic comes to who reads it there.
 
     Raises TopologyError for a loop, for other serdes on the other side, for a global table of such a topic, and for an
-    output that is no such topic and is written twice.
+    output that is no such topic and is written by several sub-topologies, or with several serdes.
     """
     writers: Writers = {}
     for node in graph.nodes.values():
@@ -34,10 +34,9 @@ def connected(graph: Graph) -> Graph:
     for node in graph.nodes.values():
         if node.landed_topic is not None and node.landed_topic in writers:
             read[node.landed_topic] = node
-    for topic, sinks in writers.items():
-        if topic not in read and len(sinks) > 1:
-            got, next_step = str(len(sinks)), "write to outputs of different names, or merge() the streams"
-            raise TopologyError(f"output {topic!r}", "one to()", got, next_step)
+    several = {topic: sinks for topic, sinks in writers.items() if topic not in read and len(sinks) > 1}
+    if several:
+        graph = _with_one_sink_each(graph, several)
     if not read:
         return graph
     tables = {node.table(graph) for node in graph.nodes.values()}
@@ -50,9 +49,31 @@ def connected(graph: Graph) -> Graph:
             _check(topic, source, sink)
     writers = {topic: writers[topic] for topic in read}
     made = copy.copy(graph)
-    made.ranks = {name: rank for rank, name in enumerate(graph.nodes)}
+    made.ranks = {name: rank for rank, name in enumerate(graph.nodes)} | graph.ranks
     made.nodes = {node.name: node for node in _running(_in_order(graph, writers), writers)}
     _merge_writers(made, read)
+    return made
+
+
+def _with_one_sink_each(graph: Graph, several: Writers) -> Graph:
+    """``graph`` with one sink in the place of those that write the same output."""
+    group_of = {node.name: number for number, group in enumerate(graph.groups()) for node in group}
+    made, nodes = copy.copy(graph), dict(graph.nodes)
+    made.ranks = {name: rank for rank, name in enumerate(graph.nodes)} | graph.ranks
+    for topic, sinks in several.items():
+        first, place = sinks[0], f"output {topic!r}"
+        if len({group_of[sink.name] for sink in sinks}) > 1:
+            got, next_step = "to() of several", "write to outputs of different names, or merge() the streams"
+            raise TopologyError(place, "to() of one sub-topology", got, next_step)
+        if any(sink.shape != first.shape for sink in sinks):
+            raise TopologyError(place, "records of one key and value serde", "of several", "map them to the same")
+        for sink in sinks:
+            nodes[sink.name] = TopicWriterNode(name=sink.name, inputs=sink.inputs, shape=sink.shape, topic=topic)
+        merge = MergeNode(name=_made(first.name, "merge"), inputs=tuple(sink.name for sink in sinks), shape=first.shape)
+        output = SinkNode(name=_made(first.name, "output"), inputs=(merge.name,), shape=first.shape, topic=topic)
+        made.ranks |= dict.fromkeys((merge.name, output.name), made.ranks[first.name])
+        nodes |= {merge.name: merge, output.name: output}
+    made.nodes = nodes
     return made
 
 

@@ -131,6 +131,18 @@ def _stream(translation: Translation, node: Node) -> KStream:
     return translation.builder.stream(node["topic"].split("+"), translation.consumed(node))
 
 
+def _to_one_of(translation: Translation, node: Node, stream: KStream) -> None:
+    """The topic whose number the length of the value says."""
+    topics = node["topics"].split("+")
+    for topic in topics:
+        translation.written[topic] = stream.shape.value
+
+    def chosen(value: Any) -> str:
+        return topics[len(processors.text(value)) % len(topics)]
+
+    stream.to(chosen, topics=topics)
+
+
 def _to(translation: Translation, node: Node, written: KStream | KTable) -> KStream | KTable:
     """What is read from the topic has the serde of what was written, variants where that is from several places."""
     stream = written.to_stream() if isinstance(written, KTable) else written
@@ -378,6 +390,7 @@ OPERATORS: dict[str, Callable[..., Any]] = {
     "table": _table,
     "table_table_join": _table_table_join,
     "to": _to,
+    "to_one_of": _to_one_of,
     "to_stream": _to_stream,
     "to_table": _to_table,
     "transform_values": _transform_values,

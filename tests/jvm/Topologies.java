@@ -63,6 +63,12 @@ class Topologies {
             case "window": return window(node, (KGroupedStream) input);
             case "aggregate": return aggregate(node, input);
             case "suppress": return suppress(node, (KTable) input);
+            case "to_one_of": {
+                String[] topics = text(node, "topics").split("\\+");
+                ((KStream) input).to((key, value, context) ->
+                    topics[Functions.codePoints(Functions.str(value)) % topics.length]);
+                return null;
+            }
             case "state_store": return stateStore(node);
             case "process":
             case "process_values": return process(node, (KStream) input);

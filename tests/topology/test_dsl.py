@@ -290,17 +290,6 @@ def test_a_name_is_one_that_kafka_takes(name):
     assert message(lambda: Materialized.as_(name)) == want
 
 
-def test_an_output_is_written_once():
-    builder = StreamsBuilder()
-    stream = flights(builder)
-    stream.to("out")
-    stream.to("out")
-
-    assert message(builder.build) == (
-        "output 'out': expected one to(), got 2; write to outputs of different names, or merge() the streams"
-    )
-
-
 def test_a_store_belongs_to_one_operator():
     grouped = flights().group_by_key()
     grouped.count(Materialized.as_("counts"))

@@ -71,9 +71,9 @@ def test_a_topic_is_one_name(call, got):
     assert refused(call).startswith(got.format(TOPIC))
 
 
-def test_who_gives_a_function_for_the_topic_is_told_to_split():
+def test_who_gives_a_function_for_the_topic_is_told_to_name_the_outputs():
     assert refused(lambda: stream().to(by_topic)).endswith(
-        "; split() the stream, and write each branch to() an output of its own"
+        "; name the outputs that it chooses from: to(step, topics=['large', 'small'])"
     )
 
 

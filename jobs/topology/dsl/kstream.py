@@ -3,7 +3,8 @@
 Rule: every call checks itself and raises TopologyError or ConfigError at once; nothing runs.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
+from typing import Any
 
 import polars as pl
 
@@ -12,10 +13,10 @@ from ....state.serdes import Serde
 from ...functions.call_arguments import checked_class
 from ...functions.call_names import Hinting
 from ...functions.expressions import Expressible, Shape
-from ...functions.parameters import of_key_and_value
+from ...functions.parameters import form_of, of_key_and_value
 from ...graph.graph import Graph, Node
 from ...graph.name_rules import check_name, check_table_name, check_topic
-from ...graph.nodes import SinkNode
+from ...graph.nodes import PartitionedNode, SinkNode
 from ...graph.repartition import repartitioned
 from ...graph.table_traits import add_table
 from ...operators.stateless_nodes import (
@@ -229,10 +230,20 @@ class KStream(Hinting):
 
     process, process_values = processing.process, processing.process_values
 
-    def repartition(self, *, name: str | None = None, partitions: int | None = None) -> "KStream":
+    def repartition(
+        self,
+        *,
+        name: str | None = None,
+        partitions: int | None = None,
+        partitioner: Callable[[str, Any, Any, int], int | None] | None = None,
+    ) -> "KStream":
         """The same records through a repartition table. TopologyError for a windowed key and fewer than 1 partition.
 
-        Source: ``KStream.repartition`` (KIP-221).
+        ``partitioner``: a pure function of (topic, key, value, number of partitions) that gives the partition of a
+        record, or None for that of its key (Kafka's StreamPartitioner). Who joins or groups below must have its keys
+        together all the same.
+
+        Source: ``KStream.repartition`` (KIP-221), ``Repartitioned.withStreamPartitioner``.
 
             >>> show(orders.select_key("item").repartition(name="by-item", partitions=2).map_values("amount"))
             tea: 5 at 1000
@@ -243,7 +254,13 @@ class KStream(Hinting):
         plain_key(self.shape, self.node.name, "repartition by")
         if partitions is not None and (type(partitions) is not int or partitions < 1):
             raise TopologyError(name, "1 partition or more", repr(partitions), "correct the number")
-        return KStream(self.graph, repartitioned(self.graph, self.node, name, partitions=partitions))
+        if partitioner is not None:
+            form_of(partitioner, name, ("topic", "key", "value", "partitions"))
+        table = repartitioned(self.graph, self.node, name, partitions=partitions)
+        if partitioner is not None:
+            table = PartitionedNode(**vars(table), partitioner=partitioner)
+            self.graph.nodes[table.name] = table
+        return KStream(self.graph, table)
 
     # --- grouping, tables and outputs ------------------------------------------------------------------------
 
@@ -301,17 +318,30 @@ class KStream(Hinting):
         )
         return ktable.KTable(self.graph, node)
 
-    def to(self, topic: str, *, name: str | None = None) -> None:
+    def to(self, topic: ValueStep, *, topics: Collection[str] | None = None, name: str | None = None) -> None:
         """Write to the output ``topic``. TopologyError for ``dropped`` and ``dead_letter``: every pipeline has them.
 
+        With ``topics``, the outputs that there are, ``topic`` chooses one of them for each record: a step that gives
+        text, or a callable of (key, value) or of (value), Kafka's TopicNameExtractor. Another name, or none, ends
+        the run with TaskFailed, or is for the processing exception handler. A topic that several ``to()`` write has
+        the records of all, in the order in which they were sent; TopologyError where these are in several
+        sub-topologies, or have other serdes.
+
         Source: ``KStream.to``.
+
+            >>> orders.to("item", topics=["tea", "mug"])
+            >>> output("mug")
+            bob: {'item': 'mug', 'amount': 1} at 2000
 
             >>> orders.filter("amount > 1").to("large")
             >>> output("large")
             ann: {'item': 'tea', 'amount': 5} at 1000
             ann: {'item': 'tea', 'amount': 2} at 61000
         """
-        check_topic("to()", topic, "split() the stream, and write each branch to() an output of its own")
+        if topics is not None:
+            branched.to_one_of(self, topic, topics, self.graph.name(name, "KSTREAM-SINK-"))
+            return
+        topic = check_topic("to()", topic, "name the outputs that it chooses from: to(step, topics=['large', 'small'])")
         check_table_name("output", topic)
         name = self.graph.name(name, "KSTREAM-SINK-")
         self.graph.add(SinkNode(name=name, inputs=(self.node.name,), shape=self.shape, topic=topic))

@@ -63,6 +63,11 @@ class Consumed(Hinting):
         """
         return cls(key, value)
 
+    def with_offset_reset_policy(self, policy: Any) -> "Consumed":
+        """Raises TopologyError: a replay reads a landed topic from its first record on, and asks no consumer."""
+        got, next_step = f"the policy {policy!r}", "land what is to be replayed, and leave the policy out"
+        raise TopologyError("Consumed", "a topic that is read from its first record on", got, next_step)
+
     def with_timestamp_extractor(
         self, timestamp_extractor: Extractor | BuiltInExtractor | type[BuiltInExtractor]
     ) -> "Consumed":
