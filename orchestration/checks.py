@@ -19,8 +19,10 @@ from ..jobs.replay.books import is_nothing_applied
 from ..jobs.replay.heartbeats import beating
 from ..jobs.replay.increment_report import SHARE_MAX
 from ..state.tables.names import DEAD_LETTER, DROPPED, LANDED, OUTPUTS, TableName
+from ..state.wall_clock import now_ms
 from .facts import facts_of_output
 from .pipeline import REFUSALS, Pipeline
+from .quality.freshness import FRESH, freshness_of
 from .quality.recording import why_not_recorded
 from .reported_increments import (
     HOLDS_UP_TO,
@@ -40,6 +42,7 @@ ROWS = "every_row_becomes_a_record"
 ROWS_RULE = "Every row of what was landed became a record, and none a dead letter of the landing."
 REPLAYED = "landed_records_are_replayed"
 REPLAYED_RULE = "What has landed is replayed, or some of it, by every second run at the latest."
+FRESH_RULE = "Stream time is not further behind the clock than the pipeline says."
 RUNS = "runs_without_replay"
 RUNS_MAX = 2
 
@@ -113,6 +116,8 @@ def _results(
                 yield key, spec, _share(pipeline, instance, run_id, key, table)
             elif table.kind == LANDED:
                 yield key, spec, _rows(pipeline, instance, run_id, key, table)
+            elif spec.name == FRESH:
+                yield key, spec, _fresh(pipeline, key, table.name)
             else:
                 yield key, spec, _progress(pipeline, instance, run_id, key, table.name)
     not_recorded = why_not_recorded(pipeline.warehouse, pipeline.name, list(_told(asked))) if asked else None
@@ -133,10 +138,28 @@ def _specs(pipeline: Pipeline, table: TableName) -> list[dg.AssetCheckSpec]:
         return [dg.AssetCheckSpec(SHARES[table], asset=pipeline.key(table), description=SHARE_RULE, blocking=True)]
     if table.kind == LANDED:
         return [dg.AssetCheckSpec(ROWS, asset=pipeline.key(table), description=ROWS_RULE)]
+    fresh = [dg.AssetCheckSpec(FRESH, asset=pipeline.key(table), description=FRESH_RULE)]
     return [
         *(_spec(pipeline, table.name, each) for each in guarantees_of(pipeline, table.name)),
         dg.AssetCheckSpec(REPLAYED, asset=pipeline.key(table), description=REPLAYED_RULE),
+        *(fresh if pipeline.fresh_within_ms is not None else ()),
     ]
+
+
+def _fresh(pipeline: Pipeline, key: dg.AssetCheckKey, output: str) -> dg.AssetCheckResult:
+    found = freshness_of(pipeline, output, now_ms())
+    said: dict[str, Any] = {WAREHOUSE: pipeline.warehouse.root}
+    if found.stream_time_ms is not None and found.behind_ms is not None:
+        said["stream_time"] = dg.MetadataValue.timestamp(found.stream_time_ms / 1000)
+        said["seconds_behind"] = found.behind_ms / 1000
+    return dg.AssetCheckResult(
+        asset_key=key.asset_key,
+        check_name=key.name,
+        passed=found.is_fresh,
+        severity=dg.AssetCheckSeverity.WARN,
+        description=str(found),
+        metadata=said,
+    )
 
 
 def _rows(

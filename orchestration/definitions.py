@@ -14,11 +14,12 @@ from ..state.errors import ConfigError
 from ..state.tables.warehouse import Warehouse
 from ..state.times import Duration, duration_ms
 from .assets import replay_assets
+from .automation.lag_sensor import LagSensor, lag_sensor
 from .checks import replay_checks
 from .partitioned.assets import partitioned_assets
 from .pipeline import Pipeline
 from .resources import Engine, SparkEngine
-from .schedules import landing_job, replay_job, replay_schedule
+from .schedules import freshness_job, freshness_schedule, landing_job, replay_job, replay_schedule
 
 CHECK_ENGINES = ("gx", "plain")
 
@@ -39,6 +40,8 @@ def replay_definitions(
     retry_policy: dg.RetryPolicy | None = None,
     max_runtime: Duration | None = "1d",
     partitions: dg.TimeWindowPartitionsDefinition | None = None,
+    sensor: LagSensor | None = None,
+    fresh_within: Duration | None = None,
 ) -> dg.Definitions:
     """Definitions of one pipeline; ``dg.Definitions.merge`` puts several together.
 
@@ -52,6 +55,8 @@ def replay_definitions(
     it where it is on (examples/dagster.yaml); None: no limit. ``partitions``: daily, hourly, weekly … ones: the tables
     run partition by partition, each up to its end in record time, and topics are landed by a job of their own
     (orchestration/README.md); with ``cron`` each tick lands, and runs the next partition once it has landed whole.
+    ``sensor``: starts runs by what is new (``LagSensor()``); None: there is none. ``fresh_within``: a check of each
+    output warns when its stream time is further behind the clock, and a schedule makes it; None: there is none.
     Raises ConfigError for a setting that is wrong.
     """
     if check_engine not in CHECK_ENGINES:
@@ -76,21 +81,27 @@ def replay_definitions(
         retry_policy=retry_policy,
         max_runtime_ms=None if max_runtime is None else duration_ms(max_runtime, "max_runtime"),
         partitions=partitions,
+        fresh_within_ms=None if fresh_within is None else duration_ms(fresh_within, "fresh_within"),
     )
     settings.warehouse.pipeline(pipeline)  # refuses a name that no folder can have
-    return _definitions(settings, cron)
+    return _definitions(settings, cron, sensor)
 
 
-def _definitions(settings: Pipeline, cron: str | None) -> dg.Definitions:
+def _definitions(settings: Pipeline, cron: str | None, sensor: LagSensor | None) -> dg.Definitions:
     has_partitions = settings.partitions is not None
     jobs = [replay_job(settings)]
     if has_partitions and settings.sources:
         jobs.insert(0, landing_job(settings))
+    fresh = [] if settings.fresh_within_ms is None else [freshness_job(settings)]
     return dg.Definitions(
         assets=partitioned_assets(settings) if has_partitions else replay_assets(settings),
         asset_checks=replay_checks(settings),
-        jobs=jobs,
-        schedules=[] if cron is None else [replay_schedule(settings, job, cron) for job in jobs],
+        jobs=[*jobs, *fresh],
+        schedules=[
+            *(replay_schedule(settings, job, cron) for job in jobs if cron is not None),
+            *map(freshness_schedule, fresh),
+        ],
+        sensors=[] if sensor is None else [lag_sensor(settings, sensor, jobs)],
         resources={settings.engine_key: settings.engine},
         executor=dg.in_process_executor,
     )

@@ -43,6 +43,7 @@ class Pipeline:
     retry_policy: dg.RetryPolicy | None = None
     max_runtime_ms: int | None = None
     partitions: dg.TimeWindowPartitionsDefinition | None = None
+    fresh_within_ms: int | None = None
 
     @property
     def word(self) -> str:

@@ -6,6 +6,7 @@ shows no sign of life, or is at it for longer than its `max_runtime`, is not wai
 """
 
 import datetime as dt
+import logging
 from dataclasses import dataclass
 
 import dagster as dg
@@ -19,6 +20,7 @@ from ..state.tables.names import TableName
 from ..state.wall_clock import now_ms
 from .partitioned.windows import backlog_of, next_window, still_to_come
 from .pipeline import REFUSALS, Pipeline
+from .quality.freshness import FRESH
 from .text_tables import utc
 
 UNFINISHED = [
@@ -63,6 +65,26 @@ def landing_job(pipeline: Pipeline) -> UnresolvedAssetJobDefinition:
     return _job(pipeline, f"{pipeline.word}_land", _landed(pipeline), words)
 
 
+def freshness_job(pipeline: Pipeline) -> UnresolvedAssetJobDefinition:
+    """Only whether outputs are fresh, for when nothing runs. It reads the ledger, and is done in a moment."""
+    outputs = [sink.topic for sub in pipeline.topology.sub_topologies for sink in sub.sinks]
+    keys = [dg.AssetCheckKey(pipeline.key(TableName.output(output)), FRESH) for output in outputs]
+    return dg.define_asset_job(
+        f"{pipeline.word}_freshness",
+        selection=dg.AssetSelection.checks(*keys),
+        description=f"Says whether the outputs of {pipeline.name} are fresh.",
+        executor_def=dg.in_process_executor,
+        tags={WAREHOUSE_TAG: pipeline.warehouse.root},
+    )
+
+
+def freshness_schedule(job: UnresolvedAssetJobDefinition) -> dg.ScheduleDefinition:
+    """Each quarter of an hour; off until it is switched on."""
+    return dg.ScheduleDefinition(
+        name=f"{job.name}_schedule", job=job, cron_schedule="*/15 * * * *", execution_timezone="UTC"
+    )
+
+
 def _landed(pipeline: Pipeline) -> list[dg.AssetKey]:
     return [pipeline.key(TableName.landed(topic)) for topic in pipeline.sources]
 
@@ -93,22 +115,28 @@ def replay_schedule(pipeline: Pipeline, job: UnresolvedAssetJobDefinition, cron:
         description=f"Replays {pipeline.name} unless a run is still at work.",
     )
     def tick(context: dg.ScheduleEvaluationContext) -> dg.RunRequest | dg.SkipReason:
-        mine = dg.RunsFilter(job_name=job.name, statuses=UNFINISHED, tags={WAREHOUSE_TAG: pipeline.warehouse.root})
-        waits_for = None
-        for record in context.instance.get_run_records(mine):
-            found = judged(pipeline, context.instance, record, now_ms())
-            if found.is_waited_for:
-                waits_for = waits_for or found.words
-                continue
-            context.log.warning(found.words)
-            if found.is_lost:
-                context.instance.report_run_failed(record.dagster_run, found.words)
-                forget(pipeline.own, record.dagster_run.run_id)
-        if waits_for is not None:
-            return dg.SkipReason(waits_for)
+        found = waits_for(pipeline, context.instance, job.name, context.log)
+        if found is not None:
+            return dg.SkipReason(found)
         return _next_partition(pipeline) if job.name == f"{pipeline.word}_replay" else dg.RunRequest()
 
     return tick
+
+
+def waits_for(pipeline: Pipeline, instance: dg.DagsterInstance, job_name: str, log: logging.Logger) -> str | None:
+    """Which run of a job is waited for, in words; None: nobody is at it. Runs that are lost are marked as failed."""
+    mine = dg.RunsFilter(job_name=job_name, statuses=UNFINISHED, tags={WAREHOUSE_TAG: pipeline.warehouse.root})
+    words = None
+    for record in instance.get_run_records(mine):
+        found = judged(pipeline, instance, record, now_ms())
+        if found.is_waited_for:
+            words = words or found.words
+            continue
+        log.warning(found.words)
+        if found.is_lost:
+            instance.report_run_failed(record.dagster_run, found.words)
+            forget(pipeline.own, record.dagster_run.run_id)
+    return words
 
 
 def _next_partition(pipeline: Pipeline) -> dg.RunRequest | dg.SkipReason:

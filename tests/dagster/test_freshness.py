@@ -1,0 +1,54 @@
+"""Stream time against the clock: a check that warns, also in a run with nothing new, and a schedule that makes it."""
+
+import dagster as dg
+
+from kstreams_replay.orchestration import checks
+from tests.dagster import shop
+
+
+def said(result, output="pages"):
+    (found,) = [
+        each
+        for each in result.get_asset_check_evaluations()
+        if each.check_name == "stream_time_is_fresh" and each.asset_key.path[-1] == output
+    ]
+    return found
+
+
+def test_an_output_is_fresh_within_its_time_and_warns_behind_it(small_shop, monkeypatch):
+    at_ms = [1_210]  # the morning's stream time is 210
+    monkeypatch.setattr(checks, "now_ms", lambda: at_ms[0])
+    defs = shop.definitions(small_shop.root, check_engine="plain", fresh_within=1_000)
+
+    assert said(small_shop.run(defs)).passed
+    at_ms[0] += 1
+    quiet = small_shop.run(defs)
+
+    assert quiet.success, "it only warns"
+    assert not said(quiet).passed
+    assert said(quiet).severity is dg.AssetCheckSeverity.WARN
+    assert said(quiet).description == (
+        "Stream time is 1970-01-01 00:00:00.210, 0:00:01 behind the clock; at most 0:00:01 is fresh."
+    )
+    assert said(quiet).metadata["seconds_behind"].value == 1.001
+
+
+def test_a_schedule_makes_the_check_when_nothing_runs(small_shop, monkeypatch):
+    monkeypatch.setattr(checks, "now_ms", lambda: 5)
+    defs = shop.definitions(small_shop.root, check_engine="plain", fresh_within="1h")
+    schedules = {each.name: each.cron_schedule for each in defs.schedules or ()}
+    assert schedules == {"shop_freshness_schedule": "*/15 * * * *"}
+
+    job = defs.resolve_job_def("shop_freshness")
+    result = job.execute_in_process(instance=small_shop.instance)
+
+    assert result.success
+    assert [each.check_name for each in result.get_asset_check_evaluations()] == ["stream_time_is_fresh"] * 2
+    assert said(result).description == "Nothing has been replayed yet; at most 1:00:00 behind the clock is fresh."
+
+
+def test_without_a_time_there_is_no_such_check(small_shop):
+    defs = shop.definitions(small_shop.root)
+
+    names = {key.name for check in defs.asset_checks or () for key in check.check_keys}  # type: ignore[union-attr]
+    assert "stream_time_is_fresh" not in names

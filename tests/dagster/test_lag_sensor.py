@@ -1,0 +1,126 @@
+"""The sensor on lag asks for a run once enough is new, one at a time, and once for what is there."""
+
+from typing import Any
+
+import dagster as dg
+import pytest
+
+from kstreams_replay.jobs.landing.landing import KafkaSource
+from kstreams_replay.orchestration.automation import lag, lag_sensor
+from kstreams_replay.orchestration.automation.lag_sensor import LagSensor
+from tests.dagster import shop
+
+HOUR_MS = 3_600_000
+
+
+class Watched:
+    """A small shop with a sensor, looked at tick by tick."""
+
+    def __init__(self, made: Any, settings: LagSensor, **more: Any) -> None:
+        self.shop = made
+        self.definitions = shop.definitions(made.root, check_engine="plain", sensor=settings, **more)
+        self.cursor: str | None = None
+
+    def tick(self) -> tuple[list[dg.RunRequest], str]:
+        """What is asked for, and why nothing is."""
+        sensor = self.definitions.resolve_sensor_def("shop_lag_sensor")
+        context = dg.build_sensor_context(
+            instance=self.shop.instance, cursor=self.cursor, repository_def=self.definitions.get_repository_def()
+        )
+        found = sensor.evaluate_tick(context)
+        self.cursor = found.cursor or self.cursor
+        return list(found.run_requests or ()), found.skip_message or ""
+
+    def asked(self) -> int:
+        return len(self.tick()[0])
+
+
+@pytest.fixture
+def watched(small_shop):
+    def watch(settings: LagSensor | None = None, **more: Any) -> Watched:
+        return Watched(small_shop, settings or LagSensor(), **more)
+
+    return watch
+
+
+def test_a_new_file_starts_one_run_and_a_quiet_folder_none(watched):
+    shop_ = watched()
+
+    requests, _ = shop_.tick()
+    assert [request.job_name for request in requests] == ["shop_replay"]
+    assert requests[0].tags["replay/lag"] == "1 new files of clicks"
+    assert shop_.tick() == ([], "1 new files of clicks: a run was started for it, and left it")
+    assert shop_.shop.run().success
+    assert shop_.tick() == ([], "nothing new")
+    shop_.shop.drop("2-evening", shop.EVENING)
+    assert shop_.asked() == 1
+
+
+def test_landed_records_that_were_not_replayed_are_a_lag(watched):
+    shop_ = watched(LagSensor(min_records=6))
+    landed = dg.AssetKey(["shop", "landed", "clicks"])
+    assert shop_.shop.run(asset_selection=[landed]).success
+
+    requests, _ = shop_.tick()
+
+    assert requests[0].tags["replay/lag"] == "6 landed records of clicks to replay"
+
+
+def test_too_little_waits_for_more_or_for_an_hour(watched, monkeypatch):
+    at_ms = [1_000]
+    monkeypatch.setattr(lag_sensor, "now_ms", lambda: at_ms[0])
+    shop_ = watched(LagSensor(min_records=100, min_files=3))
+
+    assert shop_.tick() == ([], "1 new files of clicks: too little for a run")
+    at_ms[0] += HOUR_MS - 1
+    assert shop_.asked() == 0
+    at_ms[0] += 1
+    assert shop_.asked() == 1
+
+
+def test_enough_files_start_a_run_at_once(watched):
+    shop_ = watched(LagSensor(min_records=100, min_files=2))
+    assert shop_.asked() == 0
+
+    shop_.shop.drop("2-evening", shop.EVENING)
+
+    assert shop_.asked() == 1
+
+
+def test_a_run_at_work_is_waited_for(watched):
+    shop_ = watched()
+    job = shop_.definitions.resolve_job_def("shop_replay")
+    shop_.shop.instance.create_run_for_job(job, status=dg.DagsterRunStatus.STARTING, tags=dict(job.run_tags))
+
+    requests, why = shop_.tick()
+
+    assert requests == []
+    assert "is still at work" in why
+
+
+def test_offsets_at_the_broker_are_a_lag_until_they_have_landed(watched, monkeypatch):
+    ends = {0: 3, 1: 0}
+    monkeypatch.setattr(lag, "broker_ends", lambda pipeline, topic, source: ends)
+    shop_ = watched(LagSensor(min_records=5), sources={"clicks": KafkaSource("broker:9092")})
+    assert shop_.tick() == ([], "3 offsets of clicks to land: too little for a run")
+
+    ends[1] = 2
+
+    requests, _ = shop_.tick()
+    assert requests[0].tags["replay/lag"] == "5 offsets of clicks to land"
+
+
+def test_with_partitions_it_lands_and_then_runs_the_partition_that_has_landed_whole(watched):
+    days = dg.DailyPartitionsDefinition("1970-01-01", end_date="1970-01-03")
+    shop_ = watched(partitions=days)
+    assert [request.job_name for request in shop_.tick()[0]] == ["shop_land"]
+    land = shop_.definitions.resolve_job_def("shop_land")
+    assert land.execute_in_process(instance=shop_.shop.instance).success
+    assert shop_.tick() == ([], "6 landed records of clicks to replay: no partition has landed whole")
+
+    shop_.shop.drop("2-next-day", [("ann", "home", 24 * HOUR_MS)])
+    assert [request.job_name for request in shop_.tick()[0]] == ["shop_land"]
+    assert land.execute_in_process(instance=shop_.shop.instance).success
+
+    (request,) = shop_.tick()[0]
+    assert (request.job_name, request.partition_key) == ("shop_replay", "1970-01-01")
