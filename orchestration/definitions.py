@@ -15,8 +15,10 @@ from ..state.tables.warehouse import Warehouse
 from ..state.times import Duration, duration_ms
 from .assets import replay_assets
 from .automation.lag_sensor import LagSensor, lag_sensor
+from .automation.operator_jobs import jobs_of_operators
 from .checks import replay_checks
 from .partitioned.assets import partitioned_assets
+from .partitioned.output_reading import ReplayIOManager
 from .pipeline import Pipeline
 from .resources import Engine, SparkEngine
 from .schedules import freshness_job, freshness_schedule, landing_job, replay_job, replay_schedule
@@ -42,6 +44,7 @@ def replay_definitions(
     partitions: dg.TimeWindowPartitionsDefinition | None = None,
     sensor: LagSensor | None = None,
     fresh_within: Duration | None = None,
+    operator_jobs: bool = False,
 ) -> dg.Definitions:
     """Definitions of one pipeline; ``dg.Definitions.merge`` puts several together.
 
@@ -57,16 +60,10 @@ def replay_definitions(
     (orchestration/README.md); with ``cron`` each tick lands, and runs the next partition once it has landed whole.
     ``sensor``: starts runs by what is new (``LagSensor()``); None: there is none. ``fresh_within``: a check of each
     output warns when its stream time is further behind the clock, and a schedule makes it; None: there is none.
+    ``operator_jobs``: jobs to plan changed code, promote, restore and vacuum (automation/operator_jobs.py).
     Raises ConfigError for a setting that is wrong.
     """
-    if check_engine not in CHECK_ENGINES:
-        raise ConfigError("check_engine", " or ".join(map(repr, CHECK_ENGINES)), repr(check_engine), "choose one")
-    if partitions is not None and increments is not None:
-        raise ConfigError(
-            "increments", "none beside partitions", str(increments), "a partition runs whole: leave it out"
-        )
-    if idle not in ("wait", "proceed"):
-        raise ConfigError("idle", '"wait" or "proceed"', repr(idle), "choose one")
+    _refuse(check_engine, idle, increments, partitions)
     settings = Pipeline(
         name=pipeline,
         topology=topology,
@@ -84,10 +81,25 @@ def replay_definitions(
         fresh_within_ms=None if fresh_within is None else duration_ms(fresh_within, "fresh_within"),
     )
     settings.warehouse.pipeline(pipeline)  # refuses a name that no folder can have
-    return _definitions(settings, cron, sensor)
+    return _definitions(settings, cron, sensor, operator_jobs=operator_jobs)
 
 
-def _definitions(settings: Pipeline, cron: str | None, sensor: LagSensor | None) -> dg.Definitions:
+def _refuse(
+    check_engine: str, idle: str, increments: int | None, partitions: dg.TimeWindowPartitionsDefinition | None
+) -> None:
+    if check_engine not in CHECK_ENGINES:
+        raise ConfigError("check_engine", " or ".join(map(repr, CHECK_ENGINES)), repr(check_engine), "choose one")
+    if partitions is not None and increments is not None:
+        raise ConfigError(
+            "increments", "none beside partitions", str(increments), "a partition runs whole: leave it out"
+        )
+    if idle not in ("wait", "proceed"):
+        raise ConfigError("idle", '"wait" or "proceed"', repr(idle), "choose one")
+
+
+def _definitions(
+    settings: Pipeline, cron: str | None, sensor: LagSensor | None, *, operator_jobs: bool
+) -> dg.Definitions:
     has_partitions = settings.partitions is not None
     jobs = [replay_job(settings)]
     if has_partitions and settings.sources:
@@ -96,12 +108,12 @@ def _definitions(settings: Pipeline, cron: str | None, sensor: LagSensor | None)
     return dg.Definitions(
         assets=partitioned_assets(settings) if has_partitions else replay_assets(settings),
         asset_checks=replay_checks(settings),
-        jobs=[*jobs, *fresh],
+        jobs=[*jobs, *fresh, *(jobs_of_operators(settings) if operator_jobs else ())],
         schedules=[
             *(replay_schedule(settings, job, cron) for job in jobs if cron is not None),
             *map(freshness_schedule, fresh),
         ],
         sensors=[] if sensor is None else [lag_sensor(settings, sensor, jobs)],
-        resources={settings.engine_key: settings.engine},
+        resources={settings.engine_key: settings.engine, settings.tables_key: ReplayIOManager(settings)},
         executor=dg.in_process_executor,
     )

@@ -55,6 +55,11 @@ class Pipeline:
         """The engine's resource key: one a pipeline, so that definitions of several can be merged."""
         return f"{self.word}_engine"
 
+    @property
+    def tables_key(self) -> str:
+        """The resource key of what loads its outputs for other assets."""
+        return f"{self.word}_tables"
+
     def key(self, table: str) -> dg.AssetKey:
         """Asset key of a table, given as "outputs/x", "state/y", "repartition/z", "landed/topic", "dropped" …"""
         return dg.AssetKey([self.name, *table.split("/", 1)])

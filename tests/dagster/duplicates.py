@@ -19,9 +19,11 @@ class DuplicatingEngine(LocalEngine):
 
 
 class DuplicatingRunner(LocalRunner):
+    pipeline = "shop"
+
     def run(self, topology: Topology, descriptions: list[TaskDescription]) -> list[TaskReport]:
         reports = super().run(topology, descriptions)
-        path = descriptions[0].warehouse.pipeline("shop").output("sessions")
+        path = descriptions[0].warehouse.pipeline(self.pipeline).output("sessions")
         for report in reports:
             for fields in report.files.get("outputs/sessions", [])[:1]:
                 written = DataFile.from_dict(fields)

@@ -57,6 +57,14 @@ def windows(size: int, *, timestamp_extractor: str | None = None) -> Topology:
     return builder.build()
 
 
+def finer() -> Topology:
+    return windows(100)
+
+
+def coarser() -> Topology:
+    return windows(200)
+
+
 def drop_files(folder: Path, name: str, clicks: list[tuple[str | None, str, int]]) -> None:
     """Another system drops a file of clicks."""
     folder.mkdir(parents=True, exist_ok=True)

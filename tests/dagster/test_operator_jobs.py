@@ -1,0 +1,145 @@
+"""Jobs that a person launches: plan changed code, promote a branch, restore, vacuum."""
+
+from typing import Any
+
+import dagster as dg
+import pytest
+
+from kstreams_replay.jobs.branches.branches import branches
+from kstreams_replay.jobs.execution.task_run import LocalRunner
+from kstreams_replay.jobs.landing.landing import land_files
+from kstreams_replay.jobs.replay.pipeline_run import replay
+from kstreams_replay.orchestration.automation.operator_jobs import markdown_table
+from tests.dagster import shop
+from tests.dagster.duplicates import DuplicatingRunner
+
+COARSER = "tests.dagster.shop:coarser"
+"""Windows of 200 instead of 100."""
+
+
+class Operated:
+    """A pipeline of counts after its morning and its evening."""
+
+    def __init__(self, made: Any, **settings: Any) -> None:
+        self.shop, self.warehouse = made, made.warehouse
+        self.topology = settings.pop("topology", None) or shop.windows(100)
+        for name, clicks in (("1-morning", shop.MORNING), ("2-evening", shop.EVENING)):
+            made.drop(name, clicks)
+            land_files(None, made.warehouse, "clicks", shop.source(made.root / "clicks"))
+            self.replay("shop")
+        self.definitions = shop.definitions(
+            made.root, check_engine="plain", topology=self.topology, operator_jobs=True, **settings
+        )
+
+    def replay(self, pipeline: str, **settings: Any) -> None:
+        runner = settings.pop("runner", LocalRunner())
+        list(replay(self.warehouse, settings.pop("topology", self.topology), pipeline=pipeline, runner=runner))
+
+    def launch(self, what: str, **config: Any) -> dg.ExecuteInProcessResult:
+        job = self.definitions.resolve_job_def(f"shop_{what}")
+        return job.execute_in_process(
+            instance=self.shop.instance,
+            run_config={"ops": {f"shop_{what}_step": {"config": config}}},
+            raise_on_error=False,
+        )
+
+
+def told(result: dg.ExecuteInProcessResult) -> dict[str, Any]:
+    """Metadata of the step's output."""
+    assert result.success
+    (output,) = [event for event in result.all_node_events if event.is_successful_output]
+    return {name: value.value for name, value in output.step_output_data.metadata.items()}
+
+
+def failure(result: dg.ExecuteInProcessResult) -> str:
+    (failed,) = [event for event in result.all_node_events if event.is_step_failure]
+    return str(failed.step_failure_data.user_failure_data or failed.step_failure_data.error)
+
+
+@pytest.fixture
+def operated(small_shop):
+    return Operated(small_shop)
+
+
+def test_a_plan_of_changed_windows_says_what_the_state_and_the_results_become(operated):
+    said = told(operated.launch("plan", topology=COARSER, branch="coarse"))
+
+    assert said["state_goes_on"] is False
+    assert "refused" in said["changes"]
+    assert (said["forked_after_increment"], said["records_read"]) == (0, 8)
+    numbers = {name.partition("/")[2]: said[name] for name in said if name.startswith("counts/") and "rows" not in name}
+    assert sum(numbers.values()) > 0
+    assert numbers["only_before"] > 0
+    assert said["counts/first_rows"].startswith("| difference | key |")
+    assert list(branches(operated.warehouse)) == ["coarse"]
+    assert "shop_promote with branch: coarse" in said["next_step"]
+
+
+def test_a_sample_compares_both_codes_at_one_cut_and_leaves_nothing(operated):
+    said = told(operated.launch("plan", topology=COARSER, branch="coarse", records=4))
+
+    assert said["records_read"] == 4
+    assert "warning" not in said
+    assert list(branches(operated.warehouse)) == []
+    assert operated.launch("plan", topology=COARSER, branch="coarse").success, "the name is free again"
+
+
+def test_the_same_code_plans_no_difference(operated):
+    said = told(operated.launch("plan", topology="tests.dagster.shop:finer", branch="same"))
+
+    assert said["state_goes_on"] is True
+    assert said["forked_after_increment"] == 1
+    assert (said["counts/differ"], said["counts/only_before"], said["counts/only_after"]) == (0, 0, 0)
+    assert "counts/first_rows" not in said
+
+
+def test_a_branch_is_promoted_when_its_checks_pass(operated):
+    assert operated.launch("plan", topology=COARSER, branch="coarse").success
+
+    said = told(operated.launch("promote", branch="coarse", topology=COARSER))
+
+    assert said["increment"] == 3
+    assert said["checks_passed"] > 0
+
+
+def test_a_branch_that_breaks_a_guarantee_is_not_promoted(small_shop):
+    operated = Operated(small_shop, topology=shop.topology())
+    assert operated.launch("plan", topology="tests.dagster.shop:topology", branch="again", at=0).success
+    small_shop.drop("3-night", [("ann", "home", 500), ("bob", "home", 600), ("cid", "home", 700)])
+    land_files(None, operated.warehouse, "clicks", shop.source(small_shop.root / "clicks"))
+    operated.replay("again", runner=Duplicating())
+
+    refused = operated.launch("promote", branch="again")
+
+    assert not refused.success
+    assert "again is not promoted, since" in failure(refused)
+    assert list(branches(operated.warehouse)) == ["again"]
+
+
+class Duplicating(DuplicatingRunner):
+    pipeline = "again"
+
+
+def test_a_restore_tells_first(operated):
+    said = told(operated.launch("restore", to=1))
+    assert said == {"increments_withdrawn": 1, "records_to_read_again": 2, "is_done": False}
+
+    said = told(operated.launch("restore", to=1, do=True))
+    assert (said["is_done"], said["increment"]) == (True, 3)
+
+
+def test_a_vacuum_tells_first(operated):
+    said = told(operated.launch("vacuum", keep_increments=1))
+    assert not said["is_deleted"]
+
+    again = told(operated.launch("vacuum", keep_increments=1, delete=True))
+    assert again["is_deleted"]
+    assert again["files"] == said["files"]
+
+
+def test_a_table_of_rows_is_markdown():
+    rows = [{"key": "a|b", "value": None}, {"key": "c", "more": 1}]
+
+    assert markdown_table(rows) == "\n".join(
+        ["| key | value | more |", "| --- | --- | --- |", "| a\\|b |  |  |", "| c |  | 1 |"]
+    )
