@@ -6,6 +6,7 @@ FAIL (the run ends). Handlers must be pure, as all functions here: an increment 
 """
 
 import inspect
+import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -22,6 +23,9 @@ PROCESSING, DESERIALIZATION, PRODUCTION = (
 DEAD_LETTER_QUEUE = "errors.dead.letter.queue.topic.name"
 _OLD_NAMES = {f"default.{name}": name for name in (DESERIALIZATION, PRODUCTION)}
 """Names that Kafka 4 still takes."""
+
+
+_log = logging.getLogger(__name__)
 
 
 class ExceptionHandlerResponse(Enum):
@@ -59,21 +63,32 @@ value as bytes; None in a punctuation.
 
 
 class LogAndContinueExceptionHandler:
-    """The run goes on without the record, which is a row of `dropped`; one that cannot be decoded is a dead letter."""
+    """The run goes on without the record, which is a row of `dropped`; one that cannot be decoded is a dead letter. A
+    warning says so in the log of this module, wherever the task runs.
+    """
 
     def __call__(
         self, context: ErrorHandlerContext, record: Record | None, exception: Exception
     ) -> ExceptionHandlerResponse:
+        _log.warning(*_logged(context, exception))
         return CONTINUE
 
 
 class LogAndFailExceptionHandler:
-    """The run ends, and names the record."""
+    """The run ends, and its error names the record; one that cannot be decoded is in the log of this module, too."""
 
     def __call__(
         self, context: ErrorHandlerContext, record: Record | None, exception: Exception
     ) -> ExceptionHandlerResponse:
+        _log.error(*_logged(context, exception))
         return FAIL
+
+
+def _logged(context: ErrorHandlerContext, exception: Exception) -> tuple[object, ...]:
+    """As Kafka's handlers say it."""
+    said = "%s, task %s: %s: %s (topic %s, partition %s, offset %s)"
+    place = context.topic, context.partition, context.offset
+    return said, context.processor_node_id, context.task_id, type(exception).__name__, exception, *place
 
 
 _BY_NAME: dict[str, type[LogAndContinueExceptionHandler] | type[LogAndFailExceptionHandler]] = {

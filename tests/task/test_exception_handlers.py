@@ -1,5 +1,7 @@
 """The application goes on without the records on which something fails, or does not, as its exception handlers say."""
 
+import re
+
 import pytest
 
 from kstreams_replay import (
@@ -72,6 +74,14 @@ def test_the_records_on_which_a_step_fails_are_dropped(handler):
         ("number", "processing-exception", "words", offset, offset) for offset in (1, 3, 5)
     ]
     assert driver.metrics()["dropped-records-total"] == 3
+
+
+def test_what_goes_on_without_a_record_logs_it(caplog):
+    piped(numbers(LogAndContinueExceptionHandler)).run()
+
+    said = {record.getMessage() for record in caplog.records if record.name.endswith("exception_handlers")}
+    assert any(re.search(r"task 0_0: \w+: .*\(topic \w+, partition 0, offset \d+\)$", one) for one in said)
+    assert all(record.levelname == "WARNING" for record in caplog.records)
 
 
 @pytest.mark.parametrize("handler", [LogAndFailExceptionHandler, "LogAndFailProcessingExceptionHandler"])

@@ -138,6 +138,11 @@ def test_a_foreign_key_join_sends_null_foreign_keys_and_answers_to_the_left_part
             'here: expected JoinWindows, got 5; use JoinWindows.of_time_difference_with_no_grace("5m")',
         ),
         (
+            lambda a, b, builder: a.join(table("t", builder), "left", "right"),
+            "here: expected one joiner, and JoinWindows to join a stream, got a second step, 'right'; name the fields: "
+            "join(other, item='left.item', price='right')",
+        ),
+        (
             lambda a, b, builder: a.join(b, "left", NEAR, grace=5),
             "here: expected a join with a stream, without grace, got grace=5; leave it out",
         ),

@@ -8,6 +8,8 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import polars as pl
+
 from ....state.errors import ConfigError, TopologyError
 from ....state.serdes import Serde
 from ....state.times import Duration
@@ -62,6 +64,10 @@ def join(
         columns = joined_fields(kind, joiner, columns, fields, typed, pair_of(left.shape, other.shape.value))
     asked = _Join(left, kind, joiner, columns, returns, name)
     left.graph.note_call(asked.place)
+    if joiner is not None and isinstance(windows, str | pl.Expr):
+        expected = "one joiner, and JoinWindows to join a stream"
+        next_step = "name the fields: join(other, item='left.item', price='right')"
+        raise TopologyError(asked.place, expected, f"a second step, {windows!r}", next_step)
     options = {"windows": windows, "materialized": materialized, "grace": grace, "selector": selector}
     if isinstance(other, ktable.KTable) and kind != "outer":
         asked.check_options(options, "a table", allowed={"grace"})
