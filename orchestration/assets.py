@@ -54,6 +54,7 @@ from .metadata import (
     refusals_metadata,
     table_metadata,
     waiting_metadata,
+    windows_in_words,
 )
 from .pipeline import REFUSALS, Pipeline
 from .placement.tables import placement_sentence
@@ -291,7 +292,7 @@ def refusals_spec(pipeline: Pipeline, name: str) -> dg.AssetSpec:
 def _settings(node: Node) -> str:
     """What decides in a store's operator: its windows."""
     windows = node.windows_of_rows
-    return "" if windows is None else f" Operator `{node.name}`, `{windows}`."
+    return "" if windows is None else f" Operator `{node.name}`, {windows_in_words(windows)}."
 
 
 def _spec(pipeline: Pipeline, table: str, upstream: Iterable[str], kinds: set[str]) -> dg.AssetSpec:

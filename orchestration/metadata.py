@@ -6,7 +6,9 @@ the last increment alone. Times and durations are milliseconds where the name en
 in `_ms`; `seconds/<part>` are seconds.
 """
 
+import re
 from collections.abc import Sequence
+from dataclasses import fields
 from typing import Any
 
 import dagster as dg
@@ -15,6 +17,7 @@ import pyarrow as pa
 from ..jobs.execution.placement_hint import read_hint
 from ..jobs.execution.table_schemas import table_schema
 from ..jobs.graph.nodes import SinkNode
+from ..jobs.graph.windows import Windows
 from ..jobs.replay.increment_report import IncrementReport, report_of
 from ..jobs.replay.waiting_inputs import WaitingInput
 from ..jobs.topology import SubTopology
@@ -31,6 +34,9 @@ from .what_waits import sentences_of
 
 Metadata = dict[str, Any]
 NO_INCREMENT = "increment-0-epoch-0"
+LATEST_MS = 253_402_300_799_000
+"""9999-12-31T23:59:59Z: Dagster shows no later time."""
+UNITS = ((86_400_000, "d"), (3_600_000, "h"), (60_000, "min"), (1_000, "s"), (1, "ms"))
 COLUMN_WORDS = {
     "partition": "partition of the topic, and of the task",
     "offset": "position in the partition",
@@ -179,7 +185,26 @@ def _stream_time(report: IncrementReport, sub: SubTopology) -> Metadata:
     """The largest of the sub-topology's tasks; left out before any record."""
     tasks = {TaskId.of(name): task for name, task in report.done.tasks.items()}
     times = [task["stream_time_ms"] for name, task in tasks.items() if name.sub_topology == sub.id]
-    return {"stream_time_ms": max(times)} if times else {}
+    return times_of("stream_time", max(times)) if times else {}
+
+
+def times_of(name: str, time_ms: int) -> Metadata:
+    """A time twice: as a number that Dagster plots, in ms, and as the time that it shows."""
+    said: Metadata = {f"{name}_ms": time_ms}
+    return said | ({name: dg.MetadataValue.timestamp(time_ms / 1000)} if 0 <= time_ms <= LATEST_MS else {})
+
+
+def windows_in_words(windows: Windows) -> str:
+    """As "time windows: size 1 h, advance 1 h, grace 4 h"."""
+    kind = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", type(windows).__name__).lower()
+    parts = [f"{each.name.removesuffix('_ms')} {_duration(getattr(windows, each.name))}" for each in fields(windows)]
+    return f"{kind}: {', '.join(parts)}"
+
+
+def _duration(duration_ms: int) -> str:
+    """In the largest unit that divides it."""
+    size, unit = next((size, unit) for size, unit in UNITS if duration_ms % size == 0)
+    return f"{duration_ms // size:,} {unit}" if duration_ms else "0 ms"
 
 
 def _committed(pipeline: Pipeline, table: str, version: int) -> Metadata:

@@ -48,12 +48,12 @@ def topology() -> Topology:
     return builder.build()
 
 
-def windows(size: int, *, timestamp_extractor: str | None = None) -> Topology:
+def windows(size: int, *, grace: int = 0, timestamp_extractor: str | None = None) -> Topology:
     """Counts of every user in windows of ``size`` milliseconds, as they change."""
     builder = StreamsBuilder()
     consumed = Consumed(Serde.string(), Serde.json("page string, ms long"), timestamp_extractor=timestamp_extractor)
     grouped = builder.stream("clicks", consumed).group_by_key()
-    grouped.windowed_by(TimeWindows.of_size(size)).count(Materialized.as_("windows")).to("counts")
+    grouped.windowed_by(TimeWindows.of_size(size, grace=grace)).count(Materialized.as_("windows")).to("counts")
     return builder.build()
 
 

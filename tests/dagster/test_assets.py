@@ -69,7 +69,7 @@ def test_lineage_is_the_graph_of_tables_and_a_pipeline_is_one_multi_asset():
     assert nodes["shop/outputs/pages"].kinds == {"python", "deltalake"}
     assert nodes["shop/state/open-pages"].description == (
         "Rows of store `open-pages`: typed columns, one row a change, the newest of a key counts. "
-        "Operator `KSTREAM-AGGREGATE-0000000005`, `TimeWindows(size_ms=30, advance_ms=30, grace_ms=10)`. "
+        "Operator `KSTREAM-AGGREGATE-0000000005`, time windows: size 30 ms, advance 30 ms, grace 10 ms. "
         "Sub-topology 1, a task for each partition of open-pages-repartition."
     )
 
@@ -92,6 +92,7 @@ def test_a_materialization_says_what_the_increment_did_to_the_table_and_its_sub_
         "lateness_avg_ms": 16.5,
         "lateness_max_ms": 99,
         "stream_time_ms": 210,
+        "stream_time": 0.21,
         "records_waiting": 0,
         "table_version": 1,
         "dagster/row_count": 2,

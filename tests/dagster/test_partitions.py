@@ -18,6 +18,7 @@ from kstreams_replay.state.tables.ledger import Ledger
 from kstreams_replay.state.tables.warehouse import Warehouse
 from tests.dagster import shop
 from tests.planted import tables_of
+from tests.rotation import is_nightly
 
 pytestmark = pytest.mark.rotated_by_file
 
@@ -119,6 +120,30 @@ def test_a_backfill_is_one_run_whose_tables_equal_those_of_one_big_increment(day
     until = JANUARY + 4 * DAY
     list(replay(days.warehouse, shop.topology(), pipeline="whole", runner=LocalRunner(), until_ms=until))
     assert tables_of(days.warehouse, "shop", shop.topology()) == tables_of(days.warehouse, "whole", shop.topology())
+
+
+def test_thirty_days_of_one_backfill_are_one_big_increment(days):
+    """
+    Every day three users click, one a day late and one two; nightly thirty days, else three.
+    """
+    number = 30 if is_nightly() else 3
+    days.replays(shop.windows(DAY, grace=DAY))
+    days.land(
+        [
+            (user, "home", JANUARY + max(day - late, 0) * DAY + 1_000 * day + late)
+            for day in range(number + 1)
+            for late, user in enumerate(("ann", "bob", "cid"))
+        ]
+    )
+    last = f"2026-01-{number:02d}"
+
+    assert days.run(ONE, last).success
+
+    assert len(days.cuts()) == number
+    topology, until_ms = shop.windows(DAY, grace=DAY), JANUARY + number * DAY
+    list(replay(days.warehouse, topology, pipeline="whole", runner=LocalRunner(), until_ms=until_ms))
+    assert tables_of(days.warehouse, "shop", topology) == tables_of(days.warehouse, "whole", topology)
+    assert len(days.materialized("counts")) == number
 
 
 def test_a_day_runs_once_it_has_landed_whole(days):
