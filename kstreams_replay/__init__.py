@@ -75,11 +75,25 @@ if TYPE_CHECKING:
     from .jobs.topology import UsePartitionTimeOnInvalidTimestamp as UsePartitionTimeOnInvalidTimestamp
     from .jobs.topology import WallclockTimestampExtractor as WallclockTimestampExtractor
     from .jobs.topology import fold as fold
+    from .jobs.topology.call_options import Grouped as Grouped
+    from .jobs.topology.call_options import Joined as Joined
+    from .jobs.topology.call_options import Named as Named
+    from .jobs.topology.call_options import Produced as Produced
+    from .jobs.topology.call_options import Repartitioned as Repartitioned
+    from .jobs.topology.call_options import StreamJoined as StreamJoined
+    from .jobs.topology.call_options import TableJoined as TableJoined
     from .orchestration.definitions import replay_definitions as replay_definitions
     from .state.errors import ReplayError as ReplayError
     from .state.tables.warehouse import Warehouse as Warehouse
 
 _MODULES: dict[str, str] = {
+    "Grouped": ".jobs.topology.call_options",
+    "Joined": ".jobs.topology.call_options",
+    "Named": ".jobs.topology.call_options",
+    "Produced": ".jobs.topology.call_options",
+    "Repartitioned": ".jobs.topology.call_options",
+    "StreamJoined": ".jobs.topology.call_options",
+    "TableJoined": ".jobs.topology.call_options",
     "Branched": ".jobs.topology",
     "BranchedKStream": ".jobs.topology",
     "BufferConfig": ".jobs.topology",

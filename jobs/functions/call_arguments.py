@@ -6,7 +6,8 @@ have been meant. Whether an argument is of its type each call says itself (topol
 
 import functools
 import inspect
-from collections.abc import Callable, Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Mapping
 from difflib import get_close_matches
 from typing import Any, TypeVar
 
@@ -16,6 +17,15 @@ HINTS = {
     "fold.count": "it counts records; count_if(step) counts those for which the step is true",
 }
 """What to say of arguments that a call does not have, where it is not the name of another one."""
+
+
+class CallOptions(ABC):
+    """One of Kafka's objects of options (jobs/topology/call_options.py), which stands for keywords of the call."""
+
+    @abstractmethod
+    def keywords(self, parameters: Collection[str]) -> dict[str, Any]:
+        """For a call that has these parameters."""
+
 
 Checked = TypeVar("Checked", bound=Callable[..., Any])
 
@@ -27,6 +37,8 @@ def checked(function: Checked, call: str) -> Checked:
 
     @functools.wraps(function)
     def call_checked(*arguments: Any, **options: Any) -> Any:
+        if any(isinstance(one, CallOptions) for one in arguments):
+            arguments, options = _spelt_out(call, signature, arguments, options)
         try:
             signature.bind(*arguments, **options)
         except TypeError as error:
@@ -35,6 +47,24 @@ def checked(function: Checked, call: str) -> Checked:
         return function(*arguments, **options)
 
     return call_checked  # type: ignore[return-value]
+
+
+def _spelt_out(
+    call: str, signature: inspect.Signature, arguments: tuple[Any, ...], options: dict[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """The arguments of a call with keywords in the place of its CallOptions."""
+    rest = []
+    for one in arguments:
+        if not isinstance(one, CallOptions):
+            rest.append(one)
+            continue
+        given = one.keywords(signature.parameters)
+        wrong = [name for name in given if name not in signature.parameters or name in options]
+        if wrong:
+            got, next_step = f"{one!r}", f"this call takes no such {wrong[0]}, or has it twice: leave it out"
+            raise TopologyError(call, "options that this call has", got, next_step)
+        options = options | given
+    return tuple(rest), options
 
 
 def checked_as(call: str) -> Callable[[Checked], Checked]:
