@@ -47,6 +47,12 @@ def duration_ms(duration: Duration, name: str) -> int:
     return _text_ms(duration, name)
 
 
+def duration_text(duration: int) -> str:
+    """Milliseconds (0 or more) in the largest unit that they are whole in: 90000 is "90s". ``duration_ms`` reads it."""
+    unit = next(unit for unit in ("d", "h", "m", "s", "ms") if duration % _UNITS_MS[unit] == 0)
+    return f"{duration // _UNITS_MS[unit]}{unit}" if duration else "0s"
+
+
 def instant_ms(text: str, name: str) -> int:
     """Milliseconds since 1970 of a time as ISO 8601 (without a zone: UTC), or given as milliseconds.
 

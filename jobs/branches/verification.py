@@ -9,7 +9,7 @@ import hashlib
 import random
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -17,14 +17,13 @@ import pyarrow.compute as pc
 
 from ...state.errors import ConfigError
 from ...state.tables.ledger import Ledger, LedgerRow
-from ...state.tables.ledger_rows import Cut, DoneRow, PlanRow
+from ...state.tables.ledger_rows import DoneRow, PlanRow
 from ...state.tables.names import DEAD_LETTER, DROPPED, STATE, TableName
 from ...state.tables.warehouse import Warehouse
 from ..history.committed_tables import read_table
 from ..history.store_reader import read_store
-from ..replay.pipeline_run import Pipeline
-from ..replay.planner import Planner
 from ..topology.topology import Topology
+from .bounded_run import BoundPipeline
 from .branches import branches, drop, fork
 from .restatement import in_force
 
@@ -188,36 +187,13 @@ class _Bound:
 
     def run(self, limit: int | None) -> list[int]:
         """Run an increment of ``limit`` records; None: of all that are left, and the flush. Returns their numbers."""
-        run = _BoundPipeline(*self._place, self._runner, self._order, self._last)
+        run = BoundPipeline(*self._place, self._runner, self._order, self._last)
         sizes = []
         for plan in run.plans(limit, "proceed", self._flushes and limit is None):
             sizes.append(run.run(plan).books.read)
             if limit is not None:
                 break
         return sizes
-
-
-class _BoundPipeline(Pipeline):
-    def __init__(
-        self, warehouse: Warehouse, topology: Topology, name: str, runner: "Runner", order: str, last: DoneRow
-    ) -> None:
-        super().__init__(warehouse, topology, name, runner, order, lambda step: None)
-        self._last = last
-
-    def _planner(self, idle: str) -> Planner:
-        """Of each topic no more has landed than the last increment of the range has read."""
-        planner = super()._planner(idle)
-        cut_to, taken = self._last.cut_to, self._last.recorded_to or {}
-        for topic, landed in planner.landed.items():
-            ends = cut_to.get(topic, {})
-            recorded = {p: times[: taken.get(topic, {}).get(p, 0)] for p, times in landed.recorded.items()}
-            planner.landed[topic] = replace(landed, ends=dict(ends), recorded=recorded)
-            planner.begin[topic] = _of(ends, planner.begin, topic)
-        return planner
-
-
-def _of(ends: dict[str, int], begin: Cut, topic: str) -> dict[str, int]:
-    return {p: begin[topic].get(p, 0) for p in ends}
 
 
 # --- the comparison ------------------------------------------------------------------------------------------------

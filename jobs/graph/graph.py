@@ -20,6 +20,7 @@ from ..functions.exception_handlers import ExceptionHandlers
 from ..functions.expressions import Call, Expression, Shape
 from ..functions.timestamp_extractors import TimestampExtractor
 from .kafka_processors import KafkaNode, kafka_processor
+from .late_records import TakesLateRecords
 from .name_rules import check_name, check_table_name
 from .observations import Observation, Wait
 from .reach import NO_REACH, UNBOUNDED_REACH, Reach
@@ -59,7 +60,7 @@ _NO_STORE: str | None = None
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Node:
+class Node(TakesLateRecords):
     """What an operator is: how it is configured, and what it answers for itself. ``shape``: of the records that it
     forwards.
 
@@ -81,7 +82,6 @@ class Node:
     """Tables that it looks into."""
     store = _NO_STORE
     """Name of the store that it keeps, be it a table or not."""
-
     shares = _NO_TABLES
     """Nodes whose stores it uses as its own."""
     is_by_record = False
@@ -129,8 +129,7 @@ class Node:
 
     def table(self, graph: "Graph") -> str | None:
         """The table that has its records or its state, as the ledger calls it: "state/x", "outputs/y"; or None."""
-        store = graph.store_of(self)
-        return None if store is None else TableName.state(store)
+        return None if (store := graph.store_of(self)) is None else TableName.state(store)
 
     def store_rows(self, graph: "Graph") -> StoreRows:
         """Columns of the rows of its store, here of the one that its table is materialized in; it must have one."""
@@ -149,8 +148,7 @@ class Node:
 
     def stores_shown(self, graph: "Graph") -> tuple[str, ...]:
         """Stores that a look into its table ends in (KTableValueGetterSupplier.storeNames)."""
-        store = graph.tables[self.name].store
-        if store is not None:
+        if (store := graph.tables[self.name].store) is not None:
             return (store.name,)
         return tuple(dict.fromkeys(one for above in self.inputs for one in graph.nodes[above].stores_shown(graph)))
 
@@ -301,14 +299,12 @@ class Graph:
 
     def __copy__(self) -> "Graph":
         """Of one process, so it knows the calls; it has dictionaries and lists in common with this one."""
-        made = Graph(self.semantics)
-        made.__dict__ |= self.__dict__
+        (made := Graph(self.semantics)).__dict__.update(self.__dict__)
         return made
 
     def note_call(self, place: str) -> None:
         """What errors call ``place`` comes of the user's call that runs now."""
-        site = call_site()
-        if site is not None:
+        if (site := call_site()) is not None:
             self._called_in.setdefault(place, site)
 
     @contextmanager
@@ -317,15 +313,13 @@ class Graph:
         try:
             yield
         except ReplayError as error:
-            site = self._called_in.get(error.place)
-            if site is not None:
+            if (site := self._called_in.get(error.place)) is not None:
                 error.say(f"it is called in {site}")
             raise
 
     def next_name(self, prefix: str) -> str:
-        name = f"{prefix}{self._number:010d}"
         self._number += 1
-        return name
+        return f"{prefix}{self._number - 1:010d}"
 
     def name(self, given: str | None, prefix: str, suffix: str = "") -> str:
         """``given`` and the suffix, or else the next name; a number is taken in both cases (NamedInternal).

@@ -384,3 +384,15 @@ def _check_not_negative(place: str, duration: int) -> None:
 
 
 Windows = TimeWindows | SessionWindows | SlidingWindows | UnlimitedWindows
+
+
+def grace_of(windows: Windows | None) -> int | None:
+    """The grace of the windows; None without, and of those that never close."""
+    return None if windows is None or isinstance(windows, UnlimitedWindows) else windows.grace_ms
+
+
+def with_grace(windows: Windows, grace_ms: int) -> Windows:
+    """The same windows with another grace. ConfigError for those that never close."""
+    if isinstance(windows, UnlimitedWindows):
+        raise ConfigError("grace", "windows that close", "unlimited windows", "leave their grace out")
+    return replace(windows, grace_ms=grace_ms)

@@ -2,10 +2,11 @@
 
 import hashlib
 from collections.abc import Callable, Mapping
+from copy import copy
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from ...state.errors import TopologyError
+from ...state.errors import ConfigError, TopologyError
 from ...state.serdes import Serde
 from ..functions.call_arguments import checked_class
 from ..functions.call_names import Hinting
@@ -170,6 +171,21 @@ class Topology(Hinting):
         nodes = (settings(self.graph, node) for node in self.graph.nodes.values())
         said = "\n".join([self.describe(), f"semantics {self.graph.semantics}", *nodes])
         return hashlib.sha256(said.encode()).hexdigest()[:16]
+
+    def with_graces(self, graces: Mapping[str, int]) -> "Topology":
+        """The same topology, in which the windows of the nodes named have another grace (ms), and what waits for their
+        windows below waits as long. ConfigError for a negative one, TopologyError for a node that has no grace.
+        """
+        for name, grace_ms in graces.items():
+            if grace_ms < 0 or name not in self._settle().described.nodes:
+                expected, got = "a node of the topology, and 0 ms or more", f"{grace_ms} ms"
+                raise ConfigError(f"grace of {name!r}", expected, got, "correct the name or the grace")
+        graph = copy(self._settle().described)
+        graph.nodes = {}
+        for name, node in self._own.nodes.items():
+            given = node.with_grace(graces[name]) if name in graces else node
+            graph.nodes[name] = given.below_windows(graph)
+        return Topology(graph)
 
     def source_topics(self) -> list[str]:
         """Topics to land, global tables' included."""

@@ -1,8 +1,8 @@
 """Nodes of aggregates of streams: how each is configured, and what it says of itself."""
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
 
 import pyarrow as pa
 
@@ -15,7 +15,7 @@ from ...graph.kafka_processors import KafkaNode, kafka_processor
 from ...graph.observations import Observation
 from ...graph.reach import UNBOUNDED_REACH, Reach
 from ...graph.store_rows import TIME, VERSION_KEY, StoreRows, aggregate_schema, version_schema
-from ...graph.windows import Windows
+from ...graph.windows import Windows, grace_of, with_grace
 from ...graph.wording import Wording
 from .aggregate_sentences import say_aggregate
 
@@ -43,6 +43,17 @@ class AggregateNode(Node):
 
     def reach(self, graph: Graph) -> Reach:
         return _reach(self.windows)
+
+    @property
+    def waits_for_close(self) -> bool:
+        return self.emit == "on_close"
+
+    @property
+    def given_grace_ms(self) -> int | None:
+        return grace_of(self.windows)
+
+    def with_grace(self, grace_ms: int) -> "AggregateNode":
+        return _with_grace(self, grace_ms)
 
     def store_settings(self, graph: Graph) -> Mapping[str, Any]:
         return {"folds": self.aggregation.folds}
@@ -82,6 +93,13 @@ class CogroupNode(Node):
     def reach(self, graph: Graph) -> Reach:
         return _reach(self.windows)
 
+    @property
+    def given_grace_ms(self) -> int | None:
+        return grace_of(self.windows)
+
+    def with_grace(self, grace_ms: int) -> "CogroupNode":
+        return _with_grace(self, grace_ms)
+
     def kafka_processors(self, graph: Graph) -> Iterable[KafkaNode]:
         parts = graph.parts[self.name]
         streams = zip(parts, self.inputs, strict=True)
@@ -117,6 +135,13 @@ class DistinctNode(Node):
     def reach(self, graph: Graph) -> Reach:
         return _reach(self.windows)
 
+    @property
+    def given_grace_ms(self) -> int | None:
+        return grace_of(self.windows)
+
+    def with_grace(self, grace_ms: int) -> "DistinctNode":
+        return replace(self, windows=with_grace(self.windows, grace_ms))
+
     def store_settings(self, graph: Graph) -> Mapping[str, Any]:
         return {"id": self.id_selector}
 
@@ -139,6 +164,17 @@ def counted_by(key: Serde, id_selector: Expression | Call | None) -> Serde:
 
 def _aggregates(node: AggregateNode | CogroupNode, saved: pa.DataType) -> StoreRows:
     return StoreRows(aggregate_schema(node.shape.key.arrow_type, saved, is_windowed=node.windows is not None))
+
+
+_Windowed = TypeVar("_Windowed", AggregateNode, CogroupNode)
+
+
+def _with_grace(node: _Windowed, grace_ms: int) -> _Windowed:
+    """A retention that is the windows' own goes with them; one that was asked for stays, if it is long enough."""
+    assert node.windows is not None, f"{node.name} has windows"
+    windows = with_grace(node.windows, grace_ms)
+    least_ms, is_own = windows.retention_ms, node.retention_ms == node.windows.retention_ms
+    return replace(node, windows=windows, retention_ms=least_ms if is_own else max(node.retention_ms, least_ms))
 
 
 def versioned_aggregate_schema(table: Shape, saved: pa.DataType) -> pa.Schema:

@@ -1,7 +1,7 @@
 """The node of a join of two streams: how it is configured, what waits in it, and what it says of itself."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
@@ -30,6 +30,19 @@ class StreamJoinNode(Node):
     operator = ".stream_join:build"
     emits_at_once = False
     """A record of an outer side that meets none goes on alone at once, and waits for none."""
+
+    nulls_move_time = True
+
+    @property
+    def given_grace_ms(self) -> int:
+        return self.grace_ms
+
+    def with_grace(self, grace_ms: int) -> "StreamJoinNode":
+        return replace(self, grace_ms=grace_ms)
+
+    @property
+    def waits_for_close(self) -> bool:
+        return self.kind != "inner" and not self.emits_at_once
 
     @property
     def wants_null_keys(self) -> bool:

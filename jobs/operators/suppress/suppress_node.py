@@ -1,12 +1,13 @@
 """The node of a suppressed table: how it is configured, what waits in it, and what it says of itself."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ....state.errors import TopologyError
 from ....state.tables.warehouse import HEADERS, WINDOW_KEY
 from ...functions.expressions import Shape
 from ...graph.graph import Graph, Node
@@ -14,7 +15,7 @@ from ...graph.observations import Observation, Wait, bounds_of, name_of
 from ...graph.reach import UNBOUNDED_REACH, Reach
 from ...graph.store_rows import StoreRows
 from ...graph.table_traits import send_old
-from ...graph.windows import Windows
+from ...graph.windows import SessionWindows, SlidingWindows, Windows
 from ...graph.wording import Wording
 
 
@@ -47,8 +48,18 @@ class SuppressNode(Node):
         return self.until == "window-closes"
 
     @property
+    def waits_for_close(self) -> bool:
+        return self.is_final
+
+    @property
     def windows_of_rows(self) -> Windows | None:
         return self.windows
+
+    def below_windows(self, graph: Graph) -> "SuppressNode":
+        if not self.is_final:
+            return self
+        windows, wait_ms = windows_and_wait(graph, graph.parent(self))
+        return self if wait_ms == self.wait_ms else replace(self, windows=windows, wait_ms=wait_ms)
 
     def stores_shown(self, graph: Graph) -> tuple[str, ...]:
         return tuple(dict.fromkeys((self.store, *super().stores_shown(graph))))
@@ -112,3 +123,30 @@ def suppressed_schema(shape: Shape) -> pa.Schema:
     values = [(name, shape.value.arrow_type) for name in ("value", "old", "prior")]
     context = [("headers", HEADERS), ("context_topic", pa.string()), ("context_offset", pa.int64())]
     return pa.schema([("key", shape.key.arrow_type), *bounds, *values, *context, *times])
+
+
+def windows_and_wait(graph: Graph, above: Node) -> tuple[Windows, int]:
+    """Windows of the aggregate above a suppress, ``above`` itself or higher; the longest wait of all
+    (GraphGraceSearchUtil).
+
+    The aggregates take records of sessions and sliding windows, whose ends are inclusive, up to ``end + wait``, at
+    which Kafka's suppress lets them go: with semantics "kip" it waits until they are past. Raises TopologyError where
+    there are no windows.
+    """
+    found = [] if above.shape.window is None else _windows_above(graph, above)
+    if not found:
+        raise TopologyError(
+            above.name,
+            "a windowed table (window close time is only defined for windowed computations)",
+            "a table without windows",
+            "use windowed_by() before the aggregation",
+        )
+    is_kip, inclusive = graph.semantics == "kip", SessionWindows | SlidingWindows
+    return found[0], max(windows.wait_ms + (is_kip and isinstance(windows, inclusive)) for windows in found)
+
+
+def _windows_above(graph: Graph, node: Node) -> list[Windows]:
+    """Windows of the nearest windowed aggregates on every way up."""
+    if node.windowed_by is not None:
+        return [node.windowed_by]
+    return [windows for name in node.inputs for windows in _windows_above(graph, graph.nodes[name])]

@@ -16,9 +16,8 @@ from ...functions.parameters import NOTHING, form_of
 from ...graph.graph import Graph, Node
 from ...graph.nodes import ToStreamNode
 from ...graph.table_traits import add_table, send_old
-from ...graph.windows import SessionWindows, SlidingWindows, Windows
 from ...operators.processor.transform_values_node import TransformValuesNode
-from ...operators.suppress.suppress_node import SuppressNode
+from ...operators.suppress.suppress_node import SuppressNode, windows_and_wait
 from ...operators.tables.table_nodes import TableFilterNode, TableGroupByNode, TableMapValuesNode
 from . import grouped_table, kstream, table_joins
 from .materialized import Materialized, check_materialized
@@ -245,7 +244,7 @@ class KTable(Hinting):
         windows = None
         wait_ms = suppressed.wait_ms
         if suppressed.until == "window-closes":
-            windows, wait_ms = self._windows_and_wait()
+            windows, wait_ms = windows_and_wait(graph, self.node)
         name = suppressed.name or graph.next_name("KTABLE-SUPPRESS-")
         store = f"{suppressed.name}-store" if suppressed.name else graph.next_name("KTABLE-SUPPRESS-STATE-STORE-")
         node = SuppressNode(
@@ -265,24 +264,6 @@ class KTable(Hinting):
         add_table(graph, node, is_versioned=False)
         return KTable(graph, node)
 
-    def _windows_and_wait(self) -> tuple[Windows, int]:
-        """Windows of the aggregate above; the longest wait of all (GraphGraceSearchUtil).
-
-        The aggregates take records of sessions and sliding windows, whose ends are inclusive, up to ``end + wait``, at
-        which Kafka's suppress lets them go: with semantics "kip" it waits until they are past.
-        """
-        found = [] if self.shape.window is None else _windows_above(self.graph, self.node)
-        if not found:
-            raise TopologyError(
-                self.node.name,
-                "a windowed table (window close time is only defined for windowed computations)",
-                "a table without windows",
-                "use windowed_by() before the aggregation",
-            )
-        is_kip = self.graph.semantics == "kip"
-        inclusive = SessionWindows | SlidingWindows
-        return found[0], max(windows.wait_ms + (is_kip and isinstance(windows, inclusive)) for windows in found)
-
     # --- joins -----------------------------------------------------------------------------------------------
 
     join, left_join, outer_join = table_joins.inner, table_joins.left, table_joins.outer
@@ -293,13 +274,6 @@ def check_store(shape: Shape, materialized: Materialized, place: str) -> None:
     if shape.window is not None and materialized.is_versioned:
         next_step = "give it a store without versions, Materialized.as_(name)"
         raise TopologyError(place, "a table of plain keys for a versioned store", "windowed keys", next_step)
-
-
-def _windows_above(graph: Graph, node: Node) -> list[Windows]:
-    """Windows of the nearest windowed aggregates on every way up."""
-    if node.windowed_by is not None:
-        return [node.windowed_by]
-    return [windows for name in node.inputs for windows in _windows_above(graph, graph.nodes[name])]
 
 
 @checked_class

@@ -1,0 +1,158 @@
+"""The landed history of a pipeline, run again in this process through another topology, and counted.
+
+Owns the run. Rule: all tasks of all sub-topologies run as in a replay (jobs/execution/task_run.py), over the whole
+range as one increment, since a cut is no event; what they would write is thrown away, so the warehouse is only read,
+and what goes from task to task waits in a folder that is deleted.
+"""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from tempfile import TemporaryDirectory
+
+import pyarrow as pa
+
+from ...state.records.batches import Batch, Chunk
+from ...state.tables.data_files import DataFile
+from ...state.tables.ledger import LedgerRow
+from ...state.tables.ledger_rows import DoneRow
+from ...state.tables.warehouse import Warehouse
+from ..branches.bounded_run import BoundPipeline
+from ..code_changes.state_migration import take_over
+from ..execution.task_description import TaskDescription, TaskReport
+from ..execution.task_run import TaskRun
+from ..graph.graph import Node
+from ..operators.operator import Counters
+from ..replay.books import add_refusals
+from ..replay.increment_report import total_numbers
+from ..tape.task_input import Input
+from ..tape.task_tape import CausalOrder
+from ..task.task import Task
+from ..topology.topology import Topology
+from .lateness import LatenessCount
+
+
+@dataclass(frozen=True)
+class Range:
+    """From where the done row ``before`` (None: the beginning) ended to where ``last`` did, or before it to the records
+    of time ``until_ms``. ``order``: as the pipeline was replayed.
+    """
+
+    warehouse: Warehouse
+    pipeline: str
+    before: LedgerRow[DoneRow] | None
+    last: DoneRow
+    order: str = "time"
+    until_ms: int | None = None
+
+
+@dataclass
+class Trial:
+    """What a run came to. ``refused``: node → reason → [records, refusals]; ``operators``: numbers by node; ``stores``:
+    rows, and bytes in memory, of each at the end; ``lateness``: node → partition → count.
+    """
+
+    records: int = 0
+    refused: dict[str, dict[str, list[int]]] = field(default_factory=dict)
+    operators: dict[str, dict[str, float | None]] = field(default_factory=dict)
+    stores: dict[str, tuple[int, int]] = field(default_factory=dict)
+    lateness: dict[str, dict[int, LatenessCount]] = field(default_factory=dict)
+    seconds: float = 0.0
+
+
+def run_trial(over: Range, topology: Topology, watched: Sequence[str] = ()) -> Trial:
+    """Run ``topology`` over the range; ``watched``: nodes of which lateness is counted.
+
+    Raises what a replay raises: CodeChanged when the state at the beginning of the range is not the topology's, and
+    BufferFull when a strict buffer is full.
+    """
+    begun, before = time.perf_counter(), over.before
+    if before is not None:
+        before = replace(before, content=take_over(over.pipeline, before, topology).previous)
+    with TemporaryDirectory() as folder:
+        runner = _Counting(folder, watched)
+        run = BoundPipeline(
+            over.warehouse, topology, over.pipeline, runner, over.order, over.last, until_ms=over.until_ms
+        )
+        plan = run.all_at_once(before)
+        reports = [] if plan is None else run.compute_again(plan, before)
+    found = Trial(
+        records=0 if plan is None else plan.row.records,
+        refused=add_refusals([report.counts["refused"] for report in reports]),
+        operators=total_numbers(reports),
+    )
+    for task in runner.runs.values():
+        for store, sizes in task.sizes.items():
+            rows, size = found.stores.get(store, (0, 0))
+            found.stores[store] = rows + sizes[0], size + sizes[1]
+        for node, count in task.lateness.items():
+            found.lateness.setdefault(node, {})[task.description.partition] = count
+    found.seconds = time.perf_counter() - begun
+    return found
+
+
+class _Counting:
+    """A Runner in this process, which keeps each task's last run: by arrival stages may run more than once."""
+
+    def __init__(self, folder: str, watched: Sequence[str]) -> None:
+        self._folder, self._watched = folder, watched
+        self.runs: dict[str, _CountingRun] = {}
+
+    def run(self, topology: Topology, descriptions: list[TaskDescription]) -> list[TaskReport]:
+        """As a Runner, one stage."""
+        reports = []
+        for description in descriptions:
+            run = _CountingRun(topology, description, self._folder, self._watched)
+            reports.append(run.run())
+            self.runs[description.id] = run
+        return reports
+
+
+class _CountingRun(TaskRun):
+    """``sizes``: rows and bytes of each store at the end."""
+
+    is_observed = True
+
+    def __init__(self, topology: Topology, description: TaskDescription, folder: str, watched: Sequence[str]) -> None:
+        super().__init__(topology, description, None)
+        self.exchange = folder
+        self.lateness = {node.name: LatenessCount() for node in self.sub.nodes if node.name in watched}
+        self.sizes: dict[str, tuple[int, int]] = {}
+        self._clocks: dict[str, list[int]] = {}
+        self._stores = {node.name: store for store, node in self.sub.stores.items()}
+
+    def _task(self) -> Task:
+        self.task = Task(
+            self.topology, self.sub, self.description.partition,
+            repartition_counts=self.description.repartitions, counts_bytes=True,
+        )  # fmt: skip
+        if self.lateness:
+            self.task.observer = self
+        return self.task
+
+    def _take(self, task: Task, chunk: Input, places: CausalOrder) -> None:
+        stores = task.stores
+        self._clocks = {node: _clocks(stores[self._stores[node]].counters()) for node in self.lateness}
+        super()._take(task, chunk, places)
+
+    def saw(self, node: Node, inputs: Sequence[Batch], forwarded: Batch, chunk: Chunk) -> None:
+        """As jobs/task/chunk_run.py has it."""
+        if node.name in self.lateness:
+            self.lateness[node.name].add(node, inputs, self._clocks[node.name])
+
+    def _write_rows(self, table: str, path: str, rows: pa.Table) -> None:
+        """Nothing is written."""
+
+    def _write_state(self) -> tuple[dict[str, DataFile], dict[str, list[DataFile]]]:
+        for store, operator in self.task.stores.items():
+            rows = operator.rows()
+            self.sizes[store] = len(rows), rows.nbytes
+        return {}, {}
+
+
+def _clocks(counters: Counters) -> list[int]:
+    """An operator's stream time, or one of each of its inputs."""
+    if "stream_time_ms" in counters:
+        return [counters["stream_time_ms"]]
+    numbers = range(len(counters))
+    return [counters[name] for number in numbers if (name := f"stream_time_{number}_ms") in counters]
