@@ -19,6 +19,7 @@ from .automation.operator_jobs import jobs_of_operators
 from .checks import replay_checks
 from .partitioned.assets import partitioned_assets
 from .partitioned.output_reading import ReplayIOManager
+from .partitioned.range_job import backfill_job
 from .pipeline import Pipeline
 from .resources import Engine, SparkEngine
 from .schedules import freshness_job, freshness_schedule, landing_job, replay_job, replay_schedule
@@ -108,7 +109,7 @@ def _definitions(
     return dg.Definitions(
         assets=partitioned_assets(settings) if has_partitions else replay_assets(settings),
         asset_checks=replay_checks(settings),
-        jobs=[*jobs, *fresh, *(jobs_of_operators(settings) if operator_jobs else ())],
+        jobs=[*jobs, *fresh, *((*jobs_of_operators(settings), backfill_job(settings)) if operator_jobs else ())],
         schedules=[
             *(replay_schedule(settings, job, cron) for job in jobs if cron is not None),
             *map(freshness_schedule, fresh),

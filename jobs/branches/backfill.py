@@ -10,7 +10,7 @@ is not there.
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
-from ...state.errors import CodeChanged, ConfigError, LandingError
+from ...state.errors import CodeChanged, ConfigError, LandingError, LedgerError
 from ...state.tables.branch_files import bases_of
 from ...state.tables.ledger import Ledger, LedgerRow
 from ...state.tables.ledger_rows import DoneRow, PlanRow
@@ -174,11 +174,20 @@ class _Run:
                 is_same = take_over(self.pipeline, row, self.topology).verdict is None
             except CodeChanged:
                 continue
+            if self._is_vacuumed(row.increment):
+                break
             cut, _ = self.log.cut(range_start if is_same else graph_start)
             if row.content.code is not None and row.increment > 0 and _is_before(row.content, cut):
                 missing = {} if is_same else self.log.reached_by(row.content.cut_to)
                 return _Beginning(range_start, row, missing)
         return self._from_log(dict.fromkeys(self.log.groups))
+
+    def _is_vacuumed(self, increment: int) -> bool:
+        try:
+            self.ledger.refuse_vacuumed(increment)
+        except LedgerError:
+            return True
+        return False
 
     def _earlier(self, beginning: _Beginning, found: list[Unsettled]) -> _Beginning:
         """Raises LandingError where there is nothing earlier."""
@@ -305,7 +314,8 @@ class _Run:
 
     def _words(self, beginning: _Beginning) -> str:
         if beginning.row is not None:
-            return f"increment {beginning.row.increment} of {self.pipeline}"
+            kept = ", ".join(self.horizon.unbounded[:3]) + (", …" if len(self.horizon.unbounded) > 3 else "")
+            return f"increment {beginning.row.increment} of {self.pipeline}, since these keep what is old: {kept}"
         times = [time for time in beginning.start.times.values() if time is not None]
         return (
             f"the landed log at {min(times)} ms"

@@ -121,10 +121,13 @@ def sessions(seed: int) -> Topology:
     return builder.build()
 
 
-def kept(seed: int) -> Topology:
-    """Tables and counts that keep what a key has, beside windows."""
+def kept(seed: int, *, without: str = "") -> Topology:
+    """Tables, counts and a deduplication, which keep what a key has, beside windows. ``without``: a value of orders
+    that is left out.
+    """
     builder = StreamsBuilder()
-    orders = _orders(builder)
+    orders = _orders(builder).filter(f"value IS NULL OR value != '{without}'")
+    orders.deduplicate_by_key(10 + seed, name="unique").to("unique")
     users = builder.table("payments", Consumed(STRING, STRING), materialized=Materialized.versioned("users", 200))
     orders.left_join(users, lambda left, right: f"{left}+{right}", returns=STRING, name="with-user").to(
         "orders-and-users"

@@ -1,12 +1,14 @@
 """The law of backfills: a range made anew is that range of a replay of everything, whatever the topology keeps."""
 
 import random
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from kstreams_replay.jobs.branches.backfill import Backfill, backfill
+from kstreams_replay.jobs.branches.branches import fork
 from kstreams_replay.jobs.execution.task_run import LocalRunner
 from kstreams_replay.jobs.history.committed_tables import read_table
 from kstreams_replay.jobs.replay.pipeline_run import replay
@@ -31,12 +33,14 @@ def of_range(warehouse: Warehouse, pipeline: str, table: str, from_ms: int, to_m
     return [{name: value for name, value in row.items() if name not in gone} for row in found]
 
 
-def replayed(folder: Path, topology: Topology, tapes: dict[str, list[Landed]], partitions: int) -> Warehouse:
+def replayed(
+    folder: Path, topology: Topology, tapes: dict[str, list[Landed]], partitions: int, max_records: int = 80
+) -> Warehouse:
     """Pipeline p, all read in increments of some records."""
     warehouse = Warehouse(str(folder))
     for topic, records in tapes.items():
         plant(warehouse, topic, records, partitions=partitions)
-    for _ in replay(warehouse, topology, pipeline="p", runner=LocalRunner(), max_records=80, idle="proceed"):
+    for _ in replay(warehouse, topology, pipeline="p", runner=LocalRunner(), max_records=max_records, idle="proceed"):
         pass
     return warehouse
 
@@ -62,3 +66,23 @@ def test_a_range_is_that_range_of_a_replay_of_everything(tmp_path, kind, seed):
         assert of_range(warehouse, "b", table, from_ms, to_ms) == want, (table, found)
         assert len(read_table(warehouse, "b", table)) == len(want)
     assert found.compared == [sink.topic for sink in topology.sinks()]
+
+
+@pytest.mark.parametrize("seed", [12, 14, 16, 18])
+@pytest.mark.rotated
+def test_what_is_kept_without_end_goes_on_from_an_increment_as_a_fork_of_it_does(tmp_path, seed):
+    """
+    The windows beside it are those of the changed code, also where they began before the range.
+    """
+    warehouse = replayed(tmp_path, ranges.kept(seed), ranges.tapes(seed, RECORDS), ranges.partitions(seed), 20)
+    changed, from_ms, to_ms = ranges.kept(seed, without="w"), 1_700, 1_900
+
+    found = made(warehouse, changed, from_ms, to_ms)
+
+    increment = int(re.fullmatch(r"increment (\d+) of p, .*", found.begins)[1])
+    fork(warehouse, "p", increment, "f", topology=changed)
+    list(replay(warehouse, changed, pipeline="f", runner=LocalRunner(), idle="proceed"))
+    for table in [*(f"outputs/{sink.topic}" for sink in changed.sinks()), "dropped"]:
+        assert of_range(warehouse, "b", table, from_ms, to_ms) == of_range(warehouse, "f", table, from_ms, to_ms)
+    assert found.rows["unique"] > 0
+    assert found.compared == []

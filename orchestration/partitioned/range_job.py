@@ -1,0 +1,112 @@
+"""A range of time made anew, from Dagster: a job whose run leaves a branch and says what differs.
+
+Owns the job's config and the metadata of its result. Rule: it does what `replay backfill` and `replay diff` do, with
+their words; nothing is promoted, and the pipeline itself is only read.
+"""
+
+import dagster as dg
+
+from ...jobs.branches.backfill import Backfill, backfill
+from ...jobs.history.output_diff import diff_output, outputs_of
+from ...jobs.replay.heartbeats import beating
+from ...state.times import instant_ms
+from ..assets import told_in_one_sentence
+from ..metadata import Metadata
+from ..pipeline import Pipeline
+from ..resources import Engine
+from ..settings.topology_loading import load_topology
+from ..text_tables import flat_row, utc
+
+ROWS = 20
+"""Of an output, so many that differ are shown."""
+
+
+class BackfillConfig(dg.Config):
+    """``from_time``, ``to_time``: the range, ISO 8601 or milliseconds, its end not in it. ``name``: of the branch.
+    ``topology``: the changed code, as the command takes it; None: the pipeline's own.
+    """
+
+    from_time: str
+    to_time: str
+    name: str
+    topology: str | None = None
+
+
+def backfill_job(pipeline: Pipeline) -> dg.JobDefinition:
+    """The job `<pipeline>_backfill`."""
+
+    @dg.op(
+        name=f"{pipeline.word}_range",
+        description="Makes the rows of a range of time anew, on a branch, and compares them with those that there are.",
+        required_resource_keys={pipeline.engine_key},
+        out=dg.Out(dg.Nothing),
+    )
+    def range_(context: dg.OpExecutionContext, config: BackfillConfig) -> None:
+        engine: Engine = getattr(context.resources, pipeline.engine_key)
+        with beating(pipeline.own, context.run.run_id, "a backfill of a range") as heart, told_in_one_sentence():
+
+            def tell(sentence: str) -> None:
+                heart.say(sentence)
+                context.log.info(sentence)
+
+            found = backfill(
+                pipeline.warehouse,
+                pipeline.topology if config.topology is None else load_topology(config.topology),
+                pipeline=pipeline.name,
+                name=config.name,
+                from_ms=instant_ms(config.from_time, "from_time"),
+                to_ms=instant_ms(config.to_time, "to_time"),
+                runner=engine.runner(),
+                max_records=pipeline.max_records,
+                on_step=context.log.debug,
+                doing=tell,
+            )
+            context.add_output_metadata(_metadata(pipeline, found))
+
+    @dg.job(
+        name=f"{pipeline.word}_backfill",
+        description=f"A range of {pipeline.name}, made anew on a branch; `replay promote` takes it over.",
+        executor_def=dg.in_process_executor,
+    )
+    def job() -> None:
+        range_()
+
+    return job
+
+
+def _metadata(pipeline: Pipeline, found: Backfill) -> Metadata:
+    said: Metadata = {
+        "branch": found.name,
+        "from": utc(found.range.from_ms),
+        "to": utc(found.range.to_ms),
+        "began_with": found.begins,
+        "records_warming_up": found.warmed_up,
+        "records_replayed": found.replayed,
+        "still_open": ", ".join(sorted({each.node for each in found.open})) or "nothing",
+        "proved_equal": ", ".join(found.compared) or "nothing: the code is another",
+    }
+    known = outputs_of(pipeline.warehouse, pipeline.name)
+    for output in found.rows:
+        said[f"rows/{output}"] = found.rows[output]
+        if output in known:
+            said |= _differences(pipeline, found, output)
+    return said
+
+
+def _differences(pipeline: Pipeline, found: Backfill, output: str) -> Metadata:
+    """Keys and windows of an output, the pipeline's (A) against the branch's (B), and the first that differ."""
+    diff = diff_output(pipeline.warehouse, pipeline.name, found.name, output)
+    kinds = diff.rows["difference"].to_list()
+    said: Metadata = {
+        f"equal/{output}": diff.equal,
+        f"different/{output}": kinds.count("differs"),
+        f"only_in_pipeline/{output}": kinds.count("only in A"),
+        f"only_in_branch/{output}": kinds.count("only in B"),
+    }
+    rows = [
+        {name: value if isinstance(value, int | float | bool) else str(value) for name, value in flat_row(row).items()}
+        for row in diff.rows.head(ROWS).to_dicts()
+    ]
+    if rows:
+        said[f"first_differences/{output}"] = dg.MetadataValue.table([dg.TableRecord(row) for row in rows])
+    return said
