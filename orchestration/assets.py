@@ -9,40 +9,31 @@ here.
 
 Why this is exact: a materialization is a function of a ledger row. A step that dies before the commit reports nothing,
 and its retry runs the planned increment again; one that dies after it finds the row and reports it. When only some
-assets are selected, the increment still runs whole (the ledger knows no other kind), and the others report it when they
-are next asked. Two processes at once: the ledger refuses the second, whose retry reports what the first did.
+assets are selected, the increment still runs whole (the ledger knows no other kind); the others are observed, and
+report it when they are next asked. Two processes at once: the ledger refuses the second, whose retry reports what the
+first did.
 
 Why one multi-asset: a step below an asset that was not materialized is skipped, green. Were topics landed by a step of
 their own, a quiet topic would skip the replay of the others.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import Any
 
 import dagster as dg
 
 from ..jobs.execution.placement_hint import read_hint
 from ..jobs.graph.graph import Node
-from ..jobs.landing.landing import FileSource, KafkaSource
+from ..jobs.landing.landing import KafkaSource
 from ..jobs.replay.heartbeats import Heart, beating
 from ..jobs.replay.increment_report import IncrementReport
 from ..jobs.replay.landed_times import LandedTimes
 from ..jobs.replay.pipeline_run import replay
 from ..jobs.replay.waiting_inputs import WaitingInput
 from ..jobs.topology import SubTopology
-from ..state.errors import (
-    BufferFull,
-    CommitLost,
-    LedgerConflict,
-    MachineError,
-    ReplayError,
-    StorageError,
-    TaskFailed,
-)
 from ..state.tables.ledger import LandingLedger, Ledger
 from ..state.tables.names import DEAD_LETTER, DROPPED, LANDED, OUTPUTS, REPARTITION, STATE, TableName
+from .asked_runs import Told, advance_topics, as_asked, observe_the_others, tell_dry_run, told_in_one_sentence
 from .checks import evaluations_of
 from .lineage import Table
 from .metadata import (
@@ -61,6 +52,8 @@ from .placement.tables import placement_sentence
 from .progress_lines import ProgressLines
 from .reported_increments import increments_to_report, planned_checks, reported_increment
 from .resources import Engine
+from .settings.connections import KafkaResource, Source, source_of
+from .settings.run_settings import Asked, ReplayConfig
 from .what_waits import inputs_that_wait, results_that_wait, sentences_of
 
 WORDS = {
@@ -72,11 +65,6 @@ WORDS = {
     REPARTITION: "Records between two sub-topologies, by their new key; their order is fixed for ever.",
 }
 
-MAY_PASS = (LedgerConflict, CommitLost, TaskFailed, StorageError, MachineError)
-"""Errors that Dagster's retries may mend: another runner, a full disk, a store that did not answer."""
-
-Told = Iterator[dg.MaterializeResult[Any] | dg.AssetObservation | dg.AssetCheckEvaluation]
-
 
 def replay_assets(pipeline: Pipeline) -> list[dg.AssetsDefinition | dg.AssetSpec]:
     """Everything a pipeline reads and writes."""
@@ -85,7 +73,8 @@ def replay_assets(pipeline: Pipeline) -> list[dg.AssetsDefinition | dg.AssetSpec
 
 def external_specs(pipeline: Pipeline) -> list[dg.AssetSpec]:
     """Of topics that others land."""
-    external = [topic for topic in pipeline.topology.source_topics() if topic not in pipeline.sources]
+    known = {*pipeline.sources, *pipeline.landed_by}
+    external = [topic for topic in pipeline.topology.source_topics() if topic not in known]
     return [_spec(pipeline, TableName.landed(topic), (), {"deltalake"}) for topic in external]
 
 
@@ -99,27 +88,34 @@ def _increments(pipeline: Pipeline) -> dg.AssetsDefinition:
             *(refusals_spec(pipeline, name) for name in REFUSALS),
         ],
         can_subset=True,
-        required_resource_keys={pipeline.engine_key},
+        required_resource_keys=pipeline.resource_keys,
         retry_policy=pipeline.retry_policy,
         pool=pipeline.word,
     )
-    def increments(context: dg.AssetExecutionContext) -> Told:
-        with beating(pipeline.own, context.run.run_id, "landing") as heart:
-            yield from _land_and_replay(context, pipeline, heart)
+    def increments(context: dg.AssetExecutionContext, config: ReplayConfig) -> Told:
+        mine, asked = as_asked(context, pipeline, config)
+        if asked.dry_run:
+            yield from tell_dry_run(context, mine, asked)
+            return
+        with beating(mine.own, context.run.run_id, "landing") as heart:
+            yield from _land_and_replay(context, mine, heart, asked)
 
     return increments
 
 
-def _land_and_replay(context: dg.AssetExecutionContext, pipeline: Pipeline, heart: Heart) -> Told:
+def _land_and_replay(context: dg.AssetExecutionContext, pipeline: Pipeline, heart: Heart, asked: Asked) -> Told:
     quiet: list[dg.AssetKey] = []
     selected = context.selected_asset_keys
     yield from _land_selected(context, pipeline, heart, quiet)
+    advance_topics(context, pipeline, asked)
     tables = [(sub, table) for sub, table in pipeline.all_tables() if pipeline.key(table.name) in selected]
-    asked = {table.name: partial(increment_metadata, pipeline, sub, table) for sub, table in tables}
-    asked |= {name: partial(refusals_metadata, pipeline, name) for name in REFUSALS if pipeline.key(name) in selected}
-    ran, waits = replay_landed(context, pipeline, heart) if asked else ([], [])
-    for name, said in asked.items():
+    wanted = {table.name: partial(increment_metadata, pipeline, sub, table) for sub, table in tables}
+    wanted |= {name: partial(refusals_metadata, pipeline, name) for name in REFUSALS if pipeline.key(name) in selected}
+    ran, waits = replay_landed(context, pipeline, heart, until_ms=asked.until_ms) if wanted else ([], [])
+    for name, said in wanted.items():
         yield from _report(context, pipeline, name, pipeline.ledger, ran, said, quiet, waits)
+    if ran:
+        observe_the_others(context, pipeline)
     heart.say("checks")
     yield from _check_quiet(context, pipeline, quiet)
 
@@ -137,14 +133,14 @@ def _land_selected(
     for topic, source in pipeline.sources.items():
         if pipeline.key(TableName.landed(topic)) in context.selected_asset_keys:
             heart.say(f"landing {topic}")
-            yield from _land(context, pipeline, topic, source, quiet)
+            yield from _land(context, pipeline, topic, source_of(source), quiet)
 
 
 def _land(
     context: dg.AssetExecutionContext,
     pipeline: Pipeline,
     topic: str,
-    source: FileSource | KafkaSource,
+    source: Source,
     quiet: list[dg.AssetKey],
 ) -> Told:
     engine: Engine = getattr(context.resources, pipeline.engine_key)
@@ -186,6 +182,8 @@ def replay_landed(
             max_records=pipeline.max_records,
             increments=pipeline.increments,
             idle=pipeline.idle,
+            flush_at_end=pipeline.flush,
+            wanted=pipeline.wanted,
             on_step=context.log.debug,
             progress=ProgressLines(tell).show,
             run=context.run.run_id,
@@ -258,7 +256,8 @@ def _check_quiet(context: dg.AssetExecutionContext, pipeline: Pipeline, quiet: l
 def _observe_external_topics(context: dg.AssetExecutionContext, pipeline: Pipeline) -> None:
     """Tell Dagster how far the topics have landed that others land."""
     for topic in pipeline.topology.source_topics():
-        row = None if topic in pipeline.sources else pipeline.landing_ledger(topic).last_done()
+        is_told = topic in pipeline.sources or topic in pipeline.landed_by
+        row = None if is_told else pipeline.landing_ledger(topic).last_done()
         if row is not None:
             key = pipeline.key(TableName.landed(topic))
             tags = {"dagster/data_version": data_version(row).value}
@@ -270,17 +269,21 @@ def _observe_external_topics(context: dg.AssetExecutionContext, pipeline: Pipeli
 def landed_spec(pipeline: Pipeline, topic: str) -> dg.AssetSpec:
     """Of a topic that is landed here."""
     source = pipeline.sources[topic]
-    format = "kafka" if isinstance(source, KafkaSource) else source.format or "file"
+    format = "kafka" if isinstance(source, KafkaSource | KafkaResource) else _known(source.format) or "file"
     kind = format.removesuffix("l")  # jsonl: Dagster draws json
     return _spec(pipeline, TableName.landed(topic), (), {pipeline.engine.kind, "deltalake", kind})
 
 
+def _known(text: str | None) -> str | None:
+    """What is known while definitions load."""
+    return text.get_value() if isinstance(text, dg.EnvVar) else text
+
+
 def table_spec(pipeline: Pipeline, sub: SubTopology, table: Table) -> dg.AssetSpec:
     """Of a table that an increment writes, with the tasks and the windows that make it."""
-    spec = _spec(pipeline, table.name, table.upstream, {pipeline.engine.kind, "deltalake"})
     reads = ", ".join(source.topic for source in sub.sources)
-    tasks = f"Sub-topology {sub.id}, a task for each partition of {reads}."
-    return spec.replace_attributes(description=f"{spec.description}{_settings(table.node)} {tasks}")
+    more = f"{_settings(table.node)} Sub-topology {sub.id}, a task for each partition of {reads}."
+    return _spec(pipeline, table.name, table.upstream, {pipeline.engine.kind, "deltalake"}, more)
 
 
 def refusals_spec(pipeline: Pipeline, name: str) -> dg.AssetSpec:
@@ -295,27 +298,19 @@ def _settings(node: Node) -> str:
     return "" if windows is None else f" Operator `{node.name}`, {windows_in_words(windows)}."
 
 
-def _spec(pipeline: Pipeline, table: str, upstream: Iterable[str], kinds: set[str]) -> dg.AssetSpec:
+def _spec(pipeline: Pipeline, table: str, upstream: Iterable[str], kinds: set[str], more: str = "") -> dg.AssetSpec:
     kind, _, name = table.partition("/")
-    return dg.AssetSpec(
+    mine, translator = (pipeline.name, str(table)), pipeline.translator
+    spec = dg.AssetSpec(
         pipeline.key(table),
         deps=[pipeline.key(each) for each in upstream],
-        description=WORDS[kind].format(name=name),
+        description=translator.get_description(*mine, WORDS[kind].format(name=name) + more),
         skippable=True,
-        group_name=pipeline.word,
-        kinds=kinds,
+        group_name=translator.get_group_name(*mine, pipeline.word),
+        owners=list(translator.get_owners(*mine)),
+        tags=dict(translator.get_tags(*mine)),
+        kinds=set(translator.get_kinds(*mine, kinds)),
         code_version=None if kind == LANDED else pipeline.topology.fingerprint,
         metadata=table_metadata(pipeline, table),
     )
-
-
-@contextmanager
-def told_in_one_sentence() -> Iterator[None]:
-    """Errors raised on purpose fail the step with their sentence. Only what a second try can mend is tried again."""
-    try:
-        yield
-    except ReplayError as error:
-        can_mend = isinstance(error, MAY_PASS) and not isinstance(error, BufferFull)
-        parts = {"place": error.place, "expected": error.expected, "got": error.got, "next step": error.next_step}
-        notes = {"notes": "\n".join(error.__notes__)} if hasattr(error, "__notes__") else {}
-        raise dg.Failure(str(error), metadata=parts | notes, allow_retries=can_mend) from error
+    return translator.get_asset_spec(*mine, spec)

@@ -87,11 +87,12 @@ def _checks_of(pipeline: Pipeline, number: int, table: TableName) -> dg.AssetChe
         description=f"What must hold for `{table}` of {pipeline.name}.",
         specs=_specs(pipeline, table),
         can_subset=True,
+        required_resource_keys=pipeline.resource_keys - {pipeline.engine_key},
     )
     def checks(context: dg.AssetCheckExecutionContext) -> Iterator[dg.AssetCheckResult]:
-        keys = context.selected_asset_check_keys
-        with beating(pipeline.own, context.run.run_id, f"checks of {table}"):
-            for _, _, result in _results(pipeline, context.instance, context.run.run_id, keys):
+        keys, mine = context.selected_asset_check_keys, pipeline.in_run(context.resources)
+        with beating(mine.own, context.run.run_id, f"checks of {table}"):
+            for _, _, result in _results(mine, context.instance, context.run.run_id, keys):
                 yield result
 
     return checks

@@ -5,10 +5,11 @@ Owns the wiring, which is all here. Rule: building definitions reads no table an
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import dagster as dg
 
-from ..jobs.landing.landing import FileSource, KafkaSource, LandingRules
+from ..jobs.landing.landing import LandingRules
 from ..jobs.topology import Topology
 from ..state.errors import ConfigError
 from ..state.tables.warehouse import Warehouse
@@ -23,6 +24,8 @@ from .partitioned.range_job import backfill_job
 from .pipeline import Pipeline
 from .resources import Engine, SparkEngine
 from .schedules import freshness_job, freshness_schedule, landing_job, replay_job, replay_schedule
+from .settings.connections import LandedBy, Source, SourceResource, WarehouseResource
+from .settings.translator import ReplayTranslator
 
 CHECK_ENGINES = ("gx", "plain")
 
@@ -31,8 +34,8 @@ def replay_definitions(
     topology: Topology,
     *,
     pipeline: str,
-    warehouse: Warehouse | str | Path,
-    sources: Mapping[str, FileSource | KafkaSource] | None = None,
+    warehouse: Warehouse | WarehouseResource | str | Path,
+    sources: Mapping[str, Source | SourceResource | LandedBy] | None = None,
     landing: LandingRules | None = None,
     engine: Engine | None = None,
     max_records: int | None = None,
@@ -46,31 +49,34 @@ def replay_definitions(
     sensor: LagSensor | None = None,
     fresh_within: Duration | None = None,
     operator_jobs: bool = False,
+    translator: ReplayTranslator | None = None,
 ) -> dg.Definitions:
     """Definitions of one pipeline; ``dg.Definitions.merge`` puts several together.
 
-    ``sources``: topic → where it is landed from; a topic of the topology without one is an external asset, one that the
-    topology does not read is landed all the same. ``landing``: what a landing does with what is wrong, None for its
-    defaults. ``engine``: None for ``SparkEngine()``. ``max_records``,
-    ``increments``, ``idle``: as ``kstreams_replay.replay`` takes them; by default a run is one increment of all that
-    has landed. ``check_engine``: "gx" (Great Expectations) or "plain". ``cron``: None for no schedule, else when, in
-    UTC. ``retry_policy``: of the step that lands and replays; only errors that a second try can mend are tried again.
-    ``max_runtime``: of a run, after which the schedule does not wait for it any more, and Dagster's run monitoring ends
-    it where it is on (examples/dagster.yaml); None: no limit. ``partitions``: daily, hourly, weekly … ones: the tables
-    run partition by partition, each up to its end in record time, and topics are landed by a job of their own
-    (orchestration/README.md); with ``cron`` each tick lands, and runs the next partition once it has landed whole.
-    ``sensor``: starts runs by what is new (``LagSensor()``); None: there is none. ``fresh_within``: a check of each
-    output warns when its stream time is further behind the clock, and a schedule makes it; None: there is none.
-    ``operator_jobs``: jobs to plan changed code, promote, restore and vacuum (automation/operator_jobs.py).
+    ``warehouse``, ``sources``, ``engine`` may be resources, whose settings may be ``dg.EnvVar`` (``WarehouseResource``,
+    ``FilesResource``, ``KafkaResource``, ``SparkEngine``). ``sources``: topic → where it is landed from; a topic of the
+    topology without one is an external asset, one that the topology does not read is landed all the same, and one that
+    is ``LandedBy`` another pipeline is the other's asset. ``landing``: what a landing does with what is wrong, None for
+    its defaults. ``engine``: None for ``SparkEngine()``. ``max_records``, ``increments``, ``idle``: as
+    ``kstreams_replay.replay`` takes them; by default a run is one increment of all that has landed. ``check_engine``:
+    "gx" (Great Expectations) or "plain". ``cron``: None for no schedule, else when, in UTC. ``retry_policy``: of the
+    step that lands and replays; only errors that a second try can mend are tried again. ``max_runtime``: of a run,
+    after which the schedule does not wait for it any more, and Dagster's run monitoring ends it where it is on
+    (examples/dagster.yaml); None: no limit. ``partitions``: daily, hourly, weekly … ones: the tables run partition by
+    partition, each up to its end in record time, and topics are landed by a job of their own (orchestration/README.md);
+    with ``cron`` each tick lands, and runs the next partition once it has landed whole. ``translator``: asset keys,
+    groups, owners, tags, kinds and descriptions; None: the pipeline's name before each table's. ``sensor``: starts runs
+    by what is new (``LagSensor()``); None: there is none. ``fresh_within``: a check of each output warns when its
+    stream time is further behind the clock, and a schedule makes it; None: there is none. ``operator_jobs``: jobs to
+    plan changed code, promote, restore and vacuum (automation/operator_jobs.py).
     Raises ConfigError for a setting that is wrong.
     """
     _refuse(check_engine, idle, increments, partitions)
     settings = Pipeline(
         name=pipeline,
         topology=topology,
-        warehouse=warehouse if isinstance(warehouse, Warehouse) else Warehouse(str(warehouse)),
+        **_places(warehouse, sources or {}),
         engine=engine or SparkEngine(),
-        sources=dict(sources or {}),
         landing=landing or LandingRules(),
         max_records=max_records,
         increments=increments,
@@ -80,9 +86,20 @@ def replay_definitions(
         max_runtime_ms=None if max_runtime is None else duration_ms(max_runtime, "max_runtime"),
         partitions=partitions,
         fresh_within_ms=None if fresh_within is None else duration_ms(fresh_within, "fresh_within"),
+        translator=translator or ReplayTranslator(),
     )
-    settings.warehouse.pipeline(pipeline)  # refuses a name that no folder can have
     return _definitions(settings, cron, sensor, operator_jobs=operator_jobs)
+
+
+def _places(
+    warehouse: Warehouse | WarehouseResource | str | Path, sources: Mapping[str, Source | SourceResource | LandedBy]
+) -> dict[str, Any]:
+    """Where a pipeline's tables are, and its topics."""
+    return {
+        "place": warehouse if isinstance(warehouse, Warehouse | WarehouseResource) else Warehouse(str(warehouse)),
+        "sources": {topic: source for topic, source in sources.items() if not isinstance(source, LandedBy)},
+        "landed_by": {topic: source.pipeline for topic, source in sources.items() if isinstance(source, LandedBy)},
+    }
 
 
 def _refuse(
@@ -101,6 +118,8 @@ def _refuse(
 def _definitions(
     settings: Pipeline, cron: str | None, sensor: LagSensor | None, *, operator_jobs: bool
 ) -> dg.Definitions:
+    Warehouse("w").pipeline(settings.name)  # refuses a name that no folder can have
+    settings.refuse_equal_keys()
     has_partitions = settings.partitions is not None
     jobs = [replay_job(settings)]
     if has_partitions and settings.sources:
@@ -115,6 +134,6 @@ def _definitions(
             *map(freshness_schedule, fresh),
         ],
         sensors=[] if sensor is None else [lag_sensor(settings, sensor, jobs)],
-        resources={settings.engine_key: settings.engine, settings.tables_key: ReplayIOManager(settings)},
+        resources=settings.resources | {settings.tables_key: ReplayIOManager(settings)},
         executor=dg.in_process_executor,
     )

@@ -62,7 +62,8 @@ def data_version(row: LedgerRow[RowContent] | None) -> dg.DataVersion:
 def table_metadata(pipeline: Pipeline, table: str) -> Metadata:
     """What is known of a table before anything has run: where it lies and its columns."""
     schema = LANDED_SCHEMA if TableName(table).kind == LANDED else table_schema(pipeline.topology, table)
-    return {TABLE: pipeline.path(table), "dagster/column_schema": _column_schema(schema)}
+    place = {} if pipeline.known_root is None else {TABLE: pipeline.path(table)}
+    return place | {"dagster/column_schema": _column_schema(schema)}
 
 
 def increment_metadata(pipeline: Pipeline, sub: SubTopology, table: Table, increment: int) -> Metadata:

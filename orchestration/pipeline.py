@@ -1,22 +1,39 @@
 """A pipeline, as all its definitions see it: topology, tables, settings, and the names they go by in Dagster.
 
 Owns names. Rule: an asset key is the pipeline's name and then the table's name as the warehouse spells it
-(`flights/outputs/hourly`, `flights/landed/departures`), so who knows the one finds the other.
+(`flights/outputs/hourly`, `flights/landed/departures`), so who knows the one finds the other; what else it may be, a
+translator says (settings/translator.py).
 """
 
 import re
+from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import dagster as dg
 
-from ..jobs.landing.landing import FileSource, KafkaSource, LandingRules
+from ..jobs.code_changes.state_migration import Wanted
+from ..jobs.landing.landing import LandingRules
 from ..jobs.topology import SubTopology, Topology
+from ..state.errors import ConfigError
 from ..state.tables.ledger import LandingLedger, Ledger
-from ..state.tables.names import DEAD_LETTER, DROPPED, LANDED, OUTPUTS, REPARTITION, STATE
+from ..state.tables.names import DEAD_LETTER, DROPPED, LANDED, OUTPUTS, REPARTITION, STATE, TableName
 from ..state.tables.warehouse import PipelineTables, Warehouse
 from .lineage import Table, tables_of
 from .resources import Engine
+from .settings.connections import (
+    FilesResource,
+    KafkaResource,
+    Source,
+    SourceResource,
+    WarehouseResource,
+    known_root,
+    source_of,
+    warehouse_of,
+)
+from .settings.run_settings import Asked
+from .settings.translator import ReplayTranslator
 
 REFUSALS = (DROPPED, DEAD_LETTER)
 """Tables of what had no effect, of the whole pipeline."""
@@ -24,17 +41,20 @@ REFUSALS = (DROPPED, DEAD_LETTER)
 
 @dataclass(frozen=True)
 class Pipeline:
-    """``sources``: topic → where it is landed from.
+    """``place``: where its tables are, which ``warehouse`` gives. ``sources``: topic → where it is landed from;
+    ``landed_by``: topic → the pipeline of the same warehouse that lands it.
 
     ``landing``: what a landing does with what is wrong. ``max_records``, ``increments``, ``idle``: as
-    ``kstreams_replay.replay`` takes them.
+    ``kstreams_replay.replay`` takes them. Of one run alone: ``flush``, whether history is closed, and ``wanted``, what
+    to do with the state of changed code.
     """
 
     name: str
     topology: Topology
-    warehouse: Warehouse
+    place: Warehouse | WarehouseResource
     engine: Engine
-    sources: Mapping[str, FileSource | KafkaSource] = field(default_factory=dict)
+    sources: Mapping[str, Source | SourceResource] = field(default_factory=dict)
+    landed_by: Mapping[str, str] = field(default_factory=dict)
     landing: LandingRules = field(default_factory=LandingRules)
     max_records: int | None = None
     increments: int | None = None
@@ -44,6 +64,19 @@ class Pipeline:
     max_runtime_ms: int | None = None
     partitions: dg.TimeWindowPartitionsDefinition | None = None
     fresh_within_ms: int | None = None
+    translator: ReplayTranslator = field(default_factory=ReplayTranslator)
+    flush: bool = False
+    wanted: Wanted | None = None
+
+    @property
+    def warehouse(self) -> Warehouse:
+        """Where its tables are now. Raises ConfigError for an environment variable that is not set."""
+        return warehouse_of(self.place)
+
+    @property
+    def known_root(self) -> str | None:
+        """Where its tables are, as far as it is known while definitions load."""
+        return known_root(self.place)
 
     @property
     def word(self) -> str:
@@ -60,9 +93,66 @@ class Pipeline:
         """The resource key of what loads its outputs for other assets."""
         return f"{self.word}_tables"
 
+    @property
+    def resources(self) -> dict[str, dg.ConfigurableResource[Any]]:
+        """By key: the engine, and what of warehouse and sources was given as a resource; one key a pipeline each."""
+        found: dict[str, dg.ConfigurableResource[Any]] = {self.engine_key: self.engine}
+        if isinstance(self.place, WarehouseResource):
+            found[f"{self.word}_warehouse"] = self.place
+        for topic, source in self.sources.items():
+            if isinstance(source, FilesResource | KafkaResource):
+                found[self._source_key(topic)] = source
+        return found
+
+    @property
+    def resource_keys(self) -> set[str]:
+        """What a step asks Dagster for."""
+        return set(self.resources)
+
+    def in_run(self, resources: Any) -> "Pipeline":
+        """Itself, with the resources as a run's config has them (``context.resources``). Raises ConfigError for a
+        source that cannot be, or an environment variable that is not set.
+        """
+        place: Warehouse | WarehouseResource = self.place
+        if isinstance(place, WarehouseResource):
+            place = getattr(resources, f"{self.word}_warehouse").warehouse()
+        sources = {
+            topic: source_of(getattr(resources, self._source_key(topic), source))
+            for topic, source in self.sources.items()
+        }
+        return replace(self, place=place, sources=sources)
+
+    def with_settings(self, asked: Asked) -> "Pipeline":
+        """Itself, with the settings of one run."""
+        return replace(
+            self, max_records=asked.max_records, increments=asked.increments, idle=asked.idle, flush=asked.flush,
+            wanted=asked.wanted,
+        )  # fmt: skip
+
+    def _source_key(self, topic: str) -> str:
+        return f"{self.word}_source_{re.sub(r'[^A-Za-z0-9_]', '_', topic)}"
+
     def key(self, table: str) -> dg.AssetKey:
         """Asset key of a table, given as "outputs/x", "state/y", "repartition/z", "landed/topic", "dropped" …"""
-        return dg.AssetKey([self.name, *table.split("/", 1)])
+        kind, _, name = table.partition("/")
+        owner = self.landed_by.get(name, self.name) if kind == LANDED else self.name
+        return self.translator.get_asset_key(owner, str(table))
+
+    def refuse_equal_keys(self) -> None:
+        """ConfigError when a translator gives two tables one key."""
+        tables = [
+            *(str(table.name) for _, table in self.all_tables()),
+            *REFUSALS,
+            *map(TableName.landed, self.topics()),
+        ]
+        counts = Counter(map(self.key, tables))
+        for key, count in counts.items():
+            if count > 1:
+                same = ", ".join(str(table) for table in tables if self.key(table) == key)
+                raise ConfigError(
+                    f"pipeline {self.name!r}, translator", "an asset key for each table",
+                    f"{key.to_user_string()} for {same}", "correct its get_asset_key",
+                )  # fmt: skip
 
     def tables(self, sub: SubTopology) -> list[Table]:
         """Tables of one sub-topology, each after those it is made from."""

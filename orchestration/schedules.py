@@ -74,7 +74,7 @@ def freshness_job(pipeline: Pipeline) -> UnresolvedAssetJobDefinition:
         selection=dg.AssetSelection.checks(*keys),
         description=f"Says whether the outputs of {pipeline.name} are fresh.",
         executor_def=dg.in_process_executor,
-        tags={WAREHOUSE_TAG: pipeline.warehouse.root},
+        tags=warehouse_tag(pipeline),
     )
 
 
@@ -90,7 +90,7 @@ def _landed(pipeline: Pipeline) -> list[dg.AssetKey]:
 
 
 def _job(pipeline: Pipeline, name: str, keys: list[dg.AssetKey], words: str) -> UnresolvedAssetJobDefinition:
-    tags = {WAREHOUSE_TAG: pipeline.warehouse.root}
+    tags = warehouse_tag(pipeline)
     if pipeline.max_runtime_ms is not None:
         tags[MAX_RUNTIME_TAG] = str(max(pipeline.max_runtime_ms // 1000, 1))
     return dg.define_asset_job(
@@ -100,6 +100,11 @@ def _job(pipeline: Pipeline, name: str, keys: list[dg.AssetKey], words: str) -> 
         executor_def=dg.in_process_executor,
         tags=tags,
     )
+
+
+def warehouse_tag(pipeline: Pipeline) -> dict[str, str]:
+    """Of its runs; none where the warehouse is not known while definitions load."""
+    return {} if pipeline.known_root is None else {WAREHOUSE_TAG: pipeline.known_root}
 
 
 def replay_schedule(pipeline: Pipeline, job: UnresolvedAssetJobDefinition, cron: str) -> dg.ScheduleDefinition:
@@ -125,7 +130,7 @@ def replay_schedule(pipeline: Pipeline, job: UnresolvedAssetJobDefinition, cron:
 
 def waits_for(pipeline: Pipeline, instance: dg.DagsterInstance, job_name: str, log: logging.Logger) -> str | None:
     """Which run of a job is waited for, in words; None: nobody is at it. Runs that are lost are marked as failed."""
-    mine = dg.RunsFilter(job_name=job_name, statuses=UNFINISHED, tags={WAREHOUSE_TAG: pipeline.warehouse.root})
+    mine = dg.RunsFilter(job_name=job_name, statuses=UNFINISHED, tags=warehouse_tag(pipeline))
     words = None
     for record in instance.get_run_records(mine):
         found = judged(pipeline, instance, record, now_ms())

@@ -14,6 +14,7 @@ from ...jobs.landing.given_up_plans import kept_plans
 from ...jobs.landing.landing import FileSource, KafkaSource
 from ...state.errors import ConfigError
 from ..pipeline import Pipeline
+from ..settings.connections import source_of
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,8 @@ def lag_of(pipeline: Pipeline) -> Lag:
     """Measured now. Raises LandingError where a folder is gone, a landed file has changed or the broker is silent."""
     files, offsets = dict[str, int](), dict[str, int]()
     seen: list[object] = []
-    for topic, source in pipeline.sources.items():
+    for topic, given in pipeline.sources.items():
+        source = source_of(given)
         if isinstance(source, FileSource):
             new = _new_files(pipeline, topic, source)
             files |= {topic: len(new)} if new else {}

@@ -20,11 +20,11 @@ from ...jobs.replay.heartbeats import beating
 from ...jobs.topology import Topology
 from ...state.errors import ConfigError
 from ...state.tables.ledger import Ledger
-from ..assets import told_in_one_sentence
+from ..asked_runs import told_in_one_sentence
 from ..facts import replay_facts
 from ..pipeline import Pipeline
 from ..resources import Engine
-from ..schedules import WAREHOUSE_TAG
+from ..schedules import warehouse_tag
 from ..settings.topology_loading import load_topology
 from ..text_tables import flat_row
 from .planned_change import Planned, change_of, fork_point, plan_sample, plan_whole
@@ -95,7 +95,7 @@ def _job(pipeline: Pipeline, what: str, config: type[dg.Config], done: Done, wor
         description=words,
         executor_def=dg.in_process_executor,
         resource_defs={pipeline.engine_key: pipeline.engine},
-        tags={WAREHOUSE_TAG: pipeline.warehouse.root},
+        tags=warehouse_tag(pipeline),
     )
     def job() -> None:
         step()

@@ -6,35 +6,22 @@ order, since each stands on the one before.
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 
 import dagster as dg
 
-from ...jobs.branches.restatement import restore
-from ...jobs.replay.heartbeats import beating
+from ...jobs.replay.heartbeats import Heart, beating
 from ...jobs.replay.landed_times import LandedTimes
-from ...state.errors import ConfigError
-from ..assets import (
-    Told,
-    external_specs,
-    land_topics,
-    landed_spec,
-    refusals_spec,
-    replay_landed,
-    table_spec,
-    told_in_one_sentence,
-)
+from ..asked_runs import Told, advance_topics, as_asked, observe_the_others, tell_dry_run, told_in_one_sentence
+from ..assets import external_specs, land_topics, landed_spec, refusals_spec, replay_landed, table_spec
 from ..metadata import Metadata, data_version, increment_metadata, quiet_metadata, refusals_metadata
 from ..pipeline import REFUSALS, Pipeline
+from ..settings.run_settings import PartitionConfig
+from .restoring import go_back, withdrawal_of
 from .windows import Window, planner_after, reached, refuse_half, refuse_what_cannot_run, windows_of
 
 LATE = "records_late_for_earlier_partitions"
-
-
-class PartitionConfig(dg.Config):
-    """``restore``: run again what was run before: the partition and all later ones are withdrawn, and must run anew."""
-
-    restore: bool = False
 
 
 def partitioned_assets(pipeline: Pipeline) -> list[dg.AssetsDefinition | dg.AssetSpec]:
@@ -49,13 +36,15 @@ def _landing(pipeline: Pipeline) -> dg.AssetsDefinition:
         description=f"Lands what is new in the topics of {pipeline.name}.",
         specs=[landed_spec(pipeline, topic) for topic in pipeline.sources],
         can_subset=True,
-        required_resource_keys={pipeline.engine_key},
+        required_resource_keys=pipeline.resource_keys,
         retry_policy=pipeline.retry_policy,
         pool=f"{pipeline.word}_landing",
     )
     def landing(context: dg.AssetExecutionContext) -> Told:
-        with beating(pipeline.own, context.run.run_id, "landing") as heart:
-            yield from land_topics(context, pipeline, heart)
+        with told_in_one_sentence():
+            mine = pipeline.in_run(context.resources)
+        with beating(mine.own, context.run.run_id, "landing") as heart:
+            yield from land_topics(context, mine, heart)
 
     return landing
 
@@ -72,31 +61,48 @@ def _tables(pipeline: Pipeline) -> dg.AssetsDefinition:
             )
         ],
         can_subset=True,
-        required_resource_keys={pipeline.engine_key},
+        required_resource_keys=pipeline.resource_keys,
         retry_policy=pipeline.retry_policy,
         pool=pipeline.word,
         partitions_def=pipeline.partitions,
         backfill_policy=dg.BackfillPolicy.single_run(),
     )
     def increments(context: dg.AssetExecutionContext, config: PartitionConfig) -> Told:
-        assert pipeline.partitions is not None
-        with beating(pipeline.own, context.run.run_id, "replaying") as heart, told_in_one_sentence():
-            windows = windows_of(pipeline.partitions, list(context.partition_keys))
+        mine, asked = as_asked(context, pipeline, config)
+        assert mine.partitions is not None
+        windows = windows_of(mine.partitions, list(context.partition_keys))
+        if asked.dry_run:
+            with told_in_one_sentence():
+                more = [withdrawal_of(mine, windows[0]).sentence] if config.restore else []
+            yield from tell_dry_run(context, mine, replace(asked, until_ms=windows[-1].end_ms), more)
+            return
+        with beating(mine.own, context.run.run_id, "replaying") as heart, told_in_one_sentence():
             if config.restore:
-                _go_back(context, pipeline, windows[0])
-            late, times = dict[str, int](), LandedTimes()
-            for window in windows:
-                heart.say(f"partition {window.key}")
-                context.log.info(f"partition {window.key}")
-                so_far = reached(pipeline)
-                if so_far.until_ms != window.end_ms:
-                    refuse_what_cannot_run(pipeline, window, so_far, times)
-                replay_landed(context, pipeline, heart, until_ms=window.end_ms, times=times)
-                refuse_half(pipeline, window, times)
-                late[window.key] = _late(pipeline, window, times)
-            yield from _report(context, pipeline, windows, late)
+                go_back(context, mine, windows[0])
+            advance_topics(context, mine, asked)
+            yield from _replay_windows(context, mine, heart, windows)
 
     return increments
+
+
+def _replay_windows(context: dg.AssetExecutionContext, pipeline: Pipeline, heart: Heart, windows: list[Window]) -> Told:
+    """One after the other. Those at the begin that are done are told again, where the run goes on from there."""
+    done_ms = reached(pipeline).until_ms
+    goes_on = done_ms is not None and windows[-1].end_ms >= done_ms
+    late, times = dict[str, int](), LandedTimes()
+    for window in windows:
+        heart.say(f"partition {window.key}")
+        context.log.info(f"partition {window.key}")
+        so_far = reached(pipeline)
+        is_done = goes_on and done_ms is not None and window.end_ms < done_ms
+        if so_far.until_ms != window.end_ms and not is_done:
+            refuse_what_cannot_run(pipeline, window, so_far, times)
+        ran, _ = ([], []) if is_done else replay_landed(context, pipeline, heart, until_ms=window.end_ms, times=times)
+        refuse_half(pipeline, window, times)
+        late[window.key] = _late(pipeline, window, times)
+        if ran:
+            observe_the_others(context, pipeline, window.key)
+    yield from _report(context, pipeline, windows, late)
 
 
 def _after_itself(spec: dg.AssetSpec) -> dg.AssetSpec:
@@ -104,23 +110,6 @@ def _after_itself(spec: dg.AssetSpec) -> dg.AssetSpec:
     before = dg.TimeWindowPartitionMapping(start_offset=-1, end_offset=-1)
     deps = [*spec.deps, dg.AssetDep(spec.key, partition_mapping=before)]
     return spec.replace_attributes(deps=deps)
-
-
-def _go_back(context: dg.AssetExecutionContext, pipeline: Pipeline, window: Window) -> None:
-    """Withdraw a partition that was run before, and all later ones."""
-    so_far = reached(pipeline)
-    withdrawn = sorted(end for end in so_far.increments if end >= window.end_ms)
-    last = pipeline.ledger.last_done()
-    if not withdrawn and last is not None and last.content.restates is not None:
-        return  # by a try of this run that died after it
-    if not withdrawn:
-        raise ConfigError(
-            f"pipeline {pipeline.name!r}, partition {window.key}", "one that was run before", "one that was not",
-            "launch it without `restore`",
-        )  # fmt: skip
-    stays = so_far.before[withdrawn[0]]
-    context.log.warning(f"withdrawing {len(withdrawn)} partitions: going on after increment {stays}")
-    restore(pipeline.warehouse, pipeline.name, stays)
 
 
 def _late(pipeline: Pipeline, window: Window, times: LandedTimes) -> int:

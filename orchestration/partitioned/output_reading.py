@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from ...jobs.history.committed_tables import WINDOW, read_changelog, read_newest
 from ...state.errors import ConfigError, LedgerError
 from ...state.tables.names import OUTPUTS
-from ..assets import told_in_one_sentence
+from ..asked_runs import told_in_one_sentence
 from ..pipeline import Pipeline
 from .windows import reached, windows_of
 

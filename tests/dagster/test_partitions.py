@@ -17,6 +17,7 @@ from kstreams_replay.state.errors import ConfigError
 from kstreams_replay.state.tables.ledger import Ledger
 from kstreams_replay.state.tables.warehouse import Warehouse
 from tests.dagster import shop
+from tests.dagster.conftest import observed
 from tests.planted import tables_of
 from tests.rotation import is_nightly
 
@@ -203,6 +204,52 @@ def test_an_old_day_runs_again_only_when_its_config_says_so(days):
     assert days.cuts()[-1] == 5
     list(replay(days.warehouse, shop.topology(), pipeline="w", runner=LocalRunner(), until_ms=JANUARY + 4 * DAY))
     assert tables_of(days.warehouse, "shop", shop.topology()) == tables_of(days.warehouse, "w", shop.topology())
+
+
+def again(days: Days, run_id: str, day: str) -> dg.ExecuteInProcessResult:
+    """Launch a restoring run again, as its button or Dagster's retries do."""
+    job = days.definitions.resolve_job_def("shop_replay")
+    run_config = {"ops": {"shop_increments": {"config": {"restore": True}}}}
+    tags = {"dagster/parent_run_id": run_id}
+    return job.execute_in_process(
+        instance=days.instance, raise_on_error=False, run_config=run_config, partition_key=day, tags=tags
+    )
+
+
+def test_a_restoring_run_that_is_launched_again_withdraws_nothing_a_second_time(days):
+    days.land(CLICKS)
+    assert days.run(ONE, FOUR).success
+    first = days.run(TWO, restore=True)
+    assert days.cuts() == [2, 4, 5, 2, 4]  # D-1 once more, and onward
+
+    assert again(days, first.run_id, TWO).success
+    assert days.cuts() == [2, 4, 5, 2, 4]
+    assert days.run(FOUR).success
+    refused = again(days, first.run_id, TWO)
+    assert not refused.success
+    assert "which has withdrawn the partition already; later ones were run since" in failure(refused)
+    assert days.cuts() == [2, 4, 5, 2, 4, 5]
+
+
+def test_a_dry_run_names_what_a_restore_withdraws_and_leaves_it(days):
+    days.land(CLICKS)
+    assert days.run(ONE, FOUR).success
+
+    result = days.run(TWO, restore=True, dry_run=True)
+
+    said = observed(result)["shop/outputs/sessions"].metadata["dry_run"].value
+    assert "2 partitions are withdrawn, which must then run again: the pipeline goes on after increment 1" in said
+    assert days.cuts() == [2, 4, 5]
+
+
+def test_a_backfill_that_died_on_its_way_is_launched_whole_and_goes_on(days):
+    days.land(CLICKS)
+    assert days.run(ONE, TWO).success
+
+    assert days.run(ONE, FOUR).success
+
+    assert days.cuts() == [2, 4, 5]
+    assert list(days.materialized()) == [ONE, TWO, THREE, FOUR]
 
 
 def test_restore_of_what_was_never_run_is_refused(days):

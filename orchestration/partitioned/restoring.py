@@ -1,0 +1,98 @@
+"""Running a partition again that was run before: it and all later ones are withdrawn first, once.
+
+Owns what is withdrawn, and that a run does it once. Rule: a run that has withdrawn them writes that into Dagster's
+event log; when it is tried or launched again it goes on from there, and withdraws nothing that was run since.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import dagster as dg
+
+from ...jobs.branches.restatement import restore
+from ...state.errors import ConfigError
+from ..pipeline import REFUSALS, Pipeline
+from .windows import Window, reached
+
+RESTORED_TO = "restored_to"
+LAUNCHED_AGAIN = "dagster/parent_run_id"
+"""Dagster's tag of a run: the run that it launches again, by hand or by itself."""
+
+
+@dataclass(frozen=True)
+class Withdrawal:
+    """``partitions`` are withdrawn, so that the pipeline goes on after the increment ``stays``."""
+
+    partitions: int
+    stays: int
+
+    @property
+    def sentence(self) -> str:
+        """In words."""
+        return (
+            f"{self.partitions} partitions are withdrawn, which must then run again: the pipeline goes on after "
+            f"increment {self.stays}"
+        )
+
+
+def withdrawal_of(pipeline: Pipeline, window: Window) -> Withdrawal:
+    """What running ``window`` again withdraws. ConfigError when it was not run before."""
+    found = _withdrawal_of(pipeline, window)
+    if found is None:
+        raise ConfigError(
+            f"pipeline {pipeline.name!r}, partition {window.key}", "one that was run before", "one that was not",
+            "launch it without `restore`",
+        )  # fmt: skip
+    return found
+
+
+def _withdrawal_of(pipeline: Pipeline, window: Window) -> Withdrawal | None:
+    so_far = reached(pipeline)
+    withdrawn = sorted(end for end in so_far.increments if end >= window.end_ms)
+    return Withdrawal(len(withdrawn), so_far.before[withdrawn[0]]) if withdrawn else None
+
+
+def go_back(context: dg.AssetExecutionContext, pipeline: Pipeline, window: Window) -> None:
+    """Withdraw a partition that was run before, and all later ones, unless this run has done so before it died.
+
+    ConfigError when the partition was not run before; or when a run that is launched again has withdrawn it already,
+    and later ones were run since.
+    """
+    found, last = _withdrawal_of(pipeline, window), pipeline.ledger.last_done()
+    if found is None and last is not None and last.content.restates is not None:
+        return  # by a try of this run that died after it
+    before = _withdrawn_by(context)
+    if before is None:
+        found = withdrawal_of(pipeline, window)
+        context.log.warning(found.sentence)
+        restore(pipeline.warehouse, pipeline.name, found.stays)
+        said = {RESTORED_TO: found.stays}
+        context.log_event(dg.AssetObservation(pipeline.key(REFUSALS[0]), metadata=said, partition=window.key))
+        return
+    so_far = reached(pipeline).until_ms
+    if before != context.run.run_id and so_far is not None and so_far > window.end_ms:
+        raise ConfigError(
+            f"pipeline {pipeline.name!r}, partition {window.key}", "a run of its own",
+            f"run {before} launched again, which has withdrawn the partition already; later ones were run since",
+            "launch the partition anew, if it is meant to be withdrawn once more",
+        )  # fmt: skip
+    context.log.info(f"run {before} has withdrawn the partition and all later ones before it died: going on from there")
+
+
+def _withdrawn_by(context: dg.AssetExecutionContext) -> str | None:
+    """This run, or the one that it launches again, where it has withdrawn partitions already."""
+    for run_id in _tries(context):
+        for entry in context.instance.all_logs(run_id, of_type=dg.DagsterEventType.ASSET_OBSERVATION):
+            observation = entry.asset_observation
+            if observation is not None and RESTORED_TO in observation.metadata:
+                return run_id
+    return None
+
+
+def _tries(context: dg.AssetExecutionContext) -> Iterator[str]:
+    """Ids of this run and of those that it launches again, newest first."""
+    run: dg.DagsterRun | None = context.run
+    while run is not None:
+        yield run.run_id
+        parent = run.tags.get(LAUNCHED_AGAIN)
+        run = None if parent is None else context.instance.get_run_by_id(parent)

@@ -1,0 +1,118 @@
+"""Where a pipeline's tables and topics are, as resources of Dagster: their settings may be environment variables.
+
+Owns the way from a resource to what the engine takes. Rule: a variable is read when a run, a tick or a check needs it,
+so definitions load without it; nothing of it is written down in Dagster, except where the tables lie.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import dagster as dg
+
+from ...jobs.landing.landing import FileSource, KafkaSource
+from ...state.errors import ConfigError
+from ...state.tables.warehouse import Warehouse
+
+
+@dataclass(frozen=True)
+class LandedBy:
+    """In the place of a source: another pipeline of the same warehouse lands the topic; its asset is the other's.
+
+    ``pipeline``: the other's name. The two need one translator, or two that give landed topics the same keys.
+    """
+
+    pipeline: str
+
+
+class WarehouseResource(dg.ConfigurableResource["WarehouseResource"]):
+    """Where all tables are: ``root`` and ``storage_options`` as ``kstreams_replay.Warehouse`` takes them."""
+
+    root: str
+    storage_options: dict[str, str] = {}  # noqa: RUF012  (pydantic copies it)
+
+    def warehouse(self) -> Warehouse:
+        """Raises ConfigError for an environment variable that is not set."""
+        options = {name: value_of(text, name) for name, text in self.storage_options.items()}
+        return Warehouse(value_of(self.root, "warehouse"), options or None)
+
+
+class FilesResource(dg.ConfigurableResource["FilesResource"]):
+    """A directory of files as the source of a topic, in the words of ``kstreams_replay.FileSource``."""
+
+    path: str
+    timestamp: str
+    format: str | None = None
+    key: str | None = None
+    value: list[str] | None = None
+    partition: str | None = None
+    partitions: int = 1
+    timestamp_unit: str = "ms"
+    pattern: str = "*"
+    delimiter: str = ","
+    columns: list[str] | None = None
+    types: dict[str, str] = {}  # noqa: RUF012  (pydantic copies it)
+    nulls: list[str] = [""]  # noqa: RUF012
+    key_type: str | None = None
+    value_type: str | None = None
+
+    def source(self) -> FileSource:
+        """Raises ConfigError for a mapping that cannot be, or an environment variable that is not set."""
+        given = {name: _plain(getattr(self, name), name) for name in type(self).model_fields}
+        columns = given["value"]
+        value = columns[0] if columns is not None and len(columns) == 1 else columns
+        return FileSource(**given | {"value": value})
+
+
+class KafkaResource(dg.ConfigurableResource["KafkaResource"]):
+    """A topic of a broker, in the words of ``kstreams_replay.KafkaSource``."""
+
+    bootstrap_servers: str
+    topic: str | None = None
+    options: dict[str, str] = {}  # noqa: RUF012  (pydantic copies it)
+    on_gap: str = "refuse"
+
+    def source(self) -> KafkaSource:
+        """Raises ConfigError for an environment variable that is not set."""
+        return KafkaSource(**{name: _plain(getattr(self, name), name) for name in type(self).model_fields})
+
+
+SourceResource = FilesResource | KafkaResource
+Source = FileSource | KafkaSource
+
+
+def warehouse_of(place: Warehouse | WarehouseResource) -> Warehouse:
+    """What ``place`` stands for now."""
+    return place.warehouse() if isinstance(place, WarehouseResource) else place
+
+
+def source_of(source: Source | SourceResource) -> Source:
+    """What ``source`` stands for now."""
+    return source.source() if isinstance(source, FilesResource | KafkaResource) else source
+
+
+def known_root(place: Warehouse | WarehouseResource) -> str | None:
+    """Where the tables lie, as far as it is known while definitions load; None: its variable is not set there."""
+    if isinstance(place, Warehouse):
+        return place.root
+    root = place.root.get_value() if isinstance(place.root, dg.EnvVar) else place.root
+    return None if root is None else Warehouse(root).root
+
+
+def value_of(text: str, name: str) -> str:
+    """``text``, or the value of the environment variable that it is."""
+    if not isinstance(text, dg.EnvVar):
+        return text
+    value = text.get_value()
+    if value is None:
+        variable = text.env_var_name
+        raise ConfigError(name, f"a value of the environment variable {variable}", "none", f"set {variable}")
+    return value
+
+
+def _plain(value: Any, name: str) -> Any:
+    if isinstance(value, str):
+        return value_of(value, name)
+    if isinstance(value, Mapping):
+        return {key: _plain(each, name) for key, each in value.items()}
+    return [_plain(each, name) for each in value] if isinstance(value, list) else value

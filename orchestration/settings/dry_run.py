@@ -1,0 +1,64 @@
+"""What a run would do, before it does it: records that it would read, what would wait, what changed code means.
+
+Owns the asking; the answers are the planner's and the code rule's own. Rule: nothing is landed, planned or written.
+"""
+
+from dataclasses import dataclass
+
+from ...jobs.code_changes.state_migration import take_over
+from ...jobs.replay.planner import Planner
+from ...jobs.replay.waiting_inputs import WaitingInput
+from ...jobs.topology import Topology
+from ...state.errors import CodeChanged
+from ...state.tables.ledger import Ledger
+from ...state.tables.ledger_rows import DoneRow
+from ...state.tables.warehouse import Warehouse
+from .run_settings import Asked
+
+
+@dataclass(frozen=True)
+class DryRun:
+    """``increments`` with ``records`` would be replayed of what has landed, and ``waits`` held back. ``refusal``: why a
+    run would be refused; None: it would not be. ``sentences``: all of it in words, without what waits.
+    """
+
+    increments: int
+    records: int
+    waits: list[WaitingInput]
+    refusal: str | None
+    sentences: tuple[str, ...]
+
+
+def dry_run_of(warehouse: Warehouse, topology: Topology, *, pipeline: str, asked: Asked) -> DryRun:
+    """What a replay with these settings would do now with what has landed."""
+    ledger = Ledger(warehouse.pipeline(pipeline).ledger, warehouse.storage_options)
+    last, pending = ledger.last_done(), ledger.pending()
+    previous, refusal, said = DoneRow() if last is None else last.content, None, list[str]()
+    try:
+        change = take_over(pipeline, last, topology, asked.wanted)
+    except CodeChanged as error:
+        refusal = str(error)
+        said.append(f"refused: {error}")
+    else:
+        previous = change.previous
+        if change.verdict is not None:
+            said += [f"changed code: {each.sentence()}" for each in change.verdict.changes]
+        said += [f"store {store} would be made anew, of store {one.store}" for store, one in change.rewrites.items()]
+    if pending is not None:
+        said.append(f"increment {pending.increment} is planned and would be finished first")
+    increment = 0 if last is None else last.increment
+    planner = Planner(
+        warehouse, topology, increment=increment + 1, previous=previous, idle=asked.idle, until_ms=asked.until_ms
+    )
+    plans = list(planner.plans(asked.max_records))[: asked.increments]
+    records = sum(plan.row.records for plan in plans)
+    said.insert(0, f"dry run: {records:,} records would be read, in {len(plans)} increments")
+    said += [
+        f"{topic}, partition {partition}: offsets {begin} to {plans[-1].row.cut_to[topic][partition]}"
+        for topic, cut in (plans[0].row.cut_from.items() if plans else ())
+        for partition, begin in cut.items()
+        if begin != plans[-1].row.cut_to[topic][partition]
+    ]
+    if asked.flush and not previous.flushed:
+        said.append("all windows would be closed, and the pipeline would take no records after that")
+    return DryRun(len(plans), records, planner.waits, refusal, tuple(said))

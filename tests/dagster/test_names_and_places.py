@@ -1,0 +1,151 @@
+"""Names that a translator gives, topics that two pipelines share, and places that are environment variables."""
+
+import dagster as dg
+import pytest
+
+from kstreams_replay.jobs.landing.landing import FileSource
+from kstreams_replay.jobs.topology import StreamsBuilder
+from kstreams_replay.orchestration.definitions import replay_definitions
+from kstreams_replay.orchestration.resources import LocalEngine
+from kstreams_replay.orchestration.settings.connections import (
+    FilesResource,
+    KafkaResource,
+    LandedBy,
+    WarehouseResource,
+)
+from kstreams_replay.orchestration.settings.translator import ReplayTranslator
+from kstreams_replay.state.errors import ConfigError
+from tests.clicks import CLICKS, final_page_counts
+from tests.dagster import shop
+from tests.dagster.conftest import told, versions
+
+WEB = ReplayTranslator(
+    key_prefix=("prod",),
+    group="web",
+    owners=("team:web", "ann@example.test"),
+    tags={"tier": "gold"},
+    kinds=("kafkastreams",),
+    descriptions={"pages": "How often each page was seen.", "landed/clicks": "Clicks of the shop."},
+)
+
+
+def nodes_of(definitions: dg.Definitions) -> dict[str, dg.AssetSpec]:
+    return {spec.key.to_user_string(): spec for spec in definitions.resolve_all_asset_specs()}
+
+
+def test_a_translator_says_key_group_owners_tags_kinds_and_words(tmp_path):
+    specs = nodes_of(shop.definitions(tmp_path, translator=WEB))
+
+    pages = specs["prod/shop/outputs/pages"]
+    assert pages.description == "How often each page was seen."
+    assert pages.group_name == "web"
+    assert list(pages.owners) == ["team:web", "ann@example.test"]
+    assert pages.tags["tier"] == "gold"
+    assert pages.kinds == {"python", "deltalake", "kafkastreams"}
+    assert [dep.asset_key.to_user_string() for dep in pages.deps] == ["prod/shop/state/held-pages-store"]
+    assert specs["prod/shop/landed/clicks"].description == "Clicks of the shop."
+    assert all(name.startswith("prod/shop/") for name in specs)
+
+
+def test_a_translated_pipeline_runs_and_its_checks_find_their_assets(small_shop):
+    definitions = shop.definitions(small_shop.root, check_engine="plain", translator=WEB)
+
+    result = small_shop.run(definitions)
+
+    assert result.success
+    assert "prod/shop/outputs/pages" in told(result)
+    checked = {each.asset_key.to_user_string() for each in result.get_asset_check_evaluations()}
+    assert {"prod/shop/outputs/pages", "prod/shop/landed/clicks"} <= checked
+    assert told(small_shop.run(definitions)) == {}  # what was told is found again under the translated keys
+
+
+class Flat(ReplayTranslator):
+    """Every table by its last name alone."""
+
+    def get_asset_key(self, pipeline, table):
+        return dg.AssetKey(["shop", "tables" if table.startswith("state/") else table])
+
+
+def test_two_tables_of_one_key_are_refused(tmp_path):
+    with pytest.raises(ConfigError, match="shop/tables for state/open-sessions, state/held-sessions-store"):
+        shop.definitions(tmp_path, translator=Flat())
+
+
+def pages_alone():
+    """Another pipeline over the shop's clicks."""
+    builder = StreamsBuilder()
+    final_page_counts(builder.stream("clicks", CLICKS), store="open-pages", held="held-pages").to("pages")
+    return builder.build()
+
+
+def test_two_pipelines_that_share_a_landed_topic_have_one_asset_of_it(small_shop):
+    second = replay_definitions(
+        pages_alone(), pipeline="report", warehouse=small_shop.warehouse, engine=LocalEngine(), check_engine="plain",
+        sources={"clicks": LandedBy("shop")},
+    )  # fmt: skip
+    first = shop.definitions(small_shop.root, check_engine="plain")
+
+    merged = dg.Definitions.merge(first, second)
+
+    graph = merged.resolve_asset_graph()
+    landed = [key.to_user_string() for key in graph.get_all_asset_keys() if "landed" in key.path]
+    assert landed == ["shop/landed/clicks"]
+    children = {key.to_user_string() for key in graph.get(dg.AssetKey(["shop", "landed", "clicks"])).child_keys}
+    assert {"report/repartition/open-pages-repartition", "shop/repartition/open-pages-repartition"} <= children
+    assert small_shop.run(merged).success
+    job = merged.resolve_job_def("report_replay")
+    result = job.execute_in_process(instance=small_shop.instance)
+    assert versions(result)["report/outputs/pages"] == ["increment-1-epoch-0"]
+    assert not [name for name in versions(result) if "landed" in name]
+
+
+def test_places_are_read_from_the_environment_when_a_run_begins(small_shop, monkeypatch):
+    for name in ("SHOP_WAREHOUSE", "SHOP_CLICKS"):
+        monkeypatch.delenv(name, raising=False)
+    definitions = replay_definitions(
+        shop.topology(), pipeline="shop", warehouse=WarehouseResource(root=dg.EnvVar("SHOP_WAREHOUSE")),
+        sources={"clicks": FilesResource(path=dg.EnvVar("SHOP_CLICKS"), format="jsonl", timestamp="ms", key="user")},
+        engine=LocalEngine(), check_engine="plain", cron="0 4 * * *",
+    )  # fmt: skip
+    assert {"shop_engine", "shop_warehouse", "shop_source_clicks"} <= set(definitions.resources)
+    assert nodes_of(definitions)["shop/landed/clicks"].kinds == {"python", "deltalake", "json"}
+
+    monkeypatch.setenv("SHOP_WAREHOUSE", small_shop.warehouse.root)
+    monkeypatch.setenv("SHOP_CLICKS", str(small_shop.root / "clicks"))
+    result = small_shop.run(definitions)
+
+    assert result.success
+    assert told(result)["shop/outputs/pages"][0].metadata["dagster/table_name"].value == (
+        f"{small_shop.warehouse.root}/shop/outputs/pages"
+    )
+    assert small_shop.replay() == []  # it is the same warehouse
+
+
+def test_a_runs_config_may_name_another_folder(small_shop):
+    elsewhere = FilesResource(path=str(small_shop.root / "nowhere"), format="jsonl", timestamp="ms", key="user")
+    definitions = shop.definitions(small_shop.root, check_engine="plain", sources={"clicks": elsewhere})
+    here = {"path": str(small_shop.root / "clicks"), "format": "jsonl", "timestamp": "ms", "key": "user"}
+
+    result = small_shop.run(definitions, run_config={"resources": {"shop_source_clicks": {"config": here}}})
+
+    assert result.success
+    assert told(result)["shop/landed/clicks"][0].metadata["records_read"].value == 6
+
+
+def test_a_resource_says_all_that_its_source_says():
+    files = FilesResource(path="in", timestamp="ms", value=["page", "user"], types={"ms": "long"}, nulls=["-"])
+    assert files.source() == FileSource(
+        "in", timestamp="ms", value=("page", "user"), types={"ms": "long"}, nulls=("-",)
+    )
+    assert FilesResource(path="in", timestamp="ms", value=["page"]).source().value == "page"
+    assert set(FilesResource.model_fields) == set(FileSource.__dataclass_fields__)
+
+
+def test_a_variable_that_is_not_set_is_named(monkeypatch):
+    monkeypatch.delenv("SHOP_BROKER", raising=False)
+    kafka = KafkaResource(bootstrap_servers=dg.EnvVar("SHOP_BROKER"))
+
+    with pytest.raises(ConfigError, match="a value of the environment variable SHOP_BROKER, got none; set SHOP_BROKER"):
+        kafka.source()
+    monkeypatch.setenv("SHOP_BROKER", "broker:9092")
+    assert kafka.source().bootstrap_servers == "broker:9092"
