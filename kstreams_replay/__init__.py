@@ -82,7 +82,13 @@ if TYPE_CHECKING:
     from .jobs.topology.call_options import Repartitioned as Repartitioned
     from .jobs.topology.call_options import StreamJoined as StreamJoined
     from .jobs.topology.call_options import TableJoined as TableJoined
+    from .orchestration.component.replay_pipeline import ReplayPipelineComponent as ReplayPipelineComponent
     from .orchestration.definitions import replay_definitions as replay_definitions
+    from .orchestration.settings.connections import FilesResource as FilesResource
+    from .orchestration.settings.connections import KafkaResource as KafkaResource
+    from .orchestration.settings.connections import LandedBy as LandedBy
+    from .orchestration.settings.connections import WarehouseResource as WarehouseResource
+    from .orchestration.settings.translator import ReplayTranslator as ReplayTranslator
     from .state.errors import ReplayError as ReplayError
     from .state.tables.warehouse import Warehouse as Warehouse
 
@@ -105,6 +111,7 @@ _MODULES: dict[str, str] = {
     "FAIL": ".jobs.functions.exception_handlers",
     "FailOnInvalidTimestamp": ".jobs.topology",
     "FileSource": ".jobs.landing.landing",
+    "FilesResource": ".orchestration.settings.connections",
     "FixedKeyProcessor": ".jobs.functions.processor_api",
     "FixedKeyProcessorContext": ".jobs.functions.processor_api",
     "FixedKeyRecord": ".jobs.functions.processor_api",
@@ -114,8 +121,10 @@ _MODULES: dict[str, str] = {
     "KGroupedTable": ".jobs.topology",
     "KStream": ".jobs.topology",
     "KTable": ".jobs.topology",
+    "KafkaResource": ".orchestration.settings.connections",
     "KafkaSource": ".jobs.landing.landing",
     "KeyValues": ".jobs.functions.processor_api",
+    "LandedBy": ".orchestration.settings.connections",
     "LandingRules": ".jobs.landing.landing",
     "LocalRunner": ".jobs.execution.task_run",
     "LogAndContinueExceptionHandler": ".jobs.functions.exception_handlers",
@@ -127,6 +136,8 @@ _MODULES: dict[str, str] = {
     "PunctuationType": ".jobs.functions.processor_api",
     "Record": ".jobs.functions.processor_api",
     "ReplayError": ".state.errors",
+    "ReplayPipelineComponent": ".orchestration.component.replay_pipeline",
+    "ReplayTranslator": ".orchestration.settings.translator",
     "Printed": ".jobs.topology",
     "Serde": ".jobs.topology",
     "SessionStore": ".jobs.functions.session_and_versioned_stores",
@@ -151,6 +162,7 @@ _MODULES: dict[str, str] = {
     "VersionedKeyValueStore": ".jobs.functions.session_and_versioned_stores",
     "VersionedRecord": ".jobs.functions.session_and_versioned_stores",
     "Warehouse": ".state.tables.warehouse",
+    "WarehouseResource": ".orchestration.settings.connections",
     "WindowStore": ".jobs.functions.state_stores",
     "Windowed": ".jobs.functions.expressions",
     "assert_outputs": ".jobs.testing.output_assertion",

@@ -1,0 +1,126 @@
+"""Attributes of the component, as they stand in its ``defs.yaml``.
+
+Owns their names and words, which `dg list components` and editors show. Rule: an attribute is called as the argument of
+``replay_definitions`` or the field of the source that it becomes; what contradicts is refused when it is loaded.
+"""
+
+from typing import Any, Literal
+
+import dagster as dg
+from pydantic import Field
+
+from ...jobs.landing.landing import FileSource, KafkaSource, LandingRules
+from ...state.errors import ConfigError
+from ..resources import Engine, LocalEngine, SparkEngine
+from ..settings.connections import LandedBy, Source
+from ..settings.translator import ReplayTranslator
+
+
+def said(default: Any, words: str) -> Any:
+    """A field of an attribute with its default, and its words."""
+    return Field(default=default, description=words)
+
+
+class KafkaAttributes(dg.Model, dg.Resolvable):
+    """A topic of a broker; its password may be `{{ env.NAME }}`."""
+
+    bootstrap_servers: str = Field(description="Addresses of the brokers, host:port, separated by commas.")
+    topic: str | None = said(None, "Its name there; default: that of the landed topic.")
+    options: dict[str, str] = said({}, "Client settings as Kafka names them: security.protocol …")
+    on_gap: Literal["refuse", "skip"] = said("refuse", "What to do when the broker deleted offsets that come next.")
+
+
+class SourceAttributes(dg.Model, dg.Resolvable):
+    """Where a topic is landed from: one of `files`, `kafka` and `landed_by`. All else is about files."""
+
+    files: str | None = said(None, "Folder of files, below the project's root, or a URI.")
+    kafka: KafkaAttributes | None = said(None, "A topic of a broker.")
+    landed_by: str | None = said(None, "Another pipeline of the same warehouse, which lands the topic.")
+    pattern: str = said("*", "Names of the files that count: *.csv.")
+    format: Literal["jsonl", "csv", "parquet"] | None = said(None, "Default: what their extension says.")
+    timestamp: str | None = said(None, "Column of the record time.")
+    timestamp_unit: Literal["ms", "s", "us", "ns", "iso"] = said("ms", "Its unit; iso: ISO 8601 text.")
+    key: str | None = said(None, "Column of the record's key; default: keys are null.")
+    value: list[str] | None = said(None, "Columns of the value; default: the line, or all of them as JSON.")
+    partition: str | None = said(None, "Column of the partition; default: Kafka's murmur2 of the key.")
+    partitions: int = said(1, "Partitions of the topic, fixed by its first landing.")
+    delimiter: str = said(",", "Of CSV.")
+    columns: list[str] | None = said(None, "Names of CSV columns where the files have no header line.")
+    types: dict[str, str] = said({}, "CSV column to int, long, double, boolean or json; else it is text.")
+    nulls: list[str] = said([""], "CSV fields that mean null.")
+    key_type: str | None = said(None, "Write the key as Kafka's serializer of this type does.")
+    value_type: str | None = said(None, "Write the value's one column so.")
+
+    def source(self, topic: str, root: str) -> Source | LandedBy:
+        """What ``replay_definitions`` takes for it. ``root``: of the project. Raises ConfigError unless it is one of
+        `files`, `kafka` and `landed_by`, and for a mapping that cannot be.
+        """
+        given = [name for name in ("files", "kafka", "landed_by") if getattr(self, name) is not None]
+        if len(given) != 1:
+            raise ConfigError(
+                f"sources: {topic}", "one of files, kafka and landed_by", ", ".join(given) or "none", "give one of them"
+            )
+        if self.landed_by is not None:
+            return LandedBy(self.landed_by)
+        if self.kafka is not None:
+            return KafkaSource(**self.kafka.model_dump())
+        rest = self.model_dump(exclude={"files", "kafka", "landed_by", "value", "timestamp"})
+        value = self.value[0] if self.value is not None and len(self.value) == 1 else self.value
+        assert self.files is not None
+        path = below(root, self.files)
+        return FileSource(path, timestamp=self.timestamp or "", value=value, **rest)  # type: ignore[arg-type]
+
+
+class LandingAttributes(dg.Model, dg.Resolvable):
+    """What a landing does with what is wrong."""
+
+    on_bad_row: Literal["dead_letter", "stop"] = said("dead_letter", "What becomes of a row that does not fit.")
+    max_bad_share: float = said(0.01, "The landing stops where more than this share does not fit.")
+    max_future: str | None = said(None, 'Records later than the clock by more are put aside: "1d".')
+    plausible_since: str = said("1980-01-01", "The landing warns of records before this day.")
+
+    def rules(self) -> LandingRules:
+        """As a landing takes them."""
+        return LandingRules(**self.model_dump())
+
+
+class SparkAttributes(dg.Model, dg.Resolvable):
+    """Spark, where the engine is Spark."""
+
+    master: str | None = said(None, "Default: the environment's REPLAY_SPARK_MASTER, else all cores here.")
+    settings: dict[str, str] = said({}, "Settings of Spark.")
+
+
+def engine_of(name: str, spark: SparkAttributes) -> Engine:
+    """The engine called ``name``. Raises ConfigError for settings of Spark beside the local engine."""
+    if name == "spark":
+        return SparkEngine(master=spark.master, settings=spark.settings)
+    if spark.master is not None or spark.settings:
+        raise ConfigError("spark", "no settings of Spark beside `engine: local`", "some", "leave one of them out")
+    return LocalEngine()
+
+
+class CheckAttributes(dg.Model, dg.Resolvable):
+    """How guarantees are checked."""
+
+    engine: Literal["gx", "plain"] = said("gx", "Great Expectations, or plain SQL, which begins at once.")
+
+
+class TranslatorAttributes(dg.Model, dg.Resolvable):
+    """What assets are called, and what stands on their pages."""
+
+    key_prefix: list[str] = said([], "Before every asset key.")
+    group: str | None = said(None, "Of all assets; default: one of the pipeline's name.")
+    owners: list[str] = said([], 'Mail addresses, or teams: "team:web".')
+    tags: dict[str, str] = said({}, "Of all assets.")
+    kinds: list[str] = said([], "Added to those of engine and files.")
+    descriptions: dict[str, str] = said({}, "Table, topic or store to its text.")
+
+    def translator(self) -> ReplayTranslator:
+        """As ``replay_definitions`` takes it."""
+        return ReplayTranslator(**self.model_dump())
+
+
+def below(root: str, path: str) -> str:
+    """``path``, where it is neither a URI nor absolute, below ``root``."""
+    return path if "://" in path or path.startswith("/") else f"{root}/{path}"

@@ -1,0 +1,97 @@
+"""``ReplayPipelineComponent``: one pipeline, from its ``defs.yaml`` to its assets, checks, jobs and schedules.
+
+Owns the way from attributes to ``replay_definitions``. Rule: paths are below the project's root; a topology's file is
+looked for beside the ``defs.yaml`` first.
+"""
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import dagster as dg
+from dagster.components.resolved.core_models import (
+    DailyPartitionsDefinitionModel,
+    HourlyPartitionsDefinitionModel,
+    TimeWindowPartitionsDefinitionModel,
+    WeeklyPartitionsDefinitionModel,
+    resolve_partitions_def,
+)
+from pydantic import Field
+
+from ...state.tables.warehouse import Warehouse
+from ..definitions import replay_definitions
+from ..settings.topology_loading import load_topology
+from .attributes import (
+    CheckAttributes,
+    LandingAttributes,
+    SourceAttributes,
+    SparkAttributes,
+    TranslatorAttributes,
+    below,
+    engine_of,
+    said,
+)
+from .scaffolder import ReplayPipelineScaffolder
+
+Partitions = Annotated[
+    dg.TimeWindowPartitionsDefinition | None,
+    dg.Resolver(
+        resolve_partitions_def,
+        model_field_type=HourlyPartitionsDefinitionModel
+        | DailyPartitionsDefinitionModel
+        | WeeklyPartitionsDefinitionModel
+        | TimeWindowPartitionsDefinitionModel,
+        description="The tables run partition by partition, each up to its end in record time.",
+    ),
+]
+
+
+@dg.scaffold_with(ReplayPipelineScaffolder)
+class ReplayPipelineComponent(dg.Component, dg.Model, dg.Resolvable):
+    """A pipeline of kstreams_replay: topics land, a topology replays them as Kafka Streams would, checks prove it.
+
+    Needed are `topology` and `warehouse`; `dg scaffold defs kstreams_replay.ReplayPipelineComponent clicks` writes an
+    example that runs.
+    """
+
+    topology: str = Field(description="file.py:attribute (beside this file, or below the root) or module:attribute.")
+    warehouse: str = Field(description="Folder of all tables, below the project's root, or a URI.")
+    storage_options: dict[str, str] = said({}, "How the store of a URI is reached: AWS_REGION …")
+    pipeline: str | None = said(None, "Its name; default: that of the folder of this file.")
+    sources: dict[str, SourceAttributes] = said({}, "Topic to where it is landed from.")
+    landing: LandingAttributes = said(LandingAttributes(), "What it does with what is wrong.")
+    engine: Literal["local", "spark"] = said("spark", "local: this process, without Java.")
+    spark: SparkAttributes = said(SparkAttributes(), "Settings, where the engine is Spark.")
+    schedule: str | None = said(None, 'When it runs, as cron in UTC: "0 4 * * *"; default: by hand.')
+    partitions: Partitions = None
+    max_records: int | None = said(None, "Cut into increments of at most so many records.")
+    idle: Literal["wait", "proceed"] = said("wait", "Whether records wait for a partition that lags.")
+    checks: CheckAttributes = said(CheckAttributes(), "How guarantees are checked.")
+    translator: TranslatorAttributes = said(TranslatorAttributes(), "Names of its assets.")
+
+    def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
+        """Assets, checks, jobs and schedules. Raises ConfigError for attributes that cannot be."""
+        folder = context.path if context.path.is_dir() else context.path.parent
+        root = str(context.project_root)
+        return replay_definitions(
+            load_topology(self._topology(folder, root)),
+            pipeline=self.pipeline or folder.name,
+            warehouse=Warehouse(below(root, self.warehouse), self.storage_options or None),
+            sources={topic: source.source(topic, root) for topic, source in self.sources.items()},
+            landing=self.landing.rules(),
+            engine=engine_of(self.engine, self.spark),
+            max_records=self.max_records,
+            idle=self.idle,
+            check_engine=self.checks.engine,
+            cron=self.schedule,
+            partitions=self.partitions,
+            translator=self.translator.translator(),
+        )
+
+    def _topology(self, folder: Path, root: str) -> str:
+        place, colon, attribute = self.topology.rpartition(":")
+        if not colon:
+            place, attribute = self.topology, ""
+        if not place.endswith(".py"):
+            return self.topology
+        beside = folder / place
+        return f"{beside if beside.is_file() else below(root, place)}{colon}{attribute}"

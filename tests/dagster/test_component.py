@@ -1,0 +1,110 @@
+"""The component in process: what its YAML becomes, and the example that its scaffolder writes."""
+
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import pytest
+import yaml
+from dagster.components.core.component_tree import ComponentTreeException
+from dagster.components.testing import create_defs_folder_sandbox
+
+from kstreams_replay import LandedBy, ReplayPipelineComponent
+from kstreams_replay.jobs.history.committed_tables import read_changelog
+from kstreams_replay.jobs.landing.landing import FileSource, KafkaSource
+from kstreams_replay.orchestration.component.attributes import KafkaAttributes, SourceAttributes
+from kstreams_replay.state.tables.warehouse import Warehouse
+
+
+@contextmanager
+def project(attributes: dict[str, Any] | None = None, **params: Any):
+    """Definitions of a scaffolded component, and its project's root; ``attributes`` over those of the example."""
+    with create_defs_folder_sandbox() as sandbox:
+        folder = sandbox.scaffold_component(
+            component_cls=ReplayPipelineComponent, defs_path="clicks", scaffold_params=params
+        )
+        file = folder / "defs.yaml"
+        if attributes is not None:
+            written = yaml.safe_load(file.read_text())
+            written["attributes"] |= attributes
+            file.write_text(yaml.safe_dump(written))
+        with sandbox.build_all_defs() as definitions:
+            yield definitions, Path(sandbox.project_root)
+
+
+def test_the_example_of_the_scaffolder_runs():
+    with project() as (definitions, root), dg.DagsterInstance.ephemeral() as instance:
+        result = definitions.resolve_job_def("clicks_replay").execute_in_process(instance=instance)
+
+        assert result.success
+        rows = read_changelog(Warehouse(root / "warehouse"), "clicks", "pages-by-hour")
+        assert rows.select(["key", "window_start_ms", "value"]).to_pylist() == [
+            {"key": "home", "window_start_ms": 1767225600000, "value": 2},
+            {"key": "cart", "window_start_ms": 1767229200000, "value": 1},
+            {"key": "cart", "window_start_ms": 1767312000000, "value": 1},
+            {"key": "home", "window_start_ms": 1767312000000, "value": 1},
+        ]
+        assert [schedule.cron_schedule for schedule in definitions.schedules or ()] == ["0 4 * * *"]
+
+
+def test_yaml_says_names_partitions_and_checks():
+    attributes = {
+        "pipeline": "web",
+        "partitions": {"type": "daily", "start_date": "2026-01-01"},
+        "translator": {
+            "group": "site",
+            "owners": ["team:web"],
+            "descriptions": {"pages-by-hour": "Hour by hour."},
+        },
+        "checks": {"engine": "plain"},
+    }
+    with project(attributes) as (definitions, _):
+        specs = {spec.key.to_user_string(): spec for spec in definitions.resolve_all_asset_specs()}
+
+    pages = specs["web/outputs/pages-by-hour"]
+    assert (pages.group_name, list(pages.owners), pages.description) == ("site", ["team:web"], "Hour by hour.")
+    assert isinstance(pages.partitions_def, dg.DailyPartitionsDefinition)
+    assert specs["web/landed/clicks"].partitions_def is None
+
+
+def test_the_scaffolder_takes_ones_own_topology_and_files():
+    own = "tests.dagster.shop:topology"
+    with project(None, topology=own, files="in", key="user", timestamp="ms") as (definitions, root):
+        keys = {spec.key.to_user_string() for spec in definitions.resolve_all_asset_specs()}
+        assert {"clicks/outputs/sessions", "clicks/landed/clicks"} <= keys
+        assert not (root / "clicks").exists()
+
+
+@pytest.mark.parametrize(
+    ("attributes", "words"),
+    [
+        ({"topology": "gone.py:topology"}, "expected a module or a file"),
+        ({"sources": {"clicks": {"pattern": "*.csv"}}}, "sources: clicks: expected one of files, kafka and landed_by"),
+        ({"spark": {"master": "local[1]"}}, "spark: expected no settings of Spark beside `engine: local`"),
+        ({"wharehouse": "w"}, "wharehouse"),
+        ({"partitions": {"type": "static", "partition_keys": ["a"]}}, "partitions"),
+    ],
+)
+def test_what_cannot_be_is_refused_when_it_is_loaded(attributes, words):
+    with pytest.raises(ComponentTreeException) as error, project(attributes):
+        pass
+
+    reasons, reason = list[str](), error.value
+    while reason is not None:
+        reasons.append(str(reason))
+        reason = reason.__cause__
+    assert words in " ".join(reasons)
+
+
+def test_a_source_is_files_kafka_or_anothers():
+    files = SourceAttributes(files="in", timestamp="ms", key="user", value=["page"], types={"ms": "long"})
+    assert files.source("t", "root") == FileSource(
+        "root/in", timestamp="ms", key="user", value="page", types={"ms": "long"}
+    )
+    kafka = SourceAttributes(kafka=KafkaAttributes(bootstrap_servers="broker:9092", topic="t-1"))
+    assert kafka.source("t", "root") == KafkaSource("broker:9092", topic="t-1")
+    assert SourceAttributes(landed_by="shop").source("t", "root") == LandedBy("shop")
+    own = set(SourceAttributes.model_fields) - {"files", "kafka", "landed_by"}
+    assert own | {"path"} == set(FileSource.__dataclass_fields__)
+    assert set(KafkaAttributes.model_fields) == set(KafkaSource.__dataclass_fields__)
