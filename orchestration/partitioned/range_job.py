@@ -10,7 +10,7 @@ from ...jobs.branches.backfill import Backfill, backfill
 from ...jobs.history.output_diff import diff_output, outputs_of
 from ...jobs.replay.heartbeats import beating
 from ...state.times import instant_ms
-from ..assets import told_in_one_sentence
+from ..asked_runs import told_in_one_sentence
 from ..metadata import Metadata
 from ..pipeline import Pipeline
 from ..resources import Engine
