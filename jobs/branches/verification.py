@@ -9,7 +9,7 @@ import hashlib
 import random
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -28,7 +28,7 @@ from .branches import branches, drop, fork
 from .restatement import in_force
 
 if TYPE_CHECKING:
-    from ..execution.task_description import Runner
+    from ..execution.task_description import Runner, TaskDescription, TaskReport
 
 RANDOM = "random"
 CUTS_MAX = 12
@@ -61,6 +61,8 @@ class Cutting:
     sizes: list[int]
     seconds: float
     difference: Difference | None
+    impure: dict[str, str] = field(default_factory=dict)
+    """Nodes whose functions answered otherwise the second time they were asked, and about which record."""
 
 
 @dataclass(frozen=True)
@@ -113,9 +115,10 @@ def verify(
         doing(f"running {records:,} records again, {words}")
         begun = time.perf_counter()
         sizes: list[int] = []
+        asking = _Asking(runner)
         try:
             fork(warehouse, pipeline, since - 1, name, topology=topology)
-            bound = _Bound(warehouse, topology, name, runner, order, last.content, planned[-1])
+            bound = _Bound(warehouse, topology, name, asking, order, last.content, planned[-1])
             for limit in _limits(each, records, seed + number):
                 sizes += bound.run(limit)
             doing(f"comparing {len(want)} tables")
@@ -124,7 +127,22 @@ def verify(
             if name in branches(warehouse):
                 drop(warehouse, name)
         difference = next(_differences(want, got), None)
-        found.cuttings.append(Cutting(words, sizes, time.perf_counter() - begun, difference))
+        found.cuttings.append(Cutting(words, sizes, time.perf_counter() - begun, difference, asking.impure))
+    return found
+
+
+def verifiable(warehouse: Warehouse, topology: Topology, pipeline: str) -> list[range]:
+    """Increments that ``verify`` takes in one range: done, in force, one after the other, by this topology."""
+    ledger = Ledger(warehouse.pipeline(pipeline).ledger, warehouse.storage_options)
+    found: list[range] = []
+    for row in in_force(ledger.done_rows()):
+        own = row.content
+        if own.topology != topology.fingerprint or own.restates is not None or own.forked is not None:
+            continue
+        if found and found[-1].stop == row.increment:
+            found[-1] = range(found[-1].start, row.increment + 1)
+        else:
+            found.append(range(row.increment, row.increment + 1))
     return found
 
 
@@ -167,6 +185,21 @@ def _limits(increments: int | str, records: int, seed: int) -> Iterator[int | No
     for _ in range(int(increments) - 1):
         yield max(1, -(-records // int(increments)))
     yield None
+
+
+class _Asking:
+    """A Runner whose tasks ask functions twice about their first records, in every increment."""
+
+    def __init__(self, runner: "Runner") -> None:
+        self._runner = runner
+        self.impure: dict[str, str] = {}
+
+    def run(self, topology: Topology, descriptions: list["TaskDescription"]) -> list["TaskReport"]:
+        """As a Runner."""
+        reports = self._runner.run(topology, [replace(each, looks_twice=True) for each in descriptions])
+        for report in reports:
+            self.impure |= report.impure
+        return reports
 
 
 class _Bound:

@@ -8,16 +8,27 @@ import pytest
 
 from kstreams_replay.jobs.branches.branches import branches
 from kstreams_replay.jobs.branches.restatement import restore
-from kstreams_replay.jobs.branches.verification import verify
+from kstreams_replay.jobs.branches.verification import verifiable, verify
 from kstreams_replay.jobs.execution.task_run import LocalRunner
 from kstreams_replay.jobs.landing.recorded_time import record_time
 from kstreams_replay.jobs.replay.pipeline_run import replay
-from kstreams_replay.jobs.topology import Consumed, Serde, StreamsBuilder, Topology
+from kstreams_replay.jobs.topology import (
+    Consumed,
+    LogAndSkipOnInvalidTimestamp,
+    Serde,
+    StreamsBuilder,
+    TimeWindows,
+    Topology,
+)
 from kstreams_replay.orchestration.cli.main import main
 from kstreams_replay.state.errors import ConfigError
+from kstreams_replay.state.tables.ledger import Ledger
 from kstreams_replay.state.tables.warehouse import Warehouse
 from tests.dagster import shop
-from tests.laws.joined import joined
+from tests.laws.changed import land, run
+from tests.laws.joined import PARTITIONS as JOINED_PARTITIONS
+from tests.laws.joined import joined, tapes
+from tests.laws.test_migrations import COARSER, windows
 from tests.laws.topologies import PARTITIONS, everything, tape
 from tests.planted import plant
 
@@ -59,7 +70,7 @@ def counted(answers: "itertools.count[int]") -> Topology:
     """A step that answers otherwise whenever it is asked."""
     builder = StreamsBuilder()
     numbered = builder.stream("clicks", Consumed(Serde.string(), Serde.json("page string, ms long"))).map_values(
-        lambda value: {"n": next(answers)}, returns=Serde.json("n long")
+        lambda value: {"n": next(answers)}, returns=Serde.json("n long"), name="numbers"
     )
     numbered.to("numbered")
     return builder.build()
@@ -79,6 +90,76 @@ def test_a_function_that_is_not_pure_is_found_and_named(tmp_path):
     assert cutting.difference.place == {"partition": 0, "offset": 0}
     assert cutting.difference.want is not None
     assert cutting.difference.want["value"]["n"] < 1000
+    assert list(cutting.impure) == ["numbers"]
+
+
+def test_a_function_that_is_not_pure_is_named_in_the_middle_of_a_pipeline_too(tmp_path):
+    warehouse = Warehouse(str(tmp_path))
+    plant(warehouse, "clicks", tape(21, 90), partitions=1)
+    ran(warehouse, counted(itertools.count()), [8, 12, 10])
+
+    found = verify(
+        warehouse,
+        counted(itertools.count(1000)),
+        pipeline="p",
+        runner=RUNNER,
+        since=2,
+        increments=(1, "random"),
+        seed=1,
+    )
+
+    assert [list(cutting.impure) for cutting in found.cuttings] == [["numbers"]] * 2
+    assert "value {'n': 1000}, and then key" in found.cuttings[0].impure["numbers"]
+
+
+def test_topics_that_meet_are_verified_with_every_join(tmp_path):
+    warehouse = Warehouse(str(tmp_path))
+    for topic, records in tapes(5, 30).items():
+        plant(warehouse, topic, records, partitions=JOINED_PARTITIONS)
+    ran(warehouse, joined(), [30, 30, 1000], idle="proceed")
+
+    found = verify(warehouse, joined(), pipeline="p", runner=RUNNER, since=2, increments=(1, "random"), seed=3)
+
+    assert [cutting.difference for cutting in found.cuttings] == [None, None]
+    assert found.rows["outputs/paid"] > 0
+
+
+def test_times_of_an_extractor_are_verified(tmp_path):
+    warehouse = Warehouse(str(tmp_path))
+    plant(warehouse, "clicks", tape(4, 120), partitions=1)
+    ran(warehouse, extracted(), [15, 25])
+
+    found = verify(warehouse, extracted(), pipeline="p", runner=RUNNER, since=2, increments=(1, 7))
+
+    assert [cutting.difference for cutting in found.cuttings] == [None, None]
+    assert found.rows["outputs/counts"] > 0
+
+
+def extracted() -> Topology:
+    """Times out of the values."""
+    builder = StreamsBuilder()
+    consumed = Consumed(
+        Serde.string(), Serde.json("page string, ms long"), timestamp_extractor=LogAndSkipOnInvalidTimestamp("ms")
+    )
+    windows = TimeWindows.of_size(10, grace=5)
+    builder.stream("clicks", consumed).group_by_key().windowed_by(windows).count().to("counts")
+    return builder.build()
+
+
+def test_what_was_replayed_after_a_migration_is_verified_from_the_migrated_state(tmp_path):
+    warehouse = Warehouse(tmp_path)
+    land(warehouse, 1, 50)
+    run(warehouse, windows(10), "p", max_records=20, increments=2)
+    run(warehouse, windows(20), "p", max_records=20, wanted=COARSER)
+    rows = Ledger(warehouse.pipeline("p").ledger).done_rows()
+    last = rows[-1].increment
+    assert last > 3  # the third is the migration
+
+    found = verify(warehouse, windows(20), pipeline="p", runner=RUNNER, since=4, increments=(1, 7))
+
+    assert [cutting.difference for cutting in found.cuttings] == [None, None]
+    assert found.rows["outputs/windows"] > 0
+    assert verifiable(warehouse, windows(20), "p") == [range(3, last + 1)]
 
 
 def test_what_was_replayed_since_is_no_part_of_the_range(replayed_shop):

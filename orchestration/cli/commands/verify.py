@@ -66,6 +66,8 @@ def _print(found: Verification) -> None:
         print(f"{cutting.name} ({sizes}): {said} in {cutting.seconds:.1f} s")
         if cutting.difference is not None:
             print(f"  {cutting.difference}")
+            for node, said in cutting.impure.items():
+                print(f"  {node} answered otherwise when it was asked again: {said}")
             print(f"  {_advice(cutting)}")
 
 
