@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 from kstreams_replay.expectations.guarantees import GUARANTEES, Guarantee
-from kstreams_replay.jobs.execution.table_schemas import REPARTITION_SCHEMA, state_schema
+from kstreams_replay.jobs.execution.table_schemas import REPARTITION_SCHEMA
 from kstreams_replay.jobs.graph.graph import Node
 from kstreams_replay.jobs.operators.operator import Operator
 from kstreams_replay.jobs.testing.test_driver import TopologyTestDriver
@@ -212,7 +212,7 @@ def test_the_columns_of_every_store_stand_on_the_page_of_tables():
     stores = section(document("docs/tables.md"), "## Stores")
     documented = [[row["column"] for row in columns] for columns in rows_of(stores, "column", "type", "meaning")]
     topology = every_store()
-    columns = {store: state_schema(topology, store).names for store in topology.stores()}
+    columns = {store: topology.state_schema(store).names for store in topology.stores()}
 
     assert {store: names for store, names in columns.items() if not any(is_told(names, by) for by in documented)} == {}
 

@@ -22,7 +22,6 @@ from ...state.tables.ledger_rows import DoneRow, PlanRow
 from ...state.tables.names import TableName
 from ...state.tables.parquet_writer import TaskFile
 from ...state.tables.warehouse import Warehouse
-from ..execution.table_schemas import state_schema
 from ..history.committed_tables import read_table
 from ..topology.topology import Topology
 from .code_snapshot import code_snapshot
@@ -154,7 +153,7 @@ def migrated_files(
         rows = read_table(warehouse, pipeline, TableName.state(rewrite.store), increment=before)
         rows = live_rows(rows, rewrite.row_key).drop_columns(["increment", "deleted"])
         row_key = change.record["stores"][store]["row_key"]
-        made = _made(store, rewrite, rows, ["partition", *row_key], state_schema(topology, store))
+        made = _made(store, rewrite, rows, ["partition", *row_key], topology.state_schema(store))
         found[TableName.state(store)] = _written(warehouse.pipeline(pipeline).state(store), made, increment)
     return found
 

@@ -29,7 +29,7 @@ def _schema(topology: Topology, table: str) -> pa.Schema:
             sink.shape.key.arrow_type, sink.shape.value.arrow_type, windowed=sink.shape.window is not None
         )
     if kind == STATE:
-        return state_schema(topology, name)
+        return topology.state_schema(name)
     return REPARTITION_SCHEMA
 
 
@@ -47,12 +47,3 @@ REPARTITION_SCHEMA = pa.schema(
     ]
 )
 """A landed table of our own, the value that a table's change replaced, and the cause of every record."""
-
-
-def state_schema(topology: Topology, store: str) -> pa.Schema:
-    """partition, increment, deleted, then the store's own columns."""
-    sub = topology.sub_topology_of(store)
-    assert sub is not None, f"no store {store} in the topology"
-    own = sub.stores[store].store_rows(topology.graph).schema
-    head = [("partition", pa.int32()), ("increment", pa.int64()), ("deleted", pa.bool_())]
-    return pa.schema([*(pa.field(*column) for column in head), *own])

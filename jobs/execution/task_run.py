@@ -14,7 +14,7 @@ from typing import ClassVar
 import numpy as np
 import pyarrow as pa
 
-from ...state.compilation.kernel_tiers import tiers
+from ...state.compilation.kernel_tiers import KernelTiers, Tell, tiers
 from ...state.errors import ReplayError, TaskFailed
 from ...state.failures import failure_of
 from ...state.tables.data_files import DataFile, without_partition
@@ -340,3 +340,12 @@ class TaskRun:
             seconds=self.watch.seconds,
             rss_bytes=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
         )
+
+
+def compile_kernels(topology: Topology, tell: Tell) -> tuple[int, int]:
+    """Compile what tasks of ``topology`` call into Numba's cache on disk, and wait for it. ``tell``: told how far it is.
+    Returns how many versions of kernels are cached now, and how many of them are new.
+
+    Raises MachineError when the compiler ends and some are not cached.
+    """
+    return KernelTiers().warm_up(lambda: call_kernels(topology), tell)

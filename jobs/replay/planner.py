@@ -18,7 +18,6 @@ from ...state.tables.names import TableName, TaskId
 from ...state.tables.parquet_reader import way_back
 from ...state.tables.warehouse import Warehouse
 from ...state.times import NO_TIMESTAMP_MS
-from ..graph.copartitioning import partitions_of
 from ..tape.extracted_slice import ExtractedSlice, extracted
 from ..tape.landed_slice import Slice
 from ..tape.landed_topic import Landed
@@ -103,7 +102,7 @@ class Planner:
         """
         before = self.previous.partitions
         landed = {topic: len(landed.ends) for topic, landed in self.landed.items()}
-        topics = partitions_of(self.topology.graph, landed)
+        topics = self.topology.partitions_of(landed)
         counts: dict[str, int] = {}
         tasks: dict[int, int] = {}
         for sub in self.topology.sub_topologies:

@@ -7,14 +7,16 @@ taken in the middle of the record that sent it, depth first.
 """
 
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from ...state.errors import TaskFailed
 from ...state.times import UNBOUNDED
 from ..kernels.causal_order import INLINED, number_caused
-from ..topology.topology import Topology
+
+if TYPE_CHECKING:
+    from ..topology.topology import Topology
 
 LANDED = -1
 """``parent`` of what a landed record sent itself; one less for each task between that handed a recorded time on."""
@@ -209,7 +211,7 @@ def are_in_order(arrival: np.ndarray, sequence: np.ndarray) -> bool:
     return bool(np.all((later > 0) | ((later == 0) & (np.diff(sequence) >= 0))))
 
 
-def is_known_late(topology: Topology) -> bool:
+def is_known_late(topology: "Topology") -> bool:
     """Whether the order of records that a task takes may depend on what is sent after it ran.
 
     Two queues of a heap keep their order whatever is in them; a third may change it, where times are equal.

@@ -6,11 +6,14 @@ from copy import copy
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+import pyarrow as pa
+
 from ...state.errors import ConfigError, TopologyError
 from ...state.serdes import Serde
 from ..functions.call_arguments import checked_class
 from ..functions.call_names import Hinting
 from ..functions.processor_api import KeyValues
+from ..graph import copartitioning
 from ..graph.graph import Graph, Node
 from ..graph.name_rules import check_name
 from ..graph.nodes import GlobalTableNode, RepartitionNode, SinkNode, SourceNode
@@ -211,6 +214,19 @@ class Topology(Hinting):
     def sub_topology_of(self, store: str) -> SubTopology | None:
         """The sub-topology that keeps ``store``; None when there is none."""
         return next((sub for sub in self.sub_topologies if store in sub.stores), None)
+
+    def state_schema(self, store: str) -> pa.Schema:
+        """Columns of the table of ``store``: partition, increment, deleted, then the store's own."""
+        sub = self.sub_topology_of(store)
+        assert sub is not None, f"no store {store} in the topology"
+        own = sub.stores[store].store_rows(self.graph).schema
+        return pa.schema([("partition", pa.int32()), ("increment", pa.int64()), ("deleted", pa.bool_()), *own])
+
+    def partitions_of(self, landed: Mapping[str, int]) -> dict[str, int]:
+        """Partitions of every topic, repartition tables included, where landed topics have so many. Raises
+        TopologyError when topics that are joined have different numbers.
+        """
+        return copartitioning.partitions_of(self.graph, landed)
 
     def readers_of(self, topic: str) -> list[SubTopology]:
         """Sub-topologies that read ``topic`` as one of their sources."""

@@ -3,7 +3,7 @@
 import pyarrow as pa
 import pytest
 
-from kstreams_replay.jobs.execution.table_schemas import state_schema, table_schema
+from kstreams_replay.jobs.execution.table_schemas import table_schema
 from kstreams_replay.jobs.task.task import Task
 from kstreams_replay.jobs.topology import Topology
 from kstreams_replay.orchestration.cli import every_operator
@@ -46,7 +46,7 @@ def test_the_schema_of_a_store_needs_no_task(monkeypatch):
     topology = every_store()
     monkeypatch.setattr(Task, "__init__", lambda *_args, **_kwargs: pytest.fail("a task was built to read a schema"))
 
-    session = state_schema(topology, "session-count")
+    session = topology.state_schema("session-count")
     history = table_schema(topology, "state/versioned-count")
 
     head = ["partition: int32", "increment: int64", "deleted: bool"]

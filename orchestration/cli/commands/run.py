@@ -159,13 +159,12 @@ def warm_up(topology: str | None, spark: bool) -> int:
     started = time.monotonic()
     with closing(progress_on(sys.stderr)) as progress:
         progress.doing("loading the topology")
-        from ....jobs.task.kernel_calls import call_kernels
-        from ....state.compilation.kernel_tiers import KernelTiers
+        from ....jobs.execution.task_run import compile_kernels
         from ...settings.topology_loading import load_topology
 
         loaded = load_topology(topology or EVERY_OPERATOR)
         progress.doing("looking for kernels")
-        versions, compiled = KernelTiers().warm_up(lambda: call_kernels(loaded), progress.count)
+        versions, compiled = compile_kernels(loaded, progress.count)
     print(f"{versions} versions of kernels cached, {compiled} of them new, in {time.monotonic() - started:.1f} s")
     if spark:
         _keep_spark_classes()
