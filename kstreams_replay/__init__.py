@@ -82,6 +82,7 @@ if TYPE_CHECKING:
     from .jobs.topology.call_options import Repartitioned as Repartitioned
     from .jobs.topology.call_options import StreamJoined as StreamJoined
     from .jobs.topology.call_options import TableJoined as TableJoined
+    from .orchestration.automation.lag_sensor import LagSensor as LagSensor
     from .orchestration.component.replay_pipeline import ReplayPipelineComponent as ReplayPipelineComponent
     from .orchestration.definitions import replay_definitions as replay_definitions
     from .orchestration.settings.connections import FilesResource as FilesResource
@@ -125,6 +126,7 @@ _MODULES: dict[str, str] = {
     "KafkaSource": ".jobs.landing.landing",
     "KeyValues": ".jobs.functions.processor_api",
     "LandedBy": ".orchestration.settings.connections",
+    "LagSensor": ".orchestration.automation.lag_sensor",
     "LandingRules": ".jobs.landing.landing",
     "LocalRunner": ".jobs.execution.task_run",
     "LogAndContinueExceptionHandler": ".jobs.functions.exception_handlers",

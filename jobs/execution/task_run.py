@@ -343,7 +343,8 @@ class TaskRun:
 
 
 def compile_kernels(topology: Topology, tell: Tell) -> tuple[int, int]:
-    """Compile what tasks of ``topology`` call into Numba's cache on disk, and wait for it. ``tell``: told how far it is.
+    """Compile what tasks of ``topology`` call into Numba's cache on disk, and wait for it; ``tell`` is told how far.
+
     Returns how many versions of kernels are cached now, and how many of them are new.
 
     Raises MachineError when the compiler ends and some are not cached.
