@@ -6,12 +6,15 @@ Rule: a limit is never raised and a file never excepted; what breaks a rule is s
 import ast
 from collections import Counter
 
+import grimp
+
 from tests.node_type_tests import type_tests
 from tests.source_tree import PACKAGES, ROOT, Function, files, matches, modules, package_modules, refuse, text_of
 
 MODULE_LINES_MAX = 400
 FUNCTION_LINES_MAX = 60
 ROOM_MODULES_MAX = 15
+ROOMS_MAX, ARROWS_MAX = 20, 100
 LINKED = ("benchmarks", "expectations", "jobs", "orchestration", "state")
 RATCHET = {
     "jobs/operators/aggregates/time_windows_kernel.py: aggregate_time_windows": 66,
@@ -49,6 +52,30 @@ def test_a_module_has_at_most_400_lines():
         [f"{path}: {lines} lines" for path, lines in lengths.items() if lines > MODULE_LINES_MAX],
         f"Split it by the questions that it answers; a module has at most {MODULE_LINES_MAX} lines:",
     )
+
+
+def test_there_are_at_most_20_rooms_and_100_arrows_between_them():
+    package = grimp.build_graph("kstreams_replay", exclude_type_checking_imports=True, cache_dir=None)
+    rooms = {module: room for module in package.modules if (room := room_of(module))}
+    arrows = {
+        (room, rooms[imported])
+        for module, room in rooms.items()
+        for imported in package.find_modules_directly_imported_by(module)
+        if rooms.get(imported, room) != room
+    }
+
+    assert len({*rooms.values()}) <= ROOMS_MAX
+    assert len(arrows) <= ARROWS_MAX, "let a room below answer, as Topology.state_schema does"
+
+
+def room_of(module: str) -> str | None:
+    """A folder of `jobs/`, the command, or one of the other packages; None: what is installed beside them."""
+    package, _, below = module.removeprefix("kstreams_replay.").partition(".")
+    if package == "jobs":
+        return f"jobs/{below.split('.')[0]}" if below else None
+    if package == "orchestration" and below.split(".")[0] == "cli":
+        return "orchestration/cli"
+    return package if package in ("orchestration", "expectations", "state") else None
 
 
 def test_a_room_has_at_most_15_modules():

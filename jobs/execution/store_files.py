@@ -7,6 +7,7 @@ deleted or the operator has forgotten it.
 
 from collections.abc import Iterator, Sequence
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
@@ -20,9 +21,11 @@ from ...state.serdes import Serde
 from ...state.times import NO_TIMESTAMP_MS
 from ..graph.graph import Graph, Node
 from ..graph.nodes import RepartitionNode
-from ..operators.operator import Counters, StatefulOperator
 from ..tape.landed_slice import Slice
 from ..topology.topology import SubTopology
+
+if TYPE_CHECKING:
+    from ..operators.operator import Counters, StatefulOperator
 
 Hashes = np.ndarray
 """Of serialized keys, uint64, rising and distinct."""
@@ -31,7 +34,7 @@ Hashes = np.ndarray
 class StoreRows:
     """Rows of one store and partition as of the increment before. ``files`` stand oldest first."""
 
-    def __init__(self, operator: StatefulOperator, files: Sequence[StateFile], cache: str | None) -> None:
+    def __init__(self, operator: "StatefulOperator", files: Sequence[StateFile], cache: str | None) -> None:
         self.operator, self.files, self.cache = operator, files, cache
         self.form = form_of(operator)
 
@@ -43,7 +46,7 @@ class StoreRows:
     def runs(self) -> list[Run]:
         return [open_run(state_file, self.form, self.cache) for state_file in self.files]
 
-    def due(self, counters: Counters, until_ms: int | None) -> np.ndarray:
+    def due(self, counters: "Counters", until_ms: int | None) -> np.ndarray:
         """Hashes of the keys that have rows which may act when stream time gets as far as ``until_ms``; None: of all
         that wait.
         """
@@ -51,7 +54,7 @@ class StoreRows:
         found = [] if due is None else [run.due(above, due.until(until_ms)) for run in self.runs]
         return np.concatenate([np.zeros(0, np.uint64), *found])
 
-    def load(self, counters: Counters, hashes: Hashes | None = None) -> pa.Table:
+    def load(self, counters: "Counters", hashes: Hashes | None = None) -> pa.Table:
         """Live rows of the keys with ``hashes`` (None: all), in the operator's ``rows_schema``."""
         if hashes is None or not self.files:
             rows = every_row(self.runs, self.form)
@@ -61,7 +64,7 @@ class StoreRows:
         return rows.select(self.operator.rows_schema().names)
 
     def with_changes(
-        self, changes: pa.Table, table: str, counters: Counters
+        self, changes: pa.Table, table: str, counters: "Counters"
     ) -> tuple[list[StateFile], Iterator[pa.Table]]:
         """Files of ``table`` that go into one with ``changes``, and its rows, piece by piece, by rising hash."""
         own = [state_file for state_file in self.files if state_file.table == table]
@@ -82,7 +85,7 @@ class StoreRows:
         return None if self.cache is None else RunWriter(self.cache, table, self.form)
 
 
-def form_of(operator: StatefulOperator) -> RowForm:
+def form_of(operator: "StatefulOperator") -> RowForm:
     """How the rows of ``operator`` are found."""
     own = [*operator.rows_schema(), pa.field("increment", pa.int64()), pa.field("deleted", pa.bool_())]
     return RowForm(

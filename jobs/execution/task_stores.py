@@ -7,7 +7,7 @@ may ask for any. An increment writes one file a store, into which the newest run
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -22,11 +22,13 @@ from ...state.tables.names import TableName
 from ...state.tables.parquet_writer import TaskFile
 from ...state.tables.warehouse import PipelineTables
 from ...state.times import NO_TIMESTAMP_MS
-from ..operators.operator import StatefulOperator
 from ..tape.task_tape import TaskTape
 from ..task.task import Task
 from ..topology.topology import Topology
 from .store_files import Hashes, StoreRows, may_ask_for_any
+
+if TYPE_CHECKING:
+    from ..operators.operator import StatefulOperator
 
 ALL_BELOW_ROWS = 20_000
 """A store with so few rows is loaded whole."""
@@ -124,7 +126,7 @@ class TaskState:
         return written, removed
 
     def _write(
-        self, store: str, operator: StatefulOperator, changes: pa.Table, name: str
+        self, store: str, operator: "StatefulOperator", changes: pa.Table, name: str
     ) -> tuple[DataFile | None, list[DataFile]]:
         path, stored = self.tables.state(store), self._stored[store]
         columns = [pa.field("increment", pa.int64()), pa.field("deleted", pa.bool_()), *operator.rows_schema()]

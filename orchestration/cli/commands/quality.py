@@ -11,7 +11,7 @@ from pathlib import Path
 
 import click
 
-from ....jobs.advice.grace import REFUSED_MAX, Advice, GraceAdvice, advise_grace
+from ....jobs.branches.advice.grace import REFUSED_MAX, Advice, GraceAdvice, advise_grace
 from ....state.errors import ConfigError
 from ....state.tables.warehouse import Warehouse
 from ....state.times import duration_ms, duration_text, instant_ms

@@ -12,23 +12,23 @@ from tempfile import TemporaryDirectory
 
 import pyarrow as pa
 
-from ...state.records.batches import Batch, Chunk
-from ...state.tables.data_files import DataFile
-from ...state.tables.ledger import LedgerRow
-from ...state.tables.ledger_rows import DoneRow
-from ...state.tables.warehouse import Warehouse
-from ..branches.bounded_run import BoundPipeline
-from ..code_changes.state_migration import take_over
-from ..execution.task_description import TaskDescription, TaskReport
-from ..execution.task_run import TaskRun
-from ..graph.graph import Node
-from ..operators.operator import Counters
-from ..replay.books import add_refusals
-from ..replay.increment_report import total_numbers
-from ..tape.task_input import Input
-from ..tape.task_tape import CausalOrder
-from ..task.task import Task
-from ..topology.topology import Topology
+from ....state.records.batches import Batch, Chunk
+from ....state.tables.data_files import DataFile
+from ....state.tables.ledger import LedgerRow
+from ....state.tables.ledger_rows import DoneRow
+from ....state.tables.warehouse import Warehouse
+from ...code_changes.state_migration import take_over
+from ...execution.task_description import TaskDescription, TaskReport
+from ...execution.task_run import TaskRun
+from ...graph.graph import Node
+from ...operators.operator import Counters
+from ...replay.books import add_refusals
+from ...replay.increment_report import total_numbers
+from ...tape.task_input import Input
+from ...tape.task_tape import CausalOrder
+from ...task.task import Task
+from ...topology.topology import Topology
+from ..bounded_run import BoundPipeline
 from .lateness import LatenessCount
 
 

@@ -1,23 +1,23 @@
 """What another grace would have done: per windowed operator and join of streams, with a suggestion.
 
 Owns the choice of the graces that are tried, and the suggestion. Rule: nothing is estimated. Each grace is run over the
-landed history through a copy of the topology (jobs/advice/trial.py), so what it would have refused is what a fork that
-is replayed with it refuses. Nodes of which none is above another are tried in one run: what an operator refuses depends
-on what is above it alone.
+landed history through a copy of the topology (trial.py), so what it would have refused is what a fork that is replayed
+with it refuses. Nodes of which none is above another are tried in one run: what an operator refuses depends on what is
+above it alone.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from ...state.errors import ConfigError, LedgerError, ReplayError
-from ...state.records.drop_reasons import DropReason
-from ...state.tables.ledger import Ledger, LedgerRow
-from ...state.tables.ledger_rows import DoneRow
-from ...state.tables.warehouse import Warehouse
-from ...state.times import duration_text
-from ..branches.restatement import in_force
-from ..graph.graph import Graph, Node
-from ..topology.topology import Topology
+from ....state.errors import ConfigError, LedgerError, ReplayError
+from ....state.records.drop_reasons import DropReason
+from ....state.tables.ledger import Ledger, LedgerRow
+from ....state.tables.ledger_rows import DoneRow
+from ....state.tables.warehouse import Warehouse
+from ....state.times import duration_text
+from ...graph.graph import Graph, Node
+from ...topology.topology import Topology
+from ..restatement import in_force
 from .lateness import Lateness, lateness_of
 from .trial import Range, Trial, run_trial
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kstreams_replay.jobs.advice.grace import Advice, GraceAdvice, WhatIf, advise_grace, round_up
+from kstreams_replay.jobs.branches.advice.grace import Advice, GraceAdvice, WhatIf, advise_grace, round_up
 from kstreams_replay.jobs.branches.branches import fork
 from kstreams_replay.jobs.execution.task_run import LocalRunner
 from kstreams_replay.jobs.history.committed_tables import read_table
