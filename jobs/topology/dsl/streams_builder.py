@@ -64,7 +64,15 @@ class Consumed(Hinting):
         return cls(key, value)
 
     def with_offset_reset_policy(self, policy: Any) -> "Consumed":
-        """Raises TopologyError: a replay reads a landed topic from its first record on, and asks no consumer."""
+        """Raises TopologyError: a replay reads a landed topic from its first record on, and asks no consumer.
+
+        Source: ``Consumed.withOffsetResetPolicy``, which is refused.
+
+            >>> Consumed(STRING, CLICK).with_offset_reset_policy("latest")
+            Traceback (most recent call last):
+            ...
+            TopologyError: Consumed: expected a topic that is read from its first record on, got the policy 'latest'
+        """
         got, next_step = f"the policy {policy!r}", "land what is to be replayed, and leave the policy out"
         raise TopologyError("Consumed", "a topic that is read from its first record on", got, next_step)
 
