@@ -106,7 +106,7 @@ class Scope:
         path, number = self.tables.table(table), self.increment
         files = [file for file in self.files(table, path) if file.may_hold("increment", number, number)]
         if not files:
-            return pl.DataFrame(schema=[*columns, "partition"])
+            return pl.DataFrame(schema={name: _type_of(name) for name in (*columns, "partition")})
         wanted = list(dict.fromkeys([*columns, "increment"]))
         rows = self.scan(path, files, wanted).filter(pl.col("increment") == number)
         return rows.select(*columns, "partition").collect()
@@ -145,6 +145,15 @@ class Scope:
                     yield rows if predicate is None else rows.filter(predicate)
 
         return register_io_source(read, schema=schema)
+
+
+def _type_of(column: str) -> Any:
+    """Of a column that every table has under this name; null for those that are of a topology's types."""
+    if column in ("deleted", "is_mark", "is_record"):
+        return pl.Boolean
+    if column == "partition":
+        return pl.Int32
+    return pl.Int64 if column.endswith(("_ms", "offset", "increment", "timestamp")) else pl.Null
 
 
 def _pieces(path: str, file: DataFile, columns: Sequence[str]) -> Iterator[pl.DataFrame]:

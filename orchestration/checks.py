@@ -60,9 +60,12 @@ def _checked_tables(pipeline: Pipeline) -> list[TableName]:
 
 
 def guarantees_of(pipeline: Pipeline, output: str) -> list[Guarantee]:
-    """What must hold for an output and for what its records came through."""
+    """What must hold for an output and for what its records came through; not what is only a warning, since the checks
+    of what was refused tell it of the increments of a run.
+    """
     questions = questions_of(facts_of_output(pipeline.topology, output))
-    return list({question.guarantee.id: question.guarantee for question in questions}.values())
+    found = {question.guarantee.id: question.guarantee for question in questions}
+    return [guarantee for guarantee in found.values() if guarantee.severity == "error"]
 
 
 def evaluations_of(
@@ -314,8 +317,7 @@ def _ask(pipeline: Pipeline, output: str, increment: int) -> list[Verdict]:
 
 def _severity(verdict: Verdict) -> dg.AssetCheckSeverity:
     """What no table has evidence of stops nobody."""
-    is_warning = verdict.severity == "warning" or verdict.answer == "unchecked"
-    return dg.AssetCheckSeverity.WARN if is_warning else dg.AssetCheckSeverity.ERROR
+    return dg.AssetCheckSeverity.WARN if verdict.answer == "unchecked" else dg.AssetCheckSeverity.ERROR
 
 
 def _sentence(verdict: Verdict) -> str:

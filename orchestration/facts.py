@@ -9,6 +9,7 @@ from typing import Literal, cast
 
 from ..expectations.facts import FinalOutput, Promised, ReplayFacts, Source, SubTopology
 from ..expectations.guarantees import Question, questions_of
+from ..jobs.graph.graph import Graph, Node
 from ..jobs.graph.nodes import RepartitionNode, SinkNode
 from ..jobs.topology import SubTopology as Part
 from ..jobs.topology import Topology
@@ -50,12 +51,11 @@ def facts_of_output(topology: Topology, output: str) -> ReplayFacts:
     others = {TableName.output(sink.topic) for part in topology.sub_topologies for sink in part.sinks} - {
         TableName.output(output)
     }
+    behind = _behind(topology.graph, [sink for sink in writer.sinks if sink.topic == output])
     return ReplayFacts(
         sub_topologies=tuple(each for each in facts.sub_topologies if each.id in through),
         final_outputs=tuple(final for final in facts.final_outputs if final.name == output),
-        promises=tuple(
-            each for each in facts.promises if each.sub_topology in through and each.promise.table not in others
-        ),
+        promises=tuple(each for each in facts.promises if each.node in behind and each.promise.table not in others),
     )
 
 
@@ -79,6 +79,17 @@ def _final_output(topology: Topology, part: Part, sink: SinkNode) -> FinalOutput
         return None
     kind = cast(Literal["time", "sliding", "session"], suppress.windows.kind)
     return FinalOutput(sink.topic, part.id, kind, suppress.wait_ms)
+
+
+def _behind(graph: Graph, nodes: Iterable[Node]) -> set[str]:
+    """Names of ``nodes`` and of all that their records came through or were looked up in."""
+    found, begun = set[str](), [node.name for node in nodes]
+    while begun:
+        node = graph.nodes[begun.pop()]
+        if node.name not in found:
+            found.add(node.name)
+            begun += [*node.inputs, *node.reads, *node.shares]
+    return found
 
 
 def _upstream(topology: Topology, part: Part) -> set[int]:

@@ -1,8 +1,8 @@
 """What an operator promises of rows that it leaves in tables, in numbers and names of tables alone.
 
 Owns the words in which a topology's nodes (``jobs``) tell the checks (``expectations``) what must hold; neither knows
-the other. Rule: a promise names tables as the ledger does ("outputs/x", "state/y"), and settings as the user gave them;
-how it is judged stands beside the guarantee.
+the other. Rule: a promise names tables as the ledger does ("outputs/x", "state/y"), and settings as the user gave
+them; ``table`` is the one that a verdict is about. How it is judged stands beside the guarantee.
 """
 
 from dataclasses import dataclass
@@ -31,4 +31,115 @@ class WindowedRows:
     grid: Grid
 
 
-Promise = WindowedRows
+@dataclass(frozen=True, slots=True)
+class Sessions:
+    """The rows of a store are sessions: those of a key are further apart than ``gap_ms``. The store shows no session
+    that ended at ``stream time - retention_ms`` or before.
+    """
+
+    table: str
+    gap_ms: int
+    retention_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Buffered:
+    """``table`` holds what waits in a suppress: at most so many rows and bytes a partition, None for any number."""
+
+    table: str
+    max_records: int | None
+    max_bytes: int | None
+    is_windowed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Suppressed:
+    """Every window that changes in the store ``aggregate`` waits in the buffer ``table`` or leaves to each of
+    ``outputs``, which have all that leaves, under the same key and window. ``wait_ms``: from a window's end to its
+    close.
+    ``may_be_null``: windows without a value leave in silence.
+    """
+
+    table: str
+    aggregate: str
+    outputs: tuple[str, ...]
+    wait_ms: int
+    are_sessions: bool
+    may_be_null: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Versions:
+    """Rows of a store are versions, valid in ``[valid_from_ms, valid_to_ms)``."""
+
+    table: str
+
+
+@dataclass(frozen=True, slots=True)
+class Repartitioned:
+    """Records of a repartition table lie in the partition of their key's hash (``by_key``; else in one that their value
+    names). ``at_most_one``: a record on the tape above makes no more than one of them.
+    """
+
+    table: str
+    by_key: bool
+    at_most_one: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Deletions:
+    """Tombstones of an output take back what the output had: the newest record of their key and window is a value.
+    ``never``: there are none at all.
+    """
+
+    table: str
+    never: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """Where records lie that an operator gets: a landed or repartition table, with steps between that make one record
+    of one and keep keys and times.
+    """
+
+    table: str
+
+
+@dataclass(frozen=True, slots=True)
+class JoinedStreams:
+    """The output ``table`` has all that a join of two streams forwards. ``kind``: "inner", "left" or "outer";
+    ``emits_at_once``: a record that meets none goes alone at once. ``why_not``: a sentence, where its inputs or outputs
+    lie in no table.
+    """
+
+    table: str
+    left: Input | None
+    right: Input | None
+    kind: str
+    before_ms: int
+    after_ms: int
+    emits_at_once: bool = False
+    why_not: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Deduplicated:
+    """The output ``table`` has all records of ``given`` that a deduplication by key forwards."""
+
+    table: str
+    given: Input | None
+    interval_ms: int
+    why_not: str = ""
+
+
+Promise = (
+    WindowedRows
+    | Sessions
+    | Buffered
+    | Suppressed
+    | Versions
+    | Repartitioned
+    | Deletions
+    | JoinedStreams
+    | Deduplicated
+)

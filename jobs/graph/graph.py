@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from ...state.call_sites import call_site
 from ...state.errors import ReplayError, TopologyError
-from ...state.promises import Promise, WindowedRows
+from ...state.promises import Promise, Versions, WindowedRows
 from ...state.tables.names import TableName
 from ..functions.exception_handlers import ExceptionHandlers
 from ..functions.expressions import Call, Expression, Shape
@@ -176,6 +176,9 @@ class Node(TakesLateRecords):
     """It computes each record from that record alone, by a function or an expression of the user's."""
     forwards_at_once = False
     """What it forwards because of a record is of that record, and of no other."""
+    forwards_one = forwards_at_most_one = passes_on = False
+    """It makes one record of each, or at most one, at its time and key but for ``changes_keys``; or all as it is."""
+    results_may_be_null = has_places_of_table = True  # a window without a value; causes name offsets of its table
     keeps_records = False
     """What comes to it has arrived, though nothing is below: a function of the user's took it."""
     changes_keys = False
@@ -238,6 +241,9 @@ class Node(TakesLateRecords):
         store, windows = graph.store_of(self), self.windows_of_rows
         if store is not None and windows is not None:
             yield WindowedRows(TableName.state(store), windows.grid)
+        spec = graph.tables[self.name].store if self.is_table else None
+        if spec is not None and spec.is_versioned:
+            yield Versions(TableName.state(spec.name))
 
     def waits_until(self, rows: pa.Table) -> pa.Array | None:
         """The stream time that lets each row of its store go, null for rows that do not wait; None when none ever

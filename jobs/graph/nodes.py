@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...state.errors import TaskFailed, TopologyError
-from ...state.promises import Promise, WindowedRows
+from ...state.promises import Promise, Repartitioned, WindowedRows
 from ...state.tables.names import TableName
 from ..functions.timestamp_extractors import OWN_TIME, TimestampExtractor
 from .graph import Graph, Node
@@ -134,11 +134,30 @@ class RepartitionNode(Node):
         return False
 
     @property
+    def has_places_of_table(self) -> bool:  # type: ignore[override]
+        return not self.is_ours
+
+    @property
     def topic_of_records(self) -> str:
         return self.topic
 
     def table(self, graph: Graph) -> str:
         return TableName.repartition(self.topic)
+
+    def promises(self, graph: Graph) -> Iterable[Promise]:
+        """Its records lie by their key; of steps that make at most one of one, each is there once."""
+        yield Repartitioned(self.table(graph), self.target_of is None, self.makes_at_most_one(graph))
+
+    def makes_at_most_one(self, graph: Graph) -> bool:
+        """Whether a record on the tape above makes at most one record here."""
+        node: Node = self
+        while len(node.inputs) == 1:
+            node = graph.parent(node)
+            if node.is_source:
+                return True
+            if not (node.forwards_one or node.forwards_at_most_one):
+                return False
+        return False
 
     def kafka_processors(self, graph: Graph) -> Iterable[KafkaNode]:
         above = graph.parent(self).forwarding_processors(graph)
@@ -215,6 +234,8 @@ class GlobalTableNode(Node):
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ToStreamNode(Node):
     """A table's changes as a stream of records."""
+
+    forwards_one = passes_on = True
 
     def explain(self, seen: Observation, say: Wording) -> list[str]:
         return ["goes on"]

@@ -1,16 +1,19 @@
 """The node of a deduplication (KIP-655): how it is configured, and what it says of itself."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 
+from ...state.promises import Deduplicated, Promise
+from ...state.tables.names import TableName
 from ..functions.expressions import Call, Expression
 from ..graph.graph import Graph, Node
 from ..graph.observations import Observation
 from ..graph.store_rows import TIME, StoreRows
 from ..graph.wording import Wording
+from .promised_tables import input_of, outputs_of
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -42,6 +45,20 @@ class DeduplicateNode(Node):
 
     def store_settings(self, graph: Graph) -> Mapping[str, Any]:
         return {"id": self.id_selector}
+
+    def promises(self, graph: Graph) -> Iterable[Promise]:
+        """What it keeps of a key is further apart than the interval."""
+        yield from super().promises(graph)
+        given, outputs = input_of(graph, self.inputs[0]), outputs_of(graph, self, unchanged=False)
+        why_not = ""
+        if self.by != "key":
+            why_not = "its identities are computed by a step, and stand in no table beside the records"
+        elif given is None:
+            why_not = "no table has what it reads by key and time"
+        elif not outputs:
+            why_not = "no output has all that it keeps"
+        for output in outputs if not why_not else (TableName.state(self.store),):
+            yield Deduplicated(output, given, self.interval_ms, why_not)
 
     def explain(self, seen: Observation, say: Wording) -> list[str]:
         said, passed = [], {row.coordinates for row in seen.forwarded}

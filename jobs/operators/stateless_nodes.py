@@ -22,7 +22,7 @@ class FilterNode(Node):
     keeps: bool
 
     operator = ".stateless:build_filter"
-    is_step = forwards_at_once = True
+    is_step = forwards_at_once = forwards_at_most_one = True
 
     def kafka_processors(self, graph: Graph) -> Iterable[KafkaNode]:
         """Branches of a split are children of one processor; what it left for the next branch is none in Kafka."""
@@ -49,7 +49,7 @@ class MapValuesNode(Node):
     mapper: Expression | Struct | Call
 
     operator = ".stateless:build_map_values"
-    is_step = forwards_at_once = True
+    is_step = forwards_at_once = forwards_one = True
 
     def explain(self, seen: Observation, say: Wording) -> list[str]:
         return [f"becomes {say.row(row)}" for row in seen.forwarded] or ["becomes nothing"]
@@ -62,7 +62,7 @@ class SelectKeyNode(Node):
     selector: Expression | Call
 
     operator = ".stateless:build_select_key"
-    is_step = forwards_at_once = True
+    is_step = forwards_at_once = forwards_one = True
     changes_keys = True
 
     @property
@@ -81,7 +81,7 @@ class MapNode(Node):
     mapper: Expression | Struct | Call
 
     operator = ".stateless:build_map"
-    is_step = forwards_at_once = True
+    is_step = forwards_at_once = forwards_one = True
     changes_keys = True
 
     @property
@@ -118,7 +118,7 @@ class PeekNode(Node):
     function: Callable[[Any, Any], None]
 
     operator = ".stateless:build_peek"
-    forwards_at_once = True
+    forwards_at_once = forwards_one = passes_on = True
     keeps_records = True
 
     def explain(self, seen: Observation, say: Wording) -> list[str]:

@@ -60,7 +60,7 @@ def test_the_asset_graph_shows_every_table_of_the_pipeline_and_its_edges(browser
     shown(browser, text("Materialized"), len((*TOPICS, *STORES, *OUTPUTS)))
     for output in OUTPUTS:  # its guarantees, and that records are replayed
         questions = questions_of(facts_of_output(topology, output))
-        checks = len({question.guarantee.id for question in questions}) + 1
+        checks = len({each.guarantee.id for each in questions if each.guarantee.severity == "error"}) + 1
         shown(browser, text(f"{checks} / {checks} Passed"))
     save(browser, artifacts / "dagster-asset-graph.png")
 

@@ -99,11 +99,11 @@ def _played(topology: Topology, records: Sequence[Record], sizes: Sequence[int],
     with TemporaryDirectory() as folder, looks_up:
         runner = runner or LocalRunner(f"{folder}/cache")
         warehouse = Warehouse(str(Path(folder)))
-        _land(warehouse, topology, records)
+        land(warehouse, topology, records)
         reports: list[IncrementReport] = []
         for size in sizes:
             try:
-                reports += _replayed(warehouse, topology, size, runner)
+                reports += replayed(warehouse, topology, size, runner)
             except TaskFailed as error:
                 result = _read_back(warehouse, topology, len(records)) if reports else _nothing(len(records))
                 raise _FailedIncrement(error, len(reports), result) from error
@@ -113,14 +113,16 @@ def _played(topology: Topology, records: Sequence[Record], sizes: Sequence[int],
         return found | {"metrics": _metrics(topology, reports, sum(found["dropped"]), lateness)}
 
 
-def _replayed(warehouse: Warehouse, topology: Topology, size: int, runner: Runner) -> list[IncrementReport]:
+def replayed(warehouse: Warehouse, topology: Topology, size: int, runner: Runner) -> list[IncrementReport]:
+    """The next increment, of ``size`` records."""
     one = replay(
         warehouse, topology, pipeline=_PIPELINE, runner=runner, max_records=size, increments=1, order="arrival"
     )
     return list(one)
 
 
-def _land(warehouse: Warehouse, topology: Topology, records: Sequence[Record]) -> None:
+def land(warehouse: Warehouse, topology: Topology, records: Sequence[Record]) -> None:
+    """The records of a scenario, by arrival."""
     serdes = topic_serdes(records)
     numbers: dict[str, int] = {}
     rows: dict[str, list[dict[str, Any]]] = {topic: [] for topic in topology.source_topics()}

@@ -12,11 +12,14 @@ from dataclasses import dataclass
 from functools import cache
 from tempfile import TemporaryDirectory
 
+import pyarrow as pa
+
 from kstreams_replay.expectations.guarantees import GUARANTEES
 from kstreams_replay.expectations.verdicts import Verdict, check_increment
 from kstreams_replay.jobs.execution.task_run import LocalRunner
 from kstreams_replay.jobs.replay.pipeline_run import replay
 from kstreams_replay.orchestration.facts import replay_facts
+from kstreams_replay.state.records.murmur2 import murmur2_partitions
 from kstreams_replay.state.tables.warehouse import Warehouse
 from tests.expectations.pipelines import PIPELINES, Pipeline
 from tests.expectations.replanted import Unpacked, planted, unpacked
@@ -48,7 +51,7 @@ def mutant(pipeline: str, *found_by: str) -> Callable[[Callable[[Unpacked], None
     return take
 
 
-@mutant("windows", "G4")
+@mutant("windows", "G4", "G5")
 def a_window_of_the_store_is_moved_off_the_grid(tables: Unpacked) -> None:
     row = next(row for row in tables.rows("state/counts-store") if not row["deleted"])
     row["window_start_ms"] += 1
@@ -57,6 +60,140 @@ def a_window_of_the_store_is_moved_off_the_grid(tables: Unpacked) -> None:
 @mutant("windows", "G4")
 def a_window_of_an_output_is_longer_than_its_size(tables: Unpacked) -> None:
     next(tables.rows("outputs/updates"))["window_end_ms"] += 10
+
+
+@mutant("windows", "G1", "G3")
+def a_final_result_is_doubled(tables: Unpacked) -> None:
+    rows = tables.increments[1].tables["outputs/finals"]
+    rows.append(rows[-1] | {"offset": rows[-1]["offset"] + 1})
+
+
+@mutant("windows", "G2")
+def a_final_result_left_before_its_window_closed(tables: Unpacked) -> None:
+    row = next(tables.rows("outputs/finals"))
+    row["stream_time_ms"] = row["window_end_ms"] + 4
+
+
+@mutant("windows", "G3", "G5")
+def a_final_result_is_missing(tables: Unpacked) -> None:
+    """One that had waited when the increment began."""
+    rows = tables.increments[1].tables["outputs/finals"]
+    waited = {(row["key"], row["window_start_ms"]) for row in tables.increments[0].tables["state/final-store"]}
+    rows.remove(next(row for row in rows if (row["key"], row["window_start_ms"]) in waited))
+
+
+@mutant("windows", "G3")
+def a_refusal_is_missing(tables: Unpacked) -> None:
+    tables.increments[0].tables["dropped"].clear()
+
+
+@mutant("windows", "G5")
+def a_window_that_waits_is_out_of_the_buffer(tables: Unpacked) -> None:
+    rows = tables.increments[0].tables["state/final-store"]
+    rows.remove(next(row for row in rows if not row["deleted"]))
+
+
+@mutant("sessions", "G5", "G6")
+def a_session_reaches_into_the_next_one(tables: Unpacked) -> None:
+    """Ann's second one, nine milliseconds after her first; the buffer has it as it was."""
+    row = next(row for row in tables.rows("state/sessions-store") if row["window_start_ms"] == 20)
+    row["window_start_ms"] = 12
+
+
+@mutant("sessions", "G5", "G7")
+def a_buffer_holds_more_than_its_bound(tables: Unpacked) -> None:
+    rows = tables.increments[0].tables["state/final-store"]
+    row = next(row for row in rows if not row["deleted"])
+    rows += [row | {"key": f"more-{number}", "increment": 0} for number in range(7)]
+
+
+@mutant("sessions", "G8")
+def a_tasks_stream_time_goes_back(tables: Unpacked) -> None:
+    tables.increments[1].done.tasks["0_0"]["stream_time_ms"] = 1
+
+
+@mutant("sessions", "G3", "G11")
+def a_session_is_taken_back_that_nobody_was_told_of(tables: Unpacked) -> None:
+    rows = tables.increments[0].tables["outputs/updates"]
+    gone = next(row for row in rows if row["key"] == "ann" and row["window_start_ms"] == 3)
+    rows.remove(gone)
+
+
+@mutant("sessions", "G1", "G5", "G11")
+def a_final_result_is_a_tombstone(tables: Unpacked) -> None:
+    """And another one of its increment is there twice, so that the numbers still agree."""
+    rows = tables.increments[2].tables["outputs/finals"]
+    first, second = rows[:2]
+    second |= first | {"offset": second["offset"]}
+    rows[-1]["value"] = None
+
+
+@mutant("prices", "G9")
+def a_version_outlives_the_next_one(tables: Unpacked) -> None:
+    for increment in tables.increments[1:]:
+        for row in increment.tables["state/prices-store"]:
+            if row["key"] == "ann" and row["valid_from_ms"] == 5:
+                row["valid_to_ms"] = 12
+
+
+@mutant("prices", "G9")
+def a_version_ends_before_it_begins(tables: Unpacked) -> None:
+    row = next(row for row in tables.rows("state/prices-store") if row["valid_to_ms"] is not None)
+    row["valid_to_ms"] = row["valid_from_ms"] - 1
+
+
+@mutant("pages", "G3", "G10")
+def a_repartitioned_record_is_missing(tables: Unpacked) -> None:
+    rows = tables.increments[1].tables["repartition/pages-store-repartition"]
+    rows.remove(min(rows, key=lambda row: row["offset"]))
+
+
+@mutant("pages", "G10")
+def a_repartitioned_record_lies_where_another_key_belongs(tables: Unpacked) -> None:
+    rows = tables.increments[0].tables["repartition/pages-store-repartition"]
+    row, others = rows[0], pa.array([b"a", b"b", b"c", b"d"])
+    places = dict(zip(others.to_pylist(), murmur2_partitions(others, 2).tolist(), strict=True))
+    row["key"] = next(key for key, place in places.items() if place != row["partition"])
+
+
+@mutant("pages", "G10")
+def a_record_is_sent_twice_in_place_of_another(tables: Unpacked) -> None:
+    rows = tables.increments[0].tables["repartition/pages-store-repartition"]
+    first, second = sorted((row for row in rows), key=lambda row: (row["partition"], row["offset"]))[:2]
+    second |= {name: first[name] for name in first if name.startswith("cause_")}
+
+
+@mutant("windows", "G3", "G12")
+def an_increment_says_that_it_dropped_nearly_all(tables: Unpacked) -> None:
+    tables.increments[1].done.books["by_sub_topology"]["0"] |= {"dropped": 4, "applied": 1}
+
+
+@mutant("pairs", "G3", "G13")
+def a_pair_is_there_twice(tables: Unpacked) -> None:
+    rows = tables.increments[1].tables["outputs/pairs"]
+    pair = next(row for row in rows if row["record_time_ms"] == 33)
+    rows.append(pair | {"offset": rows[-1]["offset"] + 1})
+
+
+@mutant("pairs", "G13")
+def a_pair_is_of_another_time(tables: Unpacked) -> None:
+    tables.increments[0].tables["outputs/pairs"][0]["record_time_ms"] = 50
+
+
+@mutant("pairs", "G13")
+def a_record_is_further_from_its_partner_than_the_window(tables: Unpacked) -> None:
+    tables.landings["views"][0].rows[0]["timestamp"] = 30
+
+
+@mutant("pages", "G14")
+def a_kept_record_was_too_close(tables: Unpacked) -> None:
+    """Ann's second, nine milliseconds after her first."""
+    next(row for row in tables.landings["clicks"][0].rows if row["timestamp"] == 20)["timestamp"] = 12
+
+
+@mutant("pages", "G3", "G14")
+def a_record_is_refused_that_no_kept_one_is_close_to(tables: Unpacked) -> None:
+    tables.increments[1].tables["outputs/firsts"].pop()
 
 
 @cache
@@ -98,8 +235,20 @@ def finders(one: Mutant) -> tuple[str, ...]:
         verdicts = judged(one.pipeline, warehouse)
     unknown = [verdict.reason for verdict in verdicts if verdict.answer == "unknown"]
     assert unknown == [], unknown
-    said = {verdict.guarantee for verdict in verdicts if verdict.answer == "false"}
+    said = {verdict.guarantee for verdict in verdicts if verdict.answer == "false" and _is_news(one, verdict)}
     return tuple(each.id for each in GUARANTEES if each.id in said)
+
+
+@cache
+def _alarms(pipeline: str) -> set[tuple[str, str, int | None]]:
+    """Verdicts "false" of what was run: of warnings, since small tapes have more late records than one in a hundred."""
+    with changed(pipeline, lambda tables: None) as warehouse:
+        verdicts = judged(pipeline, warehouse)
+    return {(each.guarantee, each.table, each.increment) for each in verdicts if each.answer == "false"}
+
+
+def _is_news(one: Mutant, verdict: Verdict) -> bool:
+    return (verdict.guarantee, verdict.table, verdict.increment) not in _alarms(one.pipeline)
 
 
 def matrix() -> str:

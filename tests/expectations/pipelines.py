@@ -7,9 +7,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from kstreams_replay.jobs.topology import (
+    BufferConfig,
     Consumed,
+    JoinWindows,
     Materialized,
     Serde,
+    SessionWindows,
     StreamsBuilder,
     Suppressed,
     TimeWindows,
@@ -53,6 +56,47 @@ def windows() -> Topology:
     return builder.build()
 
 
+def sessions() -> Topology:
+    """Sessions of users: updates, and final results from a buffer with a bound."""
+    builder = StreamsBuilder()
+    counts = (
+        builder.stream("clicks", TEXTS)
+        .group_by_key()
+        .windowed_by(SessionWindows.with_inactivity_gap(10, grace=20))
+        .count(Materialized.as_("sessions-store"))
+    )
+    counts.to_stream().to("updates")
+    bound = BufferConfig.max_records(6).shut_down_when_full()
+    counts.suppress(Suppressed.until_window_closes(bound, name="final")).to_stream().to("finals")
+    return builder.build()
+
+
+def pages() -> Topology:
+    """Clicks under another key, and the first of every key in ten milliseconds."""
+    builder = StreamsBuilder()
+    clicks = builder.stream("clicks", TEXTS)
+    clicks.deduplicate_by_key(10, name="first").to("firsts")
+    clicks.select_key("value").group_by_key().count(Materialized.as_("pages-store")).to_stream().to("pages")
+    return builder.build()
+
+
+def prices() -> Topology:
+    """A table that keeps its history, and a stream that is joined with it as of its times."""
+    builder = StreamsBuilder()
+    table = builder.table("prices", TEXTS, materialized=Materialized.versioned("prices-store", 1000))
+    builder.stream("clicks", TEXTS).join(table, "left || '@' || right").to("priced")
+    return builder.build()
+
+
+def pairs() -> Topology:
+    """Two streams joined within ten milliseconds, both of them outer."""
+    builder = StreamsBuilder()
+    windows = JoinWindows.of_time_difference_and_grace(10, 5)
+    left, right = builder.stream("clicks", TEXTS), builder.stream("views", TEXTS)
+    left.outer_join(right, "left || '+' || right", windows).to("pairs")
+    return builder.build()
+
+
 CLICKS = tape(
     ("ann", "1", 3),
     ("bob", "2", 9),
@@ -66,4 +110,42 @@ CLICKS = tape(
     ("ann", "10", 93),
 )
 
-PIPELINES = {"windows": Pipeline(windows, {"clicks": CLICKS})}
+VISITS = tape(
+    ("ann", "home", 3),
+    ("bob", "cart", 9),
+    ("ann", "home", 20),  # a session of its own
+    ("bob", "home", 26),
+    ("ann", "cart", 12),  # joins both of ann's
+    ("cid", "cart", 41),
+    ("ann", "home", 47),
+    ("bob", "help", 70),
+    ("cid", "home", 95),
+    ("ann", "help", 130),
+)
+
+PRICES = tape(
+    ("ann", "1", 5),
+    ("bob", "2", 8),
+    ("ann", "3", 15),
+    ("ann", "4", 10),  # out of order
+    ("bob", None, 30),
+    ("bob", "5", 44),
+    ("ann", "6", 60),
+)
+
+VIEWS = tape(
+    ("ann", "a", 8),
+    ("bob", "b", 30),
+    ("ann", "c", 33),
+    ("cid", "d", 60),
+    ("ann", "e", 61),
+    ("bob", "f", 90),
+)
+
+PIPELINES = {
+    "windows": Pipeline(windows, {"clicks": CLICKS}),
+    "sessions": Pipeline(sessions, {"clicks": VISITS}, slice=3),
+    "pages": Pipeline(pages, {"clicks": VISITS}, partitions=2, slice=3),
+    "prices": Pipeline(prices, {"prices": PRICES, "clicks": CLICKS}),
+    "pairs": Pipeline(pairs, {"clicks": CLICKS, "views": VIEWS}),
+}

@@ -34,7 +34,9 @@ class Landing:
 
 @dataclass
 class Increment:
-    """One increment of a pipeline; ``tables``: the rows that it wrote, by the table's name in the ledger."""
+    """One increment of a pipeline; ``tables``: by the table's name in the ledger the rows that it wrote, of a store all
+    that are there after it.
+    """
 
     planned: PlanRow
     done: DoneRow
@@ -68,7 +70,8 @@ def unpacked(warehouse: Warehouse, pipeline: str, topology: Topology, topics: li
             path = tables.table(name)
             schemas[name] = table_schema(topology, name)
             rows = read_rows(path, read_files(path, version=version), schemas[name]).to_pylist()
-            written[name] = [each for each in rows if each["increment"] == row.increment]
+            is_store = name.startswith("state/")
+            written[name] = [each for each in rows if is_store or each["increment"] == row.increment]
         increments.append(Increment(planned.content, row.content, written))
     return Unpacked({topic: _landings(warehouse, topic) for topic in topics}, increments, schemas)
 
@@ -103,15 +106,23 @@ def planted(changed: Unpacked, warehouse: Warehouse, pipeline: str) -> None:
     for number, increment in enumerate(changed.increments, 1):
         ledger.plan(number, increment.planned, written_at_ms=0)
         versions = {
-            name: _write(tables.table(name), changed.schemas[name], number, increment.tables.get(name, []))
+            name: _write(
+                tables.table(name),
+                changed.schemas[name],
+                number,
+                increment.tables.get(name, []),
+                is_whole=name.startswith("state/"),
+            )
             for name in increment.done.versions
         }
         ledger.done(number, replace(increment.done, versions=versions, digests=None), written_at_ms=0)
 
 
-def _write(path: str, schema: pa.Schema, number: int, rows: Rows) -> int:
+def _write(path: str, schema: pa.Schema, number: int, rows: Rows, *, is_whole: bool = False) -> int:
     files, own = [], pa.schema([each for each in schema if each.name != "partition"])
     for partition in sorted({row["partition"] for row in rows}):
         mine = [row for row in rows if row["partition"] == partition]
         files.append(write_task_file(path, pa.Table.from_pylist(mine, own), partition=partition, name=f"{number:08d}"))
-    return commit_files(path, pa.schema([*own, ("partition", pa.int32())]), files, app_id="planted", increment=number)
+    removed = read_files(path) if is_whole and number > 1 else []
+    schema = pa.schema([*own, ("partition", pa.int32())])
+    return commit_files(path, schema, files, app_id="planted", increment=number, removed=removed)

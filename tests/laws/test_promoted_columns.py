@@ -4,7 +4,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
-from kstreams_replay.expectations.verdicts import check_increment
+from kstreams_replay.expectations.verdicts import check_increment, is_in_order
 from kstreams_replay.jobs.branches.branches import fork
 from kstreams_replay.jobs.branches.promotion import promote
 from kstreams_replay.jobs.history.store_reader import read_store
@@ -67,7 +67,7 @@ def test_a_branch_with_one_fold_more_is_promoted(tmp_path, at, dies_at):
     run(warehouse, "web2", SUMS, max_records=30)
     assert rows_of(warehouse, "web", SUMS) == rows_of(warehouse, "web2", SUMS)
     verdicts = check_increment(warehouse, "web", replay_facts(SUMS), engine="plain")
-    assert {verdict.answer for verdict in verdicts} == {"true"}
+    assert all(is_in_order(verdict) for verdict in verdicts)
 
 
 def test_a_branch_with_one_fold_less_is_promoted_and_the_column_stays(tmp_path):

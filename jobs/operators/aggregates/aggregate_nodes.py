@@ -6,17 +6,21 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 
+from ....state.promises import Deletions, Promise, Sessions
 from ....state.serdes import Serde
 from ....state.serdes.packed import packed
+from ....state.tables.names import TableName
 from ...functions.expressions import Call, Expression, Shape
 from ...functions.folds.aggregation import Aggregation
+from ...functions.folds.numbers import NumberFold
 from ...graph.graph import Graph, Node
 from ...graph.kafka_processors import KafkaNode, kafka_processor
 from ...graph.observations import Observation
 from ...graph.reach import UNBOUNDED_REACH, Reach
 from ...graph.store_rows import TIME, VERSION_KEY, StoreRows, aggregate_schema, version_schema
-from ...graph.windows import Windows, grace_of, with_grace
+from ...graph.windows import SessionWindows, Windows, grace_of, with_grace
 from ...graph.wording import Wording
+from ..promised_tables import outputs_of
 from .aggregate_sentences import say_aggregate
 
 
@@ -38,6 +42,11 @@ class AggregateNode(Node):
     operator = ".build:build"
 
     @property
+    def results_may_be_null(self) -> bool:  # type: ignore[override]
+        plain = self.aggregation.folds.get("")  # a row of named folds is never null; a plain count or sum is a number
+        return plain is not None and (plain.may_be_null or not isinstance(plain, NumberFold))
+
+    @property
     def windowed_by(self) -> Windows | None:
         return self.windows
 
@@ -54,6 +63,10 @@ class AggregateNode(Node):
 
     def with_grace(self, grace_ms: int) -> "AggregateNode":
         return _with_grace(self, grace_ms)
+
+    def promises(self, graph: Graph) -> Iterable[Promise]:
+        yield from super().promises(graph)
+        yield from _of_sessions(self, graph, self.windows, self.retention_ms)
 
     def store_settings(self, graph: Graph) -> Mapping[str, Any]:
         return {"folds": self.aggregation.folds}
@@ -108,6 +121,10 @@ class CogroupNode(Node):
             kafka_processor(self.name, parts),
         ]
 
+    def promises(self, graph: Graph) -> Iterable[Promise]:
+        yield from super().promises(graph)
+        yield from _of_sessions(self, graph, self.windows, self.retention_ms)
+
     def store_settings(self, graph: Graph) -> Mapping[str, Any]:
         return {"streams": len(self.inputs)}
 
@@ -160,6 +177,19 @@ def _reach(windows: Windows | None) -> Reach:
 def counted_by(key: Serde, id_selector: Expression | Call | None) -> Serde:
     """Of what a distinct counts by: the key, or (key, id, number of a record without an id)."""
     return key if id_selector is None else packed(key=key, id=id_selector.result, number=Serde.long())
+
+
+def _of_sessions(
+    node: AggregateNode | CogroupNode, graph: Graph, windows: Windows | None, retention_ms: int
+) -> Iterable[Promise]:
+    """Sessions are apart; one that was merged is taken back, in the outputs that have all updates. A null result is a
+    tombstone as well, which takes nothing back.
+    """
+    if not isinstance(windows, SessionWindows):
+        return
+    yield Sessions(TableName.state(node.store), windows.gap_ms, retention_ms)
+    for output in () if node.results_may_be_null else outputs_of(graph, node, unchanged=True):
+        yield Deletions(output, never=False)
 
 
 def _aggregates(node: AggregateNode | CogroupNode, saved: pa.DataType) -> StoreRows:

@@ -5,6 +5,8 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
+from ....state.promises import JoinedStreams, Promise
+from ....state.tables.names import TableName
 from ...functions.expressions import Shape
 from ...functions.value_joiners import Joiner
 from ...graph.graph import Graph, Node
@@ -13,6 +15,7 @@ from ...graph.observations import Observation, Wait
 from ...graph.reach import Reach
 from ...graph.store_rows import TIME, StoreRows
 from ...graph.wording import Wording
+from ..promised_tables import input_of, outputs_of
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -66,6 +69,18 @@ class StreamJoinNode(Node):
     def store_rows(self, graph: Graph) -> StoreRows:
         left, right = (graph.nodes[name].shape for name in self.inputs)
         return StoreRows(joined_schema(left, right), JOINED_KEY)
+
+    def promises(self, graph: Graph) -> Iterable[Promise]:
+        """What it forwards are pairs within the window, and records that meet nobody."""
+        left, right = (input_of(graph, name) for name in self.inputs)
+        outputs = outputs_of(graph, self, unchanged=False)
+        if left is None or right is None or not outputs:
+            why_not = "no table has what the join reads by key and time" if outputs else "no output has all its rows"
+            yield JoinedStreams(TableName.state(self.store), None, None, "", 0, 0, why_not=why_not)
+            return
+        for output in outputs:
+            ahead = (self.before_ms, self.after_ms, self.emits_at_once)
+            yield JoinedStreams(output, left, right, self.kind, *ahead)
 
     def _until_ms(self, kind: str, time_ms: int) -> int | None:
         """The first stream time past the close of the window of a record that has met nothing; None for another row."""

@@ -1,6 +1,6 @@
 """The node of a suppressed table: how it is configured, what waits in it, and what it says of itself."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -8,6 +8,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ....state.errors import TopologyError
+from ....state.promises import Buffered, Deletions, Promise, Suppressed
+from ....state.tables.names import TableName
 from ....state.tables.warehouse import HEADERS, WINDOW_KEY
 from ...functions.expressions import Shape
 from ...graph.graph import Graph, Node
@@ -17,6 +19,7 @@ from ...graph.store_rows import StoreRows
 from ...graph.table_traits import send_old
 from ...graph.windows import SessionWindows, SlidingWindows, Windows
 from ...graph.wording import Wording
+from ..promised_tables import outputs_of
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -74,6 +77,30 @@ class SuppressNode(Node):
 
     def can_send_old(self, graph: Graph, *, force: bool) -> bool:
         return send_old(graph, self.inputs[0], force=force)
+
+    def promises(self, graph: Graph) -> Iterable[Promise]:
+        """Windows wait here or leave; final results are never taken back; a bounded buffer is within its bounds."""
+        yield from super().promises(graph)
+        table, above = TableName.state(self.store), graph.parent(self)
+        if self.when_full != "spill" and (self.max_records, self.max_bytes) != (None, None):
+            yield Buffered(table, self.max_records, self.max_bytes, is_windowed=self.shape.window is not None)
+        if not self.is_final:
+            return
+        outputs = outputs_of(graph, self, unchanged=True)
+        for output in outputs:
+            yield Deletions(output, never=True)
+        aggregate = graph.store_of(above)
+        if aggregate is not None and above.windowed_by is not None:
+            yield Suppressed(
+                table,
+                TableName.state(aggregate),
+                outputs,
+                self.wait_ms,
+                self.shape.window == "session",
+                above.results_may_be_null,
+            )
+        else:
+            yield Suppressed(table, "", (), self.wait_ms, self.shape.window == "session", above.results_may_be_null)
 
     def wants_old(self, *, counts_bytes: bool) -> bool:
         return counts_bytes or self.max_bytes is not None

@@ -49,7 +49,8 @@ def check(
 
 
 def _print_verdict(verdict: Verdict) -> None:
-    answer = {"true": "holds", "false": "BROKEN", "unknown": "UNKNOWN", "unchecked": "NOT CHECKED "}[verdict.answer]
+    broken = "BROKEN" if verdict.severity == "error" else "WARNING"
+    answer = {"true": "holds", "false": broken, "unknown": "UNKNOWN", "unchecked": "NOT CHECKED "}[verdict.answer]
     observed = ", ".join(f"{name} {count:,}" for name, count in verdict.observed.items())
     print(
         f"{answer:8}{verdict.guarantee} {verdict.table}, increment {verdict.increment}: {verdict.sentence} ({observed})"

@@ -1,0 +1,114 @@
+"""Records that an operator in the middle of a topology got, as the table of its input has them.
+
+Owns reading them. Rule: the operator's input is a landed topic or a repartition table, with steps between that make one
+record of one and keep its key; so a row of an output is of the record at its `cause_offset`, in the same partition.
+"""
+
+import polars as pl
+
+from ...state.promises import Input
+from ...state.tables.data_files import DataFile
+from ...state.tables.names import LANDED, TableName
+from ..audits import Scope
+from ..facts import Source
+
+SCHEMA = {"partition": pl.Int32, "offset": pl.Int64, "timestamp": pl.Int64, "key": pl.Binary}
+"""Of the records that are read; times in milliseconds, keys serialized."""
+
+
+def end_of(scope: Scope, given: Input) -> dict[int, int]:
+    """By partition, the offset after the last record that the increments up to this one read."""
+    if TableName(given.table).kind == LANDED:
+        return {partition: end for partition, (_, end) in scope.cut(TableName(given.table).name).items()}
+    ends: dict[int, int] = {}
+    for file in scope.files(given.table, scope.tables.table(given.table)):
+        if file.max_offset is not None:
+            ends[file.partition] = max(ends.get(file.partition, 0), file.max_offset + 1)
+    return ends
+
+
+def begin_of(scope: Scope, given: Input) -> pl.DataFrame:
+    """`partition` and `_begin`: the offset from which on the increment read; where it read nothing, where it ends."""
+    begins = end_of(scope, given)
+    if TableName(given.table).kind == LANDED:
+        begins = {partition: begin for partition, (begin, _) in scope.cut(TableName(given.table).name).items()}
+    else:
+        own = scope.own_rows(given.table, ["offset"]).group_by("partition").agg(pl.col("offset").min())
+        begins |= dict(own.iter_rows())
+    return pl.DataFrame(
+        {"partition": list(begins), "_begin": list(begins.values())}, {"partition": pl.Int32, "_begin": pl.Int64}
+    )
+
+
+def records(scope: Scope, given: Input, lowest_ms: int, highest_ms: int, *more: str) -> pl.DataFrame:
+    """Records of ``given`` with a time in ``[lowest_ms, highest_ms]`` that were read up to this increment: SCHEMA and
+    ``more`` columns. Opens only files that can hold some.
+    """
+    path, files = scope.source_files(_source(given))
+    mine = [file for file in files if file.may_hold("timestamp", lowest_ms, highest_ms)]
+    return _read(scope, path, mine, given, more).filter(pl.col("timestamp").is_between(lowest_ms, highest_ms))
+
+
+def at_offsets(scope: Scope, given: Input, places: pl.DataFrame, *more: str) -> pl.DataFrame:
+    """Records of ``given`` at ``places`` (partition, offset): SCHEMA and ``more`` columns."""
+    if places.is_empty():
+        return pl.DataFrame(schema={**SCHEMA, **dict.fromkeys(more, pl.Binary)})
+    path, files = scope.source_files(_source(given))
+    spans = {row[0]: (row[1], row[2]) for row in places.group_by("partition").agg(
+        pl.col("offset").min().alias("low"), pl.col("offset").max().alias("high")).iter_rows()}  # fmt: skip
+    mine = [file for file in files if file.partition in spans and file.may_hold("offset", *spans[file.partition])]
+    found = _read(scope, path, mine, given, more)
+    return found.join(places.select("partition", "offset").unique(), on=["partition", "offset"], how="semi")
+
+
+def own_records(scope: Scope, given: Input, *more: str) -> pl.DataFrame:
+    """Records of ``given`` that the increment read: SCHEMA and ``more`` columns, by partition and offset."""
+    if TableName(given.table).kind != LANDED:
+        rows = scope.own_rows(given.table, ["offset", "timestamp", "key", *more])
+        return rows.select(*SCHEMA, *more).sort("partition", "offset")
+    cut = {partition: span for partition, span in scope.cut(TableName(given.table).name).items() if span[0] < span[1]}
+    path, files = scope.source_files(Source(TableName(given.table).name))
+    mine = [
+        file
+        for file in files
+        if file.partition in cut and file.may_hold("offset", cut[file.partition][0], cut[file.partition][1] - 1)
+    ]
+    begins = pl.DataFrame(
+        {"partition": list(cut), "_begin": [begin for begin, _ in cut.values()]},
+        {"partition": pl.Int32, "_begin": pl.Int64},
+    )
+    rows = _read(scope, path, mine, given, more).join(begins, on="partition", how="inner")
+    return rows.filter(pl.col("offset") >= pl.col("_begin")).drop("_begin")
+
+
+def reached_before(scope: Scope, given: Input, begins: pl.DataFrame) -> list[int]:
+    """For partitions of ``begins`` with records before `_begin`: a time that these had reached, as bounds of files
+    tell; 0 where they do not tell it.
+    """
+    _path, files = scope.source_files(_source(given))
+    found = []
+    for partition, begin in begins.select("partition", "_begin").iter_rows():
+        mine = [file for file in files if file.partition == partition and file.records]
+        whole = [file for file in mine if file.max_offset is not None and file.max_offset < begin]
+        times = [file.bounds["timestamp"][1] for file in whole if "timestamp" in file.bounds]
+        if any((file.min_offset or 0) < begin for file in mine):
+            found.append(max(times, default=0))
+    return found
+
+
+def _source(given: Input) -> Source:
+    name = TableName(given.table)
+    return Source(name.name, "landed" if name.kind == LANDED else "repartition")
+
+
+def _read(scope: Scope, path: str, files: list[DataFile], given: Input, more: tuple[str, ...]) -> pl.DataFrame:
+    if not files:
+        return pl.DataFrame(schema={**SCHEMA, **dict.fromkeys(more, pl.Binary)})
+    wanted = ["offset", "timestamp", "key", *more]
+    rows = scope.scan(path, files, wanted).select("partition", *wanted).collect()
+    ends = end_of(scope, given)
+    limits = pl.DataFrame(
+        {"partition": list(ends), "_end": list(ends.values())}, {"partition": pl.Int32, "_end": pl.Int64}
+    )
+    inside = rows.join(limits, on="partition", how="inner").filter(pl.col("offset") < pl.col("_end"))
+    return inside.drop("_end").sort("partition", "offset")

@@ -1,0 +1,131 @@
+"""G13: a join of two streams gives pairs within the window, records alone that have no partner, and nothing twice
+(KIP-633).
+
+Owns one count. A row of the output names its cause (partition, offset) and a time, which is that of the later record of
+a pair. The pairs that can be behind it are recomputed from both inputs: the record at that place, on either side, with
+records of the other side and the same key, of which the later one has that time, in ``[left - before, left + after]``,
+both ends included. `outside`: rows of one cause and time beyond the pairs that there are and, where a side is outer,
+the records of that time that meet nobody of the increments before. Records are not told by value, since a joiner may
+make anything of them.
+"""
+
+from collections.abc import Iterator
+from functools import partial
+
+import polars as pl
+
+from ...state.promises import Input, JoinedStreams
+from ..audits import Audit, Scope, Unchecked
+from ..facts import ReplayFacts
+from ..guarantee import About, Guarantee, Rule
+from .landed_inputs import SCHEMA, at_offsets, begin_of, records
+
+GROUP = ["partition", "cause_offset", "record_time_ms"]
+TIME = ["partition", "record_time_ms"]
+RECORD = ["partition", "key"]
+
+
+def audit_stream_join_pairs(scope: Scope, promise: JoinedStreams) -> Audit | Unchecked:
+    """Frame: `rows` (of the increment) and those `outside` what can be joined."""
+    if promise.left is None or promise.right is None or promise.why_not:
+        return Unchecked(promise.why_not)
+    rows = scope.own_rows(promise.table, ["offset", *GROUP[1:], "key"])
+    if rows.is_empty():
+        return Audit.of(0, {"outside": rows})
+    lowest, highest = rows["record_time_ms"].min(), rows["record_time_ms"].max()
+    assert isinstance(lowest, int)
+    assert isinstance(highest, int)
+    reach = promise.before_ms + promise.after_ms
+    inputs = (promise.left, promise.right)
+    sides = [records(scope, each, lowest - reach, highest + reach) for each in inputs]
+    left, right = (side.filter(pl.col("key").is_not_null()) for side in sides)
+    pairs = pl.concat([
+        _pairs(scope, promise.left, rows, right, promise.before_ms, promise.after_ms),
+        _pairs(scope, promise.right, rows, left, promise.after_ms, promise.before_ms),
+    ])  # fmt: skip
+    alone = _alone(scope, promise, rows, inputs, (left, right))
+    can_be = rows.group_by(GROUP).len("rows").join(pairs.group_by(GROUP).len("pairs"), on=GROUP, how="left")
+    beyond = can_be.with_columns(
+        (pl.col("rows").cast(pl.Int64) - pl.col("pairs").cast(pl.Int64).fill_null(0)).alias("beyond")
+    ).filter(pl.col("beyond") > 0)
+    wanted = beyond.group_by(TIME).agg(pl.col("beyond").sum())
+    short = wanted.join(alone.group_by(TIME).len("alone"), on=TIME, how="left").filter(
+        pl.col("beyond") > pl.col("alone").cast(pl.Int64).fill_null(0)
+    )
+    outside = rows.join(beyond.select(GROUP), on=GROUP, how="semi").join(short.select(TIME), on=TIME, how="semi")
+    return Audit.of(rows.height, {"outside": outside})
+
+
+def _pairs(scope: Scope, given: Input, rows: pl.DataFrame, others: pl.DataFrame, back: int, ahead: int) -> pl.DataFrame:
+    """GROUP of every pair of a cause, as a record of this side, with a record of the other one."""
+    places = rows.select("partition", pl.col("cause_offset").alias("offset")).unique()
+    causes = at_offsets(scope, given, places).filter(pl.col("key").is_not_null())
+    met = _met(causes, others, back, ahead)
+    later = pl.max_horizontal("timestamp", "timestamp_right")
+    return met.select("partition", pl.col("offset").alias("cause_offset"), later.alias("record_time_ms"))
+
+
+def _met(side: pl.DataFrame, others: pl.DataFrame, back: int, ahead: int) -> pl.DataFrame:
+    """Pairs of records of one key, of which the other one is in ``[time - back, time + ahead]``."""
+    span = pl.col("timestamp_right").is_between(pl.col("timestamp") - back, pl.col("timestamp") + ahead)
+    return side.join(others, on=RECORD, how="inner").filter(span)
+
+
+def _alone(
+    scope: Scope,
+    promise: JoinedStreams,
+    rows: pl.DataFrame,
+    inputs: tuple[Input, Input],
+    records_of: tuple[pl.DataFrame, pl.DataFrame],
+) -> pl.DataFrame:
+    """TIME of records of an outer side that may go alone: they meet nobody of an increment before, or are the cause
+    themselves, as one that comes when its window has closed; not one with a partner of its time or before, since that
+    would be a pair of this cause and time.
+    """
+    places = rows.select("partition", pl.col("cause_offset").alias("offset")).unique()
+    found = [pl.DataFrame(schema={"partition": pl.Int32, "record_time_ms": pl.Int64})]
+    (left, right), (of_left, of_right) = inputs, records_of
+    sides = [
+        (left, of_left, right, of_right, promise.before_ms, promise.after_ms),
+        (right, of_right, left, of_left, promise.after_ms, promise.before_ms),
+    ]
+    for given, side, beside, others, back, ahead in sides[: {"inner": 0, "left": 1, "outer": 2}[promise.kind]]:
+        begins = begin_of(scope, beside)
+        before = others.join(begins, on="partition", how="left").filter(
+            pl.col("offset") < pl.col("_begin").fill_null(0)
+        )
+        met = side.clear() if promise.emits_at_once else _met(side, before.drop("_begin"), back, ahead)
+        causes = at_offsets(scope, given, places)
+        with_partner = _met(causes, others, back, 0).select("partition", "offset").unique()
+        causes = causes.join(with_partner, on=["partition", "offset"], how="anti")
+        free = side.join(met.select("partition", "offset").unique(), on=["partition", "offset"], how="anti")
+        both = pl.concat([free.select(*SCHEMA), causes.select(*SCHEMA)]).unique(["partition", "offset"])
+        found.append(both.select("partition", pl.col("timestamp").alias("record_time_ms")))
+    return pl.concat(found)
+
+
+def _questions(facts: ReplayFacts) -> Iterator[About]:
+    for _, promise in facts.promised(JoinedStreams):
+        yield promise.table, partial(audit_stream_join_pairs, promise=promise)
+
+
+G13 = Guarantee(
+    id="G13",
+    sentence="A join of streams gives pairs within its window, and alone only what has no partner, once.",
+    kip="KIP-633",
+    operator="stream-stream join",
+    check="joined_streams_are_pairs_within_the_window",
+    proof="tests/expectations/test_mutants.py",
+    status="done",
+    rules=(
+        Rule(
+            "expect_pairs_within_the_window",
+            "outside",
+            "No more rows of a cause and time than pairs of its record in the window, and records that meet nobody.",
+        ),
+    ),
+    kafka="KStreamKStreamJoin",
+    evidence="causes and times of the output against both inputs, joined again",
+    cost="the increment's rows whole, and of both inputs the files with times within the window of theirs",
+    questions=_questions,
+)

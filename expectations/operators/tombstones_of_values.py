@@ -1,0 +1,81 @@
+"""G11: an output has tombstones only of keys that had a value (Kafka's changelog semantics).
+
+Owns one count. Rule: a session that was merged into another one is taken back by a tombstone, so the newest record
+before it, of its key and window, in the output is a value. Final results are never taken back: there a tombstone is one
+too many. Judged where an output has all that its aggregate or suppress forwards, unchanged.
+"""
+
+from collections.abc import Iterator
+from functools import partial
+
+import polars as pl
+
+from ...state.promises import Deletions
+from ..audits import Audit, Scope
+from ..facts import ReplayFacts
+from ..guarantee import About, Guarantee, Rule
+from .window_bounds import BOUNDS
+
+IDENTITY = ["partition", "key", *BOUNDS]
+
+
+def audit_tombstones_of_values(scope: Scope, promise: Deletions) -> Audit:
+    """Frame: `rows` (tombstones of the increment) and `of_nothing` among them."""
+    own = scope.own_rows(promise.table, ["key", *BOUNDS, "offset", "increment", "value"])
+    rows = own.with_columns(pl.col("value").is_null().alias("is_tombstone")).drop("value")
+    tombstones = rows.filter("is_tombstone")
+    if promise.never or tombstones.is_empty():
+        return Audit.of(tombstones.height, {"of_nothing": tombstones})
+    records = pl.concat([_earlier(scope, promise, tombstones), rows]).sort("partition", "offset")
+    told = records.with_columns(pl.col("is_tombstone").shift(1).over(IDENTITY).alias("_was_tombstone"))
+    of_nothing = told.filter(
+        "is_tombstone", pl.col("increment") == scope.increment, pl.col("_was_tombstone").fill_null(True)
+    )
+    return Audit.of(tombstones.height, {"of_nothing": of_nothing.drop("_was_tombstone")})
+
+
+def _earlier(scope: Scope, promise: Deletions, tombstones: pl.DataFrame) -> pl.DataFrame:
+    """Earlier records of their windows; opens only files with windows that end where theirs do."""
+    lowest, highest = tombstones["window_end_ms"].min(), tombstones["window_end_ms"].max()
+    assert isinstance(lowest, int)
+    assert isinstance(highest, int)
+    path, number = scope.tables.table(promise.table), scope.increment
+    files = [
+        file
+        for file in scope.files(promise.table, path)
+        if file.may_hold("increment", 0, number - 1) and file.may_hold("window_end_ms", lowest, highest)
+    ]
+    if not files:
+        return tombstones.clear()
+    columns = ["key", *BOUNDS, "offset", "increment", "value"]
+    rows = scope.scan(path, files, columns).filter(pl.col("increment") < number)
+    found = rows.join(tombstones.lazy().select(IDENTITY).unique(), on=IDENTITY, how="semi", nulls_equal=True)
+    is_tombstone = pl.col("value").is_null().alias("is_tombstone")
+    return found.with_columns(is_tombstone).select(tombstones.columns).collect()
+
+
+def _questions(facts: ReplayFacts) -> Iterator[About]:
+    for _, promise in facts.promised(Deletions):
+        yield promise.table, partial(audit_tombstones_of_values, promise=promise)
+
+
+G11 = Guarantee(
+    id="G11",
+    sentence="Tombstones are of keys that had a value.",
+    kip="",
+    operator="session windows; suppress until the window closes",
+    check="tombstones_are_of_keys_that_had_a_value",
+    proof="tests/expectations/test_mutants.py",
+    status="done",
+    rules=(
+        Rule(
+            "expect_tombstones_to_take_values_back",
+            "of_nothing",
+            "The newest record of a tombstone's key and window before it is a value; final results have no tombstones.",
+        ),
+    ),
+    kafka="KStreamSessionWindowAggregate, KTableSuppressProcessorSupplier",
+    evidence="tombstones of the output against its earlier records",
+    cost="the increment's rows whole, of history the files with windows that end where its tombstones' do",
+    questions=_questions,
+)
