@@ -197,14 +197,15 @@ def open_scope(warehouse: Warehouse, pipeline: str, facts: ReplayFacts, incremen
 
 def witness_rows(rows: pl.DataFrame) -> list[dict[str, Any]]:
     """The first rows as values that JSON can hold; bytes are shown as text."""
-    return [{name: _shown(value) for name, value in row.items()} for row in rows.head(WITNESSES_MAX).to_dicts()]
+    return [{name: shown(value) for name, value in row.items()} for row in rows.head(WITNESSES_MAX).to_dicts()]
 
 
-def _shown(value: Any) -> Any:
+def shown(value: Any) -> Any:
+    """A value that JSON can hold; bytes are text."""
     if isinstance(value, bytes):
         return value.decode("utf-8", "backslashreplace")
     if isinstance(value, dict):
-        return {name: _shown(part) for name, part in value.items()}
+        return {name: shown(part) for name, part in value.items()}
     if isinstance(value, list):
-        return [_shown(part) for part in value]
+        return [shown(part) for part in value]
     return value if value is None or isinstance(value, bool | int | float | str) else str(value)

@@ -18,7 +18,13 @@ from ..state.tables.data_files import table_version
 from ..state.tables.warehouse import Warehouse
 from .audits import WITNESSES_MAX, Audit, Scope, Unchecked, open_scope
 from .facts import FinalOutput, ReplayFacts, Source, SubTopology
-from .guarantees import Guarantee, Question, questions_of
+from .guarantees import Question, questions_of
+from .suites.checkpoint import Judged, SuiteAnswer, run_checkpoint
+from .suites.data_docs import DataDocs
+from .suites.evidence import Evidence, suite_name
+from .suites.project_suites import ProjectSuite
+from .suites.run import Run
+from .suites.table_rows import rows_of_increment
 
 __all__ = ["FinalOutput", "ReplayFacts", "Source", "SubTopology", "Verdict", "as_one", "check_increment", "is_in_order"]
 
@@ -37,7 +43,8 @@ class Verdict:
     audit's counts, differences without sign, summed over its rows. ``witnesses``: up to 20 rows that speak against the
     guarantee. ``broken``: names of the rules that do not hold. ``reason``: why it was not judged, or why the engine is
     not the one asked for; else "". ``rows``: how many rows were judged, in so many ``seconds`` of wall clock (Great
-    Expectations' own apart). ``kip``: "" where the guarantee is of none.
+    Expectations' own apart). ``kip``: "" where the guarantee is of none. ``page``: address of its page in Data Docs, ""
+    where none was built.
     """
 
     guarantee: str
@@ -56,6 +63,7 @@ class Verdict:
     severity: Literal["error", "warning"] = "error"
     rows: int = 0
     seconds: float = 0.0
+    page: str = ""
 
     @property
     def holds(self) -> bool | None:
@@ -88,29 +96,60 @@ def as_one(verdicts: Sequence[Verdict]) -> Verdict:
 
 
 def check_increment(
-    warehouse: Warehouse, pipeline: str, facts: ReplayFacts, increment: int | None = None, *, engine: Engine = "gx"
+    warehouse: Warehouse,
+    pipeline: str,
+    facts: ReplayFacts | None,
+    increment: int | None = None,
+    *,
+    engine: Engine = "gx",
+    suites: Sequence[ProjectSuite] = (),
+    docs: DataDocs | None = None,
+    run_id: str = "",
 ) -> list[Verdict]:
-    """Verdicts on one done increment (None: the last one), by guarantee and table.
+    """Verdicts on one done increment (None: the last one), by guarantee and table, then on ``suites``, one each.
 
+    ``facts``: None to ask for suites alone. ``suites``: of the user's project; Great Expectations alone judges them.
+    ``docs``: where Great Expectations builds its pages; None: it builds none. ``run_id``: of the Dagster run that asks.
     Never raises for what the tables hold or lack: such a verdict is unknown, with the reason.
     """
-    questions = questions_of(facts)
+    questions = [] if facts is None else questions_of(facts)
     try:
-        scope = open_scope(warehouse, pipeline, facts, increment)
+        scope = open_scope(warehouse, pipeline, facts or ReplayFacts(()), increment)
     except (ReplayError, OSError) as error:
-        return [_unknown(question, None, increment, error) for question in questions]
+        nothing = [_suite_verdict(suite, None, increment, SuiteAnswer(error=str(error))) for suite in suites]
+        return [*(_unknown(question, None, increment, error) for question in questions), *nothing]
     timed = [_timed_audit(question, scope) for question in questions]
     audits = [audit for audit, _ in timed]
-    known = [(q.guarantee, audit.frame) for q, audit in zip(questions, audits, strict=True) if isinstance(audit, Audit)]
-    answers, used, reason = _judge(known, engine)
-    judged = iter(answers)
+    known = [
+        Evidence(q.table, q.guarantee, audit)
+        for q, audit in zip(questions, audits, strict=True)
+        if isinstance(audit, Audit)
+    ]
+    batches = [_timed_rows(suite, scope) for suite in suites]
+    readable = [
+        (suite, rows) for suite, (rows, _) in zip(suites, batches, strict=True) if isinstance(rows, pl.DataFrame)
+    ]
+    judged, used, reason = _judge(Run(pipeline, scope.increment, run_id), known, readable, engine, docs)
+    answers = iter(judged.rules)
     verdicts = [
-        _verdict(question, scope, audit, next(judged), used, reason)
+        _verdict(question, scope, audit, next(answers), used, reason)
         if isinstance(audit, Audit)
         else _unknown(question, scope, scope.increment, audit)
         for question, audit in zip(questions, audits, strict=True)
     ]
-    return [replace(verdict, seconds=seconds) for verdict, (_, seconds) in zip(verdicts, timed, strict=True)]
+    told = [
+        replace(verdict, seconds=seconds, page=judged.pages.get(suite_name(verdict.table), ""))
+        for verdict, (_, seconds) in zip(verdicts, timed, strict=True)
+    ]
+    of_suites = iter(judged.suites)
+    for suite, (rows, seconds) in zip(suites, batches, strict=True):
+        is_read = isinstance(rows, pl.DataFrame)
+        answer = next(of_suites) if is_read else SuiteAnswer(error=str(rows))
+        verdict = _suite_verdict(
+            suite, scope, scope.increment, answer, len(rows) if isinstance(rows, pl.DataFrame) else 0
+        )
+        told.append(replace(verdict, seconds=seconds, page=judged.pages.get(suite.name, "") if is_read else ""))
+    return told
 
 
 def _timed_audit(question: Question, scope: Scope) -> tuple[Audit | Unchecked | Exception, float]:
@@ -124,21 +163,39 @@ def _timed_audit(question: Question, scope: Scope) -> tuple[Audit | Unchecked | 
     return found, time.perf_counter() - begun
 
 
-def _judge(audited: list[tuple[Guarantee, pl.DataFrame]], engine: Engine) -> tuple[list[dict[str, bool]], Engine, str]:
-    """Rule name to whether it holds, for each audit; the engine that answered; why it is not the one asked for."""
+def _timed_rows(suite: ProjectSuite, scope: Scope) -> tuple[pl.DataFrame | Exception, float]:
+    """The rows that a suite is about, or why they cannot be read; and the seconds that it took."""
+    begun = time.perf_counter()
+    found: pl.DataFrame | Exception
+    try:
+        found = rows_of_increment(scope, suite.table)
+    except (ReplayError, OSError, pl.exceptions.PolarsError) as error:
+        found = error
+    return found, time.perf_counter() - begun
+
+
+def _judge(
+    run: Run,
+    evidence: list[Evidence],
+    suites: list[tuple[ProjectSuite, pl.DataFrame]],
+    engine: Engine,
+    docs: DataDocs | None,
+) -> tuple[Judged, Engine, str]:
+    """What holds; the engine that answered; why it is not the one asked for."""
+    reason = ""
     if engine == "gx":
         try:
-            from .suites import validate_frames
-
-            return validate_frames(audited), "gx", ""
+            return run_checkpoint(run, evidence, suites, docs), "gx", ""
         except Exception as error:  # whatever breaks inside Great Expectations must not stop a replay
-            return _judge_plainly(audited), "plain", f"Great Expectations failed: {error!r}"
-    return _judge_plainly(audited), "plain", ""
+            reason = f"Great Expectations failed: {error!r}"
+    without = SuiteAnswer(error=reason or "Great Expectations was not asked, and alone judges suites of a project")
+    return Judged(_judge_plainly(evidence), [without] * len(suites)), "plain", reason
 
 
-def _judge_plainly(audited: list[tuple[Guarantee, pl.DataFrame]]) -> list[dict[str, bool]]:
+def _judge_plainly(evidence: list[Evidence]) -> list[dict[str, bool]]:
     return [
-        {rule.name: bool((frame[rule.column] == 0).all()) for rule in guarantee.rules} for guarantee, frame in audited
+        {rule.name: bool((each.audit.frame[rule.column] == 0).all()) for rule in each.guarantee.rules}
+        for each in evidence
     ]
 
 
@@ -179,6 +236,29 @@ def _unknown(question: Question, scope: Scope | None, increment: int | None, why
         reason=why.reason if isinstance(why, Unchecked) else str(why),
         kip=question.guarantee.kip,
         severity=question.guarantee.severity,
+    )
+
+
+def _suite_verdict(
+    suite: ProjectSuite, scope: Scope | None, increment: int | None, answer: SuiteAnswer, rows: int = 0
+) -> Verdict:
+    is_critical = bool(answer.error) or any(each.severity == "critical" for each in answer.failed)
+    version = None if scope is None else scope.done.versions.get(suite.table)
+    return Verdict(
+        guarantee=suite.name,
+        sentence=suite.sentence,
+        check=suite.check,
+        table=suite.table,
+        version=None if version is None else int(version),
+        increment=increment,
+        answer="unknown" if answer.error else "false" if answer.failed else "true",
+        observed={"rows": rows, **{each.label: each.count for each in answer.failed}},
+        witnesses=[row for each in answer.failed for row in each.rows][:WITNESSES_MAX],
+        broken=tuple(each.label for each in answer.failed),
+        engine="gx",
+        reason=answer.error,
+        severity="error" if is_critical or not answer.failed else "warning",
+        rows=rows,
     )
 
 

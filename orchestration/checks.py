@@ -13,6 +13,7 @@ from typing import Any
 import dagster as dg
 
 from ..expectations.guarantees import G3, Guarantee, questions_of
+from ..expectations.suites.project_suites import ProjectSuite
 from ..expectations.verdicts import Verdict, as_one, check_increment
 from ..jobs.landing.landing import dead_letters_told
 from ..jobs.replay.books import is_nothing_applied
@@ -105,17 +106,17 @@ def _results(
     pipeline: Pipeline, instance: dg.DagsterInstance, run_id: str, keys: Collection[dg.AssetCheckKey]
 ) -> Iterator[tuple[dg.AssetCheckKey, dg.AssetCheckSpec, dg.AssetCheckResult]]:
     """Each increment of an output is audited once, and what came of it recorded."""
-    asked: dict[tuple[str, int], list[Verdict]] = {}
+    asked: dict[tuple[TableName, int], list[Verdict]] = {}
     for table in _checked_tables(pipeline):
-        guarantees = {} if table.kind != OUTPUTS else {each.check: each for each in guarantees_of(pipeline, table.name)}
+        judged = {each.check: each for each in _judged(pipeline, table)}
         for spec in _specs(pipeline, table):
             if spec.key not in keys:
                 continue
-            key, guarantee = spec.key, guarantees.get(spec.name)
-            if guarantee is not None:
+            key, subject = spec.key, judged.get(spec.name)
+            if subject is not None:
                 path, root = pipeline.path(table), pipeline.warehouse.root
                 increments = increments_to_check(instance, key, run_id, path, root)
-                yield key, spec, _result(pipeline, key, table.name, guarantee, increments, asked)
+                yield key, spec, _result(pipeline, key, table, subject, increments, asked, run_id)
             elif table in REFUSALS:
                 yield key, spec, _share(pipeline, instance, run_id, key, table)
             elif table.kind == LANDED:
@@ -129,22 +130,30 @@ def _results(
         dg.get_dagster_logger().warning(not_recorded)
 
 
-def _told(asked: dict[tuple[str, int], list[Verdict]]) -> Iterator[Verdict]:
+def _told(asked: dict[tuple[TableName, int], list[Verdict]]) -> Iterator[Verdict]:
     """Verdicts as they are recorded: books that were audited for one output only say so."""
-    for (output, _), verdicts in asked.items():
+    for (table, _), verdicts in asked.items():
         for verdict in verdicts:
             is_books = verdict.guarantee == G3.id
-            yield replace(verdict, table=f"ledger, behind {TableName.output(output)}") if is_books else verdict
+            yield replace(verdict, table=f"ledger, behind {table}") if is_books else verdict
+
+
+def _judged(pipeline: Pipeline, table: TableName) -> list[Guarantee | ProjectSuite]:
+    """What verdicts are given on: guarantees about an output, and suites of the project about any table."""
+    guarantees = guarantees_of(pipeline, table.name) if table.kind == OUTPUTS else []
+    return [*guarantees, *(suite for suite in pipeline.suites if suite.table == table)]
 
 
 def _specs(pipeline: Pipeline, table: TableName) -> list[dg.AssetCheckSpec]:
-    if table in REFUSALS:
-        return [dg.AssetCheckSpec(SHARES[table], asset=pipeline.key(table), description=SHARE_RULE, blocking=True)]
     if table.kind == LANDED:
         return [dg.AssetCheckSpec(ROWS, asset=pipeline.key(table), description=ROWS_RULE)]
+    judged = [_spec(pipeline, table, each) for each in _judged(pipeline, table)]
+    if table in REFUSALS:
+        share = dg.AssetCheckSpec(SHARES[table], asset=pipeline.key(table), description=SHARE_RULE, blocking=True)
+        return [share, *judged]
     fresh = [dg.AssetCheckSpec(FRESH, asset=pipeline.key(table), description=FRESH_RULE)]
     return [
-        *(_spec(pipeline, table.name, each) for each in guarantees_of(pipeline, table.name)),
+        *judged,
         dg.AssetCheckSpec(REPLAYED, asset=pipeline.key(table), description=REPLAYED_RULE),
         *(fresh if pipeline.fresh_within_ms is not None else ()),
     ]
@@ -264,30 +273,31 @@ def _unread(pipeline: Pipeline, output: str) -> int:
     return unread
 
 
-def _spec(pipeline: Pipeline, output: str, guarantee: Guarantee) -> dg.AssetCheckSpec:
+def _spec(pipeline: Pipeline, table: TableName, subject: Guarantee | ProjectSuite) -> dg.AssetCheckSpec:
+    if isinstance(subject, ProjectSuite):
+        words = {"suite": subject.name, "file": subject.place}
+    else:
+        words = {"guarantee": subject.id, "operator": subject.operator, "kip": subject.kip or "none"}
     return dg.AssetCheckSpec(
-        guarantee.check,
-        asset=pipeline.key(TableName.output(output)),
-        description=guarantee.sentence,
-        blocking=True,
-        metadata={"guarantee": guarantee.id, "operator": guarantee.operator, "kip": guarantee.kip or "none"},
+        subject.check, asset=pipeline.key(table), description=subject.sentence, blocking=True, metadata=words
     )
 
 
 def _result(
     pipeline: Pipeline,
     key: dg.AssetCheckKey,
-    output: str,
-    guarantee: Guarantee,
+    table: TableName,
+    subject: Guarantee | ProjectSuite,
     increments: range,
-    asked: dict[tuple[str, int], list[Verdict]],
+    asked: dict[tuple[TableName, int], list[Verdict]],
+    run_id: str,
 ) -> dg.AssetCheckResult:
     """Increment after increment up to the first that breaks the guarantee, or cannot be read."""
     held, verdict = increments.start - 1, None
     for increment in (row.increment for row in pipeline.ledger.done_rows(increments.start, increments.stop - 1)):
-        if (output, increment) not in asked:
-            asked[output, increment] = _ask(pipeline, output, increment)
-        verdict = as_one([each for each in asked[output, increment] if each.guarantee == guarantee.id])
+        if (table, increment) not in asked:
+            asked[table, increment] = _ask(pipeline, table, increment, run_id)
+        verdict = as_one([each for each in asked[table, increment] if each.guarantee == subject.id])
         if verdict.answer not in ("true", "unchecked"):
             break
         held = increment
@@ -296,7 +306,7 @@ def _result(
             asset_key=key.asset_key,
             check_name=key.name,
             passed=True,
-            description=f"{guarantee.sentence} Nothing has been replayed yet.",
+            description=f"{subject.sentence} Nothing has been replayed yet.",
             metadata={INCREMENT: 0, HOLDS_UP_TO: 0, WAREHOUSE: pipeline.warehouse.root},
         )
     return dg.AssetCheckResult(
@@ -309,10 +319,18 @@ def _result(
     )
 
 
-def _ask(pipeline: Pipeline, output: str, increment: int) -> list[Verdict]:
-    facts = facts_of_output(pipeline.topology, output)
+def _ask(pipeline: Pipeline, table: TableName, increment: int, run_id: str) -> list[Verdict]:
     engine: Any = pipeline.check_engine
-    return check_increment(pipeline.warehouse, pipeline.name, facts, increment, engine=engine)
+    return check_increment(
+        pipeline.warehouse,
+        pipeline.name,
+        facts_of_output(pipeline.topology, table.name) if table.kind == OUTPUTS else None,
+        increment,
+        engine=engine,
+        suites=[suite for suite in pipeline.suites if suite.table == table],
+        docs=pipeline.data_docs,
+        run_id=run_id,
+    )
 
 
 def _severity(verdict: Verdict) -> dg.AssetCheckSeverity:
@@ -339,6 +357,8 @@ def _metadata(verdict: Verdict) -> dict[str, Any]:
     }
     if verdict.version is not None:
         said["table_version"] = verdict.version
+    if verdict.page:
+        said["data_docs"] = dg.MetadataValue.url(verdict.page)
     if verdict.reason:
         said["reason"] = verdict.reason
     if verdict.witnesses:

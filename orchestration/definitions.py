@@ -9,6 +9,7 @@ from typing import Any
 
 import dagster as dg
 
+from ..expectations.suites.data_docs import DataDocs
 from ..jobs.landing.landing import LandingRules
 from ..jobs.topology import Topology
 from ..state.errors import ConfigError
@@ -22,6 +23,7 @@ from .partitioned.assets import partitioned_assets
 from .partitioned.output_reading import ReplayIOManager
 from .partitioned.range_job import backfill_job
 from .pipeline import Pipeline
+from .quality.pipeline_suites import suites_of
 from .resources import Engine, SparkEngine
 from .schedules import freshness_job, freshness_schedule, landing_job, replay_job, replay_schedule
 from .settings.connections import LandedBy, Source, SourceResource, WarehouseResource
@@ -42,6 +44,8 @@ def replay_definitions(
     increments: int | None = None,
     idle: str = "wait",
     check_engine: str = "gx",
+    expectations: str | Path | None = None,
+    data_docs: DataDocs | str | Path | None = None,
     cron: str | None = None,
     retry_policy: dg.RetryPolicy | None = None,
     max_runtime: Duration | None = "1d",
@@ -54,24 +58,23 @@ def replay_definitions(
     """Definitions of one pipeline; ``dg.Definitions.merge`` puts several together.
 
     ``warehouse``, ``sources``, ``engine`` may be resources, whose settings may be ``dg.EnvVar`` (``WarehouseResource``,
-    ``FilesResource``, ``KafkaResource``, ``SparkEngine``). ``sources``: topic → where it is landed from; a topic of the
-    topology without one is an external asset, one that the topology does not read is landed all the same, and one that
-    is ``LandedBy`` another pipeline is the other's asset. ``landing``: what a landing does with what is wrong, None for
+    ``FilesResource``, ``KafkaResource``, ``SparkEngine``). ``sources``: topic → where it is landed from; a topic
+    without one is an external asset, one that the topology does not read is landed all the same, and one that is
+    ``LandedBy`` another pipeline is the other's asset. ``landing``: what a landing does with what is wrong, None for
     its defaults. ``engine``: None for ``SparkEngine()``. ``max_records``, ``increments``, ``idle``: as
     ``kstreams_replay.replay`` takes them; by default a run is one increment of all that has landed. ``check_engine``:
-    "gx" (Great Expectations) or "plain". ``cron``: None for no schedule, else when, in UTC. ``retry_policy``: of the
-    step that lands and replays; only errors that a second try can mend are tried again. ``max_runtime``: of a run,
-    after which the schedule does not wait for it any more, and Dagster's run monitoring ends it where it is on
+    "gx" (Great Expectations) or "plain". ``expectations``, ``data_docs``: folders of suites of your own and for Great
+    Expectations' pages (docs/quality.md); None: none. ``cron``: None for no schedule, else when, in UTC.
+    ``retry_policy``: of the step that lands and replays; only for errors that a second try can mend. ``max_runtime``:
+    of a run, after which the schedule waits for it no more, and Dagster's run monitoring ends it where it is on
     (examples/dagster.yaml); None: no limit. ``partitions``: daily, hourly, weekly … ones: the tables run partition by
     partition, each up to its end in record time, and topics are landed by a job of their own (orchestration/README.md);
     with ``cron`` each tick lands, and runs the next partition once it has landed whole. ``translator``: asset keys,
     groups, owners, tags, kinds and descriptions; None: the pipeline's name before each table's. ``sensor``: starts runs
     by what is new (``LagSensor()``); None: there is none. ``fresh_within``: a check of each output warns when its
     stream time is further behind the clock, and a schedule makes it; None: there is none. ``operator_jobs``: jobs to
-    plan changed code, promote, restore and vacuum (automation/operator_jobs.py).
-    Raises ConfigError for a setting that is wrong.
+    plan changed code, promote, restore and vacuum. Raises ConfigError for a setting that is wrong.
     """
-    _refuse(check_engine, idle, increments, partitions)
     settings = Pipeline(
         name=pipeline,
         topology=topology,
@@ -81,7 +84,7 @@ def replay_definitions(
         max_records=max_records,
         increments=increments,
         idle=idle,
-        check_engine=check_engine,
+        **_judged_by(check_engine, expectations, data_docs, topology),
         retry_policy=retry_policy,
         max_runtime_ms=None if max_runtime is None else duration_ms(max_runtime, "max_runtime"),
         partitions=partitions,
@@ -102,6 +105,19 @@ def _places(
     }
 
 
+def _judged_by(
+    engine: str, expectations: str | Path | None, docs: DataDocs | str | Path | None, topology: Topology
+) -> dict[str, Any]:
+    """What judges a pipeline's increments, and where its pages are built."""
+    if docs is not None and engine != "gx":
+        raise ConfigError("data_docs", 'check_engine="gx", which builds them', repr(engine), "leave one of both out")
+    return {
+        "check_engine": engine,
+        "suites": suites_of(expectations, topology, engine),
+        "data_docs": docs if docs is None or isinstance(docs, DataDocs) else DataDocs(str(docs)),
+    }
+
+
 def _refuse(
     check_engine: str, idle: str, increments: int | None, partitions: dg.TimeWindowPartitionsDefinition | None
 ) -> None:
@@ -118,6 +134,7 @@ def _refuse(
 def _definitions(
     settings: Pipeline, cron: str | None, sensor: LagSensor | None, *, operator_jobs: bool
 ) -> dg.Definitions:
+    _refuse(settings.check_engine, settings.idle, settings.increments, settings.partitions)
     Warehouse("w").pipeline(settings.name)  # refuses a name that no folder can have
     settings.refuse_equal_keys()
     has_partitions = settings.partitions is not None

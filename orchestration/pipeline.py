@@ -13,6 +13,8 @@ from typing import Any
 
 import dagster as dg
 
+from ..expectations.suites.data_docs import DataDocs
+from ..expectations.suites.project_suites import ProjectSuite
 from ..jobs.code_changes.state_migration import Wanted
 from ..jobs.landing.landing import LandingRules
 from ..jobs.topology import SubTopology, Topology
@@ -44,6 +46,7 @@ class Pipeline:
     """``place``: where its tables are, which ``warehouse`` gives. ``sources``: topic → where it is landed from;
     ``landed_by``: topic → the pipeline of the same warehouse that lands it.
 
+    ``suites``: of the user's project, which checks judge too; ``data_docs``: where pages are built, None: nowhere.
     ``landing``: what a landing does with what is wrong. ``max_records``, ``increments``, ``idle``: as
     ``kstreams_replay.replay`` takes them. Of one run alone: ``flush``, whether history is closed, and ``wanted``, what
     to do with the state of changed code.
@@ -60,6 +63,8 @@ class Pipeline:
     increments: int | None = None
     idle: str = "wait"
     check_engine: str = "gx"
+    suites: tuple[ProjectSuite, ...] = ()
+    data_docs: DataDocs | None = None
     retry_policy: dg.RetryPolicy | None = None
     max_runtime_ms: int | None = None
     partitions: dg.TimeWindowPartitionsDefinition | None = None

@@ -19,7 +19,7 @@ from pyspark.sql import SparkSession
 from examples.flights.topics import SOURCES, source, write_topics
 from examples.flights.topology import topology
 from kstreams_replay import ReplayError, SparkRunner, Warehouse, land_files, replay
-from kstreams_replay.expectations.suites import load_great_expectations
+from kstreams_replay.expectations.suites.library import load_great_expectations
 from kstreams_replay.expectations.verdicts import check_increment, is_in_order
 from kstreams_replay.jobs.history.committed_tables import read_changelog
 from kstreams_replay.jobs.history.store_reader import read_store

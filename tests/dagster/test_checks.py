@@ -1,5 +1,8 @@
 """Asset checks: green when it holds, and red, blocking and with witnesses when somebody plants a lie."""
 
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
 import dagster as dg
 import pytest
 
@@ -163,3 +166,33 @@ def test_a_check_before_the_first_increment_says_that_there_is_none(small_shop):
         "The books balance: read = applied + left out + dropped + undecodable. Nothing has been replayed yet."
         in descriptions
     )
+
+
+@pytest.mark.nightly
+def test_suites_of_the_project_are_checks_and_every_check_leads_to_its_page(small_shop):
+    folder = small_shop.root / "expectations"
+    folder.mkdir()
+    for table, rule in (("outputs/pages", "max_value: 1"), ("dropped", "min_value: 5")):
+        name = table.replace("outputs/", "")
+        (folder / f"{name}.yaml").write_text(
+            f"name: {name} are few\nmeta: {{table: {table}}}\nexpectations:\n"
+            f"  - type: expect_table_row_count_to_be_between\n    kwargs: {{{rule}}}\n    severity: warning\n"
+        )
+
+    docs = small_shop.root / "docs"
+    result = small_shop.run(shop.definitions(small_shop.root, expectations=folder, data_docs=docs))
+
+    assert result.success  # warnings block nobody
+    broken = {"pages: pages_are_few": False, "dropped: dropped_are_few": False}
+    assert passed(result) == ALL_HOLD | WARNED | broken
+    evaluations = {each.check_name: each for each in result.get_asset_check_evaluations()}
+    pages = evaluations["pages_are_few"]
+    assert (pages.severity, numbers_of(pages, "rows", "increment")) == (
+        dg.AssetCheckSeverity.WARN,
+        {"rows": 2, "increment": 1},
+    )
+    linked = {name: each.metadata["data_docs"].value for name, each in evaluations.items() if "engine" in each.metadata}
+    assert set(linked) >= {"pages_are_few", "dropped_are_few", "the_books_balance"}
+    page = Path(unquote(urlsplit(linked["pages_are_few"]).path)).read_text("utf-8")
+    assert f"Dagster run {result.run_id}" in page
+    assert "increment <b>1</b>" in page

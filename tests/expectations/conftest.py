@@ -15,6 +15,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from kstreams_replay.expectations.suites.library import load_great_expectations
 from kstreams_replay.expectations.verdicts import (
     FinalOutput,
     ReplayFacts,
@@ -136,6 +137,12 @@ class Planted:
         verdicts = check_increment(self.warehouse, "flights", facts, increment, engine=engine)
         (verdict,) = [each for each in verdicts if each.guarantee == guarantee]
         return verdict
+
+
+@pytest.fixture(scope="session")
+def great_expectations():
+    """It takes seconds to import, which are no test's own."""
+    return load_great_expectations()
 
 
 @pytest.fixture

@@ -4,7 +4,6 @@ import shutil
 import subprocess
 import sys
 
-import polars as pl
 import pyarrow.parquet as pq
 import pytest
 
@@ -146,33 +145,3 @@ def test_guarantees_have_ids_checks_and_rules_of_their_own():
     assert [guarantee.id for guarantee in GUARANTEES] == [f"G{number}" for number in range(1, len(GUARANTEES) + 1)]
     assert len({guarantee.check for guarantee in GUARANTEES}) == len(GUARANTEES)
     assert len(set(rules)) == len(rules)
-
-
-def test_a_suite_reads_as_the_guarantee():
-    from kstreams_replay.expectations.suites import build_suite
-
-    suites = [build_suite(guarantee) for guarantee in GUARANTEES[:3]]
-
-    assert [(suite.name, [each.expectation_type for each in suite.expectations]) for suite in suites] == [
-        ("G1", ["expect_one_final_row_per_key_window"]),
-        ("G2", ["expect_no_final_before_close", "expect_stream_time_to_be_landed"]),
-        (
-            "G3",
-            [
-                "expect_books_to_balance",
-                "expect_reads_to_be_booked",
-                "expect_drops_to_be_booked",
-                "expect_refusals_to_be_booked",
-                "expect_dead_letters_to_be_booked",
-                "expect_refusals_to_be_landed_records",
-                "expect_results_to_be_booked",
-            ],
-        ),
-    ]
-
-
-def test_an_expectation_that_cannot_be_computed_is_an_error_and_no_answer():
-    from kstreams_replay.expectations.suites import validate_frames
-
-    with pytest.raises(RuntimeError, match="expect_one_final_row_per_key_window"):
-        validate_frames([(GUARANTEES[0], pl.DataFrame({"another": [0]}))])

@@ -6,13 +6,17 @@ from typing import Literal
 
 import click
 
+from ....expectations.suites.data_docs import DataDocs
 from ....expectations.verdicts import Verdict, check_increment, is_in_order
 from ....jobs.history.committed_tables import done_row
+from ....state.errors import ConfigError
 from ....state.tables.ledger import Ledger
 from ....state.tables.warehouse import Warehouse
 from ...facts import replay_facts
 from ...progress_lines import progress_on
+from ...quality.pipeline_suites import suites_of
 from ...quality.recording import why_not_recorded
+from ...quality.verdict_lines import verdict_line
 from ...settings.topology_loading import load_topology
 from ...text_tables import flat_row, print_table
 from .. import options
@@ -27,24 +31,44 @@ from ..exit_codes import ExitCode
 @options.pipeline
 @option("--increment", type=int, metavar="N", help="this one (default: the last)")
 @option("--all", "every", is_flag=True, help="every increment")
+@option("--expectations", metavar="FOLDER", help="judge the suites of your own in it too (docs/quality.md)")
+@option("--json", "as_json", is_flag=True, help="print each verdict as a line of JSON")
+@option("--data-docs", metavar="FOLDER", help="build Great Expectations' pages there; a directory, or a URI")
 @option("--engine", type=click.Choice(["gx", "plain"]), default="gx", help="Great Expectations, or plain code")
 def check(
-    topology: str, warehouse: str, pipeline: str, increment: int | None, every: bool, engine: Literal["gx", "plain"]
+    topology: str,
+    warehouse: str,
+    pipeline: str,
+    increment: int | None,
+    every: bool,
+    expectations: str | None,
+    as_json: bool,
+    data_docs: str | None,
+    engine: Literal["gx", "plain"],
 ) -> int:
     """Judge the guarantees of an increment. The exit code is 4 when one does not hold, or a table cannot be read."""
-    place, facts = Warehouse(warehouse), replay_facts(load_topology(topology))
+    if data_docs is not None and engine == "plain":
+        raise ConfigError("--data-docs", "--engine gx, which builds them", "--engine plain", "leave one of both out")
+    loaded = load_topology(topology)
+    place, facts, suites = Warehouse(warehouse), replay_facts(loaded), suites_of(expectations, loaded, engine)
+    docs = None if data_docs is None else DataDocs(data_docs)
     last = done_row(place, pipeline, increment).increment
     ledger = Ledger(place.pipeline(pipeline).ledger, place.storage_options)
     verdicts: list[Verdict] = []
     with closing(progress_on(sys.stderr)) as progress:
         for number in own_increments(ledger.done_rows(ledger.oldest_kept())) if every else [last]:
             progress.doing(f"judging increment {number}")
-            verdicts += check_increment(place, pipeline, facts, number, engine=engine)
+            verdicts += check_increment(place, pipeline, facts, number, engine=engine, suites=suites, docs=docs)
     for verdict in verdicts:
-        _print_verdict(verdict)
+        if as_json:
+            print(verdict_line(pipeline, verdict))
+        else:
+            _print_verdict(verdict)
     not_recorded = why_not_recorded(place, pipeline, verdicts)
     if not_recorded is not None:
         print(f"replay check: {not_recorded}", file=sys.stderr)
+    if docs is not None and not as_json:
+        print(f"Data Docs: {docs.address()}")
     return ExitCode.DONE if all(is_in_order(verdict) for verdict in verdicts) else ExitCode.FAILED
 
 

@@ -1,0 +1,65 @@
+"""Data Docs in Chromium, without any network: what failed is read there, and hostile values are text."""
+
+from pathlib import Path
+
+import pytest
+from selenium import webdriver
+from selenium.webdriver.common.by import By
+
+from kstreams_replay.expectations.suites.data_docs import DataDocs
+from kstreams_replay.expectations.verdicts import check_increment
+from tests.expectations.conftest import FACTS, FINALS_1, Planted
+
+pytestmark = pytest.mark.browser
+
+HOSTILE = "<img src=x onerror=\"document.title='taken'\">"
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory: pytest.TempPathFactory) -> DataDocs:
+    """Two increments, of which the second repeats the final result of a hostile key."""
+    planted = Planted(str(tmp_path_factory.mktemp("warehouse")))
+    docs = DataDocs(str(tmp_path_factory.mktemp("docs")), dagster_url="http://localhost:3000")
+    hostile = {**FINALS_1[0], "key": HOSTILE}
+    planted.run_first(finals=[hostile])
+    planted.run_second(finals=[{**hostile, "offset": 1}])
+    for increment in (1, 2):
+        check_increment(planted.warehouse, "flights", FACTS, increment, docs=docs, run_id="r-7")
+    return docs
+
+
+@pytest.fixture
+def offline(browser: webdriver.Chrome) -> webdriver.Chrome:
+    """The browser without a network."""
+    browser.execute_cdp_cmd("Network.enable", {})
+    conditions = {"offline": True, "latency": 0, "downloadThroughput": 0, "uploadThroughput": 0}
+    browser.execute_cdp_cmd("Network.emulateNetworkConditions", conditions)
+    yield browser
+    browser.execute_cdp_cmd("Network.emulateNetworkConditions", {**conditions, "offline": False})
+
+
+def test_what_failed_is_found_from_the_index_and_read_on_its_page(offline, pages, artifacts):
+    offline.get(pages.address())
+    failed = [row for row in offline.find_elements(By.CSS_SELECTOR, "tbody tr") if "✗ failed" in row.text]
+    (row,) = failed
+    assert row.text.startswith("✗ failed flights 2 outputs.counts")
+    save(offline, artifacts / "data-docs-index.png")
+
+    row.find_element(By.LINK_TEXT, "✗ failed").click()
+
+    text = offline.find_element(By.TAG_NAME, "body").text
+    assert "Pipeline flights, increment 2, Dagster run r-7" in text
+    assert "No final result has a key and window that an earlier one has." in text
+    assert "onerror" in text
+    assert offline.title != "taken"
+    assert offline.find_elements(By.TAG_NAME, "img") == []
+    marks = offline.execute_script(
+        "return [...document.querySelectorAll('.fa-times')].map(e => getComputedStyle(e, '::before').content)"
+    )
+    assert set(marks) == {'"✗"'}
+    save(offline, artifacts / "data-docs-page.png")
+
+
+def save(browser: webdriver.Chrome, path: Path) -> None:
+    path.unlink(missing_ok=True)
+    assert browser.save_screenshot(str(path))
