@@ -61,6 +61,8 @@ class ReplayFacts:
     sub_topologies: tuple[SubTopology, ...]
     final_outputs: tuple[FinalOutput, ...] = ()
     promises: tuple[Promised, ...] = ()
+    topology: str | None = None
+    """Its fingerprint, as plans have it; None: not known."""
 
     def promised(self, kind: type[P]) -> list[tuple[Promised, P]]:
         """Promises of one kind, each with who gives it."""

@@ -335,7 +335,8 @@ def _ask(pipeline: Pipeline, table: TableName, increment: int, run_id: str) -> l
 
 def _severity(verdict: Verdict) -> dg.AssetCheckSeverity:
     """What no table has evidence of stops nobody."""
-    return dg.AssetCheckSeverity.WARN if verdict.answer == "unchecked" else dg.AssetCheckSeverity.ERROR
+    is_warning = verdict.severity == "warning" or verdict.answer == "unchecked"
+    return dg.AssetCheckSeverity.WARN if is_warning else dg.AssetCheckSeverity.ERROR
 
 
 def _sentence(verdict: Verdict) -> str:

@@ -19,6 +19,7 @@ from ..state.tables.names import TableName
 def replay_facts(topology: Topology) -> ReplayFacts:
     """Facts of the whole topology."""
     return ReplayFacts(
+        topology=topology.fingerprint,
         sub_topologies=tuple(_sub_topology(part) for part in topology.sub_topologies),
         final_outputs=tuple(
             final
@@ -53,6 +54,7 @@ def facts_of_output(topology: Topology, output: str) -> ReplayFacts:
     }
     behind = _behind(topology.graph, [sink for sink in writer.sinks if sink.topic == output])
     return ReplayFacts(
+        topology=facts.topology,
         sub_topologies=tuple(each for each in facts.sub_topologies if each.id in through),
         final_outputs=tuple(final for final in facts.final_outputs if final.name == output),
         promises=tuple(each for each in facts.promises if each.node in behind and each.promise.table not in others),

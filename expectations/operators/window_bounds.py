@@ -12,15 +12,18 @@ import polars as pl
 
 from ...state.promises import Grid, WindowedRows
 from ...state.times import END_OF_TIME_MS
-from ..audits import Audit, Scope
+from ..audits import Audit, Scope, Unchecked
 from ..facts import ReplayFacts
 from ..guarantee import About, Guarantee, Rule
 
 BOUNDS = ["window_start_ms", "window_end_ms"]
 
 
-def audit_window_bounds(scope: Scope, promise: WindowedRows) -> Audit:
+def audit_window_bounds(scope: Scope, promise: WindowedRows) -> Audit | Unchecked:
     """Frame: one row with `rows` (of the increment) and `off_grid` among them."""
+    mine = scope.facts.topology
+    if scope.planned.migrate or (mine is not None and scope.planned.topology not in (None, mine)):
+        return Unchecked("another topology made rows of the increment, whose windows may be others")
     rows = scope.own_rows(promise.table, ["key", *BOUNDS])
     return Audit.of(rows.height, {"off_grid": rows.filter(~_is_on(promise.grid).fill_null(False))})
 

@@ -113,6 +113,7 @@ class _Run:
     def __post_init__(self) -> None:
         self.ledger = Ledger(self.warehouse.pipeline(self.pipeline).ledger, self.warehouse.storage_options)
         self.last = done_row(self.warehouse, self.pipeline)
+        self._refuse_given_times()
         self.doing("looking for the range in the landed log")
         self.log = RangeCuts(self.warehouse, self.topology, self.last.content.partitions)
         self.horizon = Horizon(self.warehouse, self.topology, self.log)
@@ -130,6 +131,16 @@ class _Run:
             self.name, self.pipeline, self.range, self._words(beginning), self.warmed_up, self.replayed, rows, compared,
             waiting,
         )  # fmt: skip
+
+    def _refuse_given_times(self) -> None:
+        graph = self.topology.graph
+        given = [name for name, node in graph.nodes.items() if node.reach(graph).gives_times]
+        if given:
+            raise ConfigError(
+                f"backfill of {self.pipeline!r}", "results that keep the times of their records, so that their ranges "
+                "are the same", f"the processor {given[0]}, which may forward any time",
+                "fork the pipeline before the range, run the branch to the end, and promote that",
+            )  # fmt: skip
 
     def drop(self) -> None:
         """Take away what was begun."""
@@ -299,10 +310,11 @@ class _Run:
         }
         plan = PlanRow(topology=self.topology.fingerprint, cut_from=cut, cut_to=cut, partitions=before.partitions)
         planned = own.plan(last.increment + 1, plan, written_at_ms=now_ms())
+        nothing = {str(sub.id): add_books([]) for sub in self.topology.sub_topologies}
         done = replace(
             before,
             backfill={**(before.backfill or {}), "proof": proof},
-            books=add_books([]) | {"by_sub_topology": {}},
+            books=add_books([]) | {"by_sub_topology": nothing},
             outputs=dict.fromkeys(before.outputs or {}, 0),
         )
         own.done(planned.increment, done, written_at_ms=now_ms())

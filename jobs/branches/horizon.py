@@ -197,7 +197,7 @@ class Horizon:
         found, limits = [], dict[str, int]()
         for name in self.topology.graph.nodes:
             limit, reach = self._limit(name, to_ms, limits, ()), self._reach[name]
-            if reach.is_nothing or reach.is_unbounded:
+            if reach.ms == 0:
                 continue
             node = self.topology.graph.nodes[name]
             for group in self.log.groups:
@@ -213,7 +213,7 @@ class Horizon:
         if name not in limits:
             inputs = self.topology.graph.nodes[name].inputs
             before = max((self._limit(other, to_ms, limits, (*above, name)) for other in inputs), default=to_ms)
-            limits[name] = before + (0 if self._reach[name].is_unbounded else self._reach[name].ms)
+            limits[name] = before + self._reach[name].ms
         return limits[name]
 
 

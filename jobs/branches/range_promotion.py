@@ -261,8 +261,7 @@ def _first_beyond(ledger: Ledger, done: DoneRow) -> list[int]:
     return [
         row.increment
         for row in ledger.done_rows()
-        if row.content.range_ms is None
-        and any(end > landed.get(t, {}).get(p, 0) for t, ends in row.content.cut_to.items() for p, end in ends.items())
+        if any(end > landed.get(t, {}).get(p, 0) for t, ends in row.content.cut_to.items() for p, end in ends.items())
     ]
 
 
@@ -307,7 +306,12 @@ def _refuse_rows(warehouse: Warehouse, branch: Branch, table: str, range_: Range
     later = kept.join(touched, on=identity, how="semi", nulls_equal=True).join(
         first, on=identity, how="left", nulls_equal=True
     )
-    later = later.filter((pl.col(TIME) >= range_.to_ms) | (pl.col("offset") > pl.col("first"))).sort(TIME)
+    edges = _frame(there, ["partition", "offset", TIME]).filter(pl.col(TIME) >= range_.from_ms)
+    edge = edges.group_by("partition").agg(pl.col("offset").min().alias("edge"))  # where the range begins in it
+    later = later.join(edge, on="partition", how="left")
+    later = later.filter((pl.col(TIME) >= range_.to_ms) | (pl.col("offset") > pl.coalesce("first", "edge", -1))).sort(
+        TIME
+    )
     if len(later):
         row = later.row(0, named=True)
         window = f", window {row[WINDOW[0]]} to {row[WINDOW[1]]} ms," if WINDOW[0] in row else ""

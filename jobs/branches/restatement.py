@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
-from ...state.errors import LedgerError
+from ...state.errors import LedgerConflict, LedgerError
 from ...state.tables.branch_files import digests_of, existing_tables, table_parts
 from ...state.tables.commit import commit_files, open_table, replace_files, transaction_version
 from ...state.tables.data_files import DataFile, read_files, table_version
@@ -113,6 +113,11 @@ def plan_restatement(
     _refuse_across_ranges(ledger, plan)
     increment = max(ledger.next_free(), highest + 1)
     last, pending = ledger.last_done(), ledger.pending()
+    if plan.range_ms is not None and (pending is not None or last is None or last.increment != plan.restates):
+        raise LedgerConflict(
+            ledger.path, f"increment {plan.restates} as the last one", "an increment that another runner planned since",
+            "promote it again",
+        )  # fmt: skip
     fenced = 0 if last is None else last.epoch
     pipeline = ledger.path.removesuffix("/ledger").rpartition("/")[2]
     epoch = unused_epoch(warehouse, pipeline, fenced if pending is None else pending.epoch)

@@ -12,12 +12,14 @@ from dataclasses import dataclass
 class Reach:
     """``ms``: in milliseconds of the node's stream time, 0 or more. ``gap_ms``: what came before also matters as long
     as one record follows another by no more than that, key by key (sessions), so that only the data can say how far.
-    ``is_unbounded``: what a key has stays until it is replaced, however old it is.
+    ``is_unbounded``: what a key has stays until it is replaced, however old it is. ``gives_times``: results may have
+    any time, whatever the times of the records that they come of.
     """
 
     ms: int = 0
     gap_ms: int | None = None
     is_unbounded: bool = False
+    gives_times: bool = False
 
     @property
     def is_nothing(self) -> bool:

@@ -9,10 +9,11 @@ import pytest
 from kstreams_replay.jobs.branches.backfill import Backfill, backfill
 from kstreams_replay.jobs.branches.branches import branches
 from kstreams_replay.jobs.execution.task_run import LocalRunner
+from kstreams_replay.jobs.functions.processor_api import Processor
 from kstreams_replay.jobs.history.committed_tables import done_row, read_changelog
 from kstreams_replay.jobs.history.output_diff import diff_output
 from kstreams_replay.jobs.replay.pipeline_run import replay
-from kstreams_replay.jobs.topology import Topology
+from kstreams_replay.jobs.topology import Consumed, Materialized, Serde, StreamsBuilder, Topology
 from kstreams_replay.orchestration.cli.main import main
 from kstreams_replay.state.errors import BackfillDiffers, ConfigError, LedgerError
 from kstreams_replay.state.tables.warehouse import Warehouse
@@ -136,3 +137,54 @@ def test_the_command_says_where_it_began_and_what_it_proved(warehouse, tmp_path,
     assert out[0] == "monday has the rows of shop from 2026-01-05 00:00:00 to 2026-01-06 00:00:00"
     assert out[1].endswith("8 records read before the range, 158 from it on")
     assert out[-1].split() == ["visits-per-hour", "24", "equal", "to", "what", "is", "committed"]
+
+
+# --- what holds records back, or moves them ------------------------------------------------------------------
+
+
+class Later(Processor):
+    """Forwards every record 300 ms later."""
+
+    def process(self, record):
+        self.context.forward(record._replace(timestamp_ms=record.timestamp_ms + 300))
+
+
+def orders_run(tmp_path: Path, topology: Topology) -> Warehouse:
+    """An order of each of 60 keys, 50 ms apart from 1,000 ms on, whose users came before; replayed by tens."""
+    found, times = Warehouse(str(tmp_path / "orders")), range(1_000, 4_000, 50)
+    later = [Landed(0, b"x", b"x", time_ms) for time_ms in times]
+    plant(found, "users", [Landed(0, b"%d" % n, b"u", 500) for n in times] + later, partitions=1)
+    plant(found, "orders", [Landed(0, b"%d" % n, b"o%d" % n, n) for n in times], partitions=1)
+    list(replay(found, topology, pipeline="p", runner=LocalRunner(), max_records=10))
+    return found
+
+
+def joined_with_users(unless: str) -> Topology:
+    builder, text = StreamsBuilder(), Consumed(Serde.string(), Serde.string())
+    users = builder.table("users", text, materialized=Materialized.versioned("users", "100s"))
+    orders = builder.stream("orders", text).filter(f"value != '{unless}'")
+    orders.join(users, lambda left, right: left + right, returns=Serde.string(), grace=300).to("out")
+    return builder.build()
+
+
+def test_what_a_join_with_grace_still_holds_at_the_end_of_the_range_belongs_to_it(tmp_path):
+    warehouse = orders_run(tmp_path, joined_with_users("none"))
+
+    found = backfill(
+        warehouse, joined_with_users("other"), pipeline="p", name="b", from_ms=2_000, to_ms=2_500, runner=LocalRunner()
+    )
+
+    rows = read_changelog(warehouse, "b", "out").to_pylist()
+    assert [row["value"] for row in rows] == [f"o{n}u" for n in range(2_000, 2_500, 50)]
+    assert found.open == []
+
+
+def test_a_topology_whose_processor_may_move_times_has_no_ranges(tmp_path):
+    builder = StreamsBuilder()
+    orders = builder.stream("orders", Consumed(Serde.string(), Serde.string()))
+    orders.process(Later, returns_key=Serde.string(), returns=Serde.string(), name="later").to("out")
+    topology = builder.build()
+    warehouse = orders_run(tmp_path, topology)
+
+    with pytest.raises(ConfigError, match="got the processor later, which may forward any time; fork the pipeline"):
+        backfill(warehouse, topology, pipeline="p", name="b", from_ms=2_000, to_ms=2_500, runner=LocalRunner())

@@ -170,7 +170,7 @@ def test_a_quiet_topic_holds_up_neither_the_tables_nor_their_checks(small_shop):
     assert versions(result) == {name: [SECOND] for name in ["shop/landed/clicks", *TABLES]}
     assert sorted(observed(result)) == ["shop/landed/visits"]
     assert passed(result) == checks | {"dropped: few_records_are_dropped": True}  # the evening has no late click
-    assert len(checks) == 12
+    assert len(checks) == 22
 
 
 def test_nothing_landed_at_all_is_no_increment_and_no_error(tmp_path, small_shop):

@@ -16,6 +16,7 @@ from tests.conformance.scenarios import Scenario
 from tests.conformance.tables_engine import increments, land, replayed
 from tests.conformance.test_goldens import SLICE
 
+PARTS = 6
 KAFKA_BREAKS = {"G1": "sessions and sliding windows have a second final result, one millisecond after their close"}
 """Guarantees that Kafka itself breaks, by its own code, and why."""
 
@@ -40,11 +41,11 @@ def alarms(scenario: Scenario, cuts: str) -> Iterator[Verdict]:
                     yield verdict
 
 
-@pytest.mark.parametrize("part", range(2))
+@pytest.mark.parametrize("part", range(PARTS))
 def test_no_scenario_of_kafka_streams_breaks_a_guarantee(part):
     got = [
         (scenario.name, each.guarantee, each.table, each.increment, each.reason, each.witnesses[:1])
-        for scenario in SLICE[part::2]
+        for scenario in SLICE[part::PARTS]
         for each in alarms(scenario, f"random:{part}")
         if each.guarantee not in KAFKA_BREAKS
     ]

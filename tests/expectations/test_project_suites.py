@@ -141,6 +141,15 @@ def test_rows_have_flat_columns_of_plain_values(planted):
     assert not any(kind.is_nested() or kind == pl.Binary for kind in dead.dtypes)
 
 
+def test_of_a_file_with_rows_of_several_increments_a_suite_sees_its_own(planted):
+    planted.run_first()
+    planted.run_second(dropped=[{**DROPS_2[0], "offset": 3, "increment": 1}, *DROPS_2])
+
+    rows = rows_of_increment(open_scope(planted.warehouse, "flights", ReplayFacts(()), 2), "dropped")
+
+    assert rows["offset"].to_list() == [4]
+
+
 @pytest.mark.parametrize(
     ("text", "name", "expected"),
     [

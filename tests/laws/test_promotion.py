@@ -221,7 +221,10 @@ def test_a_promote_killed_at_a_step_is_finished_by_promoting_again(warehouse, la
     with pytest.raises(Killed):
         promote(warehouse, "b", on_step=die)
     if last_step != STEPS[-1]:
-        with pytest.raises(LedgerError, match="planned by `replay promote b`; run `replay promote b` again"):
+        with pytest.raises(
+            LedgerError,
+            match=r"planned by `replay promote b --w\S+ \S+`; run `replay promote b --w",
+        ):
             run(warehouse, "p")
         with pytest.raises(ConfigError, match="expected no promote under way"):
             drop(warehouse, "b")

@@ -12,6 +12,7 @@ from ...functions.value_joiners import Joiner
 from ...graph.graph import Graph, Node
 from ...graph.kafka_processors import KafkaNode, kafka_processor
 from ...graph.observations import Observation, Wait
+from ...graph.reach import Reach
 from ...graph.store_rows import BUFFER_KEY, StoreRows, buffer_schema
 from ...graph.wording import Wording
 from ..waiting_records import records_waiting, say_waiting
@@ -42,6 +43,10 @@ class StreamTableJoinNode(Node):
         buffer = () if self.store is None else (self.store,)
         shown = graph.nodes[self.reads[0]].stores_shown(graph)
         return [kafka_processor(self.name, self.inputs, (*buffer, *shown))]
+
+    def reach(self, graph: Graph) -> Reach:
+        """What the table has stays without end; a grace holds records back besides."""
+        return super().reach(graph) if self.grace_ms is None else Reach(self.grace_ms + 1, is_unbounded=True)
 
     def store_rows(self, graph: Graph) -> StoreRows:
         return StoreRows(buffer_schema(graph.parent(self).shape), BUFFER_KEY)

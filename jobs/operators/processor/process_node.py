@@ -1,7 +1,7 @@
 """The node of a processor that a user wrote: how it is configured, and what it says of itself."""
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
@@ -10,6 +10,7 @@ from ...functions.expressions import Shape
 from ...functions.processor_api import FixedKeyRecord, KeyValues, Record, fixed_key_record
 from ...graph.graph import Graph, Node
 from ...graph.kafka_processors import KafkaNode, kafka_processor
+from ...graph.reach import Reach
 from ...graph.store_rows import StoreRows
 
 ROWS = StoreRows(pa.schema([("store", pa.string()), ("key", pa.binary()), ("value", pa.binary())]), ("store", "key"))
@@ -61,6 +62,10 @@ class ProcessNode(Node):
         # Kafka connects a processor with no store of a global table: every processor may ask for it.
         tables = (store for store, owner in self.tables.items() if not graph.nodes[owner].is_global)
         return [kafka_processor(self.name, self.inputs, (*self.inner_stores, *self.shared, *tables))]
+
+    def reach(self, graph: Graph) -> Reach:
+        """A processor may forward a record of any time, at once or when it is punctuated."""
+        return replace(super().reach(graph), gives_times=True)
 
     def store_rows(self, graph: Graph) -> StoreRows:
         return ROWS

@@ -14,7 +14,7 @@ from ....state.tables.warehouse import HEADERS, WINDOW_KEY
 from ...functions.expressions import Shape
 from ...graph.graph import Graph, Node
 from ...graph.observations import Observation, Wait, bounds_of, name_of
-from ...graph.reach import UNBOUNDED_REACH, Reach
+from ...graph.reach import Reach
 from ...graph.store_rows import StoreRows
 from ...graph.table_traits import send_old
 from ...graph.windows import SessionWindows, SlidingWindows, Windows
@@ -70,7 +70,7 @@ class SuppressNode(Node):
     def reach(self, graph: Graph) -> Reach:
         """What a full buffer emits early depends on all that ever was in it."""
         has_limit = self.max_records is not None or self.max_bytes is not None
-        return UNBOUNDED_REACH if has_limit and self.when_full == "emit-early" else Reach(self.wait_ms)
+        return Reach(self.wait_ms, is_unbounded=has_limit and self.when_full == "emit-early")
 
     def store_rows(self, graph: Graph) -> StoreRows:
         return StoreRows(suppressed_schema(self.shape))
