@@ -1,8 +1,6 @@
 """Session stores of Python processors (InMemorySessionStore, RocksDBSessionStore over segments).
 
-Owns serialized keys with their session's bounds. Rule: the store's time is the largest session end that was put, even
-if refused; what ended ``retention`` before that or earlier is gone. An in-memory store refuses to put such, a
-persistent one only what is in a segment that ended before, which is then not seen all the same.
+Owns serialized keys with their session's bounds. Rule: a session expires by its end (expiring_rows.py).
 """
 
 from collections.abc import Iterable, Iterator
@@ -15,30 +13,15 @@ from ....state.times import FOREVER
 from ...functions.expressions import Windowed
 from ...functions.processor_api import NOT_GIVEN
 from ...functions.session_and_versioned_stores import SessionStore
-from ...functions.state_stores import StoreBuilder
-from ..operator import Counters, StoreContents
-from .stores import Coder, OrderedKeys
-from .window_store import Refused
+from ..operator import StoreContents
+from .expiring_rows import ExpiringRows, Refused
 
 _BOUNDS = 16
 """Bytes of an end and a start."""
 
 
-class Sessions(SessionStore):
-    """``keeper``: the processor that keeps its rows."""
-
-    def __init__(self, spec: StoreBuilder, keeper: str) -> None:
-        self.spec, self.keeper, self.place = spec, keeper, f"{keeper}, store {spec.name!r}"
-        self._key, self._value = Coder(spec.key), Coder(spec.value, self.place)
-        self._time_ms = -1
-        self._rows: dict[bytes, bytes] = {}
-        """By key, end and start, as Kafka's changelog has them."""
-        self._order = OrderedKeys([])
-        """Places of all rows."""
-        self._durable: set[bytes] = set()
-        self._changed: set[bytes] = set()
-        self.refused: list[Refused] = []
-        """Since somebody took them."""
+class Sessions(ExpiringRows, SessionStore):
+    """``keeper``: the processor that keeps its rows, named by key, end and start."""
 
     # --- write -----------------------------------------------------------------------------------------------
 
@@ -61,34 +44,8 @@ class Sessions(SessionStore):
         self._put(name, None)
         self._expire()
 
-    def _is_refused(self, end_ms: int) -> bool:
-        limit_ms = self._time_ms - self.spec.retention_ms
-        if not self.spec.is_persistent:
-            return end_ms <= limit_ms
-        segment_ms = self.spec.segment_ms
-        return end_ms // segment_ms < (limit_ms // segment_ms if limit_ms >= 0 else 0)
-
-    def _put(self, name: bytes, value: bytes | None) -> None:
-        self._changed.add(name)
-        if value is None:
-            if self._rows.pop(name, None) is not None:
-                self._order.remove(self._place(name))
-            return
-        if name not in self._rows:
-            self._order.add(self._place(name))
-        self._rows[name] = value
-
-    def _expire(self) -> None:
-        """Rows are in order of their ends, or of segments: what is over stands first."""
-        limit_ms = self._time_ms - self.spec.retention_ms
-        if limit_ms < 0:
-            return
-        unit = self.spec.segment_ms if self.spec.is_persistent else 1
-        for place in self._order.between(None, (limit_ms // unit + 1).to_bytes(8, "big")):
-            name = self._name_at(place)
-            if _parts(name)[2] <= limit_ms:
-                del self._rows[name]
-                self._order.remove(place)
+    def _time_of(self, name: bytes) -> int:
+        return _parts(name)[2]
 
     def _place(self, name: bytes) -> bytes:
         """Bytes by which rows are in order: in memory by end, key and start, the latest first; on disk by segment and
@@ -108,7 +65,7 @@ class Sessions(SessionStore):
     # --- read ------------------------------------------------------------------------------------------------
 
     def fetch_session(self, key: Any, session_start_ms: int, session_end_ms: int) -> Any:
-        found = self._rows.get(_name(self._bytes(key), session_start_ms, session_end_ms))
+        found = self._rows.get(_name(self._key.encode(key), session_start_ms, session_end_ms))
         return None if found is None else self._value.decode(found)
 
     def fetch(self, key: Any, last: Any = NOT_GIVEN) -> Iterator[tuple[Windowed, Any]]:
@@ -119,7 +76,7 @@ class Sessions(SessionStore):
 
     def _of(self, key: Any, last: Any) -> list[bytes]:
         if last is NOT_GIVEN:
-            self._bytes(key)
+            self._key.encode(key)
         return self._between(key, key if last is NOT_GIVEN else last, 0, FOREVER)
 
     def find_sessions(self, *bounds: Any) -> Iterator[tuple[Windowed, Any]]:
@@ -140,17 +97,15 @@ class Sessions(SessionStore):
                     "use Stores.in_memory_session_store",
                 )
                 raise ConfigError(self.place, "sessions of all keys of an in-memory store", got, next_step)
-            names = [self._name_at(place) for place in self._order.between(None, None)]
-            return [name for name in names if first <= _parts(name)[2] <= second]
+            return [name for name in self._names_around(first, second) if first <= _parts(name)[2] <= second]
         if len(keys) == 1:
-            self._bytes(keys[0])
+            self._key.encode(keys[0])
         return self._between(keys[0], keys[-1], first, second)
 
     def _between(self, first: Any, last: Any, earliest_end_ms: int, latest_start_ms: int) -> list[bytes]:
-        low, high = (None if bound is None else self._bytes(bound) for bound in (first, last))
+        low, high = (None if bound is None else self._key.encode(bound) for bound in (first, last))
         found = []
-        for place in self._order.between(None, None):
-            name = self._name_at(place)
+        for name in self._names_around(earliest_end_ms):
             key, start_ms, end_ms = _parts(name)
             is_key = (low is None or key >= low) and (high is None or key <= high)
             if is_key and end_ms >= earliest_end_ms and start_ms <= latest_start_ms:
@@ -172,36 +127,11 @@ class Sessions(SessionStore):
             raise ConfigError(
                 self.place, "a session from 0 ms or later to its end", f"{start_ms} to {end_ms} ms", "correct it"
             )
-        return _name(self._bytes(session_key.key), start_ms, end_ms)
-
-    def _bytes(self, key: Any) -> bytes:
-        if key is None:
-            raise ConfigError(self.place, "a key", "None", "leave records without a key alone")
-        return self._key.encode(key)
-
-    # --- state -----------------------------------------------------------------------------------------------
-
-    def load(self, rows: pa.Table, counters: Counters) -> None:
-        """Take back what ``alive`` and ``counters`` gave."""
-        self._rows = dict(zip(rows["key"].to_pylist(), rows["value"].to_pylist(), strict=True))
-        self._durable = set(self._rows)
-        self._order = OrderedKeys(sorted(map(self._place, self._rows)))
-        self._time_ms = counters.get(f"{self.spec.name}_time_ms", -1)
-
-    def counters(self) -> Counters:
-        return {f"{self.spec.name}_time_ms": self._time_ms}
-
-    def alive(self, *, only_changed: bool) -> list[tuple[bytes, bytes]]:
-        """(name, serialized value), in order of the names; those that changed since ``load``, or all."""
-        return [(name, self._rows[name]) for name in sorted(self._rows) if not only_changed or name in self._changed]
-
-    def gone(self) -> list[bytes]:
-        """Names of rows that were there at ``load`` and are not any more."""
-        return sorted(self._durable - self._rows.keys())
+        return _name(self._key.encode(session_key.key), start_ms, end_ms)
 
     def contents(self) -> StoreContents:
         """What it shows."""
-        rows = [(*_parts(name), self._rows[name]) for name in map(self._name_at, self._order.between(None, None))]
+        rows = [(*_parts(name), self._rows[name]) for name in self._in_order()]
         keys, starts, ends, values = zip(*rows, strict=True) if rows else ((), (), (), ())
         columns = {
             "key": self.spec.key.decode(pa.array(keys, pa.binary())).values,

@@ -52,6 +52,16 @@ class Coder:
         return data
 
 
+class KeyCoder(Coder):
+    """Of keys, which are never null."""
+
+    def encode(self, value: Any) -> bytes:
+        """Raises ConfigError for None, too."""
+        if value is None:
+            raise ConfigError(self.place, "a key", "None", "leave records without a key alone")
+        return super().encode(value)
+
+
 class TimestampedCoder(Coder):
     """Values with their times: eight bytes of the time, then those of the value (ValueAndTimestampSerializer)."""
 
@@ -122,29 +132,76 @@ class OrderedKeys:
         return min(bisect_left(self._lasts, key), len(self._blocks) - 1)
 
 
-class Store(KeyValueStore):
-    """``place``: named in errors."""
+class SerializedRows:
+    """Rows as bytes by name, in order of their places, and which of them changed since they were loaded."""
 
-    def __init__(self, spec: KeyValues, place: str) -> None:
-        self.name, self.place = spec.name, f"{place}, store {spec.name!r}"
-        is_timestamped = spec.settings.get("kind") == TIMESTAMPED
-        self._key = Coder(spec.key)
-        self._value = (TimestampedCoder if is_timestamped else Coder)(spec.value, self.place)
+    def __init__(self) -> None:
         self._rows: dict[bytes, bytes] = {}
         self._order = OrderedKeys([])
+        """Places of all rows."""
         self._durable: set[bytes] = set()
         self._changed: set[bytes] = set()
 
+    def _place(self, name: bytes) -> bytes:
+        """Bytes by which rows are in order."""
+        return name
+
+    def _put(self, name: bytes, value: bytes | None) -> None:
+        self._changed.add(name)
+        if value is None:
+            if name in self._rows:
+                self._remove(name)
+            return
+        if name not in self._rows:
+            self._add(name)
+        self._rows[name] = value
+
+    def _add(self, name: bytes) -> None:
+        self._order.add(self._place(name))
+
+    def _remove(self, name: bytes) -> None:
+        del self._rows[name]
+        self._order.remove(self._place(name))
+
+    def load(self, rows: pa.Table, counters: Counters) -> None:
+        """Take back what ``alive`` and ``counters`` gave."""
+        self._rows = dict(zip(rows["key"].to_pylist(), rows["value"].to_pylist(), strict=True))
+        self._order, self._durable = OrderedKeys(sorted(map(self._place, self._rows))), set(self._rows)
+
+    def counters(self) -> Counters:
+        """What ``load`` needs beside the rows."""
+        return {}
+
+    def alive(self, *, only_changed: bool) -> list[tuple[bytes, bytes]]:
+        """(name, serialized value), in order of the names; those that changed since ``load``, or all."""
+        names = self._changed & self._rows.keys() if only_changed else self._rows.keys()
+        return [(name, self._rows[name]) for name in sorted(names)]
+
+    def gone(self) -> list[bytes]:
+        """Names of rows that were there at ``load`` and are not any more, in order."""
+        return sorted(self._durable - self._rows.keys())
+
+
+class Store(SerializedRows, KeyValueStore):
+    """``place``: named in errors."""
+
+    def __init__(self, spec: KeyValues, place: str) -> None:
+        super().__init__()
+        self.name, self.place = spec.name, f"{place}, store {spec.name!r}"
+        is_timestamped = spec.settings.get("kind") == TIMESTAMPED
+        self._key = KeyCoder(spec.key, self.place)
+        self._value = (TimestampedCoder if is_timestamped else Coder)(spec.value, self.place)
+
     def get(self, key: Any) -> Any:
-        return self._shown(self._rows.get(self._bytes(key)))
+        return self._shown(self._rows.get(self._key.encode(key)))
 
     def put(self, key: Any, value: Any) -> None:
         if isinstance(value, ValueAndTimestamp) and value.value is None:
             value = None
-        self._put(self._bytes(key), None if value is None else self._value.encode(value))
+        self._put(self._key.encode(key), None if value is None else self._value.encode(value))
 
     def delete(self, key: Any) -> Any:
-        data = self._bytes(key)
+        data = self._key.encode(key)
         before = self._shown(self._rows.get(data))
         self._put(data, None)
         return before
@@ -158,45 +215,14 @@ class Store(KeyValueStore):
     def __len__(self) -> int:
         return len(self._rows)
 
-    def load(self, rows: pa.Table, counters: Counters) -> None:
-        """Take back what ``alive`` gave; it has no counters."""
-        self._rows = dict(zip(rows["key"].to_pylist(), rows["value"].to_pylist(), strict=True))
-        self._order, self._durable = OrderedKeys(sorted(self._rows)), set(self._rows)
-
-    def alive(self, *, only_changed: bool) -> list[tuple[bytes, bytes]]:
-        """Serialized (key, value), in order; those that changed since ``load``, or all."""
-        keys = self._order.between(None, None)
-        return [(key, self._rows[key]) for key in keys if not only_changed or key in self._changed]
-
-    def counters(self) -> Counters:
-        return {}
-
     def contents(self) -> StoreContents:
         """What it shows; only a timestamped one knows times of its values."""
         keys, values = zip(*self.alive(only_changed=False), strict=True) if self._rows else ((), ())
         key = self._key.serde.decode(pa.array(keys, pa.binary())).values
         return StoreContents(self._key.serde, self._value.serde, pa.table({"key": key, **self._value.columns(values)}))
 
-    def gone(self) -> list[bytes]:
-        """Serialized keys that were there at ``load`` and are not any more, in order."""
-        return sorted(self._durable - self._rows.keys())
-
-    def _bytes(self, key: Any) -> bytes:
-        if key is None:
-            raise ConfigError(self.place, "a key", "None", "leave records without a key alone")
-        return self._key.encode(key)
-
-    def _put(self, key: bytes, value: bytes | None) -> None:
-        self._changed.add(key)
-        if value is not None:
-            if key not in self._rows:
-                self._order.add(key)
-            self._rows[key] = value
-        elif self._rows.pop(key, None) is not None:
-            self._order.remove(key)
-
     def _between(self, first: Any, last: Any) -> list[bytes]:
-        return self._order.between(*(None if bound is None else self._bytes(bound) for bound in (first, last)))
+        return self._order.between(*(None if bound is None else self._key.encode(bound) for bound in (first, last)))
 
     def _shown(self, value: bytes | None) -> Any:
         return None if value is None else self._value.decode(value)

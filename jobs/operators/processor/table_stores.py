@@ -21,7 +21,7 @@ from ..operator import Links, Operator, TableView
 from ..tables.key_value_view import StoreView
 from ..tables.materialized_table import StoredTable
 from ..tables.table_store import PlainStore
-from .stores import Coder
+from .stores import KeyCoder
 
 _FEW = 32
 """So many new keys are put in order one by one, more of them by sorting all."""
@@ -48,7 +48,7 @@ class TableValues(KeyValueStore):
         assert isinstance(view, StoreView), "a table without windows and versions is looked at by its keys"
         self.name, self.owner, self.shape, self.place = name, owner, shape, f"{place}, store {name!r}"
         self.view, self.operator, self.writer = view, operator, Writer()
-        self._key, self._table = Coder(shape.key), view.table
+        self._key, self._table = KeyCoder(shape.key, self.place), view.table
         self._order: list[tuple[bytes, int]] = []
         """Keys that were met, with their codes, in order."""
         self._met = 0
@@ -57,7 +57,7 @@ class TableValues(KeyValueStore):
 
     def get(self, key: Any) -> ValueAndTimestamp | None:
         self.view.settle()
-        return self._shown([self.view.keys.lookup(self._bytes(key))])[0]
+        return self._shown([self.view.keys.lookup(self._key.encode(key))])[0]
 
     def range(self, first: Any = None, last: Any = None) -> Iterator[tuple[Any, Any]]:
         return self._rows(self._between(first, last))
@@ -77,7 +77,7 @@ class TableValues(KeyValueStore):
         if value is not None and not isinstance(value, ValueAndTimestamp):
             next_step = "write ValueAndTimestamp(value, timestamp_ms)"
             raise ConfigError(self.place, "a ValueAndTimestamp, as it is the store of a table", repr(value), next_step)
-        batch = self._put_batch(owner, self._bytes(key), value)
+        batch = self._put_batch(owner, self._key.encode(key), value)
         assert self.writer.chunk is not None
         assert self.writer.links is not None
         owner.store.put(batch, self.writer.chunk)
@@ -114,11 +114,6 @@ class TableValues(KeyValueStore):
 
     # --- rows ------------------------------------------------------------------------------------------------
 
-    def _bytes(self, key: Any) -> bytes:
-        if key is None:
-            raise ConfigError(self.place, "a key", "None", "leave records without a key alone")
-        return self._key.encode(key)
-
     def _shown(self, codes: list[int]) -> list[ValueAndTimestamp | None]:
         slots = self._table.slots
         at = slots.find(np.array(codes, np.int32), None, None)
@@ -138,8 +133,8 @@ class TableValues(KeyValueStore):
         self.view.settle()
         self._meet()
         order = self._order
-        low = 0 if first is None else bisect_left(order, (self._bytes(first), -1))
-        high = len(order) if last is None else bisect_right(order, (self._bytes(last), len(self.view.keys)))
+        low = 0 if first is None else bisect_left(order, (self._key.encode(first), -1))
+        high = len(order) if last is None else bisect_right(order, (self._key.encode(last), len(self.view.keys)))
         return order[low:high]
 
     def _meet(self) -> None:

@@ -20,8 +20,8 @@ from ...graph.store_rows import version_schema
 from ..operator import Counters, StoreContents
 from ..tables import versioned_store_kernel
 from ..tables.versioned_store import VersionedTableStore
-from .stores import Coder
-from .window_store import Refused
+from .expiring_rows import Refused
+from .stores import Coder, KeyCoder
 
 _NO_KEY = b""
 
@@ -31,10 +31,12 @@ class VersionedValues(VersionedKeyValueStore):
 
     def __init__(self, spec: StoreBuilder, keeper: str) -> None:
         self.spec, self.keeper, self.place = spec, keeper, f"{keeper}, store {spec.name!r}"
-        self._key, self._value = Coder(spec.key), Coder(spec.value, self.place)
+        self._key, self._value = KeyCoder(spec.key, self.place), Coder(spec.value, self.place)
         self._shape = Shape(spec.key, spec.value)
         self._store = self._made()
         self._durable: dict[bytes, bytes] = {}
+        self._coded: dict[bytes, bytes] | None = None
+        """All rows as bytes, until the next put."""
         self.refused: list[Refused] = []
         """Since somebody took them."""
 
@@ -46,7 +48,7 @@ class VersionedValues(VersionedKeyValueStore):
         )
 
     def put(self, key: Any, value: Any, timestamp_ms: int) -> int:
-        data = self._bytes(key)
+        data = self._key.encode(key)
         if timestamp_ms < 0:
             raise ConfigError(self.place, "a time of 0 ms or more", f"{timestamp_ms} ms", "correct it")
         versions, observed_ms = self._store.versions, self._store.versions.observed_ms
@@ -59,6 +61,7 @@ class VersionedValues(VersionedKeyValueStore):
             rows, False, versions.retention_ms, versions.columns(), versioned_store_kernel.NO_JOURNAL, answers, old
         )
         versions.tidy()
+        self._coded = None
         if answers[0] == versioned_store_kernel.NOT_PUT:
             limit_ms = observed_ms - versions.retention_ms
             self.refused.append(Refused(timestamp_ms, timestamp_ms, observed_ms, limit_ms))
@@ -72,19 +75,15 @@ class VersionedValues(VersionedKeyValueStore):
         return before
 
     def get(self, key: Any, as_of_ms: int | None = None) -> VersionedRecord | None:
-        self._bytes(key)
+        self._key.encode(key)
         found = self._store.version(key, as_of_ms)
         return None if found is None else VersionedRecord(*found[:2])
-
-    def _bytes(self, key: Any) -> bytes:
-        if key is None:
-            raise ConfigError(self.place, "a key", "None", "leave records without a key alone")
-        return self._key.encode(key)
 
     # --- state -----------------------------------------------------------------------------------------------
 
     def load(self, rows: pa.Table, counters: Counters) -> None:
         """Take back what ``alive`` and ``counters`` gave."""
+        self._coded = None
         self._durable = dict(zip(rows["key"].to_pylist(), rows["value"].to_pylist(), strict=True))
         names, values = list(self._durable), list(self._durable.values())
         ends = [int.from_bytes(value[:8], "big") for value in values]
@@ -106,15 +105,17 @@ class VersionedValues(VersionedKeyValueStore):
 
     def alive(self, *, only_changed: bool) -> list[tuple[bytes, bytes]]:
         """(name, serialized version), in order of the names; those that changed since ``load``, or all."""
-        rows = self._coded().items()
+        rows = self._rows().items()
         return sorted((name, row) for name, row in rows if not only_changed or self._durable.get(name) != row)
 
     def gone(self) -> list[bytes]:
         """Names of rows that were there at ``load`` and are not any more."""
-        return sorted(self._durable.keys() - self._coded().keys())
+        return sorted(self._durable.keys() - self._rows().keys())
 
-    def _coded(self) -> dict[bytes, bytes]:
+    def _rows(self) -> dict[bytes, bytes]:
         """By key, start and whether it is a mark: end, whether there is a value, and the value."""
+        if self._coded is not None:
+            return self._coded
         table = self._store.rows()
         keys = self.spec.key.encode(table["key"].combine_chunks()).to_pylist()
         values = self.spec.value.encode(table["value"].combine_chunks()).to_pylist()
@@ -126,6 +127,7 @@ class VersionedValues(VersionedKeyValueStore):
             name = (key or _NO_KEY) + start.to_bytes(8, "big") + bytes([is_mark])
             until = (LATEST if end is None else end).to_bytes(8, "big")
             found[name] = until + (b"\0" if value is None else b"\1" + value)
+        self._coded = found
         return found
 
     def contents(self) -> StoreContents:
