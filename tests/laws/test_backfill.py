@@ -29,14 +29,15 @@ def of_range(warehouse: Warehouse, pipeline: str, table: str, topology: Topology
     rows = read_table(warehouse, pipeline, table).to_pylist()
     found = [row for row in rows if from_ms <= row["record_time_ms"] < to_ms]
     gone = {"increment"}
-    if table == "dropped":
-        for row in found:
-            row["offset"] = row["offset"] if row["topic"] in TOPICS else None
-        found.sort(key=lambda row: (row["partition"], row["node"], row["topic"], repr(row)))
-    else:
+    if table != "dropped":
         found.sort(key=lambda row: (row["partition"], row["offset"]))
         gone |= {"offset", "cause_offset"} if is_below_repartition(topology, table) else {"offset"}
-    return [{name: value for name, value in row.items() if name not in gone} for row in found]
+    shown = [{name: value for name, value in row.items() if name not in gone} for row in found]
+    if table == "dropped":
+        for row in shown:
+            row["offset"] = row["offset"] if row["topic"] in TOPICS else None
+        shown.sort(key=repr)
+    return shown
 
 
 def is_below_repartition(topology: Topology, table: str) -> bool:
