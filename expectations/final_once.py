@@ -12,11 +12,12 @@ import polars as pl
 
 from ..state.tables.data_files import DataFile
 from ..state.tables.names import TableName
+from ..state.tables.warehouse import WINDOW_KEY
 from .audits import Audit, Scope, witness_rows
 from .facts import FinalOutput, ReplayFacts
 from .guarantee import About, Guarantee, Rule
 
-IDENTITY = ["key", "window_start_ms", "window_end_ms"]
+IDENTITY = [*WINDOW_KEY]
 PLACE = ["increment", "partition", "offset"]
 COLUMNS = [*IDENTITY, "offset", "increment", "cause_offset", "stream_time_ms"]
 

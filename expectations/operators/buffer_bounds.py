@@ -12,16 +12,16 @@ from functools import partial
 import polars as pl
 
 from ...state.promises import Buffered
+from ...state.tables.warehouse import WINDOW
 from ..audits import Audit, Scope
 from ..facts import ReplayFacts
 from ..guarantee import About, Guarantee, Rule
 from ..store_history import store_history
-from .window_bounds import BOUNDS
 
 
 def audit_buffer_bounds(scope: Scope, promise: Buffered) -> Audit:
     """Frame: `rows` that wait, `unread`, `seed`, and partitions that are `too_full`."""
-    key = ("key", *BOUNDS) if promise.is_windowed else ("key",)
+    key = ("key", *WINDOW) if promise.is_windowed else ("key",)
     own = promise.max_records or 0
     history = store_history(scope, promise.table, key, ("bytes",), own)
     held = history.rows.group_by("partition").agg(

@@ -16,13 +16,13 @@ import polars as pl
 from ...state.promises import Suppressed
 from ...state.tables.ledger import Ledger
 from ...state.tables.names import TableName, TaskId
+from ...state.tables.warehouse import WINDOW
 from ..audits import Audit, Scope, Unchecked
 from ..facts import Promised, ReplayFacts
 from ..guarantee import About, Guarantee, Rule
 from ..store_history import HISTORY_ROWS_MIN, store_history
-from .window_bounds import BOUNDS
 
-WINDOW = ["partition", "key", *BOUNDS]
+IDENTITY = ["partition", "key", *WINDOW]
 
 
 def audit_nothing_vanishes(scope: Scope, who: Promised, promise: Suppressed) -> Audit | Unchecked:
@@ -31,12 +31,12 @@ def audit_nothing_vanishes(scope: Scope, who: Promised, promise: Suppressed) -> 
         return Unchecked(f"no output has all that leaves {promise.table}, under its key and window")
     if scope.done.kind is not None or scope.planned.migrate:
         return Unchecked("the increment restates or migrates what others wrote, so its rows are not its own changes")
-    changed = scope.own_rows(promise.aggregate, ["key", *BOUNDS, "deleted"]).filter(~pl.col("deleted"))
-    buffer = scope.own_rows(promise.table, ["key", *BOUNDS, "deleted"])
+    changed = scope.own_rows(promise.aggregate, ["key", *WINDOW, "deleted"]).filter(~pl.col("deleted"))
+    buffer = scope.own_rows(promise.table, ["key", *WINDOW, "deleted"])
     waiting, due = buffer.filter(~pl.col("deleted")), _due(scope, who, promise)
     vanished, lost, finals = changed.clear(), due.clear(), 0
     for output in promise.outputs:
-        final = scope.own_rows(output, ["key", *BOUNDS])
+        final = scope.own_rows(output, ["key", *WINDOW])
         finals += final.height
         if not promise.may_be_null:  # what became null leaves in silence, though its window is in the store
             vanished = pl.concat([vanished, _without(changed, _of_all(waiting, final))])
@@ -50,7 +50,7 @@ def audit_nothing_vanishes(scope: Scope, who: Promised, promise: Suppressed) -> 
 
 def _due(scope: Scope, who: Promised, promise: Suppressed) -> pl.DataFrame:
     """Windows that waited before the increment and closed in it, as far as the buffer's history is read."""
-    none = pl.DataFrame(schema=[*WINDOW])
+    none = pl.DataFrame(schema=[*IDENTITY])
     ledger = Ledger(scope.tables.ledger, scope.warehouse.storage_options)
     before = ledger.rows_of(scope.increment - 1)
     if before.done is None or before.planned is None or scope.increment - 1 < ledger.oldest_kept():
@@ -59,7 +59,7 @@ def _due(scope: Scope, who: Promised, promise: Suppressed) -> pl.DataFrame:
     if promise.table not in earlier.done.versions:
         return none
     columns = ("buffer_time_ms", "value")
-    waited = store_history(earlier, promise.table, ("key", *BOUNDS), columns, HISTORY_ROWS_MIN).rows
+    waited = store_history(earlier, promise.table, ("key", *WINDOW), columns, HISTORY_ROWS_MIN).rows
     if waited.is_empty():
         return none
     reached = dict[int, int]()
@@ -72,7 +72,7 @@ def _due(scope: Scope, who: Promised, promise: Suppressed) -> pl.DataFrame:
         {"partition": list(reached), "_time": list(reached.values())}, {"partition": pl.Int32, "_time": pl.Int64}
     )
     closed = waited.filter(pl.col("value").is_not_null()).join(times, on="partition", how="inner")
-    return closed.filter(pl.col("buffer_time_ms") + promise.wait_ms <= pl.col("_time")).select(WINDOW)
+    return closed.filter(pl.col("buffer_time_ms") + promise.wait_ms <= pl.col("_time")).select(IDENTITY)
 
 
 def _outside(sessions: pl.DataFrame, others: pl.DataFrame) -> pl.DataFrame:
@@ -80,19 +80,19 @@ def _outside(sessions: pl.DataFrame, others: pl.DataFrame) -> pl.DataFrame:
     if sessions.is_empty() or others.is_empty():
         return sessions
     beside = sessions.join(others, on=["partition", "key"], how="inner", nulls_equal=True, suffix="_other")
-    start, end = (pl.col(f"{name}_other") for name in BOUNDS)
-    merged = beside.filter(start <= pl.col(BOUNDS[0]), pl.col(BOUNDS[1]) <= end)
-    return sessions.join(merged.select(WINDOW), on=WINDOW, how="anti", nulls_equal=True)
+    start, end = (pl.col(f"{name}_other") for name in WINDOW)
+    merged = beside.filter(start <= pl.col(WINDOW[0]), pl.col(WINDOW[1]) <= end)
+    return sessions.join(merged.select(IDENTITY), on=IDENTITY, how="anti", nulls_equal=True)
 
 
 def _of_all(*tables: pl.DataFrame) -> pl.DataFrame:
     """Windows of the tables that have rows; one without has no type of its keys."""
-    found = [rows.select(WINDOW) for rows in tables if rows.height]
-    return pl.concat(found) if found else tables[0].select(WINDOW)
+    found = [rows.select(IDENTITY) for rows in tables if rows.height]
+    return pl.concat(found) if found else tables[0].select(IDENTITY)
 
 
 def _without(rows: pl.DataFrame, others: pl.DataFrame) -> pl.DataFrame:
-    return rows.join(others, on=WINDOW, how="anti", nulls_equal=True) if rows.height and others.height else rows
+    return rows.join(others, on=IDENTITY, how="anti", nulls_equal=True) if rows.height and others.height else rows
 
 
 def _questions(facts: ReplayFacts) -> Iterator[About]:

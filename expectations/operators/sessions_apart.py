@@ -13,25 +13,25 @@ import polars as pl
 
 from ...state.promises import Sessions
 from ...state.tables.names import TableName, TaskId
+from ...state.tables.warehouse import WINDOW
 from ..audits import Audit, Scope
 from ..facts import Promised, ReplayFacts
 from ..guarantee import About, Guarantee, Rule
 from ..store_history import store_history
-from .window_bounds import BOUNDS
 
 KEY = ["partition", "key"]
 
 
 def audit_sessions_apart(scope: Scope, who: Promised, promise: Sessions) -> Audit:
     """Frame: `rows` (sessions that the increment made or changed), `unread`, `seed`, and `touching` pairs."""
-    own = scope.own_rows(promise.table, ["key", *BOUNDS, "deleted"]).filter(~pl.col("deleted"))
+    own = scope.own_rows(promise.table, ["key", *WINDOW, "deleted"]).filter(~pl.col("deleted"))
     if own.is_empty():
         return Audit.of(0, {"touching": own}, unread=0, seed=0)
-    history = store_history(scope, promise.table, ("key", *BOUNDS), (), own.height)
+    history = store_history(scope, promise.table, ("key", *WINDOW), (), own.height)
     shown = history.rows.join(own.select(KEY).unique(), on=KEY, how="semi", nulls_equal=True).filter(
         pl.col("window_end_ms") > _shown_after(scope, who, promise)
     )
-    neighbours = shown.sort(*KEY, *BOUNDS).with_columns(
+    neighbours = shown.sort(*KEY, *WINDOW).with_columns(
         pl.col("window_end_ms").shift(1).over(KEY).alias("earlier_end_ms"),
         pl.col("increment").shift(1).over(KEY).alias("earlier_increment"),
     )

@@ -11,17 +11,17 @@ from functools import partial
 import polars as pl
 
 from ...state.promises import Deletions
+from ...state.tables.warehouse import WINDOW
 from ..audits import Audit, Scope
 from ..facts import ReplayFacts
 from ..guarantee import About, Guarantee, Rule
-from .window_bounds import BOUNDS
 
-IDENTITY = ["partition", "key", *BOUNDS]
+IDENTITY = ["partition", "key", *WINDOW]
 
 
 def audit_tombstones_of_values(scope: Scope, promise: Deletions) -> Audit:
     """Frame: `rows` (tombstones of the increment) and `of_nothing` among them."""
-    own = scope.own_rows(promise.table, ["key", *BOUNDS, "offset", "increment", "value"])
+    own = scope.own_rows(promise.table, ["key", *WINDOW, "offset", "increment", "value"])
     rows = own.with_columns(pl.col("value").is_null().alias("is_tombstone")).drop("value")
     tombstones = rows.filter("is_tombstone")
     if promise.never or tombstones.is_empty():
@@ -47,7 +47,7 @@ def _earlier(scope: Scope, promise: Deletions, tombstones: pl.DataFrame) -> pl.D
     ]
     if not files:
         return tombstones.clear()
-    columns = ["key", *BOUNDS, "offset", "increment", "value"]
+    columns = ["key", *WINDOW, "offset", "increment", "value"]
     rows = scope.scan(path, files, columns).filter(pl.col("increment") < number)
     found = rows.join(tombstones.lazy().select(IDENTITY).unique(), on=IDENTITY, how="semi", nulls_equal=True)
     is_tombstone = pl.col("value").is_null().alias("is_tombstone")

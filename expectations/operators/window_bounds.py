@@ -11,12 +11,11 @@ from functools import partial
 import polars as pl
 
 from ...state.promises import Grid, WindowedRows
+from ...state.tables.warehouse import WINDOW
 from ...state.times import END_OF_TIME_MS
 from ..audits import Audit, Scope, Unchecked
 from ..facts import ReplayFacts
 from ..guarantee import About, Guarantee, Rule
-
-BOUNDS = ["window_start_ms", "window_end_ms"]
 
 
 def audit_window_bounds(scope: Scope, promise: WindowedRows) -> Audit | Unchecked:
@@ -24,12 +23,12 @@ def audit_window_bounds(scope: Scope, promise: WindowedRows) -> Audit | Unchecke
     mine = scope.facts.topology
     if scope.planned.migrate or (mine is not None and scope.planned.topology not in (None, mine)):
         return Unchecked("another topology made rows of the increment, whose windows may be others")
-    rows = scope.own_rows(promise.table, ["key", *BOUNDS])
+    rows = scope.own_rows(promise.table, ["key", *WINDOW])
     return Audit.of(rows.height, {"off_grid": rows.filter(~_is_on(promise.grid).fill_null(False))})
 
 
 def _is_on(grid: Grid) -> pl.Expr:
-    start, end = (pl.col(name) for name in BOUNDS)
+    start, end = (pl.col(name) for name in WINDOW)
     if grid.kind == "session":
         return (start >= 0) & (start <= end)
     if grid.kind == "sliding":

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from ...state.tables.ledger_rows import DoneRow
 from ...state.tables.names import TaskId
-from ...state.tables.warehouse import Warehouse
+from ...state.tables.warehouse import WINDOW_KEY, Warehouse
 from ...state.times import NO_TIMESTAMP_MS
 from ..graph.graph import Node
 from ..graph.reach import Reach
@@ -167,7 +167,7 @@ class Horizon:
         """Whether a session that is open may be, or come to be, one with another that began up to ``begin_ms``."""
         rows = read_state(self.warehouse, branch, store)
         rows = rows.filter(pc.equal(rows["partition"], task.partition))
-        frame = pl.from_arrow(rows.select(["key", "window_start_ms", "window_end_ms"]))
+        frame = pl.from_arrow(rows.select([*WINDOW_KEY]))
         assert isinstance(frame, pl.DataFrame)
         start, end = pl.col("window_start_ms"), pl.col("window_end_ms")
         chains = (

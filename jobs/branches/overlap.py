@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from ...state.errors import BackfillDiffers
 from ...state.tables.ledger import Ledger, LedgerRow
-from ...state.tables.ledger_rows import Cut, DoneRow
+from ...state.tables.ledger_rows import Cut, DoneRow, behind
 from ...state.tables.names import TableName
 from ...state.tables.warehouse import Warehouse
 from ..code_changes.code_snapshot import code_snapshot
@@ -33,9 +33,9 @@ def compare(
     ledger = Ledger(warehouse.pipeline(pipeline).ledger, warehouse.storage_options)
     ran = in_force(ledger.done_rows())
     ends = done_row(warehouse, branch).content.cut_to
-    if not ran or not _has_read(ran[-1].content.cut_to, ends):
+    if not ran or behind(ran[-1].content.cut_to, ends):
         return []
-    deciding = [row.content for row in ran if not _has_read(begins, row.content.cut_to)]
+    deciding = [row.content for row in ran if behind(begins, row.content.cut_to)]
     now, found = code_snapshot(topology), []
     for sink in topology.sinks():
         if all(_is_same(topology, sink, done, now) for done in deciding):
@@ -48,11 +48,6 @@ def _numbered_anew(topology: Topology, sink: SinkNode) -> list[str]:
     """Columns that differ however equal the rows are: a repartition table of the branch counts its records from 0."""
     above = nodes_upstream(topology.graph, sink)
     return ["cause_offset"] if any(node.is_source and node.landed_topic is None for node in above) else []
-
-
-def _has_read(cut: Cut, ends: Cut) -> bool:
-    """Whether ``cut`` is at or behind ``ends`` everywhere."""
-    return all(cut.get(topic, {}).get(p, 0) >= end for topic, found in ends.items() for p, end in found.items())
 
 
 def _is_same(topology: Topology, sink: SinkNode, done: DoneRow, now: Mapping[str, Any]) -> bool:

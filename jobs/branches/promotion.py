@@ -15,7 +15,7 @@ from ...state.errors import ConfigError, LedgerError
 from ...state.tables.commit import open_table
 from ...state.tables.data_files import read_files
 from ...state.tables.ledger import Ledger, LedgerRow
-from ...state.tables.ledger_rows import Cut, DoneRow, PlanRow
+from ...state.tables.ledger_rows import Cut, DoneRow, PlanRow, behind
 from ...state.tables.names import STATE, TableName
 from ...state.tables.schema_evolution import other_types
 from ...state.tables.warehouse import Warehouse
@@ -115,17 +115,12 @@ def _refuse_unfinished(warehouse: Warehouse, pipeline: str, pending: LedgerRow[P
 
 def _refuse_behind(branch: Branch, parent: Cut, cut: Cut) -> None:
     """LedgerError when the parent has read records that the branch has not."""
-    behind = [
-        f"{topic}-{partition} at {cut.get(topic, {}).get(partition, 0)}, {branch.parent} at {end}"
-        for topic, ends in parent.items()
-        for partition, end in ends.items()
-        if cut.get(topic, {}).get(partition, 0) < end
-    ]
-    if behind:
+    less = behind(cut, parent)
+    if less:
         raise LedgerError(
             f"branch {branch.name!r}",
             f"to have read as far as {branch.parent}",
-            "; ".join(behind),
+            "; ".join(f"{topic}-{p} at {at}, {branch.parent} at {end}" for topic, p, at, end in less),
             f"let it catch up: `replay run … --pipeline {branch.name}`, then promote it",
         )
 

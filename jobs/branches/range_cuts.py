@@ -11,8 +11,8 @@ from functools import cached_property
 
 import numpy as np
 
-from ...state.tables.ledger import LandingLedger
-from ...state.tables.ledger_rows import Cut, DoneRow
+from ...state.tables.ledger import LandingLedger, LedgerRow
+from ...state.tables.ledger_rows import Cut, DoneRow, LandingDoneRow
 from ...state.tables.names import REPARTITION, TableName
 from ...state.tables.warehouse import Warehouse
 from ...state.times import NO_TIMESTAMP_MS
@@ -180,8 +180,7 @@ class RangeCuts:
     def _begins_late(self, queue: tuple[str, str]) -> bool:
         """Whether the broker had deleted records of a partition before the first landing."""
         topic, partition = queue
-        ledger = LandingLedger(self._warehouse.landing_ledger(topic), self._warehouse.storage_options)
-        first = next(iter(ledger.done_rows()), None)
+        first = self._first_landings.get(topic)
         if first is None:
             return False
         return first.content.cut_from.get(partition, 0) > 0 or first.content.gaps.get(partition, [1])[0] == 0
@@ -214,6 +213,16 @@ class RangeCuts:
 
     def _read_by_tasks(self, group: Group) -> list[tuple[str, str]]:
         return [queue for queue in self._of(group) if self.topology.readers_of(queue[0])]
+
+    @cached_property
+    def _first_landings(self) -> dict[str, LedgerRow[LandingDoneRow]]:
+        """The first increment of each topic's landing, of those that have one."""
+        found: dict[str, LedgerRow[LandingDoneRow]] = {}
+        for topic in self._planner.landed:
+            ledger = LandingLedger(self._warehouse.landing_ledger(topic), self._warehouse.storage_options)
+            for first in ledger.done_rows()[:1]:
+                found[topic] = first
+        return found
 
     @cached_property
     def _meeting(self) -> set[Group]:

@@ -22,12 +22,12 @@ from ...state.tables.branch_files import digests_of
 from ...state.tables.commit import open_table
 from ...state.tables.data_files import DataFile, read_files, read_rows
 from ...state.tables.ledger import Ledger, LedgerRow
-from ...state.tables.ledger_rows import Cut, DoneRow, PlanRow
+from ...state.tables.ledger_rows import Cut, DoneRow, PlanRow, behind
 from ...state.tables.names import OUTPUTS, TableName, TaskId
 from ...state.tables.parquet_writer import TaskFile
 from ...state.tables.schema_evolution import other_types
-from ...state.tables.warehouse import Warehouse
-from ..history.committed_tables import WINDOW, read_table
+from ...state.tables.warehouse import WINDOW, Warehouse
+from ..history.committed_tables import read_table
 from .branches import Branch
 from .range_run import TIME, Range, is_finished
 from .restated_output import renumbered, rewritten
@@ -57,7 +57,7 @@ def plan_range(
     _refuse_unproved(branch, row.content)
     _refuse_behind(branch, last.content.cut_to, row.content.cut_to)
     ledger = Ledger(warehouse.pipeline(branch.parent).ledger, warehouse.storage_options)
-    beyond = _first_beyond(ledger, row.content)
+    beyond = _beyond(ledger, row.content)
     for table in _outputs(row.content):
         _refuse_other_columns(warehouse, branch, table, last.content, row.content)
         _refuse_rows(warehouse, branch, table, range_, beyond)
@@ -242,27 +242,19 @@ def _refuse_unproved(branch: Branch, done: DoneRow) -> None:
 
 def _refuse_behind(branch: Branch, parent: Cut, cut: Cut) -> None:
     """LedgerError when the parent would still write rows of the range by itself."""
-    behind = [
-        f"{topic}-{partition} at {parent.get(topic, {}).get(partition, 0)}, the backfill at {end}"
-        for topic, ends in cut.items()
-        for partition, end in ends.items()
-        if parent.get(topic, {}).get(partition, 0) < end
-    ]
-    if behind:
+    less = behind(parent, cut)
+    if less:
+        said = "; ".join(f"{topic}-{partition} at {at}, the backfill at {end}" for topic, partition, at, end in less)
         raise LedgerError(
-            f"pipeline {branch.parent!r}", f"to have read as far as the backfill {branch.name}", "; ".join(behind),
+            f"pipeline {branch.parent!r}", f"to have read as far as the backfill {branch.name}", said,
             f"let it catch up: `replay run … --pipeline {branch.parent}`",
         )  # fmt: skip
 
 
-def _first_beyond(ledger: Ledger, done: DoneRow) -> list[int]:
+def _beyond(ledger: Ledger, done: DoneRow) -> list[int]:
     """Increments of the parent that have read what landed after the backfill was made."""
     landed: Cut = (done.backfill or {})["proof"]["landed"]
-    return [
-        row.increment
-        for row in ledger.done_rows()
-        if any(end > landed.get(t, {}).get(p, 0) for t, ends in row.content.cut_to.items() for p, end in ends.items())
-    ]
+    return [row.increment for row in ledger.done_rows() if behind(landed, row.content.cut_to)]
 
 
 def _refuse_other_columns(warehouse: Warehouse, branch: Branch, table: str, before: DoneRow, brought: DoneRow) -> None:

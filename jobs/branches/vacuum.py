@@ -12,6 +12,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from deltalake.exceptions import DeltaError
 from pyarrow import fs
@@ -57,6 +58,16 @@ class Vacuumed:
     waste: list[Waste]
     oldest: int
     is_deleted: bool
+
+    def lines(self) -> list[dict[str, Any]]:
+        """How many files and bytes, by table and reason: columns table, why, files, bytes."""
+        found: dict[tuple[str, str], dict[str, Any]] = {}
+        for waste in self.waste:
+            first = {"table": waste.table, "why": waste.reason, "files": 0, "bytes": 0}
+            line = found.setdefault((waste.table, waste.reason), first)
+            line["files"] += 1
+            line["bytes"] += waste.bytes
+        return list(found.values())
 
 
 def vacuum(

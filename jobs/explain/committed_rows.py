@@ -13,8 +13,8 @@ import pyarrow.compute as pc
 from ...state.tables.branch_files import table_parts
 from ...state.tables.data_files import read_files, read_rows, without_partition
 from ...state.tables.names import DROPPED, TableName
+from ...state.tables.warehouse import WINDOW
 from ..execution.table_schemas import table_schema
-from ..history.committed_tables import WINDOW
 from ..history.history import History
 from ..topology.topology import Topology
 from .observed_run import ObservedRun

@@ -19,12 +19,11 @@ from ...state.errors import ConfigError, LedgerError
 from ...state.tables.branch_files import table_parts
 from ...state.tables.data_files import DataFile, read_files, read_rows
 from ...state.tables.names import TableName
-from ...state.tables.warehouse import Warehouse
+from ...state.tables.warehouse import WINDOW, Warehouse
 from ...state.times import UNBOUNDED
 from ..execution.table_schemas import table_schema
 from ..graph.nodes import SinkNode
 from ..graph.observations import Wait
-from ..history.committed_tables import WINDOW
 from ..history.history import History, cut_of
 from ..operators.stateless_nodes import FlatMapNode, MapNode, SelectKeyNode
 from ..replay.plan import Plan

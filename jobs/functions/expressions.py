@@ -22,13 +22,14 @@ from ...state.errors import ConfigError, TaskFailed, TopologyError
 from ...state.records.batches import Batch
 from ...state.serdes import Serde, computed_type
 from ...state.serdes.windowed_codec import Windowed as Windowed
+from ...state.tables.warehouse import WINDOW
 from .row_independence import looks_beyond_the_record
 from .sql_text import DEPTH_MAX, depth, readings
 
 VALUE_IS_NULL = "value_is_null"
 """True of a tombstone; otherwise a row of nulls and no value at all look alike. A field of this name goes first."""
 
-RESERVED = ("record_key", "record_time_ms", "window_start_ms", "window_end_ms")
+RESERVED = ("record_key", "record_time_ms", *WINDOW)
 
 Expressible = pl.Expr | str
 """A polars expression, or SQL text such as ``"air_time / 60 AS hours"``."""
@@ -88,28 +89,25 @@ class Shape:
         return frame
 
 
-_BOUNDS = ("window_start_ms", "window_end_ms")
-
-
 def key_columns(key: Serde, window: str | None) -> dict[str, pa.DataType]:
     """What an expression may name of a key: ``record_key``, and the bounds of a windowed one, whether windows stand
     beside the keys (``window``) or in their bytes.
     """
     if window is None and key.codec.is_windowed:
         inner = key.arrow_type
-        return {"record_key": inner.field("key").type} | {name: inner.field(name).type for name in _BOUNDS}
-    bounds = {} if window is None else dict.fromkeys(_BOUNDS, pa.int64())
+        return {"record_key": inner.field("key").type} | {name: inner.field(name).type for name in WINDOW}
+    bounds = {} if window is None else dict.fromkeys(WINDOW, pa.int64())
     return {"record_key": key.arrow_type} | bounds
 
 
 def key_arrays(key: Serde, batch: Batch, names: Collection[str]) -> dict[str, pa.Array]:
     """The columns of ``key_columns`` that are among ``names``."""
     found: dict[str, pa.Array] = {}
-    named = [name for name in ("record_key", *_BOUNDS) if name in names]
+    named = [name for name in ("record_key", *WINDOW) if name in names]
     if not named:
         return found
     if batch.window_start_ms is None and key.codec.is_windowed:
-        parts = dict(zip(("record_key", *_BOUNDS), batch.keys.typed(batch.key).flatten(), strict=True))
+        parts = dict(zip(("record_key", *WINDOW), batch.keys.typed(batch.key).flatten(), strict=True))
         return {name: parts[name] for name in named}
     for name in named:
         found[name] = batch.keys.typed(batch.key) if name == "record_key" else pa.array(getattr(batch, name))

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from ...state.stores.key_values import key_value_schema
-from ...state.tables.warehouse import HEADERS, WINDOW_KEY
+from ...state.tables.warehouse import HEADERS, WINDOW, WINDOW_KEY
 from ..functions.expressions import Shape
 
 VERSION_KEY = ("key", "valid_from_ms", "is_mark")
@@ -47,13 +47,13 @@ def version_schema(shape: Shape) -> pa.Schema:
 
 def aggregate_schema(key: pa.DataType, aggregate: pa.DataType, *, is_windowed: bool) -> pa.Schema:
     """Aggregates by key, or by key and window. ``aggregate``: durable form of one."""
-    window = [pa.field(name, pa.int64()) for name in WINDOW_KEY[1:]] if is_windowed else []
+    window = [pa.field(name, pa.int64()) for name in WINDOW] if is_windowed else []
     return pa.schema([pa.field("key", key), *window, pa.field("aggregate", aggregate), TIME])
 
 
 def buffer_schema(shape: Shape) -> pa.Schema:
     """Records of ``shape`` that wait and go on as what they were; a null value is a tombstone."""
-    bounds = () if shape.window is None else WINDOW_KEY[1:]
+    bounds = () if shape.window is None else WINDOW
     times = [(name, pa.int64()) for name in (*bounds, *BUFFER_KEY)]
     place = [("headers", HEADERS), ("topic", pa.string()), ("offset", pa.int64())]
     return pa.schema([("key", shape.key.arrow_type), *times, ("value", shape.value.arrow_type), *place])

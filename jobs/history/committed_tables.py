@@ -19,10 +19,8 @@ from ...state.tables.data_files import DataFile, open_table, read_rows
 from ...state.tables.ledger import Ledger, LedgerRow
 from ...state.tables.ledger_rows import DoneRow
 from ...state.tables.names import TableName
-from ...state.tables.warehouse import WINDOW_KEY, Warehouse
+from ...state.tables.warehouse import WINDOW, WINDOW_KEY, Warehouse
 from ...state.times import UNBOUNDED
-
-WINDOW = ("window_start_ms", "window_end_ms")
 
 
 def read_changelog(

@@ -14,8 +14,8 @@ import pyarrow as pa
 from ...state.errors import ConfigError
 from ...state.tables.branch_files import table_names
 from ...state.tables.names import OUTPUTS, TableName
-from ...state.tables.warehouse import Warehouse
-from .committed_tables import WINDOW, count_rows, done_row, read_newest
+from ...state.tables.warehouse import WINDOW, Warehouse
+from .committed_tables import count_rows, done_row, read_newest
 
 TIME = "record_time_ms"
 

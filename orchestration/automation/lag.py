@@ -66,9 +66,17 @@ def lag_of(pipeline: Pipeline) -> Lag:
             behind = _not_landed(pipeline, topic, source)
             offsets |= {topic: sum(behind.values())} if any(behind.values()) else {}
             seen.append([topic, behind])
-    unread = {topic: count for topic in pipeline.topology.source_topics() if (count := _unread(pipeline, topic))}
-    last = pipeline.ledger.last_done()
-    seen.append([unread, _landed_ends(pipeline), None if last is None else last.increment])
+    last, landed = pipeline.ledger.last_done(), dict[str, list[object]]()
+    unread = dict[str, int]()
+    for topic in pipeline.topology.source_topics():
+        landing = pipeline.landing_ledger(topic).last_done()
+        if landing is not None:  # its number, too: recorded times raise it
+            ends = landing.content.cut_to
+            landed[topic] = [landing.increment, dict(sorted(ends.items()))]
+            cut = {} if last is None else last.content.cut_to.get(topic, {})
+            count = sum(end - cut.get(partition, 0) for partition, end in ends.items())
+            unread |= {topic: count} if count else {}
+    seen.append([unread, landed, None if last is None else last.increment])
     return Lag(files, offsets, unread, hashlib.sha256(json.dumps(seen, sort_keys=True).encode()).hexdigest()[:16])
 
 
@@ -100,24 +108,3 @@ def _not_landed(pipeline: Pipeline, topic: str, source: KafkaSource) -> dict[str
     landed = {} if last is None else last.content.cut_to
     ends = broker_ends(pipeline, topic, source)
     return {str(p): max(end - landed.get(str(p), 0), 0) for p, end in sorted(ends.items())}
-
-
-def _unread(pipeline: Pipeline, topic: str) -> int:
-    last = pipeline.ledger.last_done()
-    cut = {} if last is None else last.content.cut_to.get(topic, {})
-    return sum(end - cut.get(partition, 0) for partition, end in _ends(pipeline, topic).items())
-
-
-def _landed_ends(pipeline: Pipeline) -> dict[str, list[object]]:
-    """Of each topic the landing, which recorded times raise too, and its ends."""
-    found: dict[str, list[object]] = {}
-    for topic in pipeline.topology.source_topics():
-        last = pipeline.landing_ledger(topic).last_done()
-        if last is not None:
-            found[topic] = [last.increment, dict(sorted(last.content.cut_to.items()))]
-    return found
-
-
-def _ends(pipeline: Pipeline, topic: str) -> dict[str, int]:
-    last = pipeline.landing_ledger(topic).last_done()
-    return {} if last is None else last.content.cut_to

@@ -225,18 +225,12 @@ def _vacuum(pipeline: Pipeline, asked: VacuumConfig, context: dg.OpExecutionCont
         keep_days=asked.keep_days,
         delete=asked.delete,
     )
-    lines: dict[tuple[str, str], dict[str, Any]] = {}
-    for waste in found.waste:
-        first = {"table": waste.table, "why": waste.reason, "files": 0, "bytes": 0}
-        line = lines.setdefault((waste.table, waste.reason), first)
-        line["files"] += 1
-        line["bytes"] += waste.bytes
     size = sum(waste.bytes for waste in found.waste)
     verb = "deleted" if found.is_deleted else "would be deleted with `delete: true`"
     context.log.info(f"{len(found.waste):,} files, {size:,} bytes {verb}")
     said: dict[str, Any] = {"files": len(found.waste), "bytes": size, "is_deleted": found.is_deleted}
-    if lines:
-        said["by_table"] = dg.MetadataValue.md(markdown_table(list(lines.values())))
+    if found.waste:
+        said["by_table"] = dg.MetadataValue.md(markdown_table(found.lines()))
     if found.oldest:
         said["oldest_increment"] = found.oldest
     return said

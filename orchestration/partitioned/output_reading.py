@@ -15,9 +15,10 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ...jobs.history.committed_tables import WINDOW, read_changelog, read_newest
+from ...jobs.history.committed_tables import read_changelog, read_newest
 from ...state.errors import ConfigError, LedgerError
 from ...state.tables.names import OUTPUTS
+from ...state.tables.warehouse import WINDOW
 from ..asked_runs import told_in_one_sentence
 from ..pipeline import Pipeline
 from .windows import reached, windows_of

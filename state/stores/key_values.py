@@ -11,6 +11,7 @@ import pyarrow as pa
 from ..buffers import only_chunk
 from ..records.keys import Keys
 from ..serdes import Serde
+from ..tables.warehouse import WINDOW
 from .slots import STORED
 from .table_slots import TableSlots
 from .value_heap import NO_REFERENCE, ValueHeap
@@ -80,15 +81,13 @@ class KeyValues:
         return pa.table(columns, schema=self.schema())
 
     def _bounds(self) -> tuple[str, ...]:
-        return _BOUNDS if self.is_windowed else ()
+        return WINDOW if self.is_windowed else ()
 
 
 def key_value_schema(key: pa.DataType, value: pa.DataType, *, is_windowed: bool) -> pa.Schema:
     """Columns of the durable rows of KeyValues: key, [window bounds], value, record_time_ms."""
-    bounds = [(name, pa.int64()) for name in _BOUNDS] if is_windowed else []
+    bounds = [(name, pa.int64()) for name in WINDOW] if is_windowed else []
     return pa.schema([("key", key), *bounds, ("value", value), ("record_time_ms", pa.int64())])
 
-
-_BOUNDS = ("window_start_ms", "window_end_ms")
 
 __all__ = ["FIRST_ROW", "NO_REFERENCE", "KeyValues"]

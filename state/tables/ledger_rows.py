@@ -21,6 +21,16 @@ Digests = dict[str, list[list[Any]]]
 """Table → [pipeline, version, digest of what its log says at that version] of all that have rows of it; JSON."""
 
 
+def behind(cut: Cut, other: Cut) -> list[tuple[str, str, int, int]]:
+    """Topic, partition and both next offsets wherever ``cut`` has read less than ``other``."""
+    return [
+        (topic, partition, at, end)
+        for topic, ends in other.items()
+        for partition, end in ends.items()
+        if (at := cut.get(topic, {}).get(partition, 0)) < end
+    ]
+
+
 @dataclass(frozen=True, kw_only=True)
 class RowContent:
     """The fields of one kind of row. ``unknown``: those that a later version, or another program, has put in."""

@@ -39,7 +39,10 @@ from .object_stores import open_filesystem, options_of, remember_options
 
 HEADERS = pa.list_(pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())]))
 
-WINDOW_KEY = ("key", "window_start_ms", "window_end_ms")
+WINDOW = ("window_start_ms", "window_end_ms")
+"""Columns of a window's bounds."""
+
+WINDOW_KEY = ("key", *WINDOW)
 """Columns that name a row of a store or an output, where windows are part of the key; else the first one alone."""
 
 LANDED_SCHEMA = pa.schema(

@@ -15,6 +15,7 @@ from ....state.tables.ledger import Ledger, LedgerRow
 from ....state.tables.ledger_rows import DoneRow
 from ....state.tables.warehouse import Warehouse
 from ....state.times import duration_text
+from ...code_changes.upstream_lineage import nodes_upstream
 from ...graph.graph import Graph, Node
 from ...topology.topology import Topology
 from ..restatement import in_force
@@ -206,7 +207,7 @@ def _groups(graph: Graph, nodes: Sequence[Node], wanted: Mapping[str, list[int]]
 
 def _unrelated(graph: Graph, nodes: Sequence[Node], *, alone: bool) -> list[list[str]]:
     """Names in as few lists as a first fit makes, none above another in its list. ``alone``: one a list."""
-    above = {node.name: _above(graph, node) for node in nodes}
+    above = {node.name: {one.name for one in nodes_upstream(graph, node)} for node in nodes}
     lists: list[list[str]] = []
     for name in above:
         fits = (each for each in lists if not any(one in above[name] or name in above[one] for one in each))
@@ -216,18 +217,6 @@ def _unrelated(graph: Graph, nodes: Sequence[Node], *, alone: bool) -> list[list
         else:
             chosen.append(name)
     return lists
-
-
-def _above(graph: Graph, node: Node) -> set[str]:
-    """Nodes that it gets records from or looks into, directly or not."""
-    found: set[str] = set()
-    waiting = [*node.inputs, *node.reads]
-    while waiting:
-        name = waiting.pop()
-        if name not in found:
-            found.add(name)
-            waiting += [*graph.nodes[name].inputs, *graph.nodes[name].reads]
-    return found
 
 
 # --- what is said --------------------------------------------------------------------------------------------------

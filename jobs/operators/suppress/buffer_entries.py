@@ -20,7 +20,7 @@ from ....state.serdes import Serde
 from ....state.stores.slots import LIVE, Slots
 from ....state.stores.spilling_heap import SpillingHeap
 from ....state.stores.value_heap import ValueHeap
-from ....state.tables.warehouse import HEADERS
+from ....state.tables.warehouse import HEADERS, WINDOW
 from ..operator import OperatorContext
 from .suppress_kernel import NO_VALUE, hashes
 from .suppress_node import suppressed_schema
@@ -186,7 +186,7 @@ class Entries:
         """Take back durable rows; their slots."""
         rows, slots = rows.combine_chunks(), self.slots
         key = self.context.keys.intern(self.context.shape.key.encode(only_chunk(rows, "key")))
-        bounds = [rows[name].to_numpy() if self.is_windowed else np.zeros(len(rows), np.int64) for name in _BOUNDS]
+        bounds = [rows[name].to_numpy() if self.is_windowed else np.zeros(len(rows), np.int64) for name in WINDOW]
         at = slots.add(key, bounds[0], bounds[1], rows["record_time_ms"].to_numpy())
         slots.due[at], slots.bytes[at] = rows["buffer_time_ms"].to_numpy(), rows["bytes"].to_numpy()
         topics = [-1 if topic is None else self._topic(topic) for topic in rows["context_topic"].to_pylist()]
@@ -263,7 +263,6 @@ def _heap(kind: pa.DataType, memory: tuple[int, int] | None, heaps: int) -> Valu
 
 _COLUMNS = {"reference": "value", "prior": "prior", "old": "old", "headers": "headers"}
 """Durable column of what each of the slots' columns refers to."""
-_BOUNDS = ("window_start_ms", "window_end_ms")
 
 
 def header_bytes(batch: Batch) -> np.ndarray | int:

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from ....state.errors import TopologyError
 from ....state.promises import Buffered, Deletions, Promise, Suppressed
 from ....state.tables.names import TableName
-from ....state.tables.warehouse import HEADERS, WINDOW_KEY
+from ....state.tables.warehouse import HEADERS, WINDOW
 from ...functions.expressions import Shape
 from ...graph.graph import Graph, Node
 from ...graph.observations import Observation, Wait, bounds_of, name_of
@@ -145,7 +145,7 @@ class SuppressNode(Node):
 
 def suppressed_schema(shape: Shape) -> pa.Schema:
     """Entries of the buffer by key, or by key and window: the latest change, the value before the first, its size."""
-    bounds = [(name, pa.int64()) for name in WINDOW_KEY[1:]] if shape.window is not None else []
+    bounds = [(name, pa.int64()) for name in WINDOW] if shape.window is not None else []
     times = [(name, pa.int64()) for name in ("record_time_ms", "buffer_time_ms", "stream_time_ms", "bytes")]
     values = [(name, shape.value.arrow_type) for name in ("value", "old", "prior")]
     context = [("headers", HEADERS), ("context_topic", pa.string()), ("context_offset", pa.int64())]

@@ -1,7 +1,5 @@
 """The command `vacuum`. Rule: it only tells, unless asked to delete."""
 
-from typing import Any
-
 from ....jobs.branches.vacuum import vacuum as vacuum_pipeline
 from ....state.tables.warehouse import Warehouse
 from ...text_tables import print_table
@@ -20,15 +18,10 @@ def vacuum(warehouse: str, pipeline: str, keep_increments: int | None, keep_days
     done = vacuum_pipeline(
         Warehouse(warehouse), pipeline, keep_increments=keep_increments, keep_days=keep_days, delete=delete
     )
-    lines: dict[tuple[str, str], dict[str, Any]] = {}
-    for waste in done.waste:
-        first = {"table": waste.table, "why": waste.reason, "files": 0, "bytes": 0}
-        line = lines.setdefault((waste.table, waste.reason), first)
-        line["files"] += 1
-        line["bytes"] += waste.bytes
-    total = {"table": "all", **{name: sum(line[name] for line in lines.values()) for name in ("files", "bytes")}}
+    lines = done.lines()
+    total = {"table": "all", **{name: sum(line[name] for line in lines) for name in ("files", "bytes")}}
     if lines:
-        print_table([*lines.values(), total], ["table", "why", "files", "bytes"], thousands=True)
+        print_table([*lines, total], ["table", "why", "files", "bytes"], thousands=True)
     what = "deleted" if done.is_deleted else "would be deleted by --delete"
     print(f"{total['files']:,} files, {total['bytes']:,} bytes {what}" if lines else "nothing to delete")
     if done.oldest:
