@@ -24,7 +24,8 @@ def test_an_output_below_a_suppress_is_final_and_waits_for_gap_and_grace():
             FinalOutput("pages", 1, "time", wait_ms=10),
         ),
     )
-    assert replace(got, promises=()) == want
+    assert replace(got, promises=(), topology=None) == want
+    assert got.topology == shop.topology().fingerprint
 
 
 def test_a_topic_with_an_extractor_does_not_have_the_times_of_its_records():
