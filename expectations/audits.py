@@ -65,6 +65,16 @@ class Scope:
     planned: PlanRow
     done: DoneRow
 
+    @property
+    def made_otherwise(self) -> str:
+        """Why settings of the topology of now say nothing of the increment's rows; "" where they do."""
+        by, mine = self.planned.topology or self.done.topology, self.facts.topology
+        if self.planned.migrate:
+            return "the increment migrated rows that another topology made, by its settings"
+        if mine is not None and by not in (None, mine):
+            return f"another topology ({by}) ran the increment, whose settings may be others"
+        return ""
+
     def version(self, table: str) -> int:
         """Version of ``table`` ("outputs/x", "dropped" …) that the increment committed."""
         version = self.done.versions.get(table)

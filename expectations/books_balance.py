@@ -17,7 +17,7 @@ from ..state.errors import LedgerError
 from ..state.tables.branch_files import table_names
 from ..state.tables.data_files import DataFile
 from ..state.tables.names import DEAD_LETTER, DROPPED, LEDGER, TableName
-from .audits import Audit, Scope, witness_rows
+from .audits import Audit, Scope, Unchecked, witness_rows
 from .facts import ReplayFacts, Source, SubTopology
 from .guarantee import About, Guarantee, Rule
 
@@ -25,8 +25,10 @@ POSITION = ["topic", "partition", "offset"]
 _OF_DROPS = {"node": pl.String, "reason": pl.String, "is_record": pl.Boolean}
 
 
-def audit_books_balance(scope: Scope) -> Audit:
+def audit_books_balance(scope: Scope) -> Audit | Unchecked:
     """Frame: one row a sub-topology: the recounts, and differences that must be 0."""
+    if _read_otherwise(scope):
+        return Unchecked("another topology ran the increment, whose sub-topologies read other topics")
     dropped = _refusals(scope, DROPPED, scope.tables.dropped)
     undecodable = _refusals(scope, DEAD_LETTER, scope.tables.dead_letter)
     lines, witnesses = [], []
@@ -49,6 +51,15 @@ def audit_books_balance(scope: Scope) -> Audit:
     for table in table_names(scope.done):  # also those that no guarantee speaks of are there
         scope.files(table, scope.tables.table(table))
     return Audit(pl.DataFrame(lines), witnesses, sum(line["read"] for line in lines))
+
+
+def _read_otherwise(scope: Scope) -> bool:
+    """Whether the code that ran the increment had other sub-topologies, as far as the ledger knows them."""
+    if not scope.made_otherwise:
+        return False
+    known = (scope.done.code or {}).get("sub_topologies")
+    reads = {str(part.id): [source.topic for source in part.sources] for part in scope.facts.sub_topologies}
+    return known is not None and any(topics != known.get(id_, {}).get("reads") for id_, topics in reads.items())
 
 
 def _refusals_unbooked(booked: dict[str, dict[str, list[int]]] | None, dropped: pl.DataFrame, part: SubTopology) -> int:
@@ -214,5 +225,6 @@ G3 = Guarantee(
     kafka="StreamTask",
     evidence="rows of landed and repartition tables, dropped and dead_letter against the ledger's books",
     cost="positions of the increment's records, and its refusals, whole",
+    by_settings=False,
     questions=_questions,
 )

@@ -31,7 +31,8 @@ class Guarantee:
 
     ``evidence``: what is compared with what; ``cost``: what is read. ``check`` names the asset check, ``proof`` the
     test file that breaks it on purpose. ``severity``: whether an increment that breaks it is wrong, or to be looked at.
-    ``questions``: the tables of a topology that it speaks of.
+    ``questions``: the tables of a topology that it speaks of. ``by_settings``: it judges rows by what the topology says
+    of them (a gap, a wait, which output is final), so it says nothing of an increment that another topology ran.
     """
 
     id: str
@@ -46,6 +47,7 @@ class Guarantee:
     evidence: str = ""
     cost: str = ""
     severity: Literal["error", "warning"] = "error"
+    by_settings: bool = True
     questions: Callable[[ReplayFacts], Iterable[About]] = field(default=lambda _: (), repr=False, compare=False)
 
 
@@ -56,3 +58,8 @@ class Question:
     guarantee: Guarantee
     table: str
     audit: Callable[[Scope], Audit | Unchecked] = field(repr=False, compare=False)
+
+    def judge(self, scope: Scope) -> Audit | Unchecked:
+        """The audit of one increment; nothing where its rows were made by other settings than it judges by."""
+        otherwise = scope.made_otherwise if self.guarantee.by_settings else ""
+        return Unchecked(otherwise) if otherwise else self.audit(scope)

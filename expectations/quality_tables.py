@@ -74,18 +74,27 @@ def record_verdicts(warehouse: Warehouse, pipeline: str, verdicts: Sequence[Verd
     """Add verdicts to `quality_results`; returns how many rows that made.
 
     A verdict on an increment that says what the newest row on it says already adds none; nor does one on an increment
-    that is not done, which is on nothing. Raises CommitLost when others kept writing.
+    that is not done, which is on nothing, nor one without evidence where there was some: what was judged by the code
+    that ran the increment stands, though the code of now cannot say it. Raises CommitLost when others kept writing.
     """
     tables = warehouse.pipeline(pipeline)
     ledger = Ledger(tables.ledger, warehouse.storage_options)
     numbers = sorted({verdict.increment for verdict in verdicts if verdict.increment})
     done = {row.increment: row for row in ledger.done_rows(numbers[0], numbers[-1])} if numbers else {}
-    told = [_result(verdict, done[verdict.increment]) for verdict in verdicts if verdict.increment in done]
+    told = [
+        (_result(verdict, done[verdict.increment]), verdict.answer == "unchecked")
+        for verdict in verdicts
+        if verdict.increment in done
+    ]
 
     def news(known: pa.Table) -> list[Row]:
         newest = {_subject(row): _answer(row) for row in _in_order(known)}
         at_ms = max([now_ms(), *(told_ms + 1 for told_ms in known["recorded_at_ms"].to_pylist())])  # clocks differ
-        return [row | {"recorded_at_ms": at_ms} for row in told if newest.get(_subject(row)) != _answer(row)]
+        return [
+            row | {"recorded_at_ms": at_ms}
+            for row, lacks_evidence in told
+            if newest.get(_subject(row)) != _answer(row) and not (lacks_evidence and _subject(row) in newest)
+        ]
 
     return _append(tables.quality_results, RESULTS_SCHEMA, news, warehouse.storage_options)
 

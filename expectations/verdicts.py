@@ -157,7 +157,7 @@ def _timed_audit(question: Question, scope: Scope) -> tuple[Audit | Unchecked | 
     begun = time.perf_counter()
     found: Audit | Unchecked | Exception
     try:
-        found = question.audit(scope)
+        found = question.judge(scope)
     except (ReplayError, OSError, pl.exceptions.PolarsError) as error:
         found = error
     return found, time.perf_counter() - begun

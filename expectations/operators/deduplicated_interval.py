@@ -14,13 +14,13 @@ import polars as pl
 
 from ...state.promises import Deduplicated, Input
 from ...state.tables.names import DEAD_LETTER, DROPPED
+from ...state.times import END_OF_TIME_MS
 from ..audits import Audit, Scope, Unchecked
 from ..facts import ReplayFacts
 from ..guarantee import About, Guarantee, Rule
-from .landed_inputs import own_records, reached_before, records
+from .landed_inputs import has_own_offsets, own_records, reached_before, records
 
 PLACE, KEY = ["partition", "offset"], ["partition", "key"]
-_FOREVER = 2**62
 
 
 def audit_deduplicated_interval(scope: Scope, promise: Deduplicated) -> Audit | Unchecked:
@@ -32,7 +32,10 @@ def audit_deduplicated_interval(scope: Scope, promise: Deduplicated) -> Audit | 
     own = own_records(scope, promise.given)
     if own.is_empty():
         return Audit.of(0, {"too_close": own, "refused": own})
-    tape = _tape(scope, promise, promise.given, own)
+    lowest = _lowest_ms(scope, promise, promise.given, own)
+    if has_own_offsets(scope, promise.given, min(lowest, *own.select(pl.col("timestamp").min()).row(0))):
+        return Unchecked("records were landed with offsets of their own, by which a deduplication knows them again")
+    tape = _tape(scope, promise, promise.given, own, lowest)
     entry_ms = pl.when(pl.col("is_kept") & (pl.col("timestamp") >= pl.col("_stream_time") - promise.interval_ms))
     told = tape.with_columns(entry_ms.then(pl.col("timestamp")).shift(1).forward_fill().over(KEY).alias("kept_time_ms"))
     is_alive = pl.col("kept_time_ms") >= pl.col("_stream_time") - promise.interval_ms
@@ -48,11 +51,18 @@ def audit_deduplicated_interval(scope: Scope, promise: Deduplicated) -> Audit | 
     return Audit.of(own.height, {name: rows.select(shown) for name, rows in found.items()})
 
 
-def _tape(scope: Scope, promise: Deduplicated, given: Input, own: pl.DataFrame) -> pl.DataFrame:
+def _lowest_ms(scope: Scope, promise: Deduplicated, given: Input, own: pl.DataFrame) -> int:
+    """The time from which on an earlier record may still count for own ones."""
+    return min(reached_before(scope, given, _begins(own)), default=0) - promise.interval_ms
+
+
+def _begins(own: pl.DataFrame) -> pl.DataFrame:
+    return own.group_by("partition").agg(pl.col("offset").min().alias("_begin"))
+
+
+def _tape(scope: Scope, promise: Deduplicated, given: Input, own: pl.DataFrame, lowest_ms: int) -> pl.DataFrame:
     """Own records and those before them that may still count, in order: is_own, is_kept, and `_stream_time`."""
-    begins = own.group_by("partition").agg(pl.col("offset").min().alias("_begin"))
-    lowest = min(reached_before(scope, given, begins), default=0) - promise.interval_ms
-    earlier = records(scope, given, lowest, _FOREVER).join(begins, on="partition", how="inner")
+    earlier = records(scope, given, lowest_ms, END_OF_TIME_MS).join(_begins(own), on="partition", how="inner")
     earlier = earlier.filter(pl.col("offset") < pl.col("_begin")).drop("_begin")
     tape = pl.concat([earlier.with_columns(is_own=False), own.with_columns(is_own=True)]).sort(PLACE)
     kept = _kept(scope, promise, tape).with_columns(is_kept=True)

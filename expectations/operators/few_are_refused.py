@@ -54,5 +54,6 @@ G12 = Guarantee(
     evidence="the books in the ledger, which G3 recounts",
     cost="a row of the ledger",
     severity="warning",
+    by_settings=False,
     questions=_questions,
 )

@@ -9,9 +9,13 @@ import polars as pl
 from ...state.promises import Input
 from ...state.tables.data_files import DataFile
 from ...state.tables.names import LANDED, TableName
+from ...state.tables.parquet_reader import open_file
+from ...state.times import END_OF_TIME_MS
 from ..audits import Scope
 from ..facts import Source
 
+OWN_OFFSET = "context_offset"
+"""Column of a landed table, where it has one: the offset by which operators know a record."""
 SCHEMA = {"partition": pl.Int32, "offset": pl.Int64, "timestamp": pl.Int64, "key": pl.Binary}
 """Of the records that are read; times in milliseconds, keys serialized."""
 
@@ -79,6 +83,23 @@ def own_records(scope: Scope, given: Input, *more: str) -> pl.DataFrame:
     )
     rows = _read(scope, path, mine, given, more).join(begins, on="partition", how="inner")
     return rows.filter(pl.col("offset") >= pl.col("_begin")).drop("_begin")
+
+
+def has_own_offsets(scope: Scope, given: Input, lowest_ms: int) -> bool:
+    """Whether records of ``given`` from a time on were landed with offsets by which operators know them, and which are
+    not those of the table: a topic that was copied.
+    """
+    path, files = scope.source_files(_source(given))
+    for file in files:
+        if not file.records or not file.may_hold("timestamp", lowest_ms, END_OF_TIME_MS):
+            continue
+        with open_file(path, file) as opened:
+            if OWN_OFFSET not in opened.rows().schema_arrow.names:
+                continue
+        others = scope.scan(path, [file], ["offset", OWN_OFFSET]).filter(pl.col(OWN_OFFSET) != pl.col("offset"))
+        if not others.head(1).collect().is_empty():
+            return True
+    return False
 
 
 def reached_before(scope: Scope, given: Input, begins: pl.DataFrame) -> list[int]:

@@ -29,8 +29,8 @@ def audit_nothing_vanishes(scope: Scope, who: Promised, promise: Suppressed) -> 
     """Frame: `rows` (windows that changed or were due), `finals`, `waiting`, and `vanished` and `lost` ones."""
     if not promise.outputs:
         return Unchecked(f"no output has all that leaves {promise.table}, under its key and window")
-    if scope.done.kind is not None or scope.planned.migrate:
-        return Unchecked("the increment restates or migrates what others wrote, so its rows are not its own changes")
+    if scope.done.kind is not None:
+        return Unchecked("the increment restates what others wrote, so its rows are not its own changes")
     changed = scope.own_rows(promise.aggregate, ["key", *WINDOW, "deleted"]).filter(~pl.col("deleted"))
     buffer = scope.own_rows(promise.table, ["key", *WINDOW, "deleted"])
     waiting, due = buffer.filter(~pl.col("deleted")), _due(scope, who, promise)

@@ -85,5 +85,6 @@ G8 = Guarantee(
     kafka="PartitionGroup",
     evidence="recorded times against those before them, stream times in the ledger against the increment before",
     cost="two rows of the ledger; recorded times of topics of which the increment took some",
+    by_settings=False,
     questions=_questions,
 )

@@ -1,0 +1,114 @@
+"""``python -m tests.expectations.false_alarms``: what real Kafka Streams does breaks no guarantee.
+
+Rule: a scenario goes through tables, cut at random, and every increment is judged by every guarantee. What says
+"false", or "unknown", is a false alarm, as tables hold what Kafka Streams would have done (the goldens and the
+differential test say so). Beside the golden scenarios there are random topologies, which need no Java here; those that
+Kafka Streams refuses are counted apart, and of a scenario that fails at a record the increments before it are judged.
+"""
+
+import argparse
+import random
+import sys
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from tempfile import TemporaryDirectory
+
+from kstreams_replay.expectations.verdicts import Verdict, check_increment
+from kstreams_replay.jobs.execution.task_run import LocalRunner
+from kstreams_replay.orchestration.facts import replay_facts
+from kstreams_replay.state.errors import ConfigError, TaskFailed
+from kstreams_replay.state.tables.warehouse import Warehouse
+from tests.conformance.engines import built
+from tests.conformance.scenarios import Scenario, scenario_of
+from tests.conformance.tables_engine import increments, land, replayed
+from tests.conformance.test_goldens import SCENARIOS
+from tests.jvm.random_scenarios import scenario as random_line
+
+KAFKA_BREAKS = {"G1": "sessions and sliding windows have a second final result, one millisecond after their close"}
+"""Guarantees that Kafka itself breaks, by its own code, and why."""
+
+
+@dataclass
+class Judged:
+    """``scenarios`` that were played, of them ``refused`` by Kafka Streams; verdicts by answer, of so many increments;
+    ``by_kafka``: false ones of guarantees that Kafka itself breaks.
+    """
+
+    scenarios: int = 0
+    refused: int = 0
+    increments: int = 0
+    answers: Counter[str] = field(default_factory=Counter)
+    by_kafka: int = 0
+    alarms: list[tuple[str, Verdict]] = field(default_factory=list)
+
+    def __str__(self) -> str:
+        answers = ", ".join(f"{count:,} {answer}" for answer, count in sorted(self.answers.items()))
+        return (
+            f"{self.scenarios} scenarios ({self.refused} of them refused, as Kafka Streams does), {self.increments:,} "
+            f"increments; verdicts: {answers or 'none'}; {self.by_kafka} false where Kafka breaks its KIP; "
+            f"{len(self.alarms)} false alarms"
+        )
+
+
+def verdicts_of(scenario: Scenario, cuts: str) -> Iterator[list[Verdict]]:
+    """Verdicts on every increment of a scenario; of one that fails, of those before. ConfigError: it is refused."""
+    topology = built(scenario)
+    facts = replay_facts(topology)
+    with TemporaryDirectory() as folder:
+        warehouse, runner = Warehouse(folder), LocalRunner(f"{folder}/cache")
+        land(warehouse, topology, scenario.records)
+        for number, size in enumerate(increments(cuts, len(scenario.records)), 1):
+            try:
+                replayed(warehouse, topology, size, runner)
+            except TaskFailed:
+                return
+            yield check_increment(warehouse, "scenario", facts, number, engine="plain")
+
+
+def judged(scenarios: Iterable[Scenario], cuts: str | None = None) -> Iterator[Judged]:
+    """What came of them, after each the same object, further on. ``cuts``: None for others in every scenario."""
+    found = Judged()
+    for scenario in scenarios:
+        found.scenarios += 1
+        try:
+            for verdicts in verdicts_of(scenario, cuts or f"random:{scenario.name}"):
+                found.increments += 1
+                for each in verdicts:
+                    found.answers[each.answer] += 1
+                    if each.severity == "error" and each.answer in ("false", "unknown"):
+                        is_kafkas = each.guarantee in KAFKA_BREAKS and each.answer == "false"
+                        found.by_kafka += is_kafkas
+                        found.alarms += [] if is_kafkas else [(scenario.name, each)]
+        except ConfigError:
+            found.refused += 1
+        yield found
+
+
+def random_scenarios(seed: int, count: int) -> Iterator[Scenario]:
+    """Scenarios of so many random topologies."""
+    return (scenario_of(random_line(number)) for number in range(seed, seed + count))
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """1 where there is a false alarm."""
+    parser = argparse.ArgumentParser(prog="python -m tests.expectations.false_alarms", description=__doc__)
+    parser.add_argument("--random", type=int, metavar="N", help="random topologies, instead of the golden scenarios")
+    parser.add_argument("--from", dest="seed", type=int, default=random.randrange(10**9), help="seed of the first one")
+    chosen = parser.parse_args(arguments)
+    scenarios = SCENARIOS if chosen.random is None else random_scenarios(chosen.seed, chosen.random)
+    print("the golden scenarios" if chosen.random is None else f"from seed {chosen.seed}", flush=True)
+    found, told = Judged(), 0
+    for found in judged(scenarios):
+        for name, each in found.alarms[told:]:
+            print(f"FALSE ALARM {name}, increment {each.increment}: {each.guarantee} of {each.table}: "
+                  f"{each.reason or each.witnesses[:2]}", flush=True)  # fmt: skip
+        told = len(found.alarms)
+        if found.scenarios % 100 == 0:
+            print(found, flush=True)
+    print(found)
+    return 1 if found.alarms else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

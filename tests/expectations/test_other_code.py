@@ -1,0 +1,126 @@
+"""Increments that another topology ran are not judged by the settings of the topology of now."""
+
+from collections.abc import Callable
+
+import pytest
+
+from kstreams_replay.expectations.quality_tables import newest_results, record_verdicts
+from kstreams_replay.expectations.verdicts import Verdict, check_increment
+from kstreams_replay.jobs.execution.task_run import LocalRunner
+from kstreams_replay.jobs.replay.pipeline_run import replay
+from kstreams_replay.jobs.topology import (
+    BufferConfig,
+    Materialized,
+    StreamsBuilder,
+    Suppressed,
+    TimeWindows,
+    Topology,
+)
+from kstreams_replay.orchestration.facts import replay_facts
+from kstreams_replay.state.tables.warehouse import Warehouse
+from tests.expectations.pipelines import CLICKS, TEXTS, VIEWS
+from tests.planted import plant
+
+NAME = "p"
+
+
+def finals(grace_ms: int, *, beside: str | None = None, also: str | None = None) -> Topology:
+    """Final counts of clicks; ``beside``: a topic that is read before them, by a sub-topology of its own; ``also``: an
+    output more, of the clicks themselves.
+    """
+    builder = StreamsBuilder()
+    if beside is not None:
+        builder.stream(beside, TEXTS).to("passed")
+    clicks = builder.stream("clicks", TEXTS)
+    buffer = BufferConfig.max_records(100).shut_down_when_full()
+    windows = TimeWindows.of_size(20, grace=grace_ms)
+    counts = clicks.group_by_key().windowed_by(windows).count(Materialized.as_("counts"))
+    counts.suppress(Suppressed.until_window_closes(buffer, name="final")).to_stream().to("finals")
+    if also is not None:
+        clicks.to(also)
+    return builder.build()
+
+
+@pytest.fixture
+def warehouse(tmp_path) -> Warehouse:
+    """With ten clicks and six views."""
+    found = Warehouse(str(tmp_path / "w"))
+    plant(found, "clicks", CLICKS, partitions=1)
+    plant(found, "views", VIEWS, partitions=1)
+    return found
+
+
+@pytest.fixture
+def ran(tmp_path, warehouse) -> Callable[..., list[Verdict]]:
+    """Runs five records by each topology, then judges an increment by the last one."""
+
+    def run(*topologies: Topology, increment: int = 1) -> list[Verdict]:
+        for each in topologies:
+            runner = LocalRunner(str(tmp_path / "cache"))
+            list(replay(warehouse, each, pipeline=NAME, runner=runner, max_records=5, increments=1))
+        return check_increment(warehouse, NAME, replay_facts(topologies[-1]), increment, engine="plain")
+
+    return run
+
+
+def answers(verdicts: list[Verdict]) -> dict[str, set[str]]:
+    """By guarantee."""
+    found: dict[str, set[str]] = {}
+    for each in verdicts:
+        found.setdefault(each.guarantee, set()).add(each.answer)
+    return found
+
+
+def test_final_results_of_a_shorter_grace_are_not_early_by_the_longer_one_of_now(ran):
+    """
+    [0, 20) left at stream time 27; by the grace of now it would have closed at 70.
+    """
+    before, now = finals(5), finals(50)
+
+    got = ran(before, now)
+
+    assert answers(got)["G2"] == {"unchecked"}
+    assert {each.reason for each in got if each.guarantee == "G2"} == {
+        f"another topology ({before.fingerprint}) ran the increment, whose settings may be others"
+    }
+
+
+def test_the_increments_of_the_topology_of_now_are_judged(ran):
+    assert answers(ran(finals(5), finals(50), increment=2))["G2"] == {"true"}
+
+
+def test_what_follows_from_tables_alone_is_judged_whoever_ran_the_increment(ran):
+    """
+    Books and stream time.
+    """
+    got = answers(ran(finals(5), finals(50)))
+
+    assert (got["G3"], got["G8"]) == ({"true"}, {"true"})
+    assert {name for name, found in got.items() if found == {"unchecked"}} == {"G1", "G2", "G4", "G5", "G7", "G11"}
+
+
+def test_books_of_other_sub_topologies_are_not_recounted_by_those_of_now(ran):
+    """
+    Sub-topology 0 read clicks, and reads views now.
+    """
+    assert answers(ran(finals(5), finals(5, beside="views")))["G3"] == {"unchecked"}
+
+
+def test_an_output_more_leaves_the_books_of_before_to_be_recounted(ran):
+    assert answers(ran(finals(5), finals(5, also="clicks_again")))["G3"] == {"true"}
+
+
+def test_what_was_judged_by_the_code_that_ran_an_increment_stands(warehouse, ran):
+    judged, later = ran(finals(5)), ran(finals(50))
+    record_verdicts(warehouse, NAME, judged)
+
+    assert {each.answer for each in later} > {"unchecked"}
+    assert record_verdicts(warehouse, NAME, later) == 0
+    assert {row["verdict"] for row in newest_results(warehouse, NAME) if row["guarantee"] == "G2"} == {"passed"}
+
+
+def test_what_nobody_could_judge_is_recorded_as_not_checked(warehouse, ran):
+    record_verdicts(warehouse, NAME, ran(finals(5), finals(50)))
+
+    got = {row["guarantee"]: row["verdict"] for row in newest_results(warehouse, NAME)}
+    assert (got["G2"], got["G8"]) == ("not checked", "passed")
