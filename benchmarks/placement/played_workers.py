@@ -33,11 +33,15 @@ class PlayedWorkers:
     lost: set[str] = field(default_factory=set)
     _locks: list[IO[str]] = field(default_factory=list)
 
-    def start(self, number: int) -> Executor:
-        """A worker more, whose learner is played, too: the lock that a process of its own would take is taken."""
+    def start(self, number: int, member: str | None = None) -> Executor:
+        """A worker more, whose learner is played, too: the lock that a process of its own would take is taken.
+        ``member``: its id, by which ties are broken; None: one by chance, as members have it.
+        """
         executor = Executor(str(number), f"host-{number}", 1)
         cache = Path(self.cache(executor))
         cache.mkdir(parents=True, exist_ok=True)
+        if member is not None:
+            (cache / "member").write_text(member)
         lock = (cache / "learner.lock").open("w")
         fcntl.flock(lock, fcntl.LOCK_EX)
         self._locks.append(lock)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .assignor import assign
+from .interim_loads import without_peaks
 from .members import RUNNING, Assignment, Member, TaskId
 from .settings import PlacementSettings
 
@@ -50,7 +51,8 @@ class Group:
         """Who runs what now: asked once an increment, and once more where a task turns up that nobody knew."""
         members = [self._member(member) for member in present]
         stateful = [task for task, found in self.tasks.items() if found.files is not None]
-        self.assignment = assign(members, list(self.tasks), stateful, self.settings)
+        found = assign(members, list(self.tasks), stateful, self.settings)
+        self.assignment = without_peaks(found, members, self.settings)
         return self.assignment
 
     def lag(self, member: str, task: TaskId) -> int:

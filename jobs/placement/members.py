@@ -30,9 +30,9 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """A task whose right place is ``destination``, which has not learned it yet; ``source`` runs it (or keeps its
-    standby) until then. ``is_learning``: the destination has it as a warm-up now; False: all warm-ups are given out, it
-    has to wait for one.
+    """A task whose next place is ``destination``, which has not learned it yet, or has no room for it; ``source`` runs
+    it (or keeps its standby) until then. ``is_learning``: the destination keeps a copy now; False: all warm-ups are
+    given out, it has to wait for one.
     """
 
     task: TaskId

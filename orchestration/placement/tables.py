@@ -118,13 +118,13 @@ def _tasks(hint: Hint, group: Group) -> Rows:
 def _move(hint: Hint, group: Group, move: Mapping[str, Any]) -> dict[str, Any]:
     task = TaskId.of(move["task"])
     lag = group.lag(move["destination"], task)
-    why = f"learns, {_size(lag)} to go" if move["is_learning"] else "waits for a warm-up to be free"
+    why = f"learns, {_size(lag)} to go" if lag else "learned, takes it over when it has room"
     return {
         "task": move["task"],
         "as": "owner" if move["is_active"] else "standby",
         "from": _name(hint, move["source"]),
         "to": _name(hint, move["destination"]),
-        "why not yet": why,
+        "why not yet": why if move["is_learning"] else "waits for a warm-up to be free",
     }
 
 

@@ -171,6 +171,24 @@ def check(world: World, assignment: Assignment, before: dict[TaskId, str], cold:
                 there > world.settings.acceptable_recovery_lag_bytes,
                 f"{task} moves from {old} to {owner}, which lacks {there} bytes",
             )
+    no_peaks(world, assignment, cold)
+
+
+def no_peaks(world: World, assignment: Assignment, cold: set[tuple[TaskId, str]]) -> None:
+    """While tasks are learned nobody is given one with which it has more to do than the busiest had, if its owner has
+    room for it and goes on keeping it warm. Who owned it is what the group knows: its registry may have been lost.
+    """
+    if not assignment.is_probing:
+        return
+    cores = {name: worker.present.capacity for name, worker in world.workers.items()}
+    owned = Counter(task.owner for task in world.group.tasks.values())
+    peak = max(owned[name] / cores[name] for name in cores)
+    for task, owner in assignment.owners().items():
+        old = world.group.tasks[task].owner
+        if old in cores and old != owner and (task, old) not in cold and task in assignment.standby[old]:
+            has_room = (len(assignment.active[old]) + 1) / cores[old] <= peak
+            is_peak = len(assignment.active[owner]) / cores[owner] > peak
+            refuse(world, is_peak and has_room, f"{task} moves to {owner}, which then has more to do than any had")
 
 
 def swaps(world: World, assignment: Assignment) -> int:

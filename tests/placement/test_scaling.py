@@ -2,8 +2,10 @@
 tasks each write a file of ten bytes a run.
 """
 
+from collections.abc import Sequence
+
 from kstreams_replay.jobs.placement.group import Group, Present
-from kstreams_replay.jobs.placement.members import Assignment, TaskId
+from kstreams_replay.jobs.placement.members import Assignment, Move, TaskId
 from kstreams_replay.jobs.placement.settings import HIGH_AVAILABILITY, STICKY, PlacementSettings
 from tests.placement.groups import table
 from tests.placement.test_high_availability import text
@@ -16,11 +18,11 @@ class Increments:
     are told to, or "never".
     """
 
-    def __init__(self, *members: str, **settings: object) -> None:
+    def __init__(self, *members: str, tasks: Sequence[TaskId] = TASKS, **settings: object) -> None:
         chosen = {"placement": HIGH_AVAILABILITY, "acceptable_recovery_lag_bytes": 10} | settings
         self.group = Group(PlacementSettings(**chosen))  # type: ignore[arg-type]
         self.members = list(members)
-        self.files = {task: {f"{task}/0": 1000} for task in TASKS}
+        self.files = {task: {f"{task}/0": 1000} for task in tasks}
         self.number = 0
 
     def run(self, *, learn: str = "after", merges: tuple[TaskId, ...] = ()) -> Assignment:
@@ -63,6 +65,41 @@ def test_scale_out_a_learner_task_takes_over_when_it_is_learned_and_no_other_tas
         c1 A=0_0,0_2 S=
         c2 A=0_1,0_3 S=
     """)
+
+
+def joined_as_third_of_four() -> Increments:
+    """Eight tasks with a standby each, settled on three members, when one joins that is the third by id."""
+    group = Increments("c1", "c2", "c4", tasks=[TaskId(0, n) for n in range(8)], num_standby_replicas=1)
+    for _ in range(6):
+        settled = group.run()
+    assert table(settled) == text("""
+        c1 A=0_0,0_3,0_6 S=0_1,0_4,0_7
+        c2 A=0_1,0_4,0_7 S=0_2,0_5
+        c4 A=0_2,0_5 S=0_0,0_3,0_6
+    """)
+    group.members.append("c3")
+    return group
+
+
+def test_scale_out_nobody_has_more_to_do_while_tasks_are_learned_than_the_busiest_had():
+    group = joined_as_third_of_four()
+
+    busiest = [max(map(len, group.run().active.values())) for _ in range(6)]
+
+    assert busiest == [3, 3, 3, 2, 2, 2]  # Kafka's assignor alone: 4 in the second
+
+
+def test_scale_out_a_task_whose_next_owner_has_no_room_yet_stays_and_is_kept_warm_there_as_a_move_to_come():
+    group, task = joined_as_third_of_four(), TaskId(0, 7)
+    first = group.run()
+
+    waits = group.run()
+    moved = group.run()
+
+    assert (first.owner(task), waits.owner(task), moved.owner(task)) == ("c1", "c1", "c4")
+    assert waits.active["c4"] == (TaskId(0, 2), TaskId(0, 3), TaskId(0, 6))  # it hands two of them over to c3 next
+    assert waits.standbys(task) == ["c4"]
+    assert Move(task, "c1", "c4", is_active=True, is_learning=True) in waits.moves
 
 
 def test_a_learner_follows_across_a_merge_that_rewrites_all_of_a_tasks_state():

@@ -7,7 +7,7 @@ from kstreams_replay.jobs.placement.group import Group, Present
 from kstreams_replay.jobs.placement.members import TaskId
 from kstreams_replay.jobs.placement.settings import HIGH_AVAILABILITY, PlacementSettings
 from kstreams_replay.orchestration.cli.main import main
-from kstreams_replay.orchestration.placement.tables import placement_numbers, placement_sentence
+from kstreams_replay.orchestration.placement.tables import placed_tables, placement_numbers, placement_sentence
 from kstreams_replay.state.tables.warehouse import Warehouse
 
 MEMBERS = {"aaaaaaaa-1": "10.0.0.1", "bbbbbbbb-2": "10.0.0.2"}
@@ -44,6 +44,18 @@ def test_it_shows_members_tasks_and_what_is_learned_and_why(placed, capsys):
     assert any("0_3" in line and "waits for a warm-up to be free" in line for line in said)
     assert any("Spark ran 0_2 elsewhere" in line for line in said)
     assert any("task 0_0 takes 9.0 s" in line for line in said)
+
+
+def test_a_task_that_is_learned_already_waits_for_its_next_owner_to_have_room(placed):
+    hint = read_hint(Warehouse(placed[1]).pipeline("p"))
+    hint["group"]["warm"]["bbbbbbbb-2"].append("0_1/2")
+
+    (moves,) = [rows for title, rows in placed_tables(hint) if title == "moves to come"]
+
+    assert [(row["task"], row["why not yet"]) for row in moves] == [
+        ("0_1", "learned, takes it over when it has room"),
+        ("0_3", "waits for a warm-up to be free"),
+    ]
 
 
 def test_a_preview_says_what_would_move_and_what_must_be_copied(placed, capsys):
