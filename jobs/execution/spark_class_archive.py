@@ -36,9 +36,9 @@ def options_to_use(archive: Path) -> str:
     return f"-XX:SharedArchiveFile={archive} {QUIET}" if archive.exists() else ""
 
 
-def make_archive(archive: Path) -> bool:
-    """Start Spark once in a process of its own, let it write and read a Delta table and run Python, and keep the
-    classes that it loaded.
+def make_archive(archive: Path, module: str) -> bool:
+    """Start ``module`` once in a process of its own, with an empty folder as its argument, and keep the classes that
+    its JVM loaded: it is to use Spark as a replay does.
 
     False when the archive is there already. Raises MachineError when no Spark starts, or its JVM keeps no archives.
     """
@@ -52,7 +52,7 @@ def make_archive(archive: Path) -> bool:
         made = Path(scratch) / "classes.jsa"
         options = f"{os.environ.get('SPARK_SUBMIT_OPTS', '')} -XX:ArchiveClassesAtExit={made} {QUIET}"
         said = subprocess.run(
-            [sys.executable, "-m", __name__, scratch],
+            [sys.executable, "-m", module, scratch],
             env={**os.environ, "SPARK_SUBMIT_OPTS": options.strip()},
             capture_output=True,
             text=True,
@@ -65,21 +65,3 @@ def make_archive(archive: Path) -> bool:
             )
         made.replace(archive)
     return True
-
-
-def _use_spark(scratch: Path) -> None:
-    """What a replay does with the JVM: Delta tables, a stage of Python."""
-    from .spark_session import open_spark
-
-    no_archive = {"spark.driver.extraJavaOptions": "-Duser.timezone=UTC"}  # a JVM that makes one may not take one
-    spark = open_spark("local[2]", extra=no_archive)
-    table = str(scratch / "table")
-    for _ in range(2):
-        spark.range(10).write.format("delta").mode("append").save(table)
-    spark.read.format("delta").load(table).count()
-    spark.sparkContext.parallelize([1, 2], 2).map(lambda number: number).collect()
-    spark.stop()
-
-
-if __name__ == "__main__":
-    _use_spark(Path(sys.argv[1]))

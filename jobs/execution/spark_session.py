@@ -151,7 +151,7 @@ def keep_classes() -> bool:
     before. Seconds, and 180 MB beside Ivy's cache. Raises MachineError as `open_spark`, or when Java cannot do it.
     """
     check_java()
-    return make_archive(_archive(resolve(PACKAGES, provided=PROVIDED_BY_SPARK)))
+    return make_archive(_archive(resolve(PACKAGES, provided=PROVIDED_BY_SPARK)), __name__)
 
 
 def _archive(jars: Sequence[Path]) -> Path:
@@ -258,3 +258,19 @@ def _read_classpath(remembered: Path) -> list[Path]:
         return []
     jars = [Path(jar) for jar in remembered.read_text().strip().split(os.pathsep) if jar]
     return jars if all(jar.exists() for jar in jars) else []
+
+
+def _use_spark(scratch: Path) -> None:
+    """What a replay does with the JVM, whose classes ``keep_classes`` keeps: Delta tables, a stage of Python."""
+    no_archive = {"spark.driver.extraJavaOptions": "-Duser.timezone=UTC"}  # a JVM that makes one may not take one
+    spark = open_spark("local[2]", extra=no_archive)
+    table = str(scratch / "table")
+    for _ in range(2):
+        spark.range(10).write.format("delta").mode("append").save(table)
+    spark.read.format("delta").load(table).count()
+    spark.sparkContext.parallelize([1, 2], 2).map(lambda number: number).collect()
+    spark.stop()
+
+
+if __name__ == "__main__":
+    _use_spark(Path(sys.argv[1]))

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from kstreams_replay.jobs.execution import spark_session
 from kstreams_replay.jobs.execution.spark_class_archive import archive_of, make_archive, options_to_use
 from kstreams_replay.jobs.execution.spark_session import open_spark
 from kstreams_replay.state.errors import MachineError
@@ -43,7 +44,7 @@ def test_an_archive_that_the_jvm_does_not_take_hinders_nothing_and_prints_nothin
 
 def test_a_path_with_a_space_is_refused_since_the_jvm_would_read_it_as_two(tmp_path):
     with pytest.raises(MachineError, match="expected a path without a space, got one; set REPLAY_IVY_CACHE"):
-        make_archive(tmp_path / "my archives" / "spark.jsa")
+        make_archive(tmp_path / "my archives" / "spark.jsa", spark_session.__name__)
 
 
 def test_where_no_spark_starts_the_error_has_its_last_line(tmp_path, monkeypatch):
@@ -51,7 +52,7 @@ def test_where_no_spark_starts_the_error_has_its_last_line(tmp_path, monkeypatch
     monkeypatch.delenv("JAVA_HOME", raising=False)
 
     with pytest.raises(MachineError) as raised:
-        make_archive(tmp_path / "archives" / "spark.jsa")
+        make_archive(tmp_path / "archives" / "spark.jsa", spark_session.__name__)
 
     assert str(raised.value).startswith("Spark's JVM: expected an archive of its classes, got ")
     assert "got no java command" in str(raised.value)
@@ -94,8 +95,8 @@ class _Builder:
 def test_the_classes_of_spark_are_kept_once_and_taken_by_the_next_jvm(tmp_path):
     archive = tmp_path / "spark.jsa"
 
-    assert make_archive(archive)
-    assert not make_archive(archive)
+    assert make_archive(archive, spark_session.__name__)
+    assert not make_archive(archive, spark_session.__name__)
 
     needs_it = f"-Xshare:on {options_to_use(archive)}"  # else the JVM does not start
     opens = (

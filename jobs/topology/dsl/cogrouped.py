@@ -1,7 +1,7 @@
 """One aggregate of several grouped streams (CogroupedKStream; KIP-150)."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ....state.errors import TopologyError
 from ....state.serdes import Serde
@@ -14,10 +14,13 @@ from ...graph.copartitioning import copartition
 from ...graph.table_traits import add_table
 from ...graph.windows import Windows
 from ...operators.aggregates.aggregate_nodes import CogroupNode
-from . import grouped, ktable
+from .ktable import KTable
 from .materialized import Materialized, given_materialized
 from .rekeying import by_key
-from .step_arguments import check_initializer, check_one_builder, same_keys
+from .step_arguments import check_initializer, check_merger, check_one_builder, check_windows, same_keys
+
+if TYPE_CHECKING:
+    from .grouped import KGroupedStream
 
 _PREFIX = "COGROUPKSTREAM-AGGREGATE-"
 
@@ -28,12 +31,12 @@ class CogroupedKStream(Hinting):
 
     def __init__(
         self,
-        members: "tuple[tuple[grouped.KGroupedStream, Aggregator], ...]" = (),
+        members: "tuple[tuple[KGroupedStream, Aggregator], ...]",
         windows: Windows | None = None,
     ) -> None:
         self._members, self._windows = members, windows
 
-    def cogroup(self, stream: "grouped.KGroupedStream", aggregator: Aggregator) -> "CogroupedKStream":
+    def cogroup(self, stream: "KGroupedStream", aggregator: Aggregator) -> "CogroupedKStream":
         """One more stream, with ``aggregator(key, value, aggregate)`` of its records. TopologyError for keys of another
         serde, and for a stream that has windows already.
 
@@ -48,16 +51,14 @@ class CogroupedKStream(Hinting):
             ann: tCt at 61000
             bob: mC at 90000
         """
-        form_of(aggregator, "cogroup", AGGREGATOR)
-        if not isinstance(stream, grouped.KGroupedStream):
+        first, _ = self._members[0]
+        if not isinstance(stream, type(first)):
             got, next_step = type(stream).__name__, "use group_by_key() or group_by() first"
             raise TopologyError("cogroup", "a grouped stream", got, next_step)
-        if stream.windows is not None:
-            raise TopologyError("cogroup", "a stream without windows", "a windowed one", "use windowed_by() after it")
-        for first, _ in self._members[:1]:
-            check_one_builder(first.graph, stream.graph, "cogroup")
-            same_keys(first.shape, stream.shape, "cogroup")
-        return CogroupedKStream((*self._members, (stream, aggregator)), self._windows)
+        added = member(stream, aggregator)
+        check_one_builder(first.graph, stream.graph, "cogroup")
+        same_keys(first.shape, stream.shape, "cogroup")
+        return CogroupedKStream((*self._members, added), self._windows)
 
     def windowed_by(self, windows: Windows) -> "CogroupedKStream":
         """Aggregate by windows. TopologyError for anything else.
@@ -70,7 +71,7 @@ class CogroupedKStream(Hinting):
             bob [0, 60000]: 1 at 2000
             ann [60000, 120000]: 2 at 61000
         """
-        grouped.check_windows(windows)
+        check_windows(windows)
         return CogroupedKStream(self._members, windows)
 
     def aggregate(
@@ -81,7 +82,7 @@ class CogroupedKStream(Hinting):
         returns: Serde,
         materialized: Materialized | None = None,
         name: str | None = None,
-    ) -> "ktable.KTable":
+    ) -> KTable:
         """The aggregate, of ``returns``; sessions need a ``merger(key, one, other)``. A result of None deletes it.
 
         Source: ``CogroupedKStream.aggregate``.
@@ -96,7 +97,7 @@ class CogroupedKStream(Hinting):
         graph = first.graph
         store = materialized.name or graph.next_name(f"{_PREFIX}STATE-STORE-")
         place = name or "cogroup"
-        grouped.check_merger(windows, merger, place)
+        check_merger(windows, merger, place)
         check_initializer(initializer, returns, place)
         above = [by_key(member.stream, member.topic or store) for member, _ in self._members]
         copartition(graph, *(node.name for node in above))
@@ -117,4 +118,12 @@ class CogroupedKStream(Hinting):
         )
         graph.parts[node.name] = parts
         add_table(graph, node, store=materialized.spec(store), is_versioned=materialized.is_versioned)
-        return ktable.KTable(graph, node)
+        return KTable(graph, node)
+
+
+def member(stream: "KGroupedStream", aggregator: Aggregator) -> "tuple[KGroupedStream, Aggregator]":
+    """Raises TopologyError for an aggregator of other parameters, and for a stream that has windows."""
+    form_of(aggregator, "cogroup", AGGREGATOR)
+    if stream.windows is not None:
+        raise TopologyError("cogroup", "a stream without windows", "a windowed one", "use windowed_by() after it")
+    return stream, aggregator

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ....state.errors import ConfigError, TopologyError
 from ....state.serdes import Serde
@@ -13,15 +13,27 @@ from ...functions.folds.aggregation import Aggregation
 from ...functions.folds.fold import Fold
 from ...functions.folds.numbers import count
 from ...functions.folds.python import Aggregator, PythonFold, reducer
-from ...functions.parameters import AGGREGATOR, MERGER, REDUCER, form_of
+from ...functions.parameters import AGGREGATOR, REDUCER, form_of
 from ...graph.name_rules import check_name
 from ...graph.table_traits import add_table
-from ...graph.windows import SessionWindows, SlidingWindows, TimeWindows, UnlimitedWindows, Windows
+from ...graph.windows import SessionWindows, TimeWindows, UnlimitedWindows, Windows
 from ...operators.aggregates.aggregate_nodes import AggregateNode, DistinctNode
-from . import cogrouped, kstream, ktable
+from . import cogrouped
+from .ktable import KTable
 from .materialized import Materialized, check_materialized, given_materialized
-from .rekeying import by_key
-from .step_arguments import Step, as_field, bind_step, check_initializer, named_fields
+from .rekeying import by_key, followed
+from .step_arguments import (
+    Step,
+    as_field,
+    bind_step,
+    check_initializer,
+    check_merger,
+    check_windows,
+    named_fields,
+)
+
+if TYPE_CHECKING:
+    from .kstream import KStream
 
 ON_WINDOW_UPDATE, ON_WINDOW_CLOSE = "on_window_update", "on_window_close"
 _EMIT = {ON_WINDOW_UPDATE: "on_update", ON_WINDOW_CLOSE: "on_close"}
@@ -33,7 +45,7 @@ class KGroupedStream(Hinting):
 
     def __init__(
         self,
-        stream: "kstream.KStream",
+        stream: "KStream",
         *,
         topic: str | None,
         windows: Windows | None = None,
@@ -87,7 +99,7 @@ class KGroupedStream(Hinting):
     def _with(self, windows: Windows, emit: str) -> "KGroupedStream":
         return KGroupedStream(self.stream, topic=self.topic, windows=windows, emit=emit)
 
-    def count(self, materialized: Materialized | None = None, *, name: str | None = None) -> "ktable.KTable":
+    def count(self, materialized: Materialized | None = None, *, name: str | None = None) -> KTable:
         """Number of records, as a long.
 
         Source: ``KGroupedStream.count``.
@@ -109,7 +121,7 @@ class KGroupedStream(Hinting):
         *,
         materialized: Materialized | None = None,
         name: str | None = None,
-    ) -> "ktable.KTable":
+    ) -> KTable:
         """``function(aggregate, value)`` in Python; the first value is the aggregate as it is.
 
         Source: ``KGroupedStream.reduce``.
@@ -134,7 +146,7 @@ class KGroupedStream(Hinting):
         name: str | None = None,
         fields: Mapping[str, Fold] | None = None,
         **folds: Fold,
-    ) -> "ktable.KTable":
+    ) -> KTable:
         """One fold (a plain value), named folds (a struct; in ``fields`` such as are called ``name`` or ``merger``), or
         Python functions.
 
@@ -168,7 +180,7 @@ class KGroupedStream(Hinting):
 
     def distinct(
         self, id_selector: Step | None = None, *, returns: Serde | None = None, name: str | None = None
-    ) -> "kstream.KStream":
+    ) -> "KStream":
         """The first record of every key, or of every id of a key, in each window (KIP-655's older proposal).
 
         TopologyError without windows, or with others than time and session windows.
@@ -197,7 +209,7 @@ class KGroupedStream(Hinting):
             windows=self.windows,
             id_selector=selector,
         )
-        return kstream.KStream(self.graph, self.graph.add(node))
+        return followed(self.stream, node, is_rekeyed=False)
 
     def cogroup(self, aggregator: Aggregator) -> "cogrouped.CogroupedKStream":
         """Begin one aggregate of several grouped streams with ``aggregator(key, value, aggregate)`` of this one's.
@@ -214,7 +226,7 @@ class KGroupedStream(Hinting):
             ann: 14 at 2000
             bob: 3 at 70000
         """
-        return cogrouped.CogroupedKStream().cogroup(self, aggregator)
+        return cogrouped.CogroupedKStream((cogrouped.member(self, aggregator),))
 
     def _python(
         self,
@@ -234,7 +246,7 @@ class KGroupedStream(Hinting):
 
     def _aggregate(
         self, folds: dict[str, Fold], materialized: Materialized | None, name: str | None, prefix: str
-    ) -> "ktable.KTable":
+    ) -> KTable:
         materialized, graph, windows = (
             given_materialized(materialized, name or prefix.lower()),
             self.graph,
@@ -258,20 +270,4 @@ class KGroupedStream(Hinting):
             semantics=graph.semantics,
         )
         add_table(graph, node, store=materialized.spec(store), is_versioned=materialized.is_versioned)
-        return ktable.KTable(graph, node)
-
-
-def check_windows(windows: Any) -> None:
-    """Raises TopologyError for anything but windows of records."""
-    if not isinstance(windows, TimeWindows | SessionWindows | SlidingWindows | UnlimitedWindows):
-        expected = "TimeWindows, SlidingWindows, SessionWindows or UnlimitedWindows"
-        raise TopologyError("windowed_by", expected, repr(windows), 'use for example TimeWindows.of_size("1h")')
-
-
-def check_merger(windows: Windows | None, merger: Aggregator | None, place: str) -> None:
-    """Raises TopologyError when sessions have none, and for one of other parameters."""
-    if merger is not None:
-        form_of(merger, place, MERGER)
-    if isinstance(windows, SessionWindows) and merger is None:
-        next_step = "give merger=(key, one, other) -> aggregate"
-        raise TopologyError(place, "a merger, since sessions merge", "none", next_step)
+        return KTable(graph, node)

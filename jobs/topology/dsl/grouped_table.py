@@ -1,7 +1,7 @@
 """A table grouped again (KGroupedTable): every change takes the old value out of its group and adds the new one."""
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ....state.errors import TopologyError
 from ....state.serdes import Serde
@@ -12,14 +12,16 @@ from ...functions.folds.aggregation import Aggregation
 from ...functions.folds.fold import Fold
 from ...functions.folds.python import Aggregator
 from ...functions.parameters import AGGREGATOR, REDUCER, form_of
-from ...graph.graph import Graph, Node
+from ...graph.graph import Node
 from ...graph.repartition import add_repartition, found_repartition
 from ...graph.table_traits import add_table
 from ...operators.table_aggregates.table_aggregate_node import TableAggregateNode
 from ...operators.table_aggregates.table_fold_node import TableFoldNode
-from . import ktable
 from .materialized import Materialized, given_materialized
 from .step_arguments import as_field, check_initializer, named_fields
+
+if TYPE_CHECKING:
+    from .ktable import KTable
 
 Reducer = Callable[[Any, Any], Any]
 """(aggregate, value) -> aggregate."""
@@ -27,18 +29,18 @@ Reducer = Callable[[Any, Any], Any]
 
 @checked_class
 class KGroupedTable(Hinting):
-    """What ``KTable.group_by`` gives. ``topic``: what the repartition table is named after, if it has a name of its
-    own.
+    """What ``KTable.group_by`` gives. ``node``: groups the changes of ``table``. ``topic``: what the repartition table
+    is named after, if it has a name of its own.
     """
 
-    def __init__(self, graph: Graph, node: Node, *, topic: str | None) -> None:
-        self.graph, self.node, self.topic = graph, node, topic
+    def __init__(self, table: "KTable", node: Node, *, topic: str | None) -> None:
+        self.graph, self.table, self.node, self.topic = table.graph, table, node, topic
 
     @property
     def shape(self) -> Shape:
         return self.node.shape
 
-    def count(self, materialized: Materialized | None = None, *, name: str | None = None) -> "ktable.KTable":
+    def count(self, materialized: Materialized | None = None, *, name: str | None = None) -> "KTable":
         """Number of keys in every group, as a long; a group that is empty again stays, with 0.
 
         Source: ``KGroupedTable.count``.
@@ -51,7 +53,7 @@ class KGroupedTable(Hinting):
         """
         return self._aggregate("AGGREGATE", Serde.long(), materialized, name, function="count")
 
-    def sum(self, *, materialized: Materialized | None = None, name: str | None = None) -> "ktable.KTable":
+    def sum(self, *, materialized: Materialized | None = None, name: str | None = None) -> "KTable":
         """Sum of the values, which must be longs, else TopologyError.
 
         Source: a ``KGroupedTable.reduce`` of longs.
@@ -73,7 +75,7 @@ class KGroupedTable(Hinting):
         *,
         materialized: Materialized | None = None,
         name: str | None = None,
-    ) -> "ktable.KTable":
+    ) -> "KTable":
         """``adder(aggregate, value)``, ``subtractor(aggregate, value)``; the first value is the aggregate as it is.
 
         The subtractor may meet a value that was never added (see ``aggregate``).
@@ -109,7 +111,7 @@ class KGroupedTable(Hinting):
         name: str | None = None,
         fields: Mapping[str, Fold] | None = None,
         **folds: Fold,
-    ) -> "ktable.KTable":
+    ) -> "KTable":
         """Aggregate each group: by one fold (a plain value), by named folds (a struct), or by Python functions.
 
         A change takes its old value out of its group first, then adds the new one. Folds must be able to take values
@@ -153,7 +155,7 @@ class KGroupedTable(Hinting):
             subtractor=subtractor,
         )
 
-    def _fold(self, folds: Mapping[str, Fold], materialized: Materialized | None, name: str | None) -> "ktable.KTable":
+    def _fold(self, folds: Mapping[str, Fold], materialized: Materialized | None, name: str | None) -> "KTable":
         place = name or "aggregate"
         aggregation = Aggregation(folds, self.shape, place)
         returns, saved = aggregation.serde(), aggregation.start_taking().saved_type
@@ -167,7 +169,7 @@ class KGroupedTable(Hinting):
 
     def _aggregate(
         self, prefix: str, returns: Serde, materialized: Materialized | None, name: str | None, **functions: Any
-    ) -> "ktable.KTable":
+    ) -> "KTable":
         return self._made(prefix, returns, materialized, name, lambda **given: TableAggregateNode(**functions, **given))
 
     def _made(
@@ -177,7 +179,7 @@ class KGroupedTable(Hinting):
         materialized: Materialized | None,
         name: str | None,
         make: Callable[..., Node],
-    ) -> "ktable.KTable":
+    ) -> "KTable":
         """The table of the node that ``make`` makes of what any node is given."""
         graph, materialized = self.graph, given_materialized(materialized, name or prefix.lower())
         store = materialized.name or graph.next_name("KTABLE-AGGREGATE-STATE-STORE-")
@@ -192,7 +194,7 @@ class KGroupedTable(Hinting):
             is_table=True,
         )
         add_table(graph, made, store=materialized.spec(store), is_versioned=materialized.is_versioned)
-        return ktable.KTable(graph, made)
+        return type(self.table)(graph, made)
 
     def _repartitioned(self, topic: str, sink: str, source: str) -> Node:
         found = found_repartition(self.graph, self.node, topic)

@@ -27,8 +27,10 @@ from ...operators.stateless_nodes import (
     SelectKeyNode,
 )
 from ...operators.tables.table_nodes import TableNode
-from . import branched, grouped, ktable, processing, stream_joins
+from . import branched, processing, stream_joins
 from . import deduplicate as deduplication
+from .grouped import KGroupedStream
+from .ktable import KTable
 from .materialized import Materialized, given_materialized
 from .rekeying import by_key, followed
 from .step_arguments import (
@@ -264,7 +266,7 @@ class KStream(Hinting):
 
     # --- grouping, tables and outputs ------------------------------------------------------------------------
 
-    def group_by_key(self, *, name: str | None = None) -> "grouped.KGroupedStream":
+    def group_by_key(self, *, name: str | None = None) -> KGroupedStream:
         """Group by the key as it is; ``name``: of the repartition table. TopologyError for a windowed key: select a
         plain one first.
 
@@ -276,11 +278,9 @@ class KStream(Hinting):
             ann: 2 at 61000
         """
         plain_key(self.shape, self.node.name, "group by")
-        return grouped.KGroupedStream(self, topic=name)
+        return KGroupedStream(self, topic=name)
 
-    def group_by(
-        self, selector: Step, *, returns: Serde | None = None, name: str | None = None
-    ) -> "grouped.KGroupedStream":
+    def group_by(self, selector: Step, *, returns: Serde | None = None, name: str | None = None) -> KGroupedStream:
         """``select_key`` and ``group_by_key``; both get the ``name``.
 
         Source: ``KStream.groupBy``.
@@ -292,7 +292,7 @@ class KStream(Hinting):
         """
         return self.select_key(selector, returns=returns, name=name).group_by_key(name=name)
 
-    def to_table(self, *, materialized: Materialized | None = None, name: str | None = None) -> "ktable.KTable":
+    def to_table(self, *, materialized: Materialized | None = None, name: str | None = None) -> KTable:
         """The stream as a table: a null value deletes its key, a null key is dropped.
 
         Source: ``KStream.toTable`` (KIP-523).
@@ -316,7 +316,7 @@ class KStream(Hinting):
             on_demand=spec,
             is_versioned=materialized.is_versioned,
         )
-        return ktable.KTable(self.graph, node)
+        return KTable(self.graph, node)
 
     def to(self, topic: ValueStep, *, topics: Collection[str] | None = None, name: str | None = None) -> None:
         """Write to the output ``topic``. TopologyError for ``dropped`` and ``dead_letter``: every pipeline has them.
@@ -355,6 +355,9 @@ class KStream(Hinting):
     deduplicate_by_key = deduplication.deduplicate_by_key
     deduplicate_by_key_value = deduplication.deduplicate_by_key_value
     deduplicate, reorder_within = deduplication.deduplicate, deduplication.reorder_within
+
+
+KTable._stream_class = KStream
 
 
 def _said(shape: Shape) -> str:

@@ -5,7 +5,7 @@ Rule: whether a table has a store, sends the values that its changes replaced an
 """
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from ....state.errors import TopologyError
 from ....state.serdes import Serde
@@ -19,8 +19,8 @@ from ...graph.table_traits import add_table, send_old
 from ...operators.processor.transform_values_node import TransformValuesNode
 from ...operators.suppress.suppress_node import SuppressNode, windows_and_wait
 from ...operators.tables.table_nodes import TableFilterNode, TableGroupByNode, TableMapValuesNode
-from . import grouped_table, kstream, table_joins
-from .materialized import Materialized, check_materialized
+from . import grouped_table, table_joins
+from .materialized import Materialized, check_materialized, check_store
 from .step_arguments import (
     Step,
     ValueStep,
@@ -33,10 +33,16 @@ from .step_arguments import (
 )
 from .suppressed import Suppressed
 
+if TYPE_CHECKING:
+    from .kstream import KStream
+
 
 @checked_class
 class KTable(Hinting):
     """A table: the newest value of every key, forwarded as changes."""
+
+    _stream_class: "ClassVar[type[KStream]]"
+    """Of what ``to_stream`` gives. kstream.py sets it, since it imports this file."""
 
     def __init__(self, graph: Graph, node: Node) -> None:
         self.graph, self.node = graph, node
@@ -159,7 +165,7 @@ class KTable(Hinting):
 
     def to_stream(
         self, selector: Step | None = None, *, returns: Serde | None = None, name: str | None = None
-    ) -> "kstream.KStream":
+    ) -> "KStream":
         """The table's changes as a stream; a deletion is a tombstone. With a ``selector``: under new keys.
 
         Source: ``KTable.toStream``.
@@ -171,7 +177,7 @@ class KTable(Hinting):
         """
         name = self.graph.name(name, "KTABLE-TOSTREAM-")
         node = ToStreamNode(name=name, inputs=(self.node.name,), shape=self.shape)
-        changes = kstream.KStream(self.graph, self.graph.add(node))
+        changes = self._stream_class(self.graph, self.graph.add(node))
         return changes if selector is None else changes.select_key(selector, returns=returns)
 
     def to(self, topic: str) -> None:
@@ -219,7 +225,7 @@ class KTable(Hinting):
         node = TableGroupByNode(name=node_name, inputs=(self.node.name,), shape=shape, selector=key, mapper=value)
         graph.add(node)
         send_old(graph, self.node.name, force=True)
-        return grouped_table.KGroupedTable(graph, node, topic=name)
+        return grouped_table.KGroupedTable(self, node, topic=name)
 
     def suppress(self, suppressed: Suppressed) -> "KTable":
         """Hold changes back until their window closes, or for a time.
@@ -267,13 +273,6 @@ class KTable(Hinting):
     # --- joins -----------------------------------------------------------------------------------------------
 
     join, left_join, outer_join = table_joins.inner, table_joins.left, table_joins.outer
-
-
-def check_store(shape: Shape, materialized: Materialized, place: str) -> None:
-    """Raises TopologyError for versions of a windowed key, which itself says of when it is."""
-    if shape.window is not None and materialized.is_versioned:
-        next_step = "give it a store without versions, Materialized.as_(name)"
-        raise TopologyError(place, "a table of plain keys for a versioned store", "windowed keys", next_step)
 
 
 @checked_class

@@ -6,6 +6,7 @@ from ....state.errors import ConfigError, TopologyError
 from ....state.times import Duration, duration_ms
 from ...functions.call_arguments import checked_class
 from ...functions.call_names import Hinting
+from ...functions.expressions import Shape
 from ...graph.graph import StoreSpec
 from ...graph.name_rules import check_name
 from ...graph.windows import Windows
@@ -107,3 +108,10 @@ def given_materialized(materialized: Materialized | None, place: str) -> Materia
     """What a call was given, or what holds unless it says otherwise. TopologyError for anything else."""
     check_materialized(materialized, place)
     return materialized or Materialized()
+
+
+def check_store(shape: Shape, materialized: Materialized, place: str) -> None:
+    """Raises TopologyError for versions of a windowed key, which itself says of when it is."""
+    if shape.window is not None and materialized.is_versioned:
+        next_step = "give it a store without versions, Materialized.as_(name)"
+        raise TopologyError(place, "a table of plain keys for a versioned store", "windowed keys", next_step)

@@ -26,9 +26,11 @@ from ...functions.expressions import (
     bind_struct,
 )
 from ...functions.folds.fold import Fold
-from ...functions.parameters import NOTHING, form_of, of_key_and_value
+from ...functions.folds.python import Aggregator
+from ...functions.parameters import MERGER, NOTHING, form_of, of_key_and_value
 from ...graph.graph import Graph, Node
 from ...graph.name_rules import is_legal
+from ...graph.windows import SessionWindows, SlidingWindows, TimeWindows, UnlimitedWindows, Windows
 from .materialized import Materialized
 
 Step = Expressible | Callable[[Any, Any], Any]
@@ -284,3 +286,19 @@ def check_initializer(initializer: Callable[[], Any], returns: Serde, place: str
     except Exception as error:
         got = error.got if isinstance(error, ConfigError) else f"{type(error).__name__}: {error}"
         raise TopologyError(place, f"an initial value of {returns}", got, "correct the initializer") from error
+
+
+def check_windows(windows: Any) -> None:
+    """Raises TopologyError for anything but windows of records."""
+    if not isinstance(windows, TimeWindows | SessionWindows | SlidingWindows | UnlimitedWindows):
+        expected = "TimeWindows, SlidingWindows, SessionWindows or UnlimitedWindows"
+        raise TopologyError("windowed_by", expected, repr(windows), 'use for example TimeWindows.of_size("1h")')
+
+
+def check_merger(windows: Windows | None, merger: Aggregator | None, place: str) -> None:
+    """Raises TopologyError when sessions have none, and for one of other parameters."""
+    if merger is not None:
+        form_of(merger, place, MERGER)
+    if isinstance(windows, SessionWindows) and merger is None:
+        next_step = "give merger=(key, one, other) -> aggregate"
+        raise TopologyError(place, "a merger, since sessions merge", "none", next_step)

@@ -21,7 +21,7 @@ from ...graph.table_traits import check_history, look_into
 from ...graph.windows import JoinWindows
 from ...operators.joins.stream_join_node import ImmediateStreamJoinNode, StreamJoinNode
 from ...operators.joins.stream_table_join_nodes import StreamGlobalTableJoinNode, StreamTableJoinNode
-from . import ktable
+from .ktable import GlobalKTable, KTable
 from .materialized import Materialized
 from .rekeying import by_key_for_join, followed
 from .step_arguments import (
@@ -60,7 +60,7 @@ def join(
     ``selector`` for global tables; ``returns``: serde of a callable joiner's result. TopologyError for another mixture.
     """
     typed = {"returns": returns, "materialized": materialized, "selector_returns": selector_returns, "name": name}
-    if isinstance(other, type(left) | ktable.KTable | ktable.GlobalKTable):
+    if isinstance(other, type(left) | KTable | GlobalKTable):
         columns = joined_fields(kind, joiner, columns, fields, typed, pair_of(left.shape, other.shape.value))
     asked = _Join(left, kind, joiner, columns, returns, name)
     left.graph.note_call(asked.place)
@@ -69,10 +69,10 @@ def join(
         next_step = "name the fields: join(other, item='left.item', price='right')"
         raise TopologyError(asked.place, expected, f"a second step, {windows!r}", next_step)
     options = {"windows": windows, "materialized": materialized, "grace": grace, "selector": selector}
-    if isinstance(other, ktable.KTable) and kind != "outer":
+    if isinstance(other, KTable) and kind != "outer":
         asked.check_options(options, "a table", allowed={"grace"})
         return asked.with_table(other, grace)
-    if isinstance(other, ktable.GlobalKTable) and kind != "outer":
+    if isinstance(other, GlobalKTable) and kind != "outer":
         asked.check_options(options, "a global table", allowed={"selector"}, needed="selector")
         assert selector is not None
         return asked.with_global_table(other, selector, selector_returns)
@@ -89,7 +89,7 @@ def join(
 
 def inner(
     this: "KStream",
-    other: "KStream | ktable.KTable | ktable.GlobalKTable",
+    other: "KStream | KTable | GlobalKTable",
     /,
     joiner: JoinerStep | None = None,
     windows: JoinWindows | None = None,
@@ -124,7 +124,7 @@ def inner(
 
 def left(
     this: "KStream",
-    other: "KStream | ktable.KTable | ktable.GlobalKTable",
+    other: "KStream | KTable | GlobalKTable",
     /,
     joiner: JoinerStep | None = None,
     windows: JoinWindows | None = None,
@@ -252,7 +252,7 @@ class _Join:
         copartition(graph, this.name, that.name)
         return followed(left, node, is_rekeyed=False)
 
-    def with_table(self, table: "ktable.KTable", grace: Duration | None) -> "KStream":
+    def with_table(self, table: "KTable", grace: Duration | None) -> "KStream":
         left, graph = self.left, self.left.graph
         plain_key(left.shape, left.name, "join by")
         same_keys(left.shape, table.shape, self.place)
@@ -279,7 +279,7 @@ class _Join:
         )
         return followed(left, node, is_rekeyed=False)
 
-    def with_global_table(self, table: "ktable.GlobalKTable", selector: Step, returns: Serde | None) -> "KStream":
+    def with_global_table(self, table: "GlobalKTable", selector: Step, returns: Serde | None) -> "KStream":
         left = self.left
         name = left.graph.name(self.name, "KSTREAM-LEFTJOIN-")
         with self.option("selector", selector):

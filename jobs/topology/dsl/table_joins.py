@@ -18,8 +18,7 @@ from ...graph.repartition import add_repartition
 from ...graph.table_traits import add_table, check_complete, look_into, send_old
 from ...operators.joins.foreign_key_nodes import ForeignKeyJoinNode, ForeignKeyResponseNode, ForeignKeySendNode
 from ...operators.joins.table_join_node import TableJoinNode
-from . import ktable
-from .materialized import Materialized
+from .materialized import Materialized, check_store
 from .step_arguments import (
     ValueStep,
     bind_step,
@@ -149,7 +148,7 @@ def _joined(
     fields: Mapping[str, Expressible] | None = None,
     **columns: Expressible,
 ) -> "KTable":
-    if not isinstance(other, ktable.KTable):
+    if not isinstance(other, type(this)):
         place = name or f"{kind} join of {this.node.name}"
         raise TopologyError(place, "a table", type(other).__name__, "join a table")
     options = {"returns": returns, "materialized": materialized, "name": name}
@@ -177,8 +176,8 @@ def _joined(
                 option="foreign_key_returns",
             )
         node = by_foreign_key(graph, this.node, other.node, kind, selector, bound, materialized, name)
-        return ktable.KTable(graph, node)
-    return ktable.KTable(graph, _joined_by_key(this, other, kind, bound, materialized, name, history, place))
+        return type(this)(graph, node)
+    return type(this)(graph, _joined_by_key(this, other, kind, bound, materialized, name, history, place))
 
 
 def _joined_by_key(
@@ -195,7 +194,7 @@ def _joined_by_key(
     same_keys(this.shape, other.shape, place)
     store = None
     if materialized is not None:
-        ktable.check_store(this.shape, materialized, place)
+        check_store(this.shape, materialized, place)
         store = materialized.spec(materialized.name or graph.next_name("KTABLE-MERGE-STATE-STORE-"))
     node = TableJoinNode(
         name=graph.name(name, "KTABLE-MERGE-"),
