@@ -4,7 +4,8 @@ Owns two counts. `early`: the record's own stream time is below ``window_end_ms 
 `unproven`: its stream time is above the highest record time landed for its task up to its cause, and above every time
 that was recorded for it, so the engine claims a time that nothing had. Rule: the evidence comes from the landed (or
 repartition) table, and from that of recorded times as far as the plan takes them, never from the engine. Where a topic
-has a timestamp extractor, its table does not have the times, and nothing is counted as unproven.
+has a timestamp extractor, its table does not have the times, nor has a repartition table those of a backfill, and
+nothing is counted as unproven.
 """
 
 from collections.abc import Iterator
@@ -27,7 +28,10 @@ def audit_final_after_close(scope: Scope, output: FinalOutput) -> Audit:
     if own.is_empty():
         return Audit(_frame(output, 0, 0, 0), [])
     sources = scope.facts.sub_topology(output.sub_topology).sources
-    has_evidence = pl.lit(all(source.has_own_times for source in sources))
+    is_of_range = scope.done.backfill is not None or scope.done.range_ms is not None
+    has_evidence = pl.lit(
+        all(source.has_own_times and not (is_of_range and source.kind == "repartition") for source in sources)
+    )
     judged = (
         _with_recorded(scope, output, _with_evidence(scope, output, own))
         .with_columns((pl.col("window_end_ms") + output.wait_ms).alias("closed_at_ms"))

@@ -27,12 +27,16 @@ class Landed(NamedTuple):
     headers: tuple[tuple[str, bytes], ...] = ()
 
 
-def plant(warehouse: Warehouse, topic: str, records: Sequence[Landed], *, partitions: int) -> None:
-    """Land ``records`` as the topic's next increment."""
+def plant(
+    warehouse: Warehouse, topic: str, records: Sequence[Landed], *, partitions: int, first_offset: int = 0
+) -> None:
+    """Land ``records`` as the topic's next increment. ``first_offset``: of the first one, below which the broker had
+    deleted all.
+    """
     ledger = LandingLedger(warehouse.landing_ledger(topic))
     last = ledger.last_done()
     increment = 1 if last is None else last.increment + 1
-    begin = dict.fromkeys(map(str, range(partitions)), 0) if last is None else last.content.cut_to
+    begin = dict.fromkeys(map(str, range(partitions)), first_offset) if last is None else last.content.cut_to
     end, files = dict(begin), []
     for partition in range(partitions):
         mine = [record for record in records if record.partition == partition]

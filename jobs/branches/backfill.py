@@ -113,6 +113,7 @@ class _Run:
     def __post_init__(self) -> None:
         self.ledger = Ledger(self.warehouse.pipeline(self.pipeline).ledger, self.warehouse.storage_options)
         self.last = done_row(self.warehouse, self.pipeline)
+        self._refuse_arrivals()
         self._refuse_given_times()
         self.doing("looking for the range in the landed log")
         self.log = RangeCuts(self.warehouse, self.topology, self.last.content.partitions)
@@ -131,6 +132,14 @@ class _Run:
             self.name, self.pipeline, self.range, self._words(beginning), self.warmed_up, self.replayed, rows, compared,
             waiting,
         )  # fmt: skip
+
+    def _refuse_arrivals(self) -> None:
+        if self.last.content.by_arrival:
+            raise ConfigError(
+                f"backfill of {self.pipeline!r}", "a pipeline whose records were taken by time, so that a range of "
+                "time is one of them", "records that it took in the order of their arrival",
+                "fork the pipeline before the range, run the branch to the end, and promote that",
+            )  # fmt: skip
 
     def _refuse_given_times(self) -> None:
         graph = self.topology.graph

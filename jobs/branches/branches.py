@@ -8,6 +8,7 @@ whose `bases` say where its rows up to there are. Its own rows are in its own fo
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from shlex import quote
 from typing import Any
 
 import pyarrow as pa
@@ -133,7 +134,7 @@ def begin(
     known = branches(warehouse).get(name)
     if known is None or (known.parent, known.increment) != (pipeline, increment) or ledger.rows():
         if known is not None or _has_folder(warehouse, name):
-            raise ConfigError(f"branch {name!r}", "a name that is free", "a pipeline of that name", "choose another")
+            raise _name_is_taken(warehouse, name, ledger.last_done())
         _enter(warehouse, Branch(name, pipeline, increment, bases, clock_ms()), _OPEN)
     if increment > 0:
         parent.refuse_vacuumed(increment)  # once more: vacuum may have looked before the branch was in the registry
@@ -147,6 +148,26 @@ def begin(
     )
     epoch = (last if after is None else after).epoch + 1
     return ledger.begin(increment, first, epoch=epoch, written_at_ms=clock_ms())
+
+
+def _name_is_taken(warehouse: Warehouse, name: str, last: LedgerRow[DoneRow] | None) -> ConfigError:
+    """What has the name; of what a death has left, the command that takes it away."""
+    is_left = any(row["name"] == name for row in _events(warehouse)) and (
+        last is None or name not in branches(warehouse)
+    )
+    is_half = last is not None and last.content.backfill is not None and not last.content.is_whole_backfill
+    if not (is_left or is_half):
+        return ConfigError(f"branch {name!r}", "a name that is free", "a pipeline of that name", "choose another")
+    got = "a backfill that was killed, or is at work" if is_half else "what a killed command has left of a branch"
+    return ConfigError(
+        f"branch {name!r}", "a name that is free", got,
+        f"if nobody is at it: `{drop_command(warehouse, name)}`, then give the command again",
+    )  # fmt: skip
+
+
+def drop_command(warehouse: Warehouse, name: str) -> str:
+    """The command that drops a branch."""
+    return f"replay drop {name} --warehouse {quote(warehouse.root)}"
 
 
 def drop(warehouse: Warehouse, name: str, *, clock_ms: Callable[[], int] = now_ms) -> None:

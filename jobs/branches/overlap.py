@@ -20,7 +20,7 @@ from ..code_changes.upstream_lineage import nodes_upstream
 from ..graph.nodes import SinkNode
 from ..history.committed_tables import done_row, read_table
 from ..topology.topology import Topology
-from .range_run import Range
+from .range_run import CAUSE, Range, is_below_repartition
 from .restatement import in_force
 
 
@@ -39,15 +39,10 @@ def compare(
     now, found = code_snapshot(topology), []
     for sink in topology.sinks():
         if all(_is_same(topology, sink, done, now) for done in deciding):
-            _compare(warehouse, pipeline, branch, sink.topic, range_, ran[-1], _numbered_anew(topology, sink))
+            nameless = [CAUSE] if is_below_repartition(topology, sink) else []
+            _compare(warehouse, pipeline, branch, sink.topic, range_, ran[-1], nameless)
             found.append(sink.topic)
     return found
-
-
-def _numbered_anew(topology: Topology, sink: SinkNode) -> list[str]:
-    """Columns that differ however equal the rows are: a repartition table of the branch counts its records from 0."""
-    above = nodes_upstream(topology.graph, sink)
-    return ["cause_offset"] if any(node.is_source and node.landed_topic is None for node in above) else []
 
 
 def _is_same(topology: Topology, sink: SinkNode, done: DoneRow, now: Mapping[str, Any]) -> bool:
@@ -73,11 +68,11 @@ def _compare(
     output: str,
     range_: Range,
     last: LedgerRow[DoneRow],
-    numbered_anew: list[str],
+    not_compared: list[str],
 ) -> None:
     table = TableName.output(output)
-    want = _in_order(read_table(warehouse, pipeline, table, increment=last.increment), range_, numbered_anew)
-    got = _in_order(read_table(warehouse, branch, table), range_, numbered_anew)
+    want = _in_order(read_table(warehouse, pipeline, table, increment=last.increment), range_, not_compared)
+    got = _in_order(read_table(warehouse, branch, table), range_, not_compared)
     if want.equals(got):
         return
     mine, others = want.to_pylist(), got.to_pylist()
@@ -95,7 +90,7 @@ def _compare(
             )
 
 
-def _in_order(rows: pa.Table, range_: Range, numbered_anew: list[str]) -> pa.Table:
+def _in_order(rows: pa.Table, range_: Range, not_compared: list[str]) -> pa.Table:
     """Rows of the range by partition and offset, without what a cut may change."""
     rows = rows.filter(range_.has(rows)).sort_by([("partition", "ascending"), ("offset", "ascending")])
-    return rows.drop_columns(["offset", "increment", *numbered_anew]).combine_chunks()
+    return rows.drop_columns(["offset", "increment", *not_compared]).combine_chunks()

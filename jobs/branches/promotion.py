@@ -66,10 +66,10 @@ def _plan(
     row: LedgerRow[DoneRow],
     clock_ms: Callable[[], int],
 ) -> LedgerRow[PlanRow]:
-    own = Ledger(warehouse.pipeline(branch.name).ledger, warehouse.storage_options)
-    _refuse_unfinished(warehouse, branch.name, own.pending())
     if row.content.backfill is not None:
         return plan_range(warehouse, branch, last, row, clock_ms)
+    own = Ledger(warehouse.pipeline(branch.name).ledger, warehouse.storage_options)
+    _refuse_unfinished(warehouse, branch.name, own.pending())
     _refuse_behind(branch, last.content.cut_to, row.content.cut_to)
     base = done_at(warehouse, branch.parent, branch.increment)
     _refuse_other_columns(warehouse, branch, base, row.content)

@@ -28,8 +28,8 @@ from ...state.tables.parquet_writer import TaskFile
 from ...state.tables.schema_evolution import other_types
 from ...state.tables.warehouse import WINDOW, Warehouse
 from ..history.committed_tables import read_table
-from .branches import Branch
-from .range_run import TIME, Range, is_finished
+from .branches import Branch, drop_command
+from .range_run import TIME, Range
 from .restated_output import renumbered, rewritten
 from .restatement import OnStep, Restatement, Source, done_at, plan_restatement, restated_row
 
@@ -54,7 +54,7 @@ def plan_range(
     Raises ConfigError or LedgerError, with the reason, where the outputs would not be what a replay would have made.
     """
     range_ = _range(row.content)
-    _refuse_unproved(branch, row.content)
+    _refuse_unproved(warehouse, branch, row.content)
     _refuse_behind(branch, last.content.cut_to, row.content.cut_to)
     ledger = Ledger(warehouse.pipeline(branch.parent).ledger, warehouse.storage_options)
     beyond = _beyond(ledger, row.content)
@@ -226,11 +226,11 @@ def _moved_on(done: DoneRow, places: Places) -> dict[str, dict[str, Any]]:
 # --- what is refused -------------------------------------------------------------------------------------------------
 
 
-def _refuse_unproved(branch: Branch, done: DoneRow) -> None:
-    if not is_finished(done):
+def _refuse_unproved(warehouse: Warehouse, branch: Branch, done: DoneRow) -> None:
+    if not done.is_whole_backfill:
         raise LedgerError(
-            f"branch {branch.name!r}", "a backfill that was finished", "one that was killed",
-            f"`replay drop {branch.name}`, and run the backfill again",
+            f"branch {branch.name!r}", "a backfill that was finished", "one that was killed, or is at work",
+            f"if nobody is at it: `{drop_command(warehouse, branch.name)}`, and run the backfill again",
         )  # fmt: skip
     waits = (done.backfill or {})["proof"]["waits_in"]
     if waits:

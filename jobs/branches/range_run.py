@@ -1,7 +1,8 @@
 """The increments of a backfill: those that warm up, of which only state stays, and those of the range.
 
 Owns what of an increment's rows is kept. Rule: a row belongs to the range `[from, to)` when its own record time lies in
-it; outputs, drops and dead letters have such rows alone, repartition tables none, state all.
+it; outputs, drops and dead letters have such rows alone, repartition tables none, state all. An output below a
+repartition names no cause: its offset would be of a table that nobody has.
 """
 
 from collections.abc import Iterator
@@ -12,12 +13,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...state.tables.data_files import DataFile
-from ...state.tables.ledger_rows import DoneRow
 from ...state.tables.names import REPARTITION, STATE, TableName
 from ...state.tables.parquet_writer import TaskFile
 from ...state.tables.warehouse import Warehouse
+from ..code_changes.upstream_lineage import nodes_upstream
 from ..execution.table_schemas import table_schema
 from ..execution.task_description import Runner, TaskReport
+from ..graph.nodes import SinkNode
 from ..replay.increment_report import IncrementReport
 from ..replay.pipeline_run import OnStep, Pipeline
 from ..replay.plan import Plan
@@ -26,6 +28,8 @@ from ..topology.topology import Topology
 from .restated_output import rewritten
 
 TIME = "record_time_ms"
+CAUSE = "cause_offset"
+NO_CAUSE = -1
 
 
 @dataclass(frozen=True)
@@ -71,6 +75,9 @@ class _RangePipeline(Pipeline):
         place = run.warehouse, run.topology, run.branch
         super().__init__(*place, run.runner, "time", run.on_step, until_ms=until_ms)
         self._keeps = run.keeps
+        self._nameless = {
+            TableName.output(sink.topic) for sink in self.topology.sinks() if is_below_repartition(self.topology, sink)
+        }
 
     def _commit(self, plan: Plan, reports: list[TaskReport], rewritten: dict[str, list[DataFile]]) -> dict[str, int]:
         for report in reports:
@@ -84,15 +91,25 @@ class _RangePipeline(Pipeline):
         path, keeps, found = self.tables.table(table), self._keeps, list[dict[str, Any]]()
         if keeps is not None and TableName(table).kind != REPARTITION:
             schema = table_schema(self.topology, table)
+
+            def of_range(rows: pa.Table) -> pa.Table:
+                rows = rows.filter(keeps.has(rows))
+                return _without_cause(rows) if table in self._nameless else rows
+
             for file in map(DataFile.from_dict, files):
                 target = TaskFile(path, partition=file.partition, name=f"{plan.increment:08d}-range")
                 placed = replace(file, root=path)
-                kept = rewritten(placed, schema, target, lambda rows: rows.filter(keeps.has(rows)))
+                kept = rewritten(placed, schema, target, of_range)
                 found += [] if kept is None else [kept.to_dict()]
         delete_files(path, files)
         return found
 
 
-def is_finished(done: DoneRow) -> bool:
-    """Whether a branch is a backfill of a range of which all is there, and is proved."""
-    return done.backfill is not None and "proof" in done.backfill
+def is_below_repartition(topology: Topology, sink: SinkNode) -> bool:
+    """Whether records of an output come from a topic of the topology's own, which has other offsets on a branch."""
+    return any(node.is_source and node.landed_topic is None for node in nodes_upstream(topology.graph, sink))
+
+
+def _without_cause(rows: pa.Table) -> pa.Table:
+    at = rows.schema.get_field_index(CAUSE)
+    return rows.set_column(at, rows.schema.field(at), pa.array([NO_CAUSE] * len(rows), pa.int64()))

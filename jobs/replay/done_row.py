@@ -47,6 +47,7 @@ def done_row_of(
         impure={node: said for report in reports for node, said in report.impure.items()} or None,
         recorded_to=((previous.recorded_to or {}) | (plan.row.recorded_to or {})) or None,
         moments=sum(report.advances for report in reports) or None,
+        by_arrival=previous.by_arrival or plan.row.by_arrival,
         flushed=plan.row.flushes,
         backfill=previous.backfill,
         seconds=seconds | task_seconds(reports),

@@ -156,6 +156,7 @@ class Planner:
             cut_from=begin,
             cut_to=end,
             partitions=self.partitions(),
+            by_arrival=self.order == "arrival",
             recorded_from=recorded_from if recorded_to else None,
             recorded_to=recorded_to or None,
         )

@@ -84,6 +84,8 @@ class PlanRow(RowContent):
     recorded_from: Cut | None = None
     recorded_to: Cut | None = None
     """How many of the recorded times of each partition were taken before, and are with this increment; both or none."""
+    by_arrival: bool = False
+    """Whether records are taken in the order of their arrival."""
     flushes: bool = False
     """At the end of history: every task is advanced to the end of time."""
     until_ms: int | None = None
@@ -145,6 +147,8 @@ class DoneRow(RowContent):
     """Steps that answered otherwise when they were asked again about the same records, with what differed first."""
     moments: int | None = None
     """How many recorded times tasks took."""
+    by_arrival: bool = False
+    """Whether it, or an increment that it goes on from, took records in the order of their arrival."""
     flushed: bool = False
     seconds: dict[str, float] | None = None
     rss_bytes_max: int | None = None
@@ -160,6 +164,11 @@ class DoneRow(RowContent):
     """Of a branch that is a backfill of a range: `from_ms` and `to_ms`, and `proof` once all of it is there and holds
     (jobs/branches/backfill.py).
     """
+
+    @property
+    def is_whole_backfill(self) -> bool:
+        """Whether a branch is a backfill of a range of which all is there, and is proved."""
+        return self.backfill is not None and "proof" in self.backfill
 
     def task(self, task: TaskId) -> dict[str, Any]:
         """Where a task goes on; {} when it has had no records."""
