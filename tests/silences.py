@@ -237,6 +237,12 @@ SILENCES = [
         "number = error.errno if error.errno is not None else _number(str(error))", "return None",
     ),
     _silence(
+        "the section of docs/when-something-is-wrong.md that explains an error",
+        f"{_CLI}/test_machine_trouble.py::test_a_disk_that_is_full_while_a_task_runs_is_no_bug_either",
+        '_say(invocation, f"replay: {failure} [{type(failure).__name__}]", error)',
+        '_say(invocation, f"replay: {failure}", error)',
+    ),
+    _silence(
         "what Ctrl-C kept", "laws/test_stopped_runs.py::test_a_stopped_run_says_so_and_the_next_one_goes_on",
         'print(f"replay: {invocation.kept}; the same command goes on from there", file=sys.stderr)', "pass",
     ),

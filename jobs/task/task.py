@@ -15,8 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from ...state.compilation.kernel_compilation import interpreted
-from ...state.records.batches import Batch, Chunk, Drops
-from ...state.records.drop_reasons import DropReason
+from ...state.records.batches import Batch, Chunk
 from ...state.times import NO_TIMESTAMP_MS
 from ..graph.graph import Node, TableTraits
 from ..graph.nodes import RepartitionNode
@@ -35,6 +34,7 @@ from .output_tables import dead_letter_table, dropped_table, failed_step_table
 from .record_counts import Counts, Lateness
 from .record_run import BY_RECORD, RecordRun, batches_of_nobody
 from .shared_stores import connect_stores, lend_stores
+from .time_extraction import refuse_invalid_times
 
 CHUNK_RECORDS = 131_072
 """Measured: a chunk's rows and slots then fit the cache; twice or half as many cost 5 to 8 % more."""
@@ -343,7 +343,7 @@ class Task:
             *(np.zeros(n, np.bool_), np.zeros(n, np.bool_)),
             is_record=is_record,
         )
-        self._refuse_negative(chunk, readable & is_record & (time_ms < 0))
+        refuse_invalid_times(chunk, self.sub_topology, readable & is_record & (time_ms < 0))
         return batches, chunk, takes, reasons
 
     def _topics(self) -> tuple[str, ...]:
@@ -362,16 +362,6 @@ class Task:
         self.stream_time_ms, self.tape_time_ms, late_ms, latest_ms, taken = counters.tolist()
         self.lateness.add(late_ms, latest_ms, taken)
         return stream_time, tape_time
-
-    def _refuse_negative(self, chunk: Chunk, negative: np.ndarray) -> None:
-        for number, source in enumerate(self.sub_topology.sources):
-            rows = np.flatnonzero(negative & (chunk.source == number)).astype(np.int32)
-            if len(rows):
-                chunk.refused[rows] = True
-                drops = Drops(
-                    DropReason.NEGATIVE_TIMESTAMP, rows, np.ones(len(rows), np.bool_), chunk.stream_time_ms[rows]
-                )
-                chunk.drops.append((source.name, rows, drops))
 
     def _count(self, chunk: Chunk, unread: np.ndarray) -> None:
         self.counts.add(chunk, unread, chunk.is_record)

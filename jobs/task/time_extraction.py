@@ -1,8 +1,8 @@
 """The timestamp extractor of a topic at work on one partition: rows of the landed topic in, the same with other times
-out.
+out. And what becomes of records whose time is not valid (RecordQueue).
 
 Rule: a record that cannot be read is not asked, and has no time; it becomes a dead letter with the time that it landed
-with.
+with. A record with a negative time is dropped before any operator sees it, and moves no stream time.
 """
 
 from collections.abc import Mapping
@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from ...state.records.batches import Chunk, Drops
+from ...state.records.drop_reasons import DropReason
 from ...state.times import NO_TIMESTAMP_MS
 from ..functions.timestamp_extractors import ConsumedRecords
 from ..graph.graph import Node
@@ -61,3 +63,13 @@ def extractions(sub: SubTopology, partition: int, before: Mapping[str, Any]) -> 
         for number, source in enumerate(sub.sources)
         if source.time_step is not None
     }
+
+
+def refuse_invalid_times(chunk: Chunk, sub: SubTopology, negative: np.ndarray) -> None:
+    """Book the rows ``negative`` of a chunk as dropped by the sources of ``sub`` that they came from."""
+    for number, source in enumerate(sub.sources):
+        rows = np.flatnonzero(negative & (chunk.source == number)).astype(np.int32)
+        if len(rows):
+            chunk.refused[rows] = True
+            drops = Drops(DropReason.NEGATIVE_TIMESTAMP, rows, np.ones(len(rows), np.bool_), chunk.stream_time_ms[rows])
+            chunk.drops.append((source.name, rows, drops))
