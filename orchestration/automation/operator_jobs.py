@@ -80,21 +80,22 @@ def _job(pipeline: Pipeline, what: str, config: type[dg.Config], done: Done, wor
     @dg.op(
         name=f"{pipeline.word}_{what}_step",
         description=words,
-        required_resource_keys={pipeline.engine_key},
+        required_resource_keys=pipeline.resource_keys,
         pool=pipeline.word,
         config_schema=config.to_config_schema().as_field(),
         out=dg.Out(dg.Nothing),
     )
     def step(context: dg.OpExecutionContext) -> Iterator[Any]:
-        with beating(pipeline.own, context.run.run_id, what), told_in_one_sentence():
-            said = done(pipeline, config(**context.op_config), context)
+        mine = pipeline.in_run(context.resources)
+        with beating(mine.own, context.run.run_id, what), told_in_one_sentence():
+            said = done(mine, config(**context.op_config), context)
         yield dg.Output(None, metadata=said)
 
     @dg.job(
         name=f"{pipeline.word}_{what}",
         description=words,
         executor_def=dg.in_process_executor,
-        resource_defs={pipeline.engine_key: pipeline.engine},
+        resource_defs=pipeline.resources,
         tags=warehouse_tag(pipeline),
     )
     def job() -> None:

@@ -11,6 +11,7 @@ from pydantic import Field
 
 from ...jobs.landing.landing import FileSource, KafkaSource, LandingRules
 from ...state.errors import ConfigError
+from ..automation.lag_sensor import LagSensor
 from ..resources import Engine, LocalEngine, SparkEngine
 from ..settings.connections import LandedBy, Source
 from ..settings.translator import ReplayTranslator
@@ -104,6 +105,23 @@ class CheckAttributes(dg.Model, dg.Resolvable):
     """How guarantees are checked."""
 
     engine: Literal["gx", "plain"] = said("gx", "Great Expectations, or plain SQL, which begins at once.")
+    expectations: str | None = said(None, "Folder of suites of your own, below the project's root (docs/quality.md).")
+    data_docs: str | None = said(None, "Folder for Great Expectations' pages, below the project's root, or a URI.")
+    fresh_within: str | None = said(None, 'Warn when stream time is further behind the clock: "2h".')
+
+
+class SensorAttributes(dg.Model, dg.Resolvable):
+    """When a run is started by what is new: `sensor: {}` for these defaults."""
+
+    min_records: int = said(1, "So many records at the broker, or landed and not replayed.")
+    min_files: int = said(1, "Or so many new files.")
+    max_wait: str = said("1h", "Less than that waits no longer than this.")
+    every: str = said("1m", "Time between two looks.")
+    starts_on: bool = said(False, "Whether it is on when definitions are loaded.")
+
+    def sensor(self) -> LagSensor:
+        """As ``replay_definitions`` takes it."""
+        return LagSensor(**self.model_dump())
 
 
 class TranslatorAttributes(dg.Model, dg.Resolvable):

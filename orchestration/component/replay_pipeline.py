@@ -23,6 +23,7 @@ from ..settings.topology_loading import load_topology
 from .attributes import (
     CheckAttributes,
     LandingAttributes,
+    SensorAttributes,
     SourceAttributes,
     SparkAttributes,
     TranslatorAttributes,
@@ -62,6 +63,9 @@ class ReplayPipelineComponent(dg.Component, dg.Model, dg.Resolvable):
     engine: Literal["local", "spark"] = said("spark", "local: this process, without Java.")
     spark: SparkAttributes = said(SparkAttributes(), "Settings, where the engine is Spark.")
     schedule: str | None = said(None, 'When it runs, as cron in UTC: "0 4 * * *"; default: by hand.')
+    sensor: SensorAttributes | None = said(None, "Starts runs by what is new; default: there is none.")
+    max_runtime: str | None = said("1d", "Of a run, after which the schedule waits for it no more.")
+    operator_jobs: bool = said(False, "Jobs to plan changed code, promote, restore, vacuum, and make a range anew.")
     partitions: Partitions = None
     max_records: int | None = said(None, "Cut into increments of at most so many records.")
     idle: Literal["wait", "proceed"] = said("wait", "Whether records wait for a partition that lags.")
@@ -82,7 +86,13 @@ class ReplayPipelineComponent(dg.Component, dg.Model, dg.Resolvable):
             max_records=self.max_records,
             idle=self.idle,
             check_engine=self.checks.engine,
+            expectations=None if self.checks.expectations is None else below(root, self.checks.expectations),
+            data_docs=None if self.checks.data_docs is None else below(root, self.checks.data_docs),
+            fresh_within=self.checks.fresh_within,
             cron=self.schedule,
+            sensor=None if self.sensor is None else self.sensor.sensor(),
+            max_runtime=self.max_runtime,
+            operator_jobs=self.operator_jobs,
             partitions=self.partitions,
             translator=self.translator.translator(),
         )

@@ -38,30 +38,31 @@ def backfill_job(pipeline: Pipeline) -> dg.JobDefinition:
     @dg.op(
         name=f"{pipeline.word}_range",
         description="Makes the rows of a range of time anew, on a branch, and compares them with those that there are.",
-        required_resource_keys={pipeline.engine_key},
+        required_resource_keys=pipeline.resource_keys,
         out=dg.Out(dg.Nothing),
     )
     def range_(context: dg.OpExecutionContext, config: BackfillConfig) -> None:
         engine: Engine = getattr(context.resources, pipeline.engine_key)
-        with beating(pipeline.own, context.run.run_id, "a backfill of a range") as heart, told_in_one_sentence():
+        mine = pipeline.in_run(context.resources)
+        with beating(mine.own, context.run.run_id, "a backfill of a range") as heart, told_in_one_sentence():
 
             def tell(sentence: str) -> None:
                 heart.say(sentence)
                 context.log.info(sentence)
 
             found = backfill(
-                pipeline.warehouse,
-                pipeline.topology if config.topology is None else load_topology(config.topology),
-                pipeline=pipeline.name,
+                mine.warehouse,
+                mine.topology if config.topology is None else load_topology(config.topology),
+                pipeline=mine.name,
                 name=config.name,
                 from_ms=instant_ms(config.from_time, "from_time"),
                 to_ms=instant_ms(config.to_time, "to_time"),
                 runner=engine.runner(),
-                max_records=pipeline.max_records,
+                max_records=mine.max_records,
                 on_step=context.log.debug,
                 doing=tell,
             )
-            context.add_output_metadata(_metadata(pipeline, found))
+            context.add_output_metadata(_metadata(mine, found))
 
     @dg.job(
         name=f"{pipeline.word}_backfill",

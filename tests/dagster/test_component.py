@@ -1,6 +1,8 @@
 """The component in process: what its YAML becomes, and the example that its scaffolder writes."""
 
 from contextlib import contextmanager
+from dataclasses import fields
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +12,15 @@ import yaml
 from dagster.components.core.component_tree import ComponentTreeException
 from dagster.components.testing import create_defs_folder_sandbox
 
-from kstreams_replay import LandedBy, ReplayPipelineComponent
+from kstreams_replay import LagSensor, LandedBy, ReplayPipelineComponent, replay_definitions
 from kstreams_replay.jobs.history.committed_tables import read_changelog
 from kstreams_replay.jobs.landing.landing import FileSource, KafkaSource
-from kstreams_replay.orchestration.component.attributes import KafkaAttributes, SourceAttributes
+from kstreams_replay.orchestration.component.attributes import (
+    CheckAttributes,
+    KafkaAttributes,
+    SensorAttributes,
+    SourceAttributes,
+)
 from kstreams_replay.state.tables.warehouse import Warehouse
 
 
@@ -66,6 +73,56 @@ def test_yaml_says_names_partitions_and_checks():
     assert (pages.group_name, list(pages.owners), pages.description) == ("site", ["team:web"], "Hour by hour.")
     assert isinstance(pages.partitions_def, dg.DailyPartitionsDefinition)
     assert specs["web/landed/clicks"].partitions_def is None
+
+
+SUITE = """
+name: pages_seen
+meta: {table: outputs/pages-by-hour}
+expectations:
+  - type: expect_column_values_to_not_be_null
+    kwargs: {column: key}
+"""
+
+
+def test_yaml_says_suites_of_ones_own_the_sensor_freshness_and_the_jobs_of_operators(tmp_path):
+    """
+    The suite judges, the freshness warns, and the sensor asks for a run of the two files.
+    """
+    (tmp_path / "suites").mkdir()
+    (tmp_path / "suites" / "pages.yaml").write_text(SUITE)
+    attributes = {
+        "checks": {"expectations": str(tmp_path / "suites"), "data_docs": "docs", "fresh_within": "2h"},
+        "sensor": {"min_files": 2, "max_wait": "5m"},
+        "operator_jobs": True,
+        "max_runtime": "3h",
+    }
+    with project(attributes) as (definitions, root), dg.DagsterInstance.ephemeral() as instance:
+        (sensor,) = definitions.sensors or ()
+        context = dg.build_sensor_context(instance=instance, definitions=definitions)
+        requests = sensor.evaluate_tick(context).run_requests
+        assert [request.job_name for request in requests or ()] == ["clicks_replay"]
+
+        job = definitions.resolve_job_def("clicks_replay")
+        assert job.tags["dagster/max_runtime"] == str(3 * 3600)
+        result = job.execute_in_process(instance=instance)
+        assert result.success
+        told = {check.check_name: check.passed for check in result.get_asset_check_evaluations()}
+        assert (told["pages_seen"], told["stream_time_is_fresh"]) == (True, False)
+        assert list((root / "docs").rglob("*.html"))
+        for name in ("plan", "promote", "restore", "vacuum", "backfill", "freshness"):
+            assert definitions.resolve_job_def(f"clicks_{name}")
+
+
+def test_every_argument_of_the_factory_is_an_attribute():
+    """
+    But for those that are Python objects, and the number of increments of a run.
+    """
+    of_checks = {"check_engine": "engine", "expectations": "expectations", "data_docs": "data_docs"}
+    of_checks |= {"fresh_within": "fresh_within"}
+    named = set(ReplayPipelineComponent.model_fields) | {"cron", *of_checks}
+    assert set(of_checks.values()) == set(CheckAttributes.model_fields)
+    assert set(signature(replay_definitions).parameters) - named == {"retry_policy", "increments"}
+    assert set(SensorAttributes.model_fields) == {field.name for field in fields(LagSensor)}
 
 
 def test_the_scaffolder_takes_ones_own_topology_and_files():

@@ -10,6 +10,9 @@ from kstreams_replay.jobs.execution.task_run import LocalRunner
 from kstreams_replay.jobs.landing.landing import land_files
 from kstreams_replay.jobs.replay.pipeline_run import replay
 from kstreams_replay.orchestration.automation.operator_jobs import markdown_table
+from kstreams_replay.orchestration.definitions import replay_definitions
+from kstreams_replay.orchestration.resources import LocalEngine
+from kstreams_replay.orchestration.settings.connections import WarehouseResource
 from tests.dagster import shop
 from tests.dagster.duplicates import DuplicatingRunner
 
@@ -143,3 +146,39 @@ def test_a_table_of_rows_is_markdown():
     assert markdown_table(rows) == "\n".join(
         ["| key | value | more |", "| --- | --- | --- |", "| a\\|b |  |  |", "| c |  | 1 |"]
     )
+
+
+def test_a_job_takes_the_warehouse_that_its_run_config_says(operated):
+    """
+    Definitions name an empty one; the run the one with two increments.
+    """
+    empty = WarehouseResource(root=str(operated.shop.root / "empty"))
+    operated.definitions = replay_definitions(
+        operated.topology, pipeline="shop", warehouse=empty, engine=LocalEngine(), operator_jobs=True
+    )
+    job = operated.definitions.resolve_job_def("shop_restore")
+    resources = {"shop_warehouse": {"config": {"root": operated.warehouse.root}}}
+    result = job.execute_in_process(
+        instance=operated.shop.instance,
+        run_config={"ops": {"shop_restore_step": {"config": {"to": 1}}}, "resources": resources},
+    )
+
+    assert told(result)["increments_withdrawn"] == 1
+
+
+def test_a_range_is_made_anew_in_the_warehouse_that_the_runs_config_says(operated):
+    empty = WarehouseResource(root=str(operated.shop.root / "empty"))
+    definitions = replay_definitions(
+        operated.topology, pipeline="shop", warehouse=empty, engine=LocalEngine(), operator_jobs=True
+    )
+    given = {"from_time": "100", "to_time": "200", "name": "again"}
+    result = definitions.resolve_job_def("shop_backfill").execute_in_process(
+        instance=operated.shop.instance,
+        run_config={
+            "ops": {"shop_range": {"config": given}},
+            "resources": {"shop_warehouse": {"config": {"root": operated.warehouse.root}}},
+        },
+    )
+
+    assert result.success
+    assert list(branches(operated.warehouse)) == ["again"]
