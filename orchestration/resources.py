@@ -82,6 +82,7 @@ class SparkEngine(Engine):
     max_warmup_replicas: int | None = None
     acceptable_recovery_lag_bytes: int | None = None
     rack_aware_assignment_tags: list[str] | None = None
+    rack_aware_assignment_strategy: str | None = None
 
     @property
     def kind(self) -> str:
@@ -99,6 +100,6 @@ class SparkEngine(Engine):
 
         placement = placement_of(
             self.placement, self.num_standby_replicas, self.max_warmup_replicas, self.acceptable_recovery_lag_bytes,
-            self.rack_aware_assignment_tags,
+            self.rack_aware_assignment_tags, self.rack_aware_assignment_strategy,
         )  # fmt: skip
         return SparkRunner(self.session(), default_cache(), placement)

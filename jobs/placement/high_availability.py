@@ -11,6 +11,7 @@ from .least_loaded import by_load
 from .members import Assignment, Member, MemberTasks, TaskId, Tasks, assignment_of, no_tasks
 from .settings import PlacementSettings
 from .standby_tasks import assign_standbys, may_move_standby
+from .sub_topologies import balance_sub_topologies
 from .task_movements import Movements
 
 TasksOf = Callable[[MemberTasks], set[TaskId]]
@@ -24,6 +25,8 @@ def assign_high_availability(
     for task, name in zip(with_state, islice(cycle(tasks), len(with_state)), strict=True):
         tasks[name].active.add(task)
     _balance(tasks, lambda found: found.active, lambda source, destination: True)
+    if settings.balances_sub_topologies:
+        balance_sub_topologies(tasks, with_state, cost_of_move=1)
     if settings.num_standby_replicas:
         assign_standbys(tasks, with_state, settings)
         _balance(tasks, lambda found: found.standby, lambda one, other: may_move_standby(one, other, settings))
@@ -31,11 +34,14 @@ def assign_high_availability(
     movements.move_actives()
     movements.move_standbys()
     queue = by_load(lambda name: tasks[name].active_load, tasks)
-    for task in sorted(set(all_tasks) - set(with_state)):
+    stateless = sorted(set(all_tasks) - set(with_state))
+    for task in stateless:
         least = queue.poll(task)
         assert least is not None, "there is a member"
         tasks[least].active.add(task)
         queue.offer(least)
+    if settings.balances_sub_topologies:
+        balance_sub_topologies(tasks, stateless, cost_of_move=0)
     return assignment_of(tasks, movements.moves)
 
 

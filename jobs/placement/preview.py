@@ -1,6 +1,7 @@
 """What would happen to a group if other members were there: who would run what, and what has to be copied for it."""
 
-from collections.abc import Collection
+from collections import Counter
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from .group import Group, Present
@@ -60,6 +61,22 @@ def _copy(group: Group, task: TaskId, member: str) -> list[Copy]:
     if lag:
         group.has_warm(member, group.warm.get(member, frozenset()) | frozenset(group.tasks[task].files or ()))
     return [Copy(task, member, lag)] if lag else []
+
+
+def stage_advice(group: Group, present: Collection[Present], owners: Mapping[TaskId, str | None]) -> list[str]:
+    """Sub-topologies, which run one after the other, that leave a member idle which has tasks of others only."""
+    if group.settings.balances_sub_topologies:
+        return []  # it comes when all is learned
+    has_tasks, said = set(owners.values()), []
+    for sub in sorted({task.sub_topology for task in owners}):
+        counts = Counter(owner for task, owner in owners.items() if task.sub_topology == sub)
+        idle = [member.id for member in present if member.id in has_tasks and member.id not in counts]
+        if idle and any(counts[member.id] > member.capacity for member in present):
+            said.append(
+                f"{len(idle)} of {len(present)} workers have no task of sub-topology {sub} and wait while it runs: "
+                "--rack-aware-assignment-strategy balance_subtopology shares out each"
+            )
+    return said
 
 
 def advice(present: Collection[Present], tasks: int, seconds: dict[TaskId, float]) -> list[str]:

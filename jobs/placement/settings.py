@@ -8,6 +8,8 @@ from ...state.errors import ConfigError
 
 SPARK, STICKY, HIGH_AVAILABILITY = "spark", "sticky", "high_availability"
 PLACEMENTS = (SPARK, STICKY, HIGH_AVAILABILITY)
+NONE, BALANCE_SUBTOPOLOGY = "none", "balance_subtopology"
+RACK_AWARE_STRATEGIES = (NONE, BALANCE_SUBTOPOLOGY)
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +20,9 @@ class PlacementSettings:
     ``acceptable_recovery_lag_bytes``: a member that lacks at most so many bytes of a task's state may run it (Kafka's
     ``acceptable.recovery.lag`` counts records). ``max_warmup_replicas``: so many tasks are learned at a time beyond
     the standbys. ``rack_aware_assignment_tags``: tags in which a task's standbys differ from it and from one another.
-    Raises ConfigError.
+    ``rack_aware_assignment_strategy``: "balance_subtopology" gives every member its share of each sub-topology, which
+    run one after the other, at the price of some moves; "none" (Kafka's default) counts tasks of all of them together.
+    Kafka's "min_traffic" weighs racks of partitions, and partitions of a warehouse have none. Raises ConfigError.
     """
 
     placement: str = SPARK
@@ -26,18 +30,25 @@ class PlacementSettings:
     max_warmup_replicas: int = 2
     acceptable_recovery_lag_bytes: int = 16 << 20
     rack_aware_assignment_tags: tuple[str, ...] = ()
+    rack_aware_assignment_strategy: str = NONE
 
     def __post_init__(self) -> None:
-        if self.placement not in PLACEMENTS:
-            raise ConfigError(
-                "placement", f"one of {', '.join(PLACEMENTS)}", repr(self.placement), "choose one of them"
-            )
+        for name, known in (
+            ("placement", PLACEMENTS), ("rack_aware_assignment_strategy", RACK_AWARE_STRATEGIES),
+        ):  # fmt: skip
+            if getattr(self, name) not in known:
+                chosen = repr(getattr(self, name))
+                raise ConfigError(name, f"one of {', '.join(known)}", chosen, "choose one of them")
         for name, lowest in (
             ("num_standby_replicas", 0), ("max_warmup_replicas", 1), ("acceptable_recovery_lag_bytes", 0),
         ):  # fmt: skip
             number = getattr(self, name)
             if not isinstance(number, int) or isinstance(number, bool) or number < lowest:
                 raise ConfigError(name, f"a whole number of at least {lowest}", repr(number), "correct the setting")
+
+    @property
+    def balances_sub_topologies(self) -> bool:
+        return self.rack_aware_assignment_strategy == BALANCE_SUBTOPOLOGY
 
 
 _NUMBERS = ("num_standby_replicas", "max_warmup_replicas", "acceptable_recovery_lag_bytes")
@@ -48,7 +59,7 @@ def settings_of(given: Mapping[str, Any], environment: Mapping[str, str]) -> Pla
     tags with commas between them). Raises ConfigError.
     """
     found: dict[str, Any] = {}
-    for name in ("placement", *_NUMBERS, "rack_aware_assignment_tags"):
+    for name in ("placement", *_NUMBERS, "rack_aware_assignment_tags", "rack_aware_assignment_strategy"):
         variable = f"REPLAY_{name.upper()}"
         if name in given:
             found[name] = given[name]

@@ -9,13 +9,14 @@ from collections.abc import Collection, Iterable, Mapping
 
 from .members import Assignment, Member, TaskId, assignment_of, no_tasks
 from .settings import PlacementSettings
+from .sub_topologies import balance_sub_topologies
 
 
 def assign_sticky(
     members: Collection[Member], all_tasks: Iterable[TaskId], stateful: Collection[TaskId], settings: PlacementSettings
 ) -> Assignment:
     """``members``: at least one; what each ran before decides."""
-    return _Sticky(members, sorted(set(all_tasks))).assign(sorted(stateful), settings.num_standby_replicas)
+    return _Sticky(members, sorted(set(all_tasks))).assign(sorted(stateful), settings)
 
 
 class _Sticky:
@@ -30,13 +31,16 @@ class _Sticky:
         self._together: set[frozenset[TaskId]] = set()
         self._pairs_max = len(all_tasks) * (len(all_tasks) - 1) // 2
 
-    def assign(self, stateful: list[TaskId], replicas: int) -> Assignment:
+    def assign(self, stateful: list[TaskId], settings: PlacementSettings) -> Assignment:
         left = self._assign_to(self._all, {task: [name] for task, name in self._had.items()})
         left = self._assign_to(left, self._had_standby)
         for task in left:
             self._give(task, self._best(task, list(self._tasks)), is_active=True)
+        if settings.balances_sub_topologies:
+            balance_sub_topologies(self._tasks, stateful, cost_of_move=10)
+            balance_sub_topologies(self._tasks, set(self._all).difference(stateful), cost_of_move=0)
         for task in stateful:
-            for _ in range(replicas):
+            for _ in range(settings.num_standby_replicas):
                 without = [name for name, found in self._tasks.items() if not found.has(task)]
                 if not without:
                     break

@@ -64,7 +64,7 @@ renamed = option(
 
 PLACEMENT = (
     "placement", "num_standby_replicas", "max_warmup_replicas", "acceptable_recovery_lag_bytes",
-    "rack_aware_assignment_tags",
+    "rack_aware_assignment_tags", "rack_aware_assignment_strategy",
 )  # fmt: skip
 
 
@@ -82,6 +82,8 @@ def placement(function: Any) -> Any:
                help="a worker that lacks at most so much of a task's state may run it (default 16 MiB)"),
         option("--rack-aware-assignment-tags", metavar="TAG,…", section=where,
                help="tags of workers ($REPLAY_CLIENT_TAGS) in which a task and its standbys are to differ"),
+        option("--rack-aware-assignment-strategy", type=click.Choice(["none", "balance_subtopology"]), section=where,
+               help="balance_subtopology: each worker runs its share of every sub-topology (default none)"),
     )):  # fmt: skip
         function = decorate(function)
     return function

@@ -22,6 +22,7 @@ def placement_of(
     max_warmup_replicas: int | None = None,
     acceptable_recovery_lag_bytes: int | None = None,
     rack_aware_assignment_tags: Sequence[str] | None = None,
+    rack_aware_assignment_strategy: str | None = None,
 ) -> "PlacementSettings | None":
     """Where tasks of a cluster run: as given, else as the environment says, else None. Raises ConfigError."""
     given = {
@@ -30,6 +31,7 @@ def placement_of(
         "max_warmup_replicas": max_warmup_replicas,
         "acceptable_recovery_lag_bytes": acceptable_recovery_lag_bytes,
         "rack_aware_assignment_tags": rack_aware_assignment_tags,
+        "rack_aware_assignment_strategy": rack_aware_assignment_strategy,
     }
     chosen = {name: value for name, value in given.items() if value is not None}
     if (placement or os.environ.get(PLACEMENT_VARIABLE) or "spark") == "spark":

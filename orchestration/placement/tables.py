@@ -6,7 +6,7 @@ from typing import Any
 from ...jobs.execution.placement_hint import group_of
 from ...jobs.placement.group import Group, Present
 from ...jobs.placement.members import TaskId
-from ...jobs.placement.preview import advice, preview
+from ...jobs.placement.preview import advice, preview, stage_advice
 
 LEARNED_BYTES_PER_SECOND = 64 << 20
 """At most so much is copied by a learner (jobs/execution/state_learner.py)."""
@@ -22,7 +22,7 @@ def placed_tables(hint: Hint) -> list[tuple[str, Rows]]:
     tables = [(f"members, {title}", _members(hint, group)), ("tasks", _tasks(hint, group))]
     if hint["moves"]:
         tables.append(("moves to come", [_move(hint, group, move) for move in hint["moves"]]))
-    said = advice(_present(hint), len(group.tasks), _seconds(hint))
+    said = _advice(hint, group)
     if hint["elsewhere"]:
         said.append(f"Spark ran {', '.join(hint['elsewhere'])} elsewhere: the owner was lost, or busy for too long")
     return [*tables, *([("to know", [{"": line} for line in said])] if said else [])]
@@ -43,7 +43,8 @@ def preview_lines(hint: Hint, members: int | None) -> list[str]:
     for task in found.moved:
         before, after = found.owners[task], found.assignment.owner(task)
         lines.append(f"  {task}: {_name(hint, before or '')} -> {_name(hint, after)}, {_size(group.tasks[task].bytes)}")
-    return lines + advice(there, len(group.tasks), _seconds(hint))
+    said = advice(there, len(group.tasks), _seconds(hint))
+    return lines + said + stage_advice(group, there, found.assignment.owners())
 
 
 def placement_numbers(hint: Hint | None, increment: int) -> dict[str, int]:
@@ -72,7 +73,12 @@ def placement_sentence(hint: Hint | None, increment: int) -> str | None:
     ]
     if hint["elsewhere"]:
         said.append(f"{', '.join(hint['elsewhere'])} ran elsewhere")
-    return "; ".join([*said, *advice(_present(hint), len(group.tasks), _seconds(hint))])
+    return "; ".join([*said, *_advice(hint, group)])
+
+
+def _advice(hint: Hint, group: Group) -> list[str]:
+    said = advice(_present(hint), len(group.tasks), _seconds(hint))
+    return said + stage_advice(group, _present(hint), {task: found.owner for task, found in group.tasks.items()})
 
 
 def _members(hint: Hint, group: Group) -> Rows:

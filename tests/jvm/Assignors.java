@@ -16,7 +16,9 @@ import org.apache.kafka.common.Cluster;
 import org.apache.kafka.common.Node;
 import org.apache.kafka.common.PartitionInfo;
 import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.TopicPartitionInfo;
 import org.apache.kafka.common.utils.Time;
+import org.apache.kafka.streams.StreamsConfig;
 import org.apache.kafka.streams.processor.TaskId;
 import org.apache.kafka.streams.processor.assignment.ApplicationState;
 import org.apache.kafka.streams.processor.assignment.AssignmentConfigs;
@@ -26,6 +28,7 @@ import org.apache.kafka.streams.processor.assignment.ProcessId;
 import org.apache.kafka.streams.processor.assignment.TaskInfo;
 import org.apache.kafka.streams.processor.assignment.TaskTopicPartition;
 import org.apache.kafka.streams.processor.assignment.assignors.StickyTaskAssignor;
+import org.apache.kafka.streams.processor.internals.InternalTopicManager;
 import org.apache.kafka.streams.processor.internals.TopologyMetadata.Subtopology;
 import org.apache.kafka.streams.processor.internals.assignment.ClientState;
 import org.apache.kafka.streams.processor.internals.assignment.DefaultKafkaStreamsState;
@@ -36,7 +39,7 @@ import org.apache.kafka.streams.processor.internals.assignment.RackAwareTaskAssi
 /**
  * Who runs what, by Kafka's own assignors. A line a case:
  * strategy;standbys;warm-ups;acceptable lag;tags;rack-aware strategy;racks;tasks;stateful tasks;member;member;…
- * where racks is how many there are, of members and of partitions, or 0: partitions have none, and
+ * where racks is how many there are, of members and of partitions, and
  * a member is number:capacity:key=value,…:active before:standby before:task=lag,…
  * The answer: probing;number:active:standby;…
  */
@@ -58,7 +61,9 @@ public class Assignors {
         }
     }
 
-    /** A task of which nothing but its changelog counts; sets of them iterate by number. */
+    static final Set<String> RACK = Set.of("rack-0");
+
+    /** A task of which nothing but its changelog counts, in the one rack; sets of them iterate by number. */
     record Task(int number, TaskId id, boolean isStateful) implements TaskInfo {
         public int hashCode() {
             return number;
@@ -70,7 +75,9 @@ public class Assignors {
 
         public Set<TaskTopicPartition> topicPartitions() {
             TopicPartition changelog = new TopicPartition("changelog", id.partition());
-            return isStateful ? Set.of(new DefaultTaskTopicPartition(changelog, false, true, () -> { })) : Set.of();
+            DefaultTaskTopicPartition partition = new DefaultTaskTopicPartition(changelog, false, true, () -> { });
+            partition.annotateWithRackIds(RACK);
+            return isStateful ? Set.of(partition) : Set.of();
         }
     }
 
@@ -78,13 +85,16 @@ public class Assignors {
         Scanner lines = new Scanner(System.in);
         while (lines.hasNextLine()) {
             String[] parts = lines.nextLine().split(";", -1);
+            boolean isSticky = parts[0].equals("sticky");
+            OptionalInt traffic = OptionalInt.of(isSticky ? 1 : 10);
+            OptionalInt nonOverlap = OptionalInt.of(isSticky ? 10 : 1);
             AssignmentConfigs settings = new AssignmentConfigs(
                 Long.parseLong(parts[3]), Integer.parseInt(parts[2]), Integer.parseInt(parts[1]), 60_000L, words(parts[4]),
-                OptionalInt.empty(), OptionalInt.empty(), parts[5]);
+                traffic, nonOverlap, parts[5]);
             List<Member> members = Arrays.stream(parts).skip(9).map(Member::of).toList();
             SortedSet<TaskId> all = tasks(parts[7]);
             SortedSet<TaskId> stateful = tasks(parts[8]);
-            System.out.println(parts[0].equals("sticky")
+            System.out.println(isSticky
                 ? sticky(members, all, stateful, settings)
                 : highAvailability(members, all, stateful, settings, Integer.parseInt(parts[6])));
         }
@@ -104,12 +114,12 @@ public class Assignors {
         return String.join(";", said);
     }
 
-    /** Every member has a rack; a partition of a task stands on one broker, which has one, too, or none. */
+    /** Every member has a rack; a partition of a task stands on one broker, which has one, too. */
     static RackAwareTaskAssignor rackAware(
             List<Member> members, SortedSet<TaskId> all, SortedSet<TaskId> stateful, AssignmentConfigs settings, int racks) {
         Map<ProcessId, Map<String, Optional<String>>> consumers = new TreeMap<>();
         for (Member member : members) {
-            String rack = "rack-" + member.id().id().getLeastSignificantBits() % Math.max(racks, 1);
+            String rack = "rack-" + member.id().id().getLeastSignificantBits() % racks;
             consumers.put(member.id(), Map.of("consumer", Optional.of(rack)));
         }
         List<Node> brokers = new ArrayList<>();
@@ -119,7 +129,7 @@ public class Assignors {
         Map<Subtopology, Set<TaskId>> subtopologies = new HashMap<>();
         for (TaskId task : all) {
             int number = brokers.size();
-            Node broker = new Node(number, "broker", 9092, racks == 0 ? null : "rack-" + number % racks);
+            Node broker = new Node(number, "broker", 9092, "rack-" + number % racks);
             brokers.add(broker);
             Node[] replicas = {broker};
             for (String topic : List.of("source-", "changelog-")) {
@@ -133,7 +143,23 @@ public class Assignors {
         }
         Cluster cluster = new Cluster("cluster", brokers, partitions, Set.of(), Set.of());
         return new RackAwareTaskAssignor(
-            cluster, sources, changelogs, subtopologies, consumers, null, settings, Time.SYSTEM);
+            cluster, sources, changelogs, subtopologies, consumers, topicManager(partitions), settings, Time.SYSTEM);
+    }
+
+    /** Knows where the partitions of changelogs are, of which Kafka asks it. */
+    static InternalTopicManager topicManager(List<PartitionInfo> partitions) {
+        Map<String, String> config = Map.of("application.id", "assignors", "bootstrap.servers", "localhost:9092");
+        return new InternalTopicManager(Time.SYSTEM, null, new StreamsConfig(config)) {
+            public Map<String, List<TopicPartitionInfo>> getTopicPartitionInfo(Set<String> topics) {
+                Map<String, List<TopicPartitionInfo>> found = new HashMap<>();
+                for (PartitionInfo one : partitions.stream().filter(each -> topics.contains(each.topic())).toList()) {
+                    List<Node> replicas = List.of(one.replicas());
+                    found.computeIfAbsent(one.topic(), each -> new ArrayList<>())
+                        .add(new TopicPartitionInfo(one.partition(), one.leader(), replicas, replicas));
+                }
+                return found;
+            }
+        };
     }
 
     static String sticky(
@@ -142,7 +168,7 @@ public class Assignors {
         for (Member member : members) {
             states.put(member.id(), new DefaultKafkaStreamsState(
                 member.id(), member.capacity(), member.tags(), member.active(), member.standby(), new TreeMap<>(),
-                Optional.empty(), Optional.of(member.lags()), Optional.empty()));
+                Optional.empty(), Optional.of(member.lags()), Optional.of("rack-0")));
         }
         Map<TaskId, TaskInfo> infos = new LinkedHashMap<>();
         for (TaskId task : all) {

@@ -10,7 +10,13 @@ import pytest
 
 from kstreams_replay.jobs.placement.assignor import assign
 from kstreams_replay.jobs.placement.members import RUNNING, Assignment, Member, TaskId
-from kstreams_replay.jobs.placement.settings import HIGH_AVAILABILITY, STICKY, PlacementSettings
+from kstreams_replay.jobs.placement.settings import (
+    BALANCE_SUBTOPOLOGY,
+    HIGH_AVAILABILITY,
+    NONE,
+    STICKY,
+    PlacementSettings,
+)
 from tests.jvm.streams import compiled
 from tests.rotation import is_nightly, slice_number
 
@@ -28,7 +34,7 @@ class Case:
     stateful: frozenset[TaskId]
     settings: PlacementSettings
     rack_aware: str = "none"
-    racks: int = 0
+    racks: int = 1
 
     def asked(self) -> str:
         """The case as Assignors.java reads it."""
@@ -86,8 +92,9 @@ def case(generator: random.Random) -> Case:
         generator.randrange(1, 5),
         generator.choice([0, 100, 10_000]),
         generator.choice([(), (), ("zone",), ("zone", "cluster")]),
+        generator.choice([NONE, BALANCE_SUBTOPOLOGY]),
     )
-    return Case(members, frozenset(tasks), frozenset(stateful), settings)
+    return Case(members, frozenset(tasks), frozenset(stateful), settings, settings.rack_aware_assignment_strategy)
 
 
 def answer(assignment: Assignment) -> str:
@@ -117,14 +124,15 @@ def test_tasks_are_assigned_as_by_kafkas_own_assignors():
     assert sum(found.settings.placement == STICKY for found in cases) > CASES // 4
 
 
-def test_kafkas_rack_aware_strategies_decide_nothing_where_partitions_have_no_racks_as_files_have_none():
-    generator, strategies = random.Random(slice_number()), ("min_traffic", "balance_subtopology")
+def test_kafkas_min_traffic_decides_nothing_where_all_is_in_one_rack_as_a_warehouse_is():
+    generator = random.Random(slice_number())
     cases = [found for found in (case(generator) for _ in range(100)) if found.settings.placement == HIGH_AVAILABILITY]
-    without = [replace(found, rack_aware=strategy) for strategy in strategies for found in cases]
-    with_racks = [replace(found, racks=3) for found in without]
+    plain = [replace(found, rack_aware="none") for found in cases]
+    in_one_rack = [replace(found, rack_aware="min_traffic") for found in cases]
+    in_three_racks = [replace(found, racks=3) for found in in_one_rack]
 
-    answers = by_kafka([*cases, *without, *with_racks])
+    answers = by_kafka([*plain, *in_one_rack, *in_three_racks])
 
-    plain, without_racks = answers[: len(cases)], answers[len(cases) : 3 * len(cases)]
-    assert without_racks == plain + plain
-    assert answers[3 * len(cases) :] != plain + plain  # where partitions had racks they would decide
+    got = [answers[start : start + len(cases)] for start in range(0, len(answers), len(cases))]
+    assert got[1] == got[0]
+    assert got[2] != got[0]  # where partitions have racks of their own it would decide

@@ -14,7 +14,13 @@ from dataclasses import dataclass, field
 
 from kstreams_replay.jobs.placement.group import Group, Present
 from kstreams_replay.jobs.placement.members import Assignment, TaskId
-from kstreams_replay.jobs.placement.settings import HIGH_AVAILABILITY, STICKY, PlacementSettings
+from kstreams_replay.jobs.placement.settings import (
+    BALANCE_SUBTOPOLOGY,
+    HIGH_AVAILABILITY,
+    NONE,
+    STICKY,
+    PlacementSettings,
+)
 
 EVENTS = ("join", "leave", "kill", "decommission", "return", "lost registry", "quiet", "quiet")
 SETTLES_WITHIN = 200
@@ -69,6 +75,7 @@ def world_of(seed: int) -> World:
         max_warmup_replicas=generator.choice([1, 2, 4]),
         acceptable_recovery_lag_bytes=generator.choice([0, 100, 1000]),
         rack_aware_assignment_tags=generator.choice([(), ("zone",)]),
+        rack_aware_assignment_strategy=generator.choice([NONE, NONE, BALANCE_SUBTOPOLOGY]),
     )
     count = generator.randrange(1, 17)
     stateful = [TaskId(0, partition) for partition in range(count)]

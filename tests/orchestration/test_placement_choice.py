@@ -10,7 +10,8 @@ from kstreams_replay.state.errors import ConfigError
 
 @pytest.fixture(autouse=True)
 def _no_choice(monkeypatch):
-    for name in ("PLACEMENT", "NUM_STANDBY_REPLICAS", "MAX_WARMUP_REPLICAS", "RACK_AWARE_ASSIGNMENT_TAGS"):
+    for name in ("PLACEMENT", "NUM_STANDBY_REPLICAS", "MAX_WARMUP_REPLICAS", "RACK_AWARE_ASSIGNMENT_TAGS",
+                 "RACK_AWARE_ASSIGNMENT_STRATEGY"):  # fmt: skip
         monkeypatch.delenv(f"REPLAY_{name}", raising=False)
 
 
@@ -23,13 +24,14 @@ def test_the_environment_chooses_and_what_is_given_counts_before_it(monkeypatch)
     monkeypatch.setenv("REPLAY_PLACEMENT", "high_availability")
     monkeypatch.setenv("REPLAY_NUM_STANDBY_REPLICAS", "1")
     monkeypatch.setenv("REPLAY_RACK_AWARE_ASSIGNMENT_TAGS", "zone, rack")
+    monkeypatch.setenv("REPLAY_RACK_AWARE_ASSIGNMENT_STRATEGY", "balance_subtopology")
 
     assert placement_of() == PlacementSettings(
-        HIGH_AVAILABILITY, num_standby_replicas=1, rack_aware_assignment_tags=("zone", "rack")
-    )
-    assert placement_of("sticky", num_standby_replicas=2, rack_aware_assignment_tags=[]) == PlacementSettings(
-        STICKY, num_standby_replicas=2
-    )
+        HIGH_AVAILABILITY, num_standby_replicas=1, rack_aware_assignment_tags=("zone", "rack"),
+        rack_aware_assignment_strategy="balance_subtopology",
+    )  # fmt: skip
+    given = {"num_standby_replicas": 2, "rack_aware_assignment_tags": [], "rack_aware_assignment_strategy": "none"}
+    assert placement_of("sticky", **given) == PlacementSettings(STICKY, num_standby_replicas=2)
     assert placement_of("spark") is None
 
 
@@ -55,9 +57,11 @@ def test_standbys_without_a_placement_are_refused_and_not_left_out_in_silence():
 
 
 def test_dagsters_engine_has_the_same_settings(monkeypatch):
-    engine = SparkEngine(placement="high_availability", num_standby_replicas=1, rack_aware_assignment_tags=["zone"])
+    engine = SparkEngine(placement="high_availability", num_standby_replicas=1, rack_aware_assignment_tags=["zone"],
+                         rack_aware_assignment_strategy="balance_subtopology")  # fmt: skip
     monkeypatch.setattr(SparkEngine, "session", lambda self: None)
 
     assert engine.runner().placement == PlacementSettings(
-        HIGH_AVAILABILITY, num_standby_replicas=1, rack_aware_assignment_tags=("zone",)
-    )
+        HIGH_AVAILABILITY, num_standby_replicas=1, rack_aware_assignment_tags=("zone",),
+        rack_aware_assignment_strategy="balance_subtopology",
+    )  # fmt: skip

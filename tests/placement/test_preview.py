@@ -2,13 +2,13 @@
 
 from kstreams_replay.jobs.placement.group import Group, Present
 from kstreams_replay.jobs.placement.members import TaskId
-from kstreams_replay.jobs.placement.preview import Copy, advice, preview
-from kstreams_replay.jobs.placement.settings import HIGH_AVAILABILITY, STICKY, PlacementSettings
+from kstreams_replay.jobs.placement.preview import Copy, advice, preview, stage_advice
+from kstreams_replay.jobs.placement.settings import BALANCE_SUBTOPOLOGY, HIGH_AVAILABILITY, STICKY, PlacementSettings
 
 TASKS = [TaskId(0, partition) for partition in range(4)]
 
 
-def group(placement: str, **settings: int) -> Group:
+def group(placement: str, **settings: object) -> Group:
     found = Group(PlacementSettings(placement, **settings))  # type: ignore[arg-type]
     for task in TASKS:
         found.ran(task, "c1", {f"{task}/1": 1000})
@@ -45,3 +45,18 @@ def test_more_cores_than_tasks_are_idle_and_a_long_task_bounds_the_increment():
         "workers do not make it shorter",
     ]
     assert advice([Present("c1")], 2, {TaskId(0, 0): 2.0, TaskId(0, 1): 2.0}) == []
+
+
+def test_a_member_that_waits_while_a_sub_topology_runs_is_told_with_what_helps():
+    present, owners = [Present("c1"), Present("c2"), Present("new")], {
+        TaskId(0, 0): "c1", TaskId(0, 1): "c1", TaskId(1, 0): "c2", TaskId(1, 1): "c1",
+    }  # fmt: skip
+
+    got = stage_advice(group(STICKY), present, owners)
+
+    assert got == [
+        "1 of 3 workers have no task of sub-topology 0 and wait while it runs: "
+        "--rack-aware-assignment-strategy balance_subtopology shares out each"
+    ]  # of 1 each has one; what is new has learned none yet
+    assert stage_advice(group(STICKY), [Present("c1", 2), Present("c2")], owners) == []  # c1 has a core for each task
+    assert stage_advice(group(STICKY, rack_aware_assignment_strategy=BALANCE_SUBTOPOLOGY), present, owners) == []

@@ -62,6 +62,10 @@ def test_who_had_the_standby_of_a_task_takes_over_when_its_owner_is_gone():
     ("settings", "said"),
     [
         ({"placement": "random"}, "placement: expected one of spark, sticky, high_availability, got 'random'"),
+        (
+            {"rack_aware_assignment_strategy": "min_traffic"},
+            "rack_aware_assignment_strategy: expected one of none, balance_subtopology, got 'min_traffic'",
+        ),
         ({"num_standby_replicas": -1}, "num_standby_replicas: expected a whole number of at least 0, got -1"),
         ({"max_warmup_replicas": 0}, "max_warmup_replicas: expected a whole number of at least 1, got 0"),
         ({"acceptable_recovery_lag_bytes": 1.5}, "expected a whole number of at least 0, got 1.5"),

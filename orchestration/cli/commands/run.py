@@ -51,6 +51,7 @@ class RunOptions:
     max_warmup_replicas: int | None
     acceptable_recovery_lag_bytes: int | None
     rack_aware_assignment_tags: str | None
+    rack_aware_assignment_strategy: str | None
 
 
 @command()
