@@ -1,9 +1,10 @@
 """G10: a repartition table has every record once, in the partition of its key (BuiltInPartitioner.partitionForKey).
 
 Owns three counts of the increment's own records. `misplaced`: the partition is not murmur2 of the serialized key,
-modulo the number of partitions (0 of a null key). `gaps`: offsets of a partition that are missing, or there twice, from
-the last one of the increment before on. `repeated`: of steps that make at most one record of one, a cause that has
-several. The hash is computed here, in NumPy, and not by the code that chose the partition.
+modulo the number of partitions; a null key may lie in any, as Kafka's producer then takes any. `gaps`: offsets of a
+partition that are missing, or there twice, from the last one of the increment before on. `repeated`: of steps that make
+at most one record of one, a cause that has several. The hash is computed here, in NumPy, and not by the code that chose
+the partition.
 """
 
 from collections.abc import Iterator
@@ -28,7 +29,9 @@ def audit_repartition_by_key(scope: Scope, who: Promised, promise: Repartitioned
     misplaced = rows.clear()
     if promise.by_key and partitions and rows.height:
         wanted = pl.Series(_partitions(rows["key"], partitions))
-        misplaced = rows.with_columns(wanted.alias("belongs_in")).filter(pl.col("partition") != pl.col("belongs_in"))
+        misplaced = rows.with_columns(wanted.alias("belongs_in")).filter(
+            pl.col("key").is_not_null(), pl.col("partition") != pl.col("belongs_in")
+        )
     repeated = rows.clear()
     if promise.at_most_one and rows.height:
         sent = rows.filter(pl.col("cause_offset") >= 0)

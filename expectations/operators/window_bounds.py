@@ -12,7 +12,7 @@ import polars as pl
 
 from ...state.promises import Grid, WindowedRows
 from ...state.tables.warehouse import WINDOW
-from ...state.times import END_OF_TIME_MS
+from ...state.times import UNBOUNDED
 from ..audits import Audit, Scope
 from ..facts import ReplayFacts
 from ..guarantee import About, Guarantee, Rule
@@ -31,7 +31,7 @@ def _is_on(grid: Grid) -> pl.Expr:
     if grid.kind == "sliding":
         return (start >= 0) & (end - start == grid.size_ms)
     if grid.size_ms is None or grid.advance_ms is None:
-        return (start == grid.first_ms) & (end == END_OF_TIME_MS)
+        return (start == grid.first_ms) & (end == UNBOUNDED)
     return (start >= 0) & (start % grid.advance_ms == 0) & (end - start == grid.size_ms)
 
 

@@ -116,7 +116,7 @@ def test_topics_that_meet_are_verified_with_every_join(tmp_path):
     warehouse = Warehouse(str(tmp_path))
     for topic, records in tapes(5, 30).items():
         plant(warehouse, topic, records, partitions=JOINED_PARTITIONS)
-    ran(warehouse, joined(), [30, 30, 1000], idle="proceed")
+    ran(warehouse, joined(), [10, 8, 1000], idle="proceed")
 
     found = verify(warehouse, joined(), pipeline="p", runner=RUNNER, since=2, increments=(1, "random"), seed=3)
 

@@ -1,0 +1,51 @@
+"""Guarantees hold of what Kafka Streams does at its edges: windows without an end, keys that are null."""
+
+from pathlib import Path
+
+from kstreams_replay.expectations.verdicts import check_increment
+from kstreams_replay.jobs.execution.task_run import LocalRunner
+from kstreams_replay.jobs.replay.pipeline_run import replay
+from kstreams_replay.jobs.topology import Consumed, Serde, StreamsBuilder, Topology, UnlimitedWindows
+from kstreams_replay.orchestration.facts import replay_facts
+from kstreams_replay.state.tables.warehouse import Warehouse
+from tests.expectations.pipelines import TEXTS, tape
+from tests.planted import Landed, plant
+
+ORDERS = Consumed(Serde.string(), Serde.json("product STRING, amount LONG"))
+
+
+def answers(folder: Path, topology: Topology, tapes: dict[str, list[Landed]], partitions: int, guarantee: str):
+    """(table, answer, rows looked at) of a guarantee after one increment."""
+    warehouse = Warehouse(str(folder))
+    for topic, records in tapes.items():
+        plant(warehouse, topic, records, partitions=partitions)
+    list(replay(warehouse, topology, pipeline="p", runner=LocalRunner(), idle="proceed"))
+    verdicts = check_increment(warehouse, "p", replay_facts(topology), engine="plain")
+    return [(v.table, v.answer, v.rows) for v in verdicts if v.guarantee == guarantee]
+
+
+def test_an_unlimited_window_begins_at_its_start_and_has_no_end(tmp_path):
+    builder = StreamsBuilder()
+    clicks = builder.stream("clicks", TEXTS).group_by_key()
+    clicks.windowed_by(UnlimitedWindows.of(150)).count().to_stream().to("counts")
+
+    got = answers(tmp_path, builder.build(), {"clicks": tape(("a", "1", 150), ("b", "1", 900))}, 1, "G4")
+
+    assert ("outputs/counts", "true", 2) in got
+    assert {answer for _, answer, _ in got} == {"true"}
+
+
+def test_a_subscription_without_a_foreign_key_may_lie_in_any_partition(tmp_path):
+    """A left join sends it, with a null key (SubscriptionSendProcessorSupplier)."""
+    builder = StreamsBuilder()
+    orders, products = builder.table("orders", ORDERS), builder.table("products", TEXTS)
+    orders.left_join(products, foreign_key="product", amount="left.amount", product="right").to_stream().to("priced")
+    sent = [
+        Landed(1, b"o1", b'{"product": null, "amount": 3}', 5),
+        Landed(0, b"o2", b'{"product": "p", "amount": 1}', 6),
+    ]
+
+    got = answers(tmp_path, builder.build(), {"orders": sent, "products": [Landed(0, b"q", b"1", 4)]}, 2, "G10")
+
+    assert got
+    assert {answer for _, answer, _ in got} == {"true"}
