@@ -9,9 +9,11 @@ from .facts import ReplayFacts
 from .final_after_close import G2
 from .final_once import G1
 from .guarantee import Guarantee, Question, Rule
+from .operators.as_of_join import G15
 from .operators.buffer_bounds import G7
 from .operators.deduplicated_interval import G14
 from .operators.few_are_refused import G12
+from .operators.foreign_key_join import G16
 from .operators.nothing_vanishes import G5
 from .operators.repartition_by_key import G10
 from .operators.sessions_apart import G6
@@ -36,6 +38,8 @@ __all__ = [
     "G12",
     "G13",
     "G14",
+    "G15",
+    "G16",
     "GUARANTEES",
     "Guarantee",
     "Question",
@@ -43,7 +47,7 @@ __all__ = [
     "questions_of",
 ]
 
-GUARANTEES = (G1, G2, G3, G4, G5, G6, G7, G8, G9, G10, G11, G12, G13, G14)
+GUARANTEES = (G1, G2, G3, G4, G5, G6, G7, G8, G9, G10, G11, G12, G13, G14, G15, G16)
 
 
 def questions_of(facts: ReplayFacts) -> list[Question]:

@@ -2,11 +2,15 @@
 
 Owns the words in which a topology's nodes (``jobs``) tell the checks (``expectations``) what must hold; neither knows
 the other. Rule: a promise names tables as the ledger does ("outputs/x", "state/y"), and settings as the user gave
-them; ``table`` is the one that a verdict is about. How it is judged stands beside the guarantee.
+them; ``table`` is the one that a verdict is about. What users wrote, a joiner, is a function of Arrow columns. How it
+is judged stands beside the guarantee.
 """
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
+
+import pyarrow as pa
 
 WindowKind = Literal["time", "sliding", "session"]
 
@@ -132,6 +136,45 @@ class Deduplicated:
     why_not: str = ""
 
 
+JoinedValues = Callable[[pa.Array, pa.Array, pa.Array], pa.Array]
+"""Serialized keys, left and right values, a row a pair, null where there is none; to the joined values, as the output
+has them.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class JoinedAsOf:
+    """The output ``table`` has all that a join of the stream ``left`` with the versioned table of ``right`` forwards: a
+    row for every record, whose value ``joined`` makes of the newest version not after its time; none of an ``is_left``
+    False join where there is no version. The table answers for ``history_ms`` back from its stream time.
+    """
+
+    table: str
+    left: Input | None
+    right: Input | None
+    is_left: bool = False
+    history_ms: int = 0
+    joined: JoinedValues | None = field(default=None, compare=False)
+    why_not: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class JoinedByForeignKey:
+    """The output ``table`` has all that a join of the table of ``left`` with that of ``right`` forwards, under the left
+    keys: what ``joined`` makes of a left value and the right one of its foreign key. ``foreign_keys``: serialized, of
+    serialized left keys and values. ``keys``: left keys as the output has them.
+    """
+
+    table: str
+    left: Input | None
+    right: Input | None
+    is_left: bool = False
+    keys: Callable[[pa.Array], pa.Array] | None = field(default=None, compare=False)
+    foreign_keys: Callable[[pa.Array, pa.Array], pa.Array] | None = field(default=None, compare=False)
+    joined: JoinedValues | None = field(default=None, compare=False)
+    why_not: str = ""
+
+
 Promise = (
     WindowedRows
     | Sessions
@@ -142,4 +185,6 @@ Promise = (
     | Deletions
     | JoinedStreams
     | Deduplicated
+    | JoinedAsOf
+    | JoinedByForeignKey
 )

@@ -14,8 +14,8 @@ from ...state.times import END_OF_TIME_MS
 from ..audits import Scope
 from ..facts import Source
 
-OWN_OFFSET = "context_offset"
-"""Column of a landed table, where it has one: the offset by which operators know a record."""
+OWN_OFFSET, ARRIVAL = "context_offset", "arrival"
+"""Columns that a landed table may have: the offset by which operators know a record, its number among all topics'."""
 SCHEMA = {"partition": pl.Int32, "offset": pl.Int64, "timestamp": pl.Int64, "key": pl.Binary}
 """Of the records that are read; times in milliseconds, keys serialized."""
 
@@ -85,19 +85,44 @@ def own_records(scope: Scope, given: Input, *more: str) -> pl.DataFrame:
     return rows.filter(pl.col("offset") >= pl.col("_begin")).drop("_begin")
 
 
+def newest_values(
+    scope: Scope, given: Input, keys: pl.Series | None = None, without: pl.DataFrame | None = None
+) -> pl.DataFrame:
+    """`key` and `value` of the newest record of each key, of ``keys`` alone, read up to this increment; a tombstone's
+    is null. Records ``without`` (partition, offset) are none. Keys are in one partition each.
+    """
+    path, files = scope.source_files(_source(given))
+    found = _read(scope, path, [file for file in files if file.records], given, ("value",), keys)
+    found = found.filter(pl.col("key").is_not_null())
+    if without is not None and without.height:
+        found = found.join(without, on=["partition", "offset"], how="anti")
+    return found.unique("key", keep="last", maintain_order=True).select("key", "value")
+
+
 def has_own_offsets(scope: Scope, given: Input, lowest_ms: int) -> bool:
     """Whether records of ``given`` from a time on were landed with offsets by which operators know them, and which are
     not those of the table: a topic that was copied.
     """
+    is_other = pl.col(OWN_OFFSET) != pl.col("offset")
+    return _has_some(scope, given, OWN_OFFSET, is_other, lowest_ms)
+
+
+def has_arrivals(scope: Scope, given: Input) -> bool:
+    """Whether records of ``given`` were landed with their number among those of all topics, by which they may meet."""
+    return _has_some(scope, given, ARRIVAL, pl.col(ARRIVAL).is_not_null())
+
+
+def _has_some(scope: Scope, given: Input, column: str, wanted: pl.Expr, lowest_ms: int | None = None) -> bool:
+    """Whether a column that a landed table may have has ``wanted`` values, of records from a time on."""
     path, files = scope.source_files(_source(given))
     for file in files:
-        if not file.records or not file.may_hold("timestamp", lowest_ms, END_OF_TIME_MS):
+        is_late = lowest_ms is None or file.may_hold("timestamp", lowest_ms, END_OF_TIME_MS)
+        if not file.records or not is_late:
             continue
         with open_file(path, file) as opened:
-            if OWN_OFFSET not in opened.rows().schema_arrow.names:
+            if column not in opened.rows().schema_arrow.names:
                 continue
-        others = scope.scan(path, [file], ["offset", OWN_OFFSET]).filter(pl.col(OWN_OFFSET) != pl.col("offset"))
-        if not others.head(1).collect().is_empty():
+        if not scope.scan(path, [file], ["offset", column]).filter(wanted).head(1).collect().is_empty():
             return True
     return False
 
@@ -122,11 +147,20 @@ def _source(given: Input) -> Source:
     return Source(name.name, "landed" if name.kind == LANDED else "repartition")
 
 
-def _read(scope: Scope, path: str, files: list[DataFile], given: Input, more: tuple[str, ...]) -> pl.DataFrame:
+def _read(
+    scope: Scope,
+    path: str,
+    files: list[DataFile],
+    given: Input,
+    more: tuple[str, ...],
+    keys: pl.Series | None = None,
+) -> pl.DataFrame:
     if not files:
         return pl.DataFrame(schema={**SCHEMA, **dict.fromkeys(more, pl.Binary)})
     wanted = ["offset", "timestamp", "key", *more]
-    rows = scope.scan(path, files, wanted).select("partition", *wanted).collect()
+    tape = scope.scan(path, files, wanted)
+    tape = tape if keys is None else tape.filter(pl.col("key").is_in(keys.implode()))
+    rows = tape.select("partition", *wanted).collect()
     ends = end_of(scope, given)
     limits = pl.DataFrame(
         {"partition": list(ends), "_end": list(ends.values())}, {"partition": pl.Int32, "_end": pl.Int64}

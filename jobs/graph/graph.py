@@ -108,6 +108,7 @@ class Node(TakesLateRecords):
     """It begins a sub-topology: a task has a queue of its records."""
     is_global = False
     """Every task has all of it."""
+    is_table_of_records = False  # a table whose rows are the records of its input, as they are
 
     @property
     def topic_of_records(self) -> str:
@@ -139,8 +140,7 @@ class Node(TakesLateRecords):
 
     def kafka_processors(self, graph: "Graph") -> Iterable[KafkaNode]:
         """What Kafka Streams makes of it, in the order in which it adds them."""
-        store = graph.store_of(self)
-        return [kafka_processor(self.name, self.inputs, () if store is None else (store,))]
+        return [kafka_processor(self.name, self.inputs, () if (store := graph.store_of(self)) is None else (store,))]
 
     def forwarding_processors(self, graph: "Graph") -> tuple[str, ...]:
         """Those of them that forward what it forwards."""

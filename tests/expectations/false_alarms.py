@@ -8,6 +8,7 @@ Kafka Streams refuses are counted apart, and of a scenario that fails at a recor
 
 import argparse
 import random
+import re
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -90,16 +91,23 @@ def random_scenarios(seed: int, count: int) -> Iterator[Scenario]:
     return (scenario_of(random_line(number)) for number in range(seed, seed + count))
 
 
+def has(scenario: Scenario, pattern: str) -> bool:
+    """Whether its topology has such an operator or parameter."""
+    return any(re.search(pattern, " ".join([node["op"], *node])) for node in scenario.topology["nodes"])
+
+
 def main(arguments: list[str] | None = None) -> int:
     """1 where there is a false alarm."""
     parser = argparse.ArgumentParser(prog="python -m tests.expectations.false_alarms", description=__doc__)
     parser.add_argument("--random", type=int, metavar="N", help="random topologies, instead of the golden scenarios")
     parser.add_argument("--from", dest="seed", type=int, default=random.randrange(10**9), help="seed of the first one")
+    only = "topologies that have such an operator or parameter"
+    parser.add_argument("--only", default="", metavar="REGEX", help=only)
     chosen = parser.parse_args(arguments)
-    scenarios = SCENARIOS if chosen.random is None else random_scenarios(chosen.seed, chosen.random)
+    every = SCENARIOS if chosen.random is None else random_scenarios(chosen.seed, chosen.random)
     print("the golden scenarios" if chosen.random is None else f"from seed {chosen.seed}", flush=True)
     found, told = Judged(), 0
-    for found in judged(scenarios):
+    for found in judged(scenario for scenario in every if has(scenario, chosen.only)):
         for name, each in found.alarms[told:]:
             print(f"FALSE ALARM {name}, increment {each.increment}: {each.guarantee} of {each.table}: "
                   f"{each.reason or each.witnesses[:2]}", flush=True)  # fmt: skip

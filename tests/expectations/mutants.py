@@ -196,6 +196,49 @@ def a_record_is_refused_that_no_kept_one_is_close_to(tables: Unpacked) -> None:
     tables.increments[1].tables["outputs/firsts"].pop()
 
 
+@mutant("prices", "G15")
+def a_record_is_joined_with_an_older_version(tables: Unpacked) -> None:
+    """The first after ann's price became 3."""
+    row = next(row for row in tables.rows("outputs/priced") if row["record_time_ms"] == 27)
+    row["value"] = row["value"].replace("@3", "@1")
+
+
+@mutant("prices", "G15")
+def a_record_is_joined_with_a_later_version(tables: Unpacked) -> None:
+    row = next(row for row in tables.rows("outputs/priced") if row["record_time_ms"] == 44)
+    row["value"] = row["value"].replace("@3", "@6")
+
+
+@mutant("prices", "G3", "G15")
+def a_joined_record_is_missing(tables: Unpacked) -> None:
+    tables.increments[1].tables["outputs/priced"].pop()
+
+
+@mutant("prices", "G15")
+def a_record_is_joined_twice_in_place_of_another(tables: Unpacked) -> None:
+    first, second = tables.increments[0].tables["outputs/priced"][:2]
+    second |= first | {"offset": second["offset"]}
+
+
+@mutant("orders", "G16")
+def an_order_has_a_name_that_its_customer_had(tables: Unpacked) -> None:
+    """Bob's, who is BB since time 30."""
+    rows = [row for row in tables.rows("outputs/billed") if row["value"] == "bob:5@BB"]
+    rows[-1]["value"] = "bob:5@B"
+
+
+@mutant("orders", "G16")
+def an_order_that_has_no_customer_any_more_is_billed(tables: Unpacked) -> None:
+    rows = [row for row in tables.rows("outputs/billed") if row["key"] == "o4"]
+    rows[-1]["value"] = "ann:2@A"
+
+
+@mutant("orders", "G3", "G16")
+def an_order_of_a_left_join_is_missing(tables: Unpacked) -> None:
+    rows = tables.increments[1].tables["outputs/all_orders"]
+    rows.remove(next(row for row in rows if row["key"] == "o3"))
+
+
 @cache
 def base(name: str) -> Unpacked:
     """A pipeline's tables as they were written."""

@@ -88,6 +88,17 @@ def prices() -> Topology:
     return builder.build()
 
 
+def orders() -> Topology:
+    """Two tables joined by the customer that an order names."""
+    builder = StreamsBuilder()
+    orders, customers = builder.table("orders", TEXTS), builder.table("customers", TEXTS)
+    orders.join(customers, "left || '@' || right", foreign_key="split_part(value, ':', 1)").to_stream().to("billed")
+    orders.left_join(
+        customers, "left || '@' || coalesce(right, '-')", foreign_key="split_part(value, ':', 1)"
+    ).to_stream().to("all_orders")
+    return builder.build()
+
+
 def pairs() -> Topology:
     """Two streams joined within ten milliseconds, both of them outer."""
     builder = StreamsBuilder()
@@ -142,10 +153,30 @@ VIEWS = tape(
     ("bob", "f", 90),
 )
 
+ORDERS = tape(
+    ("o1", "ann:5", 3),
+    ("o2", "bob:7", 9),
+    ("o3", "cid:1", 14),  # before its customer
+    ("o1", "bob:5", 27),  # another customer's now
+    ("o4", "ann:2", 41),
+    ("o2", None, 44),
+    ("o5", "dan:2", 60),
+)
+
+CUSTOMERS = tape(
+    ("ann", "A", 1),
+    ("bob", "B", 2),
+    ("cid", "C", 20),
+    ("bob", "BB", 30),
+    ("ann", None, 50),
+    ("eve", "E", 61),
+)
+
 PIPELINES = {
     "windows": Pipeline(windows, {"clicks": CLICKS}),
     "sessions": Pipeline(sessions, {"clicks": VISITS}, slice=3),
     "pages": Pipeline(pages, {"clicks": VISITS}, partitions=2, slice=3),
     "prices": Pipeline(prices, {"prices": PRICES, "clicks": CLICKS}),
+    "orders": Pipeline(orders, {"orders": ORDERS, "customers": CUSTOMERS}),
     "pairs": Pipeline(pairs, {"clicks": CLICKS, "views": VIEWS}),
 }

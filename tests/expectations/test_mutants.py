@@ -21,6 +21,8 @@ pytestmark = [
     pytest.mark.guarantee("G12"),
     pytest.mark.guarantee("G13"),
     pytest.mark.guarantee("G14"),
+    pytest.mark.guarantee("G15"),
+    pytest.mark.guarantee("G16"),
 ]
 
 

@@ -1,17 +1,20 @@
 """Nodes that a join of tables by foreign key is made of: how each is configured, and what it says of itself."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 
+from ....state.promises import JoinedByForeignKey, Promise
 from ....state.serdes import Serde
+from ....state.tables.names import TableName
 from ...functions.expressions import Call, Expression
 from ...functions.value_joiners import Joiner
 from ...graph.graph import Graph, Node
 from ...graph.kafka_processors import KafkaNode, kafka_processor
 from ...graph.store_rows import TIME, StoreRows
+from ..promised_tables import extracted_keys, joined_values, outputs_of, table_values_of
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -77,6 +80,34 @@ class ForeignKeyResponseNode(Node):
             kafka_processor(resolver, self.inputs, graph.nodes[self.reads[0]].stores_shown(graph)),
             kafka_processor(self.name, (resolver,), () if store is None else (store,)),
         ]
+
+    def promises(self, graph: Graph) -> Iterable[Promise]:
+        """Its table is the join of both tables as they are when an increment ends."""
+        yield from super().promises(graph)
+        join = graph.parent(graph.parent(self))
+        send, right = graph.parent(graph.parent(join)), graph.nodes[join.inputs[1]]
+        assert isinstance(join, ForeignKeyJoinNode)
+        assert isinstance(send, ForeignKeySendNode)
+        left, outputs = graph.parent(send), outputs_of(graph, self, unchanged=True)
+        of_left, of_right = (table_values_of(graph, each.name) for each in (left, right))
+        why_not = ""
+        if any(graph.tables[each.name].is_versioned for each in (left, right)):
+            why_not = "a versioned table refuses what is out of order, so its newest record is not always its value"
+        elif of_left is None or of_right is None:
+            why_not = "no table has the values that the join reads"
+        elif not outputs:
+            why_not = "no output has its rows as they are"
+        of_keys = extracted_keys(left.shape, send.foreign_key)
+        joined = joined_values(left.shape, right.shape.value, self.joiner)
+        is_left = self.kind == "left"
+        for output in outputs if not why_not else (TableName.state(join.store),):
+            yield JoinedByForeignKey(
+                output, of_left, of_right, is_left, _keys_of(left.shape.key), of_keys, joined, why_not
+            )
+
+
+def _keys_of(serde: Serde) -> Callable[[pa.Array], pa.Array]:
+    return lambda keys: serde.decode(keys).values
 
 
 SUBSCRIPTION_KEY = ("key", "primary_key")

@@ -7,6 +7,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ....state.promises import JoinedAsOf, Promise
+from ....state.tables.names import TableName
 from ...functions.expressions import Call, Expression
 from ...functions.value_joiners import Joiner
 from ...graph.graph import Graph, Node
@@ -15,6 +17,7 @@ from ...graph.observations import Observation, Wait
 from ...graph.reach import Reach
 from ...graph.store_rows import BUFFER_KEY, StoreRows, buffer_schema
 from ...graph.wording import Wording
+from ..promised_tables import joined_values, outputs_of, table_values_of, values_of
 from ..waiting_records import records_waiting, say_waiting
 
 
@@ -50,6 +53,25 @@ class StreamTableJoinNode(Node):
 
     def store_rows(self, graph: Graph) -> StoreRows:
         return StoreRows(buffer_schema(graph.parent(self).shape), BUFFER_KEY)
+
+    def promises(self, graph: Graph) -> Iterable[Promise]:
+        """Of a versioned table: a record is joined with the newest version not after its time."""
+        yield from super().promises(graph)
+        spec = graph.tables[self.reads[0]].store
+        if spec is None or spec.history_retention_ms is None:
+            return
+        left, right = values_of(graph, self.inputs[0]), table_values_of(graph, self.reads[0])
+        outputs = outputs_of(graph, self, unchanged=True)
+        why_not = ""
+        if self.grace_ms is not None:
+            why_not = "records wait for a grace, and no table says when each was joined"
+        elif left is None or right is None:
+            why_not = "no table has the values that the join reads"
+        elif not outputs:
+            why_not = "no output has its rows as they are"
+        joined = joined_values(graph.parent(self).shape, graph.nodes[self.reads[0]].shape.value, self.joiner)
+        for output in outputs if not why_not else (TableName.state(spec.name),):
+            yield JoinedAsOf(output, left, right, self.kind == "left", spec.history_retention_ms, joined, why_not)
 
     def waits_until(self, rows: pa.Table) -> pa.Array | None:
         return None if self.grace_ms is None else pc.add(rows["record_time_ms"], self.grace_ms)

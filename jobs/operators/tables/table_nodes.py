@@ -13,6 +13,7 @@ class TableNode(Node):
     """A topic, a stream (to_table) or a response of a foreign-key join read as a table (KTableSource)."""
 
     operator = ".table_source:build"
+    is_table_of_records = True
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
