@@ -1,7 +1,7 @@
 """What every test may ask for, and which tests a run has.
 
 Rule: one Spark session a process, started by the first test that needs it. Tests that need the same costly program run
-in one process one after the other (`RESOURCES`), so that it is started once; different programs may run side by side.
+in one process one after the other (`GROUPS`), so that it is started once; different programs may run side by side.
 """
 
 from __future__ import annotations
@@ -23,17 +23,14 @@ from tests.once_a_run import run_folder
 from tests.quick_java import QUICK_JAVA
 from tests.quick_python import keep_bytecode
 from tests.ratchet import CpuSeconds, Durations
-from tests.rotation import SLICE_VARIABLE, SLICES, is_nightly, rotated, slice_number, tier
+from tests.rotation import SLICE_VARIABLE, SLICES, is_nightly, of_this_slice, slice_number, tier
 from tests.slow_tests import SLOW_FOLDERS, SLOW_TESTS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-RESOURCES = ("broker", "spark", "oracle")
-"""Fixtures that start a program of their own; a test with several of them goes where the first one is."""
-
-BY_FILE_SLICES = 5
-"""Runs in a row that together play a file marked ``rotated_by_file``."""
+GROUPS = {"broker": "spark", "spark": "spark", "oracle": "oracle"}
+"""Fixtures that start a program of their own, and which run in one process; what the broker has goes to Spark, too."""
 
 
 # --- which tests there are -----------------------------------------------------------------------------------
@@ -84,13 +81,13 @@ def pytest_report_header() -> str:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Group tests by the program they need, leave nightly ones out of other tiers, and begin with what takes long."""
     for item in items:
-        resource = next((name for name in RESOURCES if name in getattr(item, "fixturenames", ())), None)
-        if resource is not None:
-            item.add_marker(pytest.mark.xdist_group(resource))
+        group = next((name for needed, name in GROUPS.items() if needed in getattr(item, "fixturenames", ())), None)
+        if group is not None:
+            item.add_marker(pytest.mark.xdist_group(group))
         if _is_slow(item):
             item.add_marker(pytest.mark.slow)
     if not is_nightly():
-        kept = _of_this_slice([item for item in items if not item.get_closest_marker("nightly")])
+        kept = of_this_slice([item for item in items if not item.get_closest_marker("nightly")])
         config.hook.pytest_deselected(items=[item for item in items if item not in kept])
         items[:] = [item for item in items if item in kept]
     items.sort(key=_when)
@@ -100,17 +97,6 @@ def _is_slow(item: pytest.Item) -> bool:
     """Whether `.ci/run fast` leaves it out (tests/slow_tests.py)."""
     file = item.path.relative_to(item.config.rootpath).as_posix()
     return item.path.parent.name in SLOW_FOLDERS or getattr(item, "originalname", "") in SLOW_TESTS.get(file, ())
-
-
-def _of_this_slice(items: list[pytest.Item]) -> set[pytest.Item]:
-    """Without what other slices play: parameters of a test marked ``rotated``, tests of a file so marked."""
-    turning = [item for item in items if item.get_closest_marker("rotated")]
-    by_file = [item for item in items if item.get_closest_marker("rotated_by_file") and item not in turning]
-    return (
-        {*items}.difference(turning, by_file)
-        | {*rotated(turning, lambda item: (item.path, getattr(item, "originalname", "")))}
-        | {*rotated(by_file, lambda item: item.path, slices=BY_FILE_SLICES)}
-    )
 
 
 def _when(item: pytest.Item) -> int:

@@ -11,6 +11,8 @@ from collections.abc import Callable, Hashable, Iterable
 from pathlib import Path
 from typing import TypeVar
 
+import pytest
+
 Item = TypeVar("Item")
 
 SLICES = 10
@@ -88,6 +90,27 @@ def rotated(
 ) -> list[Item]:
     """What this run plays of ``items``: all of them in the nightly tier, else this run's slice."""
     return list(items) if is_nightly() else slice_of(items, slice_number(), stratum, slices)
+
+
+def of_this_slice(items: list[pytest.Item]) -> set[pytest.Item]:
+    """Without what other slices play: parameters of a test marked ``rotated``, tests of a file marked
+    ``rotated_by_file``.
+    """
+    turning = [item for item in items if item.get_closest_marker("rotated")]
+    by_file = [item for item in items if item.get_closest_marker("rotated_by_file") and item not in turning]
+    return (
+        {*items}.difference(turning, by_file)
+        | {*rotated(turning, _function_and_named_values)}
+        | {*rotated(by_file, lambda item: item.path)}
+    )
+
+
+def _function_and_named_values(item: pytest.Item) -> tuple[str, ...]:
+    """A slice has every value of the parameters that the mark ``rotated`` names."""
+    mark = item.get_closest_marker("rotated")
+    assert mark is not None
+    values = item.callspec.params if mark.args else {}  # type: ignore[attr-defined]  # those without parameters have none
+    return str(item.path), getattr(item, "originalname", ""), *(repr(values[name]) for name in mark.args)
 
 
 def examples(nightly: int) -> int:

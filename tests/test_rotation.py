@@ -2,14 +2,27 @@
 
 import multiprocessing
 import os
+from collections import Counter
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests import once_a_run as shared
 from tests import ratchet, rotation
 from tests.ratchet import CPU_SECONDS_MAX, EXCEPTED, EXCEPTED_MAX, REFERENCE_S, WALL_SECONDS_MAX, Durations
-from tests.rotation import ROOT, SLICE_VARIABLE, SLICES, TIER_VARIABLE, examples, rotated, slice_number, slice_of
+from tests.rotation import (
+    ROOT,
+    SLICE_VARIABLE,
+    SLICES,
+    TIER_VARIABLE,
+    examples,
+    of_this_slice,
+    rotated,
+    slice_number,
+    slice_of,
+)
 from tests.slow_tests import SLOW_TESTS
 
 
@@ -42,6 +55,41 @@ def test_a_run_plays_one_slice_and_the_nightly_tier_all(monkeypatch):
 
     assert (default, few) == ([3, 13], 40)
     assert (rotated(range(20)), examples(400)) == (list(range(20)), 400)
+
+
+@dataclass(eq=False)
+class Item:
+    """A test, as far as slices look at it."""
+
+    originalname: str
+    mark: pytest.Mark | None = None
+    params: dict[str, str | int] = field(default_factory=dict)
+    path = Path("a.py")
+
+    @property
+    def callspec(self) -> "Item":
+        return self
+
+    def get_closest_marker(self, name: str) -> pytest.Mark | None:
+        return self.mark if self.mark is not None and self.mark.name == name else None
+
+
+@pytest.mark.parametrize("number", range(SLICES))
+def test_a_slice_has_every_value_of_what_a_mark_names_a_tenth_of_a_marked_file_and_all_the_rest(monkeypatch, number):
+    monkeypatch.setenv(TIER_VARIABLE, "default")
+    monkeypatch.setenv(SLICE_VARIABLE, str(number))
+    named, by_file = pytest.mark.rotated("kind").mark, pytest.mark.rotated_by_file.mark
+    kinds = ["inner"] * 30 + ["outer"] * 10 + ["left"]
+    items: Any = [
+        *(Item("joined", named, {"kind": kind, "seed": seed}) for seed, kind in enumerate(kinds)),
+        *(Item(f"of_the_file_{test}", by_file) for test in range(20)),
+        *(Item("usual", None, {"seed": seed}) for seed in range(4)),
+    ]
+
+    played = of_this_slice(items)
+
+    assert Counter(item.params["kind"] for item in played if item.mark is named) == {"inner": 3, "outer": 1, "left": 1}
+    assert Counter(item.mark and item.mark.name for item in played) == {"rotated": 5, "rotated_by_file": 2, None: 4}
 
 
 @pytest.mark.parametrize(
@@ -122,7 +170,7 @@ def test_what_needs_one_program_is_one_group_that_xdist_sees(request):
     needing = [item for item in request.session.items if "spark" in getattr(item, "fixturenames", ())]
     groups = {mark.args[0] for item in needing for mark in item.iter_markers("xdist_group")}
 
-    assert groups <= {"broker", "spark"}
+    assert groups <= {"spark"}
     if "PYTEST_XDIST_WORKER" in os.environ:
         assert {item.nodeid.rpartition("@")[2] for item in needing} == groups
 

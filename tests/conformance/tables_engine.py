@@ -6,7 +6,7 @@ back, and its metrics are not known. Lateness is known where one task reads ever
 """
 
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -35,7 +35,10 @@ from tests.conformance.engines import Result, built, failed, kafka_metrics, refu
 from tests.conformance.scenarios import Record, Scenario
 from tests.conformance.translation import OUTPUT, WALL_CLOCK, topic_serdes
 
-_PIPELINE = "scenario"
+PIPELINE = "scenario"
+After = Callable[[Warehouse, Topology, int], None]
+"""What looks at the tables when so many increments are done."""
+
 _NO_LATENESS = {"record-lateness-avg": NOT_KNOWN, "record-lateness-max": NOT_KNOWN}
 """Of several tasks; and Kafka's driver takes a record that is dropped for its time as one at -1."""
 
@@ -51,15 +54,17 @@ def increments(cuts: str, records: int) -> list[int]:
     return [end - begin for begin, end in zip([0, *places], [*places, records], strict=True)]
 
 
-def play_with_tables(scenario: Scenario, *, cuts: str = "none", runner: Runner | None = None) -> Result:
-    """The scenario through a warehouse of its own."""
+def play_with_tables(
+    scenario: Scenario, *, cuts: str = "none", runner: Runner | None = None, after: After | None = None
+) -> Result:
+    """The scenario through a warehouse of its own. ``after``: called with each increment until one fails."""
     try:
         topology = built(scenario)
     except ConfigError as error:
         return refused(error)
     sizes = increments(cuts, len(scenario.records))
     try:
-        return _played(topology, scenario.records, sizes, runner)
+        return _played(topology, scenario.records, sizes, runner, after)
     except _FailedIncrement as failure:
         error, done = failure.error, sizes[: failure.done]
     # Once more, record by record from there: what is read back is what was committed before the one that fails.
@@ -90,7 +95,13 @@ class _FailedIncrement(Exception):
         self.error, self.done, self.result = error, done, result
 
 
-def _played(topology: Topology, records: Sequence[Record], sizes: Sequence[int], runner: Runner | None) -> Result:
+def _played(
+    topology: Topology,
+    records: Sequence[Record],
+    sizes: Sequence[int],
+    runner: Runner | None,
+    after: After | None = None,
+) -> Result:
     """Without a ``runner`` every row of state that a task has is one that it looked up, in a warm copy. A scenario of
     one topic may have ticks: the first starts the clock, and is one row more to read.
     """
@@ -99,29 +110,30 @@ def _played(topology: Topology, records: Sequence[Record], sizes: Sequence[int],
     with TemporaryDirectory() as folder, looks_up:
         runner = runner or LocalRunner(f"{folder}/cache")
         warehouse = Warehouse(str(Path(folder)))
-        land(warehouse, topology, records)
+        _land(warehouse, topology, records)
         reports: list[IncrementReport] = []
         for size in sizes:
             try:
-                reports += replayed(warehouse, topology, size, runner)
+                new = _replayed(warehouse, topology, size, runner)
             except TaskFailed as error:
                 result = _read_back(warehouse, topology, len(records)) if reports else _nothing(len(records))
                 raise _FailedIncrement(error, len(reports), result) from error
+            reports += new
+            if new and after is not None:
+                after(warehouse, topology, len(reports))
         found = _read_back(warehouse, topology, len(records)) if reports else _nothing(len(records))
         without_time = sum(report.books.dropped_by_reason.get("negative-timestamp", 0) for report in reports)
         lateness = _NO_LATENESS if without_time else _lateness(topology, reports)
         return found | {"metrics": _metrics(topology, reports, sum(found["dropped"]), lateness)}
 
 
-def replayed(warehouse: Warehouse, topology: Topology, size: int, runner: Runner) -> list[IncrementReport]:
+def _replayed(warehouse: Warehouse, topology: Topology, size: int, runner: Runner) -> list[IncrementReport]:
     """The next increment, of ``size`` records."""
-    one = replay(
-        warehouse, topology, pipeline=_PIPELINE, runner=runner, max_records=size, increments=1, order="arrival"
-    )
+    one = replay(warehouse, topology, pipeline=PIPELINE, runner=runner, max_records=size, increments=1, order="arrival")
     return list(one)
 
 
-def land(warehouse: Warehouse, topology: Topology, records: Sequence[Record]) -> None:
+def _land(warehouse: Warehouse, topology: Topology, records: Sequence[Record]) -> None:
     """The records of a scenario, by arrival."""
     serdes = topic_serdes(records)
     numbers: dict[str, int] = {}
@@ -174,13 +186,13 @@ def _nothing(records: int) -> Result:
 def _read_back(warehouse: Warehouse, topology: Topology, records: int) -> Result:
     found = _nothing(records)
     sink = next(sink for sink in topology.sinks() if sink.topic == OUTPUT)
-    table = read_table(warehouse, _PIPELINE, f"outputs/{OUTPUT}").sort_by("offset")
+    table = read_table(warehouse, PIPELINE, f"outputs/{OUTPUT}").sort_by("offset")
     values = sink.shape.value.to_python(table["value"].combine_chunks())
     for row, value in zip(table.drop_columns(["value"]).to_pylist(), values, strict=True):
         window = [row["window_start_ms"], row["window_end_ms"]] if sink.shape.window is not None else None
         output = {"key": row["key"], "window": window, "value": value, "ts": row["record_time_ms"]}
         found["outputs"][row["arrival"]].append(output)
-    for arrival in read_table(warehouse, _PIPELINE, "dropped")["arrival"].to_pylist():
+    for arrival in read_table(warehouse, PIPELINE, "dropped")["arrival"].to_pylist():
         found["dropped"][arrival] += 1
     return found
 

@@ -7,6 +7,7 @@ import pytest
 from tests.conformance import readable
 from tests.conformance.__main__ import report, reports
 from tests.conformance.scenarios import GOLDENS, scenario_of
+from tests.rotation import rotated
 
 FILES = readable.scenario_files()
 EXAMPLES = {line["name"]: line for line in map(json.loads, (GOLDENS / "kip_examples.jsonl").read_text().splitlines())}
@@ -34,7 +35,7 @@ CUT = [
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("path", CUT, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", rotated(CUT, lambda path: path.parent.name), ids=lambda path: path.stem)
 def test_cut_at_every_record_a_file_gives_what_it_gives_whole(path):
     scenario = scenario_of(readable.read(path))
 

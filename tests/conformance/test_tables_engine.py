@@ -1,14 +1,14 @@
-"""Golden scenarios through Delta tables in several increments: landed, planned, committed, resumed, read back."""
+"""Golden scenarios through Delta tables in several increments: landed, planned, committed, resumed, read back.
+
+Cut at random they are played in tests/expectations/test_false_alarms.py, where every increment is judged, too.
+"""
 
 import pytest
 
 from tests.conformance.__main__ import reports
 from tests.conformance.tables_engine import increments
-from tests.conformance.test_goldens import FOUND, SCENARIOS, SLICE
+from tests.conformance.test_goldens import FOUND, SCENARIOS
 from tests.rotation import rotated
-
-PARTS = 4
-"""Each part of the goldens is cut by another seed, and may run beside the others; together they are all of them."""
 
 
 @pytest.mark.parametrize(
@@ -25,20 +25,6 @@ def test_random_cuts_are_the_same_for_the_same_seed_and_take_every_record():
     assert got == [increments(f"random:{seed}", 30) for seed in range(20)]
     assert {sum(sizes) for sizes in got} == {30}
     assert len({tuple(sizes) for sizes in got}) > 10
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("part", range(PARTS))
-def test_cut_anywhere_a_scenario_does_what_kafka_streams_did(part):
-    mine = SLICE[part::PARTS]
-
-    got = {
-        scenario.name: why
-        for scenario, why in zip(mine, reports(mine, "tables", cuts=f"random:{part}"), strict=True)
-        if why is not None
-    }
-
-    assert got == {}
 
 
 @pytest.mark.slow

@@ -28,8 +28,8 @@ from tests.laws.pipelines import BEGINNINGS, NAME, PIPELINES, begun, done_of, dr
 from tests.laws.processes import killed
 from tests.laws.whole import first_difference
 
-_TAPES_A_SEED = 1 / 250
-"""Another tape after so many seeds, since a tape costs seconds."""
+_TAPES_A_SEED = 1 / 500
+"""Another tape after so many seeds, since a tape costs seconds; the seeds of the tests have one."""
 
 _CALLS_A_STEP = {False: 1.3, True: 10.0}
 """Calls to the kernel for a step that the border tells of, without and with those that write into an open file."""

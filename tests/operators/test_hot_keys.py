@@ -35,6 +35,7 @@ def scattered(rng: random.Random, records: int, step: int) -> list[Record]:
     return tape
 
 
+@pytest.mark.rotated("emits_final")
 @pytest.mark.parametrize("emits_final", [False, True])
 @pytest.mark.parametrize(("grace", "cuts"), [(10 * LONG, [300, 800]), (4 * LONG, []), (LONG, [500])])
 def test_sessions(grace, cuts, emits_final):
@@ -93,6 +94,7 @@ def test_a_view_that_is_asked_again():
         view.settle()
 
 
+@pytest.mark.rotated("kind")
 @pytest.mark.parametrize(("kind", "grace"), [("inner", 20 * LONG), ("outer", 20 * LONG), ("outer", 4 * LONG)])
 @pytest.mark.parametrize("pairs_a_call", [None, 1])
 def test_stream_joins(kind, grace, pairs_a_call, monkeypatch):

@@ -74,6 +74,7 @@ def shown(kind: str, left: Any, right: Any) -> str | None:
     return f"{left or '-'}{right or '-'}" if is_there else None
 
 
+@pytest.mark.rotated("kind")
 @pytest.mark.parametrize(("seed", "length"), [*((seed, 60) for seed in range(20)), (20, 400)])
 @pytest.mark.parametrize("kind", list(JOINS))
 def test_at_every_time_the_result_is_the_join_of_what_both_tables_showed(kind, seed, length):

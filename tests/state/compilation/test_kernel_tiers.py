@@ -160,6 +160,7 @@ def test_versions_travel_as_text(small):
     assert from_json(["no_such_module", "double", []]) is None
 
 
+@pytest.mark.rotated
 @pytest.mark.parametrize("seed", range(3))
 def test_a_replay_that_switches_tier_anywhere_leaves_the_same_rows(tmp_path, monkeypatch, seed):
     """
