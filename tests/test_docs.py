@@ -16,7 +16,7 @@ import pytest
 from kstreams_replay.expectations.guarantees import GUARANTEES, Guarantee
 from kstreams_replay.jobs.execution.table_schemas import REPARTITION_SCHEMA
 from kstreams_replay.jobs.graph.graph import Node
-from kstreams_replay.jobs.operators.operator import Operator
+from kstreams_replay.jobs.operators.base.operator import Operator
 from kstreams_replay.jobs.testing.test_driver import TopologyTestDriver
 from kstreams_replay.jobs.topology import (
     BranchedKStream,

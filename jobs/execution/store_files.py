@@ -25,7 +25,7 @@ from ..tape.landed_slice import Slice
 from ..topology.topology import SubTopology
 
 if TYPE_CHECKING:
-    from ..operators.operator import Counters, StatefulOperator
+    from ..operators.base.operator import Counters, StatefulOperator
 
 Hashes = np.ndarray
 """Of serialized keys, uint64, rising and distinct."""

@@ -28,7 +28,7 @@ from ..topology.topology import Topology
 from .store_files import Hashes, StoreRows, may_ask_for_any
 
 if TYPE_CHECKING:
-    from ..operators.operator import StatefulOperator
+    from ..operators.base.operator import StatefulOperator
 
 ALL_BELOW_ROWS = 20_000
 """A store with so few rows is loaded whole."""

@@ -24,7 +24,7 @@ from ..execution.task_run import TaskRun
 from ..graph.graph import Node
 from ..graph.nodes import RepartitionNode, SinkNode
 from ..graph.observations import Wait
-from ..operators.operator import StatefulOperator
+from ..operators.base.operator import StatefulOperator
 from ..tape.task_input import LANDED_TIME, Input
 from ..tape.task_tape import CausalOrder
 from ..task.dataflow import dataflows

@@ -93,7 +93,7 @@ class Node(TakesLateRecords):
         return ()
 
     def build(self, context: Any) -> Any:
-        """Its running operator where ``context`` says (jobs/operators/operator.py has both), or None."""
+        """Its running operator where ``context`` says (jobs/operators/base/operator.py has both), or None."""
         return self.found_at(self.operator)(self, context) if self.operator else None
 
     def found_at(self, place: str) -> Callable[..., Any]:

@@ -20,8 +20,8 @@ from ...state.serdes import Serde
 from ...state.stores.slots import LIVE, LIVE_COUNT, Slots
 from ..functions.expressions import Call, Expression
 from . import deduplicate_kernel
+from .base.operator import Counters, OperatorContext, StatefulOperator, marked
 from .deduplicate_node import DeduplicateNode, identity_columns, identity_schema
-from .operator import Counters, OperatorContext, StatefulOperator, marked
 
 _KEPT_SLOTS = 65_536
 """Below this many entries those that are too old are not swept."""

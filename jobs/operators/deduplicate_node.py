@@ -13,7 +13,7 @@ from ..graph.graph import Graph, Node
 from ..graph.observations import Observation
 from ..graph.store_rows import TIME, StoreRows
 from ..graph.wording import Wording
-from .promised_tables import input_of, outputs_of
+from .base.promised_tables import input_of, outputs_of
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -11,8 +11,8 @@ import numpy as np
 
 from ...state.records.batches import Batch, Chunk, Drops
 from ...state.records.drop_reasons import DropReason
-from .operator import OperatorContext
-from .record_buffer import BufferedByGrace
+from .base.operator import OperatorContext
+from .base.record_buffer import BufferedByGrace
 from .reorder_node import ReorderNode
 
 

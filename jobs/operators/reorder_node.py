@@ -10,7 +10,7 @@ from ..graph.observations import Observation, Wait
 from ..graph.reach import Reach
 from ..graph.store_rows import BUFFER_KEY, StoreRows, buffer_schema
 from ..graph.wording import Wording
-from .waiting_records import records_waiting, say_waiting
+from .base.waiting_records import records_waiting, say_waiting
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

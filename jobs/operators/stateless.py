@@ -17,9 +17,9 @@ from ...state.records.batches import Batch, Chunk, Values
 from ...state.records.keys import Keys
 from ...state.serdes import Serde
 from ..functions.expressions import Call, Expression, Struct, python_keys
-from .failed_records import FailedRecords
-from .forward_order import joined_batch, merge_in_forward_order
-from .operator import MultiOperator, Operator, OperatorContext
+from .base.failed_records import FailedRecords
+from .base.forward_order import joined_batch, merge_in_forward_order
+from .base.operator import MultiOperator, Operator, OperatorContext
 from .stateless_nodes import (
     FilterNode,
     FlatMapNode,

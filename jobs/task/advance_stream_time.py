@@ -17,8 +17,8 @@ from ...state.records.batches import NO_OFFSET, Batch, Chunk, Values
 from ...state.records.keys import NULL_CODE
 from ...state.times import NO_TIMESTAMP_MS
 from ..graph.graph import Node
-from ..operators.forward_order import joined_batch, merge_in_forward_order
-from ..operators.operator import Operator, OperatorContext
+from ..operators.base.forward_order import joined_batch, merge_in_forward_order
+from ..operators.base.operator import Operator, OperatorContext
 from ..tape.stream_time import SourceProgress, StreamTimeAdvance, combine
 from .chunk_run import ChunkRun
 

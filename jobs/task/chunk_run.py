@@ -1,7 +1,7 @@
 """One chunk on its way through a task's nodes.
 
 Rule: nodes run one after the other in the order of the graph, each over the whole of what the ones before it forwarded;
-the places of rows (jobs/operators/forward_order.py) keep the order in which Kafka would have run them.
+the places of rows (jobs/operators/base/forward_order.py) keep the order in which Kafka would have run them.
 """
 
 from collections import Counter
@@ -15,8 +15,8 @@ from ...state.errors import TaskFailed
 from ...state.records.batches import Batch, Chunk
 from ..graph.graph import Node
 from ..graph.nodes import RepartitionNode, SinkNode
-from ..operators.forward_order import merge_in_forward_order
-from ..operators.operator import MultiOperator, Operator, TableView
+from ..operators.base.forward_order import merge_in_forward_order
+from ..operators.base.operator import MultiOperator, Operator, TableView
 from .dataflow import Dataflow, Edge, StageInput
 from .failing_records import process_step
 from .output_tables import export_table, output_table, repartition_table

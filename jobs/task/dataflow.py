@@ -2,7 +2,7 @@
 
 Owns nothing that runs. Rule: an edge leads from a node to a child (in the order in which Kafka added them) or to a
 reader that looks into its table. Where two edges of a node meet again below it, the node is *marked*: it writes its
-output row and the edge into the path of what it forwards, so that jobs/operators/forward_order.py can tell what
+output row and the edge into the path of what it forwards, so that jobs/operators/base/forward_order.py can tell what
 happened first. It is worked out once a topology (``dataflows``).
 """
 
@@ -15,7 +15,7 @@ from ...state.records.batches import Batch
 from ...state.records.keys import Keys
 from ..graph.graph import Graph, Node
 from ..graph.nodes import RepartitionNode
-from ..operators.operator import TableView
+from ..operators.base.operator import TableView
 from ..operators.tables.table_views import build_view
 from ..topology.topology import SubTopology, Topology
 

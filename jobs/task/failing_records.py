@@ -8,8 +8,8 @@ import numpy as np
 
 from ...state.errors import BufferFull, NullKey, TaskFailed
 from ...state.records.batches import Batch, Chunk
-from ..operators.failed_records import FailedRecords
-from ..operators.operator import Operator
+from ..operators.base.failed_records import FailedRecords
+from ..operators.base.operator import Operator
 
 
 def process_step(operator: Operator, batch: Batch, chunk: Chunk, *, to_dead_letters: bool) -> Batch:

@@ -11,7 +11,7 @@ import numpy as np
 
 from ...state.errors import ReplayError
 from ...state.records.batches import Batch, Chunk
-from ..operators.operator import Operator
+from ..operators.base.operator import Operator
 
 RECORDS = 1_000
 """So many are looked at, of each task's first chunk."""

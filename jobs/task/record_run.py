@@ -16,8 +16,8 @@ import numpy as np
 from ...state.errors import TaskFailed
 from ...state.records.batches import Batch, Chunk
 from ..graph.graph import Node
-from ..operators.forward_order import MergedRows, joined_batch
-from ..operators.operator import Links, Operator, SharingOperator, TableView
+from ..operators.base.forward_order import MergedRows, joined_batch
+from ..operators.base.operator import Links, Operator, SharingOperator, TableView
 from .chunk_run import ChunkRun
 from .dataflow import Dataflow, Edge
 

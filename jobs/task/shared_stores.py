@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from ..graph.graph import Graph
-from ..operators.operator import Operator, SharingOperator
+from ..operators.base.operator import Operator, SharingOperator
 from ..operators.tables.table_source import StoredTableSource
 from .dataflow import Dataflow
 

@@ -20,7 +20,7 @@ from ...state.times import NO_TIMESTAMP_MS
 from ..graph.graph import Node, TableTraits
 from ..graph.nodes import RepartitionNode
 from ..kernels import stream_time as task_counters
-from ..operators.operator import Counters, Operator, OperatorContext, StatefulOperator, TableView
+from ..operators.base.operator import Counters, Operator, OperatorContext, StatefulOperator, TableView
 from ..operators.tables.table_views import build_view
 from ..tape.stream_time import SourceProgress, StreamTimeAdvance, combine
 from ..tape.task_input import INPUT_COLUMNS, Input

@@ -16,7 +16,7 @@ from ...state.errors import ConfigError
 from ..functions.call_names import Hinting
 from ..graph.graph import Node
 from ..graph.nodes import GlobalTableNode
-from ..operators.operator import StoreContents
+from ..operators.base.operator import StoreContents
 from ..task.decoding import Decoder
 from ..task.task import Task
 from ..topology.topology import Topology

@@ -16,7 +16,7 @@ from ..functions.call_names import Hinting
 from ..functions.expressions import Windowed
 from ..functions.processor_api import ValueAndTimestamp
 from ..functions.session_and_versioned_stores import VersionedRecord
-from ..operators.operator import StoreContents
+from ..operators.base.operator import StoreContents
 from .driver_inputs import encoded
 from .store_view import VersionedStoreView
 

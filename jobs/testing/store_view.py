@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 from ...state.records.keys import Keys
 from ...state.times import UNBOUNDED
 from ..functions.session_and_versioned_stores import VersionedRecord
-from ..operators.operator import StoreContents
+from ..operators.base.operator import StoreContents
 from ..operators.tables.key_value_view import OBSERVED
 from ..operators.tables.versioned_store import VersionedTableStore
 from ..task.task import Task

@@ -56,8 +56,8 @@ class Batch:
     what else jobs/kernels/earlier_changes.py says; None: not known.
     ``headers``: list of (key, value) a record, null where it has none, or None when no record has any.
     ``path``: further columns of a record's place, where branches of the topology meet again
-    (jobs/operators/forward_order.py). ``context``: place in the chunk's topics (-1: none) and offset of every record's
-    context, where a buffer kept them; OF_CAUSE where they are those of the causing record; None when they all are.
+    (jobs/operators/base/forward_order.py). ``context``: place in the chunk's topics (-1: none) and offset of every
+    record's context, where a buffer kept them; OF_CAUSE where they are those of the causing record; None: they all are.
     """
 
     cause: np.ndarray

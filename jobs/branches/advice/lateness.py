@@ -14,7 +14,7 @@ import numpy as np
 from ....state.records.batches import Batch
 from ....state.times import NO_TIMESTAMP_MS
 from ...graph.graph import Node
-from ...operators.forward_order import merge_in_forward_order
+from ...operators.base.forward_order import merge_in_forward_order
 
 PERCENTILES = (50.0, 90.0, 99.0, 99.9)
 

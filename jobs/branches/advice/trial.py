@@ -21,7 +21,7 @@ from ...code_changes.state_migration import take_over
 from ...execution.task_description import TaskDescription, TaskReport
 from ...execution.task_run import TaskRun
 from ...graph.graph import Node
-from ...operators.operator import Counters
+from ...operators.base.operator import Counters
 from ...replay.books import add_refusals
 from ...replay.increment_report import total_numbers
 from ...tape.task_input import Input

@@ -21,7 +21,7 @@ from ...functions.folds.fold_program import ADD, EMIT, Program
 from ...functions.folds.python import PythonState
 from ...graph.store_rows import aggregate_schema
 from ...kernels.slot_lifecycle import remove
-from ..operator import Counters, Due, OperatorContext, StatefulOperator, marked
+from ..base.operator import Counters, Due, OperatorContext, StatefulOperator, marked
 from .emit_on_close import FinalResults
 from .kernel_decisions import Decisions, Updates, joined
 from .speculative_batches import DecidingAhead, keeper

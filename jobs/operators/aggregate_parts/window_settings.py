@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from ..store_segments import segment_ms
+from ..base.store_segments import segment_ms
 from .emit_on_close import FinalResults
 
 

@@ -20,7 +20,7 @@ from ...graph.reach import UNBOUNDED_REACH, Reach
 from ...graph.store_rows import TIME, VERSION_KEY, StoreRows, aggregate_schema, version_schema
 from ...graph.windows import SessionWindows, Windows, grace_of, with_grace
 from ...graph.wording import Wording
-from ..promised_tables import outputs_of
+from ..base.promised_tables import outputs_of
 from .aggregate_sentences import say_aggregate
 
 

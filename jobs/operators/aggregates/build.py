@@ -5,7 +5,7 @@ from ...functions.folds.aggregation import Aggregation
 from ...graph.windows import SessionWindows, SlidingWindows, TimeWindows, Windows
 from ..aggregate_parts.aggregate import Aggregate
 from ..aggregate_parts.window_settings import WindowSettings
-from ..operator import OperatorContext
+from ..base.operator import OperatorContext
 from .aggregate_nodes import AggregateNode, CogroupNode
 from .record_aggregate import RecordAggregate
 from .session_windows import SessionAggregate

@@ -1,7 +1,7 @@
 """One aggregate of several grouped streams (CogroupedKStream; KIP-150).
 
 Owns nothing of its own: an aggregate of one kind, whose store all streams share. Rule: records come in the order of
-jobs/operators/forward_order.py; each goes to the aggregator of its stream, record by record, and each stream has a
+jobs/operators/base/forward_order.py; each goes to the aggregator of its stream, record by record, and each stream has a
 stream time of its own, as in Kafka, where every stream has a processor of its own; with semantics "kip" all share one,
 so that a window which has closed stays so. Every update is forwarded.
 """
@@ -14,8 +14,8 @@ from ...functions.expressions import python_keys
 from ...functions.folds.aggregation import Aggregation
 from ...functions.folds.python import PythonFold, PythonState
 from ..aggregate_parts.aggregate import Aggregate
-from ..forward_order import joined_batch, merge_in_forward_order
-from ..operator import MultiOperator, OperatorContext, StoreOperator
+from ..base.forward_order import joined_batch, merge_in_forward_order
+from ..base.operator import MultiOperator, OperatorContext, StoreOperator
 from .aggregate_nodes import CogroupNode
 from .build import aggregate, settings_of
 

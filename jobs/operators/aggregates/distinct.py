@@ -26,7 +26,7 @@ from ...functions.folds.numbers import count
 from ...graph.windows import SessionWindows, TimeWindows, Windows
 from ..aggregate_parts.aggregate import Aggregate
 from ..aggregate_parts.window_settings import WindowSettings
-from ..operator import Counters, OperatorContext, StoreOperator
+from ..base.operator import Counters, OperatorContext, StoreOperator
 from .aggregate_nodes import DistinctNode, counted_by
 from .build import aggregate
 

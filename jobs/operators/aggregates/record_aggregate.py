@@ -14,7 +14,7 @@ from ...kernels.aggregate_buffers import PROGRAM, REFUSALS, UPDATES, written
 from ..aggregate_parts.aggregate import Aggregate
 from ..aggregate_parts.kernel_decisions import Decisions
 from ..aggregate_parts.refusals import null_drops
-from ..operator import OperatorContext
+from ..base.operator import OperatorContext
 from . import record_aggregate_kernel as records
 
 

@@ -21,8 +21,8 @@ from ..aggregate_parts.refusals import drops_of
 from ..aggregate_parts.slots_by_key import ListedAggregate, ListedSlots
 from ..aggregate_parts.window_columns import WindowUpdates
 from ..aggregate_parts.window_settings import WindowSettings
-from ..operator import OperatorContext
-from ..store_segments import segment_ms
+from ..base.operator import OperatorContext
+from ..base.store_segments import segment_ms
 from . import session_windows_kernel
 
 _NOTHING_CLOSES = np.zeros(0, np.int64), 0

@@ -20,7 +20,7 @@ from ..aggregate_parts.slots_by_key import ListedAggregate, ListedSlots
 from ..aggregate_parts.window_columns import WindowUpdates
 from ..aggregate_parts.window_settings import WindowSettings
 from ..aggregate_parts.windows_by_start import WindowsByStart
-from ..operator import OperatorContext
+from ..base.operator import OperatorContext
 from . import sliding_windows_kernel
 from .sliding_windows_kernel import NEXT_ROW, SLOTS_PER_RECORD
 

@@ -18,7 +18,7 @@ from ..aggregate_parts.kernel_decisions import Decisions
 from ..aggregate_parts.refusals import drops_of
 from ..aggregate_parts.window_settings import WindowSettings
 from ..aggregate_parts.windows_by_start import WindowsByStart
-from ..operator import OperatorContext
+from ..base.operator import OperatorContext
 from . import time_windows_kernel
 
 

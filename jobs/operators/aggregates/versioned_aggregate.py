@@ -14,7 +14,7 @@ from ...functions.expressions import Shape
 from ...functions.folds.aggregation import Aggregation
 from ...functions.folds.fold_program import START, Program
 from ...functions.folds.python import PythonState
-from ..operator import Counters, OperatorContext, marked
+from ..base.operator import Counters, OperatorContext, marked
 from ..tables.versioned_store import VersionedTableStore
 from .aggregate_nodes import versioned_aggregate_schema
 from .record_aggregate import RecordAggregate

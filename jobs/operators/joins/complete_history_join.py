@@ -22,8 +22,8 @@ from ....state.errors import TopologyError
 from ....state.records.batches import Batch, Chunk, Values
 from ....state.stores.versions import TOMBSTONE
 from ...functions.value_joiners import Joiner
-from ..forward_order import MergedRows, joined_batch, merge_in_forward_order
-from ..operator import MultiOperator, Operator, OperatorContext, TableView
+from ..base.forward_order import MergedRows, joined_batch, merge_in_forward_order
+from ..base.operator import MultiOperator, Operator, OperatorContext, TableView
 from ..tables import versioned_store_kernel
 from ..tables.materialized_table import StoredTable, open_store
 from ..tables.table_store import TableStore

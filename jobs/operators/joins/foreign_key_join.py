@@ -19,8 +19,8 @@ from ....state.records.keys import Keys
 from ....state.stores.slots import Slots
 from ...graph.foreign_key_messages import Instruction, without_empty
 from ...kernels.aggregate_buffers import empty, written
-from ..forward_order import joined_batch, merge_in_forward_order
-from ..operator import Counters, Found, MultiOperator, Operator, OperatorContext, StatefulOperator, marked
+from ..base.forward_order import joined_batch, merge_in_forward_order
+from ..base.operator import Counters, Found, MultiOperator, Operator, OperatorContext, StatefulOperator, marked
 from . import foreign_key_join_kernel
 from .foreign_key_join_kernel import NEEDED, NEXT, NO_SLOT, WRITTEN, Answers
 from .foreign_key_nodes import SUBSCRIPTION_KEY, ForeignKeyJoinNode, subscription_schema

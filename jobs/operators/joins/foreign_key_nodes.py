@@ -14,7 +14,7 @@ from ...functions.value_joiners import Joiner
 from ...graph.graph import Graph, Node
 from ...graph.kafka_processors import KafkaNode, kafka_processor
 from ...graph.store_rows import TIME, StoreRows
-from ..promised_tables import extracted_keys, joined_values, outputs_of, table_values_of
+from ..base.promised_tables import extracted_keys, joined_values, outputs_of, table_values_of
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

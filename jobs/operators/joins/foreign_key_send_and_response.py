@@ -17,7 +17,7 @@ from ....state.records.keys import Keys
 from ....state.serdes import Serde
 from ...graph.foreign_key_messages import Instruction
 from ...kernels.murmur3 import murmur3_128
-from ..operator import Operator, OperatorContext
+from ..base.operator import Operator, OperatorContext
 from ..tables.materialized_table import StoredTable, open_store
 from ..tables.table_steps import evaluate_present, old_values
 from ..tables.table_store import TableStore

@@ -22,9 +22,9 @@ from ....state.stores.value_heap import ValueHeap
 from ....state.stores.waiting_records import WaitingRecords
 from ....state.times import NO_TIMESTAMP_MS
 from ...functions.value_joiners import Joiner
-from ..forward_order import MergedRows, joined_batch, merge_in_forward_order
-from ..operator import Counters, Due, MultiOperator, OperatorContext, StatefulOperator, marked
-from ..store_segments import segment_ms
+from ..base.forward_order import MergedRows, joined_batch, merge_in_forward_order
+from ..base.operator import Counters, Due, MultiOperator, OperatorContext, StatefulOperator, marked
+from ..base.store_segments import segment_ms
 from . import stream_join_kernel as kernel
 from .stream_join_node import JOINED_KEY, StreamJoinNode, joined_schema
 from .stream_join_unmatched_kernel import LEFT, NONE, RIGHT, leaves, leaving_order, mark_all, ranked

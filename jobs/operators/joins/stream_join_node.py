@@ -15,7 +15,7 @@ from ...graph.observations import Observation, Wait
 from ...graph.reach import Reach
 from ...graph.store_rows import TIME, StoreRows
 from ...graph.wording import Wording
-from ..promised_tables import input_of, outputs_of
+from ..base.promised_tables import input_of, outputs_of
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -21,8 +21,8 @@ from ....state.records.keys import NULL_CODE
 from ....state.times import NO_TIMESTAMP_MS
 from ...functions.expressions import Call, Expression
 from ...functions.value_joiners import Joiner
-from ..operator import Operator, OperatorContext
-from ..record_buffer import BufferedByGrace
+from ..base.operator import Operator, OperatorContext
+from ..base.record_buffer import BufferedByGrace
 from ..tables.global_table import GlobalTableView
 from .stream_table_join_nodes import StreamGlobalTableJoinNode, StreamTableJoinNode
 

@@ -17,8 +17,8 @@ from ...graph.observations import Observation, Wait
 from ...graph.reach import Reach
 from ...graph.store_rows import BUFFER_KEY, StoreRows, buffer_schema
 from ...graph.wording import Wording
-from ..promised_tables import joined_values, outputs_of, table_values_of, values_of
-from ..waiting_records import records_waiting, say_waiting
+from ..base.promised_tables import joined_values, outputs_of, table_values_of, values_of
+from ..base.waiting_records import records_waiting, say_waiting
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -22,8 +22,8 @@ from ....state.buffers import is_valid
 from ....state.records.batches import Batch, Chunk, Column, Drops, Values
 from ....state.records.drop_reasons import DropReason
 from ...functions.value_joiners import Joiner
-from ..forward_order import joined_batch, merge_in_forward_order
-from ..operator import MultiOperator, Operator, OperatorContext
+from ..base.forward_order import joined_batch, merge_in_forward_order
+from ..base.operator import MultiOperator, Operator, OperatorContext
 from ..tables.materialized_table import StoredTable, open_store
 from ..tables.table_source import with_keys
 from ..tables.table_steps import old_values

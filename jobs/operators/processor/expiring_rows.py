@@ -12,7 +12,7 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from ...functions.state_stores import StoreBuilder
-from ..operator import Counters
+from ..base.operator import Counters
 from .stores import Coder, KeyCoder, SerializedRows
 
 _LATEST = 2**63 - 1

@@ -31,8 +31,8 @@ from ...functions.processor_api import (
     Record,
     RecordMetadata,
 )
-from ..failed_records import FailedRecords, records_of
-from ..operator import Counters, Operator, OperatorContext, SharingOperator, StoreContents, marked
+from ..base.failed_records import FailedRecords, records_of
+from ..base.operator import Counters, Operator, OperatorContext, SharingOperator, StoreContents, marked
 from .opened_stores import Expiring, stores_of
 from .outbox import Outbox, SendingOutbox
 from .process_node import ROWS, ProcessNode

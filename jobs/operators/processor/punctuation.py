@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from ....state.times import NO_TIMESTAMP_MS
 from ...functions.processor_api import Cancellable
-from ..operator import Counters
+from ..base.operator import Counters
 
 _ABSENT = -1
 WALL_CLOCK = "wall_clock_ms"

@@ -13,7 +13,7 @@ from ....state.times import FOREVER
 from ...functions.expressions import Windowed
 from ...functions.processor_api import NOT_GIVEN
 from ...functions.session_and_versioned_stores import SessionStore
-from ..operator import StoreContents
+from ..base.operator import StoreContents
 from .expiring_rows import ExpiringRows, Refused
 
 _BOUNDS = 16

@@ -14,7 +14,7 @@ from ....state.errors import ConfigError
 from ....state.serdes import Serde
 from ...functions.processor_api import KeyValues, KeyValueStore, ValueAndTimestamp
 from ...functions.state_stores import TIMESTAMPED
-from ..operator import Counters, StoreContents
+from ..base.operator import Counters, StoreContents
 
 _REMEMBERED = 65_536
 _BLOCK = 1_024

@@ -17,7 +17,7 @@ from ....state.records.batches import Batch, Chunk, Values
 from ....state.stores.key_values import NO_REFERENCE
 from ...functions.expressions import Shape
 from ...functions.processor_api import KeyValueStore, ValueAndTimestamp
-from ..operator import Links, Operator, TableView
+from ..base.operator import Links, Operator, TableView
 from ..tables.key_value_view import StoreView
 from ..tables.materialized_table import StoredTable
 from ..tables.table_store import PlainStore

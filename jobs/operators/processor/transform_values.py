@@ -22,8 +22,8 @@ from ....state.records.keys import Keys
 from ...functions.expressions import Shape, python_keys
 from ...functions.processor_api import Headers, RecordMetadata, ValueTransformerContext
 from ...graph.graph import Graph
-from ..failed_records import records_of
-from ..operator import Operator, OperatorContext, TableView
+from ..base.failed_records import records_of
+from ..base.operator import Operator, OperatorContext, TableView
 from ..tables import table_views
 from ..tables.materialized_table import StoredTable, open_store
 from ..tables.table_steps import old_values

@@ -17,7 +17,7 @@ from ...functions.expressions import Shape
 from ...functions.session_and_versioned_stores import VersionedKeyValueStore, VersionedRecord
 from ...functions.state_stores import StoreBuilder
 from ...graph.store_rows import version_schema
-from ..operator import Counters, StoreContents
+from ..base.operator import Counters, StoreContents
 from ..tables import versioned_store_kernel
 from ..tables.versioned_store import VersionedTableStore
 from .expiring_rows import Refused

@@ -13,7 +13,7 @@ from ....state.errors import ConfigError
 from ...functions.expressions import Windowed
 from ...functions.processor_api import ValueAndTimestamp
 from ...functions.state_stores import TIMESTAMPED_WINDOW, StoreBuilder, WindowStore
-from ..operator import Counters, StoreContents
+from ..base.operator import Counters, StoreContents
 from .expiring_rows import ExpiringRows, Refused
 from .stores import Coder, TimestampedCoder
 

@@ -21,7 +21,7 @@ from ....state.stores.slots import LIVE, Slots
 from ....state.stores.spilling_heap import SpillingHeap
 from ....state.stores.value_heap import ValueHeap
 from ....state.tables.warehouse import HEADERS, WINDOW
-from ..operator import OperatorContext
+from ..base.operator import OperatorContext
 from .suppress_kernel import NO_VALUE, hashes
 from .suppress_node import suppressed_schema
 

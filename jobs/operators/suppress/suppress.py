@@ -23,7 +23,7 @@ from ....state.stores.slots import LIVE_COUNT
 from ....state.stores.spilling_heap import SpillingHeap
 from ....state.times import UNBOUNDED
 from ...kernels.earlier_changes import earlier_by_key
-from ..operator import Counters, Due, OperatorContext, StatefulOperator, marked
+from ..base.operator import Counters, Due, OperatorContext, StatefulOperator, marked
 from . import suppress_early_kernel, suppress_kernel
 from .buffer_entries import Entries
 from .suppress_node import SuppressNode

@@ -19,7 +19,7 @@ from ...graph.store_rows import StoreRows
 from ...graph.table_traits import send_old
 from ...graph.windows import SessionWindows, SlidingWindows, Windows
 from ...graph.wording import Wording
-from ..promised_tables import outputs_of
+from ..base.promised_tables import outputs_of
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

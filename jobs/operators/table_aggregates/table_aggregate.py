@@ -13,7 +13,7 @@ from ....state.records.batches import Batch, Chunk, Values
 from ....state.records.keys import Keys
 from ....state.stores.key_values import key_value_schema
 from ....state.stores.slots import STORED
-from ..operator import Counters, OperatorContext, StatefulOperator, marked
+from ..base.operator import Counters, OperatorContext, StatefulOperator, marked
 from ..tables.materialized_table import StoredTable
 from ..tables.table_store import TableStore
 from ..tables.versioned_store import VersionedTableStore

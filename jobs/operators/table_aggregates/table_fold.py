@@ -14,7 +14,7 @@ from ...functions.folds.aggregation import Aggregation
 from ...functions.folds.fold import Wanted
 from ...graph.store_rows import aggregate_schema
 from ...kernels.aggregate_buffers import written
-from ..operator import OperatorContext, StatefulOperator
+from ..base.operator import OperatorContext, StatefulOperator
 from ..tables.table_steps import old_values
 from ..tables.versioned_store import VersionedTableStore
 from .table_aggregate import TableAggregate, VersionedTableAggregate

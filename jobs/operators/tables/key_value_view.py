@@ -16,8 +16,8 @@ from ....state.stores.key_values import NO_REFERENCE, KeyValues
 from ....state.stores.slots import LIVE_COUNT
 from ....state.times import FOREVER
 from ...functions.expressions import Shape
-from ..forward_order import merge_in_forward_order
-from ..operator import Found, TableView
+from ..base.forward_order import merge_in_forward_order
+from ..base.operator import Found, TableView
 from .table_store_kernel import look, put_rows
 
 OBSERVED = b"observed_ms"

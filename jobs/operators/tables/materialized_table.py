@@ -8,7 +8,7 @@ import numpy as np
 from ....state.records.batches import Batch, Chunk
 from ....state.records.keys import Keys
 from ...functions.expressions import Shape
-from ..operator import OperatorContext, StoreOperator
+from ..base.operator import OperatorContext, StoreOperator
 from .table_store import PlainStore, TableStore
 from .versioned_store import VersionedTableStore
 

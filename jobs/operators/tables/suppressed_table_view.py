@@ -16,8 +16,8 @@ from ....state.records.batches import Batch, Column
 from ....state.records.keys import Keys
 from ....state.stores.key_values import NO_REFERENCE, KeyValues
 from ....state.times import FOREVER
-from ..forward_order import merge_in_forward_order
-from ..operator import Found, TableView
+from ..base.forward_order import merge_in_forward_order
+from ..base.operator import Found, TableView
 from .suppressed_table_view_kernel import HELD, clear, commit, watch_buffer
 from .table_steps import old_values
 

@@ -14,7 +14,7 @@ from ....state.buffers import is_valid, masked
 from ....state.records.batches import Batch, Chunk, Values
 from ....state.records.keys import NULL_CODE, Keys
 from ...functions.expressions import Call, Expression, Struct
-from ..operator import Operator, OperatorContext
+from ..base.operator import Operator, OperatorContext
 from .table_nodes import TableGroupByNode
 from .table_steps import evaluate_present, old_values
 

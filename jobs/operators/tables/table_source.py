@@ -11,7 +11,7 @@ import numpy as np
 
 from ....state.records.batches import Batch, Chunk, Drops
 from ....state.records.drop_reasons import DropReason
-from ..operator import Operator, OperatorContext, TableView
+from ..base.operator import Operator, OperatorContext, TableView
 from .materialized_table import StoredTable, open_store
 from .table_nodes import TableNode
 from .versioned_store import VersionedTableStore, VersionedView

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from ....state.buffers import is_valid, masked
 from ....state.records.batches import Batch, Chunk, Column, Values
 from ...functions.expressions import Call, Expression, Struct
-from ..operator import Operator, OperatorContext
+from ..base.operator import Operator, OperatorContext
 from .materialized_table import StoredTable, open_store
 from .table_nodes import TableFilterNode, TableMapValuesNode
 from .table_store import TableStore

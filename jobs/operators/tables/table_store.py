@@ -16,7 +16,7 @@ from ....state.records.keys import Keys
 from ....state.stores.key_values import NO_REFERENCE, KeyValues
 from ....state.tables.warehouse import WINDOW_KEY
 from ...functions.expressions import Shape
-from ..operator import Counters, marked
+from ..base.operator import Counters, marked
 from .table_store_kernel import put_rows
 
 

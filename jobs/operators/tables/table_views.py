@@ -17,7 +17,7 @@ from ....state.records.batches import Batch, Values
 from ....state.records.keys import Keys
 from ...graph.graph import Graph, Node
 from ...graph.windows import SessionWindows
-from ..operator import Found, TableView
+from ..base.operator import Found, TableView
 from .global_table import GlobalTableView
 from .key_value_view import Clamp, StoreView
 from .suppressed_table_view import SuppressView

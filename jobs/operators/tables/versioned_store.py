@@ -21,8 +21,8 @@ from ....state.stores.slots import FREE_TOP
 from ....state.stores.versions import LATEST, TOMBSTONE, Versions
 from ...functions.expressions import Shape
 from ...graph.store_rows import VERSION_KEY, version_schema
-from ..forward_order import merge_in_forward_order
-from ..operator import Counters, Found, TableView, marked
+from ..base.forward_order import merge_in_forward_order
+from ..base.operator import Counters, Found, TableView, marked
 from . import versioned_store_kernel
 from .key_value_view import OBSERVED
 from .table_store import TableStore

@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 
 from kstreams_replay.jobs.functions.expressions import Shape
-from kstreams_replay.jobs.operators.operator import OperatorContext, StatefulOperator
+from kstreams_replay.jobs.operators.base.operator import OperatorContext, StatefulOperator
 from kstreams_replay.state.errors import BufferFull
 from kstreams_replay.state.records.batches import Batch, Chunk, Values
 from kstreams_replay.state.records.keys import Keys

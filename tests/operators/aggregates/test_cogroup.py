@@ -12,7 +12,7 @@ from kstreams_replay.jobs.functions.expressions import Shape
 from kstreams_replay.jobs.graph.windows import Windows
 from kstreams_replay.jobs.operators.aggregates.aggregate_nodes import CogroupNode
 from kstreams_replay.jobs.operators.aggregates.cogroup import Cogroup, build
-from kstreams_replay.jobs.operators.operator import OperatorContext
+from kstreams_replay.jobs.operators.base.operator import OperatorContext
 from kstreams_replay.jobs.testing.test_driver import TopologyTestDriver
 from kstreams_replay.jobs.topology import (
     Consumed,

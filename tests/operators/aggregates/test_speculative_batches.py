@@ -19,7 +19,7 @@ from kstreams_replay.jobs.operators.aggregate_parts.aggregate import Aggregate
 from kstreams_replay.jobs.operators.aggregates import session_windows_kernel
 from kstreams_replay.jobs.operators.aggregates.aggregate_nodes import AggregateNode
 from kstreams_replay.jobs.operators.aggregates.build import aggregate, settings_of
-from kstreams_replay.jobs.operators.operator import OperatorContext
+from kstreams_replay.jobs.operators.base.operator import OperatorContext
 from kstreams_replay.state.errors import TaskFailed
 from kstreams_replay.state.records.batches import Batch
 from kstreams_replay.state.records.keys import Keys

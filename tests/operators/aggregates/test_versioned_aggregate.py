@@ -8,7 +8,7 @@ from kstreams_replay.jobs.functions.folds import count, mean
 from kstreams_replay.jobs.functions.folds.aggregation import Aggregation
 from kstreams_replay.jobs.functions.folds.python import PythonFold
 from kstreams_replay.jobs.operators.aggregates.versioned_aggregate import VersionedAggregate
-from kstreams_replay.jobs.operators.operator import OperatorContext
+from kstreams_replay.jobs.operators.base.operator import OperatorContext
 from kstreams_replay.jobs.testing.test_driver import TopologyTestDriver
 from kstreams_replay.jobs.topology import Consumed, KStream, KTable, Materialized, Serde, StreamsBuilder
 from kstreams_replay.state.records.keys import Keys

@@ -17,7 +17,7 @@ from kstreams_replay.jobs.graph.windows import Windows
 from kstreams_replay.jobs.operators.aggregate_parts.aggregate import Aggregate
 from kstreams_replay.jobs.operators.aggregates.aggregate_nodes import AggregateNode
 from kstreams_replay.jobs.operators.aggregates.build import aggregate, settings_of
-from kstreams_replay.jobs.operators.operator import Counters, OperatorContext
+from kstreams_replay.jobs.operators.base.operator import Counters, OperatorContext
 from kstreams_replay.state.records.batches import Batch, Chunk, Values
 from kstreams_replay.state.records.keys import Keys
 from kstreams_replay.state.serdes import Serde

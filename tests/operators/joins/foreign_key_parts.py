@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 
 from kstreams_replay.jobs.graph.foreign_key_messages import response_shape, subscription_shape
-from kstreams_replay.jobs.operators.operator import Found, TableView
+from kstreams_replay.jobs.operators.base.operator import Found, TableView
 from kstreams_replay.state.buffers import is_valid
 from kstreams_replay.state.records.batches import Batch, Chunk, Values
 from kstreams_replay.state.records.keys import Keys

@@ -9,8 +9,8 @@ import pyarrow as pa
 
 from kstreams_replay.jobs.functions.expressions import Shape
 from kstreams_replay.jobs.functions.value_joiners import Joiner
+from kstreams_replay.jobs.operators.base.operator import OperatorContext
 from kstreams_replay.jobs.operators.joins.stream_join import StreamJoin
-from kstreams_replay.jobs.operators.operator import OperatorContext
 from kstreams_replay.state.buffers import is_valid
 from kstreams_replay.state.records.batches import Batch, Chunk, Values
 from kstreams_replay.state.records.keys import Keys

@@ -8,9 +8,9 @@ from kstreams_replay.jobs.functions.value_joiners import Joiner
 from kstreams_replay.jobs.graph.foreign_key_messages import Instruction, response_shape, subscription_shape
 from kstreams_replay.jobs.graph.graph import TableTraits
 from kstreams_replay.jobs.kernels.murmur3 import murmur3_128
+from kstreams_replay.jobs.operators.base.operator import OperatorContext
 from kstreams_replay.jobs.operators.joins.foreign_key_nodes import ForeignKeyResponseNode, ForeignKeySendNode
 from kstreams_replay.jobs.operators.joins.foreign_key_send_and_response import ForeignKeyResponse, ForeignKeySend
-from kstreams_replay.jobs.operators.operator import OperatorContext
 from kstreams_replay.state.records.batches import Batch
 from kstreams_replay.state.records.keys import Keys
 from kstreams_replay.state.serdes import Serde

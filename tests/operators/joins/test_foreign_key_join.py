@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from kstreams_replay.jobs.functions.expressions import Shape
 from kstreams_replay.jobs.graph.foreign_key_messages import Instruction
 from kstreams_replay.jobs.graph.graph import TableTraits
+from kstreams_replay.jobs.operators.base.operator import OperatorContext
 from kstreams_replay.jobs.operators.joins.foreign_key_join import ForeignKeyJoin
 from kstreams_replay.jobs.operators.joins.foreign_key_nodes import ForeignKeyJoinNode
-from kstreams_replay.jobs.operators.operator import OperatorContext
 from kstreams_replay.state.records.keys import Keys
 from tests.operators.joins.foreign_key_parts import (
     RESPONSE,

@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from kstreams_replay.jobs.functions.expressions import Shape
 from kstreams_replay.jobs.functions.processor_api import Processor, PunctuationType, Record
-from kstreams_replay.jobs.operators.operator import OperatorContext
+from kstreams_replay.jobs.operators.base.operator import OperatorContext
 from kstreams_replay.jobs.operators.processor.process import Process
 from kstreams_replay.jobs.operators.processor.process_node import ProcessNode
 from kstreams_replay.state.records.batches import Batch

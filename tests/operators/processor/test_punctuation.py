@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kstreams_replay.jobs.functions.processor_api import KeyValues, Processor
-from kstreams_replay.jobs.operators.forward_order import merge_in_forward_order
+from kstreams_replay.jobs.operators.base.forward_order import merge_in_forward_order
 from kstreams_replay.state.records.batches import NO_OFFSET
 from tests.operators.joins.foreign_key_parts import batch_of, chunk_of
 from tests.operators.processor.process_runs import LONG, STREAM_TIME, STRING, Run, at, scheduled

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from kstreams_replay.jobs.functions.expressions import Shape
 from kstreams_replay.jobs.graph.graph import StoreSpec, TableTraits
-from kstreams_replay.jobs.operators.operator import OperatorContext
+from kstreams_replay.jobs.operators.base.operator import OperatorContext
 from kstreams_replay.jobs.operators.table_aggregates.table_aggregate import build
 from kstreams_replay.jobs.operators.table_aggregates.table_aggregate_node import TableAggregateNode
 from kstreams_replay.state.errors import TaskFailed

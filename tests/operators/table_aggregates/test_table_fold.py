@@ -13,7 +13,7 @@ from kstreams_replay.jobs.functions.folds.aggregation import Aggregation
 from kstreams_replay.jobs.functions.folds.fold import Fold
 from kstreams_replay.jobs.functions.folds.taken_back import Bag
 from kstreams_replay.jobs.graph.graph import StoreSpec, TableTraits
-from kstreams_replay.jobs.operators.operator import OperatorContext
+from kstreams_replay.jobs.operators.base.operator import OperatorContext
 from kstreams_replay.jobs.operators.table_aggregates.table_fold import build
 from kstreams_replay.jobs.operators.table_aggregates.table_fold_node import TableFoldNode
 from kstreams_replay.jobs.testing.test_driver import TopologyTestDriver

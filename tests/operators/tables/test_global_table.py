@@ -4,7 +4,7 @@ import numpy as np
 import pyarrow as pa
 
 from kstreams_replay.jobs.functions.expressions import Shape
-from kstreams_replay.jobs.operators.operator import TableView
+from kstreams_replay.jobs.operators.base.operator import TableView
 from kstreams_replay.jobs.operators.tables.global_table import GlobalTableView
 from kstreams_replay.jobs.topology import Serde, StreamsBuilder, Topology
 from kstreams_replay.state.records.batches import Batch, Values

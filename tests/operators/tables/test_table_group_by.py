@@ -4,7 +4,7 @@ import pytest
 
 from kstreams_replay.jobs.functions.expressions import Call, Shape
 from kstreams_replay.jobs.graph.graph import TableTraits
-from kstreams_replay.jobs.operators.operator import OperatorContext
+from kstreams_replay.jobs.operators.base.operator import OperatorContext
 from kstreams_replay.jobs.operators.tables.table_group_by import build
 from kstreams_replay.jobs.operators.tables.table_nodes import TableGroupByNode
 from kstreams_replay.state.records.keys import Keys

@@ -11,11 +11,11 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
-from ...state.buffers import is_valid, only_chunk
-from ...state.records.batches import Batch, Chunk, Values
-from ...state.tables.warehouse import HEADERS
-from ...state.times import NO_TIMESTAMP_MS, UNBOUNDED
-from ..graph.store_rows import BUFFER_KEY, buffer_schema
+from ....state.buffers import is_valid, only_chunk
+from ....state.records.batches import Batch, Chunk, Values
+from ....state.tables.warehouse import HEADERS
+from ....state.times import NO_TIMESTAMP_MS, UNBOUNDED
+from ...graph.store_rows import BUFFER_KEY, buffer_schema
 from .operator import Counters, Due, OperatorContext, StatefulOperator, marked
 
 _NO_TOPIC = -1

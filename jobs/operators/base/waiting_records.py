@@ -6,9 +6,9 @@ time, topic and offset.
 
 from typing import Any
 
-from ..graph.graph import Node
-from ..graph.observations import Observation, Row, Wait
-from ..graph.wording import Wording
+from ...graph.graph import Node
+from ...graph.observations import Observation, Row, Wait
+from ...graph.wording import Wording
 
 
 def records_waiting(node: Node, seen: Observation, grace_ms: int) -> list[Wait]:

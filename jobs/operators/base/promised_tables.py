@@ -9,14 +9,14 @@ from collections.abc import Callable
 import numpy as np
 import pyarrow as pa
 
-from ...state.buffers import is_valid
-from ...state.promises import Input, JoinedValues
-from ...state.records.batches import Batch, Values
-from ...state.records.keys import Keys
-from ...state.serdes import Serde
-from ..functions.expressions import Call, Expression, Shape
-from ..functions.value_joiners import Joiner
-from ..graph.graph import Graph, Node
+from ....state.buffers import is_valid
+from ....state.promises import Input, JoinedValues
+from ....state.records.batches import Batch, Values
+from ....state.records.keys import Keys
+from ....state.serdes import Serde
+from ...functions.expressions import Call, Expression, Shape
+from ...functions.value_joiners import Joiner
+from ...graph.graph import Graph, Node
 
 
 def input_of(graph: Graph, name: str) -> Input | None:

@@ -7,11 +7,11 @@ beyond the point at which it failed; what went on before that stays, and so do t
 
 import numpy as np
 
-from ...state.errors import TaskFailed
-from ...state.records.batches import Batch, Chunk, Drops
-from ...state.records.drop_reasons import DropReason
-from ..functions.expressions import python_keys
-from ..functions.processor_api import Headers, Record
+from ....state.errors import TaskFailed
+from ....state.records.batches import Batch, Chunk, Drops
+from ....state.records.drop_reasons import DropReason
+from ...functions.expressions import python_keys
+from ...functions.processor_api import Headers, Record
 from .operator import OperatorContext
 
 

@@ -13,8 +13,8 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from ...state.records.batches import OF_CAUSE, Batch, Values
-from ..kernels.forward_order import merge_two
+from ....state.records.batches import OF_CAUSE, Batch, Values
+from ...kernels.forward_order import merge_two
 
 
 class MergedRows(NamedTuple):

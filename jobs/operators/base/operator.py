@@ -14,14 +14,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ...state.buffers import only_chunk
-from ...state.records.batches import Batch, Chunk
-from ...state.records.keys import Keys
-from ...state.runs.sorted_runs import NEVER
-from ...state.serdes import Serde
-from ...state.tables.warehouse import WINDOW_KEY
-from ..functions.expressions import Shape
-from ..graph.graph import TableTraits
+from ....state.buffers import only_chunk
+from ....state.records.batches import Batch, Chunk
+from ....state.records.keys import Keys
+from ....state.runs.sorted_runs import NEVER
+from ....state.serdes import Serde
+from ....state.tables.warehouse import WINDOW_KEY
+from ...functions.expressions import Shape
+from ...graph.graph import TableTraits
 
 Counters = dict[str, int]
 """Numbers that live with an operator's state: its stream time, its store's, bytes in its buffer."""
@@ -98,8 +98,8 @@ class MultiOperator(Operator):
 
     @abstractmethod
     def process_all(self, batches: tuple[Batch, ...], chunk: Chunk) -> Batch:
-        """Take one batch of every input; forward what they cause, in the order of jobs/operators/forward_order.py. Keys
-        of all batches are coded by ``context.keys``.
+        """Take one batch of every input; forward what they cause, in the order of jobs/operators/base/forward_order.py.
+        Keys of all batches are coded by ``context.keys``.
         """
 
 
