@@ -1,7 +1,8 @@
 """Workers of a cluster that is played in this process: executors with caches of their own, one task after the other.
 
-Rule: where Spark would run a task it runs: at the first place of its wish that is there, else anywhere. Its learners
-copy when they are told to, so that nothing depends on which process was quicker.
+Rule: where Spark would run a task it runs: at the first place of its wish that is there, else on who has run least of
+the stage, since that one's core is free first. Its learners copy when they are told to, so that nothing depends on
+which process was quicker.
 """
 
 import fcntl
@@ -60,17 +61,21 @@ class PlayedWorkers:
         return {executor.id: self._on(executor, question) for executor in asked}
 
     def run_placed(self, work: Callable[[int], Iterable[Answer]], places: Sequence[Sequence[str]]) -> list[Answer]:
-        return [found for number, wished in enumerate(places) for found in self._run(work, number, wished)]
+        ran = dict.fromkeys((executor.place for executor in self.there), 0)
+        return [found for number, wished in enumerate(places) for found in self._run(work, number, wished, ran)]
 
     def learn(self) -> None:
         """Every learner copies all that it was told to."""
         for executor in self.there:
             StateLearner(self.cache(executor), os.getpid()).copy_what_is_new()
 
-    def _run(self, work: Callable[[int], Iterable[Answer]], number: int, wished: Sequence[str]) -> list[Answer]:
-        for place in [*wished, *(executor.place for executor in self.there)]:
+    def _run(
+        self, work: Callable[[int], Iterable[Answer]], number: int, wished: Sequence[str], ran: dict[str, int]
+    ) -> list[Answer]:
+        for place in [*wished, *sorted(ran, key=ran.__getitem__)]:
             for executor in [one for one in self.there if place in (one.place, one.host)]:
                 if executor.id not in self.lost:
+                    ran[executor.place] += 1
                     return self._on(executor, lambda: list(work(number)))
                 self.there.remove(executor)
         raise AssertionError("nobody is left")

@@ -73,8 +73,8 @@ def stage_advice(group: Group, present: Collection[Present], owners: Mapping[Tas
         idle = [member.id for member in present if member.id in has_tasks and member.id not in counts]
         if idle and any(counts[member.id] > member.capacity for member in present):
             said.append(
-                f"{len(idle)} of {len(present)} workers have no task of sub-topology {sub} and wait while it runs: "
-                "--rack-aware-assignment-strategy balance_subtopology shares out each"
+                f"sub-topology {sub} leaves {len(idle)} of {len(present)} workers idle: "
+                "--rack-aware-assignment-strategy balance_subtopology gives each its share"
             )
     return said
 
@@ -90,7 +90,7 @@ def advice(present: Collection[Present], tasks: int, seconds: dict[TaskId, float
         share = sum(seconds.values()) / max(slots, 1)
         if seconds[longest] > share:
             said.append(
-                f"task {longest} takes {seconds[longest]:.1f} s, longer than the {share:.1f} s that each core has: "
+                f"task {longest} takes {seconds[longest]:.2f} s, longer than the {share:.2f} s that each core has: "
                 "it bounds the increment, and more workers do not make it shorter"
             )
     return said

@@ -15,8 +15,8 @@ Hint = Mapping[str, Any]
 Rows = list[dict[str, Any]]
 
 
-def placed_tables(hint: Hint) -> list[tuple[str, Rows]]:
-    """Members, tasks and planned moves of the last increment, each with its title; then what to know of them."""
+def placed_tables(hint: Hint) -> tuple[list[tuple[str, Rows]], list[str]]:
+    """Members, tasks and planned moves of the last increment, each with its title; and what to know of them."""
     group = group_of(hint)
     title = f"increment {hint['increment']}, {group.settings.placement}"
     tables = [(f"members, {title}", _members(hint, group)), ("tasks", _tasks(hint, group))]
@@ -25,7 +25,7 @@ def placed_tables(hint: Hint) -> list[tuple[str, Rows]]:
     said = _advice(hint, group)
     if hint["elsewhere"]:
         said.append(f"Spark ran {', '.join(hint['elsewhere'])} elsewhere: the owner was lost, or busy for too long")
-    return [*tables, *([("to know", [{"": line} for line in said])] if said else [])]
+    return tables, said
 
 
 def preview_lines(hint: Hint, members: int | None) -> list[str]:
@@ -37,7 +37,7 @@ def preview_lines(hint: Hint, members: int | None) -> list[str]:
     copied = sum(copy.bytes for copy in found.copies)
     slowest = max((sum(c.bytes for c in found.copies if c.member == member.id) for member in there), default=0)
     lines = [
-        f"{len(found.moved)} of {len(group.tasks)} tasks would move, in {found.increments} increments",
+        f"{len(found.moved)} of {len(group.tasks)} tasks would move; increments until all is done: {found.increments}",
         f"{_size(copied)} of state would be copied, {slowest / LEARNED_BYTES_PER_SECOND:.1f} s at least",
     ]
     for task in found.moved:

@@ -41,7 +41,7 @@ def test_more_cores_than_tasks_are_idle_and_a_long_task_bounds_the_increment():
 
     assert got == [
         "2 of 4 cores have nothing to do: there are 2 tasks, one a partition",
-        "task 0_0 takes 8.0 s, longer than the 2.5 s that each core has: it bounds the increment, and more "
+        "task 0_0 takes 8.00 s, longer than the 2.50 s that each core has: it bounds the increment, and more "
         "workers do not make it shorter",
     ]
     assert advice([Present("c1")], 2, {TaskId(0, 0): 2.0, TaskId(0, 1): 2.0}) == []
@@ -55,8 +55,8 @@ def test_a_member_that_waits_while_a_sub_topology_runs_is_told_with_what_helps()
     got = stage_advice(group(STICKY), present, owners)
 
     assert got == [
-        "1 of 3 workers have no task of sub-topology 0 and wait while it runs: "
-        "--rack-aware-assignment-strategy balance_subtopology shares out each"
+        "sub-topology 0 leaves 1 of 3 workers idle: "
+        "--rack-aware-assignment-strategy balance_subtopology gives each its share"
     ]  # of 1 each has one; what is new has learned none yet
     assert stage_advice(group(STICKY), [Present("c1", 2), Present("c2")], owners) == []  # c1 has a core for each task
     assert stage_advice(group(STICKY, rack_aware_assignment_strategy=BALANCE_SUBTOPOLOGY), present, owners) == []

@@ -3,8 +3,6 @@
 Rule: it reads the hint that the last increment left, and starts nothing.
 """
 
-from typing import Any
-
 import click
 
 from .. import options
@@ -35,9 +33,11 @@ def placement(warehouse: str, pipeline: str, preview: bool, members: int | None)
     if preview:
         print("\n".join(preview_lines(hint, members)))
         return 0
-    shown: list[tuple[str, list[dict[str, Any]]]] = placed_tables(hint)
-    for title, rows in shown:
+    tables, said = placed_tables(hint)
+    for title, rows in tables:
         print(f"{title}:")
         print_table(rows, wide=True)
         print()
+    for line in said:
+        print(line)
     return 0

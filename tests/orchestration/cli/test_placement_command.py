@@ -43,14 +43,15 @@ def test_it_shows_members_tasks_and_what_is_learned_and_why(placed, capsys):
     assert any("0_1" in line and "learns, 1.0 MB to go" in line for line in said)
     assert any("0_3" in line and "waits for a warm-up to be free" in line for line in said)
     assert any("Spark ran 0_2 elsewhere" in line for line in said)
-    assert any("task 0_0 takes 9.0 s" in line for line in said)
+    assert any("task 0_0 takes 9.00 s" in line for line in said)
 
 
 def test_a_task_that_is_learned_already_waits_for_its_next_owner_to_have_room(placed):
     hint = read_hint(Warehouse(placed[1]).pipeline("p"))
     hint["group"]["warm"]["bbbbbbbb-2"].append("0_1/2")
 
-    (moves,) = [rows for title, rows in placed_tables(hint) if title == "moves to come"]
+    tables, _ = placed_tables(hint)
+    (moves,) = [rows for title, rows in tables if title == "moves to come"]
 
     assert [(row["task"], row["why not yet"]) for row in moves] == [
         ("0_1", "learned, takes it over when it has room"),
@@ -63,7 +64,7 @@ def test_a_preview_says_what_would_move_and_what_must_be_copied(placed, capsys):
 
     said = lines(capsys)
     # each of four members runs one task in the end: three move, 0_1 with half of it there
-    assert said[0] == "3 of 4 tasks would move, in 4 increments"
+    assert said[0] == "3 of 4 tasks would move; increments until all is done: 4"
     assert said[1].startswith("5.0 MB of state would be copied")
     assert "  0_1: 10.0.0.1/aaaaaaaa -> 10.0.0.2/bbbbbbbb, 2.0 MB" in said
     assert "2 of 6 cores have nothing to do: there are 4 tasks, one a partition" in said
@@ -80,8 +81,8 @@ def test_dagster_is_told_the_same_in_numbers_and_in_a_line(placed):
     }
     assert placement_sentence(hint, 7) == (
         "increment 7: tasks placed on 2 workers; 10.0.0.2/bbbbbbbb learns 0_1 (50 %); 0_2 ran elsewhere; "
-        "task 0_0 takes 9.0 s, longer than the 6.0 s that each core has: it bounds the increment, and more workers do "
-        "not make it shorter"
+        "task 0_0 takes 9.00 s, longer than the 6.00 s that each core has: it bounds the increment, and more workers "
+        "do not make it shorter"
     )
 
 
