@@ -26,11 +26,15 @@ class Landed:
     @classmethod
     def of(cls, warehouse: Warehouse, topic: str, begin: Mapping[str, int] | None = None) -> "Landed":
         """``begin``: next offset to read, by partition; files before all of them are left out. Raises ConfigError for a
-        topic that was never landed.
+        topic that was never landed, LandingError for one whose first landing has not ended.
         """
         ledger = LandingLedger(warehouse.landing_ledger(topic), warehouse.storage_options)
         last = ledger.last_done()
         refuse_older_landing_ledger(warehouse, topic, ledger, last)
+        if last is None and (pending := ledger.pending()) is not None:
+            got = f"increment {pending.increment}, which is planned and not done"
+            next_step = f"wait for the landing that is at work, or land topic {topic} again, which finishes it"
+            raise LandingError(ledger.path, "a landing that has ended", got, next_step)
         if last is None:
             raise ConfigError(
                 f"topic {topic!r}", "a landed topic", f"landed topics {warehouse.topics()}", "land it before replaying"

@@ -15,7 +15,7 @@ from kstreams_replay.jobs.history.committed_tables import read_changelog
 from kstreams_replay.jobs.history.fsck import fsck
 from kstreams_replay.jobs.landing.landing import land_records
 from kstreams_replay.orchestration.facts import replay_facts
-from kstreams_replay.state.errors import Damaged, DamagedFile, DamagedLedger, DamagedTable
+from kstreams_replay.state.errors import Damaged, DamagedFile, DamagedLedger, DamagedTable, LandingError
 from kstreams_replay.state.tables.data_files import read_files
 from kstreams_replay.state.tables.warehouse import Warehouse
 from tests.laws.damage import KINDS, Scenario, outcome_of
@@ -86,6 +86,15 @@ def test_the_ledger_of_a_landing_that_is_gone_stops_run_and_landing():
         records = pa.table({"partition": [0], "timestamp": [1], "key": [b"k"], "value": [b"v"]})
         with pytest.raises(DamagedLedger, match=got):
             land_records(warehouse, "clicks", records, partitions=3)
+
+
+def test_a_landing_without_its_done_row_is_named_as_one_that_died_is():
+    with begun("brief", 1, DONE) as warehouse:
+        ledger = Path(warehouse.landing_ledger("clicks"))
+        max((ledger / "_delta_log").glob("*.json")).unlink()
+        expected = r"/clicks/ledger: expected a landing that has ended, got increment 1, which is planned and not done"
+        with pytest.raises(LandingError, match=expected):
+            drive(warehouse, TOPOLOGY, DONE + 1)
 
 
 def test_a_state_file_that_is_gone_is_noticed_though_its_warm_copy_lives():
