@@ -87,6 +87,8 @@ def test_a_fold_takes_and_gives_any_type(kind, name):
         (fold.sum("price"), [Decimal("1.50"), Decimal("-0.75"), Decimal("-0.75")]),
         (fold.sum("n * 1.5"), [Decimal("1.5"), Decimal("4.5"), Decimal("4.5")]),
         (fold.mean("price"), [1.5, -0.375, -0.375]),
+        (fold.var_pop("price"), [0.0, 3.515625, 3.515625]),
+        (fold.stddev_pop("price"), [0.0, 1.875, 1.875]),
         (fold.min("price"), [Decimal("1.50"), Decimal("-2.25"), Decimal("-2.25")]),
         (fold.max("price"), [Decimal("1.50")] * 3),
         (fold.min("day"), [dt.date(2026, 1, 5), dt.date(2026, 1, 2), dt.date(2026, 1, 2)]),

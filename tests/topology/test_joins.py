@@ -263,7 +263,7 @@ def test_a_grace_is_at_most_the_history():
         ),
         (
             lambda a, b, s: a.join(b, "left", foreign_key="value", name="here"),
-            "here: expected foreign keys of Serde.string(), got Serde.long(); select keys of the right table's type",
+            "here: expected foreign keys of Serde.string(), got Serde.long(); select keys of the table's type",
         ),
         (
             lambda a, b, s: a.join(s.select_key("value").to_table(), "left", name="here"),

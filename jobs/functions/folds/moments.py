@@ -3,17 +3,20 @@
 Rule: a slot keeps how many values there are, the first of them, how far the mean is from it, and the sum of the squared
 distances from the mean, as doubles (Welford, on distances from the first); two merge by Chan's rule. So no large
 numbers are subtracted from one another, equal values have exactly 0, and the result depends on the order of processing
-by rounding alone, never on where the input is cut. Null is passed over; NaN and infinity make NaN.
+by rounding alone, never on where the input is cut. Null is passed over; NaN and infinity make NaN. Decimals are
+taken as doubles.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
+import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from ....state.compilation.kernel_compilation import inlined_kernel, kernel
 from ....state.records.batches import Batch
+from ....state.serdes import Serde
 from ..call_arguments import checked_as
 from ..expressions import Expressible, Expression, Shape
 from .fold import Fold, FoldState, Wanted
@@ -91,7 +94,10 @@ class MomentsFold(Fold):
         return pa.float64()
 
     def start(self, shape: Shape, place: str) -> "MomentsState":
-        of, _ = numeric(filtered(self.of, self.where, shape, place), self.of, place)
+        found = filtered(self.of, self.where, shape, place)
+        if pa.types.is_decimal(found.result.arrow_type):
+            found = replace(found, expression=found.expression.cast(pl.Float64), result=Serde.double())
+        of, _ = numeric(found, self.of, place)
         return MomentsState(of, is_sample=self.is_sample, is_root=self.is_root)
 
 

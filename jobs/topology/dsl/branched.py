@@ -179,7 +179,8 @@ def to_one_of(stream: "KStream", extractor: ValueStep, topics: Any, name: str) -
     names = tuple(dict.fromkeys(check_topic("to()", one, "give names of topics") for one in topics))
     for one in names:
         check_table_name("output", one)
-    step = bind_step(extractor, stream.shape, Serde.string(), name, may_take_value=True)
+    returns = Serde.string() if callable(extractor) else None
+    step = bind_step(extractor, stream.shape, returns, name, may_take_value=True)
     if step.result.arrow_type != Serde.string().arrow_type:
         raise TopologyError(name, "a step that gives text, the name of a topic", f"{step.result}", "correct the step")
     said = extractor if isinstance(extractor, str) else getattr(extractor, "__name__", type(extractor).__name__)

@@ -6,8 +6,9 @@ name is an option's in ``fields``; what may be either is refused, and nothing th
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from difflib import get_close_matches
-from typing import Any
+from typing import Any, TypeVar
 
 import polars as pl
 
@@ -49,12 +50,13 @@ def bind_step(
     may_take_value: bool = False,
     option: str = "returns",
 ) -> Expression | Call:
-    """Raises TopologyError for anything else, for a callable without ``returns``, and for one of other parameters.
+    """Raises TopologyError for anything else, for a callable without ``returns``, for one of other parameters, and for
+    an expression whose result is of another type than ``returns``.
 
     ``may_take_value``: a callable of one parameter is one of the value. ``option``: what the call calls ``returns``.
     """
     if isinstance(step, str | pl.Expr):
-        return bind(step, shape, place)
+        return _declared(bind(step, shape, place), returns, place, option)
     if not callable(step):
         expected = "an expression, SQL text or a callable of (key, value)"
         next_step = "give fields=" if isinstance(step, Mapping) else "correct the step"
@@ -64,6 +66,20 @@ def bind_step(
         raise TopologyError(place, f"{option}= beside a Python callable", "none", "give the serde of the result")
     check_serdes(place, returns=returns)
     return Call(function, shape, returns, place)
+
+
+_Bound = TypeVar("_Bound", Expression, Struct)
+
+
+def _declared(bound: _Bound, returns: Serde | None, place: str, option: str = "returns") -> _Bound:
+    """What expressions give, written by ``returns`` where it is given."""
+    if returns is None:
+        return bound
+    check_serdes(place, returns=returns)
+    if returns.arrow_type != bound.result.arrow_type:
+        expected = f"{option}= of the type that the expression gives, {bound.result}"
+        raise TopologyError(place, expected, f"{returns}", f"leave {option}= out, or CAST(...) in the expression")
+    return replace(bound, result=returns)
 
 
 def bind_condition(step: Step, shape: Shape, place: str) -> Expression | Call:
@@ -83,7 +99,7 @@ def bind_mapper(
         raise TopologyError(place, "at least one step", "none", 'give for example "air_time / 60 AS hours"')
     struct: dict[str, Expression] = {}
     for step in steps:
-        bound = bind_step(step, shape, returns, place, may_take_value=True)
+        bound = bind_step(step, shape, returns if callable(step) else None, place, may_take_value=True)
         if not isinstance(bound, Expression):
             raise TopologyError(place, "expressions side by side", "a Python callable", "give the callable alone")
         if bound.name in struct | columns:
@@ -92,7 +108,8 @@ def bind_mapper(
                 next_step = f"name this one, with .alias() or by keyword: {step}"
             raise TopologyError(place, "fields of different names", got, next_step)
         struct[bound.name] = bound
-    return bind_struct(struct | {column: bind(step, shape, place) for column, step in columns.items()}, place)
+    named = {column: bind(step, shape, place) for column, step in columns.items()}
+    return _declared(bind_struct(struct | named, place), returns, place)
 
 
 _TYPES: dict[str, tuple[type, str]] = {
@@ -236,7 +253,21 @@ def plain_key(shape: Shape, place: str, purpose: str) -> None:
 def same_keys(left: Shape, right: Shape, place: str) -> None:
     """Raises TopologyError when keys of the two never compare."""
     if (left.key, left.window) != (right.key, right.window):
-        raise TopologyError(place, f"keys of {_key(left)} on both sides", _key(right), "select keys of one type")
+        next_step = "select keys of one type"
+        if (left.key.arrow_type, left.window) == (right.key.arrow_type, right.window):
+            next_step = 'write those of one side as the other\'s, by select_key("record_key", returns=...)'
+        raise TopologyError(place, f"keys of {_key(left)} on both sides", _key(right), next_step)
+
+
+def check_selected(bound: Expression | Call, wanted: Serde, place: str, what: str, option: str) -> None:
+    """Raises TopologyError for selected keys that are not of the table's serde. ``what``: what they are called;
+    ``option``: what the call calls their ``returns``.
+    """
+    if bound.result != wanted:
+        next_step = "select keys of the table's type"
+        if bound.result.arrow_type == wanted.arrow_type:
+            next_step = f"give {option}= the serde of the table's keys"
+        raise TopologyError(place, f"{what} of {wanted}", f"{bound.result}", next_step)
 
 
 def _key(shape: Shape) -> str:

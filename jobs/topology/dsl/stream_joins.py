@@ -28,6 +28,7 @@ from .step_arguments import (
     Step,
     bind_step,
     check_one_builder,
+    check_selected,
     joined_fields,
     not_negative,
     option_or_field,
@@ -284,9 +285,7 @@ class _Join:
         name = left.graph.name(self.name, "KSTREAM-LEFTJOIN-")
         with self.option("selector", selector):
             bound = bind_step(selector, left.shape, returns, name, option="selector_returns")
-        if bound.result != table.shape.key:
-            next_step = "select keys of the table's type"
-            raise TopologyError(name, f"keys of {table.shape.key}", f"{bound.result}", next_step)
+        check_selected(bound, table.shape.key, name, "keys", "selector_returns")
         joiner = self._joiner(table.shape)
         check_one_builder(left.graph, table.graph, self.place)
         node = StreamGlobalTableJoinNode(

@@ -23,6 +23,7 @@ from .step_arguments import (
     ValueStep,
     bind_step,
     check_one_builder,
+    check_selected,
     joined_fields,
     option_or_field,
     same_keys,
@@ -239,9 +240,7 @@ def by_foreign_key(
     place = name or f"{kind} join of {left.name}"
     if left.shape.window is not None or right.shape.window is not None:
         raise TopologyError(place, "tables of plain keys", "windowed keys", "group them by a plain key first")
-    if foreign_key.result != right.shape.key:
-        next_step = "select keys of the right table's type"
-        raise TopologyError(place, f"foreign keys of {right.shape.key}", f"{foreign_key.result}", next_step)
+    check_selected(foreign_key, right.shape.key, place, "foreign keys", "foreign_key_returns")
     send_old(graph, right.name, force=True)
     send_old(graph, left.name, force=True)
     names = _Names(graph, name)
