@@ -292,6 +292,11 @@ class Planner:
         reached = SourceProgress(max(times, default=NO_TIMESTAMP_MS), self._tape_time(topic, partition))
         return {"before": reached, "ticked_ms": max(ticks, default=NO_TIMESTAMP_MS)}
 
+    def _meets_repartitions(self) -> bool:
+        """Whether a task reads a landed topic beside a repartition table."""
+        kinds = ({node.landed_topic is None for node in sub.sources} for sub in self.topology.sub_topologies)
+        return any(len(found) > 1 for found in kinds)
+
     def tape_times(self, plan: Plan) -> dict[str, dict[str, int]]:
         """Largest time of every partition of the meeting topics up to the cut, for the done row."""
         found = {topic: dict(times) for topic, times in (self.previous.tape_times or {}).items()}
@@ -346,7 +351,7 @@ class Planner:
     def _cuts(self, unread: PendingRecords, max_records: int) -> Iterator[tuple[Cut, Cut, int]]:
         """Cuts, how many recorded times are taken with each, and how many records lie between it and the one before."""
         # records of one time meet in the order of their queues, which a cut must not part
-        with_equal = bool(self._meeting_topics()) and self.order == "time"
+        with_equal = self.order == "time" and (bool(self._meeting_topics()) or self._meets_repartitions())
         before, ready = [0] * len(unread.queues), unread.ready
         while sum(before) < ready:
             after = unread.first(min(sum(before) + max_records, ready), with_equal=with_equal)

@@ -33,12 +33,13 @@ def doubled(time_ms: np.ndarray, is_moment: np.ndarray, lowest: int) -> np.ndarr
     return places
 
 
-def in_heap(places: np.ndarray, own: np.ndarray, queue: int, queues: int) -> np.ndarray:
+def in_heap(places: np.ndarray, own: np.ndarray, queue: int, queues: int, *, is_mixed: bool) -> np.ndarray:
     """Numbers by which heads of ``queues`` queues are compared: as ``places``, but recorded times of one place, and the
     records that one holds back (whose ``own`` place is before it), go by their queues, so that no tie depends on what
-    was in the heap before.
+    was in the heap before. ``is_mixed``: so do all records (TaskTape.is_mixed).
     """
-    behind = np.where(places % 2 == 1, queue - queues, np.where(own < places, queue - 2 * queues, 0))
+    others = queue if is_mixed else 0
+    behind = np.where(places % 2 == 1, queue - queues, np.where(own < places, queue - 2 * queues, others))
     return 2 * queues * places + behind
 
 

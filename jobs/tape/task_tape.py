@@ -3,7 +3,8 @@
 Owns the order between a task's inputs and the places of records. Rule: inside a partition offset order, always. A place
 is PLACE_COLUMNS: the landed record that a row goes back to, and how far behind it in the chain of causes. order="time":
 landed queues meet as in Kafka's PartitionGroup, by the time of their heads; repartition rows come by the tape time of
-their cause. order="arrival": by the arrival of the landed record, then as one thread would have taken what it caused.
+their cause, and meet landed ones of the same time by the numbers of their queues. order="arrival": by the arrival of
+the landed record, then as one thread would have taken what it caused.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -113,6 +114,13 @@ class TaskTape:
     def has_advances(self) -> bool:
         """Whether stream time moves on without a record anywhere on it."""
         return any(queue.recorded or (queue.pieces is not None and queue.pieces.signals) for queue in self.queues)
+
+    @property
+    def is_mixed(self) -> bool:
+        """Whether it reads repartition tables, of which nobody knows at the end of an increment what comes next, so
+        that ties by the shape of a heap would depend on cuts.
+        """
+        return any(queue.slice is None for queue in self.queues)
 
     @property
     def _only(self) -> Slice | None:
@@ -283,6 +291,9 @@ class TaskTape:
             for queue, table in zip(self.queues, tables, strict=True)
         ]
         beyond = np.array([queue.beyond_ms for queue in self.queues], np.int64)
+        if self.is_mixed and not any(queue.has_advances for queue in self.queues):
+            beyond = np.where(beyond == NO_MORE, beyond, len(times) * beyond + np.arange(len(times)))
+            times = [len(times) * column + number for number, column in enumerate(times)]
         if any(queue.has_advances for queue in self.queues):
             heads = [self._heads(number, times[number], table) for number, table in enumerate(tables)]
             times, beyond = [head[:-1] for head in heads], np.array([head[-1] for head in heads])
@@ -294,11 +305,11 @@ class TaskTape:
         queue, queues = self.queues[number], len(self.queues)
         if queue.slice is None:
             places = 2 * times - (integers(table, "cause_sub", 0) == BEFORE_ALL)
-            return np.append(in_heap(places, 2 * times, number, queues), NO_MORE)
+            return np.append(in_heap(places, 2 * times, number, queues, is_mixed=self.is_mixed), NO_MORE)
         has_beyond = queue.beyond_ms != NO_MORE
         times = np.append(times, queue.beyond_ms if has_beyond else 0)
         places = doubled(times, np.append(advance_numbers(table) >= 0, queue.beyond_is_advance), queue.lowest)
-        heads = in_heap(places, 2 * times, number, queues)
+        heads = in_heap(places, 2 * times, number, queues, is_mixed=self.is_mixed)
         heads[-1] = heads[-1] if has_beyond else NO_MORE
         return heads
 
