@@ -1,11 +1,12 @@
 """Repartition tables, named as Kafka names them (KStreamImpl.createRepartitionedSource)."""
 
 import re
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any
 
 from .graph import Graph, Node
-from .nodes import RepartitionNode
+from .nodes import PartitionedNode, RepartitionNode
 
 _GENERATED = re.compile("KSTREAM.*-[0-9]{10}")
 
@@ -62,6 +63,28 @@ def add_repartition(
     """
     names: dict[str, Any] = {"name": source, "sink_name": sink, "filter_name": null_filter}
     return graph.add(RepartitionNode(inputs=(above.name,), shape=above.shape, topic=topic, **names, **settings))
+
+
+Partitioner = Callable[[str, Any, Any, int], int | None]
+"""Of (topic, key, value, number of partitions); None: where the record would go without it."""
+
+
+def partition_by(graph: Graph, table: Node, partitioner: Partitioner | None) -> Node:
+    """``table``, a repartition table, whose records go where ``partitioner`` says; None: as they are."""
+    if partitioner is None:
+        return table
+    graph.nodes[table.name] = PartitionedNode(**vars(table), partitioner=partitioner)
+    return graph.nodes[table.name]
+
+
+@dataclass(frozen=True)
+class OfKeyAlone:
+    """A partitioner that is asked without the value, as those of a foreign-key join are (doJoinOnForeignKey)."""
+
+    partitioner: Partitioner
+
+    def __call__(self, topic: str, key: Any, value: Any, partitions: int) -> int | None:
+        return self.partitioner(topic, key, None, partitions)
 
 
 def keep_null_keys(graph: Graph) -> None:

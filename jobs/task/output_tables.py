@@ -46,10 +46,10 @@ def repartition_table(node: RepartitionNode, batch: Batch, chunk: Chunk, partiti
     else:
         target = murmur2_partitions(key, partitions)
         target[batch.key < 0] = chunk.partition % partitions
-        if node.has_partitioner:
-            rows = zip(python_keys(node.shape, batch), node.shape.value.to_python(value), strict=True)
-            chosen = [node.partition_of(*row, partitions) for row in rows]
-            target = np.array([t if one is None else one for t, one in zip(target, chosen, strict=True)], np.int32)
+    if node.has_partitioner:
+        rows = zip(python_keys(node.shape, batch), node.shape.value.to_python(value), strict=True)
+        chosen = [node.partition_of(*row, partitions) for row in rows]
+        target = np.array([t if one is None else one for t, one in zip(target, chosen, strict=True)], np.int32)
     columns = {
         "cause": batch.cause,
         "target": target,

@@ -5,13 +5,14 @@ Rule: ``stream.filter("paid", Named.as_("paid-ones"))`` is ``stream.filter("paid
 stream or table knows already are taken and change nothing.
 """
 
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import Any
 
 from ...state.serdes import Serde
 from ...state.times import Duration
 from ..functions.call_arguments import CallOptions
+from ..graph.repartition import Partitioner
 from .dsl.materialized import Materialized
 
 
@@ -98,9 +99,29 @@ class StreamJoined(Named):
 
 @dataclass(frozen=True)
 class TableJoined(Named):
-    """``name=`` of a join of tables. Example: ``orders.join(users, "right", TableJoined.as_("with-user"))``. Source:
-    ``TableJoined``.
+    """``name=`` of a join of tables; ``partitioner=`` and ``other_partitioner=`` of one by foreign key. Example:
+    ``orders.join(users, "right", TableJoined.as_("with-user"), foreign_key="user")``. Source: ``TableJoined``.
     """
+
+    partitioner: Partitioner | None = None
+    other_partitioner: Partitioner | None = None
+
+    @classmethod
+    def with_(cls, partitioner: Partitioner | None, other_partitioner: Partitioner | None) -> "TableJoined":
+        """One with partitioners of the left table's keys and of the other's."""
+        return cls(None, partitioner, other_partitioner)
+
+    def with_partitioner(self, partitioner: Partitioner | None) -> "TableJoined":
+        """The same with another partitioner of the left table's keys."""
+        return replace(self, partitioner=partitioner)
+
+    def with_other_partitioner(self, other_partitioner: Partitioner | None) -> "TableJoined":
+        """The same with another partitioner of the other table's keys, the foreign ones."""
+        return replace(self, other_partitioner=other_partitioner)
+
+    def keywords(self, parameters: Collection[str]) -> dict[str, Any]:
+        found = {"partitioner": self.partitioner, "other_partitioner": self.other_partitioner}
+        return super().keywords(parameters) | {name: one for name, one in found.items() if one is not None}
 
 
 @dataclass(frozen=True)
@@ -110,13 +131,13 @@ class Repartitioned(Named):
     """
 
     partitions: int | None = None
-    partitioner: Callable[[str, Any, Any, int], int | None] | None = None
+    partitioner: Partitioner | None = None
 
     def with_number_of_partitions(self, partitions: int) -> "Repartitioned":
         """The same with so many partitions."""
         return replace(self, partitions=partitions)
 
-    def with_stream_partitioner(self, partitioner: Callable[[str, Any, Any, int], int | None]) -> "Repartitioned":
+    def with_stream_partitioner(self, partitioner: Partitioner) -> "Repartitioned":
         """The same with a partitioner of (topic, key, value, number of partitions)."""
         return replace(self, partitioner=partitioner)
 

@@ -23,6 +23,10 @@ WORDS = Consumed(TEXT, TEXT)
 NEAR = JoinWindows(5, 5, 0)
 
 
+def first(topic, key, value, partitions):
+    return 0
+
+
 def described(call):
     builder = StreamsBuilder()
     stream, other = builder.stream("in", WORDS), builder.stream("other", WORDS)
@@ -59,6 +63,14 @@ PAIRS = {
     "TableJoined": (
         lambda s, o, b: s.to_table().join(o.to_table(), "left", TableJoined.as_("j")),
         lambda s, o, b: s.to_table().join(o.to_table(), "left", name="j"),
+    ),
+    "TableJoined of partitioners": (
+        lambda s, o, b: s.to_table().join(
+            o.to_table(), "left", TableJoined.with_(first, None).with_other_partitioner(first), foreign_key="record_key"
+        ),
+        lambda s, o, b: s.to_table().join(
+            o.to_table(), "left", foreign_key="record_key", partitioner=first, other_partitioner=first
+        ),
     ),
     "Repartitioned": (
         lambda s, o, b: s.repartition(Repartitioned.as_("r").with_number_of_partitions(3)).to("out"),

@@ -16,8 +16,8 @@ from ...functions.expressions import Expressible, Shape
 from ...functions.parameters import form_of, of_key_and_value
 from ...graph.graph import Graph, Node
 from ...graph.name_rules import check_name, check_table_name, check_topic
-from ...graph.nodes import PartitionedNode, SinkNode
-from ...graph.repartition import repartitioned
+from ...graph.nodes import SinkNode
+from ...graph.repartition import partition_by, repartitioned
 from ...graph.table_traits import add_table
 from ...operators.stateless_nodes import (
     FilterNode,
@@ -259,10 +259,7 @@ class KStream(Hinting):
         if partitioner is not None:
             form_of(partitioner, name, ("topic", "key", "value", "partitions"))
         table = repartitioned(self.graph, self.node, name, partitions=partitions)
-        if partitioner is not None:
-            table = PartitionedNode(**vars(table), partitioner=partitioner)
-            self.graph.nodes[table.name] = table
-        return KStream(self.graph, table)
+        return KStream(self.graph, partition_by(self.graph, table, partitioner))
 
     # --- grouping, tables and outputs ------------------------------------------------------------------------
 

@@ -5,16 +5,17 @@ answers comes back to the partition of the left record.
 """
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ....state.errors import ConfigError, TopologyError
 from ....state.serdes import Serde
 from ...functions.expressions import Call, Expressible, Expression, Shape
+from ...functions.parameters import form_of
 from ...functions.value_joiners import Joiner, JoinerStep, bind_joiner, pair_of
 from ...graph.copartitioning import copartition
 from ...graph.foreign_key_messages import response_shape, subscription_shape
 from ...graph.graph import Graph, Node
-from ...graph.repartition import add_repartition
+from ...graph.repartition import OfKeyAlone, Partitioner, add_repartition, partition_by
 from ...graph.table_traits import add_table, check_complete, look_into, send_old
 from ...operators.joins.foreign_key_nodes import ForeignKeyJoinNode, ForeignKeyResponseNode, ForeignKeySendNode
 from ...operators.joins.table_join_node import TableJoinNode
@@ -44,6 +45,8 @@ def inner(
     *,
     foreign_key: ValueStep | None = None,
     foreign_key_returns: Serde | None = None,
+    partitioner: Partitioner | None = None,
+    other_partitioner: Partitioner | None = None,
     returns: Serde | None = None,
     materialized: Materialized | None = None,
     name: str | None = None,
@@ -56,9 +59,12 @@ def inner(
 
     Options: ``returns``, ``materialized``, ``name``, named columns and ``fields`` (which may be called as an option
     is); without a foreign key ``history``: "kafka", or "complete" for results of all versions of versioned tables
-    (KIP-914's second attempt).
+    (KIP-914's second attempt). With one ``partitioner`` and ``other_partitioner``, of (topic, key, None, number of
+    partitions): in which partition a key of this table and of the other is, where that is not murmur2 of its bytes; an
+    answer goes, and a subscription comes, to that partition, None: to the one it would have gone to. TopologyError
+    for them without a foreign key.
 
-    Source: ``KTable.join`` (KIP-213, KIP-914).
+    Source: ``KTable.join`` (KIP-213, KIP-775, KIP-914).
 
         >>> show(users.join(countries, foreign_key="city", person="left.name", country="right"))
         ann: {'person': 'Ann', 'country': 'NO'} at 0
@@ -68,6 +74,7 @@ def inner(
     options: dict[str, Any] = {"returns": returns, "materialized": materialized, "name": name}
     options |= {"history": history, "fields": fields}
     options |= {"foreign_key": foreign_key, "foreign_key_returns": foreign_key_returns}
+    options |= {"partitioner": partitioner, "other_partitioner": other_partitioner}
     return _joined(this, other, "inner", joiner, **(options | columns))
 
 
@@ -79,6 +86,8 @@ def left(
     *,
     foreign_key: ValueStep | None = None,
     foreign_key_returns: Serde | None = None,
+    partitioner: Partitioner | None = None,
+    other_partitioner: Partitioner | None = None,
     returns: Serde | None = None,
     materialized: Materialized | None = None,
     name: str | None = None,
@@ -100,6 +109,7 @@ def left(
     options: dict[str, Any] = {"returns": returns, "materialized": materialized, "name": name}
     options |= {"history": history, "fields": fields}
     options |= {"foreign_key": foreign_key, "foreign_key_returns": foreign_key_returns}
+    options |= {"partitioner": partitioner, "other_partitioner": other_partitioner}
     return _joined(this, other, "left", joiner, **(options | columns))
 
 
@@ -142,6 +152,8 @@ def _joined(
     *,
     foreign_key: ValueStep | None = None,
     foreign_key_returns: Serde | None = None,
+    partitioner: Partitioner | None = None,
+    other_partitioner: Partitioner | None = None,
     returns: Serde | None = None,
     materialized: Materialized | None = None,
     name: str | None = None,
@@ -152,8 +164,10 @@ def _joined(
     if not isinstance(other, type(this)):
         place = name or f"{kind} join of {this.node.name}"
         raise TopologyError(place, "a table", type(other).__name__, "join a table")
-    options = {"returns": returns, "materialized": materialized, "name": name}
+    options: dict[str, Any] = {"returns": returns, "materialized": materialized, "name": name}
     options["foreign_key_returns"] = foreign_key_returns
+    partitioners = {"partitioner": partitioner, "other_partitioner": other_partitioner}
+    options |= partitioners
     columns = joined_fields(kind, joiner, columns, fields, options, pair_of(this.shape, other.shape.value))
     graph, place = this.graph, name or f"{kind} join of {this.node.name}"
     graph.note_call(place)
@@ -163,6 +177,7 @@ def _joined(
     with option_or_field("joiner", joiner if columns else None):
         bound = bind_joiner(joiner, columns, this.shape, other.shape.value, returns, place)
     check_one_builder(graph, other.graph, place)
+    routes = _routes(partitioners, place, is_by_foreign_key=foreign_key is not None)
     if foreign_key is not None:
         if kind == "outer" or history != "kafka":
             got = "outer_join" if kind == "outer" else f"history={history!r}"
@@ -176,9 +191,29 @@ def _joined(
                 may_take_value=True,
                 option="foreign_key_returns",
             )
-        node = by_foreign_key(graph, this.node, other.node, kind, selector, bound, materialized, name)
+        node = by_foreign_key(graph, this.node, other.node, kind, selector, bound, materialized, name, routes)
         return type(this)(graph, node)
     return type(this)(graph, _joined_by_key(this, other, kind, bound, materialized, name, history, place))
+
+
+def _routes(partitioners: Mapping[str, Any], place: str, *, is_by_foreign_key: bool) -> "_Routes":
+    """Raises TopologyError for a partitioner of another form, and where there is no foreign key."""
+    found = []
+    for option, partitioner in partitioners.items():
+        if partitioner is not None and not is_by_foreign_key:
+            next_step = "leave it out: tables are joined by key in the partitions in which they are"
+            raise TopologyError(place, f"{option}= beside a foreign_key", "one without", next_step)
+        if partitioner is not None:
+            form_of(partitioner, f"{place} {option}", ("topic", "key", "value", "partitions"))
+        found.append(None if partitioner is None else OfKeyAlone(partitioner))
+    return _Routes(*found)
+
+
+class _Routes(NamedTuple):
+    """Partitioners of the left table's keys and of the foreign keys, None where murmur2 says where they are."""
+
+    left: Partitioner | None
+    right: Partitioner | None
 
 
 def _joined_by_key(
@@ -233,6 +268,7 @@ def by_foreign_key(
     joiner: Joiner,
     materialized: Materialized | None,
     name: str | None,
+    routes: _Routes,
 ) -> Node:
     """The nodes of the join, of which the result is the last. TopologyError for windowed keys, and for a foreign key
     that is not of the right table's type.
@@ -245,7 +281,9 @@ def by_foreign_key(
     send_old(graph, left.name, force=True)
     names = _Names(graph, name)
     subscriptions = _subscribed(graph, left, right, kind, foreign_key, names)
+    subscriptions = partition_by(graph, subscriptions, routes.right)
     responses = _answered(graph, left, right, kind, subscriptions, names)
+    responses = partition_by(graph, responses, routes.left)
     materialized = materialized or Materialized()
     spec = materialized.spec(materialized.name or graph.next_name(f"{_PREFIX}OUTPUT-STATE-STORE-"))
     result = ForeignKeyResponseNode(
