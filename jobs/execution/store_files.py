@@ -20,8 +20,8 @@ from ...state.runs.sorted_runs import RowForm, Run, every_row, merged, rows_of, 
 from ...state.serdes import Serde
 from ...state.times import NO_TIMESTAMP_MS
 from ..graph.graph import Graph, Node
-from ..graph.nodes import RepartitionNode
-from ..tape.landed_slice import Slice
+from ..graph.nodes import GlobalTableNode, RepartitionNode
+from ..tape.landed_slice import Slice, in_tape_order
 from ..topology.topology import SubTopology
 
 if TYPE_CHECKING:
@@ -115,25 +115,33 @@ def _keeps_keys(graph: Graph, node: Node) -> bool:
     return not any(one.changes_keys or not _keeps_keys(graph, one) for one in above)
 
 
-def global_contents(keys: Serde, values: Serde, slices: Sequence[Slice], order: str) -> pa.Table:
-    """Newest value of every key among the landed records of ``slices``: key, value, record_time_ms.
+def global_contents(node: GlobalTableNode, slices: Sequence[Slice], order: str) -> pa.Table:
+    """What a reader is shown of the landed records of ``slices``: key, value, record_time_ms, perhaps headers.
 
-    Undecodable records and null keys are passed over, and a null value deletes its key.
+    The newest value of every key, of which a null value deletes its key; or, where all of them decide, every record in
+    the order of a tape. Undecodable records are passed over, and of newest values null keys.
     """
-    found = [chunk for slice_ in slices for chunk in slice_.chunks(1 << 20)]
-    names = ["key", "value", "record_time_ms"]
-    if not found:
-        kinds = (keys.arrow_type, values.arrow_type, pa.int64())
-        return pa.table([pa.array([], kind) for kind in kinds], names=names)
-    rows = pa.concat_tables(found, promote_options="default").combine_chunks()
-    if order == "arrival":
-        rows = rows.sort_by("arrival")
+    keys, values = node.shape.key, node.shape.value
+    rows = in_tape_order(slices, order)
+    if rows is None:
+        kinds = {"key": keys.arrow_type, "value": values.arrow_type, "record_time_ms": pa.int64()}
+        return pa.schema(list(kinds.items())).empty_table()
     key, value = keys.decode(only_chunk(rows, "key")), values.decode(only_chunk(rows, "value"))
+    times = only_chunk(rows, "timestamp")
+    is_read = ~(key.bad | value.bad) & (times.to_numpy() >= 0)
+    chosen = pa.array(np.flatnonzero(is_read) if node.made_by else _newest(keys, rows, value.values, is_read))
+    columns = {"key": key.values, "value": value.values, "record_time_ms": times}
+    if "headers" in rows.column_names and node.made_by:
+        columns["headers"] = only_chunk(rows, "headers")
+    return pa.table({name: column.take(chosen) for name, column in columns.items()})
+
+
+def _newest(keys: Serde, rows: pa.Table, values: pa.Array, is_read: np.ndarray) -> np.ndarray:
+    """Rows that are the last of their key and no deletion."""
     written = canonical_bytes(keys, only_chunk(rows, "key"))
     frame = pl.DataFrame({"key": pl.Series(written), "row": np.arange(len(rows))})
-    read = frame.filter(pl.Series(~(key.bad | value.bad)) & pl.col("key").is_not_null())
-    newest = read.unique("key", keep="last", maintain_order=True)["row"].to_numpy()
-    has_value: np.ndarray = value.values.is_valid().to_numpy(zero_copy_only=False)
-    chosen = pa.array(newest[has_value[newest]])
-    columns = [key.values.take(chosen), value.values.take(chosen), only_chunk(rows, "timestamp").take(chosen)]
-    return pa.table(columns, names=names)
+    read = frame.filter(pl.Series(is_read) & pl.col("key").is_not_null())
+    newest: np.ndarray = read.unique("key", keep="last", maintain_order=True)["row"].to_numpy()
+    has_value: np.ndarray = values.is_valid().to_numpy(zero_copy_only=False)
+    found: np.ndarray = newest[has_value[newest]]
+    return found

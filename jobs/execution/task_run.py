@@ -22,6 +22,7 @@ from ...state.tables.names import DEAD_LETTER, DROPPED, TableName
 from ...state.tables.parquet_writer import TaskFile, stored_as
 from ...state.tables.warehouse import PipelineTables
 from ...state.times import NO_TIMESTAMP_MS
+from ..graph.nodes import GlobalTableNode
 from ..tape.causal_order import ADVANCE_SEQUENCES, LANDED
 from ..tape.exchange_files import ExchangeFile
 from ..tape.input_queues import PLACE_COLUMNS
@@ -169,9 +170,9 @@ class TaskRun:
         self.state = TaskState(task, self.topology, d.state, self.tables, self.cache)
         rows, imported = self.state.load(tape, self.notes.rows, d.before, d.imported)
         contents = {
-            name: global_contents(shape.key, shape.value, slices, d.order)
-            for name, slices in d.globals.items()
-            for shape in [self.topology.graph.nodes[name].shape]
+            table.name: global_contents(table, d.globals[table.name], d.order)
+            for table in self.sub.globals
+            if not self._is_known(table)
         }
         tiers.take(sum(map(len, [*rows.values(), *imported.values(), *contents.values()])))
 
@@ -187,6 +188,12 @@ class TaskRun:
 
         resumed(task)
         return lambda: resumed(self._task())
+
+    def _is_known(self, table: GlobalTableNode) -> bool:
+        """Whether all who read it have kept their replicas of it."""
+        readers = [node for node in self.sub.nodes if table.name in node.reads]
+        clocks = self.description.before.get("clocks", {})
+        return all(table.replica_counter in clocks.get(node.store, {}) for node in readers)
 
     def _tape(self, task: Task) -> TaskTape:
         d = self.description

@@ -160,21 +160,19 @@ def _increment(history: History, landed: Landed, place: Position) -> int:
 
 
 def _global_steps(topology: Topology, landed: Landed, place: Position) -> list[Step]:
-    """A record of a global table's topic goes to no node: it replaces what its key had, in every task."""
+    """A record of a global table's or global store's topic goes to no node: every task takes it into its replica."""
     topic, partition, offset = place
     steps = []
-    for node in topology.graph.nodes.values():
-        if node.is_global and node.landed_topic == topic:
+    for node in {table.name: table for sub in topology.sub_topologies for table in sub.globals}.values():
+        if node.topic == topic:
             (rows,) = landed.slice(str(partition), offset, offset + 1).chunks(1)
             batch, bad, reasons = Decoder().decode(node, rows.combine_chunks(), np.arange(1))
             if bad[0]:
                 said = f"passed over: cannot be read ({reasons[0]})"
-            elif batch.key[0] < 0:
-                said = "passed over: its key is null"
             else:
                 key = readable(batch.keys.typed(batch.key), node.shape.key)[0]
                 value = readable(batch.value.all(), node.shape.value)[0]
-                said = f"{key!r} is {value!r} from here on, for every task that looks into the global table"
+                said = node.taken(key, value)
             steps.append(Step("all", place, node.name, [said]))
     return steps
 

@@ -173,7 +173,7 @@ class RepartitionNode(Node):
 @dataclass(frozen=True, eq=False, kw_only=True)
 class PartitionedNode(RepartitionNode):
     """A repartition table whose records go where ``partitioner`` says: (topic, key, value, partitions) -> partition, or
-    None for that of the key.
+    None for where they would go without it.
     """
 
     partitioner: Callable[[str, Any, Any, int], int | None]
@@ -209,6 +209,19 @@ class GlobalTableNode(Node):
     store: str
 
     is_global = True
+    made_by = ""
+    """The function that makes its contents of all records, as ``operator``; empty: of each key the newest is shown."""
+
+    @property
+    def replica_counter(self) -> str:
+        """Counter of a reader that keeps its replica among its own rows, and need not be shown the topic again."""
+        return f"replica of {self.name}"
+
+    def taken(self, key: Any, value: Any) -> str:
+        """What becomes of a record, as a sentence."""
+        if key is None:
+            return "passed over: its key is null"
+        return f"{key!r} is {value!r} from here on, for every task that looks into the global table"
 
     @property
     def landed_topic(self) -> str:

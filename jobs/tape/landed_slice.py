@@ -13,6 +13,7 @@ from ...state.errors import LandingError
 from ...state.tables.data_files import DataFile
 from ...state.tables.parquet_reader import open_file
 from ...state.times import NO_TIMESTAMP_MS
+from ..kernels.partition_group import NO_MORE, merge_queues
 from .task_input import INPUT_COLUMNS
 
 OPTIONAL_COLUMNS = ("headers", "context_offset", "arrival")
@@ -157,6 +158,23 @@ def concatenated(tables: list[pa.Table]) -> pa.Table:
         are_words = 2 * words > sum(len(table) for table in tables)
         tables = [_with_keys(table, as_dictionary=are_words) for table in tables]
     return pa.concat_tables(tables, promote_options="default")
+
+
+def in_tape_order(slices: Sequence[Slice], order: str) -> pa.Table | None:
+    """All records of ``slices``, one a partition, in the order in which a task that reads nothing else would take them;
+    None when there are none.
+    """
+    parts = [list(one.chunks(1 << 20)) for one in slices]
+    tables = [pa.concat_tables(found, promote_options="default").combine_chunks() for found in parts if found]
+    if len(tables) < 2:
+        return tables[0] if tables else None
+    if order == "arrival":
+        heads = [np.maximum.accumulate(table["arrival"].to_numpy()) for table in tables]
+    else:
+        heads = [table["timestamp"].to_numpy() for table in tables]
+    which, row, _ = merge_queues(heads, np.full(len(heads), NO_MORE, np.int64), [])
+    starts = np.cumsum([0, *(len(table) for table in tables[:-1])])
+    return pa.concat_tables(tables, promote_options="default").take(pa.array(starts[which] + row)).combine_chunks()
 
 
 def _has_dictionary(table: pa.Table) -> bool:

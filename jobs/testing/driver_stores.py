@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from ...state.compilation.kernel_tiers import tiers
 from ...state.errors import ConfigError
+from ...state.records.batches import Batch
 from ..functions.call_names import Hinting
 from ..graph.graph import Node
 from ..graph.nodes import GlobalTableNode
@@ -55,17 +56,21 @@ class GlobalStores:
 
     def contents(self, store: str) -> StoreContents:
         """A record replaces what its key had, whatever its time; null deletes it, a null key is passed over
-        (GlobalStateUpdateTask).
+        (GlobalStateUpdateTask). Of a global store: what its processor makes of all records.
         """
         node = self.nodes[store]
         parts = [rows for rows, _ in self._rows[node.topic]]
         key, value = node.shape.key, node.shape.value
         columns = {"key": key.arrow_type, "value": value.arrow_type, "record_time_ms": pa.int64()}
+        nothing = pa.schema(list(columns.items())).empty_table()
         if not parts:
-            return StoreContents(key, value, pa.schema(list(columns.items())).empty_table())
-        table = pa.concat_tables(parts).combine_chunks()
+            return node.found_at(node.made_by)(node, nothing) if node.made_by else StoreContents(key, value, nothing)
+        table = pa.concat_tables(parts, promote_options="default").combine_chunks()
         batch, bad, _ = Decoder().decode(node, table, np.arange(len(table)))
-        rows = np.flatnonzero(~bad & (batch.time_ms >= 0) & (batch.key >= 0))
+        rows = np.flatnonzero(~bad & (batch.time_ms >= 0) & ((batch.key >= 0) | bool(node.made_by)))
+        if node.made_by:
+            made: StoreContents = node.found_at(node.made_by)(node, _records(batch.take(rows)))
+            return made
         last = dict(zip(batch.key[rows].tolist(), rows.tolist(), strict=True))
         kept = np.array([row for row in last.values() if batch.valid[row]], np.int64)
         shown = [
@@ -189,7 +194,7 @@ class StoreReader(Hinting):
     def _kind(self, name: str) -> tuple[str | None, bool]:
         """Kind of a store, and whether it knows times; (None, False) for one of rows that wait."""
         if name in self._globals.nodes:
-            return _KEY_VALUE, True
+            return _KEY_VALUE, "record_time_ms" in self._contents(name).rows.column_names
         inner = self._inner(name)
         if inner is not None:
             return _KIND_OF_WINDOW[inner.window], "record_time_ms" in inner.rows.column_names
@@ -229,6 +234,13 @@ class StoreReader(Hinting):
         with tiers.running():
             (task,) = (task for task in self._tasks if name in task.stores)
             return VersionedStoreView(task, name, task.stores[name].contents())
+
+
+def _records(batch: Batch) -> pa.Table:
+    """Of a global store's topic, as its processor takes them."""
+    times = pa.array(batch.time_ms, pa.int64())
+    found = {"key": batch.keys.typed(batch.key), "value": batch.value.all(), "record_time_ms": times}
+    return pa.table(found if batch.headers is None else found | {"headers": batch.headers})
 
 
 def _shown(name: str, node: Node, rows: pa.Table) -> StoreContents:

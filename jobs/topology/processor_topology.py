@@ -16,7 +16,7 @@ from ..functions.timestamp_extractors import bind_extractor
 from ..graph.graph import Graph, Node
 from ..graph.name_rules import check_table_name, check_topic
 from ..graph.nodes import SinkNode, SourceNode
-from ..operators.processor.given_stores import share
+from ..operators.processor.given_stores import add_global_store, read_global_store, share
 from ..operators.processor.process_node import ProcessNode
 from ..operators.stateless_nodes import ParentsNode
 
@@ -27,7 +27,27 @@ def add_source(graph: Graph, name: str, consumed: Any, topics: tuple[str, ...]) 
     if len(topics) != 1:
         expected, next_step = "the name of one topic", "give each topic a source, and a processor both as its parents"
         raise TopologyError(f"source {name!r}", expected, f"{len(topics)} of them", next_step)
-    topic = check_topic(f"source {name!r}", topics[0], "give each topic a source")
+    topic, shape = topics[0], _source_shape(graph, name, consumed, topics[0])
+    extractor = bind_extractor(getattr(consumed, "timestamp_extractor", None), shape, name)
+    graph.add(SourceNode(name=name, inputs=(), shape=shape, topic=topic, extractor=extractor))
+
+
+def add_global(
+    graph: Graph, store: KeyValues, source: str, consumed: Any, topic: str, name: str, supplier: Callable[[], Any]
+) -> None:
+    """TopologyError as ``add_source``, for names that are taken, and for a timestamp extractor."""
+    shape = _source_shape(graph, source, consumed, topic)
+    if getattr(consumed, "timestamp_extractor", None) is not None:
+        got, next_step = "an extractor, which Kafka Streams never asks there", "leave it out"
+        raise TopologyError(f"source {source!r}", "records at their own times", got, next_step)
+    for one in (source, name):
+        _check_new(graph, one)
+    add_global_store(graph, store, supplier, topic=topic, shape=shape, names=(source, name))
+
+
+def _source_shape(graph: Graph, name: str, consumed: Any, topic: str) -> Shape:
+    """Of the records of ``topic``, which nobody else reads."""
+    check_topic(f"source {name!r}", topic, "give each topic a source")
     key, value = getattr(consumed, "key", None), getattr(consumed, "value", None)
     if not isinstance(key, Serde) or not isinstance(value, Serde):
         next_step = "use for example Consumed(Serde.string(), Serde.long())"
@@ -36,9 +56,7 @@ def add_source(graph: Graph, name: str, consumed: Any, topics: tuple[str, ...]) 
         if other.landed_topic == topic:
             got, next_step = f"that of {other.name}, too", f"make {other.name} the parent"
             raise TopologyError(f"source {name!r}", f"a topic {topic!r} of its own", got, next_step)
-    shape = Shape(key, value)
-    extractor = bind_extractor(getattr(consumed, "timestamp_extractor", None), shape, name)
-    graph.add(SourceNode(name=name, inputs=(), shape=shape, topic=topic, extractor=extractor))
+    return Shape(key, value)
 
 
 def add_processor(
@@ -72,16 +90,33 @@ def add_sink(graph: Graph, name: str, topic: str, parents: tuple[str, ...]) -> N
 
 def connect(graph: Graph, name: str, store: KeyValues) -> None:
     """``store`` is one of the processor ``name``. TopologyError when there is no such processor."""
-    node: Any = graph.nodes.get(name)
-    if node is None:
-        raise TopologyError(f"store {store.name!r}", "a processor that is added", repr(name), "add the processor first")
-    stores = getattr(node, "stores", None)
-    if stores is None:
-        got, next_step = f"{name}, which is none", "connect it with a processor"
-        raise TopologyError(f"store {store.name!r}", "a processor", got, next_step)
+    node = _with_stores(graph, name, store.name)
     if store.name not in (*node.inner_stores, *node.shared):
         share(graph, node, store)
         graph.check_stores()
+
+
+def connect_global(graph: Graph, name: str, store: str) -> bool:
+    """The processor ``name`` reads the global store, if there is one of that name; whether there is.
+
+    TopologyError when there is no such processor, and for one that was added before the store.
+    """
+    owner = next((node for node in graph.nodes.values() if node.is_global and graph.store_of(node) == store), None)
+    if owner is None:
+        return False
+    read_global_store(graph, _with_stores(graph, name, store), store, owner)
+    return True
+
+
+def _with_stores(graph: Graph, name: str, store: str) -> Any:
+    """The processor of that name."""
+    node = graph.nodes.get(name)
+    if node is None:
+        raise TopologyError(f"store {store!r}", "a processor that is added", repr(name), "add the processor first")
+    if getattr(node, "stores", None) is None or node.is_global:
+        got, next_step = f"{name}, which is none", "connect it with a processor"
+        raise TopologyError(f"store {store!r}", "a processor", got, next_step)
+    return node
 
 
 def _check_new(graph: Graph, name: Any) -> None:

@@ -123,12 +123,31 @@ class Topology(Hinting):
             processor_topology.connect(self._open(), processor, store)
         return self
 
+    def add_global_store(
+        self,
+        store: KeyValues,
+        source: str,
+        consumed: Any,
+        topic: str,
+        processor: str,
+        supplier: Callable[[], Any],
+    ) -> "Topology":
+        """A store that the processor ``processor`` keeps from what the source ``source`` reads, and that every task has
+        all of: ``connect_processor_and_state_stores`` says who reads it. ``consumed``: a ``Consumed`` of the topic.
+        """
+        processor_topology.add_global(self._open(), store, source, consumed, topic, processor, supplier)
+        return self
+
     def connect_processor_and_state_stores(self, processor: str, *stores: str) -> "Topology":
-        """The processor has these stores, too. TopologyError for one that is not added."""
+        """The processor has these stores, too, or reads them if they are global. TopologyError for one that is not
+        added.
+        """
         if not stores:
             expected, next_step = "the name of a store", "name at least one"
             raise TopologyError("connect_processor_and_state_stores", expected, "none", next_step)
         for store in stores:
+            if processor_topology.connect_global(self._open(), processor, store):
+                continue
             if store not in self._stores:
                 expected, next_step = f"a store that is added, one of {list(self._stores)}", "add_state_store it first"
                 raise TopologyError(f"processor {processor!r}", expected, repr(store), next_step)

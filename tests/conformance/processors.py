@@ -1,6 +1,9 @@
-"""The scenario language's processors, by name; each uses the first of its stores. Values are strings."""
+"""The scenario language's processors, by name, and how it says them and their stores; each uses the first of its
+stores. Values are strings.
+"""
 
 from collections.abc import Iterable
+from functools import partial
 from typing import Any
 
 from kstreams_replay.jobs.functions.expressions import Windowed
@@ -8,12 +11,16 @@ from kstreams_replay.jobs.functions.processor_api import (
     FixedKeyProcessor,
     FixedKeyProcessorContext,
     FixedKeyRecord,
+    KeyValues,
     Processor,
+    ProcessorContext,
     PunctuationType,
     Record,
     ValueAndTimestamp,
 )
-from tests.conformance.functions import NotCovered, split
+from kstreams_replay.jobs.functions.state_stores import Stores
+from kstreams_replay.jobs.topology import KStream
+from tests.conformance.functions import STRING, NotCovered, split
 
 
 class Named(Processor):
@@ -183,6 +190,29 @@ class KeepingKeys(FixedKeyProcessor):
         self.named.process(Record(key, record.value, record.timestamp_ms))
 
 
+class Silent(Processor):
+    """Of a global store: what it would forward goes nowhere."""
+
+    def __init__(self, function: str, stores: list[str]) -> None:
+        self.named = Named(function, stores)
+
+    def init(self, context) -> None:
+        self.named.init(_Nowhere(context))  # type: ignore[no-untyped-call]
+
+    def process(self, record: Record) -> None:
+        self.named.process(record)
+
+
+class _Nowhere:
+    """A context that has stores alone."""
+
+    def __init__(self, context: ProcessorContext) -> None:
+        self.store = context.store
+
+    def forward(self, record: Record) -> None:
+        pass
+
+
 class _Sending:
     """A context that sends values of the record that is processed."""
 
@@ -215,3 +245,45 @@ def text(found: Any) -> str:
     if isinstance(found, dict):  # a variant
         return text(found["string"] if found["long"] is None else found["long"])
     return "null" if found is None else str(found)
+
+
+# --- nodes of the language -----------------------------------------------------------------------------------
+
+
+def state_store(translation: Any, node: dict[str, Any]) -> None:
+    """Of strings, for the processors that name it."""
+    translation.builder.add_state_store(_store(node))
+
+
+def global_store(translation: Any, node: dict[str, Any]) -> None:
+    """Of strings, which its processor keeps."""
+    supplier = partial(Silent, node["processor"], [node["id"]])
+    translation.builder.add_global_store(_store(node), node["topic"], translation.consumed(node), supplier)
+
+
+def _store(node: dict[str, Any]) -> KeyValues:
+    """Named as the node."""
+    name, kind, serdes = node["id"], node["kind"], (STRING, STRING)
+    on_disk = Stores.persistent_window_store if kind == "window" else Stores.persistent_timestamped_window_store
+    windows = {"in_memory": Stores.in_memory_window_store, "rocksdb": on_disk}
+    if kind == "session":
+        sessions = {"in_memory": Stores.in_memory_session_store, "rocksdb": Stores.persistent_session_store}
+        return Stores.session_store_builder(sessions[node["store"]](name, node["retention"]), *serdes)
+    if kind == "versioned":
+        supplier = Stores.persistent_versioned_key_value_store(name, node["retention"], node.get("segment"))
+        return Stores.versioned_key_value_store_builder(supplier, *serdes)
+    if kind == "key_value":
+        return Stores.key_value_store_builder(Stores.in_memory_key_value_store(name), *serdes)
+    if kind == "timestamped":
+        return Stores.timestamped_key_value_store_builder(Stores.in_memory_key_value_store(name), *serdes)
+    opened = windows[node["store"]](name, node["retention"], node["size"], bool(node.get("duplicates")))
+    build = Stores.window_store_builder if kind == "window" else Stores.timestamped_window_store_builder
+    return build(opened, *serdes)
+
+
+def process(translation: Any, node: dict[str, Any], stream: KStream) -> KStream:
+    stores = node["stores"].split("+") if "stores" in node else []
+    keeps_keys = node["op"] == "process_values"
+    call = stream.process_values if keeps_keys else stream.process
+    supplier = partial(KeepingKeys if keeps_keys else Named, node["processor"], stores)
+    return call(supplier, stores, returns=STRING, name=node.get("name"))

@@ -10,7 +10,6 @@ from typing import Any
 
 from kstreams_replay.jobs.functions.exception_handlers import PROCESSING
 from kstreams_replay.jobs.functions.expressions import Shape
-from kstreams_replay.jobs.functions.state_stores import Stores
 from kstreams_replay.jobs.topology import (
     BufferConfig,
     Consumed,
@@ -318,40 +317,6 @@ def _returns(node: Node) -> dict[str, Serde]:
     return {"returns": functions.STRING} if node.get("joiner", "").startswith(("pair_but:", "keyed")) else {}
 
 
-# --- processors ----------------------------------------------------------------------------------------------
-
-
-def _state_store(translation: Translation, node: Node) -> None:
-    """Of strings, for the processors that name it."""
-    name, kind, serdes = node["id"], node["kind"], (functions.STRING, functions.STRING)
-    on_disk = Stores.persistent_window_store if kind == "window" else Stores.persistent_timestamped_window_store
-    windows = {"in_memory": Stores.in_memory_window_store, "rocksdb": on_disk}
-    if kind == "session":
-        sessions = {"in_memory": Stores.in_memory_session_store, "rocksdb": Stores.persistent_session_store}
-        made = Stores.session_store_builder(sessions[node["store"]](name, node["retention"]), *serdes)
-    elif kind == "versioned":
-        supplier = Stores.persistent_versioned_key_value_store(name, node["retention"], node.get("segment"))
-        made = Stores.versioned_key_value_store_builder(supplier, *serdes)
-    elif kind == "key_value":
-        made = Stores.key_value_store_builder(Stores.in_memory_key_value_store(name), *serdes)
-    elif kind == "timestamped":
-        made = Stores.timestamped_key_value_store_builder(Stores.in_memory_key_value_store(name), *serdes)
-    else:
-        open_windows = windows[node["store"]]
-        supplier = open_windows(name, node["retention"], node["size"], bool(node.get("duplicates")))
-        build = Stores.window_store_builder if kind == "window" else Stores.timestamped_window_store_builder
-        made = build(supplier, *serdes)
-    translation.builder.add_state_store(made)
-
-
-def _process(translation: Translation, node: Node, stream: KStream) -> KStream:
-    stores = node["stores"].split("+") if "stores" in node else []
-    keeps_keys = node["op"] == "process_values"
-    process = stream.process_values if keeps_keys else stream.process
-    supplier = partial(processors.KeepingKeys if keeps_keys else processors.Named, node["processor"], stores)
-    return process(supplier, stores, returns=functions.STRING, name=node.get("name"))
-
-
 # --- deduplicate ---------------------------------------------------------------------------------------------
 
 
@@ -374,15 +339,16 @@ OPERATORS: dict[str, Callable[..., Any]] = {
     "deduplicate_by_key_value": _deduplicate_by_key_value,
     "filter": _filter,
     "fk_join": _fk_join,
+    "global_store": processors.global_store,
     "global_table": _global_table,
     "group_by": _group_by,
     "group_by_key": _group_by_key,
     "map_values": _map_values,
     "merge": _merge,
-    "process": _process,
-    "process_values": _process,
+    "process": processors.process,
+    "process_values": processors.process,
     "select_key": _select_key,
-    "state_store": _state_store,
+    "state_store": processors.state_store,
     "stream": _stream,
     "stream_stream_join": _stream_stream_join,
     "stream_table_join": _stream_table_join,

@@ -289,6 +289,28 @@ public class Describe {
         return Stores.keyValueStoreBuilder(Stores.inMemoryKeyValueStore(name), STRING, LONG);
     }
 
+    static ProcessorSupplier<String, Long, Void, Void> keeping() {
+        return () -> new ContextualProcessor<String, Long, Void, Void>() {
+            @Override
+            public void process(Record<String, Long> record) { }
+        };
+    }
+
+    static void globalStores(StreamsBuilder builder) {
+        KStream<String, Long> stream = stream(builder, "in");
+        builder.addGlobalStore(keyValues("kept"), "g", Consumed.with(STRING, LONG), keeping());
+        builder.addGlobalStore(keyValues("named"), "h", Consumed.with(STRING, LONG).withName("names"), keeping());
+        stream.process(forwarding()).to("out");
+    }
+
+    static void globalStore(Topology topology) {
+        topology.addGlobalStore(
+                keyValues("kept"), "every", STRING.deserializer(), LONG.deserializer(), "g", "keep", keeping())
+            .addSource("read", "in")
+            .addProcessor("look", forwarding(), "read")
+            .addSink("write", "out", "look");
+    }
+
     static void processorApi(Topology topology) {
         topology.addSource("read", "in")
             .addProcessor("zebra", forwarding(), "read")
@@ -325,6 +347,7 @@ public class Describe {
         topologies.put("branches", Describe::branches);
         topologies.put("steps", Describe::steps);
         topologies.put("intermediate_topics", Describe::intermediateTopics);
+        topologies.put("global_stores", Describe::globalStores);
         topologies.forEach((name, build) -> {
             StreamsBuilder builder = new StreamsBuilder();
             build.accept(builder);
@@ -333,6 +356,7 @@ public class Describe {
         });
         Map<String, Consumer<Topology>> byName = new LinkedHashMap<>();
         byName.put("processor_api", Describe::processorApi);
+        byName.put("global_store", Describe::globalStore);
         byName.forEach((name, build) -> {
             Topology topology = new Topology();
             build.accept(topology);

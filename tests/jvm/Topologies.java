@@ -10,6 +10,7 @@ import org.apache.kafka.streams.processor.TimestampExtractor;
 import org.apache.kafka.streams.processor.api.FixedKeyProcessorSupplier;
 import org.apache.kafka.streams.processor.api.ProcessorSupplier;
 import org.apache.kafka.streams.state.KeyValueStore;
+import org.apache.kafka.streams.state.StoreBuilder;
 import org.apache.kafka.streams.state.Stores;
 import org.apache.kafka.streams.state.VersionedBytesStoreSupplier;
 import org.apache.kafka.streams.state.WindowBytesStoreSupplier;
@@ -49,6 +50,7 @@ class Topologies {
         switch (text(node, "op")) {
             case "stream": return builder.stream(List.of(text(node, "topic").split("\\+")), consumed(node));
             case "table": return table(node);
+            case "global_store":  return globalStore(node);
             case "global_table":  return globalTable(node);
             case "filter": return filter(node, input);
             case "map_values": return mapValues(node, input);
@@ -323,6 +325,17 @@ class Topologies {
             if (kind.equals("window")) builder.addStateStore(Stores.windowStoreBuilder(supplier, STRING, VALUE));
             else builder.addStateStore(Stores.timestampedWindowStoreBuilder(supplier, STRING, VALUE));
         }
+        return null;
+    }
+
+    Object globalStore(JsonNode node) {
+        String name = text(node, "id");
+        globals.add(name);
+        ProcessorSupplier keeps = () -> new Processors(text(node, "processor"), new String[] {name});
+        StoreBuilder store = text(node, "kind").equals("timestamped")
+            ? Stores.timestampedKeyValueStoreBuilder(Stores.inMemoryKeyValueStore(name), STRING, VALUE)
+            : Stores.keyValueStoreBuilder(Stores.inMemoryKeyValueStore(name), STRING, VALUE);
+        builder.addGlobalStore(store, text(node, "topic"), consumed(), keeps);
         return null;
     }
 

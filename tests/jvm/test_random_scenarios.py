@@ -6,7 +6,7 @@ from tests.conformance.translation import OPERATORS
 from tests.jvm.random_scenarios import scenarios
 from tests.jvm.shrinking import shrunk
 
-WRITTEN_BY_HAND = {"process", "process_values", "state_store", "to_one_of"}
+WRITTEN_BY_HAND = {"process", "process_values", "state_store", "global_store", "to_one_of"}
 """Processors, their stores, and topics by record have scenarios of their own in tests/scenarios; none is drawn."""
 LINES = [scenarios(seed, 1)[0] for seed in range(600)]
 

@@ -246,6 +246,20 @@ def intermediate_topics(builder: StreamsBuilder) -> None:
     middle.join(builder.table("table", LONGS), "left").to("joined")
 
 
+class Forwarding(Processor):
+    """Forwards what comes."""
+
+    def process(self, record: Record) -> None:
+        self.context.forward(record)
+
+
+def global_stores(builder: StreamsBuilder) -> None:
+    records = stream(builder, "in")
+    kept, named = (KeyValues(name, Serde.string(), Serde.long()) for name in ("kept", "named"))
+    builder.add_global_store(kept, "g", LONGS, Forwarding).add_global_store(named, "h", LONGS, Forwarding, name="names")
+    records.process(Forwarding, ["named", "kept"]).to("out")
+
+
 TOPOLOGIES: dict[str, Callable[[StreamsBuilder], None]] = {
     build.__name__: build
     for build in (
@@ -268,15 +282,9 @@ TOPOLOGIES: dict[str, Callable[[StreamsBuilder], None]] = {
         branches,
         steps,
         intermediate_topics,
+        global_stores,
     )
 }
-
-
-class Forwarding(Processor):
-    """Forwards what comes."""
-
-    def process(self, record: Record) -> None:
-        self.context.forward(record)
 
 
 def processor_api(topology: Topology) -> None:
@@ -289,5 +297,12 @@ def processor_api(topology: Topology) -> None:
     topology.connect_processor_and_state_stores("alone", "seen", "first").add_sink("copies", "copies", "aside")
 
 
-BY_NAME: dict[str, Callable[[Topology], None]] = {"processor_api": processor_api}
+def global_store(topology: Topology) -> None:
+    kept = KeyValues("kept", Serde.string(), Serde.long())
+    topology.add_global_store(kept, "every", LONGS, "g", "keep", Forwarding).add_source("read", LONGS, "in")
+    topology.add_processor("look", Forwarding, "read").connect_processor_and_state_stores("look", "kept")
+    topology.add_sink("write", "out", "look")
+
+
+BY_NAME: dict[str, Callable[[Topology], None]] = {"processor_api": processor_api, "global_store": global_store}
 """By the Processor API alone."""

@@ -60,7 +60,7 @@ def added(key, value, aggregate):
         (lambda: table(["a", "b"]), "table() topic: expected {}, got ['a', 'b']; make a table of one topic, or of a"),
         (
             lambda: StreamsBuilder().global_table(["a"], LONGS),
-            "global_table() topic: expected {}, got ['a']; make a global table of each topic",
+            "global_table() topic: expected {}, got ['a']; give each topic a call of its own",
         ),
         (lambda: stream().to(by_topic), "to() topic: expected {}, got <function by_topic at "),
         (lambda: stream().to("a b"), "to() topic: expected {}, got 'a b'; correct it"),

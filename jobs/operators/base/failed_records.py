@@ -5,6 +5,8 @@ Rule: the handler is asked once for each, in the order in which they came. If it
 beyond the point at which it failed; what went on before that stays, and so do the changes of stores.
 """
 
+from typing import Any
+
 import numpy as np
 
 from ....state.errors import TaskFailed
@@ -62,5 +64,10 @@ def records_of(context: OperatorContext, batch: Batch) -> list[Record]:
     keys, values = python_keys(context.shape, batch), context.shape.value.to_python(batch.value.all())
     headers: list[Headers] = [()] * len(batch)
     if batch.headers is not None:
-        headers = [tuple((one["key"], one["value"]) for one in found or ()) for found in batch.headers.to_pylist()]
+        headers = list(map(headers_of, batch.headers.to_pylist()))
     return list(map(Record, keys, values, batch.time_ms.tolist(), headers))
+
+
+def headers_of(found: list[dict[str, Any]] | None) -> Headers:
+    """Headers as Arrow gives them, as a record has them."""
+    return tuple((one["key"], one["value"]) for one in found or ())

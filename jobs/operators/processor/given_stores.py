@@ -4,25 +4,30 @@ Rule (InternalTopologyBuilder): one name is one store, and who uses it stands in
 that names a store which nobody has keeps its rows; whoever names it after that shares it.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ....state.errors import TopologyError
 from ...functions.expressions import Shape
+from ...functions.parameters import NOTHING, form_of
 from ...functions.processor_api import KeyValues
+from ...functions.state_stores import TIMESTAMPED
 from ...graph.graph import Graph, Node
 from ...graph.name_rules import check_name
-from .process_node import ProcessNode, full_stores
+from .process_node import GlobalStoreNode, ProcessNode, full_stores
 
 
 @dataclass
 class GivenStores:
-    """As ``ProcessNode`` has them: ``stores`` of its own, and the nodes that keep ``shared`` ones and ``tables``."""
+    """As ``ProcessNode`` has them: ``stores`` of its own, and the nodes that keep ``shared`` ones, those of ``tables``,
+    and those of which it has ``replicas``.
+    """
 
     stores: tuple[KeyValues | str, ...] = ()
     shared: dict[str, str] = field(default_factory=dict)
     tables: dict[str, str] = field(default_factory=dict)
+    replicas: dict[str, str] = field(default_factory=dict)
 
 
 def given_stores(graph: Graph, stores: Any, shape: Shape, place: str) -> GivenStores:
@@ -43,7 +48,7 @@ def given_stores(graph: Graph, stores: Any, shape: Shape, place: str) -> GivenSt
             found.shared[name] = owner.name
         else:
             _check_table(graph, store, owner, f"{place} store {name!r}")
-            found.tables[name] = owner.name
+            (found.replicas if isinstance(owner, GlobalStoreNode) else found.tables)[name] = owner.name
     return found
 
 
@@ -56,6 +61,49 @@ def add_store(graph: Graph, store: KeyValues) -> None:
         raise TopologyError(place, "stores of different names", got, "add it before, or rename one of them")
     _added(graph, store, place)
     graph.state_stores[store.name] = store
+
+
+def add_global_store(
+    graph: Graph,
+    store: KeyValues,
+    supplier: Callable[[], Any],
+    *,
+    topic: str,
+    shape: Shape,
+    names: tuple[str, str],
+) -> None:
+    """A global store, which ``supplier``'s processor keeps from ``topic``. ``names``: of source and processor.
+
+    Raises TopologyError for a name that is taken and for anything but a key-value store
+    (InternalTopologyBuilder.validateGlobalStoreArguments).
+    """
+    source, name = names
+    place = f"global store {getattr(store, 'name', store)!r}"
+    if not isinstance(store, KeyValues) or store.settings.get("kind", TIMESTAMPED) != TIMESTAMPED:
+        next_step = "use KeyValues(name, key serde, value serde) or Stores.timestamped_key_value_store_builder"
+        raise TopologyError(place, "a key-value store, plain or timestamped", repr(store), next_step)
+    form_of(supplier, name, NOTHING)
+    owner = next((node for node in graph.nodes.values() if _has(graph, node, store.name)), None)
+    if owner is not None or store.name in graph.state_stores:
+        by = "add_state_store()" if owner is None else owner.name
+        got = f"a state store with the name {store.name} that is already added, by {by}"
+        raise TopologyError(place, "stores of different names", got, "rename one of them")
+    if source == name:
+        raise TopologyError(place, "a source and a processor of different names", repr(name), "rename one of them")
+    node = GlobalStoreNode(
+        name=name, inputs=(), shape=shape, topic=topic, store=store.name, supplier=supplier, stores=(store,)
+    )
+    graph.parts[name] = (source,)
+    graph.add(node)
+
+
+def read_global_store(graph: Graph, node: ProcessNode, store: str, owner: Node) -> None:
+    """``node`` reads the global store ``store`` of ``owner``, beside the stores that it has."""
+    names = list(graph.nodes)
+    if names.index(owner.name) > names.index(node.name):
+        got, next_step = f"{owner.name}, which was added after it", "add the global store first"
+        raise TopologyError(f"processor {node.name!r}", "a global store that is there before it", got, next_step)
+    graph.nodes[node.name] = replace(node, replicas={**node.replicas, store: owner.name})
 
 
 def share(graph: Graph, node: ProcessNode, store: KeyValues) -> None:
@@ -96,15 +144,20 @@ def _check_same(graph: Graph, store: KeyValues | str, owner: ProcessNode, place:
 
 
 def _check_table(graph: Graph, store: KeyValues | str, owner: Node, place: str) -> None:
-    """A processor looks into the key-value store of a table, and names it."""
-    traits = graph.tables.get(owner.name)
-    if traits is None or traits.store is None:
+    """A processor looks into the key-value store of a table, or into a global store, and names it."""
+    traits, is_global_store = graph.tables.get(owner.name), isinstance(owner, GlobalStoreNode)
+    if not is_global_store and (traits is None or traits.store is None):
         next_step = "give the processor a store of another name"
         raise TopologyError(place, "a store of a table or of a processor", f"that of {owner.name}", next_step)
     if not isinstance(store, str):
-        next_step = f"write {store.name!r} alone: the table says what is in its store"
+        said_by = "add_global_store()" if is_global_store else "the table"
+        next_step = f"write {store.name!r} alone: {said_by} says what is in its store"
         raise TopologyError(place, f"the name of the store of {owner.name}", repr(store), next_step)
-    if owner.shape.window is not None or traits.store.is_versioned:
+    if (
+        traits is not None
+        and traits.store is not None
+        and (owner.shape.window is not None or traits.store.is_versioned)
+    ):
         kind = "a versioned store" if traits.store.is_versioned else "a store of windows"
         next_step = "join the table, or keep what the processor needs in a store of its own (table.to_stream().process)"
         raise TopologyError(place, "a key-value store of a table", f"{kind}, that of {owner.name}", next_step)

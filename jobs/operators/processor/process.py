@@ -33,6 +33,7 @@ from ...functions.processor_api import (
 )
 from ..base.failed_records import FailedRecords, records_of
 from ..base.operator import Counters, Operator, OperatorContext, SharingOperator, StoreContents, marked
+from .global_store import GlobalStoreView
 from .opened_stores import Expiring, stores_of
 from .outbox import Outbox, SendingOutbox
 from .process_node import ROWS, ProcessNode
@@ -55,6 +56,8 @@ class Process(SharingOperator):
         self.own_stores = stores_of(node.stores, context.shape.key, context.shape.value, node.name)
         self.stores: dict[str, Any] = dict(self.own_stores)
         """Those of its own, and those that it shares."""
+        self.replicas: dict[str, GlobalStoreView] = {}
+        """Of global stores, whose rows stand among those of its own."""
         self._expiring = [store for store in self.stores.values() if isinstance(store, Expiring)]
         self.schedules, self.ticks = Punctuations(), Ticks()
         self.stream_time_ms = NO_TIMESTAMP_MS
@@ -76,11 +79,13 @@ class Process(SharingOperator):
             assert isinstance(keeper, Process), f"{owner} is no processor"
             self.stores[store] = keeper.stores[store]
         self._expiring = [store for store in self.stores.values() if isinstance(store, Expiring)]
-        for (store, owner), view, shape in zip(
-            self.node.tables.items(), self.context.views, self.context.shapes_read, strict=True
-        ):
+        views, shapes = iter(self.context.views), iter(self.context.shapes_read)
+        for (store, owner), view, shape in zip(self.node.tables.items(), views, shapes, strict=False):
             values = TableValues(store, owner, shape, view, owners.get(owner), self.node.name)
             self.stores[store], values.writer = values, self._writer
+        for store, view in zip(self.node.replicas, views, strict=True):
+            assert isinstance(view, GlobalStoreView), f"{store} is no global store"
+            self.replicas[store], self.stores[store] = view, view.shown(self.node.name)
 
     def process(self, batch: Batch, chunk: Chunk) -> Batch:
         records = records_of(self.context, batch)
@@ -90,8 +95,7 @@ class Process(SharingOperator):
         for row, cause in enumerate(batch.cause.tolist()):
             if self.links is None:
                 self._punctuate(chunk, cause, failed)
-            self.reach(int(chunk.stream_time_ms[cause]))
-            self._writer.cause = cause
+            self._come_to(chunk, cause)
             self.processor_context.enter(records[row], metadata[row])
             outbox.at_row(row)
             try:
@@ -112,6 +116,13 @@ class Process(SharingOperator):
         self.addressed = outbox.addressed()
         return outbox.batch(batch) if self.links is None else self._nobody
 
+    def _come_to(self, chunk: Chunk, cause: int) -> None:
+        """What is processed next is because of that row of the chunk."""
+        self.reach(int(chunk.stream_time_ms[cause]))
+        self._writer.cause = cause
+        for replica in self.replicas.values():
+            replica.come_to(cause)
+
     def _open(self, batch: Batch, chunk: Chunk) -> Outbox:
         """Where what it forwards because of ``batch`` goes."""
         self._writer.chunk, self._writer.links = chunk, self.links
@@ -128,8 +139,7 @@ class Process(SharingOperator):
             cause = int(np.searchsorted(chunk.stream_time_ms, due_ms))
             if cause >= before:
                 return
-            self.reach(int(chunk.stream_time_ms[cause]))
-            self._writer.cause = cause
+            self._come_to(chunk, cause)
             while self.schedules.is_due(self.stream_time_ms):
                 self._call_next(failed, cause, is_tick=False)
 
@@ -199,8 +209,10 @@ class Process(SharingOperator):
 
     def resume(self, rows: pa.Table, counters: Counters) -> None:
         names = np.asarray(rows["store"].to_pylist(), object)
-        for name, store in self.own_stores.items():
+        for name, store in self._kept().items():
             store.load(rows.take(pa.array(np.flatnonzero(names == name))), counters)
+        for replica in self.replicas.values():
+            replica.is_known = replica.node.replica_counter in counters
         self.stream_time_ms = counters.get("stream_time_ms", NO_TIMESTAMP_MS)
         self.ticks.now_ms = counters.get(WALL_CLOCK, NO_TIMESTAMP_MS)
         self._counters = counters
@@ -223,10 +235,14 @@ class Process(SharingOperator):
         counters = {"stream_time_ms": self.stream_time_ms} | self.schedules.counters() | self.ticks.counters()
         for store in self.own_stores.values():
             counters |= store.counters()
-        return counters
+        return counters | {replica.node.replica_counter: 1 for replica in self.replicas.values()}
+
+    def _kept(self) -> dict[str, Any]:
+        """Stores whose rows it keeps."""
+        return self.own_stores | {name: view.replica for name, view in self.replicas.items()}
 
     def changes(self) -> pa.Table:
-        gone: list[_Row] = [(name, key, None) for name, store in self.own_stores.items() for key in store.gone()]
+        gone: list[_Row] = [(name, key, None) for name, store in self._kept().items() for key in store.gone()]
         return marked(_table(self._alive(only_changed=True)), _table(gone))
 
     def rows(self) -> pa.Table:
@@ -241,7 +257,7 @@ class Process(SharingOperator):
     def _alive(self, *, only_changed: bool) -> list[_Row]:
         return [
             (name, key, value)
-            for name, store in self.own_stores.items()
+            for name, store in self._kept().items()
             for key, value in store.alive(only_changed=only_changed)
         ]
 

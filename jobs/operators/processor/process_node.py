@@ -10,6 +10,7 @@ from ...functions.expressions import Shape
 from ...functions.processor_api import FixedKeyRecord, KeyValues, Record, fixed_key_record
 from ...graph.graph import Graph, Node
 from ...graph.kafka_processors import KafkaNode, kafka_processor
+from ...graph.nodes import GlobalTableNode
 from ...graph.reach import Reach
 from ...graph.store_rows import StoreRows
 
@@ -21,7 +22,7 @@ ROWS = StoreRows(pa.schema([("store", pa.string()), ("key", pa.binary()), ("valu
 class ProcessNode(Node):
     """A Python processor, record by record (jobs/functions/processor_api.py). ``stores``: those whose rows it keeps, or
     mere names of such as keep keys and values of its input's types. ``shared``: of stores that other processors keep,
-    ``tables``: of those of tables, each the node that keeps it.
+    ``tables``: of those of tables, ``replicas``: of global stores, each the node that keeps it.
     """
 
     supplier: Callable[[], Any]
@@ -30,6 +31,7 @@ class ProcessNode(Node):
     stores: tuple[KeyValues | str, ...] = ()
     shared: Mapping[str, str] = field(default_factory=dict)
     tables: Mapping[str, str] = field(default_factory=dict)
+    replicas: Mapping[str, str] = field(default_factory=dict)
 
     operator = ".process:build"
     changes_keys = True
@@ -48,7 +50,7 @@ class ProcessNode(Node):
 
     @property
     def reads(self) -> tuple[str, ...]:  # type: ignore[override]
-        return tuple(self.tables.values())
+        return (*self.tables.values(), *self.replicas.values())
 
     @property
     def shares(self) -> tuple[str, ...]:  # type: ignore[override]
@@ -71,7 +73,10 @@ class ProcessNode(Node):
         return ROWS
 
     def store_settings(self, graph: Graph) -> Mapping[str, Any]:
-        return {"stores": {store.name: store for store in full_stores(self.stores, graph.parent(self).shape)}}
+        own = full_stores(self.stores, graph.parent(self).shape)
+        globals_ = [graph.nodes[name] for name in self.replicas.values()]
+        replicas = [store for node in globals_ if isinstance(node, GlobalStoreNode) for store in node.stores]
+        return {"stores": {store.name: store for store in (*own, *replicas)}}
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -86,6 +91,23 @@ class ProcessValuesNode(ProcessNode):
 
     def handed(self, record: Record) -> FixedKeyRecord:
         return fixed_key_record(record)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class GlobalStoreNode(GlobalTableNode):
+    """A global store (Topology.addGlobalStore): in every task that reads it, ``supplier``'s processor takes each record
+    of ``topic``, null keys too, and puts into a replica of the one store in ``stores``. Who reads it keeps the
+    replica's rows among its own.
+    """
+
+    supplier: Callable[[], Any]
+    stores: tuple[KeyValues, ...]
+
+    made_by = ".global_store:contents"
+    view = ".global_store:build_view"
+
+    def taken(self, key: Any, value: Any) -> str:
+        return f"its processor takes {key!r}: {value!r} into the store {self.store}, in every task that reads it"
 
 
 def full_stores(stores: Iterable[KeyValues | str], shape: Shape) -> list[KeyValues]:

@@ -177,6 +177,11 @@ class SerializedRows:
         names = self._changed & self._rows.keys() if only_changed else self._rows.keys()
         return [(name, self._rows[name]) for name in sorted(names)]
 
+    def clear(self) -> None:
+        """Delete all rows."""
+        for name in list(self._rows):
+            self._put(name, None)
+
     def gone(self) -> list[bytes]:
         """Names of rows that were there at ``load`` and are not any more, in order."""
         return sorted(self._durable - self._rows.keys())

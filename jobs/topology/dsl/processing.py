@@ -147,7 +147,8 @@ def process(
     """A Python processor, record by record (jobs/functions/processor_api.py).
 
     ``stores``: a list of its key-value stores. One name is one store: that of a processor, table or global table
-    above, or of ``add_state_store``, is shared with it, and the task then runs record by record; a bare name that
+    above, or of ``add_state_store``, is shared with it, and the task then runs record by record; that of a global store
+    is read; a bare name that
     nobody has means a store of this stream's key and value types. TopologyError for a store of other types than
     the one of that name, and for the store of a table with windows or versions.
     ``returns_key`` and ``returns``: serdes of what it forwards, those of its input if not given.
@@ -207,8 +208,7 @@ def _processor(this: "KStream", supplier: Callable[[], Any], stores: Any, name: 
     """What nodes of processors have in common."""
     form_of(supplier, name, NOTHING)
     given = given_stores(this.graph, stores, this.shape, name)
-    kept = {"store": f"{name}-stores", "stores": given.stores, "shared": given.shared, "tables": given.tables}
-    return {"name": name, "inputs": (this.node.name,), "supplier": supplier} | kept
+    return {"name": name, "inputs": (this.node.name,), "supplier": supplier, "store": f"{name}-stores", **vars(given)}
 
 
 class One:

@@ -1,7 +1,7 @@
 """Where a topology begins: topics read as streams, tables and global tables (StreamsBuilder)."""
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,7 +18,7 @@ from ...graph.name_rules import check_topic
 from ...graph.nodes import GlobalTableNode, SourceNode
 from ...graph.repartition import keep_null_keys
 from ...graph.table_traits import add_table
-from ...operators.processor.given_stores import add_store
+from ...operators.processor.given_stores import add_global_store, add_store
 from ...operators.stateless_nodes import add_source
 from ...operators.tables.table_nodes import TableNode
 from ..topology import Topology
@@ -207,16 +207,11 @@ class StreamsBuilder(Hinting):
             bob: {'pay': 8.0} at 2000
             ann: {'pay': 6.0} at 61000
         """
-        check_topic("global_table()", topic, "make a global table of each topic")
-        shape = _consumed(topic, consumed)
+        shape = self._global_topic("global_table()", topic, consumed)
         materialized = given_materialized(materialized, f"global table of {topic!r}")
         if materialized.is_versioned:
             next_step = "use table(), or a store without versions"
             raise TopologyError(f"global table {topic!r}", "a plain store", "a versioned one", next_step)
-        if consumed.timestamp_extractor is not None:
-            got, next_step = "an extractor, which Kafka Streams never asks there", "use table(), or leave it out"
-            raise TopologyError(f"global table {topic!r}", "records at their own times", got, next_step)
-        self._check_unread(topic)
         store = materialized.name or self._graph.next_name(f"{topic}-STATE-STORE-")
         source = self._graph.name(name, "KSTREAM-SOURCE-", "-source")
         name = self._graph.name(name, "KTABLE-SOURCE-")
@@ -224,6 +219,44 @@ class StreamsBuilder(Hinting):
         self._graph.parts[name] = (source,)
         add_table(self._graph, node, store=materialized.spec(store), is_versioned=False)
         return GlobalKTable(self._graph, node)
+
+    def add_global_store(
+        self,
+        store: KeyValues,
+        topic: str,
+        consumed: Consumed,
+        supplier: Callable[[], Any],
+        *,
+        name: str | None = None,
+    ) -> "StreamsBuilder":
+        """A store that a processor keeps from ``topic``, and that every task has all of: processors that name it in
+        ``process(stores=[...])`` read it, and find what came before their record in the order of the tape.
+
+        ``supplier``: of a Processor that gets every record of the topic, null keys too, and puts into the store; it
+        forwards nothing, and has no schedules. ``store``: a key-value store, plain or timestamped. TopologyError for
+        another store, a name that is taken, a topic that is read already, and a timestamp extractor.
+
+        Source: ``StreamsBuilder.addGlobalStore``.
+
+            >>> class Dearest(Processor):
+            ...     def process(self, record):
+            ...         dearest = self.context.store("dearest")
+            ...         dearest.put("price", max(dearest.get("price") or 0, record.value))
+            >>> class WithDearest(Processor):
+            ...     def process(self, record):
+            ...         self.context.forward(record.with_value(self.context.store("dearest").get("price")))
+            >>> dearest = KeyValues("dearest", STRING, Serde.double())
+            >>> _ = builder.add_global_store(dearest, "prices", Consumed(STRING, Serde.double()), Dearest)
+            >>> show(clicks.process(WithDearest, ["dearest"], returns=Serde.double()))
+            ann: None at 0
+            bob: 8.0 at 1000
+            ann: 8.0 at 2000
+            bob: 8.0 at 70000
+        """
+        shape = self._global_topic("add_global_store()", topic, consumed)
+        names = self._graph.name(name, "KSTREAM-SOURCE-", "-source"), self._graph.name(name, "KTABLE-SOURCE-")
+        add_global_store(self._graph, store, supplier, topic=topic, shape=shape, names=names)
+        return self
 
     def add_state_store(self, store: KeyValues) -> "StreamsBuilder":
         """A store for the processors that name it in ``process(stores=[...])``, whichever they are; the first of them
@@ -263,6 +296,16 @@ class StreamsBuilder(Hinting):
         """
         keep_null_keys(self._graph)
         return Topology(self._graph)
+
+    def _global_topic(self, call: str, topic: str, consumed: Consumed) -> Shape:
+        """Of the records of a topic that every task has all of."""
+        check_topic(call, topic, "give each topic a call of its own")
+        shape = _consumed(topic, consumed)
+        if consumed.timestamp_extractor is not None:
+            got, next_step = "an extractor, which Kafka Streams never asks there", "use table(), or leave it out"
+            raise TopologyError(f"global topic {topic!r}", "records at their own times", got, next_step)
+        self._check_unread(topic)
+        return shape
 
     def _check_unread(self, topic: str) -> None:
         for node in self._graph.nodes.values():

@@ -10,6 +10,8 @@ import pytest
 from kstreams_replay.jobs.code_changes.code_snapshot import code_snapshot
 from kstreams_replay.jobs.execution.store_files import global_contents
 from kstreams_replay.jobs.execution.task_run import LocalRunner
+from kstreams_replay.jobs.functions.expressions import Shape
+from kstreams_replay.jobs.graph.nodes import GlobalTableNode
 from kstreams_replay.jobs.replay.pipeline_run import replay
 from kstreams_replay.jobs.testing.test_driver import TopologyTestDriver
 from kstreams_replay.jobs.topology import Consumed, Serde, StreamsBuilder, Topology, fold
@@ -136,7 +138,8 @@ def test_a_global_tables_key_is_deleted_by_whichever_id_wrote_it():
     values = pa.array([TEA_OF_7, TEA_OF_7, None], pa.binary())
     rows = pa.table({"key": keys, "value": values, "timestamp": [1, 2, 3]})
 
-    found = global_contents(KEYS, ORDERS, [Records(rows)], "time")  # type: ignore[list-item]
+    table = GlobalTableNode(name="g", inputs=(), shape=Shape(KEYS, ORDERS), is_table=True, topic="t", store="s")
+    found = global_contents(table, [Records(rows)], "time")  # type: ignore[list-item]
 
     assert found["key"].to_pylist() == ["bob"]
 
