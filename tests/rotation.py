@@ -94,15 +94,16 @@ def rotated(
 
 def of_this_slice(items: list[pytest.Item]) -> set[pytest.Item]:
     """Without what other slices play: parameters of a test marked ``rotated``, tests of a file marked
-    ``rotated_by_file``.
+    ``rotated_by_file``, where the mark may say how many runs play them all.
     """
     turning = [item for item in items if item.get_closest_marker("rotated")]
-    by_file = [item for item in items if item.get_closest_marker("rotated_by_file") and item not in turning]
-    return (
-        {*items}.difference(turning, by_file)
-        | {*rotated(turning, _function_and_named_values)}
-        | {*rotated(by_file, lambda item: item.path)}
-    )
+    by_file: dict[int, list[pytest.Item]] = defaultdict(list)
+    for item in items:
+        mark = item.get_closest_marker("rotated_by_file")
+        if mark is not None and item not in turning:
+            by_file[mark.args[0] if mark.args else SLICES].append(item)
+    played = {*items}.difference(turning, *by_file.values()) | {*rotated(turning, _function_and_named_values)}
+    return played.union(*(rotated(tests, lambda item: item.path, slices) for slices, tests in by_file.items()))
 
 
 def _function_and_named_values(item: pytest.Item) -> tuple[str, ...]:

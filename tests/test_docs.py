@@ -45,6 +45,8 @@ from kstreams_replay.state.tables import warehouse
 from tests.every_store import every_store
 from tests.source_tree import ROOT, files, matches, package_modules, refuse, text_of
 
+pytestmark = pytest.mark.xdist_group("source tree")  # read and parsed once
+
 GUARANTEE_COLUMNS = ["id", "sentence", "KIP", "operator", "check", "status"]
 DSL = (
     StreamsBuilder,

@@ -64,7 +64,7 @@ class Item:
     originalname: str
     mark: pytest.Mark | None = None
     params: dict[str, str | int] = field(default_factory=dict)
-    path = Path("a.py")
+    path: Path = Path("a.py")
 
     @property
     def callspec(self) -> "Item":
@@ -78,18 +78,21 @@ class Item:
 def test_a_slice_has_every_value_of_what_a_mark_names_a_tenth_of_a_marked_file_and_all_the_rest(monkeypatch, number):
     monkeypatch.setenv(TIER_VARIABLE, "default")
     monkeypatch.setenv(SLICE_VARIABLE, str(number))
-    named, by_file = pytest.mark.rotated("kind").mark, pytest.mark.rotated_by_file.mark
+    named, by_file, by_half = (
+        made.mark for made in (pytest.mark.rotated("kind"), pytest.mark.rotated_by_file, pytest.mark.rotated_by_file(2))
+    )
     kinds = ["inner"] * 30 + ["outer"] * 10 + ["left"]
     items: Any = [
         *(Item("joined", named, {"kind": kind, "seed": seed}) for seed, kind in enumerate(kinds)),
         *(Item(f"of_the_file_{test}", by_file) for test in range(20)),
+        *(Item(f"of_the_other_{test}", by_half, path=Path("b.py")) for test in range(6)),
         *(Item("usual", None, {"seed": seed}) for seed in range(4)),
     ]
 
     played = of_this_slice(items)
 
     assert Counter(item.params["kind"] for item in played if item.mark is named) == {"inner": 3, "outer": 1, "left": 1}
-    assert Counter(item.mark and item.mark.name for item in played) == {"rotated": 5, "rotated_by_file": 2, None: 4}
+    assert Counter(item.mark and item.mark.name for item in played) == {"rotated": 5, "rotated_by_file": 2 + 3, None: 4}
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,12 @@ from functools import cache
 from graphlib import TopologicalSorter
 
 import grimp
+import pytest
 
 from tests.node_type_tests import type_tests
 from tests.source_tree import PACKAGES, ROOT, Function, files, matches, modules, package_modules, refuse, text_of
+
+pytestmark = pytest.mark.xdist_group("source tree")  # read and parsed once
 
 MODULE_LINES_MAX = 400
 FUNCTION_LINES_MAX = 60

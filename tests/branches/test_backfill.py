@@ -21,6 +21,8 @@ from tests.once_a_run import once_a_run
 from tests.planted import Landed, plant
 from tests.test_docs import code_blocks, document, section
 
+pytestmark = pytest.mark.rotated_by_file(3)
+
 HOUR = 3_600_000
 MONDAY, TUESDAY = 1_767_571_200_000, 1_767_657_600_000
 END = TUESDAY + 4 * HOUR

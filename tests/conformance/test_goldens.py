@@ -102,8 +102,7 @@ def test_a_buffer_that_does_not_count_bytes_emits_the_same(scenario: Scenario):
 
 @pytest.mark.parametrize("chunk_records", [7, 1])
 def test_where_a_batch_is_cut_into_chunks_changes_no_scenario(chunk_records):
-    mine = SLICE if chunk_records == 1 else SCENARIOS
-    got = {scenario.name: why for scenario, why in zip(mine, reports(mine, chunk_records=chunk_records), strict=True)}
+    got = {scenario.name: why for scenario, why in zip(SLICE, reports(SLICE, chunk_records=chunk_records), strict=True)}
 
     assert {name: why for name, why in got.items() if why is not None} == {}
 

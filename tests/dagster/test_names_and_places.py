@@ -19,6 +19,8 @@ from tests.clicks import CLICKS, final_page_counts
 from tests.dagster import shop
 from tests.dagster.conftest import told, versions
 
+pytestmark = pytest.mark.rotated_by_file(3)
+
 WEB = ReplayTranslator(
     key_prefix=("prod",),
     group="web",

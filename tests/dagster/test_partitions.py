@@ -87,6 +87,13 @@ class Days:
 
 @pytest.fixture
 def days(tmp_path: Path) -> Iterator[Days]:
+    with dg.DagsterInstance.ephemeral() as instance:
+        yield Days(tmp_path, instance)
+
+
+@pytest.fixture
+def scheduled(tmp_path: Path) -> Iterator[Days]:
+    """Its instance is on disk: a schedule opens it by its reference."""
     with dg.DagsterInstance.local_temp() as instance:
         yield Days(tmp_path, instance)
 
@@ -274,17 +281,19 @@ def test_an_increment_of_no_partition_is_named(days):
     assert "increment 1, which was run without --until" in failure(refused)
 
 
-def test_a_tick_runs_the_next_day_once_it_has_landed_whole(days):
-    schedule = days.definitions.resolve_schedule_def("shop_schedule")
-    days.land(CLICKS[:2])
-    context = dg.build_schedule_context(instance=days.instance, repository_def=days.definitions.get_repository_def())
+def test_a_tick_runs_the_next_day_once_it_has_landed_whole(scheduled):
+    schedule = scheduled.definitions.resolve_schedule_def("shop_schedule")
+    scheduled.land(CLICKS[:2])
+    context = dg.build_schedule_context(
+        instance=scheduled.instance, repository_def=scheduled.definitions.get_repository_def()
+    )
     skipped = schedule.evaluate_tick(context)
     assert skipped.run_requests == []
     assert "partition 2026-01-01 has not landed whole: clicks, partition 0" in str(skipped.skip_message)
 
-    days.land(CLICKS[2:], "2")
+    scheduled.land(CLICKS[2:], "2")
     assert [request.partition_key for request in schedule.evaluate_tick(context).run_requests] == [ONE]
-    assert days.run(ONE).success
+    assert scheduled.run(ONE).success
     assert [request.partition_key for request in schedule.evaluate_tick(context).run_requests] == [TWO]
 
 
@@ -296,23 +305,23 @@ def next_day(days) -> list[str | None]:
     return [request.partition_key for request in schedule.evaluate_tick(context).run_requests]
 
 
-def test_a_tick_passes_over_a_day_without_records(days):
-    days.land(CLICKS)
-    assert days.run(ONE, TWO).success
+def test_a_tick_passes_over_a_day_without_records(scheduled):
+    scheduled.land(CLICKS)
+    assert scheduled.run(ONE, TWO).success
 
-    assert next_day(days) == [FOUR]
+    assert next_day(scheduled) == [FOUR]
 
 
-def test_a_day_of_which_a_run_died_is_not_done(days):
-    days.land(CLICKS)
+def test_a_day_of_which_a_run_died_is_not_done(scheduled):
+    scheduled.land(CLICKS)
     died = {"max_records": 1, "increments": 1, "until_ms": JANUARY + DAY}
-    list(replay(days.warehouse, shop.topology(), pipeline="shop", runner=LocalRunner(), **died))
+    list(replay(scheduled.warehouse, shop.topology(), pipeline="shop", runner=LocalRunner(), **died))
 
-    assert next_day(days) == [ONE]
-    assert "run 2026-01-01 first" in failure(days.run(TWO))
-    assert days.run(ONE).success
-    assert days.cuts() == [1, 2]
-    assert days.materialized()[ONE]["records_read"] == 2
+    assert next_day(scheduled) == [ONE]
+    assert "run 2026-01-01 first" in failure(scheduled.run(TWO))
+    assert scheduled.run(ONE).success
+    assert scheduled.cuts() == [1, 2]
+    assert scheduled.materialized()[ONE]["records_read"] == 2
 
 
 def test_late_is_what_the_extractor_says(days):
@@ -330,34 +339,34 @@ def test_late_is_what_the_extractor_says(days):
     assert [told[day]["records_read"] for day in (TWO, THREE)] == [2, 2]
 
 
-def test_a_migration_stands_between_partitions(days):
-    days.replays(shop.windows(DAY))
-    days.land(CLICKS)
-    assert days.run(ONE).success
+def test_a_migration_stands_between_partitions(scheduled):
+    scheduled.replays(shop.windows(DAY))
+    scheduled.land(CLICKS)
+    assert scheduled.run(ONE).success
     coarser = shop.windows(2 * DAY)
     wanted = Wanted(migrate={"windows": lambda rows: rows})
     migration = {"runner": LocalRunner(), "wanted": wanted, "until_ms": JANUARY + DAY}
-    list(replay(days.warehouse, coarser, pipeline="shop", **migration))
-    days.replays(coarser)
+    list(replay(scheduled.warehouse, coarser, pipeline="shop", **migration))
+    scheduled.replays(coarser)
 
-    assert next_day(days) == [TWO]
-    assert days.run(TWO).success
-    assert days.cuts() == [2, 2, 4]
-    assert days.run(TWO, restore=True).success
-    assert days.cuts() == [2, 2, 4, 2, 4], "the migration stays"
+    assert next_day(scheduled) == [TWO]
+    assert scheduled.run(TWO).success
+    assert scheduled.cuts() == [2, 2, 4]
+    assert scheduled.run(TWO, restore=True).success
+    assert scheduled.cuts() == [2, 2, 4, 2, 4], "the migration stays"
 
 
-def test_after_a_flush_ticks_pass_and_say_why(days):
-    days.land(CLICKS[:3])
-    record_time(days.warehouse, "clicks", JANUARY + 2 * DAY)
-    assert days.run(ONE, TWO).success
-    list(replay(days.warehouse, shop.topology(), pipeline="shop", runner=LocalRunner(), flush_at_end=True))
+def test_after_a_flush_ticks_pass_and_say_why(scheduled):
+    scheduled.land(CLICKS[:3])
+    record_time(scheduled.warehouse, "clicks", JANUARY + 2 * DAY)
+    assert scheduled.run(ONE, TWO).success
+    list(replay(scheduled.warehouse, shop.topology(), pipeline="shop", runner=LocalRunner(), flush_at_end=True))
 
-    days.land(CLICKS[4:], "2")
+    scheduled.land(CLICKS[4:], "2")
 
-    repository = days.definitions.get_repository_def()
-    context = dg.build_schedule_context(instance=days.instance, repository_def=repository)
-    skipped = days.definitions.resolve_schedule_def("shop_schedule").evaluate_tick(context)
+    repository = scheduled.definitions.get_repository_def()
+    context = dg.build_schedule_context(instance=scheduled.instance, repository_def=repository)
+    skipped = scheduled.definitions.resolve_schedule_def("shop_schedule").evaluate_tick(context)
     assert "history was flushed after increment 4" in str(skipped.skip_message)
 
 

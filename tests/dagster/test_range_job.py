@@ -3,10 +3,13 @@
 from typing import Any
 
 import dagster as dg
+import pytest
 
 from kstreams_replay.jobs.branches.branches import branches
 from kstreams_replay.jobs.history.committed_tables import done_row, read_changelog
 from tests.dagster import shop
+
+pytestmark = pytest.mark.rotated_by_file(3)
 
 
 def backfilled(small_shop, name: str, **config: Any) -> dg.ExecuteInProcessResult:

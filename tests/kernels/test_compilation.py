@@ -20,6 +20,8 @@ from tests.laws.topologies import PARTITIONS, everything, tape
 from tests.planted import plant
 from tests.source_tree import PACKAGES, files, modules, package_modules, refuse
 
+pytestmark = pytest.mark.rotated_by_file(3)
+
 MODULES = [
     *(
         f"kstreams_replay.{path[:-3].replace('/', '.')}"

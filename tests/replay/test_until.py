@@ -18,6 +18,8 @@ from tests.dagster import shop
 from tests.laws.topologies import PARTITIONS, everything, tape
 from tests.planted import Landed, plant, tables_of
 
+pytestmark = pytest.mark.rotated_by_file(3)
+
 
 def counts() -> Topology:
     """Records of all partitions meet in one repartition topic."""
