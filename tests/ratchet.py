@@ -1,4 +1,4 @@
-"""How long tests take: no test of the default tier may take long, and each run prints the slowest.
+"""How long tests take: no test of the default tier may take long, and each run prints the slowest and the sum.
 
 Rule: the call phase of a test (without its fixtures) takes at most CPU_SECONDS_MAX in its process and the programs that
 it has started and ended, and at most WALL_SECONDS_MAX on the clock. The first number is the limit; the second is three
@@ -97,6 +97,8 @@ class Durations:
         terminalreporter.section(f"slowest {len(slowest)} tests, without their fixtures")
         for test, seconds in slowest:
             terminalreporter.line(f"{seconds:6.1f} s, CPU {self.cpu_seconds[test]:5.1f} s  {test}")
+        total, total_cpu = sum(self.seconds.values()), sum(self.cpu_seconds.values())
+        terminalreporter.line(f"{total:6.0f} s, CPU {total_cpu:5.0f} s  all {len(self.seconds)} tests")
         if self.limited and self.too_slow():
             terminalreporter.section("too slow")
             terminalreporter.line(
