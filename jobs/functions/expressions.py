@@ -24,7 +24,7 @@ from ...state.serdes import Serde, computed_type
 from ...state.serdes.windowed_codec import Windowed as Windowed
 from ...state.tables.warehouse import WINDOW
 from .row_independence import looks_beyond_the_record
-from .sql_text import DEPTH_MAX, depth, readings
+from .sql_text import DEPTH_MAX, balanced, depth, readings
 
 VALUE_IS_NULL = "value_is_null"
 """True of a tombstone; otherwise a row of nulls and no value at all look alike. A field of this name goes first."""
@@ -203,7 +203,7 @@ def _tried(expressible: Expressible, shape: Columns, place: str) -> tuple[pl.Exp
     failures: list[pl.exceptions.PolarsError] = []
     for reading in [expressible] if isinstance(expressible, pl.Expr) else readings(expressible, columns):
         try:
-            expression = pl.sql_expr(reading) if isinstance(reading, str) else reading
+            expression = pl.sql_expr(balanced(reading)) if isinstance(reading, str) else reading
             return expression, empty.select(expression)
         except pl.exceptions.PolarsError as error:
             failures.append(error)

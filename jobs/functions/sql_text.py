@@ -20,6 +20,11 @@ DEPTH_MAX = 40
 WORDS_MIXED_MAX = 8
 """So many words of a text are tried as a column and as a word of SQL, each beside each: 256 readings at most."""
 
+CHAIN_MAX = 64
+"""So many conditions of one AND or OR stay as they are written. Polars takes time that grows with the square of their
+number, since each is within the one before.
+"""
+
 _TOKEN = re.compile(
     r"""(?P<literal>'(?:[^']|'')*'|\$\$.*?\$\$)
     |(?P<skipped>"(?:[^"]|"")*"|`[^`]*`|--[^\n]*|/\*.*?\*/|\d[\w.]*|\s+)
@@ -57,6 +62,41 @@ def readings(text: str, names: Collection[str]) -> Iterator[str]:
             yield reading
     if text not in seen:
         yield text
+
+
+def balanced(text: str) -> str:
+    """``text`` with the conditions of a long AND or OR in halves of halves, which means the same."""
+    tokens = [_Token(str(found.lastgroup), found[0]) for found in _TOKEN.finditer(text)]
+    if any(token.text.startswith(("--", "/*")) for token in tokens):
+        return text
+    alternatives: list[list[list[str]]] = [[[]]]
+    level, is_between, end = 0, False, len(tokens)
+    for place, token in enumerate(tokens):
+        word = token.text.upper() if token.sort in ("word", "mark") else ""
+        level += (word in ("(", "CASE")) - (word in (")", "END"))
+        is_splitting = level == 0 and word in ("AND", "OR") and not (word == "AND" and is_between)
+        if level == 0 and word == "AS":
+            end = place
+            break
+        if word in ("BETWEEN", "AND") and level == 0:
+            is_between = word == "BETWEEN"
+        if not is_splitting:
+            alternatives[-1][-1].append(token.text)
+        elif word == "OR":
+            alternatives.append([[]])
+        else:
+            alternatives[-1].append([])
+    if max(len(alternatives), *map(len, alternatives)) <= CHAIN_MAX:
+        return text
+    joined = [_halved(["".join(condition) for condition in conditions], "AND") for conditions in alternatives]
+    return _halved(joined, "OR") + " " + "".join(token.text for token in tokens[end:])
+
+
+def _halved(conditions: list[str], word: str) -> str:
+    if len(conditions) == 1:
+        return conditions[0]
+    middle = len(conditions) // 2
+    return f"({_halved(conditions[:middle], word)}) {word} ({_halved(conditions[middle:], word)})"
 
 
 def depth(text: str) -> int:

@@ -1,9 +1,11 @@
 """Fields that are called as words of SQL are, in the text of steps."""
 
+import random
+
 import pytest
 
 from kstreams_replay.jobs.functions.expressions import Shape, bind
-from kstreams_replay.jobs.functions.sql_text import readings
+from kstreams_replay.jobs.functions.sql_text import CHAIN_MAX, balanced, depth, readings
 from kstreams_replay.jobs.testing.test_driver import TopologyTestDriver
 from kstreams_replay.jobs.topology import Consumed, StreamsBuilder, fold
 from kstreams_replay.state.errors import TopologyError
@@ -121,3 +123,43 @@ def test_such_fields_go_through_steps_folds_and_joins():
 
     got = [(record.key, record.value) for record in driver.read_outputs("out")]
     assert got == [("staff", {"end": 3, "order": 5}), ("staff", {"end": 7, "order": 9})]
+
+
+# --- long chains ---------------------------------------------------------------------------------------------
+
+NUMBERS = Serde.json("a long, b long")
+CONDITIONS = (
+    ("a = {n}", lambda a, b, n: a == n),
+    ("NOT a < {n}", lambda a, b, n: not a < n),
+    ("b BETWEEN {n} AND 40", lambda a, b, n: n <= b <= 40),
+    ("NOT b BETWEEN 3 AND {n}", lambda a, b, n: not 3 <= b <= n),
+    ("(a > {n} AND b > 2 OR b = 1)", lambda a, b, n: (a > n and b > 2) or b == 1),
+    (
+        "CASE WHEN a = {n} OR b = {n} THEN b > 5 AND a > 5 ELSE a > b END",
+        lambda a, b, n: (b > 5 and a > 5) if n in (a, b) else a > b,
+    ),
+    ("'AND' || 'OR' <> 'x'", lambda a, b, n: True),
+)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_long_chain_of_conditions_is_true_when_all_of_one_of_its_alternatives_are(seed):
+    dice = random.Random(seed)
+    alternatives = [
+        [(*dice.choice(CONDITIONS), dice.randint(0, 50)) for _ in range(dice.choice((1, 2, 3, CHAIN_MAX + 9)))]
+        for _ in range(dice.choice((1, 2, CHAIN_MAX, 2 * CHAIN_MAX)))
+    ]
+    text = " or ".join(" AND ".join(said.format(n=n) for said, _, n in one) for one in alternatives) + " AS met"
+    for a, b in [(dice.randint(0, 50), dice.randint(0, 50)) for _ in range(5)]:
+        want = any(all(holds(a, b, n) for _, holds, n in one) for one in alternatives)
+
+        assert answer(text, {"a": a, "b": b}, NUMBERS) == want
+
+
+def test_a_chain_is_put_in_halves_of_halves_above_so_many_conditions():
+    chain = [f"a <> {n}" for n in range(1000)]
+
+    assert balanced(" AND ".join(chain[:CHAIN_MAX])) == " AND ".join(chain[:CHAIN_MAX])
+    assert depth(balanced(" AND ".join(chain))) == 10  # 2 ** 10 are 1,024
+    assert depth(balanced(" OR ".join(chain))) == 10
+    assert balanced("-- all of them\n" + " OR ".join(chain)) == "-- all of them\n" + " OR ".join(chain)
