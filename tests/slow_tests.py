@@ -3,7 +3,18 @@
 Folders whose tests run whole pipelines are left out wholly, the tests below one by one; every other tier plays all.
 """
 
-SLOW_FOLDERS = ("laws", "dagster", "branches", "history", "replay", "growth", "old_warehouses")
+SLOW_FOLDERS = (
+    "laws",
+    "dagster",
+    "branches",
+    "history",
+    "replay",
+    "growth",
+    "old_warehouses",
+    "expectations",
+    "quality",
+    "explain",
+)
 
 SLOW_TESTS = {
     "tests/benchmarks/test_bench.py": (
@@ -17,10 +28,18 @@ SLOW_TESTS = {
         "test_the_test_driver_comes_without_a_compiler_spark_delta_and_dagster",
     ),
     "tests/conformance/test_goldens.py": ("test_where_a_batch_is_cut_into_chunks_changes_no_scenario",),
-    "tests/expectations/test_verdicts.py": (
-        "test_each_engine_says_false_for_a_repeated_an_early_and_a_lost_one",
-        "test_each_engine_says_true_where_all_is_well",
+    "tests/examples/test_readme.py": (
+        "test_the_commands_over_a_users_own_data_do_what_readme_says",
+        "test_the_count_is_the_same_for_each_way_to_cut_the_eight_records",
     ),
+    "tests/execution/test_loading_by_keys.py": (
+        "test_increments_over_a_large_store_leave_what_one_big_increment_leaves",
+    ),
+    "tests/execution/test_placed_stages.py": (
+        "test_a_worker_that_dies_in_a_stage_leaves_its_tasks_to_their_standbys",
+        "test_a_worker_that_joins_learns_its_tasks_first_and_then_takes_them_over",
+    ),
+    "tests/execution/test_spark_class_archive.py": ("test_where_no_spark_starts_the_error_has_its_last_line",),
     "tests/kernels/test_compilation.py": (
         "test_after_compile_kernels_a_replay_of_many_increments_compiles_nothing_more",
         "test_kernels_say_who_calls_them",
@@ -29,11 +48,13 @@ SLOW_TESTS = {
         "test_what_begins_in_a_slot_is_new_and_what_goes_on_follows_its_last_update",
     ),
     "tests/landing/test_from_files.py": ("test_the_cut_into_slices_changes_neither_order_nor_offsets",),
+    "tests/landing/test_landing_crashes.py": ("test_whenever_it_dies_every_row_lands_once",),
     "tests/operators/aggregates/test_speculative_batches.py": (
         "test_memory_does_not_grow_with_records",
         "test_what_a_none_changes_is_met_by_the_next_record",
     ),
     "tests/operators/joins/test_complete_history_join.py": (
+        "test_a_cut_changes_nothing_even_when_history_expires",
         "test_an_older_deletion_deletes_the_results_that_stood_on_it",
         "test_at_every_time_the_result_is_the_join_of_what_both_tables_showed",
         "test_the_kips_own_listing",
@@ -46,6 +67,7 @@ SLOW_TESTS = {
         "test_joins_agree_with_the_model_wherever_the_tape_is_cut",
         "test_versions_kept_once_or_twice_give_the_same",
     ),
+    "tests/operators/processor/test_wall_clock.py": ("test_recorded_ticks_are_repeated_wherever_the_topic_is_cut",),
     "tests/operators/suppress/test_suppress_against_model.py": (
         "test_what_leaves_and_what_the_buffer_holds_is_that_of_the_model",
     ),
@@ -60,12 +82,27 @@ SLOW_TESTS = {
         "test_puts_and_lookups_agree_with_the_model_though_expired_versions_are_gone",
     ),
     "tests/operators/test_deduplicate.py": ("test_it_says_what_the_text_says_wherever_the_tape_is_cut",),
-    "tests/operators/test_hot_keys.py": ("test_stream_joins",),
+    "tests/operators/test_hot_keys.py": (
+        "test_stream_joins",
+        "test_versions",
+    ),
     "tests/orchestration/cli/test_branch_commands.py": (
         "test_a_branch_is_forked_replayed_compared_promoted_and_dropped",
+        "test_all_increments_are_checked_those_of_a_branch_too",
     ),
-    "tests/orchestration/cli/test_main.py": ("test_a_recorded_time_and_the_end_of_history_close_windows",),
+    "tests/orchestration/cli/test_check_topology_command.py": ("test_a_wish_lets_it_go_on",),
+    "tests/orchestration/cli/test_land.py": ("test_a_reader_that_has_gone_does_not_stop_the_landing",),
+    "tests/orchestration/cli/test_machine_trouble.py": ("test_a_project_with_packages_jobs_and_state_of_its_own_runs",),
+    "tests/orchestration/cli/test_main.py": (
+        "test_a_recorded_time_and_the_end_of_history_close_windows",
+        "test_a_run_that_can_apply_nothing_exits_with_4_and_one_that_leaves_much_out_with_5",
+        "test_land_run_check_and_show_work_one_after_the_other_without_java",
+    ),
+    "tests/orchestration/cli/test_storage_option.py": (
+        "test_topics_land_are_replayed_checked_and_shown_on_an_object_store",
+    ),
     "tests/state/compilation/test_kernel_tiers.py": (
+        "test_a_compiler_that_dies_hurts_nobody",
         "test_a_replay_that_switches_tier_anywhere_leaves_the_same_rows",
         "test_several_modules_are_compiled_side_by_side",
         "test_warming_up_compiles_what_is_called_and_says_how_much_was_new",
@@ -73,6 +110,7 @@ SLOW_TESTS = {
         "test_where_waiting_is_quicker_it_waits_and_tells_how_far_the_compiler_is",
     ),
     "tests/state/records/test_keys.py": ("test_the_kernels_say_the_same_without_jit",),
+    "tests/state/serdes/avro/test_avro_pipeline.py": ("test_tables_hold_typed_values_and_a_cut_changes_nothing",),
     "tests/state/serdes/test_serdes.py": (
         "test_a_slice_of_a_column_and_a_wide_one_are_read_like_a_whole_one",
         "test_sizes_are_the_lengths_of_the_serialized_bytes_and_zero_for_null",
@@ -92,6 +130,14 @@ SLOW_TESTS = {
         "test_a_replay_does_not_depend_on_how_keys_are_read",
         "test_keys_are_a_dictionary_where_many_come_again_in_a_large_row_group",
     ),
+    "tests/task/test_exception_handlers.py": ("test_a_replay_gives_the_same_wherever_the_tape_is_cut",),
+    "tests/task/test_failing_records.py": ("test_such_records_become_dead_letters_wherever_the_tape_is_cut",),
+    "tests/task/test_pure_functions.py": (
+        "test_a_counter_in_a_function_that_meets_a_store_or_a_table_is_told_of_at_the_first_increment",
+        "test_pure_functions_are_not_told_of",
+    ),
     "tests/task/test_task_cuts.py": ("test_where_the_tape_is_cut_into_increments_changes_nothing",),
+    "tests/testing/test_output_assertion.py": ("test_the_fixture_closes_its_drivers_after_the_test",),
+    "tests/topology/test_windowed_keys.py": ("test_tables_over_windowed_keys_are_the_same_wherever_the_tape_is_cut",),
 }
 """By file: the names of functions."""
