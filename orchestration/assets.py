@@ -298,6 +298,12 @@ def _settings(node: Node) -> str:
     return "" if windows is None else f" Operator `{node.name}`, {windows_in_words(windows)}."
 
 
+def _pages(pipeline: Pipeline, kind: str) -> Metadata:
+    """Where Great Expectations' pages about a table are, if its checks build any."""
+    has_pages = pipeline.data_docs is not None and kind in (OUTPUTS, *REFUSALS)
+    return {"data_docs": dg.MetadataValue.url(pipeline.data_docs.address())} if has_pages and pipeline.data_docs else {}
+
+
 def _spec(pipeline: Pipeline, table: str, upstream: Iterable[str], kinds: set[str], more: str = "") -> dg.AssetSpec:
     kind, _, name = table.partition("/")
     mine, translator = (pipeline.name, str(table)), pipeline.translator
@@ -311,6 +317,6 @@ def _spec(pipeline: Pipeline, table: str, upstream: Iterable[str], kinds: set[st
         tags=dict(translator.get_tags(*mine)),
         kinds=set(translator.get_kinds(*mine, kinds)),
         code_version=None if kind == LANDED else pipeline.topology.fingerprint,
-        metadata=table_metadata(pipeline, table),
+        metadata=table_metadata(pipeline, table) | _pages(pipeline, kind),
     )
     return translator.get_asset_spec(*mine, spec)

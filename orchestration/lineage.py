@@ -1,15 +1,19 @@
 """Which table comes from which: the topology's graph, seen through its tables.
 
-Owns the tables of a sub-topology and the edges between them. Rule: an edge says that records of the one reach the other
-with no table between; a step that keeps nothing (a filter, a map) is no node of it. A repartition table belongs to the
-sub-topology whose records it holds, as Kafka's description puts its sink there.
+Owns the tables of a sub-topology, the edges between them, and those between their columns. Rule: an edge says that
+records of the one reach the other with no table between; a step that keeps nothing (a filter, a map) is no node of it.
+A repartition table belongs to the sub-topology whose records it holds, as Kafka's description puts its sink there; what
+a topology writes and reads again is its output, whose repeated records are no table of their own.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
+from ..jobs.execution.table_schemas import table_schema
 from ..jobs.graph.graph import Node
 from ..jobs.topology import SubTopology, Topology
-from ..state.tables.names import TableName
+from ..state.tables.names import LANDED, TableName
+from ..state.tables.warehouse import LANDED_SCHEMA, WINDOW
 
 
 @dataclass(frozen=True)
@@ -17,12 +21,14 @@ class Table:
     """A table that an increment writes.
 
     ``name`` as in the ledger's versions ("state/x", "outputs/y", "repartition/z"); ``upstream``: names of the tables it
-    is made from, "landed/<topic>" among them, in order of the graph.
+    is made from, "landed/<topic>" among them, in order of the graph; ``rekeyed``: those of them whose records get other
+    keys on the way.
     """
 
     name: str
     node: Node
     upstream: tuple[str, ...]
+    rekeyed: frozenset[str] = frozenset()
 
     @property
     def kind(self) -> str:
@@ -36,17 +42,71 @@ def tables_of(topology: Topology, sub: SubTopology) -> list[Table]:
     own = written | {  # its sources are written by others; what several write belongs to the last of them
         node.name for node in sub.repartitions if topology.is_last_writer(node.topic, sub)
     }
-    return [
-        Table(table, node, _upstream(topology, node))
-        for node in topology.graph.nodes.values()
-        if node.name in own and (table := node.table(topology.graph)) is not None
-    ]
+    found = []
+    for node in topology.graph.nodes.values():
+        table = node.table(topology.graph) if node.name in own else None
+        if table is not None and table not in _repeated(topology):
+            above = list(_above(topology, node, table, is_rekeyed=node.key_step is not None))
+            rekeyed = frozenset(name for name, is_rekeyed in above if is_rekeyed)
+            found.append(Table(table, node, tuple(dict.fromkeys(name for name, _ in above)), rekeyed))
+    return found
 
 
-def _upstream(topology: Topology, node: Node) -> tuple[str, ...]:
-    found: list[str] = []
+def _repeated(topology: Topology) -> set[str]:
+    """Tables of ours whose records are those of an output."""
+    return {TableName.repartition(topic) for topic in topology.intermediate_topics()}
+
+
+def _above(topology: Topology, node: Node, own: str, *, is_rekeyed: bool) -> Iterator[tuple[str, bool]]:
+    """Names of the tables that records of the table ``own`` come from with none between, and whether they got other
+    keys on the way.
+    """
     for name in (*node.inputs, *node.reads):
         above = topology.graph.nodes[name]
         table = above.table(topology.graph)
-        found += _upstream(topology, above) if table is None else [table]
-    return tuple(dict.fromkeys(found))
+        if table in _repeated(topology):
+            output = TableName.output(TableName(table).name)
+            table = None if output == own else output
+        if table is None:
+            yield from _above(topology, above, own, is_rekeyed=is_rekeyed or above.key_step is not None)
+        else:
+            yield table, is_rekeyed
+
+
+Columns = dict[str, list[tuple[str, str]]]
+"""Column → table and column above."""
+
+_VALUES, _TIMES = ("value", "aggregate"), ("timestamp", "record_time_ms")
+_MADE_OF = {
+    "key": ("key",),
+    "headers": ("headers",),
+    **dict.fromkeys(_TIMES, _TIMES),
+    **dict.fromkeys((*_VALUES, "old", "prior", "id"), _VALUES),
+}
+
+
+def column_lineage(topology: Topology, table: Table) -> Columns:
+    """Which columns above each column of a table is made from: keys of keys, and of values too where a step gives new
+    ones; windows of windows, else of times; values of values; times and headers of theirs. Columns that say where a row
+    stands are made from none, and are left out.
+    """
+    found: Columns = {}
+    for above in table.upstream:
+        theirs = _columns(topology, above)
+        for column in _columns(topology, table.name):
+            wanted = _made_of(column, theirs, is_rekeyed=above in table.rekeyed)
+            sources = [(above, name) for name in theirs if name in wanted]
+            if sources:
+                found.setdefault(column, []).extend(sources)
+    return found
+
+
+def _made_of(column: str, theirs: list[str], *, is_rekeyed: bool) -> tuple[str, ...]:
+    if column in WINDOW:
+        return (column,) if column in theirs else _TIMES
+    return (*_MADE_OF.get(column, ()), *(_VALUES if column == "key" and is_rekeyed else ()))
+
+
+def _columns(topology: Topology, table: str) -> list[str]:
+    found: list[str] = (LANDED_SCHEMA if TableName(table).kind == LANDED else table_schema(topology, table)).names
+    return found

@@ -26,7 +26,7 @@ from ..state.tables.ledger import LedgerRow
 from ..state.tables.ledger_rows import Cut, DoneRow, LandingDoneRow, RowContent
 from ..state.tables.names import DROPPED, LANDED, STATE, TableName, TaskId
 from ..state.tables.warehouse import LANDED_SCHEMA
-from .lineage import Table
+from .lineage import Table, column_lineage
 from .pipeline import Pipeline
 from .placement.tables import placement_numbers
 from .reported_increments import INCREMENT, NOTHING_NEW, TABLE
@@ -63,7 +63,19 @@ def table_metadata(pipeline: Pipeline, table: str) -> Metadata:
     """What is known of a table before anything has run: where it lies and its columns."""
     schema = LANDED_SCHEMA if TableName(table).kind == LANDED else table_schema(pipeline.topology, table)
     place = {} if pipeline.known_root is None else {TABLE: pipeline.path(table)}
-    return place | {"dagster/column_schema": _column_schema(schema)}
+    return place | {"dagster/column_schema": _column_schema(schema)} | _columns_above(pipeline, table)
+
+
+def _columns_above(pipeline: Pipeline, table: str) -> Metadata:
+    """Which columns of other assets its columns are made from, as Dagster draws them; of what was refused, none."""
+    mine = next((each for _, each in pipeline.all_tables() if each.name == table), None)
+    if mine is None:
+        return {}
+    deps = {
+        column: [dg.TableColumnDep(pipeline.key(above), name) for above, name in sources]
+        for column, sources in column_lineage(pipeline.topology, mine).items()
+    }
+    return {"dagster/column_lineage": dg.TableColumnLineage(deps)}
 
 
 def increment_metadata(pipeline: Pipeline, sub: SubTopology, table: Table, increment: int) -> Metadata:
@@ -81,7 +93,7 @@ def increment_metadata(pipeline: Pipeline, sub: SubTopology, table: Table, incre
         **_lateness(report, sub),
         **_seconds(report, sub),
         **_stream_time(report, sub),
-        "memory_bytes_max": report.rss_bytes_max,
+        **_memory(report.rss_bytes_max),
         **waiting_metadata(report.waits),
         **placement_numbers(read_hint(pipeline.warehouse.pipeline(pipeline.name)), increment),
         "cut": _cut(report.cut_from, report.cut_to),
@@ -165,7 +177,13 @@ def _lateness(report: IncrementReport, sub: SubTopology) -> Metadata:
     """Of the sub-topology's tasks. Left out where nothing was taken: no records have no lateness, not one of 0."""
     own = report.lateness_by_sub_topology.get(str(sub.id), {})
     numbers = {"lateness_avg_ms": own.get("avg"), "lateness_max_ms": own.get("max")}
-    return {name: round(number, 3) for name, number in numbers.items() if number is not None}
+    known = {name: round(number, 3) for name, number in numbers.items() if number is not None}
+    return known | {name.removesuffix("_ms"): duration_in_words(number) for name, number in known.items()}
+
+
+def _memory(most: int) -> Metadata:
+    """Bytes twice: as a number that Dagster plots, and in words."""
+    return {"memory_bytes_max": most, "memory_max": f"{most / 2**20:,.0f} MiB"}
 
 
 def _seconds(report: IncrementReport, sub: SubTopology) -> Metadata:
@@ -200,6 +218,16 @@ def windows_in_words(windows: Windows) -> str:
     kind = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", type(windows).__name__).lower()
     parts = [f"{each.name.removesuffix('_ms')} {_duration(getattr(windows, each.name))}" for each in fields(windows)]
     return f"{kind}: {', '.join(parts)}"
+
+
+def duration_in_words(duration_ms: float) -> str:
+    """The two largest units that it has, as "3 h 20 min"; what is shorter than a second in milliseconds."""
+    left, said = max(round(duration_ms), 0), list[str]()
+    for size, unit in UNITS:
+        if left >= size and len(said) < 2 and (unit != "ms" or not said):
+            said.append(f"{left // size:,} {unit}")
+        left %= size
+    return " ".join(said) or "0 ms"
 
 
 def _duration(duration_ms: int) -> str:

@@ -91,6 +91,8 @@ def test_a_materialization_says_what_the_increment_did_to_the_table_and_its_sub_
         "records_emitted": 2,
         "lateness_avg_ms": 16.5,
         "lateness_max_ms": 99,
+        "lateness_avg": "16 ms",
+        "lateness_max": "99 ms",
         "stream_time_ms": 210,
         "stream_time": 0.21,
         "records_waiting": 0,
@@ -104,6 +106,9 @@ def test_a_materialization_says_what_the_increment_did_to_the_table_and_its_sub_
     columns = {column.name: column.type for column in pages.metadata["dagster/column_schema"].value.columns}
     assert columns["window_end_ms"] == "int64"
     assert columns["key"] == "string"
+    assert pages.metadata["memory_max"].value == f"{pages.metadata['memory_bytes_max'].value / 2**20:,.0f} MiB"
+    above = pages.metadata["dagster/column_lineage"].value.deps_by_column["window_end_ms"]
+    assert above == [dg.TableColumnDep(dg.AssetKey(["shop", "state", "held-pages-store"]), "window_end_ms")]
     cut = [record.data for record in pages.metadata["cut"].records]
     assert cut == [{"topic": "clicks", "partition": 0, "from": 0, "to": 6}]
 

@@ -109,6 +109,9 @@ def test_yaml_says_suites_of_ones_own_the_sensor_freshness_and_the_jobs_of_opera
         told = {check.check_name: check.passed for check in result.get_asset_check_evaluations()}
         assert (told["pages_seen"], told["stream_time_is_fresh"]) == (True, False)
         assert list((root / "docs").rglob("*.html"))
+        pages = {spec.key.path[-1]: spec.metadata.get("data_docs") for spec in definitions.resolve_all_asset_specs()}
+        assert pages["pages-by-hour"] == dg.MetadataValue.url(f"{(root / 'docs').resolve().as_uri()}/index.html")
+        assert pages["clicks"] is None
         for name in ("plan", "promote", "restore", "vacuum", "backfill", "freshness"):
             assert definitions.resolve_job_def(f"clicks_{name}")
 
