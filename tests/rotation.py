@@ -93,15 +93,17 @@ def rotated(
 
 
 def of_this_slice(items: list[pytest.Item]) -> set[pytest.Item]:
-    """Without what other slices play: parameters of a test marked ``rotated``, tests of a file marked
-    ``rotated_by_file``, where the mark may say how many runs play them all.
+    """Without what other slices play: tests of a file marked ``rotated_by_file``, where the mark may say how many runs
+    play them all; in other files parameters of a test marked ``rotated``.
     """
-    turning = [item for item in items if item.get_closest_marker("rotated")]
+    turning: list[pytest.Item] = []
     by_file: dict[int, list[pytest.Item]] = defaultdict(list)
     for item in items:
         mark = item.get_closest_marker("rotated_by_file")
-        if mark is not None and item not in turning:
+        if mark is not None:
             by_file[mark.args[0] if mark.args else SLICES].append(item)
+        elif item.get_closest_marker("rotated"):
+            turning.append(item)
     played = {*items}.difference(turning, *by_file.values()) | {*rotated(turning, _function_and_named_values)}
     return played.union(*(rotated(tests, lambda item: item.path, slices) for slices, tests in by_file.items()))
 

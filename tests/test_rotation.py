@@ -62,7 +62,7 @@ class Item:
     """A test, as far as slices look at it."""
 
     originalname: str
-    mark: pytest.Mark | None = None
+    marks: tuple[pytest.MarkDecorator, ...] = ()
     params: dict[str, str | int] = field(default_factory=dict)
     path: Path = Path("a.py")
 
@@ -71,28 +71,31 @@ class Item:
         return self
 
     def get_closest_marker(self, name: str) -> pytest.Mark | None:
-        return self.mark if self.mark is not None and self.mark.name == name else None
+        return next((made.mark for made in self.marks if made.name == name), None)
 
 
 @pytest.mark.parametrize("number", range(SLICES))
 def test_a_slice_has_every_value_of_what_a_mark_names_a_tenth_of_a_marked_file_and_all_the_rest(monkeypatch, number):
     monkeypatch.setenv(TIER_VARIABLE, "default")
     monkeypatch.setenv(SLICE_VARIABLE, str(number))
-    named, by_file, by_half = (
-        made.mark for made in (pytest.mark.rotated("kind"), pytest.mark.rotated_by_file, pytest.mark.rotated_by_file(2))
-    )
+    named, by_file, by_half = pytest.mark.rotated("kind"), pytest.mark.rotated_by_file, pytest.mark.rotated_by_file(2)
     kinds = ["inner"] * 30 + ["outer"] * 10 + ["left"]
     items: Any = [
-        *(Item("joined", named, {"kind": kind, "seed": seed}) for seed, kind in enumerate(kinds)),
-        *(Item(f"of_the_file_{test}", by_file) for test in range(20)),
-        *(Item(f"of_the_other_{test}", by_half, path=Path("b.py")) for test in range(6)),
-        *(Item("usual", None, {"seed": seed}) for seed in range(4)),
+        *(Item("joined", (named,), {"kind": kind, "seed": seed}) for seed, kind in enumerate(kinds)),
+        *(Item(f"of_a_file_{test}", (by_file,), path=Path("b.py")) for test in range(12)),
+        *(Item("of_a_file", (by_file, named), {"kind": kind}, Path("b.py")) for kind in "abcdefgh"),
+        *(Item(f"of_another_file_{test}", (by_half,), path=Path("c.py")) for test in range(6)),
+        *(Item("usual", (), {"seed": seed}) for seed in range(4)),
     ]
 
     played = of_this_slice(items)
 
-    assert Counter(item.params["kind"] for item in played if item.mark is named) == {"inner": 3, "outer": 1, "left": 1}
-    assert Counter(item.mark and item.mark.name for item in played) == {"rotated": 5, "rotated_by_file": 2 + 3, None: 4}
+    assert Counter(item.params["kind"] for item in played if item.originalname == "joined") == {
+        "inner": 3,
+        "outer": 1,
+        "left": 1,
+    }
+    assert Counter(item.path.name for item in played) == {"a.py": 3 + 1 + 1 + 4, "b.py": 2, "c.py": 3}
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,8 @@ from kstreams_replay.state.tables.warehouse import Warehouse
 from tests.laws import ranges
 from tests.planted import Landed, plant
 
+pytestmark = pytest.mark.rotated_by_file
+
 RECORDS = 160
 TOPICS = {"orders", "payments"}
 Rows = list[dict[str, Any]]

@@ -11,6 +11,8 @@ from kstreams_replay.state.tables.warehouse import Warehouse
 from tests.laws.topologies import PARTITIONS, everything, tape
 from tests.planted import plant, tables_of
 
+pytestmark = pytest.mark.rotated_by_file(3)
+
 RECORDS = 90
 
 
