@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 from ...state.errors import ConfigError
 from ...state.tables.ledger import Ledger, LedgerRow
@@ -67,7 +68,9 @@ class Cutting:
 
 @dataclass(frozen=True)
 class Verification:
-    """``digests``: of every table's rows in the range, stores as of its end; by its name in the ledger."""
+    """``digests``: of every table's rows in the range, stores as of its end; by its name in the ledger. The same rows
+    have the same digest by the same version of Arrow.
+    """
 
     since: int
     until: int
@@ -243,12 +246,20 @@ def _tables(
         yield table, _in_order(rows.drop_columns(["increment"]))
     for store in topology.stores():
         rows = read_store(warehouse, pipeline, topology, store, increment=until)
-        yield TableName.state(store), rows
+        yield TableName.state(store), _by_columns(rows)
 
 
 def _in_order(rows: pa.Table) -> pa.Table:
     keys = [(name, "ascending") for name in _PLACE if name in rows.column_names]
     return rows.sort_by(keys) if len(rows) else rows
+
+
+def _by_columns(rows: pa.Table) -> pa.Table:
+    """Rows of a store, whose order says nothing, by the columns that can be ordered, where these tell all apart."""
+    flat = [field.name for field in rows.schema if not pa.types.is_nested(field.type)]
+    if not len(rows) or len(rows.group_by(flat).aggregate([])) < len(rows):
+        return _sorted(rows)
+    return rows.sort_by([(name, "ascending") for name in flat])
 
 
 def _differences(want: dict[str, pa.Table], got: dict[str, pa.Table]) -> Iterator[Difference]:
@@ -261,7 +272,7 @@ def _differences(want: dict[str, pa.Table], got: dict[str, pa.Table]) -> Iterato
 
 
 def _sorted(rows: pa.Table) -> pa.Table:
-    """Rows of a store, whose order says nothing."""
+    """Rows by what they say as texts."""
     texts = pa.array([repr(row) for row in rows.to_pylist()], pa.string())
     return rows.take(pc.sort_indices(texts))
 
@@ -288,8 +299,7 @@ def _shown(row: dict[str, Any] | None, other: dict[str, Any] | None) -> str:
 
 
 def _digest(rows: pa.Table) -> str:
-    """Of all rows, in an order that does not depend on files."""
-    found = hashlib.blake2b(digest_size=8)
-    for text in sorted(repr(row) for row in rows.to_pylist()):
-        found.update(text.encode())
-    return found.hexdigest()
+    """Of rows that are in order, as Parquet has their values: nothing of how they lie in memory or in files."""
+    written = pa.BufferOutputStream()
+    pq.write_table(rows, written, compression="none", use_dictionary=False, write_statistics=False, store_schema=False)
+    return hashlib.blake2b(written.getvalue(), digest_size=8).hexdigest()

@@ -182,6 +182,20 @@ def test_a_range_that_was_withdrawn_or_that_other_code_ran_is_refused(clicks):
         verify(clicks, everything(), pipeline="p", runner=RUNNER, since=1, until=2)
 
 
+def test_the_same_rows_have_the_same_digest_however_they_were_cut(clicks):
+    for name, sizes in (("one", [40]), ("three", [11, 20, 9])):
+        for size in sizes:
+            list(replay(clicks, everything(), pipeline=name, runner=RUNNER, max_records=size, increments=1))
+
+    one, three = (
+        verify(clicks, everything(), pipeline=name, runner=RUNNER, increments=()) for name in ("one", "three")
+    )
+
+    assert one.digests == three.digests
+    assert one.rows == three.rows
+    assert len({digest for name, digest in one.digests.items() if one.rows[name] > 1}) > 10
+
+
 def test_the_command_prints_digests_and_what_held(replayed_shop, capsys):
     arguments = ["--warehouse", replayed_shop.root, "--pipeline", "shop", "--increments", "1,2"]
 
