@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from .jobs.functions.exception_handlers import LogAndContinueExceptionHandler as LogAndContinueExceptionHandler
     from .jobs.functions.exception_handlers import LogAndFailExceptionHandler as LogAndFailExceptionHandler
     from .jobs.functions.expressions import Windowed as Windowed
+    from .jobs.functions.processor_api import AggregationWithHeaders as AggregationWithHeaders
     from .jobs.functions.processor_api import FixedKeyProcessor as FixedKeyProcessor
     from .jobs.functions.processor_api import FixedKeyProcessorContext as FixedKeyProcessorContext
     from .jobs.functions.processor_api import FixedKeyRecord as FixedKeyRecord
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from .jobs.functions.processor_api import PunctuationType as PunctuationType
     from .jobs.functions.processor_api import Record as Record
     from .jobs.functions.processor_api import ValueAndTimestamp as ValueAndTimestamp
+    from .jobs.functions.processor_api import ValueTimestampHeaders as ValueTimestampHeaders
     from .jobs.functions.processor_api import ValueTransformerWithKey as ValueTransformerWithKey
     from .jobs.functions.session_and_versioned_stores import SessionStore as SessionStore
     from .jobs.functions.session_and_versioned_stores import VersionedKeyValueStore as VersionedKeyValueStore
@@ -94,6 +96,7 @@ if TYPE_CHECKING:
     from .state.tables.warehouse import Warehouse as Warehouse
 
 _MODULES: dict[str, str] = {
+    "AggregationWithHeaders": ".jobs.functions.processor_api",
     "Grouped": ".jobs.topology.call_options",
     "Joined": ".jobs.topology.call_options",
     "Named": ".jobs.topology.call_options",
@@ -159,6 +162,7 @@ _MODULES: dict[str, str] = {
     "UnlimitedWindows": ".jobs.topology",
     "UsePartitionTimeOnInvalidTimestamp": ".jobs.topology",
     "ValueAndTimestamp": ".jobs.functions.processor_api",
+    "ValueTimestampHeaders": ".jobs.functions.processor_api",
     "ValueTransformerWithKey": ".jobs.functions.processor_api",
     "WallclockTimestampExtractor": ".jobs.topology",
     "VersionedKeyValueStore": ".jobs.functions.session_and_versioned_stores",

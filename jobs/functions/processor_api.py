@@ -96,6 +96,21 @@ class ValueAndTimestamp(NamedTuple):
     timestamp_ms: int
 
 
+class ValueTimestampHeaders(NamedTuple):
+    """A value, its time in ms and its headers, as a timestamped store with headers has them (KIP-1271)."""
+
+    value: Any
+    timestamp_ms: int
+    headers: Headers = ()
+
+
+class AggregationWithHeaders(NamedTuple):
+    """An aggregate and its headers, as a session store with headers has them (KIP-1271)."""
+
+    aggregation: Any
+    headers: Headers = ()
+
+
 class PunctuationType(Enum):
     """What moves a schedule on: the task's stream time, or ticks of the wall clock, as they were recorded beside its
     topics (jobs/landing/recorded_time.py).

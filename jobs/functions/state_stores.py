@@ -16,6 +16,11 @@ from .processor_api import KeyValues
 
 TIMESTAMPED, WINDOW, TIMESTAMPED_WINDOW = "timestamped key-value", "window", "timestamped window"
 SESSION, VERSIONED = "session", "versioned key-value"
+TIMESTAMPED_WITH_HEADERS, TIMESTAMPED_WINDOW_WITH_HEADERS, SESSION_WITH_HEADERS = (
+    f"{kind} with headers" for kind in (TIMESTAMPED, TIMESTAMPED_WINDOW, SESSION)
+)
+WINDOWS = (WINDOW, TIMESTAMPED_WINDOW, TIMESTAMPED_WINDOW_WITH_HEADERS)
+SESSIONS = (SESSION, SESSION_WITH_HEADERS)
 _KEY_VALUE = "key-value"
 _SEGMENT_MS = 60_000
 """A persistent store drops whole segments, of half the retention, but not below this."""
@@ -33,6 +38,8 @@ class StoreSupplier:
     retain_duplicates: bool = False
     keeps_times: bool = True
     """False: of a timestamped store of it, times would come back as -1 in Kafka."""
+    keeps_headers: bool = True
+    """False: of a store with headers of it, headers would not come back in Kafka."""
 
 
 @dataclass(frozen=True)
@@ -48,9 +55,9 @@ class StoreBuilder(KeyValues):
     @property
     def settings(self) -> dict[str, Any]:
         windows = {"window_size_ms": self.window_size_ms, "retain_duplicates": self.retain_duplicates}
-        of_windows = self.kind in (WINDOW, TIMESTAMPED_WINDOW)
+        of_windows = self.kind in WINDOWS
         kept = {"retention_ms": self.retention_ms, "is_persistent": self.is_persistent}
-        if self.kind in (SESSION, VERSIONED):
+        if self.kind in (*SESSIONS, VERSIONED):
             return {"kind": self.kind} | kept
         return {"kind": self.kind} | (windows | kept if of_windows else {})
 
@@ -64,7 +71,8 @@ class WindowStore(ABC):
     """Values by key and the start of their window. Times in ms, bounds included on both sides. A put at or below
     (largest start put - retention) is refused, a persistent store's when its whole segment is; older values are gone.
 
-    In a timestamped store values are ``ValueAndTimestamp``. What is iterated is as of the call.
+    In a timestamped store values are ``ValueAndTimestamp``, in one with headers ``ValueTimestampHeaders``. What is
+    iterated is as of the call.
     """
 
     @abstractmethod
@@ -128,12 +136,17 @@ class Stores:
     @staticmethod
     def persistent_key_value_store(name: str) -> StoreSupplier:
         """The same."""
-        return StoreSupplier(name, _KEY_VALUE, is_persistent=True, keeps_times=False)
+        return StoreSupplier(name, _KEY_VALUE, is_persistent=True, keeps_times=False, keeps_headers=False)
 
     @staticmethod
     def persistent_timestamped_key_value_store(name: str) -> StoreSupplier:
         """For values with their times."""
-        return StoreSupplier(name, _KEY_VALUE, is_persistent=True)
+        return StoreSupplier(name, _KEY_VALUE, is_persistent=True, keeps_headers=False)
+
+    @staticmethod
+    def persistent_timestamped_key_value_store_with_headers(name: str) -> StoreSupplier:
+        """For values with their times and headers, and of no use for such with times alone (KIP-1271)."""
+        return StoreSupplier(name, _KEY_VALUE, is_persistent=True, keeps_times=False)
 
     @staticmethod
     def in_memory_window_store(
@@ -148,24 +161,37 @@ class Stores:
     ) -> StoreSupplier:
         """Puts are refused by segments of half the retention, at least a minute. ConfigError as the other."""
         supplier = _windows(name, retention, window_size, retain_duplicates, is_persistent=True)
-        return replace(supplier, keeps_times=False)
+        return replace(supplier, keeps_times=False, keeps_headers=False)
 
     @staticmethod
     def persistent_timestamped_window_store(
         name: str, retention: Duration, window_size: Duration, retain_duplicates: bool = False
     ) -> StoreSupplier:
         """The same for values with their times."""
+        supplier = _windows(name, retention, window_size, retain_duplicates, is_persistent=True)
+        return replace(supplier, keeps_headers=False)
+
+    @staticmethod
+    def persistent_timestamped_window_store_with_headers(
+        name: str, retention: Duration, window_size: Duration, retain_duplicates: bool = False
+    ) -> StoreSupplier:
+        """The same for values with their times and headers (KIP-1271)."""
         return _windows(name, retention, window_size, retain_duplicates, is_persistent=True)
 
     @staticmethod
     def in_memory_session_store(name: str, retention: Duration) -> StoreSupplier:
         """Sessions expire to the millisecond, by their ends. ConfigError for a negative retention."""
-        return StoreSupplier(name, SESSION, is_persistent=False, retention_ms=_retention_ms(name, SESSION, retention))
+        return _sessions(name, retention, is_persistent=False)
 
     @staticmethod
     def persistent_session_store(name: str, retention: Duration) -> StoreSupplier:
         """Puts are refused by segments of half the retention, at least a minute. ConfigError as the other."""
-        return StoreSupplier(name, SESSION, is_persistent=True, retention_ms=_retention_ms(name, SESSION, retention))
+        return replace(_sessions(name, retention, is_persistent=True), keeps_headers=False)
+
+    @staticmethod
+    def persistent_session_store_with_headers(name: str, retention: Duration) -> StoreSupplier:
+        """The same for aggregates with headers (KIP-1271)."""
+        return _sessions(name, retention, is_persistent=True)
 
     @staticmethod
     def persistent_versioned_key_value_store(
@@ -184,14 +210,22 @@ class Stores:
     @staticmethod
     def session_store_builder(supplier: StoreSupplier, key: Serde, value: Serde) -> StoreBuilder:
         """A ``SessionStore``."""
-        _check_kind(supplier, "session_store_builder", SESSION, 'in_memory_session_store("visits", "1d")')
+        _check(supplier, "session_store_builder", SESSION)
         return StoreBuilder(supplier.name, key, value, SESSION, supplier.is_persistent, supplier.retention_ms)
+
+    @staticmethod
+    def session_store_with_headers_builder(supplier: StoreSupplier, key: Serde, value: Serde) -> StoreBuilder:
+        """A ``SessionStore`` of ``AggregationWithHeaders``."""
+        call = "session_store_with_headers_builder"
+        _check(supplier, call, SESSION)
+        _check_headers(supplier, call, "persistent_session_store_with_headers")
+        kind = SESSION_WITH_HEADERS
+        return StoreBuilder(supplier.name, key, value, kind, supplier.is_persistent, supplier.retention_ms)
 
     @staticmethod
     def versioned_key_value_store_builder(supplier: StoreSupplier, key: Serde, value: Serde) -> StoreBuilder:
         """A ``VersionedKeyValueStore``."""
-        next_step = 'persistent_versioned_key_value_store("prices", "1d")'
-        _check_kind(supplier, "versioned_key_value_store_builder", VERSIONED, next_step)
+        _check(supplier, "versioned_key_value_store_builder", VERSIONED)
         return StoreBuilder(supplier.name, key, value, VERSIONED, supplier.is_persistent, supplier.retention_ms)
 
     @staticmethod
@@ -206,26 +240,50 @@ class Stores:
     @staticmethod
     def key_value_store_builder(supplier: StoreSupplier, key: Serde, value: Serde) -> KeyValues:
         """``KeyValues(name, key, value)``."""
-        _check(supplier, "key_value_store_builder", is_windowed=False)
+        _check(supplier, "key_value_store_builder", _KEY_VALUE)
         return KeyValues(supplier.name, key, value)
 
     @staticmethod
     def timestamped_key_value_store_builder(supplier: StoreSupplier, key: Serde, value: Serde) -> StoreBuilder:
         """A key-value store of ``ValueAndTimestamp``, as those of tables."""
-        _check(supplier, "timestamped_key_value_store_builder", is_windowed=False, is_timed=True)
+        call = "timestamped_key_value_store_builder"
+        _check(supplier, call, _KEY_VALUE)
+        _check_times(supplier, call, "persistent_timestamped_key_value_store")
         return StoreBuilder(supplier.name, key, value, TIMESTAMPED, supplier.is_persistent)
+
+    @staticmethod
+    def timestamped_key_value_store_with_headers_builder(
+        supplier: StoreSupplier, key: Serde, value: Serde
+    ) -> StoreBuilder:
+        """A key-value store of ``ValueTimestampHeaders``."""
+        call = "timestamped_key_value_store_with_headers_builder"
+        _check(supplier, call, _KEY_VALUE)
+        _check_headers(supplier, call, "persistent_timestamped_key_value_store_with_headers")
+        return StoreBuilder(supplier.name, key, value, TIMESTAMPED_WITH_HEADERS, supplier.is_persistent)
 
     @staticmethod
     def window_store_builder(supplier: StoreSupplier, key: Serde, value: Serde) -> StoreBuilder:
         """A ``WindowStore``."""
-        _check(supplier, "window_store_builder", is_windowed=True)
+        _check(supplier, "window_store_builder", WINDOW)
         return _window_builder(supplier, key, value, WINDOW)
 
     @staticmethod
     def timestamped_window_store_builder(supplier: StoreSupplier, key: Serde, value: Serde) -> StoreBuilder:
         """A ``WindowStore`` of ``ValueAndTimestamp``."""
-        _check(supplier, "timestamped_window_store_builder", is_windowed=True, is_timed=True)
+        call = "timestamped_window_store_builder"
+        _check(supplier, call, WINDOW)
+        _check_times(supplier, call, "persistent_timestamped_window_store")
         return _window_builder(supplier, key, value, TIMESTAMPED_WINDOW)
+
+    @staticmethod
+    def timestamped_window_store_with_headers_builder(
+        supplier: StoreSupplier, key: Serde, value: Serde
+    ) -> StoreBuilder:
+        """A ``WindowStore`` of ``ValueTimestampHeaders``."""
+        call = "timestamped_window_store_with_headers_builder"
+        _check(supplier, call, WINDOW)
+        _check_headers(supplier, call, "persistent_timestamped_window_store_with_headers")
+        return _window_builder(supplier, key, value, TIMESTAMPED_WINDOW_WITH_HEADERS)
 
 
 def _windows(
@@ -242,6 +300,10 @@ def _windows(
     return StoreSupplier(name, WINDOW, is_persistent, retention_ms, size_ms, retain_duplicates)
 
 
+def _sessions(name: str, retention: Duration, *, is_persistent: bool) -> StoreSupplier:
+    return StoreSupplier(name, SESSION, is_persistent, _retention_ms(name, SESSION, retention))
+
+
 def _retention_ms(name: str, kind: str, retention: Duration) -> int:
     found = duration_ms(retention, "retention")
     if found < 0:
@@ -249,21 +311,31 @@ def _retention_ms(name: str, kind: str, retention: Duration) -> int:
     return found
 
 
-def _check_kind(supplier: Any, call: str, kind: str, example: str) -> None:
+_EXAMPLES = {
+    _KEY_VALUE: "in_memory_key_value_store(...)",
+    WINDOW: "in_memory_window_store(...)",
+    SESSION: 'in_memory_session_store("visits", "1d")',
+    VERSIONED: 'persistent_versioned_key_value_store("prices", "1d")',
+}
+
+
+def _check(supplier: Any, call: str, kind: str) -> None:
     if not isinstance(supplier, StoreSupplier) or supplier.kind != kind:
-        next_step = f"use for example Stores.{example}"
+        next_step = f"use for example Stores.{_EXAMPLES[kind]}"
         raise ConfigError(f"Stores.{call}", f"the supplier of a {kind} store", repr(supplier), next_step)
 
 
-def _check(supplier: Any, call: str, *, is_windowed: bool, is_timed: bool = False) -> None:
-    kind = WINDOW if is_windowed else _KEY_VALUE
-    if not isinstance(supplier, StoreSupplier) or supplier.kind != kind:
-        next_step = f"use for example Stores.in_memory_{'window' if is_windowed else 'key_value'}_store(...)"
-        raise ConfigError(f"Stores.{call}", f"the supplier of a {kind} store", repr(supplier), next_step)
-    if is_timed and not supplier.keeps_times:
+def _check_times(supplier: StoreSupplier, call: str, keeping: str) -> None:
+    if not supplier.keeps_times:
         got = "a persistent one that does not: Kafka gives every value the time -1"
-        next_step = f"use Stores.persistent_timestamped_{'window' if is_windowed else 'key_value'}_store(...)"
-        raise ConfigError(f"Stores.{call}", "a supplier of a store that keeps times", got, next_step)
+        raise ConfigError(f"Stores.{call}", "a supplier of a store that keeps times", got, f"use Stores.{keeping}(...)")
+
+
+def _check_headers(supplier: StoreSupplier, call: str, keeping: str) -> None:
+    if not supplier.keeps_headers:
+        got = "a persistent one that does not: Kafka gives values back without their headers"
+        expected = "a supplier of a store that keeps headers"
+        raise ConfigError(f"Stores.{call}", expected, got, f"use Stores.{keeping}(...)")
 
 
 def _window_builder(supplier: StoreSupplier, key: Serde, value: Serde, kind: str) -> StoreBuilder:

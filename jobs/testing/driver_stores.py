@@ -7,6 +7,7 @@ where here an error says which method reads it).
 from abc import abstractmethod
 from collections.abc import Mapping
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -15,13 +16,20 @@ from ...state.compilation.kernel_tiers import tiers
 from ...state.errors import ConfigError
 from ...state.records.batches import Batch
 from ..functions.call_names import Hinting
+from ..functions.processor_api import AggregationWithHeaders, ValueAndTimestamp, ValueTimestampHeaders
 from ..graph.graph import Node
 from ..graph.nodes import GlobalTableNode
 from ..operators.base.operator import StoreContents
 from ..task.decoding import Decoder
 from ..task.task import Task
 from ..topology.topology import Topology
-from .state_stores import ReadOnlyKeyValueStore, ReadOnlySessionStore, ReadOnlyWindowStore, VersionedKeyValueStore
+from .state_stores import (
+    ReadOnlyKeyValueStore,
+    ReadOnlySessionStore,
+    ReadOnlyWindowStore,
+    Shown,
+    VersionedKeyValueStore,
+)
 from .store_view import StoreView, VersionedStoreView
 
 StateStore = ReadOnlyKeyValueStore | ReadOnlyWindowStore | ReadOnlySessionStore | VersionedKeyValueStore
@@ -34,6 +42,21 @@ _READ_BY = {
     _VERSIONED: "get_versioned_key_value_store",
 }
 _KIND_OF_WINDOW = {None: _KEY_VALUE, "time": _WINDOW, "sliding": _WINDOW, "session": _SESSION}
+
+
+class _Kind(NamedTuple):
+    """Of a store: None of rows that wait; whether it knows times and headers of its values."""
+
+    name: str | None
+    knows_times: bool = False
+    knows_headers: bool = False
+
+    @property
+    def shown(self) -> Shown | None:
+        """What shows all that it knows."""
+        if self.knows_headers:
+            return ValueTimestampHeaders if self.knows_times else AggregationWithHeaders
+        return ValueAndTimestamp if self.knows_times else None
 
 
 class GlobalStores:
@@ -125,8 +148,15 @@ class StoreReader(Hinting):
         """As ``get_key_value_store``, with ``ValueAndTimestamp`` values. Raises ConfigError also for a store that knows
         no times, such as a processor's key-value store.
         """
-        self._check(name, _KEY_VALUE, is_timestamped=True)
-        return ReadOnlyKeyValueStore(name, partial(self._now, name), is_timestamped=True)
+        self._check(name, _KEY_VALUE, needs_times=True)
+        return ReadOnlyKeyValueStore(name, partial(self._now, name), ValueAndTimestamp)
+
+    def get_timestamped_key_value_store_with_headers(self, name: str) -> ReadOnlyKeyValueStore:
+        """As ``get_key_value_store``, with ``ValueTimestampHeaders`` values. Raises ConfigError also for a store that
+        keeps no headers, such as a table's.
+        """
+        self._check(name, _KEY_VALUE, needs_times=True, needs_headers=True)
+        return ReadOnlyKeyValueStore(name, partial(self._now, name), ValueTimestampHeaders)
 
     def get_window_store(self, name: str) -> ReadOnlyWindowStore:
         """Values by key and window of a windowed aggregate (Kafka's getWindowStore). Raises ConfigError for another
@@ -137,8 +167,15 @@ class StoreReader(Hinting):
 
     def get_timestamped_window_store(self, name: str) -> ReadOnlyWindowStore:
         """As ``get_window_store``, with ``ValueAndTimestamp`` values."""
-        self._check(name, _WINDOW, is_timestamped=True)
-        return ReadOnlyWindowStore(name, partial(self._now, name), is_timestamped=True)
+        self._check(name, _WINDOW, needs_times=True)
+        return ReadOnlyWindowStore(name, partial(self._now, name), ValueAndTimestamp)
+
+    def get_timestamped_window_store_with_headers(self, name: str) -> ReadOnlyWindowStore:
+        """As ``get_window_store``, with ``ValueTimestampHeaders`` values. Raises ConfigError also for a store that
+        keeps no headers, such as an aggregate's.
+        """
+        self._check(name, _WINDOW, needs_times=True, needs_headers=True)
+        return ReadOnlyWindowStore(name, partial(self._now, name), ValueTimestampHeaders)
 
     def get_session_store(self, name: str) -> ReadOnlySessionStore:
         """Aggregates by key and session (Kafka's getSessionStore). Raises ConfigError for another store's name.
@@ -146,6 +183,13 @@ class StoreReader(Hinting):
         """
         self._check(name, _SESSION)
         return ReadOnlySessionStore(name, partial(self._now, name))
+
+    def get_session_store_with_headers(self, name: str) -> ReadOnlySessionStore:
+        """As ``get_session_store``, with ``AggregationWithHeaders`` values. Raises ConfigError also for a store that
+        keeps no headers, such as an aggregate's.
+        """
+        self._check(name, _SESSION, needs_headers=True)
+        return ReadOnlySessionStore(name, partial(self._now, name), AggregationWithHeaders)
 
     def get_versioned_key_value_store(self, name: str) -> VersionedKeyValueStore:
         """Versions by key and time (Kafka's getVersionedKeyValueStore). Raises ConfigError for another store's name.
@@ -155,35 +199,38 @@ class StoreReader(Hinting):
         return VersionedKeyValueStore(name, partial(self._versions, name))
 
     def get_all_state_stores(self) -> dict[str, StateStore]:
-        """Every store that one of the methods above reads, by name, with times where it knows them. (Records that wait
-        in joins, suppress buffers and deduplication are no such stores: ``store(name)`` shows what it can of them.)
+        """Every store that one of the methods above reads, by name, with times and headers where it knows them.
+        (Records that wait in joins, suppress buffers and deduplication are no such stores: ``store(name)`` shows what
+        it can of them.)
         """
         kinds = {name: self._kind(name) for name in self._names()}
         found: dict[str, StateStore] = {}
-        for name, (kind, is_timestamped) in kinds.items():
-            if kind == _KEY_VALUE:
-                found[name] = ReadOnlyKeyValueStore(name, partial(self._now, name), is_timestamped=is_timestamped)
-            elif kind == _WINDOW:
-                found[name] = ReadOnlyWindowStore(name, partial(self._now, name), is_timestamped=is_timestamped)
-            elif kind == _SESSION:
-                found[name] = ReadOnlySessionStore(name, partial(self._now, name))
-            elif kind == _VERSIONED:
+        for name, kind in kinds.items():
+            if kind.name == _KEY_VALUE:
+                found[name] = ReadOnlyKeyValueStore(name, partial(self._now, name), kind.shown)
+            elif kind.name == _WINDOW:
+                found[name] = ReadOnlyWindowStore(name, partial(self._now, name), kind.shown)
+            elif kind.name == _SESSION:
+                found[name] = ReadOnlySessionStore(name, partial(self._now, name), kind.shown)
+            elif kind.name == _VERSIONED:
                 found[name] = VersionedKeyValueStore(name, partial(self._versions, name))
         return found
 
     # --- finding ---------------------------------------------------------------------------------------------
 
-    def _check(self, name: str, kind: str, *, is_timestamped: bool = False) -> None:
-        method = _READ_BY[kind].replace("get_", "get_timestamped_") if is_timestamped else _READ_BY[kind]
-        expected = f"a {'timestamped ' if is_timestamped else ''}{kind} store"
+    def _check(self, name: str, kind: str, *, needs_times: bool = False, needs_headers: bool = False) -> None:
+        method = _READ_BY[kind].replace("get_", "get_timestamped_") if needs_times else _READ_BY[kind]
+        expected = f"a {'timestamped ' if needs_times else ''}{kind} store"
+        if needs_headers:
+            method, expected = f"{method}_with_headers", f"{expected} with headers"
         if name not in self._names():
             raise ConfigError(method, f"one of {self._names()}", repr(name), "name a store of the topology")
-        found, knows_times = self._kind(name)
-        if found == kind and (knows_times or not is_timestamped):
+        found = self._kind(name)
+        if found.name == kind and needs_times <= found.knows_times and needs_headers <= found.knows_headers:
             return
-        got, reader = f"{name!r}, a {found} store" if found else f"{name!r}, whose rows wait", "store"
-        if found:
-            reader = _READ_BY[found]
+        got, reader = f"{name!r}, a {found.name} store" if found.name else f"{name!r}, whose rows wait", "store"
+        if found.name:
+            reader = _READ_BY[found.name]
         raise ConfigError(method, expected, got, f"read it by {reader}({name!r})")
 
     def _names(self) -> list[str]:
@@ -191,21 +238,21 @@ class StoreReader(Hinting):
         inner = [name for task in self._tasks for one in task.stores.values() for name in one.inner_contents()]
         return [*own, *inner, *self._globals.nodes]
 
-    def _kind(self, name: str) -> tuple[str | None, bool]:
-        """Kind of a store, and whether it knows times; (None, False) for one of rows that wait."""
+    def _kind(self, name: str) -> _Kind:
         if name in self._globals.nodes:
-            return _KEY_VALUE, "record_time_ms" in self._contents(name).rows.column_names
+            return _Kind(_KEY_VALUE, "record_time_ms" in self._contents(name).rows.column_names)
         inner = self._inner(name)
         if inner is not None:
-            return _KIND_OF_WINDOW[inner.window], "record_time_ms" in inner.rows.column_names
+            known = inner.rows.column_names
+            return _Kind(_KIND_OF_WINDOW[inner.window], "record_time_ms" in known, "headers" in known)
         node = self.topology.stores()[name]
         traits = self.topology.graph.tables.get(node.name)
         spec = None if traits is None else traits.store
         if spec is not None and spec.is_versioned:
-            return _VERSIONED, True
+            return _Kind(_VERSIONED, knows_times=True)
         if (spec is None or spec.name != name) and (node.shape.window is None or node.holds_back):
-            return None, False
-        return _KIND_OF_WINDOW[node.shape.window], node.shape.window != "session"
+            return _Kind(None)
+        return _Kind(_KIND_OF_WINDOW[node.shape.window], knows_times=node.shape.window != "session")
 
     def _inner(self, name: str) -> StoreContents | None:
         found = (one.inner_contents().get(name) for task in self._tasks for one in task.stores.values())

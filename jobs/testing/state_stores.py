@@ -9,12 +9,14 @@ Bounds are inclusive; a key bound of None is none. Nothing can be written: a sto
 from collections.abc import Callable
 from typing import Any, NamedTuple, overload
 
+import pyarrow as pa
+
 from ...state.errors import ConfigError
 from ...state.serdes import Serde
 from ...state.times import Instant, time_ms
 from ..functions.call_names import Hinting
 from ..functions.expressions import Windowed
-from ..functions.processor_api import ValueAndTimestamp
+from ..functions.processor_api import AggregationWithHeaders, ValueAndTimestamp, ValueTimestampHeaders
 from ..functions.session_and_versioned_stores import VersionedRecord
 from ..operators.base.operator import StoreContents
 from .driver_inputs import encoded
@@ -35,19 +37,30 @@ class _Row(NamedTuple):
         return Windowed(self.key, self.start_ms, self.end_ms), self.value
 
 
-class _Store(Hinting):
-    """``contents``: what is in the store now. ``is_timestamped``: values are shown with their times."""
+Shown = type[ValueAndTimestamp] | type[ValueTimestampHeaders] | type[AggregationWithHeaders]
+"""What values are shown in, beside mere ones."""
+_BESIDE: dict[Shown, tuple[str, ...]] = {
+    ValueAndTimestamp: ("record_time_ms",),
+    ValueTimestampHeaders: ("record_time_ms", "headers"),
+    AggregationWithHeaders: ("headers",),
+}
+"""Columns that are shown with a value."""
 
-    def __init__(self, name: str, contents: Callable[[], StoreContents], *, is_timestamped: bool = False) -> None:
-        self.name, self._contents, self._is_timestamped = name, contents, is_timestamped
+
+class _Store(Hinting):
+    """``contents``: what is in the store now. ``shown``: what its values are shown in, None for the mere ones."""
+
+    def __init__(self, name: str, contents: Callable[[], StoreContents], shown: Shown | None = None) -> None:
+        self.name, self._contents, self._show = name, contents, shown
 
     def _rows(self) -> list[_Row]:
         """All rows, by serialized key."""
         found = self._contents()
         keys = found.key.to_python(found.rows["key"].combine_chunks())
         values = found.value.to_python(found.rows["value"].combine_chunks())
-        if self._is_timestamped:
-            values = list(map(ValueAndTimestamp, values, found.rows["record_time_ms"].to_pylist()))
+        if self._show is not None:
+            beside = [_listed(found.rows, column) for column in _BESIDE[self._show]]
+            values = [self._show(*row) for row in zip(values, *beside, strict=True)]
         bounds = [[0] * len(keys)] * 2
         if found.window is not None:
             bounds = [found.rows[column].to_pylist() for column in ("window_start_ms", "window_end_ms")]
@@ -71,8 +84,17 @@ class _Store(Hinting):
         return f"{type(self).__name__}[{self.name!r}]"
 
 
+def _listed(rows: pa.Table, column: str) -> list[Any]:
+    found: list[Any] = rows[column].to_pylist()
+    if column != "headers":
+        return found
+    return [tuple((one["key"], one["value"]) for one in headers or ()) for headers in found]
+
+
 class ReadOnlyKeyValueStore(_Store):
-    """Values by key; ``ValueAndTimestamp`` ones of ``get_timestamped_key_value_store``."""
+    """Values by key; ``ValueAndTimestamp`` ones of ``get_timestamped_key_value_store``, ``ValueTimestampHeaders`` ones
+    of ``get_timestamped_key_value_store_with_headers``.
+    """
 
     def get(self, key: Any) -> Any:
         """The value, or None. Raises ConfigError for a null key, and for one that is not of the store's type."""

@@ -7,6 +7,7 @@ import pytest
 from kstreams_replay.jobs.code_changes.code_snapshot import code_snapshot
 from kstreams_replay.jobs.code_changes.compatibility import Wishes, compare
 from kstreams_replay.jobs.functions.processor_api import KeyValues
+from kstreams_replay.jobs.functions.state_stores import Stores
 from kstreams_replay.jobs.topology import (
     Consumed,
     JoinWindows,
@@ -333,8 +334,15 @@ def test_an_extractor_that_comes_is_seen_though_texts_are_of_another_version():
     [
         (window_store(100, size=20), "store 'a' window_size_ms"),
         (KeyValues("a", STRING, LONG), "store 'a' kind"),
+        (
+            Stores.timestamped_window_store_with_headers_builder(
+                Stores.in_memory_window_store("a", 100, 10), STRING, LONG
+            ),
+            "store 'a' kind",
+        ),
+        (Stores.session_store_builder(Stores.in_memory_session_store("a", 100), STRING, LONG), "store 'a' kind"),
     ],
-    ids=["windows of another size", "no windows"],
+    ids=["windows of another size", "no windows", "values with headers", "sessions"],
 )
 def test_a_processor_s_store_of_another_kind_is_refused(now, what):
     found = verdict(clicks(processed(window_store(100))), clicks(processed(now)))

@@ -8,15 +8,18 @@ from typing import Any
 
 from kstreams_replay.jobs.functions.expressions import Windowed
 from kstreams_replay.jobs.functions.processor_api import (
+    AggregationWithHeaders,
     FixedKeyProcessor,
     FixedKeyProcessorContext,
     FixedKeyRecord,
+    Headers,
     KeyValues,
     Processor,
     ProcessorContext,
     PunctuationType,
     Record,
     ValueAndTimestamp,
+    ValueTimestampHeaders,
 )
 from kstreams_replay.jobs.functions.state_stores import Stores
 from kstreams_replay.jobs.topology import KStream
@@ -108,6 +111,8 @@ class Named(Processor):
     def _timed(self, record: Record, value: str) -> Any:
         if record.value is None:
             return None
+        if self.argument == "headers":
+            return ValueTimestampHeaders(value, record.timestamp_ms + 1, headers(record.key, value))
         return ValueAndTimestamp(value, record.timestamp_ms + 1) if self.argument == "timed" else value
 
     def _wlook(self, record: Record, value: str) -> None:
@@ -132,6 +137,8 @@ class Named(Processor):
         key = Windowed(record.key, max(record.timestamp_ms - int(length), 0), record.timestamp_ms)
         if said == "remove":
             self.store.remove(key)
+        elif self.argument == "headers":
+            self.store.put(key, AggregationWithHeaders(said or None, headers(record.key, said)))
         else:
             self.store.put(key, said or None)
         self._say(record, text(self.store.fetch_session(record.key, key.window_start_ms, key.window_end_ms)))
@@ -165,7 +172,7 @@ class Named(Processor):
     def _tput(self, record: Record, value: str) -> None:
         timed = None if record.value is None else ValueAndTimestamp(value, record.timestamp_ms + 1)
         self._say(record, f"had {text(self.store.get(record.key))}")
-        self.store.put(record.key, timed)
+        self.store.put(record.key, self._timed(record, value) if self.argument == "headers" else timed)
         self._say(record, told(self.store.all()))
 
     def _tick(self, record: Record, value: str) -> None:
@@ -230,6 +237,11 @@ def versioned(found: Any) -> str:
     return f"{found.value}@{found.timestamp_ms}/{'' if found.valid_to_ms is None else found.valid_to_ms}"
 
 
+def headers(key: str, value: str) -> Headers:
+    """None for "bare", else the key, and one without content."""
+    return () if value == "bare" else (("by", key.encode()), ("none", None))
+
+
 def told(rows: Iterable[tuple[Any, Any]]) -> str:
     return "[" + " ".join(f"{_key(key)}={text(value)}" for key, value in rows) + "]"
 
@@ -240,6 +252,10 @@ def _key(key: Any) -> str:
 
 def text(found: Any) -> str:
     """A value, or one with its time, as Java's program says it."""
+    if isinstance(found, ValueTimestampHeaders | AggregationWithHeaders):
+        *rest, of = found
+        beside = ",".join(f"{name}:{'null' if content is None else content.decode()}" for name, content in of)
+        return f"{'@'.join(map(text, rest))}{{{beside}}}"
     if isinstance(found, ValueAndTimestamp):
         return f"{text(found.value)}@{found.timestamp_ms}"
     if isinstance(found, dict):  # a variant

@@ -13,7 +13,8 @@ import pyarrow as pa
 
 from ...functions.state_stores import StoreBuilder
 from ..base.operator import Counters
-from .stores import Coder, KeyCoder, SerializedRows
+from .stores import SerializedRows
+from .value_coders import KeyCoder, coder_of
 
 _LATEST = 2**63 - 1
 """Java's largest long."""
@@ -29,14 +30,14 @@ class Refused(NamedTuple):
 
 
 class ExpiringRows(SerializedRows):
-    """``keeper``: the processor that keeps its rows; ``value``: codes its values. A place begins with the row's time;
-    in a persistent store, with the segment of that time.
+    """``keeper``: the processor that keeps its rows. A place begins with the row's time; in a persistent store, with
+    the segment of that time.
     """
 
-    def __init__(self, spec: StoreBuilder, keeper: str, value: type[Coder] = Coder) -> None:
+    def __init__(self, spec: StoreBuilder, keeper: str) -> None:
         super().__init__()
         self.spec, self.keeper, self.place = spec, keeper, f"{keeper}, store {spec.name!r}"
-        self._key, self._value = KeyCoder(spec.key, self.place), value(spec.value, self.place)
+        self._key, self._value = KeyCoder(spec.key, self.place), coder_of(spec, self.place)
         self._time_ms = -1
         self._oldest: list[tuple[int, bytes]] = []
         """A heap of (time, name of a row), for what expires; of rows that are gone already, too."""

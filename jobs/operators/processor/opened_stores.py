@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from ....state.errors import ConfigError
 from ....state.serdes import Serde
 from ...functions.processor_api import KeyValues
-from ...functions.state_stores import SESSION, TIMESTAMPED_WINDOW, VERSIONED, WINDOW, StoreBuilder
+from ...functions.state_stores import SESSIONS, VERSIONED, WINDOWS, StoreBuilder
 from .session_store import Sessions
 from .stores import Store
 from .versions import VersionedValues
@@ -14,9 +14,8 @@ from .window_store import Windows
 Expiring = Windows | Sessions | VersionedValues
 """Stores that refuse what is too old."""
 _EXPIRING: dict[str, type[Windows] | type[Sessions] | type[VersionedValues]] = {
-    WINDOW: Windows,
-    TIMESTAMPED_WINDOW: Windows,
-    SESSION: Sessions,
+    **dict.fromkeys(WINDOWS, Windows),
+    **dict.fromkeys(SESSIONS, Sessions),
     VERSIONED: VersionedValues,
 }
 

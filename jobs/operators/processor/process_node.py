@@ -1,4 +1,6 @@
-"""The node of a processor that a user wrote: how it is configured, and what it says of itself."""
+"""The nodes of what a user wrote, processors and transformers of tables: how they are configured, and what they say of
+themselves.
+"""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -13,6 +15,7 @@ from ...graph.kafka_processors import KafkaNode, kafka_processor
 from ...graph.nodes import GlobalTableNode
 from ...graph.reach import Reach
 from ...graph.store_rows import StoreRows
+from ..tables.table_nodes import TableStepNode
 
 ROWS = StoreRows(pa.schema([("store", pa.string()), ("key", pa.binary()), ("value", pa.binary())]), ("store", "key"))
 """Of all stores of one processor; keys and values serialized."""
@@ -108,6 +111,18 @@ class GlobalStoreNode(GlobalTableNode):
 
     def taken(self, key: Any, value: Any) -> str:
         return f"its processor takes {key!r}: {value!r} into the store {self.store}, in every task that reads it"
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class TransformValuesNode(TableStepNode):
+    """KTableTransformValues. ``supplier`` gives a ValueTransformerWithKey (jobs/functions/processor_api.py), one for
+    the operator, and one for each reader that looks into the table where it has no store.
+    """
+
+    supplier: Callable[[], Any]
+
+    operator = ".transform_values:build"
+    view = ".transform_values:build_view"
 
 
 def full_stores(stores: Iterable[KeyValues | str], shape: Shape) -> list[KeyValues]:

@@ -27,7 +27,7 @@ class Sessions(ExpiringRows, SessionStore):
 
     def put(self, session_key: Windowed, aggregate: Any) -> None:
         name = self._named(session_key)
-        coded = None if aggregate is None else self._value.encode(aggregate)
+        coded = self._value.encode_put(aggregate)
         end_ms = session_key.window_end_ms
         self._time_ms = max(self._time_ms, end_ms)
         limit_ms = self._time_ms - self.spec.retention_ms

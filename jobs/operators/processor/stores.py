@@ -5,82 +5,16 @@ that changing an object afterwards changes nothing.
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import pyarrow as pa
 
-from ....state.errors import ConfigError
-from ....state.serdes import Serde
-from ...functions.processor_api import KeyValues, KeyValueStore, ValueAndTimestamp
-from ...functions.state_stores import TIMESTAMPED
+from ...functions.processor_api import KeyValues, KeyValueStore
 from ..base.operator import Counters, StoreContents
+from .value_coders import KeyCoder, coder_of
 
-_REMEMBERED = 65_536
 _BLOCK = 1_024
-_FROZEN = (str, int, bytes)
-"""Types whose values never change, and are equal only when their bytes are."""
-
-
-class Coder:
-    """Single values of ``serde``, and the bytes of them that were met."""
-
-    def __init__(self, serde: Serde, place: str = "") -> None:
-        self.serde, self.place = serde, place
-        self._bytes: dict[tuple[type, Any], bytes] = {}
-
-    def encode(self, value: Any) -> bytes:
-        """Raises ConfigError for a value that is not of the serde's type."""
-        if type(value) not in _FROZEN:
-            return self._encoded(value)
-        found = self._bytes.get((type(value), value))
-        if found is None:
-            if len(self._bytes) >= _REMEMBERED:
-                self._bytes.clear()
-            found = self._bytes[type(value), value] = self._encoded(value)
-        return found
-
-    def decode(self, data: bytes) -> Any:
-        return self.serde.to_python(self.serde.decode(pa.array([data], pa.binary())).values)[0]
-
-    def columns(self, data: Sequence[bytes]) -> dict[str, pa.Array]:
-        """The values of ``data`` as a store shows them."""
-        return {"value": self.serde.decode(pa.array(data, pa.binary())).values}
-
-    def _encoded(self, value: Any) -> bytes:
-        data: bytes = self.serde.encode(self.serde.from_python([value]))[0].as_py()
-        return data
-
-
-class KeyCoder(Coder):
-    """Of keys, which are never null."""
-
-    def encode(self, value: Any) -> bytes:
-        """Raises ConfigError for None, too."""
-        if value is None:
-            raise ConfigError(self.place, "a key", "None", "leave records without a key alone")
-        return super().encode(value)
-
-
-class TimestampedCoder(Coder):
-    """Values with their times: eight bytes of the time, then those of the value (ValueAndTimestampSerializer)."""
-
-    def encode(self, value: Any) -> bytes:
-        if not isinstance(value, ValueAndTimestamp):
-            next_step = "write ValueAndTimestamp(value, timestamp_ms)"
-            raise ConfigError(self.place, "a ValueAndTimestamp, as it is a timestamped store", repr(value), next_step)
-        return value.timestamp_ms.to_bytes(8, "big", signed=True) + super().encode(value.value)
-
-    def decode(self, data: bytes) -> Any:
-        return ValueAndTimestamp(super().decode(data[8:]), _time_of(data))
-
-    def columns(self, data: Sequence[bytes]) -> dict[str, pa.Array]:
-        times = pa.array([_time_of(one) for one in data], pa.int64())
-        return super().columns([one[8:] for one in data]) | {"record_time_ms": times}
-
-
-def _time_of(data: bytes) -> int:
-    return int.from_bytes(data[:8], "big", signed=True)
 
 
 class OrderedKeys:
@@ -193,17 +127,13 @@ class Store(SerializedRows, KeyValueStore):
     def __init__(self, spec: KeyValues, place: str) -> None:
         super().__init__()
         self.name, self.place = spec.name, f"{place}, store {spec.name!r}"
-        is_timestamped = spec.settings.get("kind") == TIMESTAMPED
-        self._key = KeyCoder(spec.key, self.place)
-        self._value = (TimestampedCoder if is_timestamped else Coder)(spec.value, self.place)
+        self._key, self._value = KeyCoder(spec.key, self.place), coder_of(spec, self.place)
 
     def get(self, key: Any) -> Any:
         return self._shown(self._rows.get(self._key.encode(key)))
 
     def put(self, key: Any, value: Any) -> None:
-        if isinstance(value, ValueAndTimestamp) and value.value is None:
-            value = None
-        self._put(self._key.encode(key), None if value is None else self._value.encode(value))
+        self._put(self._key.encode(key), self._value.encode_put(value))
 
     def delete(self, key: Any) -> Any:
         data = self._key.encode(key)
@@ -221,7 +151,7 @@ class Store(SerializedRows, KeyValueStore):
         return len(self._rows)
 
     def contents(self) -> StoreContents:
-        """What it shows; only a timestamped one knows times of its values."""
+        """What it shows, with the times and headers of its values if its kind keeps them."""
         keys, values = zip(*self.alive(only_changed=False), strict=True) if self._rows else ((), ())
         key = self._key.serde.decode(pa.array(keys, pa.binary())).values
         return StoreContents(self._key.serde, self._value.serde, pa.table({"key": key, **self._value.columns(values)}))

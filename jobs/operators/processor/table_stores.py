@@ -21,7 +21,7 @@ from ..base.operator import Links, Operator, TableView
 from ..tables.key_value_view import StoreView
 from ..tables.materialized_table import StoredTable
 from ..tables.table_store import PlainStore
-from .stores import KeyCoder
+from .value_coders import KeyCoder
 
 _FEW = 32
 """So many new keys are put in order one by one, more of them by sorting all."""

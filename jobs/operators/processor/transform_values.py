@@ -29,7 +29,7 @@ from ..tables.materialized_table import StoredTable, open_store
 from ..tables.table_steps import old_values
 from ..tables.table_store import TableStore
 from .process import metadata_of
-from .transform_values_node import TransformValuesNode
+from .process_node import TransformValuesNode
 
 
 class _Context(ValueTransformerContext):

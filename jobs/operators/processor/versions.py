@@ -21,7 +21,7 @@ from ..base.operator import Counters, StoreContents
 from ..tables import versioned_store_kernel
 from ..tables.versioned_store import VersionedTableStore
 from .expiring_rows import Refused
-from .stores import Coder, KeyCoder
+from .value_coders import Coder, KeyCoder
 
 _NO_KEY = b""
 

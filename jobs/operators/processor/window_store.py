@@ -11,11 +11,9 @@ import pyarrow as pa
 
 from ....state.errors import ConfigError
 from ...functions.expressions import Windowed
-from ...functions.processor_api import ValueAndTimestamp
-from ...functions.state_stores import TIMESTAMPED_WINDOW, StoreBuilder, WindowStore
+from ...functions.state_stores import StoreBuilder, WindowStore
 from ..base.operator import Counters, StoreContents
 from .expiring_rows import ExpiringRows, Refused
-from .stores import Coder, TimestampedCoder
 
 _SEQUENCES = 0x7FFF_FFFF
 _SUFFIX = 12
@@ -26,7 +24,7 @@ class Windows(ExpiringRows, WindowStore):
     """``keeper``: the processor that keeps its rows, named by key, start and sequence number."""
 
     def __init__(self, spec: StoreBuilder, keeper: str) -> None:
-        super().__init__(spec, keeper, TimestampedCoder if spec.kind == TIMESTAMPED_WINDOW else Coder)
+        super().__init__(spec, keeper)
         self._sequence = 0
         self._starts: dict[bytes, list[tuple[int, int]]] = {}
         """(start, sequence number) of each key, in order."""
@@ -37,12 +35,10 @@ class Windows(ExpiringRows, WindowStore):
         data = self._key.encode(key)
         if window_start_ms < 0:
             raise ConfigError(self.place, "a window's start of 0 ms or more", f"{window_start_ms} ms", "correct it")
-        if isinstance(value, ValueAndTimestamp) and value.value is None:
-            value = None
         keeps, spec = self.spec.retain_duplicates, self.spec
-        if value is None and keeps and spec.is_persistent:
+        coded = self._value.encode_put(value)
+        if coded is None and keeps and spec.is_persistent:
             return
-        coded = None if value is None else self._value.encode(value)
         self._time_ms = max(self._time_ms, window_start_ms)
         if keeps and (spec.is_persistent or (coded is not None and not self._is_refused(window_start_ms))):
             self._sequence = (self._sequence + 1) & _SEQUENCES

@@ -16,7 +16,7 @@ from ...functions.parameters import NOTHING, form_of
 from ...graph.graph import Graph, Node
 from ...graph.nodes import ToStreamNode
 from ...graph.table_traits import add_table, send_old
-from ...operators.processor.transform_values_node import TransformValuesNode
+from ...operators.processor.process_node import TransformValuesNode
 from ...operators.suppress.suppress_node import SuppressNode, windows_and_wait
 from ...operators.tables.table_nodes import TableFilterNode, TableGroupByNode, TableMapValuesNode
 from . import grouped_table, table_joins

@@ -1,0 +1,228 @@
+"""How stores of Python processors write keys and values: as bytes, with times and headers where their kind keeps them.
+
+Rule: what a kind adds stands before the value, as Kafka's serializer of that kind writes it.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from ....state.errors import ConfigError
+from ....state.serdes import Serde
+from ....state.tables.warehouse import HEADERS
+from ...functions.processor_api import (
+    AggregationWithHeaders,
+    Headers,
+    KeyValues,
+    ValueAndTimestamp,
+    ValueTimestampHeaders,
+)
+from ...functions.state_stores import (
+    SESSION_WITH_HEADERS,
+    TIMESTAMPED,
+    TIMESTAMPED_WINDOW,
+    TIMESTAMPED_WINDOW_WITH_HEADERS,
+    TIMESTAMPED_WITH_HEADERS,
+)
+
+_REMEMBERED = 65_536
+_FROZEN = (str, int, bytes)
+"""Types whose values never change, and are equal only when their bytes are."""
+
+
+class Coder:
+    """Single values of ``serde``, and the bytes of them that were met."""
+
+    def __init__(self, serde: Serde, place: str = "") -> None:
+        self.serde, self.place = serde, place
+        self._bytes: dict[tuple[type, Any], bytes] = {}
+
+    def encode(self, value: Any) -> bytes:
+        """Raises ConfigError for a value that is not of the serde's type."""
+        if type(value) not in _FROZEN:
+            return self._encoded(value)
+        found = self._bytes.get((type(value), value))
+        if found is None:
+            if len(self._bytes) >= _REMEMBERED:
+                self._bytes.clear()
+            found = self._bytes[type(value), value] = self._encoded(value)
+        return found
+
+    def encode_put(self, value: Any) -> bytes | None:
+        """None for what deletes."""
+        return None if value is None else self.encode(value)
+
+    def decode(self, data: bytes) -> Any:
+        return self.serde.to_python(self.serde.decode(pa.array([data], pa.binary())).values)[0]
+
+    def columns(self, data: Sequence[bytes]) -> dict[str, pa.Array]:
+        """The values of ``data`` as a store shows them."""
+        return {"value": self.serde.decode(pa.array(data, pa.binary())).values}
+
+    def _encoded(self, value: Any) -> bytes:
+        data: bytes = self.serde.encode(self.serde.from_python([value]))[0].as_py()
+        return data
+
+
+class KeyCoder(Coder):
+    """Of keys, which are never null."""
+
+    def encode(self, value: Any) -> bytes:
+        """Raises ConfigError for None, too."""
+        if value is None:
+            raise ConfigError(self.place, "a key", "None", "leave records without a key alone")
+        return super().encode(value)
+
+
+class TimestampedCoder(Coder):
+    """Values with their times: eight bytes of the time, then those of the value (ValueAndTimestampSerializer)."""
+
+    def encode(self, value: Any) -> bytes:
+        if not isinstance(value, ValueAndTimestamp):
+            next_step = "write ValueAndTimestamp(value, timestamp_ms)"
+            raise ConfigError(self.place, "a ValueAndTimestamp, as it is a timestamped store", repr(value), next_step)
+        return value.timestamp_ms.to_bytes(8, "big", signed=True) + super().encode(value.value)
+
+    def encode_put(self, value: Any) -> bytes | None:
+        return None if isinstance(value, ValueAndTimestamp) and value.value is None else super().encode_put(value)
+
+    def decode(self, data: bytes) -> Any:
+        return ValueAndTimestamp(super().decode(data[8:]), _time_of(data))
+
+    def columns(self, data: Sequence[bytes]) -> dict[str, pa.Array]:
+        times = pa.array([_time_of(one) for one in data], pa.int64())
+        return super().columns([one[8:] for one in data]) | {"record_time_ms": times}
+
+
+def _time_of(data: bytes) -> int:
+    return int.from_bytes(data[:8], "big", signed=True)
+
+
+class TimestampHeadersCoder(TimestampedCoder):
+    """Values with their times and headers: the length of the headers, these, then as a timestamped store's
+    (ValueTimestampHeadersSerializer).
+    """
+
+    def encode(self, value: Any) -> bytes:
+        if not isinstance(value, ValueTimestampHeaders):
+            next_step = "write ValueTimestampHeaders(value, timestamp_ms, headers)"
+            raise ConfigError(self.place, "a ValueTimestampHeaders, as its store keeps headers", repr(value), next_step)
+        timed = super().encode(ValueAndTimestamp(value.value, value.timestamp_ms))
+        return _with_headers(value.headers, timed, self.place)
+
+    def encode_put(self, value: Any) -> bytes | None:
+        return None if isinstance(value, ValueTimestampHeaders) and value.value is None else super().encode_put(value)
+
+    def decode(self, data: bytes) -> Any:
+        headers, rest = _parted(data)
+        timed = super().decode(rest)
+        return ValueTimestampHeaders(timed.value, timed.timestamp_ms, headers)
+
+    def columns(self, data: Sequence[bytes]) -> dict[str, pa.Array]:
+        headers, rest = _all_parted(data)
+        return super().columns(rest) | {"headers": headers}
+
+
+class AggregationHeadersCoder(Coder):
+    """Aggregates of sessions with headers: the length of the headers, these, then the aggregate
+    (AggregationWithHeadersSerializer).
+    """
+
+    def encode(self, value: Any) -> bytes:
+        if not isinstance(value, AggregationWithHeaders):
+            next_step = "write AggregationWithHeaders(aggregation, headers)"
+            raise ConfigError(
+                self.place, "an AggregationWithHeaders, as its store keeps headers", repr(value), next_step
+            )
+        return _with_headers(value.headers, super().encode(value.aggregation), self.place)
+
+    def encode_put(self, value: Any) -> bytes | None:
+        is_none = isinstance(value, AggregationWithHeaders) and value.aggregation is None
+        return None if is_none else super().encode_put(value)
+
+    def decode(self, data: bytes) -> Any:
+        headers, rest = _parted(data)
+        return AggregationWithHeaders(super().decode(rest), headers)
+
+    def columns(self, data: Sequence[bytes]) -> dict[str, pa.Array]:
+        headers, rest = _all_parted(data)
+        return super().columns(rest) | {"headers": headers}
+
+
+_OF_KIND: dict[str, type[Coder]] = {
+    TIMESTAMPED: TimestampedCoder,
+    TIMESTAMPED_WINDOW: TimestampedCoder,
+    TIMESTAMPED_WITH_HEADERS: TimestampHeadersCoder,
+    TIMESTAMPED_WINDOW_WITH_HEADERS: TimestampHeadersCoder,
+    SESSION_WITH_HEADERS: AggregationHeadersCoder,
+}
+
+
+def coder_of(spec: KeyValues, place: str) -> Coder:
+    """Of the values of the store ``spec``; ``place``: named in errors."""
+    return _OF_KIND.get(spec.settings.get("kind", ""), Coder)(spec.value, place)
+
+
+# --- headers -------------------------------------------------------------------------------------------------
+
+
+def _with_headers(headers: Any, value: bytes, place: str) -> bytes:
+    """``value`` behind the length of its headers and these (HeadersSerializer)."""
+    if not isinstance(headers, tuple | list) or not all(map(_is_header, headers)):
+        expected, next_step = "headers as (name, bytes or None) pairs", "correct the processor"
+        raise ConfigError(place, expected, repr(headers), next_step)
+    parts = [_varint(len(headers))] if headers else []
+    for name, content in headers:
+        coded = name.encode()
+        parts += [_varint(len(coded)), coded, _varint(-1) if content is None else _varint(len(content)) + content]
+    written = b"".join(parts)
+    return _varint(len(written)) + written + value
+
+
+def _is_header(one: Any) -> bool:
+    """A name, and bytes or None."""
+    if not isinstance(one, tuple | list) or len(one) != 2:
+        return False
+    return isinstance(one[0], str) and isinstance(one[1], bytes | None)
+
+
+def _parted(data: bytes) -> tuple[Headers, bytes]:
+    """The headers, and what is behind them."""
+    length, at = _read_varint(data, 0)
+    end = at + length
+    count, at = _read_varint(data, at) if length else (0, at)
+    headers = []
+    for _ in range(count):
+        size, at = _read_varint(data, at)
+        name, at = data[at : at + size].decode(), at + size
+        size, at = _read_varint(data, at)
+        headers.append((name, None if size < 0 else data[at : at + size]))
+        at += max(size, 0)
+    return tuple(headers), data[end:]
+
+
+def _all_parted(data: Sequence[bytes]) -> tuple[pa.Array, list[bytes]]:
+    parted = list(map(_parted, data))
+    headers = [[{"key": name, "value": content} for name, content in found] for found, _ in parted]
+    return pa.array(headers, HEADERS), [rest for _, rest in parted]
+
+
+def _varint(number: int) -> bytes:
+    """Seven bits a byte, the lowest first, of 0, -1, 1, -2 as 0, 1, 2, 3 (Kafka's ByteUtils)."""
+    rest, found = number << 1 if number >= 0 else (-number << 1) - 1, bytearray()
+    while rest > 0x7F:
+        found.append(rest & 0x7F | 0x80)
+        rest >>= 7
+    found.append(rest)
+    return bytes(found)
+
+
+def _read_varint(data: bytes, at: int) -> tuple[int, int]:
+    """The number that begins ``at``, and where it ends."""
+    found, shift = 0, 0
+    while data[at] > 0x7F:
+        found |= (data[at] & 0x7F) << shift
+        at, shift = at + 1, shift + 7
+    found |= data[at] << shift
+    return (found >> 1) ^ -(found & 1), at + 1
